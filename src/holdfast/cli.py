@@ -1,0 +1,86 @@
+"""The `holdfast` command: arguments in, one library call, text or JSON out. Nothing is decided here."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from holdfast import __version__
+from holdfast.errors import HoldfastError
+
+# Tracebacks never show local variables: they could hold keys or confidential counts.
+app = typer.Typer(
+    name="holdfast",
+    help="Private count tables whose mandated totals hold exactly.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+    add_completion=False,
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"holdfast {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")] = False,
+) -> None:
+    """Private count tables whose mandated totals hold exactly."""
+
+
+@app.command()
+def demo(as_json: AsJson = False) -> None:
+    """Draw exact noise and set it beside its certified law: an embedded example, in seconds."""
+    from holdfast.demo import run_demo
+
+    result = run_demo()
+    if as_json:
+        print(json.dumps(dataclasses.asdict(result), indent=2))
+        return
+    table = Table(title=f"{result.draws:,} exact draws from {result.law}")
+    table.add_column("noise", justify="right")
+    table.add_column("certified probability", justify="right")
+    table.add_column("expected", justify="right")
+    table.add_column("drawn", justify="right")
+    table.add_column("")
+    widest = max(row.drawn for row in result.rows)
+    for row in result.rows:
+        table.add_row(
+            f"{row.value:+d}", f"{row.probability:.9f}", f"{row.expected:,.1f}", f"{row.drawn:,}", "#" * round(24 * row.drawn / widest)
+        )
+    console = Console()
+    console.print(table)
+    console.print(f"Variance at most {result.variance:.12g}. Beyond the rows shown: probability at most {result.tail_below:.3g}.")
+    console.print("Every draw follows this law exactly: integers and certified intervals decide, no rounding does.")
+
+
+@app.command()
+def warm() -> None:
+    """Compile the fast loops and keep them for later runs."""
+    from holdfast.warm import warm as compile_loops
+
+    print(f"compiled loops ready ({compile_loops():.1f} s)")
+
+
+def main() -> None:
+    """Entry point: our own errors become one message and an exit code; anything else is a bug and shows its traceback."""
+    try:
+        app()
+    except HoldfastError as error:
+        print(f"holdfast: {error}", file=sys.stderr)
+        raise SystemExit(error.exit_code) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""The named laws: Laplace, Gaussian, geometric, with bounds and tilts; Bernoulli; laws from a list of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+
+from flint import arb
+
+from holdfast.errors import InvalidParameter
+from holdfast.exact.balls import ComputableReal, Enclosure, Real, affine, ball
+from holdfast.exact.law import ArmsLaw, TableLaw
+from holdfast.exact.parameters import Exact, exact_fraction, exact_integer, optional_integer, positive_fraction
+from holdfast.exact.segments import check_reach, gaussian_arms, laplace_arms
+from holdfast.exact.weights import BallSource, ListedSource
+
+MAX_LISTED = 1 << 20
+"""Largest span of a law given point by point."""
+
+
+class DiscreteLaplace(ArmsLaw):
+    """The two-sided geometric law.
+
+    Law:         P[X = k] proportional to exp(-|k| / scale + tilt k), lower <= k <= upper.
+    Given:       scale > 0; |tilt| < 1/scale on a side without bound (checked). Without bounds and tilt the variance is
+                 2 a / (1 - a)^2 with a = exp(-1/scale).
+    Guarantees:  exact draws (docs/exact-numbers.md).
+    Reference:   [CKS20]; called double geometric in [GM20].
+    """
+
+    def __init__(self, scale: Exact, *, lower: int | None = None, upper: int | None = None, tilt: Exact = 0) -> None:
+        self.scale = positive_fraction(scale, "scale")
+        self.tilt = exact_fraction(tilt, "tilt")
+        self.lower, self.upper = _bounds(lower, upper)
+        rate = 1 / self.scale
+        arms = laplace_arms(rate + self.tilt, rate - self.tilt, self.lower, self.upper)
+        check_reach(arms)
+        super().__init__(arms, scale=self.scale, lower=self.lower, upper=self.upper, tilt=self.tilt or None)
+
+
+class Geometric(ArmsLaw):
+    """The one-sided law.
+
+    Law:         P[X = k] proportional to exp(-k / scale), 0 <= k <= upper.
+    Given:       scale > 0.
+    Guarantees:  exact draws. Two independent ones differ by a discrete Laplace variable of the same scale.
+    """
+
+    def __init__(self, scale: Exact, *, upper: int | None = None) -> None:
+        self.scale = positive_fraction(scale, "scale")
+        _, self.upper = _bounds(0, upper)
+        arms = laplace_arms(1 / self.scale, 1 / self.scale, 0, self.upper)
+        check_reach(arms)
+        super().__init__(arms, scale=self.scale, upper=self.upper)
+
+
+class DiscreteGaussian(ArmsLaw):
+    """The discrete Gaussian law.
+
+    Law:         P[X = k] proportional to exp(-(k - center)^2 / (2 sigma_squared) + tilt k), lower <= k <= upper.
+    Given:       sigma_squared > 0. sigma_squared is the law's parameter, an upper bound of its variance when center = 0.
+                 A tilt only moves the centre, to center + sigma_squared tilt. A centre may also be an object with a `ball()` method
+                 (a computable real); it must not be a rational number in disguise.
+    Guarantees:  exact draws (docs/exact-numbers.md).
+    Reference:   [CKS20].
+    """
+
+    def __init__(
+        self,
+        sigma_squared: Exact,
+        center: Exact | ComputableReal = 0,
+        *,
+        lower: int | None = None,
+        upper: int | None = None,
+        tilt: Exact = 0,
+    ) -> None:
+        self.sigma_squared = positive_fraction(sigma_squared, "sigma_squared")
+        self.tilt = exact_fraction(tilt, "tilt")
+        self.lower, self.upper = _bounds(lower, upper)
+        self.center: Real = center if hasattr(center, "ball") else exact_fraction(center, "center")
+        if isinstance(self.center, Fraction) and abs(self.center) >= 2**61:
+            raise InvalidParameter("center must lie strictly between -2^61 and 2^61.")
+        middle = affine(self.center, Fraction(1), self.sigma_squared * self.tilt)
+        arms = gaussian_arms(self.sigma_squared, middle, self.lower, self.upper)
+        check_reach(arms)
+        super().__init__(
+            arms, sigma_squared=self.sigma_squared, center=self.center or None, lower=self.lower, upper=self.upper, tilt=self.tilt or None
+        )
+
+    def variance_bounds(self) -> Enclosure:
+        lower, upper = super().variance_bounds()
+        whole = isinstance(self.center, Fraction) and self.center.denominator == 1
+        if whole and not self.tilt and self.lower is None and self.upper is None:
+            upper = min(upper, self.sigma_squared)  # [CKS20]: sub-Gaussian with proxy sigma, so the variance is at most its square
+        return Enclosure(lower, upper)
+
+
+class Weighted(TableLaw):
+    """A law from explicit rational weights.
+
+    Law:         P[X = k] = weight of k / sum of weights; points not named have weight 0.
+    Given:       weights >= 0, not all zero, on a span of at most 2^20.
+    Guarantees:  exact draws; all thresholds are exact rationals.
+    """
+
+    def __init__(self, weights: Mapping[int, Exact]) -> None:
+        listed = {exact_integer(k, "a point"): exact_fraction(weight, f"the weight of {k}") for k, weight in weights.items()}
+        if not listed or not any(listed.values()):
+            raise InvalidParameter("The weights must not all be zero. Give at least one positive weight.")
+        negative = [k for k, weight in listed.items() if weight < 0]
+        if negative:
+            raise InvalidParameter(f"Weights must be zero or more. The weight of {negative[0]} is negative.")
+        points = sorted(k for k, weight in listed.items() if weight > 0)
+        first, last = points[0], points[-1]
+        if last - first >= MAX_LISTED:
+            raise InvalidParameter(f"The points span more than {MAX_LISTED} integers. Draw an index into your list of points instead.")
+        source = ListedSource(first, [listed.get(k, Fraction(0)) for k in range(first, last + 1)])
+        super().__init__(source, weights=tuple((k, listed[k]) for k in points))
+
+
+class Computable(TableLaw):
+    """A law from computable weights on finitely many integers.
+
+    Law:         P[X = k] = weight(k) / sum of weights, first <= k <= last.
+    Given:       `weight(k)` returns a ball (flint.arb) of a number >= 0 that shrinks as flint's precision grows; `name` tells two such laws
+                 apart. A cumulative probability must not be a dyadic rational by accident of the weights: give rational weights to
+                 `Weighted` instead.
+    Guarantees:  exact draws.
+    """
+
+    def __init__(self, name: str, first: int, last: int, weight: Callable[[int], arb]) -> None:
+        first, last = exact_integer(first, "first"), exact_integer(last, "last")
+        if not 0 <= last - first < MAX_LISTED:
+            raise InvalidParameter(f"last must be at least first and at most {MAX_LISTED - 1} above it.")
+        super().__init__(BallSource(first, last, weight), name=name, first=first, last=last)
+
+
+class Bernoulli(TableLaw):
+    """A coin.
+
+    Law:         P[X = 1] = probability, P[X = 0] = 1 - probability.
+    Given:       0 <= probability <= 1, exact.
+    Guarantees:  exact draws.
+    """
+
+    def __init__(self, probability: Exact) -> None:
+        self.probability = exact_fraction(probability, "probability")
+        if not 0 <= self.probability <= 1:
+            raise InvalidParameter(f"probability must lie between 0 and 1. Got {self.probability}.")
+        super().__init__(ListedSource(0, [1 - self.probability, self.probability]), probability=self.probability)
+
+
+class BernoulliExp(TableLaw):
+    """A coin that falls with an exponential probability.
+
+    Law:         P[X = 1] = exp(-gamma), P[X = 0] = 1 - exp(-gamma).
+    Given:       gamma >= 0, exact.
+    Guarantees:  exact draws.
+    Reference:   [CKS20] Algorithm 2 is the slow oracle.
+    """
+
+    def __init__(self, gamma: Exact) -> None:
+        self.gamma = exact_fraction(gamma, "gamma")
+        if self.gamma < 0:
+            raise InvalidParameter(f"gamma must be zero or more. Got {self.gamma}.")
+
+        def weight(k: int) -> arb:
+            return (-ball(self.gamma)).exp() if k == 1 else -(-ball(self.gamma)).expm1()
+
+        super().__init__(BallSource(0, 1, weight), gamma=self.gamma)
+
+
+def _bounds(lower: int | None, upper: int | None) -> tuple[int | None, int | None]:
+    lower, upper = optional_integer(lower, "lower"), optional_integer(upper, "upper")
+    if lower is not None and upper is not None and lower > upper:
+        raise InvalidParameter(f"lower must not exceed upper. Got lower={lower}, upper={upper}.")
+    return lower, upper

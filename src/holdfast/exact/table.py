@@ -1,0 +1,126 @@
+"""Any law on the integers drawn by table: one 32-bit word a draw, exact.
+
+The draw is the smallest k with U < F(k), for a uniform U whose first 32 bits are the word. The top 16 or 17 bits index a direct table; where no
+threshold falls into that cell its entry is the answer, else the few thresholds of the cell are searched. A word that equals a threshold
+(probability: number of points times 2^-32) is settled with 32 more bits against 64-bit thresholds, then with 128 more, and so on.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.exact.compiled import compiled_for
+from holdfast.exact.predicates import extra_integer
+from holdfast.exact.thresholds import Thresholds, certified_thresholds
+from holdfast.exact.weights import WeightSource
+from holdfast.randomness.words import EXTRA_WORDS, Words
+
+CHUNK_WORDS = 1 << 14
+"""64 KB of keystream at a time: stays in the second-level cache."""
+
+INDEX_BITS = 16
+LARGE_INDEX_BITS = 17
+LARGE_TABLE = 1 << 12
+"""Points above which a cell of 2^-16 holds a threshold too often; measured: a quarter faster at sigma_squared 10^6 with 2^-17."""
+
+
+class TableSampler:
+    """A prepared table.
+
+    Law:         P[X = k] = w(k) / sum of w, for the source's weights.
+    Guarantees:  exact over uniform words; each draw takes one word and, when open, extra bits of that word only.
+    Reference:   math.md R3.
+
+    `word_bits` below 32 uses only the top bits of each word: tests enumerate all of them.
+    """
+
+    words_per_draw = 1
+
+    def __init__(self, source: WeightSource, word_bits: int = 32) -> None:
+        self._source = source
+        self._word_bits = word_bits
+        self._deep: dict[int, Thresholds] = {}
+        fine = certified_thresholds(source, word_bits + 32)
+        self.first = fine.first
+        self.thresholds = np.array(fine.values, dtype=np.uint64)
+        self.high = (self.thresholds >> np.uint64(32)).astype(np.uint32)
+        self.shift = word_bits - min(LARGE_INDEX_BITS if len(fine.values) > LARGE_TABLE else INDEX_BITS, word_bits // 2)
+        self.drop = 32 - word_bits
+
+    def __len__(self) -> int:
+        """Number of points told apart by the first 32 extra bits."""
+        return len(self.thresholds)
+
+    @cached_property
+    def direct(self) -> NDArray[np.int32]:
+        """Per cell: the answer, or -1 - (first threshold to look at); one entry beyond the last cell ends its search."""
+        cells = np.arange((1 << (self._word_bits - self.shift)) + 1, dtype=np.uint64) << np.uint64(self.shift)
+        start = np.searchsorted(self.high, cells[:-1], side="left").astype(np.int32)
+        holds_threshold = self.high[start] < cells[1:]
+        direct = np.where(holds_threshold, -1 - start, start).astype(np.int32)
+        return np.append(direct, np.int32(len(self.high) - 1))
+
+    def draw(self, n: int, words: Words) -> NDArray[np.int64]:
+        """n independent draws from the next n words."""
+        out = np.empty(n, dtype=np.int64)
+        self.draw_into(out, words)
+        return out
+
+    def draw_into(self, out: NDArray[np.int64], words: Words) -> None:
+        compiled = compiled_for(len(out))
+        buffer = np.empty(min(len(out), CHUNK_WORDS), dtype=np.uint32)
+        pending = np.empty(len(buffer), dtype=np.int64)
+        for begin in range(0, len(out), CHUNK_WORDS):
+            piece = out[begin : begin + CHUNK_WORDS]
+            chunk = buffer[: len(piece)]
+            base = words.position
+            words.take_into(chunk)
+            if compiled is None:
+                open_places = self._draw_numpy(chunk, piece)
+            else:
+                count = compiled.draw_table(chunk, self.drop, self.direct, self.high, self.shift, self.first, piece, pending)
+                open_places = pending[:count]
+            if len(open_places):
+                piece[open_places] = self.first + self.resolve(chunk[open_places] >> self.drop, base + open_places, words)
+
+    def index(self, cells: NDArray[np.uint32], places: NDArray[np.int64], words: Words) -> NDArray[np.int64]:
+        """Index (value minus `first`) for each word already taken and shifted; `places` are the words' own indices."""
+        found = np.searchsorted(self.high, cells, side="left").astype(np.int64)
+        is_open = self.high[found] == cells
+        if is_open.any():
+            found[is_open] = self.resolve(cells[is_open], places[is_open], words)
+        return found
+
+    def resolve(self, cells: NDArray[np.uint32], places: NDArray[np.int64], words: Words) -> NDArray[np.int64]:
+        """Settle open words with bits of their own: 32 more, then 128, 256, ..."""
+        extra = words.extra(places.astype(np.uint64), 0)
+        longer = (cells.astype(np.uint64) << np.uint64(32)) | extra[:, 0].astype(np.uint64)
+        found = np.searchsorted(self.thresholds, longer, side="left").astype(np.int64)
+        for i in np.flatnonzero(self.thresholds[found] == longer):
+            found[i] = self._resolve_deep(int(cells[i]), int(places[i]), words) - self.first
+        return found
+
+    def _draw_numpy(self, chunk: NDArray[np.uint32], out: NDArray[np.int64]) -> NDArray[np.int64]:
+        """NumPy twin of `draw_table`; no direct table, so that one small draw does not pay for building it."""
+        cells = chunk >> np.uint32(self.drop)
+        found = np.searchsorted(self.high, cells, side="left")
+        out[:] = found
+        out += self.first
+        return np.flatnonzero(self.high[found] == cells).astype(np.int64)
+
+    def _resolve_deep(self, cell: int, place: int, words: Words) -> int:
+        bits, depth = self._word_bits, 0
+        while True:
+            cell = (cell << (32 * EXTRA_WORDS)) | extra_integer(words, place, depth)
+            bits += 32 * EXTRA_WORDS
+            depth += 1
+            if bits not in self._deep:
+                self._deep[bits] = certified_thresholds(self._source, bits)
+            deep = self._deep[bits]
+            found = bisect_left(deep.values, cell)
+            if deep.values[found] != cell:
+                return deep.first + found

@@ -1,0 +1,167 @@
+"""Laws too wide for a table: a table of cells, uniform low bits, and an exact accept step.
+
+Legend: the line is cut outwards from the anchor into cells of 2^low_bits points. A cell is drawn with the weight of its first point (its
+largest), the place inside it uniformly, and the point is accepted with w(point) / w(first point) = exp(-t), t = low (linear + quadratic
+low). With about a thousand cells an arm, t is nearly always below 1/50: one try is nearly always enough, whatever the width of the law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from holdfast.exact.balls import Real, ball, enclosure, precision
+from holdfast.exact.compiled import compiled_for
+from holdfast.exact.predicates import BAND, is_below, settle_exp
+from holdfast.exact.segments import Arms, coarsen
+from holdfast.exact.table import CHUNK_WORDS, TableSampler
+from holdfast.exact.weights import ArmsSource
+from holdfast.randomness.words import Words
+
+CELL_BITS = 11
+"""At most 2^11 cells on the longer arm carry mass above e^-45."""
+LEAST_ACCEPT_BITS = 16
+"""Fewer bits in the first comparison would leave too many tries to the slow, exact one."""
+
+
+class WideSampler:
+    """A prepared cell table with accept step.
+
+    Law:         P[X = k] proportional to the arms' weights.
+    Guarantees:  exact over uniform words; a try takes `words_per_try` words, rejected tries are followed by the next words.
+    Reference:   math.md R3, speed-notes 1 ("large sigma"), here for any arms and both tails without folding.
+
+    `word_bits`, `cell_bits`, `accept_bits` (at least) and `band` exist for tests: fewer bits can be enumerated, a wider band must change nothing.
+    """
+
+    def __init__(
+        self, arms: Arms, word_bits: int = 32, cell_bits: int = CELL_BITS, band: float = BAND, accept_bits: int = LEAST_ACCEPT_BITS
+    ) -> None:
+        self._arms = arms
+        self._word_bits = word_bits
+        self._band = band
+        self.low_bits = max(arms.reach(45).bit_length() - cell_bits, 0)
+        self.words_per_try = 2
+        while (self.words_per_try - 1) * word_bits - self.low_bits < accept_bits:
+            self.words_per_try += 1
+        self.accept_bits = (self.words_per_try - 1) * word_bits - self.low_bits
+        coarse = coarsen(arms, self.low_bits)
+        self._cells = TableSampler(ArmsSource(coarse), word_bits)
+        self._describe_cells(coarse)
+
+    @property
+    def words_per_draw(self) -> int:
+        """Words a try; draws need slightly more than one try on average."""
+        return self.words_per_try
+
+    def _describe_cells(self, coarse: Arms) -> None:
+        """Per cell: (first point, direction, number of points) and the exponent's (linear, quadratic) coefficients as doubles."""
+        width, count, first_cell = 1 << self.low_bits, len(self._cells), self._cells.first
+        # Cells outside the support (a leading zero threshold) are never drawn; no point of theirs would be accepted.
+        self._places = np.zeros((count, 3), dtype=np.int64)
+        self._exponents = np.zeros((count, 2), dtype=np.float64)
+        for coarse_segment, fine in zip(coarse.right + coarse.left, self._arms.right + self._arms.left, strict=True):
+            cells = (np.arange(count) + first_cell - coarse_segment.start) * coarse_segment.step
+            mine = cells >= 0 if coarse_segment.length is None else (cells >= 0) & (cells < coarse_segment.length)
+            begin = cells[mine] * width
+            self._places[mine, 0] = fine.start + fine.step * begin
+            self._places[mine, 1] = fine.step
+            self._places[mine, 2] = width if fine.length is None else np.minimum(width, fine.length - begin)
+            # t(low) = exponent(begin + low) - exponent(begin) = low (slope + curvature (begin - 1/2) + curvature / 2 low)
+            curvature = float(fine.curvature)
+            self._exponents[mine, 0] = _nearest_double(fine.slope) + curvature * (begin - 0.5)
+            self._exponents[mine, 1] = curvature / 2
+
+    def draw(self, n: int, words: Words) -> NDArray[np.int64]:
+        """n independent draws; afterwards the words stand right behind the last try used."""
+        out = np.empty(n, dtype=np.int64)
+        self.draw_into(out, words)
+        return out
+
+    def draw_into(self, out: NDArray[np.int64], words: Words) -> None:
+        compiled = compiled_for(len(out))
+        chunk_tries = CHUNK_WORDS // self.words_per_try
+        buffer = np.empty(chunk_tries * self.words_per_try, dtype=np.uint32)
+        done = 0
+        while done < len(out):
+            needed = len(out) - done
+            # Full chunks cannot give more than is needed; the last draws go through NumPy, which knows each try's verdict.
+            if compiled is not None and needed >= chunk_tries:
+                done += self._draw_compiled(compiled, buffer, out[done : done + chunk_tries], words)
+            else:
+                tries = min(chunk_tries, needed + needed // 64 + 4)
+                done += self._draw_numpy(buffer[: tries * self.words_per_try], out[done:], words)
+
+    def _draw_compiled(self, compiled: object, buffer: NDArray[np.uint32], out: NDArray[np.int64], words: Words) -> int:
+        base = words.position
+        words.take_into(buffer)
+        pending = np.empty((len(out), 2), dtype=np.int64)
+        accepted, count = compiled.draw_wide(  # type: ignore[attr-defined]
+            buffer,
+            self.words_per_try,
+            self._cells.drop,
+            self._cells.direct,
+            self._cells.high,
+            self._cells.shift,
+            self.accept_bits,
+            self._places,
+            self._exponents,
+            self._band,
+            out,
+            pending,
+        )
+        if count:
+            tries, places = pending[:count, 0], pending[:count, 1]
+            chosen = buffer.reshape(-1, self.words_per_try)[tries]
+            values, accept = self._decide(chosen, base + tries * self.words_per_try, words)
+            merged = np.insert(out[:accepted], places[accept], values[accept])
+            out[: len(merged)] = merged
+            accepted = len(merged)
+        return int(accepted)
+
+    def _draw_numpy(self, buffer: NDArray[np.uint32], out: NDArray[np.int64], words: Words) -> int:
+        base = words.position
+        words.take_into(buffer)
+        tries = buffer.reshape(-1, self.words_per_try)
+        values, accept = self._decide(tries, base + np.arange(len(tries)) * self.words_per_try, words)
+        hits = np.flatnonzero(accept)
+        if len(hits) >= len(out):
+            hits = hits[: len(out)]
+            unused = len(tries) - 1 - int(hits[-1])
+            words.give_back(unused * self.words_per_try)
+        out[: len(hits)] = values[hits]
+        return len(hits)
+
+    def _decide(self, tries: NDArray[np.uint32], places: NDArray[np.int64], words: Words) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Value and verdict of each try: doubles where they suffice, balls and extra bits where not."""
+        shifted = tries >> np.uint32(self._cells.drop)
+        index = self._cells.index(shifted[:, 0], places, words)
+        bits = np.zeros(len(tries), dtype=np.uint64)
+        for j in range(1, self.words_per_try):
+            bits = (bits << np.uint64(self._word_bits)) | shifted[:, j].astype(np.uint64)
+        low = (bits >> np.uint64(self.accept_bits)).astype(np.int64)
+        uniform = bits & np.uint64((1 << self.accept_bits) - 1)
+        start, step, size = self._places[index].T
+        exponent = low * (self._exponents[index, 0] + self._exponents[index, 1] * low)
+        verdict = settle_exp(uniform.astype(np.float64), self.accept_bits, exponent, self._band)
+        inside = low < size
+        for i in np.flatnonzero((verdict == 0) & inside):
+            owner = int(places[i]) + self.words_per_try - 1
+            ratio = self._accept_probability(int(start[i]), int(low[i]))
+            verdict[i] = 1 if is_below(int(uniform[i]), self.accept_bits, ratio, words, owner) else -1
+        return start + step * low, inside & (verdict > 0)
+
+    def _accept_probability(self, start: int, low: int) -> Callable[[], arb]:
+        """The accept probability of the point `low` places beyond a cell's first, as a function giving balls."""
+        place = self._arms.locate(start)
+        assert place is not None
+        fine, begin = place
+        return lambda: (fine.exponent(begin) - fine.exponent(begin + low)).exp()
+
+
+def _nearest_double(value: Real) -> float:
+    with precision(128):
+        return enclosure(ball(value)).nearest()

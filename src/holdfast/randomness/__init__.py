@@ -1,0 +1,8 @@
+"""Secret keys and labelled streams of words. Imports nothing of ours but errors."""
+
+from holdfast.randomness.bulk import BulkStreams
+from holdfast.randomness.keys import NoiseKey
+from holdfast.randomness.streams import Stream
+from holdfast.randomness.words import Words
+
+__all__ = ["BulkStreams", "NoiseKey", "Stream", "Words"]

@@ -1,0 +1,152 @@
+"""What every test relies on: optional groups, shared data, and guards over the suite as a whole.
+
+HOLDFAST_REQUIRE names groups (java, browser, postgres) whose missing tool is a failure instead of a skip; `all` names every group and
+turns every other skip into a failure too. HOLDFAST_SHARED is the folder that holds data/, by default ../shared beside the project.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+MINIMUM_TESTS = 1
+"""A run of the whole suite that collects fewer tests than this fails: tests must not vanish unseen. Raise it when tests are added."""
+
+TOOLS = {
+    "java": ("java",),
+    "browser": ("chromium", "chromium-browser", "google-chrome", "firefox"),
+    "postgres": ("postgres", "pg_ctlcluster"),
+}
+"""For each optional group the commands of which one must be on PATH."""
+
+COLLECTED = pytest.StashKey[int]()
+FIT_CHECKS = pytest.StashKey[int]()
+
+# The same examples on every run: a failure can be repeated, and CI never fails for a reason the change did not cause.
+settings.register_profile("holdfast", derandomize=True, deadline=None)
+settings.load_profile("holdfast")
+
+
+def required() -> set[str]:
+    """The groups that HOLDFAST_REQUIRE names."""
+    return set(os.environ.get("HOLDFAST_REQUIRE", "").replace(",", " ").split())
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a misspelt group: it would silently require nothing."""
+    unknown = required() - TOOLS.keys() - {"all"}
+    if unknown:
+        raise pytest.UsageError(f"HOLDFAST_REQUIRE names unknown groups {sorted(unknown)}. Use 'all' or some of {sorted(TOOLS)}.")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Folder of the data sets shared between projects; the test skips where it is absent."""
+    shared = os.environ.get("HOLDFAST_SHARED")
+    folder = (Path(shared) if shared else Path(__file__).parents[2] / "shared") / "data"
+    if not folder.is_dir():
+        pytest.skip("no shared data beside the project; set HOLDFAST_SHARED to the folder that holds data/")
+    return folder
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test of an optional group whose tool is missing, or fail it where the group is required."""
+    for group, commands in TOOLS.items():
+        if item.get_closest_marker(group) and not any(map(shutil.which, commands)):
+            reason = f"group {group!r} needs one of {', '.join(commands)} on PATH"
+            if required() & {group, "all"}:
+                pytest.fail(f"{reason}, and HOLDFAST_REQUIRE asks for it", pytrace=False)
+            pytest.skip(reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where everything is required, a skipped test is a failed one. (In the report, so that it also works in xdist's workers.)"""
+    report = yield
+    if not hasattr(report, "wasxfail"):
+        _fail_if_skipped(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """The same for files that skip themselves as a whole."""
+    report = yield
+    _fail_if_skipped(report)
+    return report
+
+
+def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if report.skipped and "all" in required():
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"HOLDFAST_REQUIRE=all allows no skip. {reason}"
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    session.config.stash[COLLECTED] = len(session.items)
+
+
+# With xdist the workers collect and run; the next two hooks tell the main process what they found and did.
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
+    node.config.stash[COLLECTED] = len(ids)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Add up over workers: a share for each would make the outcome depend on which worker happened to run which test."""
+    checks = getattr(node, "workeroutput", {}).get("fit_checks", 0)
+    node.config.stash[FIT_CHECKS] = node.config.stash.get(FIT_CHECKS, 0) + checks
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Fail the session, through pytest's own summary, if a guard over the whole suite is broken."""
+    config = session.config
+    fit = sys.modules.get("holdfast.testing.fit")
+    checks = config.stash.get(FIT_CHECKS, 0) + (len(fit.CHECKS) if fit else 0)
+    if hasattr(config, "workerinput"):
+        config.workeroutput["fit_checks"] = checks  # type: ignore[attr-defined]
+        return
+    if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        return
+    for problem in filter(None, (_too_few_tests(config), _budget_exceeded(checks))):
+        # As an error of collection, so that pytest prints it and counts it in the closing line.
+        report = pytest.CollectReport(nodeid="the suite as a whole", outcome="failed", longrepr=problem, result=[])
+        config.hook.pytest_collectreport(report=report)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _too_few_tests(config: pytest.Config) -> str | None:
+    options = config.option
+    selections = (options.keyword, options.markexpr, options.deselect, options.ignore, options.ignore_glob, getattr(options, "lf", False))
+    if config.args_source != pytest.Config.ArgsSource.TESTPATHS or any(selections):
+        return None
+    collected = config.stash.get(COLLECTED, 0)
+    if collected >= MINIMUM_TESTS:
+        return None
+    return f"{collected} tests were collected, fewer than {MINIMUM_TESTS}. Find the lost ones, or lower MINIMUM_TESTS in tests/conftest.py."
+
+
+def _budget_exceeded(checks: int) -> str | None:
+    """Each goodness-of-fit check fails a right law with probability at most ALPHA; their sum bounds that of any false alarm."""
+    if checks == 0:
+        return None
+    fit = importlib.import_module("holdfast.testing.fit")
+    if checks * fit.ALPHA <= fit.SUITE_FAILURE_BUDGET:
+        return None
+    return (
+        f"{checks} goodness-of-fit checks at alpha = {fit.ALPHA} spend more than the failure budget {fit.SUITE_FAILURE_BUDGET}. "
+        "Lower ALPHA in holdfast.testing.fit, or make fewer checks."
+    )

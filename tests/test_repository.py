@@ -1,0 +1,239 @@
+"""What holds for the repository as a whole: import direction, light import, documented errors and names, tidy files."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import check_imports
+import holdfast
+from holdfast import errors
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "holdfast"
+
+# Written in parts, so that this file does not hold what it looks for.
+REGISTRY_HOSTS = re.compile("|".join(re.escape(".".join(parts)) for parts in [("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org")]))
+MACHINE_PATH = re.compile(r"(?<![\w.~/-])/(?:work|root|home)/")
+NOT_OURS = {".git", ".venv", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "build", "dist"}
+
+REFERENCE_KEY = re.compile(r"\[([A-Z][A-Za-z+]*\d\d[a-z]?)\]")
+"""[CKS20], [GRS12a], [BS16+]: initials, two digits of the year, perhaps a letter."""
+
+
+def read(*parts: str) -> str:
+    return ROOT.joinpath(*parts).read_text(encoding="utf-8")
+
+
+class TestImports:
+    def test_all_point_one_way(self) -> None:
+        assert check_imports.find_problems(SOURCE) == []
+
+    @pytest.mark.parametrize(
+        ("file", "text", "message"),
+        [
+            ("low/a.py", "from holdfast.high import b\n", r"a\.py:1: 'low' imports 'high', but may import only nothing of ours"),
+            ("low/a.py", "from ..high import b\n", r"a\.py:1: 'low' imports 'high'"),
+            ("low/a.py", "from .. import high\n", r"a\.py:1: 'low' imports 'high'"),
+            ("low/a.py", "import holdfast.high.b\n", r"a\.py:1: 'low' imports 'high'"),
+            ("low/a.py", "def f():\n    from holdfast.high import b\n", r"a\.py:2: 'low' imports 'high'"),
+            ("low/a.py", "import holdfast as hf\n", r"a\.py:1: 'low' imports '__init__'"),
+            ("other/a.py", "", r"a\.py:1: 'other' is not in the table of imports\. Add it to ALLOWED"),
+            ("low/a.py", "import numba\n", r"a\.py:1: 'numba' is imported when the file is"),
+            (
+                "low/a.py",
+                "try:\n    pass\nexcept ImportError:\n    from scipy import stats\n",
+                r"a\.py:4: 'scipy' is imported when the file is",
+            ),
+            ("low/a.py", "from . import _compiled\n", r"a\.py:1: 'holdfast\.low\._compiled' holds compiled code"),
+            ("low/a.py", "from math import *\n", r"a\.py:1: wildcard import"),
+            ("low/a.py", "\n" * 601, r"a\.py:601: the file has 601 lines"),
+        ],
+    )
+    def test_a_violation_is_caught(self, file: str, text: str, message: str, tmp_path: Path) -> None:
+        problems = self.problems(tmp_path, file, text)
+        assert len(problems) == 1
+        assert re.search(message, problems[0])
+
+    @pytest.mark.parametrize(
+        ("file", "text"),
+        [
+            ("high/a.py", "from holdfast.low import b\nfrom . import c\nfrom ..low.d import e\n"),
+            ("low/_compiled.py", "import numba\nfrom . import _compiled_words\n"),
+            ("low/a.py", "def f():\n    import numba\n    from . import _compiled\n"),
+            ("low/a.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pandas\n"),
+        ],
+    )
+    def test_what_is_allowed_passes(self, file: str, text: str, tmp_path: Path) -> None:
+        assert self.problems(tmp_path, file, text) == []
+
+    @staticmethod
+    def problems(folder: Path, file: str, text: str) -> list[str]:
+        for name in ("__init__.py", "low/__init__.py", "high/__init__.py", file):
+            path = folder / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text if name == file else "", encoding="utf-8")
+        return check_imports.find_problems(folder, {"low": (), "__init__": ("low",), "high": ("low",)})
+
+    def test_the_table_holds_no_cycle_and_nothing_unbuilt(self, tmp_path: Path) -> None:
+        (tmp_path / "a.py").touch()
+        (tmp_path / "b.py").touch()
+        problems = check_imports.find_problems(tmp_path, {"a": ("b",), "b": ("a",), "c": ()})
+        assert len(problems) == 2
+        assert "lets 'a' import 'b', which is not above it" in problems[0]
+        assert "names 'c', which is not in" in problems[1]
+
+    def test_the_command_fails_on_a_violation(self, tmp_path: Path) -> None:
+        (tmp_path / "unknown.py").touch()
+        done = subprocess.run([sys.executable, ROOT / "tools" / "check_imports.py", tmp_path], capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert "unknown.py:1: 'unknown' is not in the table" in done.stdout
+
+    @pytest.mark.parametrize(
+        "program",
+        ["import holdfast", "import holdfast; [getattr(holdfast, name) for name in holdfast.__all__]"],
+        ids=["package", "every name"],
+    )
+    def test_importing_holdfast_loads_nothing_heavy(self, program: str) -> None:
+        """The cause of a slow import is tested, not its time, which depends on the machine; the time is printed (pytest -rP shows it).
+
+        Names are loaded when first used, so their modules are looked at too: what the package defers must be light as well.
+        """
+        heavy = {"numba", "llvmlite", "scipy", "opendp", "duckdb", "pyarrow", "pandas", "rich", "typer", "pytest", "hypothesis"}
+        timed = f"import sys, time; t = time.perf_counter(); {program}; print(time.perf_counter() - t, *sys.modules)"
+        runs = [subprocess.run([sys.executable, "-c", timed], capture_output=True, text=True, check=True).stdout.split() for _ in range(5)]
+        print(f"{program}: {min(float(run[0]) for run in runs):.3f} s beyond bare Python, best of {len(runs)}")
+        assert heavy & set(runs[0]) == set()
+
+
+class TestErrors:
+    @staticmethod
+    def classes() -> list[type[errors.HoldfastError]]:
+        return [c for c in vars(errors).values() if inspect.isclass(c) and issubclass(c, errors.HoldfastError)]
+
+    def test_codes_are_unique_and_each_class_has_its_own(self) -> None:
+        for error in self.classes():
+            assert "code" in vars(error), f"{error.__name__} inherits its code; give it one of its own"
+        codes = [error.code for error in self.classes()]
+        assert len(set(codes)) == len(codes)
+
+    def test_every_error_is_in_the_module_of_errors(self) -> None:
+        def tree(error: type[errors.HoldfastError]) -> set[type[errors.HoldfastError]]:
+            return {error}.union(*map(tree, error.__subclasses__()))
+
+        ours = {error for error in tree(errors.HoldfastError) if error.__module__.split(".")[0] == "holdfast"}
+        assert ours == set(self.classes())
+
+    def test_codes_and_documentation_agree(self) -> None:
+        """In docs/errors.md a code stands in backquotes at the start of a heading or of a table row."""
+        documented = re.findall(r"^(?:#+ |\| *)`([a-z0-9-]+)`", read("docs", "errors.md"), re.MULTILINE)
+        assert sorted(documented) == sorted(error.code for error in self.classes())
+
+
+class TestPublicNames:
+    def test_all_has_no_repetition(self) -> None:
+        assert len(set(holdfast.__all__)) == len(holdfast.__all__)
+
+    @pytest.mark.parametrize("name", [name for name in holdfast.__all__ if not name.startswith("__")])
+    def test_resolves_and_has_a_docstring(self, name: str) -> None:
+        thing = getattr(holdfast, name)
+        # Of its own: a subclass must not pass with its parent's words.
+        docstring = vars(thing).get("__doc__") if inspect.isclass(thing) else thing.__doc__
+        assert docstring
+        assert docstring.strip()
+
+    def test_version_is_that_of_the_project(self) -> None:
+        assert holdfast.__version__ == tomllib.loads(read("pyproject.toml"))["project"]["version"]
+
+
+class TestFiles:
+    def test_help_lists_every_target(self) -> None:
+        targets = re.findall(r"^([a-z][a-z-]*):", read("Makefile"), re.MULTILINE)
+        # Without the variables of a make that may have started us.
+        environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+        done = subprocess.run(["make", "help"], cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+        assert re.findall(r"^ *make ([a-z-]+) ", done.stdout, re.MULTILINE) == targets
+        assert {"help", "setup", "demo", "test", "check", "bench"} <= set(targets)
+
+    def test_no_registry_host_and_no_path_of_one_machine(self) -> None:
+        bad = []
+        for path in self.files():
+            try:
+                lines = path.read_text(encoding="utf-8").splitlines()
+            except UnicodeDecodeError:
+                continue  # not text
+            for number, line in enumerate(lines, 1):
+                if REGISTRY_HOSTS.search(line) or MACHINE_PATH.search(line):
+                    bad.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
+        assert bad == []
+
+    @staticmethod
+    def files() -> list[Path]:
+        """Files under version control or about to be; without git (a downloaded archive), all that are not build output."""
+        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        try:
+            listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        except (OSError, subprocess.CalledProcessError):
+            paths = [path for path in ROOT.rglob("*") if not NOT_OURS & set(path.relative_to(ROOT).parts)]
+            paths = [path for path in paths if not any(part.endswith(".egg-info") for part in path.parts)]
+        else:
+            paths = [ROOT / name for name in listed.split("\0") if name]
+        files = [path for path in paths if path.is_file()]
+        assert ROOT / "pyproject.toml" in files
+        return files
+
+    @pytest.mark.parametrize(
+        ("line", "bad"),
+        [
+            ("see https://" + "py" + "pi.org/simple", True),
+            ("cd /" + "home/someone", True),
+            ('path = "/' + 'work/main"', True),
+            ("https://example.org/" + "home/page", False),
+            ("docs/" + "work/notes.md", False),
+        ],
+    )
+    def test_the_patterns_catch_what_they_should(self, line: str, bad: bool) -> None:
+        assert bool(REGISTRY_HOSTS.search(line) or MACHINE_PATH.search(line)) is bad
+
+    def test_license(self) -> None:
+        assert "Apache License" in read("LICENSE")
+        assert tomllib.loads(read("pyproject.toml"))["project"]["license"] == "Apache-2.0"
+
+    def test_the_build_backend_is_pinned_alike_in_both_places(self) -> None:
+        (backend,) = tomllib.loads(read("pyproject.toml"))["build-system"]["requires"]
+        assert backend in read("constraints.txt").splitlines()
+
+
+class TestReferences:
+    def test_every_key_resolves(self) -> None:
+        """A key such as [CKS20] in a docstring or on a page starts an entry, a list item or heading, of docs/references.md."""
+        entries = re.findall(rf"^(?:[-*] |#+ )?(?:\*\*)?{REFERENCE_KEY.pattern}", read("docs", "references.md"), re.MULTILINE)
+        assert len(set(entries)) == len(entries)
+        lost = [
+            f"{path.relative_to(ROOT)}: [{key}]"
+            for path, text in [
+                *self.docstrings(),
+                *((page, page.read_text(encoding="utf-8")) for page in sorted((ROOT / "docs").glob("*.md"))),
+            ]
+            for key in REFERENCE_KEY.findall(text)
+            if key not in entries
+        ]
+        assert lost == []
+
+    @staticmethod
+    def docstrings() -> list[tuple[Path, str]]:
+        """Every bare string under src: docstrings of modules, classes and functions, and those below constants."""
+        return [
+            (path, node.value.value)
+            for path in sorted(SOURCE.rglob("*.py"))
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        ]
