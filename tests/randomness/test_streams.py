@@ -154,21 +154,32 @@ def test_take_into_writes_nothing_beside_its_array():
     assert np.array_equal(around[3:-5], LONG[: PIECE_WORDS + 2])
 
 
-def test_an_interrupted_read_counts_as_read():
-    class Broken:
-        def update_into(self, data, out):
-            raise KeyboardInterrupt
+@pytest.mark.parametrize("returned", [0, 2, 5])
+def test_an_interrupted_read_counts_as_read_and_can_be_given_back(returned):
+    class Interrupted:
+        """The real cipher, stopped once after it has moved on."""
 
-        def reset_nonce(self, nonce):
-            raise AssertionError("not reached")
+        def __init__(self, cipher):
+            self.cipher, self.stops = cipher, 1
+
+        def update_into(self, data, out):
+            done = self.cipher.update_into(data, out)
+            if self.stops:
+                self.stops = 0
+                raise KeyboardInterrupt
+            return done
+
+        def __getattr__(self, name):
+            return getattr(self.cipher, name)
 
     stream = fresh()
     stream.take(3)
-    stream._cipher = Broken()  # type: ignore[assignment]
+    stream._cipher = Interrupted(stream._cipher)  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
         stream.take(5)
-    stream._cipher = None
-    assert np.array_equal(stream.take(4), LONG[8:12])
+    assert stream.position == 8
+    stream.give_back(returned)
+    assert np.array_equal(stream.take(4), LONG[8 - returned : 12 - returned])
 
 
 def test_a_closed_stream_keeps_its_name_and_position_only():

@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from holdfast.errors import RequestTooLarge
 from holdfast.exact.balls import Enclosure, enclosure, precision
 from holdfast.exact.parameters import exact_integer, sample_size
-from holdfast.exact.segments import Arms
+from holdfast.exact.segments import Arms, Segment
 from holdfast.exact.sums import moment_sums
 from holdfast.exact.table import TableSampler
 from holdfast.exact.weights import ArmsSource, WeightSource
@@ -148,54 +148,52 @@ class ArmsLaw(IntegerLaw):
             return Enclosure(Fraction(0), Fraction(0))
         with precision(PRECISION_BITS):
             segment, j = place
-            return _probability(segment.weight(j) / self._total()[0])
+            return _probability(segment.weight(j) / self._total[0])
 
     def tail_bounds(self, k: int) -> Enclosure:
         k = exact_integer(k, "k")
         with precision(PRECISION_BITS):
-            total = self._total()[0]
+            total = self._total[0]
             if k >= self.arms.anchor:
-                return _probability(self._beyond(self.arms.right, k, 1) / total)
-            return _probability(1 - self._beyond(self.arms.left, k - 1, -1) / total)
+                return _probability(self._beyond(self.arms.right, k) / total)
+            return _probability(1 - self._beyond(self.arms.left, k - 1) / total)
 
     def cdf_bounds(self, k: int) -> Enclosure:
         k = exact_integer(k, "k")
         if k >= self.arms.anchor:
             return super().cdf_bounds(k)
         with precision(PRECISION_BITS):
-            return _probability(self._beyond(self.arms.left, k, -1) / self._total()[0])
+            return _probability(self._beyond(self.arms.left, k) / self._total[0])
 
     def mean_bounds(self) -> Enclosure:
         with precision(PRECISION_BITS):
-            zero, one, _ = self._total()
+            zero, one, _ = self._total
             return enclosure(self.arms.anchor + one / zero)
 
     def variance_bounds(self) -> Enclosure:
         with precision(PRECISION_BITS):
-            zero, one, two = self._total()
+            zero, one, two = self._total
             shift = one / zero
             lower, upper = enclosure(two / zero - shift * shift)
             return Enclosure(max(lower, Fraction(0)), max(upper, Fraction(0)))
 
+    @cached_property
     def _total(self) -> tuple[arb, arb, arb]:
         """Sums of w, (x - anchor) w and (x - anchor)^2 w over the whole law."""
         sums = [arb(0), arb(0), arb(0)]
-        for segment in self.arms.left + self.arms.right:
-            zero, one, two = moment_sums(segment, 0, None)
-            offset = segment.start - self.arms.anchor
-            sums[0] += zero
-            sums[1] += offset * zero + segment.step * one
-            sums[2] += offset * offset * zero + 2 * offset * segment.step * one + two
+        with precision(PRECISION_BITS):
+            for segment in self.arms.left + self.arms.right:
+                zero, one, two = moment_sums(segment, 0, None)
+                offset = segment.start - self.arms.anchor
+                sums[0] += zero
+                sums[1] += offset * zero + segment.step * one
+                sums[2] += offset * offset * zero + 2 * offset * segment.step * one + two
         return sums[0], sums[1], sums[2]
 
     @staticmethod
-    def _beyond(arm: tuple[object, ...], k: int, step: int) -> arb:
+    def _beyond(arm: tuple[Segment, ...], k: int) -> arb:
         """Weight of the arm's points at k and further out."""
-        total = arb(0)
-        for segment in arm:
-            begin = max((k - segment.start) * step, 0)  # type: ignore[attr-defined]
-            total += moment_sums(segment, begin, None)[0]  # type: ignore[arg-type]
-        return total
+        return sum((moment_sums(segment, max((k - segment.start) * segment.step, 0), None)[0] for segment in arm), arb(0))
 
 
 class TableLaw(IntegerLaw):
@@ -209,25 +207,26 @@ class TableLaw(IntegerLaw):
         return TableSampler(self._source)
 
     def pmf_bounds(self, k: int) -> Enclosure:
-        first, chances = self._chances()
+        first, chances = self._chances
         k = exact_integer(k, "k")
         return chances[k - first] if 0 <= k - first < len(chances) else Enclosure(Fraction(0), Fraction(0))
 
     def tail_bounds(self, k: int) -> Enclosure:
-        first, chances = self._chances()
+        first, chances = self._chances
         return _added(chances[max(exact_integer(k, "k") - first, 0) :])
 
     def mean_bounds(self) -> Enclosure:
-        first, chances = self._chances()
+        first, chances = self._chances
         return _added([_scaled(chance, first + i) for i, chance in enumerate(chances)])
 
     def variance_bounds(self) -> Enclosure:
-        first, chances = self._chances()
+        first, chances = self._chances
         middle = sum(self.mean_bounds()) / 2
         second = _added([_scaled(chance, (first + i - middle) ** 2) for i, chance in enumerate(chances)])
         error = max(abs(bound - middle) for bound in self.mean_bounds())
         return Enclosure(max(second.lower - error**2, Fraction(0)), second.upper)
 
+    @cached_property
     def _chances(self) -> tuple[int, list[Enclosure]]:
         weights = self._source.fixed_weights(PRECISION_BITS, 0)
         low, high = sum(weights.lows), sum(weights.highs)

@@ -37,6 +37,10 @@ class Segment:
         """Ball of -log w(j), at the current precision; also for j between integers of a coarser grid."""
         return ball(self.offset) + ball(self.slope) * j + ball(self.curvature * j * (j - 1) / 2)
 
+    def drop(self, j: int, steps: int) -> arb:
+        """Ball of -log(w(j + steps) / w(j)), with no cancellation: exactly zero where the weights are equal by form."""
+        return ball(self.slope) * steps + ball(self.curvature * (j * steps + Fraction(steps * (steps - 1), 2)))
+
     def weight(self, j: int) -> arb:
         """Ball of w(j)."""
         return (-self.exponent(j)).exp()

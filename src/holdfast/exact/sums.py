@@ -61,7 +61,7 @@ def _geometric(segment: Segment, begin: int, end: int | None) -> tuple[arb, arb,
 def _term_by_term(segment: Segment, begin: int, end: int | None) -> tuple[arb, arb, arb]:
     """Recurrence in balls; stops when the rest, at most (next term) / (1 - ratio) for each power, is far below the sum."""
     weight = segment.weight(begin)
-    ratio = (segment.exponent(begin) - segment.exponent(begin + 1)).exp()
+    ratio = (-segment.drop(begin, 1)).exp()
     shrink = (-ball(segment.curvature)).exp()
     zero, one, two = arb(0), arb(0), arb(0)
     small = arb(2) ** -200

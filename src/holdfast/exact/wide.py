@@ -48,32 +48,33 @@ class WideSampler:
         while (self.words_per_try - 1) * word_bits - self.low_bits < accept_bits:
             self.words_per_try += 1
         self.accept_bits = (self.words_per_try - 1) * word_bits - self.low_bits
-        coarse = coarsen(arms, self.low_bits)
-        self._cells = TableSampler(ArmsSource(coarse), word_bits)
-        self._describe_cells(coarse)
+        self._coarse = coarsen(arms, self.low_bits)
+        self._cells = TableSampler(ArmsSource(self._coarse), word_bits)
+        self._places, self._exponents = self._describe(np.arange(len(self._cells)) + self._cells.first)
 
     @property
     def words_per_draw(self) -> int:
         """Words a try; draws need slightly more than one try on average."""
         return self.words_per_try
 
-    def _describe_cells(self, coarse: Arms) -> None:
+    def _describe(self, cells: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Per cell: (first point, direction, number of points) and the exponent's (linear, quadratic) coefficients as doubles."""
-        width, count, first_cell = 1 << self.low_bits, len(self._cells), self._cells.first
-        # Cells outside the support (a leading zero threshold) are never drawn; no point of theirs would be accepted.
-        self._places = np.zeros((count, 3), dtype=np.int64)
-        self._exponents = np.zeros((count, 2), dtype=np.float64)
-        for coarse_segment, fine in zip(coarse.right + coarse.left, self._arms.right + self._arms.left, strict=True):
-            cells = (np.arange(count) + first_cell - coarse_segment.start) * coarse_segment.step
-            mine = cells >= 0 if coarse_segment.length is None else (cells >= 0) & (cells < coarse_segment.length)
-            begin = cells[mine] * width
-            self._places[mine, 0] = fine.start + fine.step * begin
-            self._places[mine, 1] = fine.step
-            self._places[mine, 2] = width if fine.length is None else np.minimum(width, fine.length - begin)
+        width = 1 << self.low_bits
+        # Numbers outside the support (a leading zero threshold) are never drawn; no point of theirs would be accepted.
+        places = np.zeros((len(cells), 3), dtype=np.int64)
+        exponents = np.zeros((len(cells), 2), dtype=np.float64)
+        for coarse, fine in zip(self._coarse.right + self._coarse.left, self._arms.right + self._arms.left, strict=True):
+            number = (cells - coarse.start) * coarse.step
+            mine = number >= 0 if coarse.length is None else (number >= 0) & (number < coarse.length)
+            begin = number[mine] * width
+            places[mine, 0] = fine.start + fine.step * begin
+            places[mine, 1] = fine.step
+            places[mine, 2] = width if fine.length is None else np.minimum(width, fine.length - begin)
             # t(low) = exponent(begin + low) - exponent(begin) = low (slope + curvature (begin - 1/2) + curvature / 2 low)
             curvature = float(fine.curvature)
-            self._exponents[mine, 0] = _nearest_double(fine.slope) + curvature * (begin - 0.5)
-            self._exponents[mine, 1] = curvature / 2
+            exponents[mine, 0] = _nearest_double(fine.slope) + curvature * (begin - 0.5)
+            exponents[mine, 1] = curvature / 2
+        return places, exponents
 
     def draw(self, n: int, words: Words) -> NDArray[np.int64]:
         """n independent draws; afterwards the words stand right behind the last try used."""
@@ -144,8 +145,13 @@ class WideSampler:
             bits = (bits << np.uint64(self._word_bits)) | shifted[:, j].astype(np.uint64)
         low = (bits >> np.uint64(self.accept_bits)).astype(np.int64)
         uniform = bits & np.uint64((1 << self.accept_bits) - 1)
-        start, step, size = self._places[index].T
-        exponent = low * (self._exponents[index, 0] + self._exponents[index, 1] * low)
+        if len(index) and (index.min() < 0 or index.max() >= len(self._cells)):
+            # Cells told apart only by the extra bits of an open word (probability 2^-64 a try) are not in the arrays.
+            cells, exponents = self._describe(index + self._cells.first)
+        else:
+            cells, exponents = self._places[index], self._exponents[index]
+        start, step, size = cells.T
+        exponent = low * (exponents[:, 0] + exponents[:, 1] * low)
         verdict = settle_exp(uniform.astype(np.float64), self.accept_bits, exponent, self._band)
         inside = low < size
         for i in np.flatnonzero((verdict == 0) & inside):
@@ -159,7 +165,7 @@ class WideSampler:
         place = self._arms.locate(start)
         assert place is not None
         fine, begin = place
-        return lambda: (fine.exponent(begin) - fine.exponent(begin + low)).exp()
+        return lambda: (-fine.drop(begin, low)).exp()
 
 
 def _nearest_double(value: Real) -> float:

@@ -7,7 +7,7 @@ probability 2^-128, and
     P[any two streams share a block]      <= min(n N, N^2 / 2) / 2^128   (the second also where a lane's blocks are scattered)
     advantage of AES as a permutation     <= N^2 / 2^129
 
-With n <= MAX_STREAMS and N <= MAX_BLOCKS (so n N <= 2^66) they are at most 2^-61 each (the first 2^-62 without extra bits). Extra bits
+With n <= MAX_STREAMS and N <= MAX_BLOCKS (so n N <= 2^64) they are at most 2^-61 each (the first 2^-64 without extra bits). Extra bits
 count each time they are asked for, which can only overstate N. The count is kept per key object: another object opened from the same
 secret starts again at zero.
 """
@@ -28,7 +28,7 @@ from holdfast.randomness.labels import Label, show_label
 if TYPE_CHECKING:
     from holdfast.randomness.streams import Stream
 
-MAX_STREAMS = 2**32
+MAX_STREAMS = 2**30
 MAX_BLOCKS = 2**34
 """256 GiB of keystream."""
 
