@@ -18,6 +18,7 @@ def warm() -> float:
         for sigma_squared in (100, 10**12, 10**30):  # one table, two words a try, three words a try
             DiscreteGaussian(sigma_squared).sample(COLD_THRESHOLD, key)
         key.streams("warm", items=np.arange(COLD_THRESHOLD)).take(4)
+        key.streams("warm", "text", items=np.arange(COLD_THRESHOLD).astype("S24"), text=True).take(4)
     return time.perf_counter() - began
 
 

@@ -1,4 +1,4 @@
-"""Every example in README.md and docs/*.md is run, and prints what the page says.
+"""Every example in README.md, CONTRIBUTING.md and docs/*.md is run, and prints what the page says.
 
     ```python    run; the blocks of one page share one namespace, in order. A ```text block right after one is its exact output.
     ```console   each `$ ` line is run in an empty folder, without a shell; the lines below it are its output, blank lines aside, and a
@@ -25,7 +25,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 BIN = Path(sys.executable).parent
 
 NOT_RUN = ("make", "git", "cd")

@@ -1,4 +1,4 @@
-"""Draws against their certified law: goodness of fit with a real p-value, against the slow oracles too, and shown to fail on a wrong law."""
+"""Draws against their certified law: goodness of fit, against the slow oracles too, and shown to fail on a wrong law."""
 
 from __future__ import annotations
 

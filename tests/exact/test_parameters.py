@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InexactParameter, InvalidParameter, RequestTooLarge
-from holdfast.exact import Bernoulli, BernoulliExp, DiscreteGaussian, DiscreteLaplace, Geometric, UniformComposition, UniformInteger, Weighted
+from holdfast.exact import (
+    Bernoulli,
+    BernoulliExp,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Geometric,
+    UniformComposition,
+    UniformInteger,
+    Weighted,
+)
 from holdfast.exact.parameters import exact_fraction, sample_size
 
 
@@ -23,7 +32,14 @@ def test_every_way_of_writing_a_rational_gives_it_back(value: Fraction) -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("0.192", Fraction(24, 125)), ("1e-10", Fraction(1, 10**10)), ("6/4", Fraction(3, 2)), (" 7 ", Fraction(7)), (".5", Fraction(1, 2)), ("-3", -3)],
+    [
+        ("0.192", Fraction(24, 125)),
+        ("1e-10", Fraction(1, 10**10)),
+        ("6/4", Fraction(3, 2)),
+        (" 7 ", Fraction(7)),
+        (".5", Fraction(1, 2)),
+        ("-3", -3),
+    ],
 )
 def test_strings_are_read_exactly(text: str, value: Fraction) -> None:
     assert exact_fraction(text, "x") == value
@@ -32,18 +48,20 @@ def test_strings_are_read_exactly(text: str, value: Fraction) -> None:
 @pytest.mark.parametrize("value", [0.1, 1e-5, np.float64(0.25), np.float32(0.5), 2.0])
 def test_a_float_is_refused_with_the_string_to_write(value: float) -> None:
     with pytest.raises(InexactParameter, match=f"'{float(value)!r}'"):
-        DiscreteLaplace(scale=value)
+        DiscreteLaplace(scale=value)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), np.nan])
 def test_nan_and_infinity_are_refused_without_advice_to_write_them(value: float) -> None:
     with pytest.raises(InexactParameter, match="finite") as caught:
-        DiscreteGaussian(sigma_squared=value)
+        DiscreteGaussian(sigma_squared=value)  # type: ignore[arg-type]
     assert "'nan'" not in str(caught.value)
     assert "'inf'" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["", "one", "1/2/3", "nan", "inf", "0x10", "1,5", "1e", "--1", "1/0", "1e999999999", "9" * 5000, "1." + "0" * 900])
+@pytest.mark.parametrize(
+    "text", ["", "one", "1/2/3", "nan", "inf", "0x10", "1,5", "1e", "--1", "1/0", "1e999999999", "9" * 5000, "1." + "0" * 900]
+)
 def test_strings_that_are_no_ordinary_numbers_are_refused(text: str) -> None:
     with pytest.raises(InvalidParameter) as caught:
         DiscreteLaplace(scale=text)

@@ -22,7 +22,7 @@ from holdfast.testing import ListedWords
 exponents = st.fractions(min_value=0, max_value=3, max_denominator=1000)
 
 
-def exp_minus(gamma: Fraction):  # type: ignore[no-untyped-def]
+def exp_minus(gamma: Fraction):
     return lambda: (-ball(gamma)).exp()
 
 
@@ -80,7 +80,7 @@ def test_predicates_work_inside_a_numba_loop() -> None:
     settle_in_loop = compiled_loops.settle_exp
 
     @njit
-    def count(cells, exponent, band):  # type: ignore[no-untyped-def]
+    def count(cells, exponent, band):
         tally = np.zeros(3, dtype=np.int64)
         for cell in cells:
             tally[settle_in_loop(cell, 2.0**-16, exponent, band) + 1] += 1

@@ -24,7 +24,7 @@ tilts = st.fractions(min_value=-1, max_value=1, max_denominator=9)
 bounds = st.tuples(st.none() | st.integers(-12, 2), st.none() | st.integers(3, 12))
 
 
-def check_against_reference(law: ArmsLaw, log_weight, bits: int, window: int) -> None:  # type: ignore[no-untyped-def]
+def check_against_reference(law: ArmsLaw, log_weight, bits: int, window: int) -> None:
     """Every threshold lies in the cell of the slow cumulative sum; points left out could not be told apart."""
     lower = -window if law.arms.lower is None else law.arms.lower
     upper = window if law.arms.upper is None else law.arms.upper
@@ -51,14 +51,14 @@ def check_against_reference(law: ArmsLaw, log_weight, bits: int, window: int) ->
 
 @settings(max_examples=60)
 @given(parameters, centers, tilts, bounds, st.sampled_from([12, 40, 64]))
-def test_gaussian_thresholds_are_the_true_floors(sigma_squared, center, tilt, edges, bits) -> None:  # type: ignore[no-untyped-def]
+def test_gaussian_thresholds_are_the_true_floors(sigma_squared, center, tilt, edges, bits) -> None:
     law = DiscreteGaussian(sigma_squared, center, lower=edges[0], upper=edges[1], tilt=tilt)
     check_against_reference(law, log_weight_gaussian(sigma_squared, center, tilt), bits, 140)
 
 
 @settings(max_examples=60)
 @given(st.fractions(min_value=Fraction(1, 50), max_value=4, max_denominator=60), tilts, bounds, st.sampled_from([12, 40, 64]))
-def test_laplace_thresholds_are_the_true_floors(scale, tilt, edges, bits) -> None:  # type: ignore[no-untyped-def]
+def test_laplace_thresholds_are_the_true_floors(scale, tilt, edges, bits) -> None:
     lower, upper = edges
     if (lower is None or upper is None) and abs(tilt) * scale > Fraction(1, 2):
         tilt = Fraction(0)
@@ -74,7 +74,9 @@ def test_tilts_beyond_the_rate_with_bounds(tilt: str, edges: tuple[int, int]) ->
     check_against_reference(law, log_weight_laplace(Fraction(2), Fraction(tilt)), 64, 0)
 
 
-@given(st.lists(st.fractions(min_value=0, max_value=5, max_denominator=20), min_size=1, max_size=20).filter(any), st.sampled_from([3, 8, 64]))
+@given(
+    st.lists(st.fractions(min_value=0, max_value=5, max_denominator=20), min_size=1, max_size=20).filter(any), st.sampled_from([3, 8, 64])
+)
 def test_listed_weights_give_exact_rational_floors(listed: list[Fraction], bits: int) -> None:
     made = certified_thresholds(ListedSource(-2, listed), bits)
     total = sum(listed)

@@ -56,7 +56,7 @@ def test_a_slightly_wrong_sampler_is_found():
 
 def test_a_value_never_reached_is_found():
     lower, upper = bracket_inverse_cdf([0, 0, 2, 2])
-    assert (lower[1], upper[1]) == (0, 0)
+    assert lower[1] == upper[1] == 0
     with pytest.raises(AssertionError, match=r"P\[X = 1\]"):
         check_brackets({1: lower[1]}, {1: upper[1]}, bounds)
 

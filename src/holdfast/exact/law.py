@@ -113,14 +113,14 @@ class IntegerLaw(ABC):
         """
         n = sample_size(n)
         _check_memory(n)
-        with (NoiseKey.generate() if key is None else _Borrowed(key)) as source, source.stream("law", repr(self), label) as words:
+        with NoiseKey.generate() if key is None else _Borrowed(key) as source, source.stream("law", repr(self), label) as words:
             return self.draw(n, words)
 
     def batches(self, n: int, key: NoiseKey | None = None, *, label: str = "", size: int = 1 << 20) -> Iterator[NDArray[np.int64]]:
         """The same n draws as `sample`, in arrays of at most `size`: for more draws than fit in memory."""
         n, size = sample_size(n), max(1, sample_size(size))
         _check_memory(size)
-        with (NoiseKey.generate() if key is None else _Borrowed(key)) as source, source.stream("law", repr(self), label) as words:
+        with NoiseKey.generate() if key is None else _Borrowed(key) as source, source.stream("law", repr(self), label) as words:
             while n > 0:
                 yield self.draw(min(size, n), words)
                 n -= min(size, n)
@@ -221,9 +221,10 @@ class TableLaw(IntegerLaw):
 
     def variance_bounds(self) -> Enclosure:
         first, chances = self._chances
-        middle = sum(self.mean_bounds()) / 2
-        second = _added([_scaled(chance, (first + i - middle) ** 2) for i, chance in enumerate(chances)])
-        error = max(abs(bound - middle) for bound in self.mean_bounds())
+        mean = self.mean_bounds()
+        middle, error = (mean.lower + mean.upper) / 2, (mean.upper - mean.lower) / 2
+        # E (X - middle)^2 exceeds the variance by (mean - middle)^2, at most error^2
+        second = _added([_scaled(chance, (first + i - middle) * (first + i - middle)) for i, chance in enumerate(chances)])
         return Enclosure(max(second.lower - error**2, Fraction(0)), second.upper)
 
     @cached_property
@@ -260,7 +261,8 @@ def _check_memory(n: int) -> None:
         memory_bytes = 1 << 36
     if 8 * n > memory_bytes // 2:
         raise RequestTooLarge(
-            f"{n} draws need {8 * n / 2**30:.0f} GiB, more than half of this machine's memory. Use .batches(n, key), which yields them piece by piece."
+            f"{n} draws need {8 * n / 2**30:.0f} GiB, more than half of this machine's memory. "
+            "Use .batches(n, key), which yields them piece by piece."
         )
 
 

@@ -47,13 +47,17 @@ def is_below(cell: int, bits: int, real: Callable[[], arb], words: Words, index:
     """
     depth = 0
     while True:
-        bits_now = bits
-        floor = certain_floor(lambda: real() * (arb(2) ** bits_now), bits_now + 64)
+        floor = _floor_at(real, bits)
         if cell != floor:
             return cell < floor
         cell = (cell << (32 * EXTRA_WORDS)) | extra_integer(words, index, depth)
         bits += 32 * EXTRA_WORDS
         depth += 1
+
+
+def _floor_at(real: Callable[[], arb], bits: int) -> int:
+    """floor(real 2^bits): the cell that holds the number."""
+    return certain_floor(lambda: real() * arb(2) ** bits, bits + 64)
 
 
 def extra_integer(words: Words, index: int, depth: int) -> int:

@@ -10,13 +10,14 @@ Laplace and geometric: curvature 0. Weights are relative to the anchor's.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import arb
 
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.exact.balls import Real, affine, ball, precision
+from holdfast.exact.balls import Real, affine, ball, enclosure, precision
 
 INT64_REACH = 2**61
 """Weights must be below e^-190 this far from the anchor: then |x| <= 2^62 fails with probability below 2^-200 (see `check_reach`)."""
@@ -95,6 +96,7 @@ class Arms:
         left, right = self.left[0], self.right[0]
         return (
             isinstance(right.slope, Fraction)
+            and isinstance(left.offset, Fraction)
             and left.length == right.length is None
             and left.offset == right.slope
             and left.slope == right.slope + right.curvature
@@ -117,8 +119,9 @@ def gaussian_arms(sigma_squared: Fraction, center: Real, lower: int | None, uppe
     left: tuple[Segment, ...] = ()
     if lower is None or lower < anchor:
         left = (Segment(anchor - 1, -1, None if lower is None else anchor - lower, down, affine(down, Fraction(1), curvature), curvature),)
-    symmetric = isinstance(center, Fraction) and center.denominator == 2 and _mirrored(center, lower, upper)
-    median = None if not symmetric else int(center - Fraction(1, 2))
+    median = None
+    if isinstance(center, Fraction) and center.denominator == 2 and _mirrored(center, lower, upper):
+        median = int(center - Fraction(1, 2))
     return Arms(anchor, left, (right,), median)
 
 
@@ -127,7 +130,7 @@ def laplace_arms(rate_left: Fraction, rate_right: Fraction, lower: int | None, u
 
     Given:  rate_left + rate_right > 0 (log-concave). A rate <= 0 needs a bound on its side, else the weights have no finite sum.
     """
-    if rate_right <= 0 and upper is None or rate_left <= 0 and lower is None:
+    if (rate_right <= 0 and upper is None) or (rate_left <= 0 and lower is None):
         raise InvalidParameter(
             "The tilted law has no finite sum: |tilt| must be below 1/scale unless there is a bound on the side it leans to. "
             "Give a smaller tilt, or a bound."
@@ -205,7 +208,8 @@ def _nearest_integer(center: Real) -> int:
         return round(center)
     with precision(192):
         # Any neighbour of the centre will do as an anchor; the midpoint's is right unless the centre sits on a half.
-        return int((center.ball().mid() + arb("0.5")).floor().unique_fmpz())
+        lower, upper = enclosure(center.ball())
+        return math.floor((lower + upper + 1) / 2)
 
 
 def _mirrored(center: Fraction, lower: int | None, upper: int | None) -> bool:

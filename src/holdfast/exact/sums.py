@@ -59,7 +59,7 @@ def _geometric(segment: Segment, begin: int, end: int | None) -> tuple[arb, arb,
 
 
 def _term_by_term(segment: Segment, begin: int, end: int | None) -> tuple[arb, arb, arb]:
-    """Recurrence in balls; stops when the rest, at most (next term) / (1 - ratio) for each power, is far below the sum."""
+    """Recurrence in balls; stops when a geometric bound of the rest is far below the sum."""
     weight = segment.weight(begin)
     ratio = (-segment.drop(begin, 1)).exp()
     shrink = (-ball(segment.curvature)).exp()
@@ -73,19 +73,13 @@ def _term_by_term(segment: Segment, begin: int, end: int | None) -> tuple[arb, a
         weight *= ratio
         ratio *= shrink
         j += 1
-        if (j - begin) % 16 == 0 and ratio < arb("0.99") and (j + 1) * (j + 1) * weight < small * zero * arb("0.01"):
-            # j^2 grows by a factor below 1.01 * (1 + 2/j) a step; for j >= 300 the terms of S_2 shrink by .995 at least.
-            if j >= 300 or ratio < arb("0.5") and j >= 8:
-                bound = _tail_bound(weight, ratio, j)
-                return zero + _up_to(bound), one + _up_to(bound * j), two + _up_to(bound * j * j)
+        if (j - begin) % 16 == 0:
+            # ((j + i) / j)^p <= (1 + 1/j)^(2i) for p <= 2, so the rest of S_p is below j^p times a geometric series of this ratio
+            step = (1 + arb(fmpq(1, j))) ** 2 * ratio
+            rest = weight / (1 - step)
+            if step < 1 and j * j * rest < small * zero:
+                return zero + _up_to(rest), one + _up_to(j * rest), two + _up_to(j * j * rest)
     return zero, one, two
-
-
-def _tail_bound(weight: arb, ratio: arb, j: int) -> arb:
-    """sum over i >= 0 of ((j + i)/j)^2 weight ratio^i, at least the tails of S_p divided by j^p: ratios (1 + 1/j)^2 ratio < 1."""
-    step = (1 + arb(fmpq(1, j))) ** 2 * ratio
-    assert step < 1
-    return weight / (1 - step)
 
 
 def _up_to(bound: arb) -> arb:

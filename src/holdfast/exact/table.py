@@ -1,8 +1,8 @@
 """Any law on the integers drawn by table: one 32-bit word a draw, exact.
 
-The draw is the smallest k with U < F(k), for a uniform U whose first 32 bits are the word. The top 16 or 17 bits index a direct table; where no
-threshold falls into that cell its entry is the answer, else the few thresholds of the cell are searched. A word that equals a threshold
-(probability: number of points times 2^-32) is settled with 32 more bits against 64-bit thresholds, then with 128 more, and so on.
+The draw is the smallest k with U < F(k), for a uniform U whose first 32 bits are the word. The top 16 or 17 bits index a direct table;
+where no threshold falls into that cell its entry is the answer, else the few thresholds of the cell are searched. A word that equals a
+threshold (probability: number of points times 2^-32) is settled with 32 more bits against 64-bit thresholds, then with 128, 256, ... more.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class TableSampler:
                 count = compiled.draw_table(chunk, self.drop, self.direct, self.high, self.shift, self.first, piece, pending)
                 open_places = pending[:count]
             if len(open_places):
-                piece[open_places] = self.first + self.resolve(chunk[open_places] >> self.drop, base + open_places, words)
+                piece[open_places] = self.first + self.resolve(chunk[open_places] >> np.uint32(self.drop), base + open_places, words)
 
     def index(self, cells: NDArray[np.uint32], places: NDArray[np.int64], words: Words) -> NDArray[np.int64]:
         """Index (value minus `first`) for each word already taken and shifted; `places` are the words' own indices."""

@@ -34,7 +34,7 @@ class WideSampler:
     Guarantees:  exact over uniform words; a try takes `words_per_try` words, rejected tries are followed by the next words.
     Reference:   math.md R3, speed-notes 1 ("large sigma"), here for any arms and both tails without folding.
 
-    `word_bits`, `cell_bits`, `accept_bits` (at least) and `band` exist for tests: fewer bits can be enumerated, a wider band must change nothing.
+    `word_bits`, `cell_bits`, `accept_bits` (at least) and `band` exist for tests: few bits can be enumerated, a wide band changes nothing.
     """
 
     def __init__(

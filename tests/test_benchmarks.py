@@ -1,0 +1,130 @@
+"""The benchmarks run, show every row, and judge by their bars; what no machine changes, keystream per draw, is held to its bar here.
+
+Timings are never tested: they depend on the machine. OpenDP is not needed.
+"""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from benchmarks import noise
+from benchmarks.__main__ import GROUPS, main
+from benchmarks.report import NOT_RUN, Bar, Report, Row, Table, verdict
+from benchmarks.timing import best_of, fresh_interpreter
+from holdfast.randomness import NoiseKey
+
+AROUND = (
+    "sampler of",
+    "integer labels, sorted",
+    "text labels",
+    "in random order",
+    "draws in batches",
+    "`import holdfast`",
+    "every public name",
+)
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return noise.run(n=1000, rounds=1, rivals=False, streamed=1000)
+
+
+class TestNoise:
+    def test_every_law_has_its_row_with_every_column(self, report: Report) -> None:
+        draws, _ = report.tables
+        assert [row.name for row in draws.rows] == [setting.name for setting in noise.SETTINGS]
+        assert {len(row.figures) + 1 for row in draws.rows} == {len(draws.headers)}
+
+    def test_the_settings_are_those_of_the_bars(self) -> None:
+        assert [setting.size for setting in noise.SETTINGS if setting.is_gaussian] == [1, 100, 10**4, 10**6, 10**12]
+        assert [setting.size for setting in noise.SETTINGS if not setting.is_gaussian] == [1, 10, 1000]
+        assert (noise.PREPARED.name, noise.OPENDP_CHECKED.name) == ("Gaussian, sigma_squared 10^6", "Gaussian, sigma_squared 10^4")
+
+    def test_everything_around_the_draws_is_measured(self, report: Report) -> None:
+        _, around = report.tables
+        assert len(around.rows) == len(AROUND)
+        for row, part in zip(around.rows, AROUND, strict=True):
+            assert part in row.name
+
+    def test_without_opendp_its_bars_stay_open_and_all_others_are_judged(self, report: Report) -> None:
+        for row in report.tables[0].rows:
+            assert [bar.met is None for bar in row.bars] == [True, False, False]
+            assert NOT_RUN in row.figures
+
+    @pytest.mark.parametrize("setting", noise.SETTINGS, ids=lambda setting: setting.name)
+    def test_keystream_per_draw_is_within_its_bar(self, setting: noise.Setting) -> None:
+        with NoiseKey.for_tests("bytes per draw") as key:
+            used = noise.Contenders(setting, 10**5, key).bytes_per_draw
+        assert setting.most_bytes == (8.5 if setting.size == 10**12 else 4.2)
+        assert 4 <= used <= setting.most_bytes
+
+
+class TestReport:
+    @pytest.mark.parametrize(
+        ("bars", "shown"),
+        [
+            ((), ""),
+            ((Bar("MB", 299, 300), Bar("× NumPy", 3, 3, at_least=True)), "yes"),
+            ((Bar("MB", 301, 300), Bar("× NumPy", 3, 3, at_least=True)), "no: MB"),
+            ((Bar("MB", 301, 300), Bar("× NumPy", 2.9, 3, at_least=True)), "no: MB, × NumPy"),
+            ((Bar("MB", 299, 300), Bar("× OpenDP", None, 3, at_least=True)), "not run: × OpenDP"),
+        ],
+    )
+    def test_verdict(self, bars: tuple[Bar, ...], shown: str) -> None:
+        assert verdict(bars) == shown
+
+    def test_file_and_terminal_show_the_same_cells(self, report: Report) -> None:
+        terminal = StringIO()
+        report.show(Console(file=terminal, width=80))
+        page = report.markdown()
+        for table in report.tables:
+            for row in table.rows:
+                assert f"| {' | '.join(row.cells())} |" in page
+                assert row.name in terminal.getvalue()
+                assert all(cell in terminal.getvalue() for cell in row.cells())
+        for text in (page, terminal.getvalue()):
+            assert "bars met" in text
+            assert "load" in text
+
+    def test_a_markdown_table_has_as_many_cells_in_every_line(self, report: Report) -> None:
+        for table in report.tables:
+            _, _, *lines = table.markdown().splitlines()
+            assert {line.count("|") for line in lines} == {len(table.headers) + 3}
+
+
+class TestCommand:
+    def test_a_missed_bar_fails_nothing_and_the_page_is_written(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        missed = Report("title", "machine", [Table("part", ("measure", "figure"), [Row("slow", ("9 s",), (Bar("s", 9, 1),))])], [])
+        main(["all"], {"group": lambda: missed}, tmp_path)
+        assert "| slow | 9 s | ≤ 1 s | no: s |" in (tmp_path / "group.md").read_text(encoding="utf-8")
+        assert "0 of 1 bars met" in capsys.readouterr().out
+
+    def test_an_error_is_not_hidden(self, tmp_path: Path) -> None:
+        with pytest.raises(ZeroDivisionError):
+            main(["group"], {"group": lambda: 1 // 0}, tmp_path)  # type: ignore[dict-item, return-value]
+
+    def test_an_unknown_group_is_refused_with_those_that_exist(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as stopped:
+            main(["nothing"])
+        assert stopped.value.code == 2
+        assert all(group in capsys.readouterr().err for group in GROUPS)
+
+
+class TestTiming:
+    def test_contenders_take_turns_and_the_first_place_moves(self) -> None:
+        calls: list[str] = []
+        best = best_of(3, {name: lambda name=name: calls.append(name) for name in "abc"}, lambda: calls.append("|"))  # type: ignore[misc]
+        assert "".join(calls) == "abc|bca|cab|"
+        assert best.keys() == set("abc")
+        assert all(0 <= seconds < 1 for seconds in best.values())
+
+    def test_a_child_of_a_small_parent_does_not_report_our_memory(self) -> None:
+        """Bare Python needs some 10 MB; this process, with NumPy and the rest loaded, at least 40."""
+        program = (
+            "import resource, sys; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == 'darwin' else 1))"
+        )
+        assert int(fresh_interpreter(program, small_parent=True)) < 40_000
