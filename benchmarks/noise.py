@@ -249,8 +249,9 @@ def _named(steps: Steps, what: str) -> Callable[[], None]:
 
 def _notes(rounds: int) -> list[str]:
     return [
-        f"One thread for every contender. Contenders of a row run in turns; each figure is the best of {rounds} rounds. Ratios are best "
-        "over best in this run: they hold on other machines far better than nanoseconds do.",
+        f"One thread for every contender. Contenders of a row run in turns; each figure is processor time, the best of {rounds} rounds (on "
+        "an idle machine that is wall time; beside other work wall time would favour the shorter calls, ours). Ratios are best over best "
+        "in this run: they hold on other machines far better than nanoseconds do.",
         "ours: `law.sample(n, key, label=...)` of a prepared sampler, a new label each time, opening its stream and allocating the result "
         "included. bytes/draw: keystream read, extra bits included. AES alone: the same number of bytes read in pieces of 64 KB and thrown "
         "away, so it is the share of a draw that no sampler using these words can save.",

@@ -16,34 +16,14 @@ from flint import arb, ctx, fmpq
 from holdfast.exact import oracles
 from holdfast.exact.oracles import FairBits
 from holdfast.testing import ListedWords, WordsExhausted, check_brackets, check_fit, check_fit_categories
+from holdfast.testing.explore import Bracket, Path, Value, choose_coin, enclosure, explore_bits, explore_choices
 
 SEED = 20240612
-Bracket = tuple[dict[int, Fraction], dict[int, Fraction]]
 
 
-class PrefixBits(FairBits):
-    """The first bits of an infinite string, given by the test; WordsExhausted where the sampler wants more."""
-
-    def __init__(self, value: int, length: int) -> None:
-        super().__init__(ListedWords([]))
-        self._pool, self._left = value, length
-
-
-def explore(draw: Callable[[FairBits], int], depth: int) -> Bracket:
-    """Bounds of each probability from every bit string of at most `depth` bits, longer ones being left open."""
-    lower: Counter[int] = Counter()  # in units of 2^-depth
-    unsettled, tree = 0, [(0, 0)]
-    while tree:
-        value, length = tree.pop()
-        try:
-            lower[draw(PrefixBits(value, length))] += 1 << (depth - length)
-        except WordsExhausted:
-            if length < depth:
-                tree += [(2 * value, length + 1), (2 * value + 1, length + 1)]
-            else:
-                unsettled += 1
-    assert lower.total() + unsettled == 1 << depth
-    return {k: Fraction(m, 1 << depth) for k, m in lower.items()}, {k: Fraction(m + unsettled, 1 << depth) for k, m in lower.items()}
+def widest(bracket: Bracket[Value]) -> Fraction:
+    lower, upper = bracket
+    return max(upper[k] - lower[k] for k in lower)
 
 
 def fair_bits(seed: int, words: int = 2_000_000) -> FairBits:
@@ -54,32 +34,30 @@ def ball(value: Fraction | int) -> arb:
     return arb(fmpq(value.numerator, value.denominator))
 
 
-def enclosure(value: arb) -> tuple[Fraction, Fraction]:
-    ends = [value.lower().fmpq(), value.upper().fmpq()]
-    return Fraction(int(ends[0].p), int(ends[0].q)), Fraction(int(ends[1].p), int(ends[1].q))
-
-
-@cache
 def laplace_ball(scale: Fraction, k: int) -> arb:
-    a = (-1 / ball(scale)).exp()
-    return (1 - a) / (1 + a) * a ** abs(k)
+    with ctx.workprec(256):
+        a = (-1 / ball(scale)).exp()
+        return (1 - a) / (1 + a) * a ** abs(k)
 
 
 @cache
 def gaussian_total(sigma_squared: Fraction, center: Fraction) -> arb:
-    """The normaliser; what lies beyond 40 standard deviations is below 1e-300 of it, and is added to the radius."""
+    """The normaliser; what lies beyond 40 standard deviations is below 1e-300, and is in the radius."""
     reach = 40 * (math.isqrt(math.ceil(sigma_squared)) + 1)
     middle = round(center)
-    weights = (gaussian_weight(sigma_squared, center, k) for k in range(middle - reach, middle + reach + 1))
-    return sum(weights, start=arb(0, 1e-300))
+    with ctx.workprec(256):
+        weights = (gaussian_weight(sigma_squared, center, k) for k in range(middle - reach, middle + reach + 1))
+        return sum(weights, start=arb(0, 1e-300))
 
 
 def gaussian_weight(sigma_squared: Fraction, center: Fraction, k: int) -> arb:
-    return (-ball((k - center) ** 2 / (2 * sigma_squared))).exp()
+    with ctx.workprec(256):
+        return (-ball((k - center) ** 2 / (2 * sigma_squared))).exp()
 
 
 def gaussian_ball(sigma_squared: Fraction, center: Fraction, k: int) -> arb:
-    return gaussian_weight(sigma_squared, center, k) / gaussian_total(sigma_squared, center)
+    with ctx.workprec(256):
+        return gaussian_weight(sigma_squared, center, k) / gaussian_total(sigma_squared, center)
 
 
 # Fair bits.
@@ -105,12 +83,12 @@ def test_a_word_is_taken_only_when_needed():
     assert words.position == 2
 
 
-# Enumeration: no statistics.
+# Enumeration: no statistics. Each layer is enumerated over the one beneath it: bits, rational coins, exponential coins, laws.
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 5, 6, 7, 8, 12])
 def test_below_is_uniform(bound: int):
-    lower, upper = explore(lambda bits: bits.below(bound), 12)
+    lower, upper = explore_bits(lambda bits: bits.below(bound), 12)
     assert set(lower) == set(range(bound))
     assert len(set(lower.values())) == 1
     check_brackets(lower, upper, lambda k: (Fraction(1, bound), Fraction(1, bound)))
@@ -119,41 +97,93 @@ def test_below_is_uniform(bound: int):
 
 @pytest.mark.parametrize("p", [Fraction(1, 3), Fraction(2, 4), Fraction(5, 7), Fraction(9, 10), Fraction(0), 1])
 def test_bernoulli_has_its_probability(p: Fraction):
-    lower, upper = explore(lambda bits: oracles.bernoulli(p, bits), 14)
+    lower, upper = explore_bits(lambda bits: oracles.bernoulli(p, bits), 14)
     check_brackets(lower, upper, lambda k: (p, p) if k else (1 - p, 1 - p))
+    assert widest((lower, upper)) < Fraction(1, 10)
 
 
-@pytest.mark.parametrize("gamma", [0, Fraction(1, 3), Fraction(1, 2), Fraction(6, 7), 1, Fraction(3, 2), 2, Fraction(10, 3)])
-def test_bernoulli_exp_has_its_probability(gamma: Fraction):
-    lower, upper = explore(lambda bits: oracles.bernoulli_exp(gamma, bits), 14)
-    p = (-ball(gamma)).exp()
-    check_brackets(lower, upper, lambda k: enclosure(p if k else 1 - p))
-    assert max(upper[k] - lower[k] for k in lower) < Fraction(1, 5)
+@pytest.fixture
+def rational_coins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rational coins are choices: what is enumerated is the algorithm above them."""
+    monkeypatch.setattr(oracles, "bernoulli", lambda p, bits: choose_coin(ball(p), bits))
 
 
-@pytest.mark.parametrize("scale", [Fraction(1), Fraction(1, 3), Fraction(6, 4), Fraction(2)])
+@pytest.fixture
+def exponential_coins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for coins of probability exp(-gamma)."""
+    monkeypatch.setattr(oracles, "bernoulli_exp", lambda gamma, bits: choose_coin((-ball(gamma)).exp(), bits))
+
+
+GAMMAS = [Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(6, 7), Fraction(1), Fraction(3, 2), Fraction(2), Fraction(10, 3)]
+
+
+def exp_bounds(gamma: Fraction) -> Callable[[bool], tuple[Fraction, Fraction]]:
+    with ctx.workprec(256):
+        p = (-ball(gamma)).exp()
+        both = {True: enclosure(p), False: enclosure(1 - p)}
+    return both.__getitem__
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_bernoulli_exp_from_bits(gamma: Fraction):
+    bracket = explore_bits(lambda bits: oracles.bernoulli_exp(gamma, bits), 14)
+    check_brackets(*bracket, exp_bounds(gamma))
+    assert widest(bracket) < Fraction(1, 5)
+
+
+@pytest.mark.usefixtures("rational_coins")
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_bernoulli_exp_from_rational_coins(gamma: Fraction):
+    bracket = explore_choices(lambda bits: oracles.bernoulli_exp(gamma, bits), 1000)
+    check_brackets(*bracket, exp_bounds(gamma))
+    assert widest(bracket) < Fraction(1, 10**6)
+
+
+@pytest.fixture
+def laplace_proposals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Discrete Laplace draws are choices that start a round; what lies beyond 30 scales is left open."""
+
+    @cache
+    def weights(scale: int) -> list[arb]:
+        return [laplace_ball(Fraction(scale), k) for k in range(-30 * scale, 30 * scale + 1)]
+
+    def choose_laplace(scale: int, bits: FairBits) -> int:
+        assert isinstance(bits, Path)
+        return bits.start_round(weights(scale)) - 30 * scale
+
+    monkeypatch.setattr(oracles, "discrete_laplace", choose_laplace)
+
+
+@pytest.mark.usefixtures("exponential_coins")
+@pytest.mark.parametrize("scale", [Fraction(1), Fraction(1, 3), Fraction(6, 4), Fraction(2), Fraction(7, 3), Fraction(10)])
 def test_laplace_probabilities_are_bracketed(scale: Fraction):
-    lower, upper = explore(lambda bits: oracles.discrete_laplace(scale, bits), 15)
-    with ctx.workprec(128):
-        check_brackets(lower, upper, lambda k: enclosure(laplace_ball(scale, k)))
-    assert all(lower[k] == lower[-k] for k in lower)
+    bracket = explore_choices(lambda bits: oracles.discrete_laplace(scale, bits), 2000)
+    check_brackets(*bracket, lambda k: enclosure(laplace_ball(scale, k)))
+    assert widest(bracket) < Fraction(1, 10**6)
 
 
-@pytest.mark.parametrize("sigma_squared", [Fraction(1, 3), Fraction(1, 2), Fraction(1)])
-def test_gaussian_probabilities_are_bracketed(sigma_squared: Fraction):
-    lower, upper = explore(lambda bits: oracles.discrete_gaussian(sigma_squared, bits), 15)
-    with ctx.workprec(128):
-        check_brackets(lower, upper, lambda k: enclosure(gaussian_ball(sigma_squared, Fraction(0), k)))
-    assert all(lower[k] == lower[-k] for k in lower)
+@pytest.mark.usefixtures("exponential_coins", "laplace_proposals")
+@pytest.mark.parametrize("sigma_squared", [Fraction(1, 3), Fraction(1), Fraction(7, 3), Fraction(25, 2)])
+@pytest.mark.parametrize("center", [None, Fraction(0), Fraction(1, 2), Fraction(-1, 2), Fraction(-22, 7)])
+def test_gaussian_probabilities_are_bracketed(sigma_squared: Fraction, center: Fraction | None):
+    def draw(bits: FairBits) -> int:
+        if center is None:
+            return oracles.discrete_gaussian(sigma_squared, bits)
+        return oracles.discrete_gaussian_centered(sigma_squared, center, bits)
+
+    bracket = explore_choices(draw, 1000)
+    check_brackets(*bracket, lambda k: enclosure(gaussian_ball(sigma_squared, center or Fraction(0), k)))
+    assert widest(bracket) < Fraction(1, 10**6)
 
 
-@pytest.mark.parametrize(("total", "parts"), [(0, 1), (3, 1), (0, 3), (2, 2), (2, 3), (3, 3)])
-def test_every_composition_is_bracketed_and_equally_likely(total: int, parts: int):
-    tuples = [x for x in product(range(total + 1), repeat=parts) if sum(x) == total]
-    code = {x: place for place, x in enumerate(tuples)}
-    lower, upper = explore(lambda bits: code[oracles.uniform_composition(total, parts, bits)], 15)
-    assert len(lower) == len(tuples) == math.comb(total + parts - 1, parts - 1)
-    check_brackets(lower, upper, lambda k: (Fraction(1, len(tuples)),) * 2)
+@pytest.mark.usefixtures("rational_coins")
+@pytest.mark.parametrize(("total", "parts"), [(0, 1), (3, 1), (0, 3), (2, 2), (2, 3), (3, 3), (5, 4)])
+def test_every_composition_is_equally_likely(total: int, parts: int):
+    size = math.comb(total + parts - 1, parts - 1)
+    lower, upper = explore_choices(lambda bits: oracles.uniform_composition(total, parts, bits), 4 * 3**7)
+    assert set(lower) == {x for x in product(range(total + 1), repeat=parts) if sum(x) == total}
+    assert widest((lower, upper)) < Fraction(1, 10**60)
+    assert all(lower[x] <= Fraction(1, size) <= upper[x] for x in lower)
 
 
 # The quantile function of [GM20], Appendix B.
@@ -250,26 +280,12 @@ def test_gaussian_fits(sigma_squared: Fraction):
 CENTERS = [Fraction(0), Fraction(1, 2), Fraction(-1, 2), Fraction(1, 3), Fraction(-22, 7), Fraction(2001, 2)]
 
 
-def check_centered(sigma_squared: Fraction, center: Fraction, n: int) -> None:
-    def law(k: int) -> arb:
-        return gaussian_ball(sigma_squared, center, k)
-
-    def draw(bits: FairBits) -> int:
-        return oracles.discrete_gaussian_centered(sigma_squared, center, bits)
-
-    check_draws(draw, law, f"Gaussian {sigma_squared} around {center}", n, round(center))
-
-
 @pytest.mark.parametrize("center", CENTERS)
 def test_centered_gaussian_fits(center: Fraction):
-    check_centered(Fraction(7, 3), center, 3000)
+    def draw(bits: FairBits) -> int:
+        return oracles.discrete_gaussian_centered(Fraction(7, 3), center, bits)
 
-
-@pytest.mark.slow
-@pytest.mark.parametrize("center", CENTERS)
-@pytest.mark.parametrize("sigma_squared", [Fraction(1, 3), Fraction(1), Fraction(25, 2), Fraction(100)])
-def test_centered_gaussian_fits_for_more_widths(sigma_squared: Fraction, center: Fraction):
-    check_centered(sigma_squared, center, 10_000)
+    check_draws(draw, lambda k: gaussian_ball(Fraction(7, 3), center, k), f"Gaussian around {center}", 3000, round(center))
 
 
 @pytest.mark.parametrize(("total", "parts"), [(5, 3), (3, 5), (40, 2)])
@@ -291,6 +307,12 @@ def test_laplace_and_gaussian_fit_with_more_draws(parameter: Fraction):
     )
 
 
+def test_proposals_are_one_wider_than_the_whole_standard_deviation():
+    """floor(sigma) + 1, where floating point would round the root of 10^40 - 1/3 up."""
+    for sigma_squared, scale in ((Fraction(1, 3), 1), (1, 2), (Fraction(15, 4), 2), (4, 3), (10**40 - Fraction(1, 3), 10**20)):
+        assert oracles._proposal_scale(sigma_squared) == scale
+
+
 def test_huge_and_tiny_parameters_stay_exact():
     """Parameters far outside floating point still give integers of the right size."""
     bits = fair_bits(SEED)
@@ -298,4 +320,4 @@ def test_huge_and_tiny_parameters_stay_exact():
     assert all(abs(oracles.discrete_laplace(huge, bits)) < 10**403 for _ in range(20))
     assert all(abs(oracles.discrete_gaussian(huge, bits)) < 10**203 for _ in range(20))
     assert [oracles.discrete_gaussian(Fraction(1, 10**6), bits) for _ in range(5)] == [0] * 5
-    assert oracles.discrete_gaussian_centered(Fraction(1, 10**3), 10**300 + Fraction(1, 3), bits) == 10**300
+    assert all(abs(oracles.discrete_gaussian_centered(1, 10**300 + Fraction(1, 3), bits) - 10**300) < 20 for _ in range(20))

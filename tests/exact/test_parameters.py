@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -118,6 +119,15 @@ def test_the_largest_and_smallest_promised_sizes_are_accepted() -> None:
 def test_impossible_laws_are_refused(make: object) -> None:
     with pytest.raises(InvalidParameter):
         make()  # type: ignore[operator]
+
+
+def test_a_computable_centre_must_name_itself() -> None:
+    class Nameless:
+        def ball(self) -> arb:
+            return arb(2).sqrt()
+
+    with pytest.raises(InvalidParameter, match="__repr__"):
+        DiscreteGaussian(1, Nameless())
 
 
 @pytest.mark.parametrize("n", [-1, 1.5, "3", True, None])

@@ -27,6 +27,9 @@ class SquareRoots:
     def __init__(self, radicand: int) -> None:
         self.radicand = radicand
 
+    def __repr__(self) -> str:
+        return f"sqrt({self.radicand})"
+
     def ball(self):
         from flint import arb
 
@@ -182,7 +185,7 @@ def test_all_two_to_the_32_words(law: ArmsLaw) -> None:
     reach = counts.copy()
     for places in beside.values():
         reach[places[0] : min(places[-1] + 2, len(reach))] += 1
-    for i, (low, high) in enumerate(zip(counts, reach, strict=True)):
+    for i, (low, high) in enumerate(zip(counts.tolist(), reach.tolist(), strict=True)):
         least, most = law.pmf_bounds(prepared.first + i)
         if 0 < i < len(counts) - 1:
             assert low <= least * 2**32

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from typing import cast
 
 from flint import arb
 
@@ -60,7 +61,7 @@ class DiscreteGaussian(ArmsLaw):
     Law:         P[X = k] proportional to exp(-(k - center)^2 / (2 sigma_squared) + tilt k), lower <= k <= upper.
     Given:       sigma_squared > 0. sigma_squared is the law's parameter, an upper bound of its variance when center = 0.
                  A tilt only moves the centre, to center + sigma_squared tilt. A centre may also be an object with a `ball()` method
-                 (a computable real); it must not be a rational number in disguise.
+                 (a computable real) and a repr that names it; it must not be a rational number in disguise.
     Guarantees:  exact draws (docs/exact-numbers.md).
     Reference:   [CKS20].
     """
@@ -77,7 +78,7 @@ class DiscreteGaussian(ArmsLaw):
         self.sigma_squared = positive_fraction(sigma_squared, "sigma_squared")
         self.tilt = exact_fraction(tilt, "tilt")
         self.lower, self.upper = _bounds(lower, upper)
-        self.center: Real = center if hasattr(center, "ball") else exact_fraction(center, "center")
+        self.center = _center(center)
         if isinstance(self.center, Fraction) and abs(self.center) >= 2**61:
             raise InvalidParameter("center must lie strictly between -2^61 and 2^61.")
         middle = affine(self.center, Fraction(1), self.sigma_squared * self.tilt)
@@ -168,6 +169,16 @@ class BernoulliExp(TableLaw):
             return (-ball(self.gamma)).exp() if k == 1 else -(-ball(self.gamma)).expm1()
 
         super().__init__(BallSource(0, 1, weight), gamma=self.gamma)
+
+
+def _center(center: Exact | ComputableReal) -> Real:
+    if isinstance(center, int | str | Fraction) or not hasattr(center, "ball"):
+        return exact_fraction(cast(Exact, center), "center")
+    if type(center).__repr__ is object.__repr__:
+        raise InvalidParameter(
+            "A centre given as a computable real needs a __repr__ that names the number: it becomes part of the stream's label."
+        )
+    return center
 
 
 def _bounds(lower: int | None, upper: int | None) -> tuple[int | None, int | None]:

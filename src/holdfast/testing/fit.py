@@ -10,7 +10,7 @@ case over n from 60 to a million and over expected counts from the smallest allo
 
     smallest expected count    10    15    20    30    50
     likelihood ratio          7.3   7.3   7.3   2.3   1.5
-    Pearson                   985   414   217    97    43
+    Pearson                   985   395   217    97    43
 
 With 3 to 200 bins, of expected count 30 or some of them larger, the ratio of the first is between 0.97 and 1.14. So MIN_EXPECTED is 30,
 and every p-value returned here is TAIL_FACTOR = 4 times the chi-square tail (at most 1): for levels from ALPHA up, P[p_value < level] was
