@@ -9,7 +9,19 @@
     |   +-- KeyClosed                used after close()
     |   +-- ForkedKey                used in a process that did not open it
     |   +-- KeyExhausted             more keystream than the stated collision bounds allow
-    +-- PrecisionExhausted           balls could not be separated at the largest precision tried
+    +-- PrecisionExhausted           a number could not be enclosed narrowly at the largest precision tried
+    +-- InvalidTable                 what was given is no table of counts that can be read   (also a ValueError)
+    |   +-- UnreadableInput          a file or database that cannot be opened, or a malformed file
+    |   +-- UnknownColumn            a column that is not there, or is there twice
+    |   +-- InvalidCode              a code that is missing or is not text, or is not declared
+    |   +-- InvalidCount             a count that is not a whole number from 0 to 2^62 - 1
+    |   +-- DuplicateCells           the same cell listed twice
+    |   +-- EmptyTable               no cells, or no records
+    |   +-- OutsideUniverse          records outside the declared universe
+    |   +-- TooManyRecords           someone has more records than was promised
+    |   +-- OutOfScope               survey weights or magnitudes: Holdfast protects counts
+    |   +-- ConfidentialTable        counts asked for where they could leak, such as in a pickle
+    +-- InvalidHierarchy             a code tree with a cycle, two parents, a gap, or other leaves than its column   (also a ValueError)
 
 Every message has three parts: what is wrong, what was found (public things only), what to do. A message never holds a
 confidential count, a key or noise. `code` is stable and documented in docs/errors.md; `exit_code` is what the command line returns.
@@ -78,7 +90,81 @@ class KeyExhausted(KeyMisuse):
 
 
 class PrecisionExhausted(HoldfastError, ArithmeticError):
-    """Two exact numbers could not be told apart at the largest precision tried."""
+    """A number could not be enclosed narrowly enough at the largest precision tried."""
 
     code = "precision-exhausted"
     exit_code = 4
+
+
+class InvalidTable(HoldfastError, ValueError):
+    """What was given is no table of counts that Holdfast can read. The message names file, column and row number, never a value."""
+
+    code = "invalid-table"
+    exit_code = 5
+
+
+class UnreadableInput(InvalidTable):
+    """A file or database cannot be opened, or the file is malformed."""
+
+    code = "unreadable-input"
+
+
+class UnknownColumn(InvalidTable):
+    """A column that was asked for is not there, or is there twice."""
+
+    code = "unknown-column"
+
+
+class InvalidCode(InvalidTable):
+    """A code is missing, is not text, or is not declared."""
+
+    code = "invalid-code"
+
+
+class InvalidCount(InvalidTable):
+    """A count is not a whole number from 0 to 2^62 - 1."""
+
+    code = "invalid-count"
+
+
+class DuplicateCells(InvalidTable):
+    """The same cell is listed more than once."""
+
+    code = "duplicate-cells"
+
+
+class EmptyTable(InvalidTable):
+    """There are no cells, or no records to count."""
+
+    code = "empty-table"
+
+
+class OutsideUniverse(InvalidTable):
+    """Records fall outside the declared universe; the message gives columns and numbers of rows."""
+
+    code = "outside-universe"
+
+
+class TooManyRecords(InvalidTable):
+    """An identifier occurs in more records than max_records allows; the message says how many do, not which."""
+
+    code = "too-many-records"
+
+
+class OutOfScope(InvalidTable):
+    """Survey weights and magnitudes are not counts; their protection needs other theory."""
+
+    code = "out-of-scope"
+
+
+class ConfidentialTable(InvalidTable):
+    """Confidential counts were about to leave their object unseen, such as in a pickle."""
+
+    code = "confidential-table"
+
+
+class InvalidHierarchy(HoldfastError, ValueError):
+    """A code tree has a cycle, a code with two parents, a gap in its levels, or other leaves than its column has codes."""
+
+    code = "invalid-hierarchy"
+    exit_code = 5

@@ -6,15 +6,13 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from holdfast.errors import PrecisionExhausted
 from holdfast.exact import _compiled as compiled_loops
-from holdfast.exact.balls import ball, certain_floor, enclosure, float_down, float_up, precision
+from holdfast.exact.balls import ball, enclosure, float_down, float_up, floors, precision
 from holdfast.exact.predicates import is_below, settle, settle_exp
 from holdfast.randomness import NoiseKey
 from holdfast.testing import ListedWords
@@ -29,7 +27,7 @@ def exp_minus(gamma: Fraction):
 @given(exponents)
 def test_all_cells_of_eight_bits_agree_with_the_floor(gamma: Fraction) -> None:
     """Cells below the floor are below, cells above are not, and the one cell that holds exp(-gamma) follows its extra bits."""
-    floor = certain_floor(lambda: exp_minus(gamma)() * 256, 64) if gamma else 256
+    floor = floors(lambda: exp_minus(gamma)() * 256, 64)[0]
     for cell in range(256):
         zeros, ones = (ListedWords([0], lambda i, depth, word=word: (word,) * 3 + (1,)) for word in (0, 2**32 - 1))
         zeros.take(1)
@@ -50,7 +48,7 @@ def test_extra_bits_are_read_only_when_the_cell_holds_the_number() -> None:
 
     words = ListedWords([0], extra)
     words.take(1)
-    floor = certain_floor(lambda: exp_minus(Fraction(1, 3))() * 256, 64)
+    floor = floors(lambda: exp_minus(Fraction(1, 3))() * 256, 64)[0]
     assert is_below(floor - 1, 8, exp_minus(Fraction(1, 3)), words, 0)
     assert not is_below(floor + 1, 8, exp_minus(Fraction(1, 3)), words, 0)
     assert read == []
@@ -100,9 +98,17 @@ def test_a_coin_from_the_predicate_has_its_probability() -> None:
     assert abs(heads - 20_000 * 0.75) > 6.2 * deviation, "answering by the two bits alone would be seen"
 
 
-def test_numbers_that_cannot_be_separated_are_an_error_not_a_guess() -> None:
-    with pytest.raises(PrecisionExhausted, match="Fraction"):
-        certain_floor(lambda: arb(3).sqrt() * arb(3).sqrt(), 64)
+def test_a_number_on_the_border_of_two_cells_leaves_both_open() -> None:
+    """sqrt(1/4) by balls is never told from 1/2: cells 127 and 128 of 256 ask for more bits, and the answer is still right."""
+
+    def half() -> arb:
+        return (arb(1) / 3).sqrt() * (arb(3) / 4).sqrt()
+
+    assert floors(lambda: half() * 256, 64) == (127, 128)
+    for cell, expected in ((126, True), (127, True), (128, False), (129, False)):
+        words = ListedWords([0], lambda i, depth: (7, 7, 7, 7))
+        words.take(1)
+        assert is_below(cell, 8, half, words, 0) == expected
 
 
 @given(st.fractions())

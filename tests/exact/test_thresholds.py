@@ -39,10 +39,12 @@ def check_against_reference(law: ArmsLaw, log_weight, bits: int, window: int) ->
             low, high = fixed_point(cumulative / total, bits + 100)
             # the window's own cut and an exact half are worth at most one unit of 2^-100 here
             expected[k] = {min(max(end, 0) >> 100, 2**bits - 1) for end in (low - 1, high + 1)}
-    for i, value in enumerate(made.values):
+    for i, (low, high) in enumerate(zip(made.lows, made.values, strict=True)):
         k = made.first + i
-        assert value in expected[k], (law, k, value, expected[k])
+        assert low in expected[k], (law, k, low, expected[k])
+        assert high in expected[k], (law, k, high, expected[k])
     assert made.values == sorted(made.values)
+    assert made.lows == sorted(made.lows)
     assert made.values[-1] == 2**bits - 1
     assert all(expected[k] == {0} for k in range(lower, made.first)), "a point told apart by these bits is missing on the left"
     for k in range(made.first + len(made.values) - 1, upper + 1):
@@ -85,19 +87,20 @@ def test_listed_weights_give_exact_rational_floors(listed: list[Fraction], bits:
     assert made.values[-1] == 2**bits - 1
 
 
-def test_a_half_that_balls_cannot_certify_is_known_by_symmetry() -> None:
+def test_a_half_that_balls_cannot_certify_keeps_both_floors() -> None:
     made = certified_thresholds(ArmsSource(DiscreteGaussian(5, "1/2").arms), 64)
-    assert made.values[-made.first] == 2**63  # F(0) = 1/2
-    truncated = certified_thresholds(ArmsSource(DiscreteGaussian(5, "1/2", lower=-3, upper=4).arms), 64)
-    assert truncated.values[3] == 2**63
-    # tilting a centred law by 1/(2 sigma_squared) moves its centre to 1/2: the same half
-    tilted = certified_thresholds(ArmsSource(DiscreteGaussian(5, 0, tilt="1/10").arms), 64)
-    assert tilted == made
+    assert (made.lows[-made.first], made.values[-made.first]) == (2**63 - 1, 2**63)  # F(0) = 1/2
+    assert sum(low != high for low, high in zip(made.lows, made.values, strict=True)) == 1
+    truncated = certified_thresholds(ArmsSource(DiscreteGaussian(5, "1/2", lower=-100, upper=10**6).arms), 64)  # 1/2 - e^-1000
+    assert truncated.values[-truncated.first] - truncated.lows[-truncated.first] <= 1
+    # tilting a centred law by 1/(2 sigma_squared) moves its centre to 1/2: the same law
+    assert certified_thresholds(ArmsSource(DiscreteGaussian(5, 0, tilt="1/10").arms), 64) == made
 
 
 def test_a_flat_law_is_exact() -> None:
     made = certified_thresholds(ArmsSource(DiscreteLaplace(2, lower=0, upper=3, tilt="1/2").arms), 64)
-    assert made == Thresholds(0, 64, [2**62, 2**63, 3 * 2**62, 2**64 - 1])
+    expected = [2**62, 2**63, 3 * 2**62, 2**64 - 1]
+    assert made == Thresholds(0, 64, expected, expected)
 
 
 def test_balls_and_rationals_agree() -> None:

@@ -16,34 +16,34 @@ OPEN = -1
 
 
 @njit(cache=True, inline="always")
-def lookup(word, direct, high, shift):  # type: ignore[no-untyped-def]
-    """Index of the first threshold above the word, or OPEN where the word equals one."""
+def lookup(word, direct, high, low, shift):  # type: ignore[no-untyped-def]
+    """Index of the first threshold at or above the word, or OPEN where the word does not settle it."""
     cell = np.int64(word) >> shift
     entry = direct[cell]
     if entry >= 0:
         return np.int64(entry)
-    low = -np.int64(entry) - 1
+    index = -np.int64(entry) - 1
     after = direct[cell + 1]
     top = np.int64(after) if after >= 0 else -np.int64(after) - 1
-    while top - low > 8:
-        middle = (low + top) >> 1
+    while top - index > 8:
+        middle = (index + top) >> 1
         if high[middle] < word:
-            low = middle + 1
+            index = middle + 1
         else:
             top = middle
-    while high[low] < word:
-        low += 1
-    if high[low] == word:
+    while high[index] < word:
+        index += 1
+    if low[index] <= word:
         return np.int64(OPEN)
-    return low
+    return index
 
 
 @njit(cache=True)
-def draw_table(words, drop, direct, high, shift, first, out, pending):  # type: ignore[no-untyped-def]
+def draw_table(words, drop, direct, high, low, shift, first, out, pending):  # type: ignore[no-untyped-def]
     """out[i] = first + index of word i; places left open go to `pending`. Returns how many."""
     count = 0
     for i in range(words.size):
-        index = lookup(np.uint32(words[i] >> drop), direct, high, shift)
+        index = lookup(np.uint32(words[i] >> drop), direct, high, low, shift)
         if index == OPEN:
             pending[count] = i
             count += 1
@@ -75,7 +75,7 @@ def settle_exp(cell, width, exponent, band):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def draw_wide(  # type: ignore[no-untyped-def]
-    words, words_per_try, drop, direct, high, shift, accept_bits, places, exponents, band, out, pending
+    words, words_per_try, drop, direct, high, low, shift, accept_bits, places, exponents, band, out, pending
 ):
     """Accepted values to `out` in order; tries left open to `pending` as (try, place in out). Returns (accepted, open).
 
@@ -89,7 +89,7 @@ def draw_wide(  # type: ignore[no-untyped-def]
     width = math.ldexp(1.0, -accept_bits)
     for i in range(tries):
         base = i * words_per_try
-        index = lookup(np.uint32(words[base] >> drop), direct, high, shift)
+        index = lookup(np.uint32(words[base] >> drop), direct, high, low, shift)
         if index == OPEN:
             pending[count, 0], pending[count, 1] = i, accepted
             count += 1
@@ -97,12 +97,12 @@ def draw_wide(  # type: ignore[no-untyped-def]
         bits = np.uint64(words[base + 1] >> drop)
         for j in range(2, words_per_try):
             bits = (bits << word_bits) | np.uint64(words[base + j] >> drop)
-        low = np.int64(bits >> accept)
-        if low >= places[index, 2]:
+        place = np.int64(bits >> accept)
+        if place >= places[index, 2]:
             continue
-        exponent = low * (exponents[index, 0] + exponents[index, 1] * low)
+        exponent = place * (exponents[index, 0] + exponents[index, 1] * place)
         verdict = settle_exp(np.float64(np.int64(bits & mask)), width, exponent, band)
-        out[accepted] = places[index, 0] + places[index, 1] * low
+        out[accepted] = places[index, 0] + places[index, 1] * place
         if verdict > 0:
             accepted += 1
         elif verdict == 0:

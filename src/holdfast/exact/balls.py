@@ -16,8 +16,8 @@ from flint import arb, ctx, fmpq
 
 from holdfast.errors import PrecisionExhausted
 
-MAX_PRECISION_BITS = 1 << 14
-"""Where we give up separating two numbers. No law of this package comes near: it would need a coincidence of probability 2^-10000."""
+SMALLEST_EXPONENT = -(1 << 16)
+"""Numbers below 2 to this power are enclosed by 0 and that power: their own digits would only fill the memory."""
 
 
 class Enclosure(NamedTuple):
@@ -87,35 +87,34 @@ def ball(value: Real | int) -> arb:
 
 
 def enclosure(value: arb) -> Enclosure:
-    """The ball's end points as exact rationals."""
-    return Enclosure(_dyadic(value.lower()), _dyadic(value.upper()))
+    """The ball's end points as exact rationals, moved outwards where they are below 2^SMALLEST_EXPONENT in size."""
+    if not value.is_finite():
+        raise PrecisionExhausted("A number could not be enclosed at the precision tried. Use parameters of a more ordinary size.")
+    # lower() and upper() round to the current precision: call this where the ball was made.
+    return Enclosure(_dyadic_down(*_parts(value.lower())), -_dyadic_down(*_parts(value.upper(), negate=True)))
 
 
 def fixed_point(value: arb, bits: int) -> tuple[int, int]:
     """(floor of the lower end, ceiling of the upper end) in units of 2^-bits, for a ball of a number >= 0."""
-    low_mantissa, low_exponent = (int(part) for part in value.lower().man_exp())
-    high_mantissa, high_exponent = (int(part) for part in value.upper().man_exp())
+    low_mantissa, low_exponent = _parts(value.lower())
+    high_mantissa, high_exponent = _parts(value.upper(), negate=True)
     low = _shift(low_mantissa, low_exponent + bits)
-    high = -_shift(-high_mantissa, high_exponent + bits)
+    high = -_shift(high_mantissa, high_exponent + bits)
     return max(low, 0), max(high, 0)
 
 
-def certain_floor(value: Callable[[], arb], start_bits: int) -> int:
-    """floor(value), raising the precision until the ball lies between two integers.
+def floors(value: Callable[[], arb], start_bits: int) -> tuple[int, int]:
+    """(a, b) with a <= floor(value) <= b; a = b unless the number is an integer, or within 2^-100 of one.
 
-    Given:  a value that is not an integer, or whose balls become exact. Else PrecisionExhausted.
+    Shrinking balls never separate a number from an integer it equals: then both neighbours are returned, and the caller asks for more
+    bits of its uniform instead.
     """
-    bits = start_bits
-    while bits <= MAX_PRECISION_BITS:
-        with precision(bits):
+    for extra_bits in (0, 128, 1024):
+        with precision(start_bits + extra_bits):
             low, high = enclosure(value())
         if math.floor(low) == math.floor(high):
-            return math.floor(low)
-        bits *= 2
-    raise PrecisionExhausted(
-        f"A real number could not be separated from an integer with {MAX_PRECISION_BITS} bits. "
-        "If it is a rational number in disguise, pass it as a Fraction or string."
-    )
+            break
+    return math.floor(low), math.floor(high)
 
 
 def float_down(value: Fraction) -> float:
@@ -129,8 +128,16 @@ def float_up(value: Fraction) -> float:
     return -float_down(-value)
 
 
-def _dyadic(value: arb) -> Fraction:
-    mantissa, exponent = (int(part) for part in value.man_exp())
+def _parts(value: arb, negate: bool = False) -> tuple[int, int]:
+    """(mantissa, exponent) of an exact ball, or of its negative."""
+    mantissa, exponent = value.man_exp()
+    return (-int(mantissa) if negate else int(mantissa)), int(exponent)
+
+
+def _dyadic_down(mantissa: int, exponent: int) -> Fraction:
+    """mantissa * 2^exponent; if below 2^SMALLEST_EXPONENT in size, moved down to 0 or to minus that."""
+    if mantissa and exponent + mantissa.bit_length() < SMALLEST_EXPONENT:
+        return Fraction(0) if mantissa > 0 else -(Fraction(2) ** SMALLEST_EXPONENT)
     return Fraction(mantissa) * (Fraction(2) ** exponent)
 
 

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Protocol
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 from numpy.typing import NDArray
 
-from holdfast.errors import RequestTooLarge
+from holdfast.errors import PrecisionExhausted, RequestTooLarge
 from holdfast.exact.balls import Enclosure, enclosure, precision
 from holdfast.exact.parameters import exact_integer, sample_size
 from holdfast.exact.segments import Arms, Segment
-from holdfast.exact.sums import moment_sums
+from holdfast.exact.sums import Moments, moment_sums
 from holdfast.exact.table import TableSampler
-from holdfast.exact.weights import ArmsSource, WeightSource
+from holdfast.exact.weights import ArmsSource, FixedWeights, WeightSource
 from holdfast.exact.wide import WideSampler
 from holdfast.randomness import NoiseKey, Words
 
 NARROW_REACH = 1 << 16
 """Points on an arm above which a law is drawn by cells instead of one table."""
-PRECISION_BITS = 384
-"""Working precision of certified probabilities; enclosures are then far narrower than a double's last place."""
+PRECISIONS = (384, 1024, 4096, 16384)
+"""Bits tried in turn until an enclosure is far narrower than a double's last place."""
+RELATIVE_WIDTH = Fraction(1, 2**60)
+TINY = Fraction(1, 2**60_000)
+"""Below this a probability is enclosed, not measured."""
 
 
 class Sampler(Protocol):
@@ -112,14 +115,14 @@ class IntegerLaw(ABC):
                      draws, and the same key object refuses to serve the same law and label twice.
         """
         n = sample_size(n)
-        _check_memory(n)
+        check_memory(n)
         with NoiseKey.generate() if key is None else _Borrowed(key) as source, source.stream("law", repr(self), label) as words:
             return self.draw(n, words)
 
     def batches(self, n: int, key: NoiseKey | None = None, *, label: str = "", size: int = 1 << 20) -> Iterator[NDArray[np.int64]]:
         """The same n draws as `sample`, in arrays of at most `size`: for more draws than fit in memory."""
         n, size = sample_size(n), max(1, sample_size(size))
-        _check_memory(size)
+        check_memory(size)
         with NoiseKey.generate() if key is None else _Borrowed(key) as source, source.stream("law", repr(self), label) as words:
             while n > 0:
                 yield self.draw(min(size, n), words)
@@ -146,49 +149,75 @@ class ArmsLaw(IntegerLaw):
         place = self.arms.locate(exact_integer(k, "k"))
         if place is None:
             return Enclosure(Fraction(0), Fraction(0))
-        with precision(PRECISION_BITS):
-            segment, j = place
-            return _probability(segment.weight(j) / self._total[0])
+        segment, j = place
+        return _clipped(self._narrow(lambda: segment.weight(j) / self._total()[0]))
 
     def tail_bounds(self, k: int) -> Enclosure:
         k = exact_integer(k, "k")
-        with precision(PRECISION_BITS):
-            total = self._total[0]
-            if k >= self.arms.anchor:
-                return _probability(self._beyond(self.arms.right, k) / total)
-            return _probability(1 - self._beyond(self.arms.left, k - 1) / total)
+        if k >= self.arms.anchor:
+            return _clipped(self._narrow(lambda: self._beyond(self.arms.right, k) / self._total()[0]))
+        return _clipped(self._narrow(lambda: 1 - self._beyond(self.arms.left, k - 1) / self._total()[0]))
 
     def cdf_bounds(self, k: int) -> Enclosure:
         k = exact_integer(k, "k")
         if k >= self.arms.anchor:
             return super().cdf_bounds(k)
-        with precision(PRECISION_BITS):
-            return _probability(self._beyond(self.arms.left, k) / self._total[0])
+        return _clipped(self._narrow(lambda: self._beyond(self.arms.left, k) / self._total()[0]))
 
     def mean_bounds(self) -> Enclosure:
-        with precision(PRECISION_BITS):
-            zero, one, _ = self._total
-            return enclosure(self.arms.anchor + one / zero)
+        spread = self.variance_bounds().upper
+
+        def mean() -> arb:
+            zero, one, _ = self._total()
+            return self.arms.anchor + one / zero
+
+        # The mean may be 0: its enclosure is narrow against the spread instead.
+        return self._narrow(mean, lambda bounds: (bounds.upper - bounds.lower) ** 2 <= RELATIVE_WIDTH**2 * spread)
 
     def variance_bounds(self) -> Enclosure:
-        with precision(PRECISION_BITS):
-            zero, one, two = self._total
-            shift = one / zero
-            lower, upper = enclosure(two / zero - shift * shift)
-            return Enclosure(max(lower, Fraction(0)), max(upper, Fraction(0)))
+        def variance() -> arb:
+            zero, one, two = self._total()
+            return two / zero - (one / zero) * (one / zero)
 
-    @cached_property
-    def _total(self) -> tuple[arb, arb, arb]:
-        """Sums of w, (x - anchor) w and (x - anchor)^2 w over the whole law."""
-        sums = [arb(0), arb(0), arb(0)]
-        with precision(PRECISION_BITS):
+        lower, upper = self._narrow(variance)
+        return Enclosure(max(lower, Fraction(0)), max(upper, Fraction(0)))
+
+    def _narrow(self, value: Callable[[], arb], is_narrow: Callable[[Enclosure], bool] | None = None) -> Enclosure:
+        """Enclose a number, raising the precision until it is narrow (relative to itself by default) or certainly tiny."""
+        bounds = None
+        for bits in PRECISIONS:
+            with precision(bits):
+                ball = value()
+                if not ball.is_finite():
+                    continue
+                bounds = enclosure(ball)
+            size = max(abs(bounds.lower), abs(bounds.upper))
+            if is_narrow(bounds) if is_narrow else bounds.upper - bounds.lower <= RELATIVE_WIDTH * size or size <= TINY:
+                return bounds
+        if bounds is None or is_narrow is None:
+            raise PrecisionExhausted(
+                f"A property of {self!r} could not be enclosed to {RELATIVE_WIDTH.denominator.bit_length() - 1} bits. "
+                "Draws are not affected. Use parameters of a more ordinary size."
+            )
+        return bounds
+
+    def _total(self) -> Moments:
+        """Sums of w, (x - anchor) w and (x - anchor)^2 w over the whole law, at the current precision."""
+        bits = ctx.prec
+        if bits not in self._totals:
+            sums = [arb(0), arb(0), arb(0)]
             for segment in self.arms.left + self.arms.right:
                 zero, one, two = moment_sums(segment, 0, None)
                 offset = segment.start - self.arms.anchor
                 sums[0] += zero
                 sums[1] += offset * zero + segment.step * one
                 sums[2] += offset * offset * zero + 2 * offset * segment.step * one + two
-        return sums[0], sums[1], sums[2]
+            self._totals[bits] = (sums[0], sums[1], sums[2])
+        return self._totals[bits]
+
+    @cached_property
+    def _totals(self) -> dict[int, Moments]:
+        return {}
 
     @staticmethod
     def _beyond(arm: tuple[Segment, ...], k: int) -> arb:
@@ -207,33 +236,41 @@ class TableLaw(IntegerLaw):
         return TableSampler(self._source)
 
     def pmf_bounds(self, k: int) -> Enclosure:
-        first, chances = self._chances
-        k = exact_integer(k, "k")
-        return chances[k - first] if 0 <= k - first < len(chances) else Enclosure(Fraction(0), Fraction(0))
+        weights = self._weights
+        place = exact_integer(k, "k") - weights.first
+        if not 0 <= place < len(weights.lows):
+            return Enclosure(Fraction(0), Fraction(0))
+        return self._chance(weights.lows[place], weights.highs[place])
 
     def tail_bounds(self, k: int) -> Enclosure:
-        first, chances = self._chances
-        return _added(chances[max(exact_integer(k, "k") - first, 0) :])
+        place = max(exact_integer(k, "k") - self._weights.first, 0)
+        return self._chance(sum(self._weights.lows[place:]), sum(self._weights.highs[place:]))
 
     def mean_bounds(self) -> Enclosure:
-        first, chances = self._chances
-        return _added([_scaled(chance, first + i) for i, chance in enumerate(chances)])
+        lower, upper = self._moment(1)
+        return Enclosure(self._weights.first + lower, self._weights.first + upper)
 
     def variance_bounds(self) -> Enclosure:
-        first, chances = self._chances
-        mean = self.mean_bounds()
-        middle, error = (mean.lower + mean.upper) / 2, (mean.upper - mean.lower) / 2
-        # E (X - middle)^2 exceeds the variance by (mean - middle)^2, at most error^2
-        second = _added([_scaled(chance, (first + i - middle) * (first + i - middle)) for i, chance in enumerate(chances)])
-        return Enclosure(max(second.lower - error**2, Fraction(0)), second.upper)
+        first, second = self._moment(1), self._moment(2)
+        return Enclosure(max(second.lower - first.upper**2, Fraction(0)), second.upper - first.lower**2)
 
     @cached_property
-    def _chances(self) -> tuple[int, list[Enclosure]]:
-        weights = self._source.fixed_weights(PRECISION_BITS, 0)
-        low, high = sum(weights.lows), sum(weights.highs)
-        return weights.first, [
-            Enclosure(Fraction(a, high), min(Fraction(b, low), Fraction(1))) for a, b in zip(weights.lows, weights.highs, strict=True)
-        ]
+    def _weights(self) -> FixedWeights:
+        """Weights with every one known to a relative 2^-60, or zero, or given up at the largest precision as hardly above zero."""
+        for bits in PRECISIONS:
+            weights = self._source.fixed_weights(bits, 0)
+            if all((high - low) * RELATIVE_WIDTH.denominator <= high for low, high in zip(weights.lows, weights.highs, strict=True)):
+                break
+        return weights
+
+    def _chance(self, low: int, high: int) -> Enclosure:
+        return Enclosure(Fraction(low, sum(self._weights.highs)), min(Fraction(high, max(sum(self._weights.lows), 1)), Fraction(1)))
+
+    def _moment(self, power: int) -> Enclosure:
+        """Enclosure of E (X - first)^power."""
+        low = sum(i**power * weight for i, weight in enumerate(self._weights.lows))
+        high = sum(i**power * weight for i, weight in enumerate(self._weights.highs))
+        return Enclosure(Fraction(low, sum(self._weights.highs)), Fraction(high, max(sum(self._weights.lows), 1)))
 
 
 class _Borrowed:
@@ -254,30 +291,22 @@ def _prepared(law: IntegerLaw) -> Sampler:
     return law._prepare()
 
 
-def _check_memory(n: int) -> None:
+def check_memory(n: int) -> None:
+    """Refuse n int64 values that would take more than half of the machine's memory."""
     try:
         memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):  # not promised outside Linux
         memory_bytes = 1 << 36
     if 8 * n > memory_bytes // 2:
         raise RequestTooLarge(
-            f"{n} draws need {8 * n / 2**30:.0f} GiB, more than half of this machine's memory. "
+            f"{n} draws need {8 * n >> 30} GiB, more than half of this machine's memory. "
             "Use .batches(n, key), which yields them piece by piece."
         )
 
 
-def _probability(value: arb) -> Enclosure:
-    lower, upper = enclosure(value)
-    return Enclosure(max(lower, Fraction(0)), min(max(upper, Fraction(0)), Fraction(1)))
-
-
-def _scaled(chance: Enclosure, factor: Fraction | int) -> Enclosure:
-    ends = sorted((chance.lower * factor, chance.upper * factor))
-    return Enclosure(Fraction(ends[0]), Fraction(ends[1]))
-
-
-def _added(parts: list[Enclosure]) -> Enclosure:
-    return Enclosure(sum((part.lower for part in parts), Fraction(0)), sum((part.upper for part in parts), Fraction(0)))
+def _clipped(bounds: Enclosure) -> Enclosure:
+    """A probability lies between 0 and 1 whatever the enclosure says."""
+    return Enclosure(max(bounds.lower, Fraction(0)), min(max(bounds.upper, Fraction(0)), Fraction(1)))
 
 
 def _shown(value: object) -> str:

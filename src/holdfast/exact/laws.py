@@ -61,7 +61,7 @@ class DiscreteGaussian(ArmsLaw):
     Law:         P[X = k] proportional to exp(-(k - center)^2 / (2 sigma_squared) + tilt k), lower <= k <= upper.
     Given:       sigma_squared > 0. sigma_squared is the law's parameter, an upper bound of its variance when center = 0.
                  A tilt only moves the centre, to center + sigma_squared tilt. A centre may also be an object with a `ball()` method
-                 (a computable real) and a repr that names it; it must not be a rational number in disguise.
+                 (a computable real) and a repr that names it.
     Guarantees:  exact draws (docs/exact-numbers.md).
     Reference:   [CKS20].
     """
@@ -124,8 +124,7 @@ class Computable(TableLaw):
 
     Law:         P[X = k] = weight(k) / sum of weights, first <= k <= last.
     Given:       `weight(k)` returns a ball (flint.arb) of a number >= 0 that shrinks as flint's precision grows; `name` tells two such laws
-                 apart. A cumulative probability must not be a dyadic rational by accident of the weights: give rational weights to
-                 `Weighted` instead.
+                 apart.
     Guarantees:  exact draws.
     """
 

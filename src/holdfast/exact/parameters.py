@@ -16,7 +16,8 @@ Exact: TypeAlias = int | str | Fraction
 MAX_DIGITS = 400
 """Longest number accepted, in digits or decimal exponent: more is a mistake, and 10**(10**9) would fill the memory."""
 
-_NUMBER = re.compile(r"\s*[+-]?(?:\d[\d_]*(?:/\d[\d_]*)?|(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?(?P<exponent>\d+))?)\s*")
+_DIGITS = r"\d+(?:_\d+)*"
+_NUMBER = re.compile(rf"\s*[+-]?(?:{_DIGITS}/{_DIGITS}|(?:{_DIGITS}\.?(?:{_DIGITS})?|\.{_DIGITS})(?:[eE][+-]?(?P<exponent>\d+))?)\s*")
 
 
 def exact_fraction(value: Exact, name: str) -> Fraction:

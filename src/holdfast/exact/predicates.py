@@ -15,7 +15,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from holdfast.exact.balls import certain_floor
+from holdfast.exact.balls import floors
 from holdfast.randomness.words import EXTRA_WORDS, Words
 
 BAND = 2.0**-40
@@ -47,17 +47,17 @@ def is_below(cell: int, bits: int, real: Callable[[], arb], words: Words, index:
     """
     depth = 0
     while True:
-        floor = _floor_at(real, bits)
-        if cell != floor:
-            return cell < floor
+        lowest, highest = _floors_at(real, bits)
+        if not lowest <= cell <= highest:
+            return cell < lowest
         cell = (cell << (32 * EXTRA_WORDS)) | extra_integer(words, index, depth)
         bits += 32 * EXTRA_WORDS
         depth += 1
 
 
-def _floor_at(real: Callable[[], arb], bits: int) -> int:
-    """floor(real 2^bits): the cell that holds the number."""
-    return certain_floor(lambda: real() * arb(2) ** bits, bits + 64)
+def _floors_at(real: Callable[[], arb], bits: int) -> tuple[int, int]:
+    """The cell that holds the number, or the two cells on whose border it lies as far as balls can tell."""
+    return floors(lambda: real() * arb(2) ** bits, bits + 64)
 
 
 def extra_integer(words: Words, index: int, depth: int) -> int:

@@ -34,6 +34,11 @@ class Segment:
     slope: Real
     curvature: Fraction
 
+    def __post_init__(self) -> None:
+        if self.length == 1:  # no neighbour further out: keep slope >= 0 true at a bound beyond which the weights would grow
+            object.__setattr__(self, "slope", Fraction(0))
+            object.__setattr__(self, "curvature", Fraction(0))
+
     def exponent(self, j: int) -> arb:
         """Ball of -log w(j), at the current precision; also for j between integers of a coarser grid."""
         return ball(self.offset) + ball(self.slope) * j + ball(self.curvature * j * (j - 1) / 2)
@@ -69,8 +74,6 @@ class Arms:
     anchor: int
     left: tuple[Segment, ...]
     right: tuple[Segment, ...]
-    median_index: int | None = None
-    """A k with F(k) = 1/2 exactly, where symmetry forces one: balls alone could never certify it."""
 
     @property
     def lower(self) -> int | None:
@@ -119,10 +122,7 @@ def gaussian_arms(sigma_squared: Fraction, center: Real, lower: int | None, uppe
     left: tuple[Segment, ...] = ()
     if lower is None or lower < anchor:
         left = (Segment(anchor - 1, -1, None if lower is None else anchor - lower, down, affine(down, Fraction(1), curvature), curvature),)
-    median = None
-    if isinstance(center, Fraction) and center.denominator == 2 and _mirrored(center, lower, upper):
-        median = int(center - Fraction(1, 2))
-    return Arms(anchor, left, (right,), median)
+    return Arms(anchor, left, (right,))
 
 
 def laplace_arms(rate_left: Fraction, rate_right: Fraction, lower: int | None, upper: int | None) -> Arms:
@@ -210,12 +210,6 @@ def _nearest_integer(center: Real) -> int:
         # Any neighbour of the centre will do as an anchor; the midpoint's is right unless the centre sits on a half.
         lower, upper = enclosure(center.ball())
         return math.floor((lower + upper + 1) / 2)
-
-
-def _mirrored(center: Fraction, lower: int | None, upper: int | None) -> bool:
-    if lower is None or upper is None:
-        return lower is None and upper is None
-    return lower + upper == 2 * center
 
 
 def _clip(k: int, lower: int | None, upper: int | None) -> int:

@@ -47,7 +47,9 @@ class TableSampler:
         fine = certified_thresholds(source, word_bits + 32)
         self.first = fine.first
         self.thresholds = np.array(fine.values, dtype=np.uint64)
+        self._open_from = np.array(fine.lows, dtype=np.uint64)
         self.high = (self.thresholds >> np.uint64(32)).astype(np.uint32)
+        self.low = (self._open_from >> np.uint64(32)).astype(np.uint32)
         self.shift = word_bits - min(LARGE_INDEX_BITS if len(fine.values) > LARGE_TABLE else INDEX_BITS, word_bits // 2)
         self.drop = 32 - word_bits
 
@@ -60,7 +62,7 @@ class TableSampler:
         """Per cell: the answer, or -1 - (first threshold to look at); one entry beyond the last cell ends its search."""
         cells = np.arange((1 << (self._word_bits - self.shift)) + 1, dtype=np.uint64) << np.uint64(self.shift)
         start = np.searchsorted(self.high, cells[:-1], side="left").astype(np.int32)
-        holds_threshold = self.high[start] < cells[1:]
+        holds_threshold = self.low[start] < cells[1:]
         direct = np.where(holds_threshold, -1 - start, start).astype(np.int32)
         return np.append(direct, np.int32(len(self.high) - 1))
 
@@ -82,7 +84,7 @@ class TableSampler:
             if compiled is None:
                 open_places = self._draw_numpy(chunk, piece)
             else:
-                count = compiled.draw_table(chunk, self.drop, self.direct, self.high, self.shift, self.first, piece, pending)
+                count = compiled.draw_table(chunk, self.drop, self.direct, self.high, self.low, self.shift, self.first, piece, pending)
                 open_places = pending[:count]
             if len(open_places):
                 piece[open_places] = self.first + self.resolve(chunk[open_places] >> np.uint32(self.drop), base + open_places, words)
@@ -90,7 +92,7 @@ class TableSampler:
     def index(self, cells: NDArray[np.uint32], places: NDArray[np.int64], words: Words) -> NDArray[np.int64]:
         """Index (value minus `first`) for each word already taken and shifted; `places` are the words' own indices."""
         found = np.searchsorted(self.high, cells, side="left").astype(np.int64)
-        is_open = self.high[found] == cells
+        is_open = self.low[found] <= cells
         if is_open.any():
             found[is_open] = self.resolve(cells[is_open], places[is_open], words)
         return found
@@ -100,7 +102,7 @@ class TableSampler:
         extra = words.extra(places.astype(np.uint64), 0)
         longer = (cells.astype(np.uint64) << np.uint64(32)) | extra[:, 0].astype(np.uint64)
         found = np.searchsorted(self.thresholds, longer, side="left").astype(np.int64)
-        for i in np.flatnonzero(self.thresholds[found] == longer):
+        for i in np.flatnonzero(self._open_from[found] <= longer):
             found[i] = self._resolve_deep(int(cells[i]), int(places[i]), words) - self.first
         return found
 
@@ -110,7 +112,7 @@ class TableSampler:
         found = np.searchsorted(self.high, cells, side="left")
         out[:] = found
         out += self.first
-        return np.flatnonzero(self.high[found] == cells).astype(np.int64)
+        return np.flatnonzero(self.low[found] <= cells).astype(np.int64)
 
     def _resolve_deep(self, cell: int, place: int, words: Words) -> int:
         bits, depth = self._word_bits, 0
@@ -122,5 +124,5 @@ class TableSampler:
                 self._deep[bits] = certified_thresholds(self._source, bits)
             deep = self._deep[bits]
             found = bisect_left(deep.values, cell)
-            if deep.values[found] != cell:
+            if cell < deep.lows[found]:
                 return deep.first + found

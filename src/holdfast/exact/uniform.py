@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import Enclosure
-from holdfast.exact.law import IntegerLaw, Sampler
+from holdfast.exact.law import IntegerLaw, Sampler, check_memory
 from holdfast.exact.parameters import exact_integer, sample_size
 from holdfast.randomness import NoiseKey, Words
 
@@ -99,6 +99,7 @@ class UniformComposition:
     def sample(self, n: int, key: NoiseKey | None = None, *, label: str = "") -> NDArray[np.int64]:
         """n independent compositions, shape (n, parts)."""
         n = sample_size(n)
+        check_memory(n * self.parts)
         owned = key is None
         source = NoiseKey.generate() if key is None else key
         try:

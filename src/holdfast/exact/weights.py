@@ -39,20 +39,12 @@ class WeightSource(Protocol):
         Both tails beyond the listed points are below 2^-bits of the total, and known to within 2^-(bits + guard) of it.
         """
 
-    @property
-    def known_median(self) -> int | None:
-        """A k with F(k) = 1/2 exactly, if symmetry forces one."""
-
 
 class ArmsSource:
     """Weights of a segment law by the recurrence w <- w r, r <- r q from one ball each: no exponential per point."""
 
     def __init__(self, arms: Arms) -> None:
         self.arms = arms
-
-    @property
-    def known_median(self) -> int | None:
-        return self.arms.median_index
 
     def fixed_weights(self, bits: int, guard: int) -> FixedWeights:
         working = bits + guard + 64
@@ -68,8 +60,9 @@ class ArmsSource:
     def _arm(arm: tuple[Segment, ...], bits: int, guard: int, working: int) -> tuple[list[int], list[int], tuple[int, int]]:
         lows: list[int] = []
         highs: list[int] = []
-        for segment in arm:
-            tail = _extend(segment, bits, guard, working, lows, highs)
+        for place, segment in enumerate(arm):
+            later = sum(_bound_of_all(rest, working) for rest in arm[place + 1 :])
+            tail = _extend(segment, bits, guard, working, later, lows, highs)
             if tail is not None:
                 return lows, highs, tail
         return lows, highs, (0, 0)
@@ -77,8 +70,6 @@ class ArmsSource:
 
 class ListedSource:
     """Rational weights on consecutive integers, kept as exact integers."""
-
-    known_median = None
 
     def __init__(self, first: int, weights: Sequence[Fraction]) -> None:
         denominator = lcm(*(weight.denominator for weight in weights))
@@ -92,8 +83,6 @@ class ListedSource:
 class BallSource:
     """Computable weights on finitely many consecutive integers: `weight(k)` returns a ball at flint's current precision."""
 
-    known_median = None
-
     def __init__(self, first: int, last: int, weight: Callable[[int], arb]) -> None:
         self._points = range(first, last + 1)
         self._weight = weight
@@ -105,11 +94,23 @@ class BallSource:
         return FixedWeights(self._points[0], [low for low, _ in pairs], [high for _, high in pairs], (0, 0), (0, 0))
 
 
-def _extend(segment: Segment, bits: int, guard: int, working: int, lows: list[int], highs: list[int]) -> tuple[int, int] | None:
+def _bound_of_all(segment: Segment, working: int) -> int:
+    """An upper bound of the segment's total weight: first weight / (1 - first ratio), or weight times length where it is flat."""
+    with precision(working + 64):
+        _, high = fixed_point((-ball(segment.offset)).exp(), working)
+        _, ratio_high = fixed_point((-ball(segment.slope)).exp(), working)
+    one = 1 << working
+    if ratio_high < one:
+        return -((-high * one) // (one - ratio_high))
+    assert segment.length is not None
+    return high * segment.length
+
+
+def _extend(segment: Segment, bits: int, guard: int, working: int, later: int, lows: list[int], highs: list[int]) -> tuple[int, int] | None:
     """Append the segment's weights; stop and return bounds of the arm's tail once it no longer matters.
 
-    Neighbouring ratios never grow along an arm, so what follows weight w and ratio r sums to at most w / (1 - r); on an endless
-    geometric segment it sums to exactly that.
+    Neighbouring ratios never grow inside a segment, so what follows weight w and ratio r in it sums to at most w / (1 - r); on an endless
+    geometric segment it sums to exactly that. `later` bounds all segments that follow.
     """
     with precision(working + 64):
         low, high = fixed_point((-ball(segment.offset)).exp(), working)
@@ -131,8 +132,8 @@ def _extend(segment: Segment, bits: int, guard: int, working: int, lows: list[in
         if curved:
             ratio_low = (ratio_low * q_low) >> working
             ratio_high = -((-ratio_high * q_high) >> working)
-        if high <= enough and ratio_high < one and high * one <= enough * (one - ratio_high):
-            upper = -((-high * one) // (one - ratio_high))
+        if high <= enough and ratio_high < one and high * one <= (enough - later) * (one - ratio_high):
+            upper = later - ((-high * one) // (one - ratio_high))
             lower = (low * one) // (one - ratio_low) if endless_geometric else 0
             return lower, upper
     return None
