@@ -175,7 +175,7 @@ def test_all_two_to_the_32_words(law: ArmsLaw) -> None:
     out, pending, opened = np.empty(1 << 22, dtype=np.int64), np.empty(1 << 22, dtype=np.int64), []
     for begin in range(0, 1 << 32, 1 << 22):
         words = np.arange(begin, begin + (1 << 22), dtype=np.uint64).astype(np.uint32)
-        count = compiled_loops.draw_table(words, 0, prepared.direct, prepared.high, prepared.shift, 0, out, pending)
+        count = compiled_loops.draw_table(words, 0, prepared.direct, prepared.high, prepared.low, prepared.shift, 0, out, pending)
         opened += words[pending[:count]].tolist()
         out[pending[:count]] = -1
         counts += np.bincount(out + 1, minlength=len(prepared) + 1)[1:]
