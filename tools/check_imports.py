@@ -22,15 +22,18 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "errors": (),
     "randomness": ("errors",),
     "exact": ("errors", "randomness"),
-    "__init__": ("errors", "randomness", "exact"),
+    "tables": ("errors",),
+    "invariants": ("errors", "tables"),
+    "lattice": ("errors", "tables", "invariants"),
+    "__init__": ("errors", "randomness", "exact", "tables", "invariants", "lattice"),
     "testing": ("errors", "randomness", "exact"),
     "demo": ("errors", "randomness", "exact", "__init__"),
     "warm": ("errors", "randomness", "exact", "__init__"),
-    "cli": ("errors", "randomness", "exact", "__init__", "demo", "warm"),
+    "cli": ("errors", "randomness", "exact", "tables", "__init__", "demo", "warm"),
 }
 
 # Each costs a user tenths of a second at import, so it is imported inside the function that needs it, or in a module of compiled code.
-HEAVY = frozenset({"numba", "scipy", "opendp", "duckdb", "pyarrow", "pandas"})
+HEAVY = frozenset({"numba", "scipy", "opendp", "duckdb", "pyarrow", "pandas", "polars", "sqlalchemy"})
 
 MAX_LINES = 600
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -71,6 +72,31 @@ def warm() -> None:
     from holdfast.warm import warm as compile_loops
 
     print(f"compiled loops ready ({compile_loops():.1f} s)")
+
+
+@app.command()
+def synth(
+    path: Annotated[Path, typer.Argument(help="File to write: .parquet or .csv; an existing file is not touched.")],
+    people: Annotated[int, typer.Option(help="Number of people.")] = 100_000,
+    seed: Annotated[str, typer.Option(help="The same seed gives the same population.")] = "1",
+    what: Annotated[str, typer.Option(help="counts (one row per cell, zeros included) or records (one row per person).")] = "counts",
+    level: Annotated[str, typer.Option(help="Counts by state, county, tract or block.")] = "county",
+    by: Annotated[
+        list[str] | None, typer.Option(help="Counts by this column too (sex, age, age_group, voting_age, gq); repeat for more.")
+    ] = None,
+    states: Annotated[int | None, typer.Option(help="Number of states; by default it follows from the number of people.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a made-up population with states, counties, tracts, blocks, households: for trials and benchmarks."""
+    from holdfast.tables.synth import synthesize
+
+    population = synthesize(people, seed, states=states)
+    population.save(path, what, level=level, by=tuple(by or ()))
+    areas = {name: population.areas(name) for name in ("state", "county", "tract", "block")}
+    if as_json:
+        print(json.dumps({"file": path.name, "what": what, "people": people, "areas": areas}))
+    else:
+        print(f"{path.name}: {what} of {people:,} made-up people in {areas['state']:,} states, {areas['county']:,} counties")
 
 
 def main() -> None:

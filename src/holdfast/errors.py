@@ -21,6 +21,9 @@
     |   +-- TooManyRecords           someone has more records than was promised
     |   +-- OutOfScope               survey weights or magnitudes: Holdfast protects counts
     |   +-- ConfidentialTable        counts asked for where they could leak, such as in a pickle
+    +-- InvalidStatement             a kept total that names nothing, or does not fit the table   (also a ValueError)
+    |   +-- ContradictingTotals      declared values of kept totals that disagree
+    |   +-- NothingLeft              kept totals that fix every cell: nothing is left to protect
     +-- InvalidHierarchy             a code tree with a cycle, two parents, a gap, or other leaves than its column   (also a ValueError)
 
 Every message has three parts: what is wrong, what was found (public things only), what to do. A message never holds a
@@ -168,3 +171,26 @@ class InvalidHierarchy(HoldfastError, ValueError):
 
     code = "invalid-hierarchy"
     exit_code = 5
+
+
+class InvalidStatement(HoldfastError, ValueError):
+    """A kept total names nothing, cannot be read, or does not fit the table."""
+
+    code = "invalid-statement"
+    exit_code = 6
+
+
+class ContradictingTotals(InvalidStatement):
+    """Declared values of kept totals disagree; the message names rows that cancel while their values do not."""
+
+    code = "contradicting-totals"
+
+
+class NothingLeft(InvalidStatement):
+    """The kept totals fix every cell: no other table agrees with them, so nothing is left to protect."""
+
+    code = "nothing-left"
+
+
+class HoldfastWarning(UserWarning):
+    """Something legal that deserves a second look, such as kept totals that leave little to protect."""

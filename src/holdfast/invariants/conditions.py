@@ -1,0 +1,153 @@
+"""Conditions on codes: age >= 18 and sex = 'F'. A small grammar of our own, evaluated on public codes only; nothing is executed.
+
+    condition  := term (or term)*          term := factor (and factor)*          factor := not factor | ( condition ) | comparison
+    comparison := column op literal | column in ( literal, ... )                 op := = | != | < | <= | > | >=
+
+A literal is an integer or a text in single quotes ('' stands for a quote inside). In a column whose declared codes are all integers codes
+compare as integers; in any other they compare as text, character by character, and the literal must be quoted: so "85+" is never taken
+for a number, and '100' sorts before '85'.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import InvalidStatement
+from holdfast.tables.universe import Universe
+
+Mask = NDArray[np.bool_]
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>[+-]?\d+(?!\w))|(?P<op><=|>=|!=|<>|==|=|<|>)|(?P<mark>[(),])|(?P<name>\"[^\"]+\"|\w+))"
+)
+_INTEGER = re.compile(r"[+-]?\d+")
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def cells_meeting(condition: str, universe: Universe) -> Mask:
+    """For every cell of the universe whether it meets the condition."""
+    return _Parser(condition, universe).parse()
+
+
+class _Parser:
+    def __init__(self, condition: str, universe: Universe) -> None:
+        self._condition = condition
+        self._universe = universe
+        self._tokens = self._split()
+        self._place = 0
+
+    def parse(self) -> Mask:
+        mask = self._any()
+        if self._place < len(self._tokens):
+            raise self._error(f"unexpected {self._tokens[self._place][1]!r}")
+        return mask
+
+    def _split(self) -> list[tuple[str, str]]:
+        tokens, place, text = [], 0, self._condition.rstrip()
+        while place < len(text):
+            match = _TOKEN.match(text, place)
+            if match is None or match.lastgroup is None:
+                raise self._error(f"cannot read {text[place : place + 12]!r}")
+            tokens.append((match.lastgroup, match[match.lastgroup]))
+            place = match.end()
+        return tokens
+
+    def _any(self) -> Mask:
+        mask = self._all()
+        while self._accept("or"):
+            mask = mask | self._all()
+        return mask
+
+    def _all(self) -> Mask:
+        mask = self._one()
+        while self._accept("and"):
+            mask = mask & self._one()
+        return mask
+
+    def _one(self) -> Mask:
+        if self._accept("not"):
+            return ~self._one()
+        if self._accept("("):
+            mask = self._any()
+            self._expect(")")
+            return mask
+        return self._comparison()
+
+    def _comparison(self) -> Mask:
+        group, name = self._next("a column")
+        if group != "name":
+            raise self._error(f"expected a column, found {name!r}")
+        column = name.strip('"')
+        if column not in self._universe.codes:
+            raise self._error(f"there is no column {column!r}; there are {', '.join(self._universe.columns)}")
+        if self._accept("in"):
+            return self._cells(column, operator.eq, "=", self._list())
+        group, symbol = self._next("a comparison")
+        if group != "op":
+            raise self._error(f"expected a comparison after {column!r}, found {symbol!r}")
+        return self._cells(column, _COMPARE[symbol], symbol, [self._next("a value")])
+
+    def _list(self) -> list[tuple[str, str]]:
+        self._expect("(")
+        values = [self._next("a value")]
+        while self._accept(","):
+            values.append(self._next("a value"))
+        self._expect(")")
+        return values
+
+    def _cells(self, column: str, compare: Callable[[Any, Any], bool], symbol: str, values: list[tuple[str, str]]) -> Mask:
+        codes = self._universe.codes[column]
+        numeric = bool(codes) and all(_INTEGER.fullmatch(code) for code in codes)
+        wanted = [self._literal(column, numeric, symbol, value) for value in values]
+        of_code = [any(compare(int(code) if numeric else code, value) for value in wanted) for code in codes]
+        return np.array(of_code, dtype=np.bool_)[self._universe.code_indices(column)]
+
+    def _literal(self, column: str, numeric: bool, symbol: str, value: tuple[str, str]) -> int | str:
+        group, text = value
+        if numeric:
+            if group == "number":
+                return int(text)
+            raise self._error(f"column {column!r} holds integers: compare it with a number, not with {text}")
+        if group == "text":
+            return text[1:-1].replace("''", "'")
+        example = next(code for code in self._universe.codes[column] if not _INTEGER.fullmatch(code))
+        raise self._error(
+            f"column {column!r} has codes that are not integers (such as {example!r}), so its codes compare as text: "
+            f"write {symbol} '{text}' if that is meant, or list the codes"
+        )
+
+    def _next(self, what: str) -> tuple[str, str]:
+        if self._place >= len(self._tokens):
+            raise self._error(f"it ends where {what} is expected")
+        self._place += 1
+        return self._tokens[self._place - 1]
+
+    def _accept(self, word: str) -> bool:
+        if self._place < len(self._tokens):
+            group, text = self._tokens[self._place]
+            if group in ("name", "mark") and text.lower() == word:
+                self._place += 1
+                return True
+        return False
+
+    def _expect(self, word: str) -> None:
+        if not self._accept(word):
+            raise self._error(f"expected {word!r}")
+
+    def _error(self, what: str) -> InvalidStatement:
+        return InvalidStatement(f"The condition {self._condition!r} cannot be used: {what}.")

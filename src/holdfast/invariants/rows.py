@@ -1,0 +1,252 @@
+"""Statements compiled to integer rows over the cells of a universe, each with a name a person recognises.
+
+Rows with coefficients 0 and 1 and disjoint supports (a margin, a subset by columns) are kept as one group number per cell, never as a
+matrix: tables of millions of cells stay one array a statement. Other rows are sparse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import InvalidStatement, RequestTooLarge
+from holdfast.invariants.conditions import cells_meeting
+from holdfast.invariants.statements import Areas, Kind, Linear, Margin, Statement, Subset
+from holdfast.tables.universe import Universe
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class RowFamily:
+    """Rows with coefficients 0 and 1 whose supports are disjoint: row number of each cell, -1 where it is in none."""
+
+    statement: str
+    kind: Kind
+    group: Ints
+    count: int
+    columns: tuple[str, ...]
+    codes: NDArray[np.int32]
+    universe: Universe
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether some cells are in no row; a margin has none such."""
+        return bool((self.group < 0).any())
+
+    def name(self, row: int) -> str:
+        """For example "state=17" or "age >= 18, county=031"."""
+        by = ", ".join(f"{c}={self.universe.codes[c][k]}" for c, k in zip(self.columns, self.codes[row], strict=True))
+        if self.statement.startswith("margin("):
+            return by
+        return f"{self.statement}: {by}" if by else self.statement
+
+    def totals(self, counts: Ints) -> Ints:
+        """The row sums, exactly; RequestTooLarge if one leaves 64-bit integers."""
+        inside = self.group >= 0
+        _check_total(counts)
+        sums = np.zeros(self.count, dtype=np.int64)
+        np.add.at(sums, self.group[inside], counts[inside])
+        return sums
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRows:
+    """Any integer rows."""
+
+    statement: str
+    kind: Kind
+    matrix: csr_array
+    names: tuple[str, ...]
+    values: tuple[int, ...] | None
+
+    @property
+    def count(self) -> int:
+        return len(self.names)
+
+    def name(self, row: int) -> str:
+        return self.names[row]
+
+    def totals(self, counts: Ints) -> Ints:
+        """The row sums, exactly; RequestTooLarge if one could leave 64-bit integers."""
+        largest = int(abs(self.matrix).sum(axis=1).max()) if self.matrix.nnz else 0
+        if largest * int(np.abs(counts).max(initial=0)) >= 2**62:
+            raise RequestTooLarge("A kept sum could leave 64-bit integers. Use smaller coefficients.")
+        return np.asarray(self.matrix @ counts, dtype=np.int64)
+
+
+Rows = RowFamily | LinearRows
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """All rows of a list of statements, in its order."""
+
+    universe: Universe
+    rows: tuple[Rows, ...]
+
+    def __len__(self) -> int:
+        return sum(rows.count for rows in self.rows)
+
+    @property
+    def families(self) -> tuple[RowFamily, ...]:
+        return tuple(rows for rows in self.rows if isinstance(rows, RowFamily))
+
+    @property
+    def linear(self) -> tuple[LinearRows, ...]:
+        return tuple(rows for rows in self.rows if isinstance(rows, LinearRows))
+
+    def names(self) -> Iterator[str]:
+        """A name for every row."""
+        for rows in self.rows:
+            for row in range(rows.count):
+                yield rows.name(row)
+
+    def kinds(self) -> list[Kind]:
+        """Kept (published) or identity, for every row."""
+        return [rows.kind for rows in self.rows for _ in range(rows.count)]
+
+    def matrix(self) -> csr_array:
+        """All rows as one sparse integer matrix, one column for each cell."""
+        from scipy.sparse import csr_array, vstack
+
+        parts = [_family_matrix(rows) if isinstance(rows, RowFamily) else rows.matrix for rows in self.rows]
+        if not parts:
+            return csr_array((0, len(self.universe)), dtype=np.int64)
+        return csr_array(vstack(parts, format="csr", dtype=np.int64))
+
+
+def compile_rows(universe: Universe, statements: Iterable[Statement]) -> Kept:
+    """Compile statements against a universe; refuses what names nothing or does not fit."""
+    rows: list[Rows] = []
+    for statement in statements:
+        if isinstance(statement, Margin):
+            rows.append(_margin(universe, statement))
+        elif isinstance(statement, Subset):
+            rows.append(_subset(universe, statement))
+        elif isinstance(statement, Areas):
+            rows.extend(_areas(universe, statement))
+        elif isinstance(statement, Linear):
+            rows.append(_linear(universe, statement))
+        else:
+            raise InvalidStatement(
+                f"A kept total must be made by total(), margin(), subset(), areas() or linear(). Got {type(statement).__name__}."
+            )
+    return Kept(universe, tuple(rows))
+
+
+def _margin(universe: Universe, statement: Margin) -> RowFamily:
+    _check_columns(universe, statement.columns, str(statement))
+    group, codes = universe.group(statement.columns)
+    return RowFamily(str(statement), statement.kind, group, len(codes), statement.columns, codes, universe)
+
+
+def _subset(universe: Universe, statement: Subset) -> RowFamily:
+    if statement.condition is not None:
+        mask = cells_meeting(statement.condition, universe)
+    else:
+        assert statement.column is not None
+        _check_columns(universe, (statement.column,), str(statement))
+        codes = statement.codes if statement.codes is not None else _under(universe, statement)
+        mask = _having(universe, statement.column, codes, str(statement))
+    return _masked(universe, str(statement), statement.kind, mask, statement.by)
+
+
+def _areas(universe: Universe, statement: Areas) -> Iterator[RowFamily]:
+    _check_columns(universe, (statement.column,), str(statement))
+    for name, codes in statement.sets:
+        mask = _having(universe, statement.column, codes, f"area {name!r}")
+        yield _masked(universe, f"area {name}", statement.kind, mask, statement.by)
+
+
+def _masked(universe: Universe, name: str, kind: Kind, mask: NDArray[np.bool_], by: tuple[str, ...]) -> RowFamily:
+    _check_columns(universe, by, name)
+    if not mask.any():
+        raise InvalidStatement(f"{name} selects no cell. Check the codes against the table's.")
+    group, codes = universe.group(by)
+    present, compact = np.unique(group[mask], return_inverse=True)
+    out = np.full(len(universe), -1, dtype=np.int64)
+    out[mask] = compact
+    return RowFamily(name, kind, out, len(present), by, codes[present], universe)
+
+
+def _under(universe: Universe, statement: Subset) -> tuple[str, ...]:
+    assert statement.column is not None
+    assert statement.node is not None
+    hierarchy = universe.hierarchies.get(statement.column)
+    if hierarchy is None:
+        raise InvalidStatement(f"{statement}: column {statement.column!r} has no hierarchy. Declare one, or list the codes.")
+    if statement.node not in hierarchy.nodes:
+        raise InvalidStatement(f"{statement}: the hierarchy of {statement.column!r} has no node {statement.node!r}. Check its spelling.")
+    return hierarchy.leaves(statement.node)
+
+
+def _having(universe: Universe, column: str, codes: Sequence[str], what: str) -> NDArray[np.bool_]:
+    declared = {code: i for i, code in enumerate(universe.codes[column])}
+    unknown = [code for code in codes if code not in declared]
+    if unknown:
+        raise InvalidStatement(f"{what}: column {column!r} has no code {unknown[0]!r} ({len(unknown)} unknown in all). Check the spelling.")
+    chosen = np.zeros(len(declared), dtype=np.bool_)
+    chosen[[declared[code] for code in codes]] = True
+    return chosen[universe.code_indices(column)]
+
+
+def _linear(universe: Universe, statement: Linear) -> LinearRows:
+    matrix = integer_matrix(statement.matrix)
+    if matrix.shape[1] != len(universe):
+        raise InvalidStatement(
+            f"linear(): the matrix has {matrix.shape[1]} columns, but the table has {len(universe)} cells. Give one column for each cell."
+        )
+    names = statement.names if statement.names is not None else tuple(f"row {i + 1}" for i in range(matrix.shape[0]))
+    for what, given in (("names", names), ("values", statement.values)):
+        if given is not None and len(given) != matrix.shape[0]:
+            raise InvalidStatement(f"linear(): {len(given)} {what} for {matrix.shape[0]} rows. Give one for each row.")
+    empty = np.flatnonzero(np.diff(matrix.indptr) == 0)
+    if len(empty):
+        raise InvalidStatement(f"linear(): row {names[int(empty[0])]!r} selects no cell. Remove it.")
+    return LinearRows(str(statement), statement.kind, matrix, names, statement.values)
+
+
+def integer_matrix(matrix: Any) -> csr_array:
+    """Any two-dimensional integer matrix as sparse int64; floats and entries beyond 2^31 are refused."""
+    from scipy.sparse import csr_array, issparse
+
+    given = matrix if issparse(matrix) else np.asarray(matrix)
+    if given.ndim != 2:
+        raise InvalidStatement(f"A matrix of kept rows has two dimensions. Got {given.ndim}.")
+    if not (given.dtype.kind in "iu" or given.size == 0):
+        raise InvalidStatement(f"A matrix of kept rows holds integers. Got {given.dtype}. Multiply each row until its entries are whole.")
+    sparse = csr_array(given, dtype=np.int64)
+    sparse.sum_duplicates()
+    sparse.eliminate_zeros()
+    if sparse.nnz and int(np.abs(sparse.data).max()) >= 2**31:
+        raise InvalidStatement("A matrix of kept rows has an entry beyond 2^31. Use smaller coefficients.")
+    return sparse
+
+
+def _family_matrix(family: RowFamily) -> csr_array:
+    from scipy.sparse import csr_array
+
+    cells = np.flatnonzero(family.group >= 0)
+    ones = np.ones(len(cells), dtype=np.int64)
+    return csr_array((ones, (family.group[cells], cells)), shape=(family.count, len(family.group)))
+
+
+def _check_columns(universe: Universe, columns: Sequence[str], what: str) -> None:
+    for column in columns:
+        if column not in universe.codes:
+            raise InvalidStatement(f"{what}: there is no column {column!r}. The table has {', '.join(universe.columns)}.")
+
+
+def _check_total(counts: Ints) -> None:
+    """int64 sums of non-negative counts are exact below 2^63: decide by halves, which cannot overflow themselves."""
+    low, high = counts & 0xFFFFFFFF, counts >> 32
+    if (int(high.sum()) << 32) + int(low.sum()) >= 2**62:
+        raise RequestTooLarge("The total of the table reaches 2^62. Holdfast sums in 64-bit integers.")

@@ -1,0 +1,148 @@
+"""What must hold exactly, in the office's words: frozen descriptions, compiled to rows in rows.py.
+
+A statement names sums of cells. Kept statements are published: what they say is exposed, whatever the budget. Identities hold for every
+data set (structural zeros, agreement of linked tables): they restrict the noise and expose nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from holdfast.errors import InvalidStatement
+
+Kind: TypeAlias = Literal["kept", "identity"]
+
+
+@dataclass(frozen=True)
+class Margin:
+    """One sum for every combination of codes of the named columns; no column: the total of the table."""
+
+    columns: tuple[str, ...]
+    kind: Kind = "kept"
+
+    def __str__(self) -> str:
+        return f"margin({', '.join(self.columns)})" if self.columns else "total"
+
+
+@dataclass(frozen=True)
+class Subset:
+    """One sum over the cells whose code is listed, lies under a hierarchy node, or meets a condition; one for each combination in `by`."""
+
+    column: str | None
+    codes: tuple[str, ...] | None
+    node: str | None
+    condition: str | None
+    by: tuple[str, ...]
+    kind: Kind = "kept"
+
+    def __str__(self) -> str:
+        if self.condition is not None:
+            what = self.condition
+        elif self.node is not None:
+            what = f"{self.column} under {self.node}"
+        else:
+            assert self.codes is not None
+            shown = ", ".join(self.codes[:3]) + (", ..." if len(self.codes) > 3 else "")
+            what = f"{self.column} in [{shown}]"
+        return f"subset({what})" + (f" by {', '.join(self.by)}" if self.by else "")
+
+
+@dataclass(frozen=True)
+class Areas:
+    """One sum for every named set of codes of one column (places and other areas across the main hierarchy); sets may overlap."""
+
+    column: str
+    sets: tuple[tuple[str, tuple[str, ...]], ...]
+    by: tuple[str, ...]
+    kind: Kind = "kept"
+
+    def __str__(self) -> str:
+        return f"areas({self.column}: {len(self.sets)} sets)" + (f" by {', '.join(self.by)}" if self.by else "")
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Rows of an integer matrix, one column per cell; `values` are the totals as published, where they are declared."""
+
+    matrix: Any
+    names: tuple[str, ...] | None
+    values: tuple[int, ...] | None
+    kind: Kind = "kept"
+
+    def __str__(self) -> str:
+        return "linear"
+
+
+Statement: TypeAlias = Margin | Subset | Areas | Linear
+
+
+def total() -> Margin:
+    """Keep the total of the whole table."""
+    return Margin(())
+
+
+def margin(*columns: str) -> Margin:
+    """Keep the sum for every combination of codes of these columns: margin("state") keeps every state total."""
+    if not columns:
+        raise InvalidStatement("margin() needs at least one column. For the total of the table write total().")
+    _check_names(columns, "margin")
+    return Margin(tuple(columns))
+
+
+def subset(column_or_condition: str, codes: Sequence[str] | None = None, *, node: str | None = None, by: Sequence[str] = ()) -> Subset:
+    """Keep the sum over part of the table.
+
+    subset("age", codes=["18", "19"])         cells whose code is listed
+    subset("county", node="17")               cells under a node of the column's hierarchy
+    subset("age >= 18", by=["county"])        cells that meet a condition, one sum for each county
+
+    A condition compares codes as numbers in columns whose declared codes are all integers, and as quoted text in all others.
+    """
+    if codes is not None and node is not None:
+        raise InvalidStatement("subset() takes codes or a node, not both. Write two statements.")
+    _check_names(by, "by")
+    if codes is None and node is None:
+        return Subset(None, None, None, column_or_condition, tuple(by))
+    if isinstance(codes, str):
+        raise InvalidStatement(f"codes must be a list of codes. Got one text. Write codes=[{codes!r}].")
+    if codes is not None:
+        _check_codes(codes, "codes")
+    return Subset(column_or_condition, None if codes is None else tuple(codes), node, None, tuple(by))
+
+
+def areas(column: str, sets: Mapping[str, Sequence[str]], *, by: Sequence[str] = ()) -> Areas:
+    """Keep one sum for every named set of codes of a column, such as places made of blocks; sets may overlap."""
+    if not sets:
+        raise InvalidStatement("areas() needs at least one named set of codes.")
+    for name, codes in sets.items():
+        if isinstance(codes, str):
+            raise InvalidStatement(f"The codes of area {name!r} must be a list. Got one text. Write [{codes!r}].")
+        _check_codes(codes, f"the codes of area {name!r}")
+    _check_names(by, "by")
+    return Areas(column, tuple((name, tuple(codes)) for name, codes in sets.items()), tuple(by))
+
+
+def linear(matrix: Any, names: Sequence[str] | None = None, values: Sequence[int] | None = None) -> Linear:
+    """Keep the rows of an integer matrix (NumPy, SciPy sparse, or lists), one column for each cell in the table's order."""
+    return Linear(matrix, None if names is None else tuple(names), None if values is None else tuple(int(v) for v in values))
+
+
+def identity(statement: Statement) -> Statement:
+    """The same sums, true of every data set and so no secret: they restrict the noise and expose nothing."""
+    return replace(statement, kind="identity")
+
+
+def _check_names(names: Sequence[str], where: str) -> None:
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise InvalidStatement(f"{where} takes column names, each a text. Write for example margin('state') or by=['state'].")
+    if len(set(names)) < len(names):
+        raise InvalidStatement(f"{where} names a column twice: {', '.join(names)}. Name each once.")
+
+
+def _check_codes(codes: Sequence[str], what: str) -> None:
+    if not all(isinstance(code, str) for code in codes):
+        raise InvalidStatement(f"{what} must all be texts: codes are never numbers. Write '01', not 1.")
+    if len(set(codes)) < len(codes):
+        raise InvalidStatement(f"{what} name a code twice. Name each once.")

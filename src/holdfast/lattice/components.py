@@ -1,0 +1,229 @@
+"""From group codes to blocks: connected components, then the kind of each. Never builds a dense matrix of the whole table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import gcd
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.lattice.blocks import Blocks, Template
+from holdfast.lattice.grids import grid_order
+from holdfast.lattice.split import finest_split
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Ints = NDArray[np.int64]
+
+LARGEST_SEARCHED = 400
+"""Different columns up to which a general component is split exactly."""
+
+
+@dataclass
+class _Builder:
+    """Collects blocks; equal templates are stored once."""
+
+    pieces: list[Ints] = field(default_factory=list)
+    lengths: list[Ints] = field(default_factory=list)
+    template_of: list[NDArray[np.int32]] = field(default_factory=list)
+    templates: dict[Template, int] = field(default_factory=dict)
+    finest: bool = True
+
+    def add(self, template: Template, cells: Ints) -> None:
+        self.add_many(cells, np.array([len(cells)]), np.array([self.number(template)], dtype=np.int32))
+
+    def add_many(self, cells: Ints, lengths: Ints, template_of: NDArray[np.int32]) -> None:
+        self.pieces.append(cells)
+        self.lengths.append(lengths)
+        self.template_of.append(template_of)
+
+    def number(self, template: Template) -> int:
+        return self.templates.setdefault(template, len(self.templates))
+
+    def blocks(self) -> Blocks:
+        lengths = np.concatenate([np.zeros(0, dtype=np.int64), *self.lengths])
+        return Blocks(
+            np.concatenate([np.zeros(0, dtype=np.int64), *self.pieces]),
+            np.concatenate([[0], np.cumsum(lengths)]),
+            np.concatenate([np.zeros(0, dtype=np.int32), *self.template_of]),
+            tuple(self.templates),
+            self.finest,
+        )
+
+
+def find_blocks(n_cells: int, groups: Sequence[Ints], counts: Sequence[int], linear: csr_array | None) -> Blocks:
+    """Split the cells into blocks and classify each.
+
+    Given:       families reduced by `reduce_nested`, and further integer rows.
+    Guarantees:  the lattice of moves is the direct sum over the blocks. The split is the finest one where `finest` says so: components of
+                 families that form one set or a grid cannot be split, other components are split by their echelon form.
+    """
+    node_of, component_of, has_linear = _components(n_cells, groups, counts, linear)
+    builder = _Builder()
+    free = np.flatnonzero(node_of < 0)
+    if len(free):
+        builder.add(Template("free", (len(free),)), free)
+    linked = np.flatnonzero(node_of >= 0)
+    component = component_of[node_of[linked]]
+    nodes = np.bincount(component_of, minlength=len(has_linear))
+    simple = (nodes == 1) & ~has_linear
+    _add_single_sums(builder, linked[simple[component]], component[simple[component]])
+    rest = linked[~simple[component]]
+    if len(rest):
+        which = component_of[node_of[rest]]
+        by_component = np.argsort(which, kind="stable")
+        edges = np.flatnonzero(np.diff(which[by_component])) + 1
+        for cells in np.split(rest[by_component], edges):
+            _add_component(builder, cells, groups, linear, bool(has_linear[component_of[node_of[cells[0]]]]))
+    return builder.blocks()
+
+
+def _components(
+    n_cells: int, groups: Sequence[Ints], counts: Sequence[int], linear: csr_array | None
+) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """(some row of each cell, -1 for none; component of each row; whether a component holds a linear row). Rows are the nodes."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    offsets = np.concatenate([[0], np.cumsum(np.asarray(counts, dtype=np.int64))]).astype(np.int64)
+    n_linear = 0 if linear is None else linear.shape[0]
+    total = int(offsets[-1]) + n_linear
+    node_of = np.full(n_cells, -1, dtype=np.int64)
+    edges: list[Ints] = []
+    for offset, group in zip(offsets[:-1], groups, strict=True):
+        present = group >= 0
+        both = present & (node_of >= 0)
+        if both.any():
+            edges.append(np.unique(np.stack([node_of[both], offset + group[both]]), axis=1))
+        new = present & (node_of < 0)
+        node_of[new] = offset + group[new]
+    for row in range(n_linear):
+        assert linear is not None
+        cells = linear.indices[linear.indptr[row] : linear.indptr[row + 1]]
+        node = int(offsets[-1]) + row
+        seen = node_of[cells]
+        met = np.unique(seen[seen >= 0])
+        edges.append(np.stack([np.full(len(met), node), met]))
+        node_of[cells[seen < 0]] = node
+    ends = np.concatenate([np.zeros((2, 0), dtype=np.int64), *edges], axis=1)
+    graph = coo_array((np.ones(ends.shape[1], dtype=np.int8), (ends[0], ends[1])), shape=(total, total))
+    n_components, component_of = connected_components(graph, directed=False) if total else (0, np.zeros(0, dtype=np.int32))
+    has_linear = np.zeros(n_components, dtype=np.bool_)
+    has_linear[component_of[int(offsets[-1]) :]] = True
+    # Rows emptied by reduction are nodes without cells: components of their own that hold nothing.
+    return node_of, component_of.astype(np.int64), has_linear
+
+
+def _add_single_sums(builder: _Builder, cells: Ints, component: Ints) -> None:
+    """Components of one 0/1 row: one sum, or a pinned cell where the sum has one cell. All at once: there may be millions."""
+    if not len(cells):
+        return
+    order = np.argsort(component, kind="stable")
+    cells, component = cells[order], component[order]
+    begins = np.flatnonzero(np.concatenate([[True], component[1:] != component[:-1]]))
+    lengths = np.diff(np.concatenate([begins, [len(cells)]]))
+    single = np.repeat(lengths == 1, lengths)
+    if single.any():
+        builder.add(Template("pinned", (int(single.sum()),)), np.sort(cells[single]))
+    sizes = lengths[lengths > 1]
+    distinct, which = np.unique(sizes, return_inverse=True)
+    numbers = np.array([builder.number(Template("one sum", (int(size),))) for size in distinct], dtype=np.int32)
+    if len(sizes):
+        builder.add_many(cells[~single], sizes, numbers[which])
+
+
+def _add_component(builder: _Builder, cells: Ints, groups: Sequence[Ints], linear: csr_array | None, has_linear: bool) -> None:
+    """Classify a component of several rows."""
+    local = [group[cells] for group in groups if (group[cells] >= 0).any()]
+    if not has_linear and all((group >= 0).all() for group in local):
+        grid = grid_order(local)
+        if grid is not None:
+            order, shape = grid
+            kind_cells = cells[order]
+            if min(shape) > 1:
+                builder.add(Template("grid", shape), kind_cells)
+            else:  # an axis of length one: its sum is the cell itself
+                builder.add(Template("pinned", (len(cells),)), np.sort(cells))
+            return
+    _add_general(builder, cells, _local_matrix(cells, local, linear if has_linear else None))
+
+
+def _local_matrix(cells: Ints, local: Sequence[Ints], linear: csr_array | None) -> csr_array:
+    """The component's rows over its own cells."""
+    from scipy.sparse import csr_array, vstack
+
+    parts = []
+    for group in local:
+        here = np.flatnonzero(group >= 0)
+        _, row = np.unique(group[here], return_inverse=True)
+        parts.append(csr_array((np.ones(len(here), dtype=np.int64), (row, here)), shape=(int(row.max()) + 1, len(cells))))
+    if linear is not None:
+        own = csr_array(linear[:, cells])
+        parts.append(csr_array(own[np.flatnonzero(np.diff(own.indptr) > 0)]))
+    return csr_array(vstack(parts, format="csr", dtype=np.int64))
+
+
+def _add_general(builder: _Builder, cells: Ints, matrix: csr_array) -> None:
+    """Split by echelon form on the different columns: cells with equal columns are always together."""
+    columns, class_of = distinct_columns(matrix)
+    if columns.shape[1] > LARGEST_SEARCHED:
+        builder.finest = False
+        builder.add(Template("general", (len(cells),), None, gram_rank(matrix)), cells)
+        return
+    for classes in finest_split(columns):
+        mine = np.isin(class_of, classes)
+        _add_split(builder, cells[mine], columns[:, list(classes)], np.searchsorted(classes, class_of[mine]))
+
+
+def _add_split(builder: _Builder, cells: Ints, columns: Ints, class_of: Ints) -> None:
+    """One indecomposable piece: independent rows decide its kind."""
+    rows = primitive_rows(columns)
+    if not len(rows):
+        builder.add(Template("free", (len(cells),)), cells)
+    elif len(rows) == len(cells):
+        builder.add(Template("pinned", (len(cells),)), cells)
+    else:
+        spread = rows[:, class_of]
+        if len(rows) == 1 and len(np.unique(np.abs(spread))) == 1:
+            signs = None if (spread == spread[0, 0]).all() else tuple(map(tuple, np.sign(spread).tolist()))
+            builder.add(Template("one sum", (len(cells),), signs), cells)
+        else:
+            builder.add(Template("general", (len(cells),), tuple(map(tuple, spread.tolist()))), cells)
+
+
+def distinct_columns(matrix: csr_array) -> tuple[Ints, Ints]:
+    """(the different columns as a dense matrix, the column number of each cell), in order of first appearance."""
+    by_column = matrix.tocsc()
+    by_column.sort_indices()
+    seen: dict[bytes, int] = {}
+    class_of = np.empty(matrix.shape[1], dtype=np.int64)
+    kept: list[int] = []
+    for j in range(matrix.shape[1]):
+        begin, end = by_column.indptr[j], by_column.indptr[j + 1]
+        key = by_column.indices[begin:end].tobytes() + b"|" + by_column.data[begin:end].tobytes()
+        if key not in seen:
+            seen[key] = len(kept)
+            kept.append(j)
+        class_of[j] = seen[key]
+    if len(kept) > 4 * LARGEST_SEARCHED:  # too many to look into: the caller only counts them
+        return np.zeros((0, len(kept)), dtype=np.int64), class_of
+    return by_column[:, kept].toarray().astype(np.int64), class_of
+
+
+def primitive_rows(matrix: Ints) -> Ints:
+    """A maximal independent set of the rows, each divided by the greatest common divisor of its entries, zero rows left out."""
+    from holdfast.lattice.algebra import independent_rows
+
+    chosen = matrix[list(independent_rows(matrix))] if matrix.size else matrix[:0]
+    return np.array([row // gcd(*map(int, row)) for row in chosen], dtype=np.int64).reshape(-1, matrix.shape[1])
+
+
+def gram_rank(matrix: csr_array) -> int:
+    """Rank of A as that of A A^T, which has only as many columns as A has rows; exact integers."""
+    from holdfast.lattice.algebra import rank
+
+    return rank((matrix @ matrix.T).toarray().astype(np.int64))

@@ -1,0 +1,16 @@
+"""What comes in: tables of counts, their universe, their codes and code trees.
+
+columns, cells       codes and counts as checked integers; cells as rows of them
+session, readers     files, frames and databases, read without showing what they hold
+hierarchy, universe  which codes and cells there are; public
+counting, table      the counts; confidential
+synth                made-up populations for trials
+"""
+
+from __future__ import annotations
+
+from holdfast.tables.hierarchy import Hierarchy
+from holdfast.tables.table import Table
+from holdfast.tables.universe import Universe
+
+__all__ = ["Hierarchy", "Table", "Universe"]

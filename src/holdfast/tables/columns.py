@@ -1,0 +1,195 @@
+"""One column at a time: codes become small integers beside a list of distinct codes, counts become checked 64-bit integers.
+
+Columns arrive in pieces (Arrow arrays), so that memory holds four bytes per code and eight per count, not the text of a whole file.
+Messages name the source, the column and the row (1 is the first row of data, a header is not counted), never what stands there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import InvalidCode, InvalidCount
+
+COUNT_LIMIT = 2**62
+"""Every count, and every sum of counts, stays below this, so that a sum or difference of two fits in 64 bits."""
+
+MISSING = -1
+"""The index of a missing code, where missing codes are allowed."""
+
+_PLAIN_COUNT = r"\A(?:0|[1-9][0-9]{0,18})\z"
+
+_COUNT_RULE = "A count is a whole number from 0 to 2^62 - 1 in plain digits: no sign, point, blank, separator or leading zero."
+
+_COUNT_ADVICE = "Cast it to integers at the source. Holdfast protects counts; survey weights and magnitudes are out of scope."
+
+
+class CodeColumn:
+    """Collects the codes of one column.
+
+    Given:       Arrow arrays of text, or of a dictionary of text; anything else is refused, since a number has lost its leading zeros.
+    Guarantees:  the distinct codes in order of first appearance, exactly as given, and for each row the index of its code.
+                 A missing code is refused with its row, or gets the index MISSING where `allow_missing` says so.
+    """
+
+    def __init__(self, name: str, source: str, allow_missing: bool = False) -> None:
+        self._name = name
+        self._source = source
+        self._allow_missing = allow_missing
+        self._chunks: list[Any] = []
+        self._rows = 0
+
+    def add(self, array: Any) -> None:
+        """The next rows of the column."""
+        check_code_type(array.type, self._name, self._source)
+        text = text_array(array)
+        if text.null_count and not self._allow_missing:
+            row = self._rows + 1 + int(np.flatnonzero(text.is_null().to_numpy(zero_copy_only=False))[0])
+            raise InvalidCode(
+                f"A code is missing: {_place(self._name, row, self._source)}. "
+                'Fill it in; an empty text may be a code of its own, written "" with quotes in a CSV file.'
+            )
+        self._rows += len(text)
+        self._chunks.append(text.dictionary_encode())
+
+    def finish(self) -> tuple[Any, NDArray[np.int32]]:
+        """The distinct codes (an Arrow array of text) and the index of each row's code."""
+        import pyarrow as pa
+
+        if not self._chunks:
+            return pa.array([], pa.string()), np.empty(0, dtype=np.int32)
+        chunks = pa.chunked_array(self._chunks).unify_dictionaries().chunks
+        self._chunks = []
+        codes = chunks[0].dictionary
+        check_unicode(codes, self._name, self._source)
+        indices = np.concatenate([chunk.indices.fill_null(MISSING).to_numpy(zero_copy_only=False) for chunk in chunks])
+        return codes, indices.astype(np.int32, copy=False)
+
+
+class CountColumn:
+    """Collects the counts of one column.
+
+    Given:       Arrow arrays of integers, of decimals without places, or of text in plain digits.
+    Guarantees:  int64 values from 0 to 2^62 - 1, none changed; anything else is refused with its row.
+    """
+
+    def __init__(self, name: str, source: str) -> None:
+        self._name = name
+        self._source = source
+        self._chunks: list[NDArray[np.int64]] = []
+        self._rows = 0
+
+    def add(self, array: Any) -> None:
+        """The next rows of the column."""
+        import pyarrow as pa
+
+        kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+        plain = array.dictionary_decode() if kind != array.type and not _is_text(kind) else array
+        integers = self._from_text(text_array(array)) if _is_text(kind) else plain
+        if not (pa.types.is_integer(integers.type) or pa.types.is_null(integers.type) or _is_whole_decimal(integers.type)):
+            raise InvalidCount(
+                f"Counts must be whole numbers. Column {self._name!r} of {self._source} has type {array.type}. {_COUNT_ADVICE}"
+            )
+        self._chunks.append(self._checked(integers))
+        self._rows += len(integers)
+
+    def finish(self) -> NDArray[np.int64]:
+        """All counts, in order."""
+        counts = np.concatenate(self._chunks) if self._chunks else np.empty(0, dtype=np.int64)
+        self._chunks = []
+        return counts
+
+    def _from_text(self, text: Any) -> Any:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        self._refuse_first(pc.invert(pc.fill_null(pc.match_substring_regex(text, _PLAIN_COUNT), False)))
+        return text.cast(pa.uint64())
+
+    def _checked(self, integers: Any) -> NDArray[np.int64]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if integers.null_count:
+            self._refuse_first(integers.is_null())
+        # In the column's own type: Arrow would cast unsigned to signed, and show the value that does not fit.
+        limit = pa.scalar(COUNT_LIMIT, integers.type if pa.types.is_uint64(integers.type) else pa.int64())
+        bad = pc.greater_equal(integers, limit) if integers.type.bit_width >= 64 else None
+        if not pa.types.is_unsigned_integer(integers.type):
+            negative = pc.less(integers, 0)
+            bad = negative if bad is None else pc.or_(bad, negative)
+        if bad is not None:
+            self._refuse_first(bad)
+        counts: NDArray[np.int64] = integers.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        return counts
+
+    def _refuse_first(self, bad: Any) -> None:
+        rows = np.flatnonzero(bad.to_numpy(zero_copy_only=False))
+        if len(rows):
+            raise InvalidCount(f"This is not a count: {_place(self._name, self._rows + 1 + int(rows[0]), self._source)}. {_COUNT_RULE}")
+
+
+def check_code_type(kind: Any, name: str, source: str) -> None:
+    """Refuse a column of codes that is not text."""
+    import pyarrow as pa
+
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not (_is_text(value) or pa.types.is_null(value)):
+        raise InvalidCode(
+            f"Codes must be text. Column {name!r} of {source} has type {kind}. "
+            'Cast it to text at the source, where "01" is still known to be "01" and not 1.'
+        )
+
+
+def check_unicode(texts: Any, name: str, source: str) -> None:
+    """Refuse text that is not UTF-8: Arrow takes the word of whoever made it, and Python would quote the bytes later."""
+    import pyarrow as pa
+
+    try:
+        texts.validate(full=True)
+        valid = True
+    except pa.ArrowInvalid:
+        valid = False
+    if not valid:
+        raise InvalidCode(f"Column {name!r} of {source} holds text that is not valid UTF-8. Convert it to UTF-8 at the source.")
+
+
+def text_array(array: Any) -> Any:
+    """The same text as a plain Arrow array of type string, whichever of Arrow's forms of text it came in."""
+    import pyarrow as pa
+
+    plain = array
+    if pa.types.is_dictionary(array.type):
+        # Its texts first: Arrow cannot decode a dictionary of string views.
+        plain = pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.string())).dictionary_decode()
+    return plain if pa.types.is_string(plain.type) else plain.cast(pa.string())
+
+
+def exact_total(counts: NDArray[np.int64]) -> int:
+    """The sum of non-negative counts below 2^62, without overflow."""
+    high, low = counts >> 31, counts & (2**31 - 1)
+    return (int(high.sum()) << 31) + int(low.sum())
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A view that cannot be written to, nor made writable again."""
+    contiguous = np.ascontiguousarray(array)
+    return np.frombuffer(memoryview(contiguous.data).toreadonly().cast("B"), dtype=contiguous.dtype) if len(contiguous) else contiguous
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_whole_decimal(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_decimal(kind)) and kind.scale == 0
+
+
+def _place(column: str, row: int, source: str) -> str:
+    return f"column {column!r}, row {row} of {source}"

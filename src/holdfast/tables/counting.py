@@ -1,0 +1,118 @@
+"""Counting records: DuckDB groups and counts, we match the groups to the cells of the universe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import EmptyTable, InvalidCode, OutsideUniverse, TooManyRecords
+from holdfast.tables.cells import Indices
+from holdfast.tables.columns import MISSING, check_code_type, check_unicode, text_array
+from holdfast.tables.readers import Source, find_columns
+from holdfast.tables.session import Session, guarded, private_session
+from holdfast.tables.universe import Universe
+
+
+def count_records(source: Source, universe: Universe, identifier: str | None, max_records: int | None) -> NDArray[np.int64]:
+    """How many records fall in each cell of a declared universe.
+
+    Guarantees:  cells without records get 0; every record is counted, or nothing is: records outside the universe are an error that
+                 gives columns and numbers of rows.
+    """
+    groups, sizes = _count_groups(source, universe.columns, identifier, max_records)
+    indices = [_match(array, universe.code_array(column)) for column, array in zip(universe.columns, groups, strict=True)]
+    _check_known_codes(source, universe, indices, sizes)
+    cells = universe.find(indices)
+    if np.any(cells < 0):
+        raise OutsideUniverse(
+            f"{int(sizes[cells < 0].sum())} records of {source.label} lie outside the universe: each of their codes is declared, but their "
+            f"combination of {', '.join(map(repr, universe.columns))} is not listed. List these cells, or recode the records."
+        )
+    counts = np.zeros(len(universe), dtype=np.int64)
+    counts[cells] = sizes
+    return counts
+
+
+def count_observed(
+    source: Source, columns: tuple[str, ...], identifier: str | None, max_records: int | None
+) -> tuple[Universe, NDArray[np.int64]]:
+    """The cells that have records, and their counts; codes and cells in the order of their texts, so that the order tells nothing more."""
+    groups, sizes = _count_groups(source, columns, identifier, max_records)
+    for column, array in zip(columns, groups, strict=True):
+        if array.null_count:
+            missing = int(sizes[array.is_null().to_numpy(zero_copy_only=False)].sum())
+            raise InvalidCode(f"{missing} records of {source.label} have no code in column {column!r}. Recode them, or leave them out.")
+    codes = tuple(array.unique().sort() for array in groups)
+    indices = [_match(array, known) for array, known in zip(groups, codes, strict=True)]
+    order = np.lexsort(indices[::-1])
+    universe = Universe.from_indices(columns, codes, tuple(given[order] for given in indices), "observed", source.label)
+    return universe, sizes[order]
+
+
+def _count_groups(
+    source: Source, columns: tuple[str, ...], identifier: str | None, max_records: int | None
+) -> tuple[list[Any], NDArray[np.int64]]:
+    """Per column the codes of the groups of equal records (Arrow arrays of text, missing ones included), and the sizes of the groups."""
+    places = find_columns(source, columns)
+    types = source.types()
+    for column, place in zip(columns, places, strict=True):
+        check_code_type(types[place], column, source.label)
+    with private_session(source.path) as session:
+        records = source.scan(session, [*places, *find_columns(source, [] if identifier is None else [identifier])])
+        if identifier is not None:
+            records = _check_identifier(source, session, records, f"c{len(columns)}", identifier, max_records or 1)
+        names = ", ".join(f"c{place}" for place in range(len(columns)))
+        sql = f"SELECT {names}, count(*) AS n FROM {records} GROUP BY {names}"
+        counted = guarded(source.label, lambda: session.connection.sql(sql).to_arrow_table().combine_chunks())
+    if counted.num_rows == 0:
+        raise EmptyTable(
+            f"There are no records in {source.label}. Check the file or the query; an empty population can be listed as zeros."
+        )
+    arrays = [text_array(counted.column(place).combine_chunks()) for place in range(len(columns))]
+    for column, array in zip(columns, arrays, strict=True):
+        check_unicode(array, column, source.label)
+    return arrays, counted.column("n").to_numpy().astype(np.int64, copy=False)
+
+
+def _check_identifier(source: Source, session: Session, records: str, key: str, name: str, limit: int) -> str:
+    """Refuse if an identifier has more than `limit` records; returns SQL for the records, which a stream gives only once."""
+    if source.path is None or records == "input":
+        guarded(source.label, lambda: session.connection.execute(f"CREATE TEMP TABLE records AS SELECT * FROM {records}"))
+        records = "records"
+    absent = f"{key} IS NULL" + (f" OR {key} = ''" if source.path is not None and source.path.suffix.lower() == ".csv" else "")
+    sizes = f"SELECT {key}, count(*) AS n FROM {records} WHERE NOT ({absent}) GROUP BY {key} HAVING count(*) > {limit}"
+    ask = f"SELECT (SELECT count(*) FROM {records} WHERE {absent}), (SELECT count(*) FROM ({sizes}))"
+    ((missing, exceeding),) = guarded(source.label, lambda: session.connection.sql(ask).fetchall())
+    if missing:
+        raise TooManyRecords(
+            f"{missing} records of {source.label} have no identifier in column {name!r}. Fill it in, so that it can be checked."
+        )
+    if exceeding:
+        raise TooManyRecords(
+            f"{exceeding} identifiers in column {name!r} of {source.label} have more than max_records = {limit} records. "
+            "Raise max_records (the same promise then needs more noise), or leave records out before counting."
+        )
+    return records
+
+
+def _match(texts: Any, codes: Any) -> Indices:
+    """For each text its place among the codes, or MISSING."""
+    import pyarrow.compute as pc
+
+    encoded = texts.dictionary_encode()
+    places = pc.fill_null(pc.index_in(encoded.dictionary, value_set=codes), MISSING).to_numpy(zero_copy_only=False)
+    chosen = encoded.indices.fill_null(len(places)).to_numpy(zero_copy_only=False)
+    matched: Indices = np.append(places, MISSING).astype(np.int32)[chosen]
+    return matched
+
+
+def _check_known_codes(source: Source, universe: Universe, indices: list[Indices], sizes: NDArray[np.int64]) -> None:
+    outside = {column: int(sizes[given < 0].sum()) for column, given in zip(universe.columns, indices, strict=True)}
+    found = ", ".join(f"column {column!r}: {rows} rows" for column, rows in outside.items() if rows)
+    if found:
+        raise OutsideUniverse(
+            f"Records of {source.label} have missing codes or codes that were not declared ({found}). "
+            "Declare these codes, or recode the records; codes must match exactly, blanks and zeros included."
+        )

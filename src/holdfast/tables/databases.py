@@ -1,0 +1,163 @@
+"""Database URLs with a query: SQLite and PostgreSQL through SQLAlchemy, DuckDB files directly.
+
+Messages name the kind of database only: a URL holds users, passwords, hosts and paths, and a driver's message may quote any of them.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import HoldfastError, InvalidParameter, UnreadableInput
+from holdfast.tables.session import BATCH_ROWS, confine, guarded
+
+_URL = re.compile(r"\A([A-Za-z][A-Za-z0-9.-]*)(\+[A-Za-z0-9_]+)?://")
+
+_SCHEMES = ("sqlite", "postgresql", "duckdb")
+
+
+def is_url(data: Any) -> bool:
+    """Whether this is meant as a URL rather than as a path."""
+    return isinstance(data, str) and _URL.match(data) is not None
+
+
+@contextmanager
+def open_query(url: str, query: str | None) -> Iterator[tuple[str, Any]]:
+    """What messages call the answer, and the answer as an Arrow record batch reader. Nothing is written to the database."""
+    match = _URL.match(url)
+    assert match is not None
+    scheme = match[1].lower()
+    if scheme not in _SCHEMES:
+        raise UnreadableInput(f"Databases of kind {scheme!r} cannot be read. Use one of {', '.join(_SCHEMES)}, or give a file or a frame.")
+    if not isinstance(query, str) or not query.strip():
+        raise InvalidParameter(f"A database URL needs a query. Got {type(query).__name__}. Write query='SELECT ... FROM ...'.")
+    label = f"the {scheme} query"
+    opened = _open_duckdb(url, query, label) if scheme == "duckdb" else _open_sqlalchemy(url, query, label, scheme)
+    with opened as reader:
+        yield label, reader
+
+
+@contextmanager
+def _open_duckdb(url: str, query: str, label: str) -> Iterator[Any]:
+    import duckdb
+
+    path = Path(url.split("://", 1)[1].removeprefix("/"))
+    _check_file(path, label)
+    folder = tempfile.mkdtemp(prefix="holdfast-")
+    try:
+        connection = guarded(label, lambda: duckdb.connect(str(path), read_only=True, config={"temp_directory": f"{folder}/spill"}))
+        try:
+            confine(connection, [])
+            relation = guarded(label, lambda: connection.sql(query))
+            if relation is None:
+                raise UnreadableInput(f"{label.capitalize()} returns no rows of any kind. Write a SELECT.")
+            yield guarded(label, lambda: relation.to_arrow_reader(BATCH_ROWS))
+        finally:
+            connection.close()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _open_sqlalchemy(url: str, query: str, label: str, scheme: str) -> Iterator[Any]:
+    engine = _engine(url, label, scheme)
+    try:
+        connection = guarded(label, engine.connect)
+        try:
+            # Without parameters, so that a colon or a per cent sign in the query means what it means to the database.
+            streaming = connection.execution_options(stream_results=True, no_parameters=True)
+            result = guarded(label, lambda: streaming.exec_driver_sql(query))
+            if not result.returns_rows:
+                raise UnreadableInput(f"{label.capitalize()} returns no rows of any kind. Write a SELECT.")
+            yield guarded(label, lambda: _reader(tuple(result.keys()), result.partitions(BATCH_ROWS), label))
+        finally:
+            connection.close()  # without a commit
+    finally:
+        engine.dispose()
+
+
+def _engine(url: str, label: str, scheme: str) -> Any:
+    try:
+        import sqlalchemy
+
+        parsed = sqlalchemy.make_url(url)
+        engine = None if scheme == "sqlite" and _is_missing_file(parsed.database) else sqlalchemy.create_engine(parsed)
+        problem = "" if engine is not None else "the database file is not there"  # SQLite would make a new, empty one
+    except ImportError:
+        problem = f"a package is missing. Install sqlalchemy and, for {scheme}, its driver (psycopg for postgresql+psycopg://...)"
+    except Exception:
+        problem = "the URL cannot be read. Write it as SQLAlchemy does, such as sqlite:///folder/file.db"
+    if problem:
+        raise UnreadableInput(f"{label.capitalize()} cannot be run: {problem}. The URL is left out here, since it may hold a password.")
+    return engine
+
+
+def _is_missing_file(database: str | None) -> bool:
+    return bool(database) and database != ":memory:" and not str(database).startswith("file:") and not Path(str(database)).is_file()
+
+
+def _check_file(path: Path, label: str) -> None:
+    if not path.is_file():
+        raise UnreadableInput(f"{label.capitalize()} cannot be run: the database file is not there. Check the path in the URL.")
+
+
+def _reader(names: Sequence[str], partitions: Iterator[Sequence[Any]], label: str) -> Any:
+    """Rows of Python values as Arrow batches; the first rows fix the types."""
+    import pyarrow as pa
+
+    first = next(partitions, [])
+    arrays = _arrays(names, first, label)
+    schema = pa.schema([(name, array.type) for name, array in zip(names, arrays, strict=True)])
+
+    def batches() -> Iterator[Any]:
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        for rows in partitions:
+            yield pa.RecordBatch.from_arrays(_cast(_arrays(names, rows, label), schema, label), schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _arrays(names: Sequence[str], rows: Sequence[Any], label: str) -> list[Any]:
+    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
+    return [_array(name, list(values), label) for name, values in zip(names, columns, strict=True)]
+
+
+def _array(name: str, values: list[Any], label: str) -> Any:
+    import pyarrow as pa
+
+    kinds = {type(value) for value in values} - {type(None)}
+    if kinds <= {str}:
+        return pa.array(values, pa.string())
+    if kinds == {int}:
+        fits = all(value is None or -(2**63) <= value < 2**63 for value in values)
+        return pa.array(values, pa.int64() if fits else pa.decimal256(76, 0))
+    if kinds == {Decimal}:
+        return pa.array(values, pa.decimal256(76, max(0, *(-_exponent(value) for value in values if value is not None))))
+    if len(kinds) > 1:
+        raise _mixed(name, label)
+    return pa.array(values)
+
+
+def _exponent(value: Decimal) -> int:
+    exponent = value.as_tuple().exponent
+    return exponent if isinstance(exponent, int) else -1  # NaN and infinity: shown as a type with places, which is refused
+
+
+def _cast(arrays: list[Any], schema: Any, label: str) -> list[Any]:
+    """Later rows may hold other types only where one side is all missing."""
+    fitting = []
+    for array, field in zip(arrays, schema, strict=True):
+        if array.type != field.type and array.null_count < len(array):
+            raise _mixed(field.name, label)
+        fitting.append(array if array.type == field.type else array.cast(field.type))
+    return fitting
+
+
+def _mixed(name: str, label: str) -> HoldfastError:
+    return UnreadableInput(f"Column {name!r} of {label} holds values of several types. Cast it in the query, such as CAST({name} AS TEXT).")

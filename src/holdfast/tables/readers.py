@@ -1,0 +1,245 @@
+"""Where data comes from: a CSV or Parquet file, anything that exports the Arrow C stream, or a database query.
+
+Every source answers two questions: `batches`, its columns piece by piece, and `scan`, the SQL under which DuckDB reads it.
+
+CSV:  UTF-8, comma, double quotes, a header row, the same number of fields in every line. All fields are text and stay as they are.
+      An unquoted empty field is a missing value, a quoted one ("") is the empty text. Blank lines are skipped.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import InvalidParameter, UnknownColumn, UnreadableInput
+from holdfast.tables.columns import CodeColumn, CountColumn
+from holdfast.tables.databases import is_url, open_query
+from holdfast.tables.session import BATCH_ROWS, Session, guarded, guarded_batches, identifier, private_session, quoted
+
+_KINDS = "Give a path to a .csv or .parquet file, a frame that exports the Arrow C stream, or a database URL with query=."
+
+
+class Source(Protocol):
+    """One readable input. `label` is what messages call it: the name of a file, without its folder."""
+
+    label: str
+    path: Path | None
+    """The file that a DuckDB session must be allowed to open, if any."""
+    names: tuple[str, ...]
+
+    def types(self) -> Sequence[Any]:
+        """The Arrow type of each column."""
+
+    def batches(self, columns: Sequence[int]) -> Generator[list[Any], None, None]:
+        """The columns at these places, as lists of Arrow arrays of equal length, in the order of the rows. To be closed after use."""
+
+    def scan(self, session: Session, columns: Sequence[int]) -> str:
+        """SQL for a table of these columns, named c0, c1, ...; a frame or query can be scanned once only."""
+
+
+@contextmanager
+def open_source(data: Any, query: str | None = None) -> Iterator[Source]:
+    """Open whatever `data` is; a source lives as long as the `with` block."""
+    if is_url(data):
+        with open_query(data, query) as (label, reader):
+            yield StreamSource(label, reader)
+        return
+    if query is not None:
+        raise InvalidParameter(f"query= belongs to a database URL. Got data of type {type(data).__name__}. Leave query out. {_KINDS}")
+    if isinstance(data, str | os.PathLike):
+        yield _open_file(Path(data))
+    elif hasattr(data, "__arrow_c_stream__"):
+        label = f"the {type(data).__module__.split('.')[0]} {type(data).__name__}"
+        yield StreamSource(label, guarded(label, lambda: _stream_reader(data)))
+    else:
+        raise UnreadableInput(f"Data of type {type(data).__name__} cannot be read. {_KINDS} A polars LazyFrame needs .collect() first.")
+
+
+def find_columns(source: Source, wanted: Sequence[str]) -> list[int]:
+    """The place of each wanted column; refuses names that are not there, there twice, or wanted twice."""
+    names = list(source.names)
+    for name in wanted:
+        if not isinstance(name, str):
+            raise InvalidParameter(f"Column names must be text. Got {type(name).__name__}.")
+        if wanted.count(name) > 1:
+            raise UnknownColumn(f"Column {name!r} is asked for twice. Name each column once.")
+        if names.count(name) != 1:
+            found = "has no column" if name not in names else "has more than one column"
+            raise UnknownColumn(f"{_capital(source.label)} {found} {name!r}. Its columns: {_listed(names)}. Names must match exactly.")
+    return [names.index(name) for name in wanted]
+
+
+def read_codes(
+    source: Source, columns: Sequence[str], allow_missing: bool = False
+) -> tuple[tuple[Any, ...], tuple[NDArray[np.int32], ...]]:
+    """Per column the distinct codes, in order of first appearance, and the index of every row's code."""
+    collected, _ = read_table(source, columns, None, allow_missing)
+    return collected
+
+
+def read_table(
+    source: Source, columns: Sequence[str], count: str | None, allow_missing: bool = False
+) -> tuple[tuple[tuple[Any, ...], tuple[NDArray[np.int32], ...]], NDArray[np.int64]]:
+    """The codes as `read_codes` gives them, and the counts of the column `count` (none if that is None)."""
+    places = find_columns(source, [*columns, *([] if count is None else [count])])
+    codes = [CodeColumn(name, source.label, allow_missing) for name in columns]
+    counts = CountColumn(count or "", source.label)
+
+    def collect() -> tuple[list[tuple[Any, NDArray[np.int32]]], NDArray[np.int64]]:
+        with closing(source.batches(places)) as batches:
+            for arrays in batches:
+                for column, array in zip(codes, arrays, strict=False):
+                    column.add(array)
+                if count is not None:
+                    counts.add(arrays[-1])
+        return [column.finish() for column in codes], counts.finish()
+
+    finished, numbers = guarded(source.label, collect)
+    return (tuple(texts for texts, _ in finished), tuple(indices for _, indices in finished)), numbers
+
+
+def _open_file(path: Path) -> Source:
+    label = f"file {path.name!r}"
+    suffix = path.suffix.lower()
+    if suffix not in (".csv", ".parquet"):
+        raise UnreadableInput(f"{_capital(label)} ends in {suffix!r}, which is not known here. {_KINDS}")
+    if not path.is_file():
+        found = "is a folder" if path.is_dir() else "is not there"
+        raise UnreadableInput(f"{_capital(label)} {found}. Check the name and the folder (paths start at the working folder).")
+    return guarded(label, lambda: CsvSource(label, path) if suffix == ".csv" else ParquetSource(label, path))
+
+
+class CsvSource:
+    """A CSV file, read by DuckDB with every field as text."""
+
+    def __init__(self, label: str, path: Path) -> None:
+        self.label = label
+        self.path: Path | None = path
+        self._file = path
+        self.names = self._header()
+
+    def types(self) -> Sequence[Any]:
+        import pyarrow as pa
+
+        return [pa.string()] * len(self.names)
+
+    def batches(self, columns: Sequence[int]) -> Generator[list[Any], None, None]:
+        with private_session(self.path) as session:
+            sql = f"SELECT {', '.join(f'f{i}' for i in columns)} FROM {self._read_csv(session)}"
+            reader = guarded(self.label, lambda: session.connection.sql(sql).to_arrow_reader(BATCH_ROWS))
+            for batch in guarded_batches(self.label, reader):
+                yield batch.columns
+
+    def scan(self, session: Session, columns: Sequence[int]) -> str:
+        # CSV cannot tell a missing text from an empty one in the way most programs write it: in records both are the empty text.
+        fields = ", ".join(f"coalesce(f{i}, '') AS c{place}" for place, i in enumerate(columns))
+        return f"(SELECT {fields} FROM {self._read_csv(session)})"
+
+    def _read_csv(self, session: Session) -> str:
+        """Columns get names of ours: DuckDB takes 'State' and 'state' for the same."""
+        assert session.file is not None
+        columns = ", ".join(f"'f{i}': 'VARCHAR'" for i in range(len(self.names)))
+        return (
+            f"read_csv({quoted(session.file)}, columns = {{{columns}}}, auto_detect = false, header = true, delim = ',', quote = '\"', "
+            "escape = '\"', strict_mode = true, null_padding = false, ignore_errors = false, allow_quoted_nulls = false, "
+            "encoding = 'utf-8')"
+        )
+
+    def _header(self) -> tuple[str, ...]:
+        try:
+            # Bytes that are no UTF-8 become half surrogates, which no UTF-8 text holds: some may already be read that lie further down.
+            with self._file.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as lines:
+                header = next(csv.reader(lines, strict=True), [])
+            "".join(header).encode()
+        except (UnicodeEncodeError, csv.Error):
+            header = None
+        if header is None:
+            raise UnreadableInput(f"The header of {self.label} cannot be read. Write a CSV file in UTF-8, with commas and double quotes.")
+        if not header:
+            raise UnreadableInput(f"{_capital(self.label)} has no header. The first line must name the columns.")
+        return tuple(header)
+
+
+class ParquetSource:
+    """A Parquet file."""
+
+    def __init__(self, label: str, path: Path) -> None:
+        import pyarrow.parquet as pq
+
+        self.label = label
+        self.path: Path | None = path
+        self._file = path
+        self._schema = pq.read_schema(path)
+        self.names = tuple(self._schema.names)
+
+    def types(self) -> Sequence[Any]:
+        return list(self._schema.types)
+
+    def batches(self, columns: Sequence[int]) -> Generator[list[Any], None, None]:
+        import pyarrow.parquet as pq
+
+        names = [self.names[i] for i in columns]
+        with pq.ParquetFile(self._file) as file:
+            for batch in guarded_batches(self.label, file.iter_batches(BATCH_ROWS, columns=names)):
+                yield [batch.column(name) for name in names]
+
+    def scan(self, session: Session, columns: Sequence[int]) -> str:
+        if len({name.casefold() for name in self.names}) < len(self.names):  # names that DuckDB could not tell apart
+            return _register(session, self.batches(columns), [self._schema.types[i] for i in columns])
+        assert session.file is not None
+        fields = ", ".join(f"{identifier(self.names[i])} AS c{place}" for place, i in enumerate(columns))
+        return f"(SELECT {fields} FROM read_parquet({quoted(session.file)}))"
+
+
+class StreamSource:
+    """An Arrow record batch reader: a frame in memory, or the answer of a query. It can be read once."""
+
+    def __init__(self, label: str, reader: Any) -> None:
+        self.label = label
+        self.path: Path | None = None
+        self._reader = reader
+        self.names = tuple(reader.schema.names)
+
+    def types(self) -> Sequence[Any]:
+        return list(self._reader.schema.types)
+
+    def batches(self, columns: Sequence[int]) -> Generator[list[Any], None, None]:
+        for batch in guarded_batches(self.label, self._reader):
+            for low in range(0, batch.num_rows, BATCH_ROWS):  # a frame may come as one batch of any size
+                piece = batch.slice(low, BATCH_ROWS)
+                yield [piece.column(i) for i in columns]
+
+    def scan(self, session: Session, columns: Sequence[int]) -> str:
+        types = self.types()
+        return _register(session, self.batches(columns), [types[i] for i in columns])
+
+
+def _register(session: Session, batches: Iterator[list[Any]], types: list[Any]) -> str:
+    import pyarrow as pa
+
+    schema = pa.schema([(f"c{place}", kind) for place, kind in enumerate(types)])
+    renamed = (pa.RecordBatch.from_arrays(arrays, schema=schema) for arrays in batches)
+    session.connection.register("input", pa.RecordBatchReader.from_batches(schema, renamed))
+    return "input"
+
+
+def _stream_reader(data: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.RecordBatchReader.from_stream(data)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:20]))
+    return f"{shown} and {len(names) - 20} more" if len(names) > 20 else shown or "none"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,124 @@
+"""A DuckDB of our own for one piece of work: it can open one file and nothing else, and its temporary files are private and removed.
+
+Messages of DuckDB, Arrow and database drivers quote the data they stumble over. `guarded` replaces them by messages that do not, and
+leaves no trace of the original behind (not even as the context of the new exception).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from holdfast.errors import HoldfastError, UnreadableInput
+
+T = TypeVar("T")
+
+BATCH_ROWS = 2**18
+"""Rows handled at a time: enough to keep the cost per batch small, few enough that text in flight stays below some tens of megabytes."""
+
+_CSV_LINE = re.compile(r"\A(?:Invalid Input Error: )?CSV Error on Line: ([0-9]+)\n")
+
+
+@dataclass(frozen=True)
+class Session:
+    """An open connection and, where one was asked for, the name under which it may open the one file."""
+
+    connection: Any
+    file: str | None
+
+
+@contextmanager
+def private_session(path: Path | None = None) -> Iterator[Session]:
+    """A DuckDB in memory with access to `path` alone.
+
+    Guarantees:  other files, networks and extensions are out of reach; what does not fit in memory goes to a folder that only this user
+                 may enter; that folder is gone afterwards, whatever happens short of a killed process.
+    """
+    import duckdb
+
+    folder = tempfile.mkdtemp(prefix="holdfast-")  # mode 0700
+    try:
+        # The file is opened under a plain name: characters such as [ and * in its own would be read as a pattern.
+        link = None if path is None else os.path.join(folder, "input" + path.suffix.lower())
+        if link is not None and path is not None:
+            os.symlink(path.absolute(), link)
+        connection = duckdb.connect(":memory:", config={"temp_directory": os.path.join(folder, "spill")})
+        try:
+            confine(connection, [] if link is None else [link])
+            yield Session(connection, link)
+        finally:
+            connection.close()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def confine(connection: Any, files: list[str]) -> None:
+    """Close the connection to everything but these files, for good."""
+    connection.execute(f"SET allowed_paths = [{', '.join(map(quoted, files))}]")
+    connection.execute("SET autoinstall_known_extensions = false")
+    connection.execute("SET autoload_known_extensions = false")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def quoted(text: str) -> str:
+    """An SQL string."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def identifier(name: str) -> str:
+    """An SQL name."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def guarded(label: str, work: Callable[[], T]) -> T:
+    """The result of `work`; a failure that is not ours becomes an UnreadableInput that quotes nothing."""
+    try:
+        return work()
+    except HoldfastError:
+        raise
+    except Exception as error:
+        failure = _described(error, label)
+    raise failure  # outside the except block: the original must not hang on as its context
+
+
+def guarded_batches(label: str, batches: Iterable[T]) -> Iterator[T]:
+    """The same for an iterator that may fail at any step."""
+    iterator = iter(batches)
+    while True:
+        batch = guarded(label, lambda: next(iterator, None))
+        if batch is None:
+            return
+        yield batch
+
+
+def _described(error: Exception, label: str) -> UnreadableInput:
+    """Only fixed phrases and a line number are taken from the original message."""
+    text = str(error)
+    line = _CSV_LINE.match(text)
+    if line is None and "CSV Parser state machine" in text:
+        return UnreadableInput(
+            f"The CSV text of {label} is malformed: its line ends are mixed or a quote is misplaced. "
+            "Write it anew, with one kind of line end and quotes doubled inside quotes."
+        )
+    if line is None:
+        return UnreadableInput(
+            f"Reading {label} failed with {type(error).__name__}. What was being read is confidential and left out. "
+            "Check that the file is whole and of the kind its name says, or that the frame or query runs by itself."
+        )
+    if "not utf-8" in text:
+        what, advice = "is not UTF-8", "Convert the file to UTF-8."
+    elif "unterminated quote" in text:
+        what, advice = "has a quote that does not end where the field does", "Double quotes inside quotes, and close them before the comma."
+    elif "Expected Number of Columns" in text:
+        what, advice = "has another number of fields than the header", "Mend that line; a field that holds a comma needs quotes."
+    else:
+        what, advice = "cannot be read as CSV", "Mend that line."
+    return UnreadableInput(f"Line {line[1]} of {label} {what} (the header counts as a line). {advice}")

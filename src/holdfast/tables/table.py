@@ -1,0 +1,239 @@
+"""The table of counts: a universe and one confidential number for each of its cells."""
+
+from __future__ import annotations
+
+import numbers
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NoReturn, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import ConfidentialTable, InvalidCount, InvalidParameter, OutOfScope, RequestTooLarge, UnknownColumn
+from holdfast.tables.columns import COUNT_LIMIT, exact_total, read_only
+from holdfast.tables.counting import count_observed, count_records
+from holdfast.tables.hierarchy import Hierarchy
+from holdfast.tables.readers import open_source, read_table
+from holdfast.tables.saving import save_frame
+from holdfast.tables.universe import Universe
+
+_SCOPE = (
+    "Holdfast protects counts of whole records: survey weights and magnitudes (sums of income, turnover and the like) are out of scope, "
+    "because one record can change them by more than one. Count the records unweighted."
+)
+
+
+@final
+class Table:
+    """Counts over a universe. Build one with `from_counts` or `from_records`.
+
+    Guarantees:  counts are int64 from 0 to 2^62 - 1, their total stays below 2^62, and they cannot be written to. They are shown only by
+                 `counts`, `frame` and `save`: not by repr or str, and a table cannot be pickled. Tables are equal only to themselves.
+    """
+
+    __slots__ = ("_count_name", "_counts", "_max_records", "_name", "_unit", "_universe")
+
+    def __init__(
+        self,
+        universe: Universe,
+        counts: NDArray[np.int64],
+        *,
+        count: str = "count",
+        unit: str = "person",
+        max_records: int | None = 1,
+        name: str | None = None,
+    ) -> None:
+        if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.shape != (len(universe),):
+            raise InvalidCount(
+                f"Counts must be an int64 array with one number for each of the {len(universe)} cells. Got another type or shape."
+            )
+        if np.any(counts < 0) or np.any(counts >= COUNT_LIMIT):
+            raise InvalidCount("Counts must lie from 0 to 2^62 - 1; some do not. Check how they were made.")
+        if exact_total(counts) >= COUNT_LIMIT:
+            raise RequestTooLarge("The total of all counts is 2^62 or more, so that sums could overflow. Check the column of counts.")
+        if count in universe.columns:
+            raise UnknownColumn(f"The counts need a name of their own. Got {count!r}, which is a column of codes.")
+        self._universe = universe
+        self._counts: NDArray[np.int64] = read_only(counts.copy() if counts.flags.writeable else counts)
+        self._count_name = count
+        self._unit = _checked_unit(unit)
+        self._max_records = _checked_max_records(max_records)
+        self._name = name
+
+    @classmethod
+    def from_counts(
+        cls,
+        data: Any,
+        cells: Sequence[str],
+        count: str,
+        *,
+        hierarchies: Mapping[str, Hierarchy] | None = None,
+        unit: str = "person",
+        max_records: int | None = 1,
+        name: str | None = None,
+        query: str | None = None,
+        weight: object = None,
+    ) -> Table:
+        """A table from counts that someone else has made.
+
+        Given:       one row per cell; `cells` names the columns of codes, `count` that of the counts. Other columns are not read.
+                     `max_records` says how many units of count one `unit` can hold; on counts it cannot be checked.
+        Guarantees:  the rows listed, zeros included, are the universe ("as listed"), in their order, with their codes as they are.
+        Errors:      name file, column and row (1 is the first row of data); they never show a count.
+        """
+        _refuse_weight(weight)
+        columns = _column_list(cells)
+        with open_source(data, query) as source:
+            (codes, indices), counts = read_table(source, columns, count)
+            universe = Universe.from_indices(columns, codes, indices, "as listed", source.label, hierarchies)
+        return cls(universe, read_only(counts), count=count, unit=unit, max_records=max_records, name=name)
+
+    @classmethod
+    def from_records(
+        cls,
+        data: Any,
+        cells: Mapping[str, Sequence[str] | Hierarchy] | Sequence[str] | None = None,
+        *,
+        universe: Universe | Literal["observed"] | None = None,
+        hierarchies: Mapping[str, Hierarchy] | None = None,
+        unit: str = "person",
+        max_records: int | None = 1,
+        id: str | None = None,
+        name: str | None = None,
+        query: str | None = None,
+        weight: object = None,
+    ) -> Table:
+        """A table that counts records, one row each.
+
+        Given:       the universe, declared: `cells` as codes per column (all combinations; a hierarchy stands for its leaves), or
+                     `universe` as a Universe. universe="observed" with a list of columns takes the cells that occur: the promise then
+                     holds only among data with the same cells, and says so. `max_records` is the most records one `unit` may have, checked
+                     where `id` names the column of its identifier; with None the promise is for one record.
+        Guarantees:  cells without records are zeros. Records outside the universe are refused, with columns and numbers of rows.
+                     DuckDB counts; its temporary files are private and removed.
+        """
+        _refuse_weight(weight)
+        limit = _checked_max_records(max_records)
+        if id is not None and limit is None:
+            raise InvalidParameter("id= is there to check max_records. Got max_records=None. Give a number, or leave id out.")
+        declared = _declared_universe(cells, universe, hierarchies)
+        with open_source(data, query) as source:
+            if isinstance(declared, Universe):
+                counts = count_records(source, declared, id, limit)
+            else:
+                declared, counts = count_observed(source, declared, id, limit)
+        return cls(declared, read_only(counts), unit=unit, max_records=limit, name=name)
+
+    @property
+    def universe(self) -> Universe:
+        """Which cells there are; public."""
+        return self._universe
+
+    @property
+    def cells(self) -> list[str]:
+        """The names of the columns of codes."""
+        return list(self._universe.columns)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """One count per cell, read-only. CONFIDENTIAL."""
+        return self._counts
+
+    @property
+    def count_name(self) -> str:
+        """The name of the column of counts."""
+        return self._count_name
+
+    @property
+    def unit(self) -> str:
+        """Whose privacy is promised."""
+        return self._unit
+
+    @property
+    def max_records(self) -> int | None:
+        """The most records one unit may have; None where the promise is for one record."""
+        return self._max_records
+
+    @property
+    def name(self) -> str | None:
+        """What the office calls the table."""
+        return self._name
+
+    @property
+    def frame(self) -> Any:
+        """A pyarrow.Table of codes and counts. CONFIDENTIAL."""
+        import pyarrow as pa
+
+        return self._universe.frame().append_column(self._count_name, pa.array(self._counts))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write codes and counts to a .csv or .parquet file, whole or not at all; an existing file is refused. CONFIDENTIAL."""
+        save_frame(self.frame, path)
+
+    def __len__(self) -> int:
+        return len(self._universe)
+
+    def __repr__(self) -> str:
+        return (
+            f"Table({len(self)} cells by {', '.join(self._universe.columns)}; {self._universe.support}; unit {self._unit}; counts hidden)"
+        )
+
+    def __copy__(self) -> Table:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Table:
+        return self
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise ConfidentialTable(
+            "A table cannot be pickled: the pickle would hold its confidential counts. Use table.save(path) and protect the file."
+        )
+
+
+def _refuse_weight(weight: object) -> None:
+    if weight is not None:
+        raise OutOfScope(f"weight= is not supported. {_SCOPE}")
+
+
+def _column_list(cells: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(cells, str) or not isinstance(cells, Sequence):
+        raise InvalidParameter(f"cells must be a list of column names. Got {type(cells).__name__}. Write cells=['state', 'county'].")
+    if not cells:
+        raise InvalidParameter("cells must name at least one column. Got an empty list. Write cells=['state', 'county'].")
+    return tuple(cells)
+
+
+def _declared_universe(
+    cells: Mapping[str, Sequence[str] | Hierarchy] | Sequence[str] | None,
+    universe: Universe | str | None,
+    hierarchies: Mapping[str, Hierarchy] | None,
+) -> Universe | tuple[str, ...]:
+    """The declared universe, or the columns of an observed one."""
+    if universe is None and isinstance(cells, Mapping):
+        return Universe.product(cells, hierarchies=hierarchies)
+    if hierarchies is not None:
+        raise InvalidParameter("hierarchies= goes with cells={column: codes}. Give them to the Universe instead.")
+    if isinstance(universe, Universe) and (cells is None or (isinstance(cells, Sequence) and tuple(cells) == universe.columns)):
+        return universe
+    if isinstance(universe, str) and universe == "observed" and cells is not None and not isinstance(cells, Mapping):
+        return _column_list(cells)
+    raise InvalidParameter(
+        "The universe of records must be declared. Write cells={'sex': ['F', 'M'], ...} for all combinations, "
+        "universe=Universe.listed(...) for certain cells, or universe='observed' with cells=['sex', ...] to take the cells that occur, "
+        "which weakens the promise."
+    )
+
+
+def _checked_unit(unit: str) -> str:
+    if not isinstance(unit, str) or not unit.strip():
+        raise InvalidParameter(f"unit must say whose privacy is promised, such as 'person' or 'household'. Got {unit!r}.")
+    return unit
+
+
+def _checked_max_records(max_records: int | None) -> int | None:
+    if max_records is None:
+        return None
+    if isinstance(max_records, bool) or not isinstance(max_records, numbers.Integral) or not 1 <= max_records < 2**31:
+        raise InvalidParameter(f"max_records must be a positive whole number, or None. Got {max_records!r}.")
+    return int(max_records)
