@@ -322,4 +322,4 @@ def test_identities_restrict_like_kept_rows() -> None:
 def test_no_warning_for_ordinary_tables() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        lattice(table(r=4, c=4), [margin("r"), margin("c")])
+        assert lattice(table(r=4, c=4), [margin("r"), margin("c")]).dimension == 9
