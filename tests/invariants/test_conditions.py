@@ -56,8 +56,8 @@ class Either:
 Node: TypeAlias = Compare | In | Not | Both | Either
 
 SYMBOLS = ["=", "==", "!=", "<>", "<", "<=", ">", ">="]
-INTEGERS = {"age": ["9", "10", "01", "-3", "+7", "100"], "group quarters": ["0", "00", "-0", "1"]}
-TEXTS = {"band": ["85+", "100", "9", "O'Neil", ""], "Ort": ["Ærø", " ", "北京"], "and": ["x", "'", '"x"']}
+INTEGERS = {"age": ["9", "10", "01", "-3", "+7", "100"], "group quarters": ["0", "-0", "1"]}
+TEXTS = {"band": ["85+", "100", "9", "O'Neil", ""], "Ort": ["Ærø", " "], "and": ["x", "'"]}
 BINDS = {Either: 1, Both: 2, Not: 3, Compare: 4, In: 4}
 
 integers = st.integers(-5, 12) | st.sampled_from([99, 100, 101, -(2**70), 2**70])
@@ -140,7 +140,7 @@ def renderings(draw: st.DrawFn, node: Node) -> str:
 CELLS = small_product({**INTEGERS, **TEXTS})
 
 
-@settings(max_examples=400)
+@settings(max_examples=300)
 @given(st.data())
 def test_conditions_hold_where_a_slow_evaluation_says_so(data: st.DataObject) -> None:
     node = data.draw(nodes)
@@ -213,7 +213,9 @@ def test_other_codes_compare_as_text_and_the_literal_is_quoted(condition: str, e
     assert chosen(["85+", "100", "9", "01"], condition) == expected
 
 
-@pytest.mark.parametrize("codes", [["1", "2", ""], ["1", " 2"], ["1", "2 "], ["1", "1.0"], ["1", "1e3"], ["1", "1_0"], ["1", "²"], ["1", "1\n"]])
+@pytest.mark.parametrize(
+    "codes", [["1", "2", ""], ["1", " 2"], ["1", "2 "], ["1", "1.0"], ["1", "1e3"], ["1", "1_0"], ["1", "²"], ["1", "1\n"]]
+)
 def test_one_code_that_is_no_integer_makes_the_column_text(codes: list[str]) -> None:
     assert chosen(codes, "c = '1'") == ["1"]
     refused(lambda: chosen(codes, "c = 1"), repr(codes[-1]), "= '1'")
@@ -254,7 +256,7 @@ def test_a_name_of_letters_digits_and_underscores_needs_no_quotes(column: str) -
     assert chosen(["1", "2"], f"not {column} = 2 or {column} = 3", column) == ["1"]
 
 
-@pytest.mark.xfail(reason="bug: a column name with a double quote inside cannot be written", raises=BaseException)
+@pytest.mark.xfail(reason="bug: a column name with a double quote inside cannot be written")
 def test_a_double_quote_in_a_column_name_is_doubled() -> None:
     assert chosen(["1", "2"], '"a""b" = 2', 'a"b') == ["2"]
 
@@ -318,7 +320,7 @@ UNREADABLE = [
     ("age = - 9", "cannot read ' - 9'"),
     ("age * 2 = 18", "cannot read ' * 2 = 18'"),
     ("sex = 'F", "cannot read"),
-    ("sex = 'F'''", "cannot read"),
+    ("sex = 'F''", "cannot read"),
     ('"age = 9', "cannot read"),
     ('"" = 9', "cannot read"),
     ("age && sex", "cannot read"),
@@ -369,24 +371,17 @@ def test_text_that_looks_like_a_program_is_one_clear_error_and_nothing_is_execut
 ) -> None:
     condition = attack.replace("MARK", str(tmp_path / "mark"))
     refused(lambda: compiled(AGE_AND_SEX.universe, subset(condition)))  # everything that is imported late is imported now
+    import duckdb
+
     ran: list[str] = []
-
-    def watch(where: object, name: str) -> None:
-        monkeypatch.setattr(where, name, lambda *args, **kwargs: ran.append(name))
-
-    with monkeypatch.context():
-        import duckdb
-
-        for where, names in ((builtins, ["eval", "exec", "compile", "open"]), (os, ["system", "popen"]), (subprocess, ["Popen"])):
-            for name in names:
-                watch(where, name)
-        watch(duckdb, "connect")
+    watched = [(builtins, "eval"), (builtins, "exec"), (builtins, "compile"), (builtins, "open"), (os, "system"), (os, "popen")]
+    with monkeypatch.context() as patch:
+        for where, name in [*watched, (subprocess, "Popen"), (duckdb, "connect")]:
+            patch.setattr(where, name, lambda *args, name=name, **kwargs: ran.append(name))
         try:
             compiled(AGE_AND_SEX.universe, subset(condition))
         except ValueError as error:
             message = str(error)
-        finally:
-            monkeypatch.undo()
     assert ran == []
     assert message.startswith(f"The condition {condition!r} cannot be used: ")
     assert list(tmp_path.iterdir()) == []
@@ -397,9 +392,8 @@ def test_text_that_looks_like_a_program_is_one_clear_error_and_nothing_is_execut
 def test_any_text_is_either_a_condition_or_refused_as_one(text: str) -> None:
     try:
         mask = cells_meeting(text, AGE_AND_SEX.universe)
-    except ValueError as error:
-        refused(lambda: cells_meeting(text, AGE_AND_SEX.universe), "cannot be used")
-        assert repr(text) in str(error)
+    except ValueError:
+        refused(lambda: cells_meeting(text, AGE_AND_SEX.universe), f"The condition {text!r} cannot be used")
     else:
         assert mask.shape == (6,)
         assert mask.dtype == bool
@@ -416,7 +410,7 @@ def test_any_text_is_either_a_condition_or_refused_as_one(text: str) -> None:
         pytest.param("age in (9,)", "expected a value, found ')'", id="a comma too many"),
     ],
 )  # fmt: skip
-@pytest.mark.xfail(reason="bug: a mark or operator in the place of a value is taken for one, and the advice is wrong", raises=BaseException)
+@pytest.mark.xfail(reason="bug: a mark or operator in the place of a value is taken for one, and the advice is wrong")
 def test_what_is_no_value_is_not_advised_as_one(condition: str, advice: str) -> None:
     message = refused(lambda: compiled(AGE_AND_SEX.universe, subset(condition)), advice)
     assert "'\"F\"'" not in message
@@ -427,6 +421,6 @@ def test_what_is_no_value_is_not_advised_as_one(condition: str, advice: str) -> 
     ["age < " + "9" * 5000, "(" * 3000 + "age = 9" + ")" * 3000, "not " * 3000 + "age = 9"],
     ids=["a number of 5000 digits", "3000 parentheses", "3000 times not"],
 )
-@pytest.mark.xfail(reason="bug: int() and the recursion give up with ValueError and RecursionError", raises=BaseException)
+@pytest.mark.xfail(reason="bug: int() and the recursion give up with ValueError and RecursionError")
 def test_a_monstrous_condition_is_refused_as_one(condition: str) -> None:
     refused(lambda: compiled(AGE_AND_SEX.universe, subset(condition)), "cannot be used")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import gcd
 from typing import TYPE_CHECKING
 
@@ -62,24 +63,49 @@ def find_blocks(n_cells: int, groups: Sequence[Ints], counts: Sequence[int], lin
     Guarantees:  the lattice of moves is the direct sum over the blocks. The split is the finest one where `finest` says so: components of
                  families that form one set or a grid cannot be split, other components are split by their echelon form.
     """
-    node_of, component_of, has_linear = _components(n_cells, groups, counts, linear)
     builder = _Builder()
-    free = np.flatnonzero(node_of < 0)
+    active = [group for group in groups if (group >= 0).any()]
+    if linear is None and len(active) <= 1:  # nested totals: no graph is needed
+        component = active[0] if active else np.full(n_cells, -1, dtype=np.int64)
+        _add_free(builder, component)
+        _add_single_sums(builder, component)
+        return builder.blocks()
+    node_of, component_of, has_linear = _components(n_cells, groups, counts, linear)
+    _add_free(builder, node_of)
+    component = np.where(node_of >= 0, component_of[node_of], -1)
+    simple = (np.bincount(component_of, minlength=len(has_linear)) == 1) & ~has_linear
+    is_simple = (component >= 0) & simple[component]
+    _add_single_sums(builder, np.where(is_simple, component, -1))
+    rest = np.flatnonzero((component >= 0) & ~is_simple)
+    for cells in _gathered(component[rest]):
+        own = rest[cells]
+        _add_component(builder, own, groups, linear, bool(has_linear[component[own[0]]]))
+    return builder.blocks()
+
+
+def _add_free(builder: _Builder, component: Ints) -> None:
+    free = np.flatnonzero(component < 0)
     if len(free):
         builder.add(Template("free", (len(free),)), free)
-    linked = np.flatnonzero(node_of >= 0)
-    component = component_of[node_of[linked]]
-    nodes = np.bincount(component_of, minlength=len(has_linear))
-    simple = (nodes == 1) & ~has_linear
-    _add_single_sums(builder, linked[simple[component]], component[simple[component]])
-    rest = linked[~simple[component]]
-    if len(rest):
-        which = component_of[node_of[rest]]
-        by_component = np.argsort(which, kind="stable")
-        edges = np.flatnonzero(np.diff(which[by_component])) + 1
-        for cells in np.split(rest[by_component], edges):
-            _add_component(builder, cells, groups, linear, bool(has_linear[component_of[node_of[cells[0]]]]))
-    return builder.blocks()
+
+
+def _by_number(numbers: Ints) -> tuple[Ints, Ints]:
+    """(places ordered by their number, where each number begins and the end), by counting: linear, unlike a sort."""
+    from scipy.sparse import coo_array
+
+    if not len(numbers):
+        return np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    ones = np.ones(len(numbers), dtype=np.int8)
+    counted = coo_array((ones, (numbers, np.arange(len(numbers)))), shape=(int(numbers.max()) + 1, len(numbers))).tocsr()
+    return counted.indices, counted.indptr.astype(np.int64)
+
+
+def _gathered(numbers: Ints) -> Iterator[Ints]:
+    """The places of each number that occurs."""
+    order, starts = _by_number(numbers)
+    for begin, end in pairwise(starts.tolist()):
+        if end > begin:
+            yield order[begin:end]
 
 
 def _components(
@@ -118,22 +144,24 @@ def _components(
     return node_of, component_of.astype(np.int64), has_linear
 
 
-def _add_single_sums(builder: _Builder, cells: Ints, component: Ints) -> None:
+def _add_single_sums(builder: _Builder, component: Ints) -> None:
     """Components of one 0/1 row: one sum, or a pinned cell where the sum has one cell. All at once: there may be millions."""
-    if not len(cells):
+    inside = np.flatnonzero(component >= 0)
+    if not len(inside):
         return
-    order = np.argsort(component, kind="stable")
-    cells, component = cells[order], component[order]
-    begins = np.flatnonzero(np.concatenate([[True], component[1:] != component[:-1]]))
-    lengths = np.diff(np.concatenate([begins, [len(cells)]]))
-    single = np.repeat(lengths == 1, lengths)
-    if single.any():
+    whole = len(inside) == len(component)
+    order, starts = _by_number(component if whole else component[inside])
+    cells = (order if whole else inside[order]).astype(np.int64)
+    lengths = np.diff(starts)
+    lengths = lengths[lengths > 0]
+    if (lengths == 1).any():
+        single = np.repeat(lengths == 1, lengths)
         builder.add(Template("pinned", (int(single.sum()),)), np.sort(cells[single]))
-    sizes = lengths[lengths > 1]
-    distinct, which = np.unique(sizes, return_inverse=True)
-    numbers = np.array([builder.number(Template("one sum", (int(size),))) for size in distinct], dtype=np.int32)
-    if len(sizes):
-        builder.add_many(cells[~single], sizes, numbers[which])
+        cells, lengths = cells[~single], lengths[lengths > 1]
+    if len(lengths):
+        sizes, which = np.unique(lengths, return_inverse=True)
+        numbers = np.array([builder.number(Template("one sum", (int(size),))) for size in sizes], dtype=np.int32)
+        builder.add_many(cells, lengths, numbers[which])
 
 
 def _add_component(builder: _Builder, cells: Ints, groups: Sequence[Ints], linear: csr_array | None, has_linear: bool) -> None:
