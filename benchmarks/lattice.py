@@ -31,8 +31,22 @@ ABSENT = "absent"
 BY = ("county", "sex", "age")
 QUERY = f"SELECT {', '.join(BY)}, count(*) AS n FROM read_parquet(?) GROUP BY {', '.join(BY)}"
 
-HEADERS = ("table", "cells", "file MB", "read s", "compile s", "blocks s", "all s", "µs/cell", "MB", "bytes/cell", "blocks by kind")
-GROWTH = ("from, to", "× cells", "× read", "× compile", "× blocks", "× all", "× MB", "× µs/cell", "× bytes/cell")
+HEADERS = (
+    "table",
+    "cells",
+    "file MB",
+    "read s",
+    "compile s",
+    "blocks s",
+    "all s",
+    "user s",
+    "system s",
+    "CPU µs/cell",
+    "MB",
+    "bytes/cell",
+    "blocks by kind",
+)
+GROWTH = ("from, to", "× cells", "× read", "× compile", "× blocks", "× all", "× user", "× CPU", "× MB", "CPU × per cell", "MB × per cell")
 
 _CHILD = """
 import json, resource, sys, time
@@ -42,22 +56,27 @@ from holdfast.lattice import Lattice
 from holdfast.tables import Table
 
 def classify(path):
-    began = time.perf_counter()
+    used, began = usage(), time.perf_counter()
     table = Table.from_counts(path, {columns!r}, {count!r})
     read = time.perf_counter()
     kept = compile_rows(table.universe, [margin(column) for column in {keep!r}])
     compiled = time.perf_counter()
     found = Lattice.from_kept(kept)
     found.rank, found.blocks.kinds()
-    return found, [read - began, compiled - read, time.perf_counter() - compiled]
+    ended, now = time.perf_counter(), usage()
+    seconds = [read - began, compiled - read, ended - compiled]
+    return found, seconds, now.ru_utime - used.ru_utime, now.ru_stime - used.ru_stime
+
+def usage():
+    return resource.getrusage(resource.RUSAGE_SELF)
 
 def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return usage().ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 classify({warm!r})
 before = peak()
-found, seconds = classify({path!r})
-print(json.dumps([found.cells, seconds, peak() - before, found.blocks.kinds()]))
+found, seconds, user, system = classify({path!r})
+print(json.dumps([found.cells, seconds, user, system, peak() - before, found.blocks.kinds()]))
 """
 
 
@@ -79,10 +98,12 @@ class Case:
 
 @dataclass(frozen=True)
 class Figures:
-    """One run of one case in a process of its own; `grown` is by how many bytes its peak memory rose."""
+    """One run of one case in a process of its own: wall time by stage, processor time, and by how many bytes its peak memory grew."""
 
     cells: int
     seconds: tuple[float, ...]
+    user: float
+    system: float
     grown: int
     kinds: Mapping[str, int]
 
@@ -90,9 +111,13 @@ class Figures:
     def total(self) -> float:
         return sum(self.seconds)
 
+    @property
+    def processor(self) -> float:
+        return self.user + self.system
+
     def row(self, case: Case) -> Row:
         assert case.path is not None
-        times = (*self.seconds, self.total, 1e6 * self.total / self.cells)
+        times = (*self.seconds, self.total, self.user, self.system, 1e6 * self.processor / self.cells)
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.kinds.items())
         memory = (number(self.grown / 1e6), number(self.grown / self.cells))
         file_mb = number(case.path.stat().st_size / 1e6)
@@ -101,18 +126,25 @@ class Figures:
 
 def measure(case: Case) -> Figures:
     """A fresh process, so that its peak is its own. Libraries load, and the allocator warms up, on the small file."""
-    cells, seconds, grown, kinds = json.loads(fresh_interpreter(case.program(), small_parent=True))
-    return Figures(cells, tuple(seconds), grown, kinds)
+    cells, seconds, user, system, grown, kinds = json.loads(fresh_interpreter(case.program(), small_parent=True))
+    return Figures(cells, tuple(seconds), user, system, grown, kinds)
 
 
 def growth(small: Figures, large: Figures, judged: bool) -> Row:
     """How much more the larger table costs; where it is judged, against the cells it has more."""
-    cells, total, memory = large.cells / small.cells, large.total / small.total, large.grown / max(small.grown, 1)
+    cells, total, user = large.cells / small.cells, large.total / small.total, _ratio(large.user, small.user)
+    processor, memory = _ratio(large.processor, small.processor), _ratio(large.grown, small.grown)
     stages = [b / a for a, b in zip(small.seconds, large.seconds, strict=True)]
     limit = LEEWAY * round(cells)
-    bars = (Bar("× all", total, limit), Bar("× MB", memory, limit)) if judged else ()
-    figures = (cells, *stages, total, memory, total / cells, memory / cells)
+    bars = (Bar("× all", total, limit), Bar("× CPU", processor, limit), Bar("× MB", memory, limit)) if judged else ()
+    per_cell = (None if processor is None else processor / cells, None if memory is None else memory / cells)
+    figures = (cells, *stages, total, user, processor, memory, *per_cell)
     return Row(f"{small.cells:,} to {large.cells:,} cells", tuple(map(number, figures)), bars)
+
+
+def _ratio(large: float, small: float) -> float | None:
+    """None where the smaller figure is below what the system counts in."""
+    return large / small if small > 0 else None
 
 
 def synthetic_case(n: int, folder: Path, warm: Path) -> Case:
@@ -161,7 +193,7 @@ def tabulating(records: int, rounds: int, folder: Path, steps: Steps) -> Row:
 
     def bare() -> Any:
         with duckdb.connect(":memory:") as connection:
-            return connection.execute(QUERY, [str(path)]).to_arrow_table()
+            return connection.sql(QUERY, params=[str(path)]).to_arrow_table()
 
     assert np.array_equal(ours().counts, expected["count"].to_numpy())
     groups = bare()
@@ -207,8 +239,10 @@ def run(*, sizes: Sequence[int] = SIZES, records: int = RECORDS, rounds: int = 3
 
 def _notes(rounds: int) -> list[str]:
     return [
-        f"Wall time, the best of {rounds} rounds; in a round each table is read once, smallest first, by a process of its own that has "
-        "loaded all libraries on a small table of the same kind. The figures of a row are of one round, that with the least time in all.",
+        f"read, compile, blocks and their sum, all: wall time, the best of {rounds} rounds. In a round each table is read once, by a "
+        "process of its own that has loaded all libraries on a small table of the same kind. A row shows one round, that with the least "
+        "time in all. user, system: processor time of the same, all threads. Beside other work wall time favours the smaller tables, "
+        "processor time does not; system time is mostly the kernel's, for handing out fresh memory.",
         "read: `Table.from_counts` (duplicate cells looked for). compile: `compile_rows` of the margins kept, states and counties, in the "
         "synthetic tables also tracts. blocks: `Lattice.from_kept`, rank and kinds. Together they are what `lattice()` does after a read.",
         "MB, bytes/cell: the peak memory of the process (`ru_maxrss`) less its peak after the small table; beside few cells it is mostly "
@@ -217,7 +251,7 @@ def _notes(rounds: int) -> list[str]:
         "dictionary each, so that bytes per cell in the file are alike at all sizes. Tracts: the CSV file of the shared data; "
         f"`{ABSENT}` where there is none (HOLDFAST_SHARED names the folder that holds data/).",
         f"Growth: the bar on the largest step, {LEEWAY:g} times the growth in cells (13 for ten times the cells), is our own reading of "
-        '"linearly": beyond the caches of the processor a cell costs more, once.',
+        '"linearly": small tables stay in caches and in memory the process already holds, large ones do not. CPU is user and system.',
         "Tabulating: `Table.from_records` over a declared universe, from opening the file to checked counts, against the same GROUP BY "
         f"alone, fetched as Arrow. Both open a DuckDB of their own with its default threads ({os.cpu_count()} here) and take turns; wall "
         f"time, best of {rounds}, after one run of each whose counts are checked against the population's.",

@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from benchmarks import noise
+from benchmarks import lattice, noise
 from benchmarks.__main__ import GROUPS, main
 from benchmarks.report import NOT_RUN, Bar, Report, Row, Table, verdict
 from benchmarks.timing import best_of, fresh_interpreter
+from holdfast.invariants import margin
+from holdfast.lattice import lattice as lattice_of
 from holdfast.randomness import NoiseKey
+from holdfast.tables import Table as Counts
 
 AROUND = (
     "sampler of",
@@ -135,3 +138,44 @@ class TestTiming:
         sleep = {"sleep": lambda: time.sleep(0.05)}
         assert best_of(1, sleep)["sleep"] < 0.04
         assert best_of(1, sleep, clock=time.perf_counter)["sleep"] >= 0.04
+
+
+@pytest.fixture(scope="module")
+def lattice_report() -> Report:
+    return lattice.run(sizes=(1000,), records=5000, rounds=1)
+
+
+class TestLattice:
+    def test_every_case_has_its_row_with_every_column(self, lattice_report: Report) -> None:
+        files, growth, tabulating = lattice_report.tables
+        assert [row.name for row in files.rows] == ["tracts of 2010", "synthetic, 1,000"]
+        assert not growth.rows  # one size grows from nothing
+        assert {len(row.figures) + 1 for row in files.rows} == {len(files.headers)}
+        assert [len(row.figures) + 1 for row in tabulating.rows] == [len(tabulating.headers)]
+        assert [bar.limit for bar in tabulating.rows[0].bars] == [2]
+
+    def test_blocks_are_those_of_the_public_function(self, lattice_report: Report, tmp_path: Path) -> None:
+        made = lattice.synthetic_case(1000, tmp_path, tmp_path)
+        table = Counts.from_counts(made.path, made.columns, made.count)
+        found = lattice_of(table.universe, [margin(column) for column in made.keep])
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.blocks.kinds().items())
+        figures = lattice_report.tables[0].rows[1].figures
+        assert (figures[0], figures[-1]) == (f"{len(table):,}", kinds)
+
+    def test_tracts_are_absent_where_there_is_no_shared_data(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HOLDFAST_SHARED", str(tmp_path))
+        assert lattice.tract_case(tmp_path).path is None
+
+    def test_the_tracts_have_their_totals(self, shared_data: Path, tmp_path: Path) -> None:
+        found = lattice.measure(lattice.tract_case(tmp_path))
+        assert found.cells == 73_057
+        assert found.kinds.keys() == {"one sum", "pinned"}
+
+    @pytest.mark.parametrize(("times", "met"), [(12.9, True), (13.1, False)])
+    def test_ten_times_the_cells_may_cost_thirteen_times_as_much(self, times: float, met: bool) -> None:
+        small = lattice.Figures(1_000_008, (1.0, 1.0, 1.0), 2.0, 1.0, 10**8, {})
+        large = lattice.Figures(10_000_004, (times, times, times), 2 * times, times, round(times * 10**8), {})
+        row = lattice.growth(small, large, judged=True)
+        assert [bar.met for bar in row.bars] == [met] * 3
+        assert len(row.figures) + 1 == len(lattice.GROWTH)
+        assert not lattice.growth(small, large, judged=False).bars

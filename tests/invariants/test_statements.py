@@ -23,7 +23,7 @@ EXAMPLES: list[tuple[Statement, str]] = [
     (margin("county", "sex"), "margin(county, sex)"),
     (subset("age", ["18", "19"]), "subset(age in [18, 19])"),
     (subset("age", codes=[".5", "85+", "Ærø"]), "subset(age in [.5, 85+, Ærø])"),
-    (subset("age", codes=["1", "2", "3", "4"], by=["county"]), "subset(age in [1, 2, 3, ...]) by county"),
+    (subset("age", codes=["1", "2", "3", "4"], by=["county"]), "subset(age in [1, 2, 3, 4]) by county"),
     (subset("county", node="17"), "subset(county under 17)"),
     (subset("county", node="17", by=["sex", "age"]), "subset(county under 17) by sex, age"),
     (subset("age >= 18"), "subset(age >= 18)"),
@@ -156,7 +156,6 @@ WRONG_TYPES: list[tuple[str, Callable[[], object]]] = [
 ]
 
 
-@pytest.mark.xfail(reason="bug: wrong types are accepted, or end in TypeError, AttributeError or ValueError")
 @pytest.mark.parametrize("work", [case[1] for case in WRONG_TYPES], ids=[case[0] for case in WRONG_TYPES])
 def test_wrong_types_are_refused_at_once(work: Callable[[], object]) -> None:
     refused(work)

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from holdfast.errors import (
     EmptyTable,
     InvalidCode,
+    InvalidCount,
     InvalidParameter,
     OutOfScope,
     OutsideUniverse,
@@ -235,7 +236,8 @@ class TestDatabases:
             connection.execute("CREATE TABLE records AS FROM frame")
         url = f"duckdb:///{tmp_path}/r.db"
         assert Table.from_records(url, SEX_AGE, query="FROM records").counts.tolist() == COUNTS
-        refused(UnreadableInput, lambda: Table.from_records(url, SEX_AGE, query="SELECT * FROM '/etc/passwd'"), "passwd")
+        (tmp_path / "other.csv").write_text("sex,age\nF,01\n")
+        refused(UnreadableInput, lambda: Table.from_records(url, SEX_AGE, query=f"FROM '{tmp_path}/other.csv'"), str(tmp_path))
         refused(UnreadableInput, lambda: Table.from_records(url, SEX_AGE, query="DROP TABLE records"), str(tmp_path))
         refused(UnreadableInput, lambda: Table.from_records(url + "x", SEX_AGE, query="FROM records"), str(tmp_path))
 
@@ -316,6 +318,13 @@ class TestTemporaryFiles:
                 work()
             assert list(temporary.iterdir()) == []
             assert SECRET not in str(caught.value)
+
+    def test_removed_while_a_refused_count_is_held(self, temporary, tmp_path) -> None:
+        (tmp_path / "r.csv").write_text("a,n\n" + "".join(f"{i},{i - 1}\n" for i in range(100_000)))
+        with pytest.raises(InvalidCount, match="row 1 of") as caught:
+            Table.from_counts(tmp_path / "r.csv", ["a"], "n")
+        assert list(temporary.iterdir()) == []
+        assert caught.value.__context__ is None
 
     def test_pandas_with_an_index_of_its_own(self) -> None:
         frame = FRAME.to_pandas().set_index(pd.Index(range(10, 16), name="row"))

@@ -153,6 +153,17 @@ class TestGroup:
         rows = [tuple(f"{(i * (j + 3)) % 97}" for j in range(30)) for i in range(97)]  # 97^30 > 2^63
         self.check(rows)
 
+    def test_keys_that_would_wrap_around(self) -> None:
+        """Without ranks in between, 2^31 * 2^31 * 2^31 leaves 64 bits and cells that differ in the first column fall together."""
+        draws = np.random.default_rng(7)
+        parts = [draws.choice(np.array([0, 3, 4, 8, 2**31 - 1], dtype=np.int32), size=500) for _ in range(3)]
+        ranks, number = cells_module.rank_rows(parts, [2**31] * 3, 500)
+        expected, names = slow_groups(list(zip(*(part.tolist() for part in parts), strict=True)))
+        assert ranks.tolist() == expected
+        assert number == len(names)
+        distinct = [np.array(part, dtype=np.int32) for part in zip(*names, strict=True)]
+        assert cells_module.find_rows(distinct, [2**31] * 3, parts).tolist() == expected
+
     @staticmethod
     def check(rows: list[tuple[str, ...]]) -> None:
         universe = Universe.listed(as_columns(rows, names_of(rows)))
@@ -199,7 +210,8 @@ class TestIdentity:
     def test_codes_do_not_run_together(self, one, other) -> None:
         assert (Universe.product({"a": one}) == Universe.product({"a": other})) == (one == other)
 
-    def test_column_names_count(self) -> None:
+    def test_column_names_and_the_limits_of_codes_count(self) -> None:
+        assert Universe.product({"a": ["xy", "z"]}) != Universe.product({"a": ["x", "yz"]})
         assert Universe.product({"a": ["x"]}) != Universe.product({"b": ["x"]})
         assert Universe.product({"a": ["x"]}) != "a"
 

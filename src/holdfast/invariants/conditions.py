@@ -3,7 +3,8 @@
     condition  := term (or term)*          term := factor (and factor)*          factor := not factor | ( condition ) | comparison
     comparison := column op literal | column in ( literal, ... )                 op := = | != | < | <= | > | >=
 
-A literal is an integer or a text in single quotes ('' stands for a quote inside). In a column whose declared codes are all integers codes
+A literal is an integer or a text in single quotes ('' stands for a quote inside); a column whose name is not a plain word stands in double
+quotes ("" for one inside). In a column whose declared codes are all integers codes
 compare as integers; in any other they compare as text, character by character, and the literal must be quoted: so "85+" is never taken
 for a number, and '100' sorts before '85'.
 """
@@ -23,8 +24,11 @@ from holdfast.tables.universe import Universe
 
 Mask = NDArray[np.bool_]
 
+MAX_DEPTH = 50
+MAX_DIGITS = 400
+
 _TOKEN = re.compile(
-    r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>[+-]?\d+(?!\w))|(?P<op><=|>=|!=|<>|==|=|<|>)|(?P<mark>[(),])|(?P<name>\"[^\"]+\"|\w+))"
+    r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>[+-]?\d+(?!\w))|(?P<op><=|>=|!=|<>|==|=|<|>)|(?P<mark>[(),])|(?P<name>\"(?:[^\"]|\"\")+\"|\w+))"
 )
 _INTEGER = re.compile(r"[+-]?\d+")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -50,6 +54,7 @@ class _Parser:
         self._universe = universe
         self._tokens = self._split()
         self._place = 0
+        self._depth = 0
 
     def parse(self) -> Mask:
         mask = self._any()
@@ -80,19 +85,24 @@ class _Parser:
         return mask
 
     def _one(self) -> Mask:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise self._error(f"it is nested more than {MAX_DEPTH} deep")
         if self._accept("not"):
-            return ~self._one()
-        if self._accept("("):
+            mask = ~self._one()
+        elif self._accept("("):
             mask = self._any()
             self._expect(")")
-            return mask
-        return self._comparison()
+        else:
+            mask = self._comparison()
+        self._depth -= 1
+        return mask
 
     def _comparison(self) -> Mask:
         group, name = self._next("a column")
         if group != "name":
             raise self._error(f"expected a column, found {name!r}")
-        column = name.strip('"')
+        column = name[1:-1].replace('""', '"') if name.startswith('"') else name
         if column not in self._universe.codes:
             raise self._error(f"there is no column {column!r}; there are {', '.join(self._universe.columns)}")
         if self._accept("in"):
@@ -100,15 +110,23 @@ class _Parser:
         group, symbol = self._next("a comparison")
         if group != "op":
             raise self._error(f"expected a comparison after {column!r}, found {symbol!r}")
-        return self._cells(column, _COMPARE[symbol], symbol, [self._next("a value")])
+        return self._cells(column, _COMPARE[symbol], symbol, [self._value()])
 
     def _list(self) -> list[tuple[str, str]]:
         self._expect("(")
-        values = [self._next("a value")]
+        values = [self._value()]
         while self._accept(","):
-            values.append(self._next("a value"))
+            values.append(self._value())
         self._expect(")")
         return values
+
+    def _value(self) -> tuple[str, str]:
+        group, text = self._next("a value")
+        if group not in ("text", "number", "name"):
+            raise self._error(f"expected a value, found {text!r}")
+        if group == "number" and len(text) > MAX_DIGITS:
+            raise self._error(f"a number has more than {MAX_DIGITS} digits")
+        return group, text
 
     def _cells(self, column: str, compare: Callable[[Any, Any], bool], symbol: str, values: list[tuple[str, str]]) -> Mask:
         codes = self._universe.codes[column]
@@ -128,7 +146,7 @@ class _Parser:
         example = next(code for code in self._universe.codes[column] if not _INTEGER.fullmatch(code))
         raise self._error(
             f"column {column!r} has codes that are not integers (such as {example!r}), so its codes compare as text: "
-            f"write {symbol} '{text}' if that is meant, or list the codes"
+            f"write {symbol} '{text.strip(chr(34))}' if that is meant, or list the codes"
         )
 
     def _next(self, what: str) -> tuple[str, str]:
@@ -150,4 +168,5 @@ class _Parser:
             raise self._error(f"expected {word!r}")
 
     def _error(self, what: str) -> InvalidStatement:
-        return InvalidStatement(f"The condition {self._condition!r} cannot be used: {what}.")
+        shown = self._condition if len(self._condition) <= 200 else self._condition[:197] + "..."
+        return InvalidStatement(f"The condition {shown!r} cannot be used: {what}.")

@@ -75,11 +75,18 @@ class LinearRows:
         return self.names[row]
 
     def totals(self, counts: Ints) -> Ints:
-        """The row sums, exactly; RequestTooLarge if one could leave 64-bit integers."""
-        largest = int(abs(self.matrix).sum(axis=1).max()) if self.matrix.nnz else 0
-        if largest * int(np.abs(counts).max(initial=0)) >= 2**62:
-            raise RequestTooLarge("A kept sum could leave 64-bit integers. Use smaller coefficients.")
-        return np.asarray(self.matrix @ counts, dtype=np.int64)
+        """The row sums, exactly; RequestTooLarge if one leaves 62 bits."""
+        largest = int(np.abs(counts).max(initial=0))
+        sums = np.asarray(self.matrix @ counts, dtype=np.int64)
+        # Where coefficients and counts are so large that 64 bits might have wrapped around, Python's integers decide.
+        for row in np.flatnonzero(_coefficient_sums(self.matrix) >= 2.0**61 / max(largest, 1)):
+            begin, end = self.matrix.indptr[row], self.matrix.indptr[row + 1]
+            pairs = zip(self.matrix.data[begin:end].tolist(), counts[self.matrix.indices[begin:end]].tolist(), strict=True)
+            exact = sum(coefficient * count for coefficient, count in pairs)
+            if abs(exact) >= 2**62:
+                raise RequestTooLarge("A kept sum reaches 2^62. Holdfast sums in 64-bit integers: use smaller coefficients.")
+            sums[row] = exact
+        return sums
 
 
 Rows = RowFamily | LinearRows
@@ -125,6 +132,8 @@ class Kept:
 
 def compile_rows(universe: Universe, statements: Iterable[Statement]) -> Kept:
     """Compile statements against a universe; refuses what names nothing or does not fit."""
+    if isinstance(statements, Margin | Subset | Areas | Linear):
+        raise InvalidStatement(f"Kept totals come as a list. Got one statement alone. Write [{statements}].")
     rows: list[Rows] = []
     for statement in statements:
         if isinstance(statement, Margin):
@@ -200,6 +209,8 @@ def _having(universe: Universe, column: str, codes: Sequence[str], what: str) ->
 
 def _linear(universe: Universe, statement: Linear) -> LinearRows:
     matrix = integer_matrix(statement.matrix)
+    if matrix.shape[0] == 0:
+        raise InvalidStatement("linear(): the matrix has no rows. Leave the statement out, or give at least one row.")
     if matrix.shape[1] != len(universe):
         raise InvalidStatement(
             f"linear(): the matrix has {matrix.shape[1]} columns, but the table has {len(universe)} cells. Give one column for each cell."
@@ -218,17 +229,30 @@ def integer_matrix(matrix: Any) -> csr_array:
     """Any two-dimensional integer matrix as sparse int64; floats and entries beyond 2^31 are refused."""
     from scipy.sparse import csr_array, issparse
 
-    given = matrix if issparse(matrix) else np.asarray(matrix)
+    try:
+        given = matrix if issparse(matrix) else np.asarray(matrix)
+    except ValueError:
+        raise InvalidStatement("A matrix of kept rows has rows of equal length. Got rows of different lengths.") from None
     if given.ndim != 2:
         raise InvalidStatement(f"A matrix of kept rows has two dimensions. Got {given.ndim}.")
-    if not (given.dtype.kind in "iu" or given.size == 0):
+    if not (given.dtype.kind in "iu" or 0 in given.shape):
         raise InvalidStatement(f"A matrix of kept rows holds integers. Got {given.dtype}. Multiply each row until its entries are whole.")
-    sparse = csr_array(given, dtype=np.int64)
+    _check_entries(matrix.tocoo().data if issparse(matrix) else np.asarray(given))
+    sparse = csr_array(given, dtype=np.int64, copy=True)
     sparse.sum_duplicates()
     sparse.eliminate_zeros()
-    if sparse.nnz and int(np.abs(sparse.data).max()) >= 2**31:
-        raise InvalidStatement("A matrix of kept rows has an entry beyond 2^31. Use smaller coefficients.")
+    _check_entries(sparse.data)
     return sparse
+
+
+def _check_entries(entries: NDArray[Any]) -> None:
+    if entries.size and (int(entries.max()) >= 2**31 or int(entries.min()) <= -(2**31)):
+        raise InvalidStatement("A matrix of kept rows has an entry beyond 2^31. Use smaller coefficients.")
+
+
+def _coefficient_sums(matrix: csr_array) -> NDArray[np.float64]:
+    """Sums of absolute coefficients, row by row, as doubles: they only decide where to look again."""
+    return np.asarray(abs(matrix).astype(np.float64).sum(axis=1)).ravel()
 
 
 def _family_matrix(family: RowFamily) -> csr_array:

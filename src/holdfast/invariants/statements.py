@@ -6,7 +6,9 @@ data set (structural zeros, agreement of linked tables): they restrict the noise
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -44,8 +46,7 @@ class Subset:
             what = f"{self.column} under {self.node}"
         else:
             assert self.codes is not None
-            shown = ", ".join(self.codes[:3]) + (", ..." if len(self.codes) > 3 else "")
-            what = f"{self.column} in [{shown}]"
+            what = f"{self.column} in [{_shown(self.codes)}]"
         return f"subset({what})" + (f" by {', '.join(self.by)}" if self.by else "")
 
 
@@ -102,11 +103,12 @@ def subset(column_or_condition: str, codes: Sequence[str] | None = None, *, node
     """
     if codes is not None and node is not None:
         raise InvalidStatement("subset() takes codes or a node, not both. Write two statements.")
+    _check_text(column_or_condition, "The first argument of subset()")
     _check_names(by, "by")
     if codes is None and node is None:
         return Subset(None, None, None, column_or_condition, tuple(by))
-    if isinstance(codes, str):
-        raise InvalidStatement(f"codes must be a list of codes. Got one text. Write codes=[{codes!r}].")
+    if node is not None:
+        _check_text(node, "node")
     if codes is not None:
         _check_codes(codes, "codes")
     return Subset(column_or_condition, None if codes is None else tuple(codes), node, None, tuple(by))
@@ -114,11 +116,11 @@ def subset(column_or_condition: str, codes: Sequence[str] | None = None, *, node
 
 def areas(column: str, sets: Mapping[str, Sequence[str]], *, by: Sequence[str] = ()) -> Areas:
     """Keep one sum for every named set of codes of a column, such as places made of blocks; sets may overlap."""
-    if not sets:
-        raise InvalidStatement("areas() needs at least one named set of codes.")
+    _check_text(column, "The column of areas()")
+    if not isinstance(sets, Mapping) or not sets:
+        raise InvalidStatement('areas() needs at least one named set of codes, such as {"Springfield": ["0101", "0102"]}.')
     for name, codes in sets.items():
-        if isinstance(codes, str):
-            raise InvalidStatement(f"The codes of area {name!r} must be a list. Got one text. Write [{codes!r}].")
+        _check_text(name, "The name of an area")
         _check_codes(codes, f"the codes of area {name!r}")
     _check_names(by, "by")
     return Areas(column, tuple((name, tuple(codes)) for name, codes in sets.items()), tuple(by))
@@ -126,22 +128,50 @@ def areas(column: str, sets: Mapping[str, Sequence[str]], *, by: Sequence[str] =
 
 def linear(matrix: Any, names: Sequence[str] | None = None, values: Sequence[int] | None = None) -> Linear:
     """Keep the rows of an integer matrix (NumPy, SciPy sparse, or lists), one column for each cell in the table's order."""
-    return Linear(matrix, None if names is None else tuple(names), None if values is None else tuple(int(v) for v in values))
+    if names is not None and (isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names)):
+        raise InvalidStatement("linear(): names must be a list of texts, one for each row.")
+    return Linear(matrix, None if names is None else tuple(names), None if values is None else _whole_numbers(values))
 
 
 def identity(statement: Statement) -> Statement:
     """The same sums, true of every data set and so no secret: they restrict the noise and expose nothing."""
+    if not isinstance(statement, Margin | Subset | Areas | Linear):
+        raise InvalidStatement(f"identity() takes a statement such as linear(...). Got {type(statement).__name__}.")
     return replace(statement, kind="identity")
 
 
 def _check_names(names: Sequence[str], where: str) -> None:
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+    if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise InvalidStatement(f"{where} takes column names, each a text. Write for example margin('state') or by=['state'].")
     if len(set(names)) < len(names):
         raise InvalidStatement(f"{where} names a column twice: {', '.join(names)}. Name each once.")
 
 
+def _check_text(text: object, what: str) -> None:
+    if not isinstance(text, str):
+        raise InvalidStatement(f"{what} must be a text. Got {type(text).__name__}.")
+
+
+def _whole_numbers(values: Sequence[int]) -> tuple[int, ...]:
+    listed = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [None]
+    if not all(isinstance(value, numbers.Integral) and not isinstance(value, bool) for value in listed):
+        raise InvalidStatement("linear(): values must be a list of whole numbers, one for each row.")
+    return tuple(int(value) for value in listed if value is not None)
+
+
+def _shown(codes: tuple[str, ...]) -> str:
+    """The codes, or where they are many the first three and a mark that differs between different lists."""
+    if len(codes) <= 8:
+        return ", ".join(codes)
+    mark = hashlib.sha256("\0".join(codes).encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"{', '.join(codes[:3])}, ...: {len(codes)} codes, {mark}"
+
+
 def _check_codes(codes: Sequence[str], what: str) -> None:
+    if isinstance(codes, str):
+        raise InvalidStatement(f"{what} must be a list. Got one text. Write [{codes!r}].")
+    if not isinstance(codes, Iterable):
+        raise InvalidStatement(f"{what} must be a list. Got {type(codes).__name__}. Write for example ['01', '02'].")
     if not all(isinstance(code, str) for code in codes):
         raise InvalidStatement(f"{what} must all be texts: codes are never numbers. Write '01', not 1.")
     if len(set(codes)) < len(codes):
