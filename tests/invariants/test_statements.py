@@ -71,6 +71,15 @@ def test_columns_and_codes_are_kept_exactly_and_in_order(columns: list[str], cod
     assert areas("c", {" x ": codes}, by=columns) == Areas("c", ((" x ", tuple(codes)),), tuple(columns))
 
 
+def test_a_long_list_is_shortened_with_a_mark_of_its_own() -> None:
+    """Two lists that agree on what is shown still have different names; the same list has the same name in every process."""
+    codes = [str(number) for number in range(10)]
+    assert str(subset("age", codes[:8])) == "subset(age in [0, 1, 2, 3, 4, 5, 6, 7])"
+    assert str(subset("age", codes)) == "subset(age in [0, 1, 2, ...: 10 codes, 9b4af2])"
+    assert str(subset("age", codes)) == str(subset("age", tuple(codes)))
+    assert len({str(subset("age", [*codes[:8], last])) for last in ("8", "9", "", "80")}) == 4
+
+
 def test_later_changes_of_the_lists_given_change_nothing() -> None:
     codes, by, sets, names, values = ["1"], ["sex"], {"A": ["1"]}, ["n"], [3]
     listed, named, rows = subset("age", codes, by=by), areas("age", sets, by=by), linear([[1]], names, values)
@@ -107,7 +116,7 @@ REFUSED: list[tuple[str, Callable[[], object], tuple[str, ...]]] = [
     ("margin of a number", lambda: margin(_as_any(1)), ("column names", "text", "margin('state')")),
     ("margin of a list", lambda: margin(_as_any(["a", "b"])), ("column names", "margin('state')")),
     ("codes and node", lambda: subset("a", ["1"], node="2"), ("codes or a node, not both",)),
-    ("codes as one text", lambda: subset("a", "18"), ("list of codes", "codes=['18']")),
+    ("codes as one text", lambda: subset("a", "18"), ("must be a list", "Write ['18']")),
     ("codes as numbers", lambda: subset("a", _as_any([1, 2])), ("codes must all be texts", "Write '01', not 1")),
     ("codes with a number", lambda: subset("a", _as_any(["1", 2])), ("codes must all be texts",)),
     ("codes with None", lambda: subset("a", _as_any([None])), ("codes must all be texts",)),
@@ -116,7 +125,7 @@ REFUSED: list[tuple[str, Callable[[], object], tuple[str, ...]]] = [
     ("by twice", lambda: subset("a", ["1"], by=["b", "b"]), ("by names a column twice", "b, b")),
     ("by a number", lambda: subset("a >= 1", by=_as_any([3])), ("by takes column names",)),
     ("no areas", lambda: areas("a", {}), ("areas() needs at least one",)),
-    ("area as one text", lambda: areas("a", {"Downtown": "12"}), ("area 'Downtown'", "Write ['12']")),
+    ("area as one text", lambda: areas("a", {"Downtown": "12"}), ("area 'Downtown' must be a list of codes", "Got str")),
     ("area of numbers", lambda: areas("a", {"x": ["1"], "Harbour": _as_any([1])}), ("area 'Harbour'", "texts", "'01'")),
     ("area with a code twice", lambda: areas("a", {"x": ["1", "1"]}), ("area 'x'", "twice")),
     ("areas by one text", lambda: areas("a", {"x": ["1"]}, by="sex"), ("by takes column names",)),
@@ -149,6 +158,10 @@ WRONG_TYPES: list[tuple[str, Callable[[], object]]] = [
     ("a column that is no text", lambda: subset(_as_any(["age"]), ["1"])),
     ("a node that is no text", lambda: subset("age", node=_as_any(["17"]))),
     ("codes without a list", lambda: subset("age", _as_any(5))),
+    ("codes in no order", lambda: subset("age", _as_any({"1", "2"}))),
+    ("an area in no order", lambda: areas("age", {"x": _as_any(frozenset(["1", "2"]))})),
+    ("codes that can be read only once", lambda: subset("age", _as_any(iter(["1", "2"])))),
+    ("by in no order", lambda: subset("age >= 1", by=_as_any({"a", "b"}))),
     ("by without a list", lambda: subset("age >= 1", by=_as_any(5))),
     ("areas without names", lambda: areas("age", _as_any([["1"]]))),
     ("an area named by a number", lambda: areas("age", _as_any({1: ["1"]}))),
