@@ -426,3 +426,10 @@ def test_a_monstrous_condition_is_refused_as_one(condition: str) -> None:
 @pytest.mark.xfail(reason="bug: the advice does not double a quote inside")
 def test_advice_for_a_text_with_a_quote_inside_can_be_followed() -> None:
     refused(lambda: chosen(["O'Neil", "M"], 'c = "O\'Neil"'), "write = 'O''Neil' if")
+
+
+def test_a_long_condition_is_read_as_long_as_it_is_not_deep() -> None:
+    wide = " or ".join(["(not age = 9 and sex = 'F')", *["age = 85"] * 300])
+    deep = "(" * 40 + "not age = 9 and sex = 'F' or age = 85" + ")" * 40
+    assert cells_meeting(wide, AGE_AND_SEX.universe).tolist() == [False, False, True, False, True, True]
+    assert cells_meeting(deep, AGE_AND_SEX.universe).tolist() == [False, False, True, False, True, True]

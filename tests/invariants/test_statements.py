@@ -76,6 +76,7 @@ def test_a_long_list_is_shortened_with_a_mark_of_its_own() -> None:
     codes = [str(number) for number in range(10)]
     assert str(subset("age", codes[:8])) == "subset(age in [0, 1, 2, 3, 4, 5, 6, 7])"
     assert str(subset("age", codes)) == "subset(age in [0, 1, 2, ...: 10 codes, 9b4af2])"
+    assert str(subset("age", codes[:9])).startswith("subset(age in [0, 1, 2, ...: 9 codes, ")
     assert str(subset("age", codes)) == str(subset("age", tuple(codes)))
     assert len({str(subset("age", [*codes[:8], last])) for last in ("8", "9", "", "80")}) == 4
 

@@ -48,7 +48,7 @@ class _Builder:
     def blocks(self) -> Blocks:
         lengths = np.concatenate([np.zeros(0, dtype=np.int64), *self.lengths])
         return Blocks(
-            np.concatenate([np.zeros(0, dtype=np.int64), *self.pieces]),
+            self.pieces[0] if len(self.pieces) == 1 else np.concatenate([np.zeros(0, dtype=np.int64), *self.pieces]),
             np.concatenate([[0], np.cumsum(lengths)]),
             np.concatenate([np.zeros(0, dtype=np.int32), *self.template_of]),
             tuple(self.templates),
@@ -148,12 +148,13 @@ def _components(
 
 def _add_single_sums(builder: _Builder, component: Ints) -> None:
     """Components of one 0/1 row: one sum, or a pinned cell where the sum has one cell. All at once: there may be millions."""
-    inside = np.flatnonzero(component >= 0)
-    if not len(inside):
-        return
-    whole = len(inside) == len(component)
-    order, starts = _by_number(component if whole else component[inside])
-    cells = (order if whole else inside[order]).astype(np.int64)
+    if (component >= 0).all():
+        order, starts = _by_number(component)
+        cells = order.astype(np.int64, copy=False)
+    else:
+        inside = np.flatnonzero(component >= 0)
+        order, starts = _by_number(component[inside])
+        cells = inside[order]
     lengths = np.diff(starts)
     lengths = lengths[lengths > 0]
     if (lengths == 1).any():

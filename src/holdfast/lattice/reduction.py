@@ -36,15 +36,22 @@ def reduce_nested(families: Sequence[Ints], counts: Sequence[int]) -> Reduced:
     Guarantees:  the rows left and the rows given span the same space over the integers. Time linear in cells for each pair of families.
     """
     groups = list(families)
+    covers = [not (family < 0).any() for family in families]
     for outer in range(len(families)):
+        is_empty = False
         for inner in range(len(families)):
-            if inner == outer or not _is_nested(families[inner], counts[inner], groups[outer]):
+            if inner == outer or is_empty:
+                continue
+            if covers[inner] and covers[outer] and counts[inner] < counts[outer]:
+                continue  # both cover every cell: the finer one has at least as many sets
+            if not _is_nested(families[inner], counts[inner], groups[outer]):
                 continue
             if inner > outer and _is_nested(groups[outer], counts[outer], families[inner]):
                 continue  # the same sets twice: the later statement gives way
             if groups[outer] is families[outer]:
                 groups[outer] = families[outer].copy()
             np.putmask(groups[outer], families[inner] >= 0, -1)
+            is_empty = covers[inner] or not (groups[outer] >= 0).any()
     redundant = tuple(np.flatnonzero(~_present(group, count)) for group, count in zip(groups, counts, strict=True))
     return Reduced(tuple(groups), redundant)
 
