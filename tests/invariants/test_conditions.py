@@ -423,7 +423,6 @@ def test_a_monstrous_condition_is_refused_as_one(condition: str) -> None:
     refused(lambda: compiled(AGE_AND_SEX.universe, subset(condition)), "cannot be used")
 
 
-@pytest.mark.xfail(reason="bug: the advice does not double a quote inside")
 def test_advice_for_a_text_with_a_quote_inside_can_be_followed() -> None:
     refused(lambda: chosen(["O'Neil", "M"], 'c = "O\'Neil"'), "write = 'O''Neil' if")
 

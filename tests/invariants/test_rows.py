@@ -98,7 +98,7 @@ def statements(draw: st.DrawFn, small: Small) -> tuple[Statement, Expected, Kind
         expected = rows, names if names is not None else [f"row {number}" for number in range(1, len(rows) + 1)]
     else:
         codes = draw(some)
-        shown = ", ".join(codes[:3]) + ", ..." * (len(codes) > 3)
+        shown = ", ".join(codes)  # up to eight codes are shown in full
         statement = subset(column, codes, by=by)
         expected = named(f"subset({column} in [{shown}]){after}", slow_rows(small, by, within(column, codes)))
     return (identity(statement), expected, "identity") if draw(st.booleans()) else (statement, expected, "kept")
@@ -384,7 +384,7 @@ REFUSED: list[tuple[str, Small, Statement, tuple[str, ...]]] = [
     ("subset by", PRODUCT, subset("age", ["9"], by=["region"]), ("no column 'region'", "age, sex")),
     ("condition by", PRODUCT, subset("sex = 'F'", by=["region"]), ("no column 'region'",)),
     ("areas column", PRODUCT, areas("region", {"x": ["1"]}), ("areas(region: 1 sets)", "no column 'region'")),
-    ("areas by", PRODUCT, areas("age", {"x": ["9"]}, by=["region"]), ("area x", "no column 'region'")),
+    ("areas by", PRODUCT, areas("age", {"x": ["9"]}, by=["region"]), ("areas(age", "no column 'region'")),
     ("code", PRODUCT, subset("age", ["9", "11"]), ("column 'age' has no code '11'", "1 unknown in all", "spelling")),
     ("codes", PRODUCT, subset("age", ["8", "9", "11", "12"]), ("no code '8'", "3 unknown in all")),
     ("trimmed code", NESTED, subset("county", ["43"]), ("column 'county' has no code '43'",)),

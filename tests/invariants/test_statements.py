@@ -179,7 +179,6 @@ UNORDERED: list[tuple[str, Callable[[], object]]] = [
 ]
 
 
-@pytest.mark.xfail(reason="bug: a set of codes is taken in an order that differs between processes; an iterator ends in a TypeError")
 @pytest.mark.parametrize("work", [case[1] for case in UNORDERED], ids=[case[0] for case in UNORDERED])
 def test_codes_in_no_order_are_refused_because_names_would_differ_between_runs(work: Callable[[], object]) -> None:
     refused(work, "must be a list")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import ContradictingTotals, HoldfastWarning, InvalidParameter, InvalidStatement, NothingLeft, RequestTooLarge
 from holdfast.invariants import areas, compile_rows, identity, linear, margin, subset, total
+from holdfast.invariants.statements import Statement
 from holdfast.lattice import Lattice, algebra, components, lattice
 from holdfast.lattice.lattice import block_basis
 from holdfast.lattice.margins import margin_basis, margin_rank, smallest_secret
@@ -323,3 +324,97 @@ def test_no_warning_for_ordinary_tables() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert lattice(table(r=4, c=4), [margin("r"), margin("c")]).dimension == 9
+
+
+def test_equal_sets_stated_in_a_circle_are_kept_once() -> None:
+    """Three statements that each hold the set {1, 2}: nesting among partial families is not transitive, and one copy must stay."""
+    universe = Universe.listed({"id": list("123456"), "a": list("sstt--"), "b": list("sst-vv"), "c": list("ss--v-")})
+    keep = [subset(f"{column} != '-'", by=[column]) for column in "abc"]
+    made = Lattice.from_kept(compile_rows(universe, keep))
+    matrix = made.matrix.toarray()
+    assert made.rank == algebra.rank(matrix) == 5
+    assert not (matrix @ made.basis).any()
+
+
+@st.composite
+def families_by(draw: st.DrawFn) -> tuple[Universe, list[Statement]]:
+    """A listed universe and statements with partial families of several groups: what random rows alone hardly ever make."""
+    n = draw(st.integers(2, 9))
+    columns = {f"c{i}": draw(st.lists(st.sampled_from("-stuv"), min_size=n, max_size=n)) for i in range(draw(st.integers(1, 4)))}
+    universe = Universe.listed({"id": [str(i) for i in range(n)], **columns})
+    keep: list[Statement] = []
+    for column, codes in columns.items():
+        if set(codes) - {"-"}:
+            keep.append(subset(f"{column} != '-'", by=[column]))
+        if draw(st.booleans()):
+            keep.append(margin(column))
+        if draw(st.booleans()) and set(codes) - {"-"}:
+            others = draw(st.lists(st.sampled_from(sorted(columns)), unique=True, max_size=2))
+            keep.append(subset(column, sorted(set(codes) - {"-"}), by=others))
+    return universe, draw(st.permutations(keep))
+
+
+@settings(max_examples=400)
+@given(families_by())
+def test_partial_families_keep_every_row(given_case: tuple[Universe, list[Statement]]) -> None:
+    universe, keep = given_case
+    made = Lattice.from_kept(compile_rows(universe, keep))
+    matrix = made.matrix.toarray()
+    assert made.rank == (algebra.rank(matrix) if matrix.size else 0)
+    assert not (matrix @ made.basis).any()
+    if made.dimension and matrix.size:
+        assert algebra.same_lattice(made.basis, algebra.kernel_basis(matrix))
+        fixed = [cell for cell in range(made.cells) if not algebra.to_numpy(algebra.kernel_basis(matrix))[cell].any()]
+        assert made.exposed_cells.tolist() == fixed
+
+
+def test_rank_of_large_coefficients_does_not_overflow() -> None:
+    signs = np.array(list(product([1, -1], repeat=9))).T
+    assert Lattice(signs * 2**30).rank == Lattice(signs).rank == 9
+
+
+def test_large_margins_that_are_no_grid_have_their_rank_in_closed_form() -> None:
+    made = lattice(table(county=300, sex=2, age=40), [margin("county"), margin("age"), margin("sex")])
+    assert not made.blocks.finest
+    assert made.rank == 300 + 39 + 1
+    assert made.shortest("l1").value == 4
+
+
+def test_a_row_of_one_cell_is_found_in_a_block_too_large_to_look_into() -> None:
+    cells = [(i, j) for i in range(30) for j in range(30) if not (i == 0 and j > 0) and (i, j) != (5, 7)]
+    universe = Universe.listed({"r": [f"r{i}" for i, _ in cells], "c": [f"c{j}" for _, j in cells]})
+    made = lattice(universe, [margin("r"), margin("c")])
+    assert made.exposed_cells.tolist() == [0]
+    assert not made.blocks.finest
+    kept = compile_rows(universe, [margin("r"), margin("c")])
+    assert made.rank == algebra.rank(kept.matrix().toarray())
+
+
+def test_places_without_a_code_in_common_share_one_family() -> None:
+    universe = table(block=2000)
+    sets = {f"place {i}": [str(2 * i), str(2 * i + 1)] for i in range(900)}
+    kept = compile_rows(universe, [areas("block", sets)])
+    assert len(kept.rows) == 1
+    assert list(kept.names())[17] == "area place 17"
+    made = Lattice.from_kept(kept)
+    assert made.blocks.kinds() == {"free": 1, "one sum": 900}
+
+
+def test_redundant_rows_of_general_blocks_are_named_and_counted() -> None:
+    universe = table(county=3, age=30, sex=2)
+    keep: list[Statement] = [margin("county"), subset("age >= 18", by=["county"]), margin("county", "sex"), margin("county", "sex")]
+    made = lattice(universe, keep)
+    names = made.redundant_rows()
+    assert len(names) == made.redundant_count == len(compile_rows(universe, keep)) - made.rank
+    assert "county=0, sex=0 (statement 4)" in names
+    implied = lattice(table(a=2, b=2), [linear([[1, 1, 0, 0]], ["first"]), margin("a"), margin("b")])
+    assert implied.redundant_count == len(implied.redundant_rows()) == 2
+
+
+@pytest.mark.parametrize("z", [np.array([0.5, -0.5]), np.array([0.5, -0.5], dtype=object)])
+def test_moves_are_integers(z: np.ndarray) -> None:
+    made = Lattice([[1, 1]])
+    with pytest.raises(InvalidParameter):
+        made.contains(z)
+    with pytest.raises(InvalidParameter):
+        made.coordinates(z)

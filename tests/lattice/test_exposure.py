@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast.errors import ContradictingTotals, InvalidParameter
 from holdfast.invariants import compile_rows, identity, linear, margin, subset, total
 from holdfast.invariants.statements import Statement
-from holdfast.lattice import Lattice
+from holdfast.lattice import Lattice, components
 from holdfast.lattice.exposure import exposure
 from holdfast.tables.universe import Universe
 
@@ -108,3 +108,50 @@ def test_huge_totals_do_not_overflow() -> None:
     assert found.upper is not None
     assert (found.upper == 3 * 2**57).all()
     assert len(found.pinned) == 0
+
+
+def test_rows_given_as_a_matrix_pin_like_margins() -> None:
+    universe = table(a=2, b=2)
+    cases: list[list[Statement]] = [
+        [margin("a")],
+        [linear([[1, 1, 0, 0], [0, 0, 1, 1]])],
+        [linear([[-1, -1, 0, 0], [0, 0, 3, 3]])],
+    ]
+    for keep in cases:
+        found, _ = explored(universe, keep, np.array([0, 0, 3, 4], dtype=np.int64))
+        assert found.pinned.tolist() == [0, 1], keep
+    found, _ = explored(universe, [linear([[0, 0, 0, 2]])], np.array([1, 1, 1, 3], dtype=np.int64))
+    row = found.frame().to_pylist()[0]
+    assert (row["at_least"], row["at_most"]) == (3, 3)
+
+
+def test_a_fixed_cell_without_bounds_shows_none() -> None:
+    kept = compile_rows(table(a=4), [linear([[1, -1, 0, 0], [1, 1, 0, 0]])])
+    found = exposure(Lattice.from_kept(kept), kept, [np.array([1, 3])])
+    assert found.fixed.tolist() == [0, 1]
+    kept = compile_rows(table(a=4), [linear([[1, -1, 0, 0], [2, -1, 0, 0]])])
+    frame = exposure(Lattice.from_kept(kept), kept, [np.array([1, 3])]).frame().to_pylist()
+    assert [(row["at_least"], row["at_most"]) for row in frame if row["what"] == "cell"] == [(None, None)] * 2
+
+
+def test_what_identities_fix_is_not_listed_as_pinned_either() -> None:
+    universe = table(r=2, c=2)
+    keep = [margin("r"), identity(subset("r = 1 and c = 1"))]
+    found, _ = explored(universe, keep, np.array([5, 6, 40, 0], dtype=np.int64))
+    assert found.known.tolist() == [3]
+    assert 3 not in found.pinned
+    assert 3 not in found.fixed
+
+
+def test_totals_must_be_integers() -> None:
+    kept = compile_rows(table(a=2, b=2), [margin("a")])
+    with pytest.raises(InvalidParameter, match="integers"):
+        exposure(Lattice.from_kept(kept), kept, [np.array([50.9, 40.0])])
+
+
+def test_an_incomplete_search_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(components, "LARGEST_SEARCHED", 3)
+    kept = compile_rows(table(a=2, b=2, c=3), [margin("a"), margin("b"), margin("c")])
+    found = exposure(Lattice.from_kept(kept), kept)
+    assert not found.complete
+    assert found.frame().column("what").to_pylist() == ["note"]

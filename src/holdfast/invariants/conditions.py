@@ -28,9 +28,9 @@ MAX_DEPTH = 50
 MAX_DIGITS = 400
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>[+-]?\d+(?!\w))|(?P<op><=|>=|!=|<>|==|=|<|>)|(?P<mark>[(),])|(?P<name>\"(?:[^\"]|\"\")+\"|\w+))"
+    r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>[+-]?[0-9]+(?!\w))|(?P<op><=|>=|!=|<>|==|=|<|>)|(?P<mark>[(),])|(?P<name>\"(?:[^\"]|\"\")+\"|\w+))"
 )
-_INTEGER = re.compile(r"[+-]?\d+")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,400}")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "==": operator.eq,
@@ -46,6 +46,11 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 def cells_meeting(condition: str, universe: Universe) -> Mask:
     """For every cell of the universe whether it meets the condition."""
     return _Parser(condition, universe).parse()
+
+
+def _requoted(text: str) -> str:
+    """A bare or double-quoted word as it would stand inside single quotes."""
+    return text.strip('"').replace("'", "''")
 
 
 class _Parser:
@@ -132,7 +137,12 @@ class _Parser:
         codes = self._universe.codes[column]
         numeric = bool(codes) and all(_INTEGER.fullmatch(code) for code in codes)
         wanted = [self._literal(column, numeric, symbol, value) for value in values]
-        of_code = [any(compare(int(code) if numeric else code, value) for value in wanted) for code in codes]
+        known = [int(code) for code in codes] if numeric else codes
+        if compare is operator.eq:
+            equal = set(wanted)
+            of_code = [code in equal for code in known]
+        else:
+            of_code = [compare(code, wanted[0]) for code in known]
         return np.array(of_code, dtype=np.bool_)[self._universe.code_indices(column)]
 
     def _literal(self, column: str, numeric: bool, symbol: str, value: tuple[str, str]) -> int | str:
@@ -146,7 +156,7 @@ class _Parser:
         example = next(code for code in self._universe.codes[column] if not _INTEGER.fullmatch(code))
         raise self._error(
             f"column {column!r} has codes that are not integers (such as {example!r}), so its codes compare as text: "
-            f"write {symbol} '{text.strip(chr(34))}' if that is meant, or list the codes"
+            f"write {symbol} '{_requoted(text)}' if that is meant, or list the codes"
         )
 
     def _next(self, what: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ matrix: tables of millions of cells stay one array a statement. Other rows are s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,9 @@ class RowFamily:
     columns: tuple[str, ...]
     codes: NDArray[np.int32]
     universe: Universe
+    parts: tuple[str, ...] = ()
+    part_of: NDArray[np.int32] | None = None
+    """Of named areas packed into one family: their names, and the area of each row."""
 
     @property
     def is_partial(self) -> bool:
@@ -44,6 +47,9 @@ class RowFamily:
     def name(self, row: int) -> str:
         """For example "state=17" or "age >= 18, county=031"."""
         by = ", ".join(f"{c}={self.universe.codes[c][k]}" for c, k in zip(self.columns, self.codes[row], strict=True))
+        if self.part_of is not None:
+            area = f"area {self.parts[self.part_of[row]]}"
+            return f"{area}: {by}" if by else area
         if self.statement.startswith("margin("):
             return by
         return f"{self.statement}: {by}" if by else self.statement
@@ -169,10 +175,37 @@ def _subset(universe: Universe, statement: Subset) -> RowFamily:
 
 
 def _areas(universe: Universe, statement: Areas) -> Iterator[RowFamily]:
-    _check_columns(universe, (statement.column,), str(statement))
+    """Neighbours in the list without a code in common share one family: thousands of places cost one array, not thousands."""
+    _check_columns(universe, (statement.column, *statement.by), str(statement))
+    declared = {code: place for place, code in enumerate(universe.codes[statement.column])}
+    packs: list[tuple[set[str], list[tuple[str, tuple[str, ...]]]]] = []
     for name, codes in statement.sets:
-        mask = _having(universe, statement.column, codes, f"area {name!r}")
-        yield _masked(universe, f"area {name}", statement.kind, mask, statement.by)
+        _check_known(statement.column, codes, declared, f"area {name!r}")
+        if not codes:
+            raise InvalidStatement(f"area {name} selects no cell. Check the codes against the table's.")
+        if packs and packs[-1][0].isdisjoint(codes):  # only the last pack, so that rows stay in the order stated
+            packs[-1][0].update(codes)
+            packs[-1][1].append((name, codes))
+        else:
+            packs.append((set(codes), [(name, codes)]))
+    for _, areas in packs:
+        yield _packed(universe, statement, areas)
+
+
+def _packed(universe: Universe, statement: Areas, areas: list[tuple[str, tuple[str, ...]]]) -> RowFamily:
+    area_of = {code: place for place, (_, codes) in enumerate(areas) for code in codes}
+    of_code = np.array([area_of.get(code, -1) for code in universe.codes[statement.column]], dtype=np.int64)
+    area = of_code[universe.code_indices(statement.column)]
+    by, codes = universe.group(statement.by)
+    keys = np.where(area >= 0, area * len(codes) + by, -1)
+    present, group = np.unique(keys, return_inverse=True)
+    group = group.astype(np.int64)
+    if present[0] < 0:
+        present, group = present[1:], group - 1
+    parts = (present // len(codes)).astype(np.int32)
+    names = tuple(name for name, _ in areas)
+    own = codes[present % len(codes)]
+    return RowFamily(str(statement), statement.kind, group, len(present), statement.by, own, universe, names, parts)
 
 
 def _masked(universe: Universe, name: str, kind: Kind, mask: NDArray[np.bool_], by: tuple[str, ...]) -> RowFamily:
@@ -199,12 +232,16 @@ def _under(universe: Universe, statement: Subset) -> tuple[str, ...]:
 
 def _having(universe: Universe, column: str, codes: Sequence[str], what: str) -> NDArray[np.bool_]:
     declared = {code: i for i, code in enumerate(universe.codes[column])}
-    unknown = [code for code in codes if code not in declared]
-    if unknown:
-        raise InvalidStatement(f"{what}: column {column!r} has no code {unknown[0]!r} ({len(unknown)} unknown in all). Check the spelling.")
+    _check_known(column, codes, declared, what)
     chosen = np.zeros(len(declared), dtype=np.bool_)
     chosen[[declared[code] for code in codes]] = True
     return chosen[universe.code_indices(column)]
+
+
+def _check_known(column: str, codes: Sequence[str], declared: Mapping[str, int], what: str) -> None:
+    unknown = [code for code in codes if code not in declared]
+    if unknown:
+        raise InvalidStatement(f"{what}: column {column!r} has no code {unknown[0]!r} ({len(unknown)} unknown in all). Check the spelling.")
 
 
 def _linear(universe: Universe, statement: Linear) -> LinearRows:

@@ -170,7 +170,7 @@ def _shown(codes: tuple[str, ...]) -> str:
 def _check_codes(codes: Sequence[str], what: str) -> None:
     if isinstance(codes, str):
         raise InvalidStatement(f"{what} must be a list. Got one text. Write [{codes!r}].")
-    if not isinstance(codes, Iterable):
+    if not isinstance(codes, Sequence) and type(codes).__name__ != "ndarray":  # a set has no order, and names must not change by run
         raise InvalidStatement(f"{what} must be a list. Got {type(codes).__name__}. Write for example ['01', '02'].")
     if not all(isinstance(code, str) for code in codes):
         raise InvalidStatement(f"{what} must all be texts: codes are never numbers. Write '01', not 1.")

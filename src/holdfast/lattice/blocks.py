@@ -31,7 +31,10 @@ class Template:
     shape: tuple[int, ...]
     """Free, pinned, general: (cells,). One sum: (cells,). Grid: the length of each axis, each at least 2."""
     rows: tuple[tuple[int, ...], ...] | None = None
-    """General blocks and one sum with signs: independent integer rows over the block's cells; None where the shape says it all."""
+    """General blocks and one sum with signs: independent integer rows over the classes of cells with equal columns; None where the shape
+    says it all, or the block is too large to look into."""
+    class_sizes: tuple[int, ...] | None = None
+    """Cells in each class; the block's cells are listed class after class."""
     general_rank: int | None = None
     """Rank of a general block too large to list its rows."""
 
@@ -47,6 +50,12 @@ class Template:
         if self.kind == "grid":
             return prod(self.shape) - prod(n - 1 for n in self.shape)
         return len(self.rows) if self.rows is not None else int(self.general_rank or 0)
+
+    def matrix(self) -> NDArray[np.int64] | None:
+        """The block's independent rows over its own cells, where they are listed."""
+        if self.rows is None or self.class_sizes is None:
+            return None
+        return np.repeat(np.array(self.rows, dtype=np.int64), self.class_sizes, axis=1)
 
     @property
     def size(self) -> int:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.lattice.blocks import Blocks, Template
+from holdfast.lattice import algebra
+from holdfast.lattice.blocks import Blocks, Kind, Template
 from holdfast.lattice.grids import grid_order
 from holdfast.lattice.split import finest_split
 
@@ -33,6 +34,7 @@ class _Builder:
     template_of: list[NDArray[np.int32]] = field(default_factory=list)
     templates: dict[Template, int] = field(default_factory=dict)
     finest: bool = True
+    rank_is_known: bool = False
 
     def add(self, template: Template, cells: Ints) -> None:
         self.add_many(cells, np.array([len(cells)]), np.array([self.number(template)], dtype=np.int32))
@@ -56,14 +58,17 @@ class _Builder:
         )
 
 
-def find_blocks(n_cells: int, groups: Sequence[Ints], counts: Sequence[int], linear: csr_array | None) -> Blocks:
+def find_blocks(
+    n_cells: int, groups: Sequence[Ints], counts: Sequence[int], linear: csr_array | None, *, rank_is_known: bool = False
+) -> Blocks:
     """Split the cells into blocks and classify each.
 
-    Given:       families reduced by `reduce_nested`, and further integer rows.
+    Given:       families reduced by `reduce_nested`, and further integer rows. `rank_is_known`: the caller has the rank in closed form, so
+                 that the rank of a block too large to look into (-1 in its template) need not be computed.
     Guarantees:  the lattice of moves is the direct sum over the blocks. The split is the finest one where `finest` says so: components of
                  families that form one set or a grid cannot be split, other components are split by their echelon form.
     """
-    builder = _Builder()
+    builder = _Builder(rank_is_known=rank_is_known)
     active = [group for group in groups if (group >= 0).any()]
     if linear is None and len(active) <= 1:  # nested totals: no graph is needed
         component = active[0] if active else np.full(n_cells, -1, dtype=np.int64)
@@ -201,33 +206,34 @@ def _local_matrix(cells: Ints, local: Sequence[Ints], linear: csr_array | None) 
 def _add_general(builder: _Builder, cells: Ints, matrix: csr_array) -> None:
     """Split by echelon form on the different columns: cells with equal columns are always together."""
     columns, class_of = distinct_columns(matrix)
-    if columns.shape[1] > LARGEST_SEARCHED:
+    if columns is None or columns.shape[1] > LARGEST_SEARCHED:
         builder.finest = False
-        builder.add(Template("general", (len(cells),), None, gram_rank(matrix)), cells)
+        rank = -1 if builder.rank_is_known else gram_rank(matrix)
+        builder.add(Template("general", (len(cells),), general_rank=rank), cells)
         return
     for classes in finest_split(columns):
-        mine = np.isin(class_of, classes)
-        _add_split(builder, cells[mine], columns[:, list(classes)], np.searchsorted(classes, class_of[mine]))
+        mine = np.flatnonzero(np.isin(class_of, classes))
+        order, starts = _by_number(np.searchsorted(classes, class_of[mine]))
+        _add_split(builder, cells[mine[order]], columns[:, list(classes)], np.diff(starts))
 
 
-def _add_split(builder: _Builder, cells: Ints, columns: Ints, class_of: Ints) -> None:
-    """One indecomposable piece: independent rows decide its kind."""
+def _add_split(builder: _Builder, cells: Ints, columns: Ints, class_sizes: Ints) -> None:
+    """One indecomposable piece, its cells class after class: independent rows decide its kind."""
     rows = primitive_rows(columns)
     if not len(rows):
         builder.add(Template("free", (len(cells),)), cells)
     elif len(rows) == len(cells):
         builder.add(Template("pinned", (len(cells),)), cells)
+    elif len(rows) == 1 and (rows == rows[0, 0]).all():
+        builder.add(Template("one sum", (len(cells),)), np.sort(cells))
     else:
-        spread = rows[:, class_of]
-        if len(rows) == 1 and len(np.unique(np.abs(spread))) == 1:
-            signs = None if (spread == spread[0, 0]).all() else tuple(map(tuple, np.sign(spread).tolist()))
-            builder.add(Template("one sum", (len(cells),), signs), cells)
-        else:
-            builder.add(Template("general", (len(cells),), tuple(map(tuple, spread.tolist()))), cells)
+        kind: Kind = "one sum" if len(rows) == 1 and len(np.unique(np.abs(rows))) == 1 else "general"
+        listed = np.sign(rows) if kind == "one sum" else rows
+        builder.add(Template(kind, (len(cells),), tuple(map(tuple, listed.tolist())), tuple(class_sizes.tolist())), cells)
 
 
-def distinct_columns(matrix: csr_array) -> tuple[Ints, Ints]:
-    """(the different columns as a dense matrix, the column number of each cell), in order of first appearance."""
+def distinct_columns(matrix: csr_array) -> tuple[Ints | None, Ints]:
+    """(the different columns as a dense matrix, the column number of each cell), in order of first appearance; None for far too many."""
     by_column = matrix.tocsc()
     by_column.sort_indices()
     seen: dict[bytes, int] = {}
@@ -239,22 +245,25 @@ def distinct_columns(matrix: csr_array) -> tuple[Ints, Ints]:
         if key not in seen:
             seen[key] = len(kept)
             kept.append(j)
+            if len(kept) > 4 * LARGEST_SEARCHED:
+                return None, class_of
         class_of[j] = seen[key]
-    if len(kept) > 4 * LARGEST_SEARCHED:  # too many to look into: the caller only counts them
-        return np.zeros((0, len(kept)), dtype=np.int64), class_of
     return by_column[:, kept].toarray().astype(np.int64), class_of
 
 
 def primitive_rows(matrix: Ints) -> Ints:
     """A maximal independent set of the rows, each divided by the greatest common divisor of its entries, zero rows left out."""
-    from holdfast.lattice.algebra import independent_rows
-
-    chosen = matrix[list(independent_rows(matrix))] if matrix.size else matrix[:0]
+    chosen = matrix[list(algebra.independent_rows(matrix))] if matrix.size else matrix[:0]
     return np.array([row // gcd(*map(int, row)) for row in chosen], dtype=np.int64).reshape(-1, matrix.shape[1])
 
 
 def gram_rank(matrix: csr_array) -> int:
-    """Rank of A as that of A A^T, which has only as many columns as A has rows; exact integers."""
-    from holdfast.lattice.algebra import rank
+    """Rank of A as that of A A^T, which has only as many columns as A has rows.
 
-    return rank((matrix @ matrix.T).toarray().astype(np.int64))
+    Exact: entries below 2^31 are cut into halves of 16 bits, whose products and sums stay in 64 bits; Python's integers join them.
+    """
+    high, low = matrix.copy(), matrix.copy()
+    high.data, low.data = matrix.data >> 16, matrix.data & 0xFFFF
+    parts = [(high @ high.T, 32), (high @ low.T, 16), (low @ high.T, 16), (low @ low.T, 0)]
+    gram = sum(part.toarray().astype(object) * 2**shift for part, shift in parts)
+    return algebra.rank([[int(entry) for entry in row] for row in gram])

@@ -7,6 +7,7 @@ import numpy as np
 from holdfast.errors import ContradictingTotals
 from holdfast.invariants.rows import Kept
 from holdfast.lattice import algebra
+from holdfast.lattice.components import distinct_columns
 
 MAX_SHOWN = 8
 
@@ -17,10 +18,14 @@ def check_values(kept: Kept) -> None:
     Guarantees:  if integer combinations of rows vanish, the same combinations of values do; else ContradictingTotals names a combination
                  with few rows. (Values may still be impossible for other reasons, such as non-negativity.)
     """
+    from scipy.sparse import csr_array, vstack
+
     valued = [rows for rows in kept.linear if rows.values is not None]
     if not valued:
         return
-    matrix = np.vstack([rows.matrix.toarray() for rows in valued]).astype(np.int64)
+    matrix, _ = distinct_columns(csr_array(vstack([rows.matrix for rows in valued], format="csr")))
+    if matrix is None:  # very many different columns: take them all
+        matrix = np.vstack([rows.matrix.toarray() for rows in valued]).astype(np.int64)
     values = [value for rows in valued for value in rows.values or ()]
     names = [name for rows in valued for name in rows.names]
     relations = algebra.to_numpy(algebra.reduced_basis(algebra.kernel_basis(matrix.T.copy())))
@@ -28,7 +33,9 @@ def check_values(kept: Kept) -> None:
     if not broken:
         return
     witness = min(broken, key=np.count_nonzero)
-    terms = [f"{int(c):+d} x {names[i]!r} ({values[i]})" for i, c in enumerate(witness) if c][:MAX_SHOWN]
+    terms = [f"{int(c):+d} x {names[i]!r} ({values[i]})" for i, c in enumerate(witness) if c]
+    if len(terms) > MAX_SHOWN:
+        terms = [*terms[:MAX_SHOWN], f"and {len(terms) - MAX_SHOWN} more"]
     raise ContradictingTotals(
         f"The declared values contradict one another: the rows {' '.join(terms)} cancel, but their values do not. Correct one of them."
     )

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import ContradictingTotals, InvalidParameter
-from holdfast.invariants.rows import Kept, RowFamily
+from holdfast.invariants.rows import Kept, LinearRows, RowFamily
 from holdfast.lattice.lattice import Lattice
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ class Exposure:
     lower: Ints | None
     upper: Ints | None
     """Certain bounds of every cell, where the totals were given as published."""
+    known: Ints
+    """Cells fixed by identities alone: known of every data set, and so exposed by nothing."""
+    complete: bool
+    """False where the kept totals link too many cells to look for all that they fix."""
     nearly: int
     """Width of an interval up to which a cell counts as nearly pinned."""
     small: tuple[tuple[str, int], ...]
@@ -51,7 +55,7 @@ class Exposure:
         """Cells that the published totals fix although the kept rows alone do not."""
         if self.lower is None or self.upper is None:
             return np.zeros(0, dtype=np.int64)
-        return np.setdiff1d(np.flatnonzero(self.lower == self.upper), self.fixed)
+        return self._not_yet_told(self.lower == self.upper)
 
     @property
     def nearly_pinned(self) -> Ints:
@@ -59,7 +63,10 @@ class Exposure:
         if self.lower is None or self.upper is None:
             return np.zeros(0, dtype=np.int64)
         width = self.upper - self.lower
-        return np.setdiff1d(np.flatnonzero((width > 0) & (width <= self.nearly)), self.fixed)
+        return self._not_yet_told((width > 0) & (width <= self.nearly))
+
+    def _not_yet_told(self, mask: NDArray[np.bool_]) -> Ints:
+        return np.setdiff1d(np.flatnonzero(mask), np.concatenate([self.fixed, self.known]))
 
     def frame(self) -> Any:
         """One row for each exposed cell or small total, as a pyarrow.Table: what, name, at least, at most, why."""
@@ -73,14 +80,23 @@ class Exposure:
         )
         for cells, why in reasons:
             for cell in cells:
-                bounds = (None, None) if self.lower is None or self.upper is None else (int(self.lower[cell]), int(self.upper[cell]))
-                for key, value in zip(columns, ("cell", self.universe.cell_name(int(cell)), *bounds, why), strict=True):
+                for key, value in zip(columns, ("cell", self.universe.cell_name(int(cell)), *self._bounds(int(cell)), why), strict=True):
                     columns[key].append(value)
         for name, value in self.small:
             for key, entry in zip(columns, ("kept total", name, value, value, "a small total is itself nearly a person"), strict=True):
                 columns[key].append(entry)
+        if not self.complete:
+            note = "the kept totals link too many cells to look for all cells that they determine: there may be more"
+            for key, entry in zip(columns, ("note", "", None, None, note), strict=True):
+                columns[key].append(entry)
         types = [pa.string(), pa.string(), pa.int64(), pa.int64(), pa.string()]
         return pa.table({key: pa.array(values, type=kind) for (key, values), kind in zip(columns.items(), types, strict=True)})
+
+    def _bounds(self, cell: int) -> tuple[int | None, int | None]:
+        """What the totals tell of a cell; nothing where they were not given or no bound was found."""
+        if self.lower is None or self.upper is None or self.upper[cell] >= _UNBOUNDED:
+            return None, None
+        return int(self.lower[cell]), int(self.upper[cell])
 
 
 def exposure(lattice: Lattice, kept: Kept, totals: Sequence[Ints] | None = None, *, nearly: int = 2, threshold: int = 10) -> Exposure:
@@ -88,11 +104,14 @@ def exposure(lattice: Lattice, kept: Kept, totals: Sequence[Ints] | None = None,
 
     Guarantees:  depends on the kept rows and the published totals only. No cell is called exposed that is not.
     """
-    fixed = np.setdiff1d(lattice.exposed_cells, _fixed_by_identities(kept))
+    known = _fixed_by_identities(kept)
+    fixed, complete = np.setdiff1d(lattice.exposed_cells, known), lattice.blocks.finest
     if totals is None:
-        return Exposure(kept.universe, fixed, None, None, nearly, ())
+        return Exposure(kept.universe, fixed, None, None, known, complete, nearly, ())
     if len(totals) != len(kept.rows) or any(len(t) != rows.count for t, rows in zip(totals, kept.rows, strict=False)):
         raise InvalidParameter("Published totals must be given for every statement, one number for each of its rows.")
+    if any(np.asarray(given).dtype.kind not in "iu" for given in totals):
+        raise InvalidParameter("Published totals must be integers. Got other numbers.")
     lower, upper = _bounds(kept, totals)
     small = [
         (rows.name(int(row)), int(given[row]))
@@ -100,7 +119,7 @@ def exposure(lattice: Lattice, kept: Kept, totals: Sequence[Ints] | None = None,
         if rows.kind == "kept"
         for row in np.flatnonzero(np.asarray(given) < threshold)
     ]
-    return Exposure(kept.universe, fixed, lower, upper, nearly, tuple(small))
+    return Exposure(kept.universe, fixed, lower, upper, known, complete, nearly, tuple(small))
 
 
 def _fixed_by_identities(kept: Kept) -> Ints:
@@ -109,17 +128,21 @@ def _fixed_by_identities(kept: Kept) -> Ints:
 
 
 def _bounds(kept: Kept, totals: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Propagate bounds through all 0/1 rows until nothing changes."""
+    """Propagate bounds through all rows with coefficients of one sign until nothing changes."""
     lower = np.zeros(len(kept.universe), dtype=np.int64)
     upper = np.full(len(kept.universe), _UNBOUNDED, dtype=np.int64)
     families = [(rows, np.asarray(t, dtype=np.int64)) for rows, t in zip(kept.rows, totals, strict=True) if isinstance(rows, RowFamily)]
     for rows, given in families:
         inside = rows.group >= 0
         upper[inside] = np.minimum(upper[inside], given[rows.group[inside]])
+    linear = [(rows, t) for rows, t in zip(kept.rows, totals, strict=True) if isinstance(rows, LinearRows)]
     for _ in range(MAX_ROUNDS):
         changed = False
         for rows, given in families:
             changed |= _tighten(rows, given, lower, upper)
+        for sparse, given in linear:
+            for row in range(sparse.count):
+                changed |= _tighten_row(sparse, row, int(given[row]), lower, upper)
         if not changed:
             break
     return lower, upper
@@ -142,6 +165,27 @@ def _tighten(rows: RowFamily, given: Ints, lower: Ints, upper: Ints) -> bool:
     changed = bool((new_upper < upper[inside]).any() or (new_lower > lower[inside]).any())
     upper[inside], lower[inside] = new_upper, new_lower
     return changed
+
+
+def _tighten_row(rows: LinearRows, row: int, given: int, lower: Ints, upper: Ints) -> bool:
+    """The same for one row with coefficients of one sign, in Python's integers: coefficients may be large."""
+    begin, end = rows.matrix.indptr[row], rows.matrix.indptr[row + 1]
+    cells, coefficients = rows.matrix.indices[begin:end], rows.matrix.data[begin:end].tolist()
+    if coefficients[0] < 0:
+        coefficients, given = [-c for c in coefficients], -given
+    if min(coefficients) < 0:
+        return False
+    low, high = lower[cells].tolist(), upper[cells].tolist()
+    least = sum(c * x for c, x in zip(coefficients, low, strict=True))
+    most = sum(c * x for c, x in zip(coefficients, high, strict=True))
+    if not least <= given <= most:
+        raise ContradictingTotals(
+            f"The published totals cannot belong to a table of counts: {rows.name(row)} disagrees with the others. Correct them."
+        )
+    new_high = [min(h, (given - least + c * x) // c) for c, x, h in zip(coefficients, low, high, strict=True)]
+    new_low = [max(x, -((most - c * h - given) // c)) for c, x, h in zip(coefficients, low, high, strict=True)]
+    lower[cells], upper[cells] = new_low, new_high
+    return bool(new_low != low or new_high != high)
 
 
 def _saturated_sums(group: Ints, values: Ints, count: int) -> Ints:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -17,7 +18,7 @@ from holdfast.lattice import algebra
 from holdfast.lattice.blocks import Block, Blocks
 from holdfast.lattice.components import find_blocks
 from holdfast.lattice.consistency import check_values
-from holdfast.lattice.margins import smallest_secret
+from holdfast.lattice.margins import margin_rank, smallest_secret
 from holdfast.lattice.reduction import reduce_nested
 from holdfast.lattice.redundancy import redundant_names
 from holdfast.lattice.shortest import Norm, Shortest, shortest_vector
@@ -73,7 +74,8 @@ class Lattice:
         self._kept = kept
         self._matrix = matrix
         self._reduced = reduce_nested(families, counts)
-        self.blocks: Blocks = find_blocks(cells, self._reduced.groups, counts, linear)
+        known = self._margins is not None
+        self.blocks: Blocks = find_blocks(cells, self._reduced.groups, counts, linear, rank_is_known=known)
 
     def __repr__(self) -> str:
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.blocks.kinds().items())
@@ -82,7 +84,8 @@ class Lattice:
     @cached_property
     def rank(self) -> int:
         """Number of independent rows of A."""
-        return self.blocks.rank
+        margins = self._margins
+        return self.blocks.rank if margins is None else margin_rank(*margins)
 
     @property
     def dimension(self) -> int:
@@ -110,6 +113,8 @@ class Lattice:
             raise InvalidParameter(f"A move has one entry for each of the {self.cells} cells. Got shape {move.shape}.")
         if move.dtype.kind not in "iuO":
             raise InvalidParameter(f"A move holds integers. Got {move.dtype}.")
+        if move.dtype.kind == "O" and not all(isinstance(entry, numbers.Integral) for entry in move):
+            raise InvalidParameter("A move holds integers. Got other numbers.")
         largest = max((abs(int(entry)) for entry in (move.min(), move.max())), default=0)
         reach = int(abs(self.matrix).sum(axis=1).max()) if self.matrix.nnz else 0
         if largest * reach < 2**62:
@@ -133,7 +138,7 @@ class Lattice:
 
     def coordinates(self, z: Any) -> tuple[int, ...]:
         """The integers v with basis v = z; InvalidParameter if z is not in the lattice."""
-        return algebra.coordinates(self.basis, [int(entry) for entry in z])
+        return algebra.coordinates(self.basis, z)
 
     def smith(self) -> Smith:
         """U, D, V with U A V = D and U, V unimodular; the last `dimension` columns of V are a basis of L."""
@@ -155,7 +160,7 @@ class Lattice:
         found = [_shortest_of(self.blocks.templates[i], norm) for i in np.unique(self.blocks.template_of)]
         return min((s for s in found if s is not None), key=lambda s: (s.value, s.status != "exact"))
 
-    @property
+    @cached_property
     def _margins(self) -> tuple[dict[str, int], list[tuple[str, ...]]] | None:
         """(sizes of the axes, margins kept) where the lattice is that of margins on a full product; else None."""
         if self._kept is None or not self._kept.universe.is_product or self._kept.linear:
@@ -175,8 +180,15 @@ class Lattice:
                 f"{what} of {self.cells} cells would have {self.cells * self.dimension} entries. Use .blocks, which never needs it."
             )
 
+    @property
+    def redundant_count(self) -> int:
+        """Rows given minus independent rows."""
+        return (len(self._kept) if self._kept is not None else self.matrix.shape[0]) - self.rank
+
     def redundant_rows(self) -> list[str]:
-        """Names of kept rows that others imply: nothing more is kept by stating them."""
+        """Names of kept rows that others imply: nothing more is kept by stating them. `redundant_count` says how many there are in all;
+        in large general blocks not all of them are named.
+        """
         return [] if self._kept is None else list(redundant_names(self._kept, self._reduced, self.blocks))
 
 
@@ -212,11 +224,14 @@ def block_basis(block: Block) -> NDArray[Any]:
             out = np.kron(out, _differences(length))
         return out
     if kind == "one sum":
-        signs = np.ones(shape[0], dtype=np.int64) if block.template.rows is None else np.array(block.template.rows[0], dtype=np.int64)
-        return signs[:, None] * _differences(shape[0])
-    if block.template.rows is None:
-        raise RequestTooLarge("A basis of this general block was not computed: it is too large.")
-    return algebra.to_numpy(algebra.reduced_basis(algebra.kernel_basis(np.array(block.template.rows, dtype=np.int64))))
+        signs = block.template.matrix()
+        return _differences(shape[0]) if signs is None else signs[0][:, None] * _differences(shape[0])
+    rows = block.template.matrix()
+    if rows is None:
+        raise RequestTooLarge(
+            "A basis of this general block was not computed: it is too large. For margins use lattice.margins.margin_basis."
+        )
+    return algebra.to_numpy(algebra.reduced_basis(algebra.kernel_basis(rows)))
 
 
 def _differences(n: int) -> Ints:
@@ -233,10 +248,10 @@ def _shortest_of(template: Any, norm: Norm) -> Shortest | None:
         return Shortest(norm, 2, None, "exact")
     if template.kind == "grid":
         return Shortest(norm, 2 ** len(template.shape), None, "exact")  # l1 length and squared l2 length agree: entries are 0, 1, -1
-    if template.rows is None:
+    rows = template.matrix()
+    if rows is None:
         return Shortest(norm, 2, None, "lower bound")  # no cell of the block is free, so a move touches two at least
-    rows = np.array(template.rows, dtype=np.int64)
-    if len(np.unique(rows, axis=1).T) < rows.shape[1]:  # two equal columns: one up, one down
+    if max(template.class_sizes) > 1:  # two equal columns: one up, one down
         return Shortest(norm, 2, None, "exact")
     return shortest_vector(algebra.reduced_basis(algebra.kernel_basis(rows)), norm)
 

@@ -1,8 +1,9 @@
 """Nested sums first: replace each set by itself minus its children.
 
-A family is one group number per cell (-1: none), the rows of one statement. If every group of G lies inside one group of F or outside F
-altogether, G is nested in F, and F's row equals (F minus G's cells) plus the rows of G inside it: the row space stays the same when F
-gives up G's cells. A group of F left without cells was implied by G: a redundant row.
+A family is one group number per cell (-1: none), the rows of one statement. If a group g of one family lies inside what is left of a group
+f of another, and comes before f in the order of (size, statement), then g's cells are taken out of f: f's row becomes its own minus g's.
+Since every row only ever loses rows that come before it in that order, the change of rows is unitriangular: rows before and after span
+the same integer space. A group left without cells was implied by others: a redundant row. Of equal sets the one stated first stays.
 """
 
 from __future__ import annotations
@@ -30,47 +31,50 @@ class Reduced:
 
 
 def reduce_nested(families: Sequence[Ints], counts: Sequence[int]) -> Reduced:
-    """Take out of every family the cells of the families nested in it.
+    """Take out of every set the cells of the sets nested in it.
 
     Given:       group numbers below counts[i] in family i, each with a cell.
     Guarantees:  the rows left and the rows given span the same space over the integers. Time linear in cells for each pair of families.
     """
     groups = list(families)
-    covers = [not (family < 0).any() for family in families]
+    sizes = [_sizes(family, count) for family, count in zip(families, counts, strict=True)]
     for outer in range(len(families)):
-        is_empty = False
         for inner in range(len(families)):
-            if inner == outer or is_empty:
+            if inner == outer or (groups[outer] is not families[outer] and not (groups[outer] >= 0).any()):
                 continue
-            if covers[inner] and covers[outer] and counts[inner] < counts[outer]:
-                continue  # both cover every cell: the finer one has at least as many sets
-            if not _is_nested(families[inner], counts[inner], groups[outer]):
+            nested = _nested_groups(families[inner], sizes[inner], groups[outer], sizes[outer], inner < outer)
+            if not nested.any():
                 continue
-            if inner > outer and _is_nested(groups[outer], counts[outer], families[inner]):
-                continue  # the same sets twice: the later statement gives way
             if groups[outer] is families[outer]:
                 groups[outer] = families[outer].copy()
-            np.putmask(groups[outer], families[inner] >= 0, -1)
-            is_empty = covers[inner] or not (groups[outer] >= 0).any()
+            for begin in range(0, len(groups[outer]), _PIECE):
+                np.putmask(groups[outer][begin : begin + _PIECE], nested[families[inner][begin : begin + _PIECE]], -1)
     redundant = tuple(np.flatnonzero(~_present(group, count)) for group, count in zip(groups, counts, strict=True))
     return Reduced(tuple(groups), redundant)
 
 
-def _is_nested(inner: Ints, count: int, outer: Ints) -> bool:
-    """Whether each group of `inner` lies in one group of `outer` or wholly outside it, and some lies inside.
+def _nested_groups(inner: Ints, inner_sizes: Ints, outer: Ints, outer_sizes: Ints, inner_first: bool) -> NDArray[np.bool_]:
+    """For each group of `inner` whether it lies in one group of what is left of `outer` and comes before it; a last False for no group.
 
-    Pieces of the arrays are compared one by one: no copies of whole tables, and an early end where the answer is no.
+    Pieces of the arrays are compared one by one: no copies of whole tables.
     """
-    representative = np.full(count + 1, -1, dtype=np.int64)  # the last entry catches cells outside `inner`
-    representative[inner] = outer
-    overlaps = False
+    count = len(inner_sizes)
+    home = np.full(count + 1, -1, dtype=np.int64)  # the last entry catches cells outside `inner`
+    home[inner] = outer
+    nested = home >= 0
     for begin in range(0, len(inner), _PIECE):
-        mine, theirs = inner[begin : begin + _PIECE], outer[begin : begin + _PIECE]
-        inside = mine >= 0
-        if ((representative[mine] != theirs) & inside).any():
-            return False
-        overlaps = overlaps or bool(((theirs >= 0) & inside).any())
-    return overlaps
+        mine = inner[begin : begin + _PIECE]
+        differs = home[mine] != outer[begin : begin + _PIECE]
+        if differs.any():
+            nested[mine[differs]] = False
+    own, around = inner_sizes, outer_sizes[home[:-1]]
+    nested[:-1] &= (own < around) | ((own == around) & inner_first)
+    nested[-1] = False
+    return nested
+
+
+def _sizes(group: Ints, count: int) -> Ints:
+    return np.bincount(group + 1, minlength=count + 1)[1:].astype(np.int64)
 
 
 def _present(group: Ints, count: int) -> NDArray[np.bool_]:

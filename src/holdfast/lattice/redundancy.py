@@ -1,33 +1,56 @@
-"""Which kept rows are implied by rows stated before them, by name."""
+"""Which kept rows are implied by others, by name."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.invariants.rows import Kept
-from holdfast.lattice.algebra import independent_rows
+from holdfast.invariants.rows import Kept, RowFamily
+from holdfast.lattice import algebra
 from holdfast.lattice.blocks import Block, Blocks
 from holdfast.lattice.components import distinct_columns
 from holdfast.lattice.reduction import Reduced
 
 Ints = NDArray[np.int64]
 
+MOST_ROWS = 500
+"""Rows up to which dependence is decided exactly; beyond, nesting and grids are looked at."""
+
 
 def redundant_names(kept: Kept, reduced: Reduced, blocks: Blocks) -> Iterator[str]:
-    """Names of implied rows: sets made of their children, and rows of grids and small general blocks that depend on earlier ones."""
-    for rows, redundant in zip(kept.families, reduced.redundant, strict=True):
-        yield from (rows.name(int(row)) for row in redundant)
+    """Names of implied rows: first sets made of the sets nested in them, then, of the rows left, those implied by rows stated before.
+
+    Complete for up to MOST_ROWS rows over few different columns; beyond that rows of nested sets and of grids only.
+    """
+    repeated = {statement for statement, times in Counter(rows.statement for rows in kept.rows).items() if times > 1}
+    families = [place for place, rows in enumerate(kept.rows) if isinstance(rows, RowFamily)]
+
+    def name(place: int, row: int) -> str:
+        rows = kept.rows[place]
+        return f"{rows.name(row)} (statement {place + 1})" if rows.statement in repeated else rows.name(row)
+
+    left: list[tuple[int, int]] = []
+    implied = dict(zip(families, (set(redundant.tolist()) for redundant in reduced.redundant), strict=True))
+    for place, rows in enumerate(kept.rows):
+        yield from (name(place, row) for row in sorted(implied.get(place, ())))
+        if len(left) <= MOST_ROWS:
+            left += [(place, row) for row in range(min(rows.count, MOST_ROWS + 1)) if row not in implied.get(place, ())]
+    if len(left) <= MOST_ROWS:
+        columns, _ = distinct_columns(kept.matrix())
+        if columns is not None and left:
+            first = np.cumsum([0, *(rows.count for rows in kept.rows)])
+            chosen = set(algebra.independent_rows(columns[[int(first[place]) + row for place, row in left]]))
+            yield from (name(*left[i]) for i in range(len(left)) if i not in chosen)
+            return
     for block in blocks:
         if block.kind == "grid":
-            yield from _in_grid(block, kept, reduced)
-    if kept.linear:
-        yield from _in_linear(kept)
+            yield from (name(families[family], row) for family, row in _in_grid(block, reduced))
 
 
-def _in_grid(block: Block, kept: Kept, reduced: Reduced) -> Iterator[str]:
+def _in_grid(block: Block, reduced: Reduced) -> Iterator[tuple[int, int]]:
     """Of family k the rows with an earlier coordinate at its end are implied: the sums over that axis are kept already."""
     first = block.cells.ravel()[0]
     present = [i for i, group in enumerate(reduced.groups) if group[first] >= 0]
@@ -39,16 +62,4 @@ def _in_grid(block: Block, kept: Kept, reduced: Reduced) -> Iterator[str]:
             last[earlier] = slice(-1, None)
             implied[tuple(last)] = True
         for cell in rows[implied]:
-            yield kept.families[family].name(int(reduced.groups[family][cell]))
-
-
-def _in_linear(kept: Kept) -> Iterator[str]:
-    """Rows given as a matrix, checked against all rows before them; skipped where there are too many to look into."""
-    matrix = kept.matrix()
-    columns, _ = distinct_columns(matrix)
-    if not columns.size:
-        return
-    names = list(kept.names())
-    is_linear = [rows.statement == "linear" for rows in kept.rows for _ in range(rows.count)]
-    chosen = set(independent_rows(columns))
-    yield from (names[i] for i in range(len(names)) if is_linear[i] and i not in chosen)
+            yield family, int(reduced.groups[family][cell])

@@ -5,6 +5,7 @@ Messages name the kind of database only: a URL holds users, passwords, hosts and
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -13,13 +14,14 @@ from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from holdfast.errors import HoldfastError, InvalidParameter, UnreadableInput
 from holdfast.tables.session import BATCH_ROWS, confine, guarded
 
 _URL = re.compile(r"\A([A-Za-z][A-Za-z0-9.-]*)(\+[A-Za-z0-9_]+)?://")
 
-_SCHEMES = ("sqlite", "postgresql", "duckdb")
+SCHEMES = ("sqlite", "postgresql", "duckdb")
 
 
 def is_url(data: Any) -> bool:
@@ -33,8 +35,8 @@ def open_query(url: str, query: str | None) -> Iterator[tuple[str, Any]]:
     match = _URL.match(url)
     assert match is not None
     scheme = match[1].lower()
-    if scheme not in _SCHEMES:
-        raise UnreadableInput(f"Databases of kind {scheme!r} cannot be read. Use one of {', '.join(_SCHEMES)}, or give a file or a frame.")
+    if scheme not in SCHEMES:
+        raise UnreadableInput(f"Databases of kind {scheme!r} cannot be read. Use one of {', '.join(SCHEMES)}, or give a file or a frame.")
     if not isinstance(query, str) or not query.strip():
         raise InvalidParameter(f"A database URL needs a query. Got {type(query).__name__}. Write query='SELECT ... FROM ...'.")
     label = f"the {scheme} query"
@@ -87,7 +89,8 @@ def _engine(url: str, label: str, scheme: str) -> Any:
         import sqlalchemy
 
         parsed = sqlalchemy.make_url(url)
-        engine = None if scheme == "sqlite" and _is_missing_file(parsed.database) else sqlalchemy.create_engine(parsed)
+        missing = scheme == "sqlite" and _is_missing_file(parsed.database)
+        engine = None if missing else sqlalchemy.create_engine(_read_only(parsed) if scheme == "sqlite" else parsed)
         problem = "" if engine is not None else "the database file is not there"  # SQLite would make a new, empty one
     except ImportError:
         problem = f"a package is missing. Install sqlalchemy and, for {scheme}, its driver (psycopg for postgresql+psycopg://...)"
@@ -96,6 +99,15 @@ def _engine(url: str, label: str, scheme: str) -> Any:
     if problem:
         raise UnreadableInput(f"{label.capitalize()} cannot be run: {problem}. The URL is left out here, since it may hold a password.")
     return engine
+
+
+def _read_only(url: Any) -> Any:
+    """The same SQLite database, opened for reading only: a statement such as CREATE TABLE commits by itself."""
+    if url.database in (None, "", ":memory:"):
+        return url
+    given = str(url.database)
+    file = given if given.startswith("file:") else "file:" + quote(os.path.abspath(given))
+    return url.set(database=file).update_query_dict({"mode": "ro", "uri": "true"})
 
 
 def _is_missing_file(database: str | None) -> bool:

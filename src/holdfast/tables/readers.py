@@ -3,13 +3,15 @@
 Every source answers two questions: `batches`, its columns piece by piece, and `scan`, the SQL under which DuckDB reads it.
 
 CSV:  UTF-8, comma, double quotes, a header row, the same number of fields in every line. All fields are text and stay as they are.
-      An unquoted empty field is a missing value, a quoted one ("") is the empty text. Blank lines are skipped.
+      Quotes stand at both ends of a field, without blanks around them. An unquoted empty field is a missing value, a quoted one ("") is
+      the empty text. Blank lines are skipped; in a file of one column a blank line is an empty field.
 """
 
 from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -20,10 +22,14 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter, UnknownColumn, UnreadableInput
 from holdfast.tables.columns import CodeColumn, CountColumn
-from holdfast.tables.databases import is_url, open_query
+from holdfast.tables.databases import SCHEMES, is_url, open_query
 from holdfast.tables.session import BATCH_ROWS, Session, guarded, guarded_batches, identifier, private_session, quoted
+from holdfast.tables.strict_csv import check_csv
 
 _KINDS = "Give a path to a .csv or .parquet file, a frame that exports the Arrow C stream, or a database URL with query=."
+
+_TELLING = re.compile(r"[:@=\r\n]|password", re.IGNORECASE)
+"""Found in a text that names no file: it may be a URL or connection string gone wrong, or the data themselves."""
 
 
 class Source(Protocol):
@@ -72,7 +78,11 @@ def find_columns(source: Source, wanted: Sequence[str]) -> list[int]:
             raise UnknownColumn(f"Column {name!r} is asked for twice. Name each column once.")
         if names.count(name) != 1:
             found = "has no column" if name not in names else "has more than one column"
-            raise UnknownColumn(f"{_capital(source.label)} {found} {name!r}. Its columns: {_listed(names)}. Names must match exactly.")
+            # Where no name fits there may be no header, and the "names" are the first row of data.
+            columns = f"Its columns: {_listed(names)}." if set(wanted) & set(names) else f"It has {len(names)} columns, none of those asked for."
+            raise UnknownColumn(
+                f"{_capital(source.label)} {found} {name!r}. {columns} Names must match exactly; the first line of a CSV file must hold them."
+            )
     return [names.index(name) for name in wanted]
 
 
@@ -106,12 +116,17 @@ def read_table(
 
 
 def _open_file(path: Path) -> Source:
+    if _TELLING.search(str(path)) and not os.path.exists(path):
+        raise UnreadableInput(
+            "The text given names no file. It is left out here, since it may hold a password. Check the path; a database URL needs query= "
+            f"and starts with one of {', '.join(f'{scheme}://' for scheme in SCHEMES)}."
+        )
     label = f"file {path.name!r}"
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".parquet"):
         raise UnreadableInput(f"{_capital(label)} ends in {suffix!r}, which is not known here. {_KINDS}")
-    if not path.is_file():
-        found = "is a folder" if path.is_dir() else "is not there"
+    if not os.path.isfile(path):  # not path.is_file(), which fails on a name that is too long, and shows it
+        found = "is a folder" if os.path.isdir(path) else "is not there"
         raise UnreadableInput(f"{_capital(label)} {found}. Check the name and the folder (paths start at the working folder).")
     return guarded(label, lambda: CsvSource(label, path) if suffix == ".csv" else ParquetSource(label, path))
 
@@ -124,6 +139,7 @@ class CsvSource:
         self.path: Path | None = path
         self._file = path
         self.names = self._header()
+        check_csv(path, label, len(self.names))
 
     def types(self) -> Sequence[Any]:
         import pyarrow as pa
@@ -164,6 +180,8 @@ class CsvSource:
             raise UnreadableInput(f"The header of {self.label} cannot be read. Write a CSV file in UTF-8, with commas and double quotes.")
         if not header:
             raise UnreadableInput(f"{_capital(self.label)} has no header. The first line must name the columns.")
+        if any("\r" in name for name in header):  # DuckDB would find no line end after it
+            raise UnreadableInput(f"A column name of {self.label} holds a carriage return. Take it out of the header.")
         return tuple(header)
 
 

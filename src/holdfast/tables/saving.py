@@ -23,6 +23,8 @@ def save_frame(frame: Any, path: str | os.PathLike[str]) -> None:
     suffix = target.suffix.lower()
     if suffix not in (".csv", ".parquet"):
         raise InvalidParameter(f"A table is saved as .csv or .parquet. Got a name that ends in {suffix!r}.")
+    if suffix == ".csv" and any("\r" in name for name in frame.column_names):  # it could not be read back
+        raise InvalidParameter("A column name with a carriage return cannot be saved as .csv. Rename the column, or save as .parquet.")
     if not target.parent.is_dir():
         raise InvalidParameter(f"The folder for {target.name!r} is not there. Create it first.")
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".holdfast-", suffix=suffix)

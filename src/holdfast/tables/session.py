@@ -25,6 +25,17 @@ BATCH_ROWS = 2**18
 
 _CSV_LINE = re.compile(r"\A(?:Invalid Input Error: )?CSV Error on Line: ([0-9]+)\n")
 
+_BAD_LINES = {
+    "encoding": ("is not UTF-8", "Convert the file to UTF-8."),
+    "quote": ("has a quote that does not end where the field does", "Double quotes inside quotes, and close them before the comma."),
+    "blank": (
+        "has a blank beside the quotes of a field, or a quote that does not end where the field does",
+        "Put blanks inside the quotes where they belong to a code, and leave them out elsewhere; double quotes inside quotes.",
+    ),
+    "fields": ("has another number of fields than the header", "Mend that line; a field that holds a comma needs quotes."),
+    "other": ("cannot be read as CSV", "Mend that line."),
+}
+
 
 @dataclass(frozen=True)
 class Session:
@@ -114,11 +125,17 @@ def _described(error: Exception, label: str) -> UnreadableInput:
             "Check that the file is whole and of the kind its name says, or that the frame or query runs by itself."
         )
     if "not utf-8" in text:
-        what, advice = "is not UTF-8", "Convert the file to UTF-8."
+        problem = "encoding"
     elif "unterminated quote" in text:
-        what, advice = "has a quote that does not end where the field does", "Double quotes inside quotes, and close them before the comma."
+        problem = "quote"
     elif "Expected Number of Columns" in text:
-        what, advice = "has another number of fields than the header", "Mend that line; a field that holds a comma needs quotes."
+        problem = "fields"
     else:
-        what, advice = "cannot be read as CSV", "Mend that line."
-    return UnreadableInput(f"Line {line[1]} of {label} {what} (the header counts as a line). {advice}")
+        problem = "other"
+    return bad_line(label, int(line[1]), problem)
+
+
+def bad_line(label: str, line: int, problem: str) -> UnreadableInput:
+    """The error for a malformed line of a CSV file; `problem` is one of those listed in _BAD_LINES."""
+    what, advice = _BAD_LINES[problem]
+    return UnreadableInput(f"Line {line} of {label} {what} (the header counts as a line). {advice}")

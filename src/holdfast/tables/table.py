@@ -44,6 +44,13 @@ class Table:
         max_records: int | None = 1,
         name: str | None = None,
     ) -> None:
+        # A copy even of a read-only array: it may be a view of one that can be written to.
+        self._fill(universe, counts.copy() if isinstance(counts, np.ndarray) else counts, count, unit, max_records, name)
+
+    def _fill(
+        self, universe: Universe, counts: NDArray[np.int64], count: str, unit: str, max_records: int | None, name: str | None
+    ) -> Table:
+        """Take over an array that nobody else holds."""
         if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.shape != (len(universe),):
             raise InvalidCount(
                 f"Counts must be an int64 array with one number for each of the {len(universe)} cells. Got another type or shape."
@@ -55,11 +62,12 @@ class Table:
         if count in universe.columns:
             raise UnknownColumn(f"The counts need a name of their own. Got {count!r}, which is a column of codes.")
         self._universe = universe
-        self._counts: NDArray[np.int64] = read_only(counts.copy() if counts.flags.writeable else counts)
+        self._counts: NDArray[np.int64] = read_only(counts)
         self._count_name = count
         self._unit = _checked_unit(unit)
         self._max_records = _checked_max_records(max_records)
         self._name = name
+        return self
 
     @classmethod
     def from_counts(
@@ -87,7 +95,7 @@ class Table:
         with open_source(data, query) as source:
             (codes, indices), counts = read_table(source, columns, count)
             universe = Universe.from_indices(columns, codes, indices, "as listed", source.label, hierarchies)
-        return cls(universe, read_only(counts), count=count, unit=unit, max_records=max_records, name=name)
+        return cls.__new__(cls)._fill(universe, counts, count, unit, max_records, name)
 
     @classmethod
     def from_records(
@@ -97,6 +105,7 @@ class Table:
         *,
         universe: Universe | Literal["observed"] | None = None,
         hierarchies: Mapping[str, Hierarchy] | None = None,
+        count: str = "count",
         unit: str = "person",
         max_records: int | None = 1,
         id: str | None = None,
@@ -109,7 +118,8 @@ class Table:
         Given:       the universe, declared: `cells` as codes per column (all combinations; a hierarchy stands for its leaves), or
                      `universe` as a Universe. universe="observed" with a list of columns takes the cells that occur: the promise then
                      holds only among data with the same cells, and says so. `max_records` is the most records one `unit` may have, checked
-                     where `id` names the column of its identifier; with None the promise is for one record.
+                     where `id` names the column of its identifier; with None the promise is for one record. `count` is what the column
+                     of counts is called in the table.
         Guarantees:  cells without records are zeros. Records outside the universe are refused, with columns and numbers of rows.
                      DuckDB counts; its temporary files are private and removed.
         """
@@ -123,7 +133,7 @@ class Table:
                 counts = count_records(source, declared, id, limit)
             else:
                 declared, counts = count_observed(source, declared, id, limit)
-        return cls(declared, read_only(counts), unit=unit, max_records=limit, name=name)
+        return cls.__new__(cls)._fill(declared, counts, count, unit, limit, name)
 
     @property
     def universe(self) -> Universe:
@@ -184,6 +194,9 @@ class Table:
 
     def __deepcopy__(self, memo: object) -> Table:
         return self
+
+    def __getstate__(self) -> NoReturn:
+        self.__reduce_ex__(0)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise ConfidentialTable(
