@@ -418,3 +418,9 @@ def test_moves_are_integers(z: np.ndarray) -> None:
         made.contains(z)
     with pytest.raises(InvalidParameter):
         made.coordinates(z)
+
+
+def test_areas_that_cover_everything_are_no_margin_of_their_by_columns() -> None:
+    universe = table(a=2, b=3)
+    made = lattice(universe, [total(), areas("a", {"x": ["1"], "y": ["0"]}), subset("b >= 0", by=["b"])])
+    assert made.rank == algebra.rank(made.matrix.toarray()) == 4

@@ -40,9 +40,9 @@ class RowFamily:
     """Of named areas packed into one family: their names, and the area of each row."""
 
     @property
-    def is_partial(self) -> bool:
-        """Whether some cells are in no row; a margin has none such."""
-        return bool((self.group < 0).any())
+    def is_margin(self) -> bool:
+        """Whether the rows are one sum for every combination of codes of `columns`, over all cells."""
+        return self.part_of is None and not bool((self.group < 0).any())
 
     def name(self, row: int) -> str:
         """For example "state=17" or "age >= 18, county=031"."""

@@ -165,7 +165,7 @@ class Lattice:
         """(sizes of the axes, margins kept) where the lattice is that of margins on a full product; else None."""
         if self._kept is None or not self._kept.universe.is_product or self._kept.linear:
             return None
-        if not self._kept.families or any(rows.is_partial for rows in self._kept.families):
+        if not self._kept.families or not all(rows.is_margin for rows in self._kept.families):
             return None
         sizes = {column: self._kept.universe.code_count(column) for column in self._kept.universe.columns}
         return sizes, [rows.columns for rows in self._kept.families]
