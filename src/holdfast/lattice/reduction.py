@@ -38,17 +38,24 @@ def reduce_nested(families: Sequence[Ints], counts: Sequence[int]) -> Reduced:
     """
     groups = list(families)
     sizes = [_sizes(family, count) for family, count in zip(families, counts, strict=True)]
+    supports = [_support(family) for family in families]
     for outer in range(len(families)):
         for inner in range(len(families)):
             if inner == outer or (groups[outer] is not families[outer] and not (groups[outer] >= 0).any()):
                 continue
-            nested = _nested_groups(families[inner], sizes[inner], groups[outer], sizes[outer], inner < outer)
+            cells = supports[inner]
+            inside = families[inner] if cells is None else families[inner][cells]
+            around = groups[outer] if cells is None else groups[outer][cells]
+            nested = _nested_groups(inside, sizes[inner], around, sizes[outer], inner < outer)
             if not nested.any():
                 continue
             if groups[outer] is families[outer]:
                 groups[outer] = families[outer].copy()
-            for begin in range(0, len(groups[outer]), _PIECE):
-                np.putmask(groups[outer][begin : begin + _PIECE], nested[families[inner][begin : begin + _PIECE]], -1)
+            if cells is not None:
+                groups[outer][cells[nested[inside]]] = -1
+                continue
+            for begin in range(0, len(inside), _PIECE):
+                np.putmask(groups[outer][begin : begin + _PIECE], nested[inside[begin : begin + _PIECE]], -1)
     redundant = tuple(np.flatnonzero(~_present(group, count)) for group, count in zip(groups, counts, strict=True))
     return Reduced(tuple(groups), redundant)
 
@@ -71,6 +78,12 @@ def _nested_groups(inner: Ints, inner_sizes: Ints, outer: Ints, outer_sizes: Int
     nested[:-1] &= (own < around) | ((own == around) & inner_first)
     nested[-1] = False
     return nested
+
+
+def _support(group: Ints) -> Ints | None:
+    """The cells of a family that holds few of them, so that comparing it with others costs only those; None for the others."""
+    cells = np.flatnonzero(group >= 0)
+    return cells if 4 * len(cells) < len(group) else None
 
 
 def _sizes(group: Ints, count: int) -> Ints:
