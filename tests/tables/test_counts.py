@@ -229,6 +229,16 @@ class TestBadCells:
         path = write(tmp_path, "a,a,n\nx,y,1\n")
         assert "more than one column 'a'" in refused(UnknownColumn, lambda: Table.from_counts(path, ["a"], "n"))
 
+    def test_a_file_without_a_header(self, tmp_path) -> None:
+        """Its first row of data must not be taken for names and shown."""
+        path = write(tmp_path, f"Smith,1980,{SECRET}\nJones,1981,5\n")
+        message = refused(UnknownColumn, lambda: Table.from_counts(path, ["a", "b"], "n"), "Smith", "1980", SECRET)
+        assert "has no column 'a'. It has 3 columns, none of those asked for" in message
+        assert "first line of a CSV file" in message
+        refused(UnknownColumn, lambda: Table.from_records(path, {"a": ["x"]}), "Smith", "1980", SECRET)
+        frame = pd.read_csv(path, dtype=str)
+        refused(UnknownColumn, lambda: Table.from_counts(frame, ["a", "b"], "n"), "Smith", "1980", SECRET)
+
     def test_empty(self, tmp_path) -> None:
         refused(EmptyTable, lambda: Table.from_counts(write(tmp_path, "a,n\n"), ["a"], "n"))
         refused(
@@ -251,6 +261,67 @@ class TestBadFiles:
     def test_malformed_csv(self, text, words, tmp_path) -> None:
         path = write(tmp_path, text)
         assert words in refused(UnreadableInput, lambda: Table.from_counts(path, ["a"], "n"), SECRET, str(tmp_path))
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            *[' "{}",y,1', '"{}" ,y,1', '\t"{}",y,1', '"{}"\t,y,1', 'x, "{}",1', 'x,"{}" ,1', 'x,y, "{}"', 'x,y,"{}" ', '  "{}",y,1'],
+            *['"{}"  ,y,1', 'x, "{},y",1', 'x, "{}\ny",1', 'x,"a ""{}""" ,1', 'x, "",{}', 'x,"" ,{}'],
+        ],
+    )
+    @pytest.mark.parametrize("end", ["", "\n", "\r\n", "\r"])
+    def test_blanks_beside_quotes(self, line, end, tmp_path) -> None:
+        """Without the check {"F", ' "F"', '"F" '} would all be the code F."""
+        text = f'a,b,n{end or chr(10)}"x","y",0{end or chr(10)}' + line.format(SECRET) + end
+        path = write(tmp_path, text)
+        message = refused(UnreadableInput, lambda: Table.from_counts(path, ["a", "b"], "n"), SECRET, str(tmp_path))
+        assert "Line 3 of file 'counts.csv' has a blank beside the quotes" in message
+        refused(UnreadableInput, lambda: Table.from_records(path, ["a", "b"], universe="observed"), SECRET)
+
+    def test_a_blank_beside_quotes_in_the_header(self, tmp_path) -> None:
+        path = write(tmp_path, '"a", "b",n\nx,y,1\n')
+        assert "Line 1 of file" in refused(UnreadableInput, lambda: Table.from_counts(path, ["a", "b"], "n"))
+
+    @pytest.mark.parametrize("commas", [",", ",,", ",,,"])
+    @pytest.mark.parametrize("end", ["", "\n", "\r\n", "\r"])
+    @pytest.mark.parametrize("first", ["x", '"x"', '"x\n,"'])
+    def test_empty_fields_too_many(self, commas, end, first, tmp_path) -> None:
+        path = write(tmp_path, f"a,b,n{end or chr(10)}{first},y,{SECRET}{commas}{end}")
+        message = refused(UnreadableInput, lambda: Table.from_counts(path, ["a", "b"], "n"), SECRET)
+        assert "Line 2 of file 'counts.csv' has another number of fields" in message
+
+    @pytest.mark.parametrize("end", ["\n", "\r\n"])
+    @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 2**22])
+    def test_blanks_commas_and_quotes_that_are_legal(self, end, chunk, tmp_path, monkeypatch) -> None:
+        monkeypatch.setattr("holdfast.tables.strict_csv._CHUNK", chunk)
+        fields = {
+            '" ""F"" "': ' "F" ',
+            '""" "': '" ',
+            '" """': ' "',
+            '", "': ", ",
+            '",\n"': ",\n",
+            " x ": " x ",
+            'x "y" z': 'x "y" z',
+            '""': "",
+        }
+        text = "\ufeffa,n,rest" + end + "".join(f"{field},1,{end}" for field in fields) + end
+        for whole in (text, text.rstrip()):
+            table = Table.from_counts(write(tmp_path, whole), ["a"], "n")
+            assert table.universe.codes["a"] == tuple(fields.values())
+        bad = write(tmp_path, text + f'"{SECRET}" ,1,{end}')
+        line = 1 + text.count("\n")
+        assert f"Line {line} of" in refused(UnreadableInput, lambda: Table.from_counts(bad, ["a"], "n"), SECRET)
+
+    def test_a_quote_that_never_ends_is_not_read_to_the_end(self, tmp_path, monkeypatch) -> None:
+        monkeypatch.setattr("holdfast.tables.strict_csv._CHUNK", 8)
+        monkeypatch.setattr("holdfast.tables.strict_csv._LONGEST_LINE", 32)
+        path = write(tmp_path, 'a,n\nx,1\n" "' + SECRET * 100 + ",1\n")
+        assert "Line 3 of" in refused(UnreadableInput, lambda: Table.from_counts(path, ["a"], "n"), SECRET)
+
+    def test_a_carriage_return_in_a_name(self, tmp_path) -> None:
+        """DuckDB would find no rows below it."""
+        path = write(tmp_path, '"a\r",n\nx,1\n')
+        assert "carriage return" in refused(UnreadableInput, lambda: Table.from_counts(path, ["a\r"], "n"))
 
     def test_a_ragged_line_far_down(self, tmp_path) -> None:
         rows = "".join(f"{i},1\n" for i in range(300_000))
@@ -277,6 +348,32 @@ class TestBadFiles:
         (tmp_path / "bad.parquet").write_text(SECRET)
         refused(UnreadableInput, lambda: Table.from_counts(tmp_path / "bad.parquet", ["a"], "n"), SECRET, str(tmp_path))
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            *[" postgresql://user:hunter2@host", "postgres+psycopg-binary://user:hunter2@host", "my_db://u:hunter2@h"],
+            *["postgresql:user:hunter2@host", "jdbc:postgresql://host/db?password=hunter2", "host=x password=hunter2"],
+            *["user@host/hunter2.csv", "HOST=x;PASSWORD hunter2", "Password hunter2.csv", "postgresql:user:hunter2", "://hunter2" * 99],
+            *["a,n\nhunter2,1\n", "host=x/hunter2.parquet"],
+        ],
+    )
+    def test_texts_that_may_hold_a_password_or_data(self, text) -> None:
+        for data in (text, Path(text)):
+            message = refused(UnreadableInput, partial(Table.from_counts, data, ["a"], "n"), "hunter2", "host/", "user")
+            assert "The text given names no file" in message
+            assert "query= and starts with one of sqlite://, postgresql://, duckdb://" in message
+
+    def test_a_name_that_is_too_long(self) -> None:
+        assert "is not there" in refused(
+            UnreadableInput, lambda: Table.from_counts("/folder7/" + "x" * 300 + ".csv", ["a"], "n"), "folder7"
+        )
+
+    def test_a_file_with_an_equals_sign_in_its_name(self, tmp_path) -> None:
+        assert len(Table.from_counts(write(tmp_path, "a,n\nx,1\n", "year=2020.csv"), ["a"], "n")) == 1
+        assert "'year=2020.txt' ends in" in refused(
+            UnreadableInput, lambda: Table.from_counts(write(tmp_path, "", "year=2020.txt"), ["a"], "n")
+        )
+
     def test_other_things(self) -> None:
         refused(UnreadableInput, lambda: Table.from_counts({"a": ["x"], "n": [1]}, ["a"], "n"))
         refused(UnreadableInput, lambda: Table.from_counts(pl.LazyFrame({"a": ["x"], "n": [1]}), ["a"], "n"))
@@ -300,6 +397,7 @@ class TestConfidential:
     def test_a_table_cannot_be_pickled(self, table) -> None:
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
             refused(ConfidentialTable, partial(pickle.dumps, table, protocol), SECRET)
+        refused(ConfidentialTable, table.__getstate__, SECRET)
         assert copy.copy(table) is table
         assert copy.deepcopy(table) is table
 
@@ -314,6 +412,11 @@ class TestConfidential:
         made = Table(table.universe, mine)
         mine[0] = 9
         assert made.counts.tolist() == [1, 2]
+        view = mine.view()
+        view.flags.writeable = False
+        made = Table(table.universe, view)
+        mine[0] = -9
+        assert made.counts.tolist() == [9, 2]
 
     def test_equal_only_to_itself(self, table) -> None:
         assert table == table
@@ -358,3 +461,14 @@ class TestSaving:
     def test_wrong_places(self, table, tmp_path) -> None:
         refused(InvalidParameter, lambda: table.save(tmp_path / "t.xlsx"))
         refused(InvalidParameter, lambda: table.save(tmp_path / "no" / "t.csv"), str(tmp_path))
+
+    @pytest.mark.parametrize("name", ["a\r", "\ra", "a\r\n"])
+    def test_a_carriage_return_in_a_name(self, name, tmp_path) -> None:
+        for table in (
+            Table(Universe.product({name: ["x"]}), np.array([1])),
+            Table(Universe.product({"a": ["x"]}), np.array([1]), count=name),
+        ):
+            assert "carriage return" in refused(InvalidParameter, partial(table.save, tmp_path / "t.csv"))
+            assert not (tmp_path / "t.csv").exists()
+        table.save(tmp_path / "t.parquet")
+        assert Table.from_counts(tmp_path / "t.parquet", ["a"], name).counts.tolist() == [1]

@@ -126,6 +126,24 @@ class TestSources:
         assert Table.from_records(tmp_path / "r.csv", {"a": ["", "x"]}).counts.tolist() == [2, 1]
         assert "column 'a': 2 rows" in refused(OutsideUniverse, lambda: Table.from_records(tmp_path / "r.csv", {"a": ["x"]}))
 
+    def test_blank_lines(self, tmp_path) -> None:
+        """Skipped where they cannot be a record; in a file of one column they are one."""
+        (tmp_path / "r.csv").write_text("a,b\nx,1\n\nx,1\n\n")
+        assert Table.from_records(tmp_path / "r.csv", {"a": ["", "x"]}).counts.tolist() == [0, 2]
+        (tmp_path / "r.csv").write_text("a\nx\n\nx\n")
+        assert Table.from_records(tmp_path / "r.csv", {"a": ["", "x"]}).counts.tolist() == [1, 2]
+        refused(OutsideUniverse, lambda: Table.from_records(tmp_path / "r.csv", {"a": ["x"]}))
+
+    def test_a_column_of_codes_named_count(self) -> None:
+        frame = pa.table({"count": ["x", "y", "x"]})
+        refused(UnknownColumn, lambda: Table.from_records(frame, {"count": ["x", "y"]}))
+        for table in (
+            Table.from_records(frame, {"count": ["x", "y"]}, count="n"),
+            Table.from_records(frame, ["count"], universe="observed", count="n"),
+        ):
+            assert rows_of(table.frame, ["count", "n"]) == [("x", 2), ("y", 1)]
+            assert table.count_name == "n"
+
 
 class TestUniverse:
     def test_listed_cells(self) -> None:
@@ -183,7 +201,7 @@ class TestUniverse:
 
     def test_wrong_columns(self, tmp_path) -> None:
         refused(UnknownColumn, lambda: Table.from_records(FRAME, {"Sex": ["F"]}))
-        refused(UnknownColumn, lambda: Table.from_records(FRAME, SEX_AGE, id="ID"))
+        assert "Its columns: 'sex'" in refused(UnknownColumn, lambda: Table.from_records(FRAME, SEX_AGE, id="ID"))
         assert "has type int64" in refused(InvalidCode, lambda: Table.from_records(FRAME, {"x": ["1"]}))
         pq.write_table(FRAME, tmp_path / "r.parquet")
         assert "has type int64" in refused(InvalidCode, lambda: Table.from_records(tmp_path / "r.parquet", {"x": ["1"]}))
@@ -242,8 +260,22 @@ class TestDatabases:
         refused(UnreadableInput, lambda: Table.from_records(url + "x", SEX_AGE, query="FROM records"), str(tmp_path))
 
     def test_nothing_is_written(self, database) -> None:
-        refused(UnreadableInput, lambda: Table.from_records(database, SEX_AGE, query="DELETE FROM records"))
+        path = database.removeprefix("sqlite:///")
+        before = Path(path).read_bytes()
+        urls = [database, database + "?timeout=3", f"sqlite:///file:{path}?mode=rwc&uri=true", f"sqlite:///file:{path}%23x?uri=true"]
+        statements = ["DELETE FROM records", "CREATE TABLE mine (a)", "DROP TABLE records", "PRAGMA user_version = 5"]
+        for url, statement in itertools.product(urls, statements):
+            refused(UnreadableInput, partial(Table.from_records, url, SEX_AGE, query=statement), path)
+        assert Path(path).read_bytes() == before
+        assert [file.name for file in Path(path).parent.iterdir()] == [Path(path).name]
+        assert Table.from_records(urls[2], SEX_AGE, query="SELECT * FROM records").counts.tolist() == COUNTS
         assert Table.from_records(database, SEX_AGE, query="SELECT * FROM records").counts.tolist() == COUNTS
+
+    def test_a_database_with_an_odd_name(self, database, tmp_path) -> None:
+        odd = tmp_path / "a b?c#d%20é.db"
+        os.rename(database.removeprefix("sqlite:///"), odd)
+        url = sqlalchemy.URL.create("sqlite", database=str(odd)).render_as_string()
+        assert Table.from_records(url, SEX_AGE, query="SELECT * FROM records").counts.tolist() == COUNTS
 
     @pytest.mark.parametrize(
         "url",

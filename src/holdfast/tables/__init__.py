@@ -1,10 +1,11 @@
 """What comes in: tables of counts, their universe, their codes and code trees.
 
-columns, cells       codes and counts as checked integers; cells as rows of them
-session, readers     files, frames and databases, read without showing what they hold
-hierarchy, universe  which codes and cells there are; public
-counting, table      the counts; confidential
-synth                made-up populations for trials
+columns, cells         codes and counts as checked integers; cells as rows of them
+session, readers       files, frames and databases, read without showing what they hold
+databases, strict_csv  their parts: queries; lines of CSV that must be refused
+hierarchy, universe    which codes and cells there are; public
+counting, table        the counts; confidential
+synth                  made-up populations for trials
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def _count_groups(
     for column, place in zip(columns, places, strict=True):
         check_code_type(types[place], column, source.label)
     with private_session(source.path) as session:
-        records = source.scan(session, [*places, *find_columns(source, [] if identifier is None else [identifier])])
+        records = source.scan(session, [*places, *find_columns(source, [] if identifier is None else [identifier], columns)])
         if identifier is not None:
             records = _check_identifier(source, session, records, f"c{len(columns)}", identifier, max_records or 1)
         names = ", ".join(f"c{place}" for place in range(len(columns)))

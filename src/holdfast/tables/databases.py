@@ -106,6 +106,8 @@ def _read_only(url: Any) -> Any:
     if url.database in (None, "", ":memory:"):
         return url
     given = str(url.database)
+    if given.startswith("file:") and re.search("[?#]", given):  # what is added after them would not count
+        raise ValueError
     file = given if given.startswith("file:") else "file:" + quote(os.path.abspath(given))
     return url.set(database=file).update_query_dict({"mode": "ro", "uri": "true"})
 

@@ -68,7 +68,7 @@ def open_source(data: Any, query: str | None = None) -> Iterator[Source]:
         raise UnreadableInput(f"Data of type {type(data).__name__} cannot be read. {_KINDS} A polars LazyFrame needs .collect() first.")
 
 
-def find_columns(source: Source, wanted: Sequence[str]) -> list[int]:
+def find_columns(source: Source, wanted: Sequence[str], found_before: Sequence[str] = ()) -> list[int]:
     """The place of each wanted column; refuses names that are not there, there twice, or wanted twice."""
     names = list(source.names)
     for name in wanted:
@@ -79,9 +79,10 @@ def find_columns(source: Source, wanted: Sequence[str]) -> list[int]:
         if names.count(name) != 1:
             found = "has no column" if name not in names else "has more than one column"
             # Where no name fits there may be no header, and the "names" are the first row of data.
-            columns = f"Its columns: {_listed(names)}." if set(wanted) & set(names) else f"It has {len(names)} columns, none of those asked for."
+            named = any(asked in names for asked in (*wanted, *found_before))
+            columns = f"Its columns: {_listed(names)}." if named else f"It has {len(names)} columns, none of those asked for."
             raise UnknownColumn(
-                f"{_capital(source.label)} {found} {name!r}. {columns} Names must match exactly; the first line of a CSV file must hold them."
+                f"{_capital(source.label)} {found} {name!r}. {columns} Names must match exactly; the first line of a CSV file holds them."
             )
     return [names.index(name) for name in wanted]
 
