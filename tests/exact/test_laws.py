@@ -7,12 +7,14 @@ from itertools import product
 
 import numpy as np
 import pytest
+from flint import arb
 from numpy.typing import NDArray
 
 from holdfast.errors import StreamReused
 from holdfast.exact import (
     Bernoulli,
     BernoulliExp,
+    Computable,
     DiscreteGaussian,
     DiscreteLaplace,
     Geometric,
@@ -183,6 +185,14 @@ def test_a_borrowed_key_stays_open_and_draws_are_int64() -> None:
     assert values.dtype == np.int64
     assert values.shape == (10,)
     assert len(DiscreteLaplace(3).sample(10, key)) == 10
+
+
+def test_computable_laws_of_one_name_are_not_mixed_up() -> None:
+    first, second = (Computable("same name", 0, 1, lambda k, odds=odds: arb(odds[k])) for odds in ((1, 9), (9, 1)))
+    assert first != second
+    means = [law.sample(10_000, NoiseKey.for_tests(1)).mean() for law in (first, second)]
+    assert means[0] > 0.85
+    assert means[1] < 0.15
 
 
 def test_laws_are_values() -> None:

@@ -123,8 +123,8 @@ class Computable(TableLaw):
     """A law from computable weights on finitely many integers.
 
     Law:         P[X = k] = weight(k) / sum of weights, first <= k <= last.
-    Given:       `weight(k)` returns a ball (flint.arb) of a number >= 0 that shrinks as flint's precision grows; `name` tells two such laws
-                 apart.
+    Given:       `weight(k)` returns a ball (flint.arb) of a number >= 0 that shrinks as flint's precision grows; `name` is the
+                 stream's label.
     Guarantees:  exact draws.
     """
 
@@ -133,6 +133,13 @@ class Computable(TableLaw):
         if not 0 <= last - first < MAX_LISTED:
             raise InvalidParameter(f"last must be at least first and at most {MAX_LISTED - 1} above it.")
         super().__init__(BallSource(first, last, weight), name=name, first=first, last=last)
+
+    # Two functions cannot be compared: a law of this kind equals only itself, whatever its name, so that samplers are never mixed up.
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
 
 class Bernoulli(TableLaw):
