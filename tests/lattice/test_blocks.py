@@ -380,6 +380,16 @@ def test_large_margins_that_are_no_grid_have_their_rank_in_closed_form() -> None
     assert made.shortest("l1").value == 4
 
 
+def test_large_margins_that_are_no_grid_have_an_explicit_basis() -> None:
+    made = lattice(table(a=25, b=20, c=2), [margin("a"), margin("b"), margin("c")])
+    assert not made.blocks.finest
+    assert made.basis.shape == (1000, 1000 - 45)
+    assert not (made.matrix @ made.basis).any()
+    z = made.basis @ np.arange(955)
+    assert made.contains(z)
+    assert z.any()
+
+
 def test_a_row_of_one_cell_is_found_in_a_block_too_large_to_look_into() -> None:
     cells = [(i, j) for i in range(30) for j in range(30) if not (i == 0 and j > 0) and (i, j) != (5, 7)]
     universe = Universe.listed({"r": [f"r{i}" for i, _ in cells], "c": [f"c{j}" for _, j in cells]})

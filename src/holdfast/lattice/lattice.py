@@ -18,7 +18,7 @@ from holdfast.lattice import algebra
 from holdfast.lattice.blocks import Block, Blocks
 from holdfast.lattice.components import find_blocks
 from holdfast.lattice.consistency import check_values
-from holdfast.lattice.margins import margin_rank, smallest_secret
+from holdfast.lattice.margins import margin_basis, margin_rank, smallest_secret
 from holdfast.lattice.reduction import reduce_nested
 from holdfast.lattice.redundancy import redundant_names
 from holdfast.lattice.shortest import Norm, Shortest, shortest_vector
@@ -125,8 +125,10 @@ class Lattice:
 
     @cached_property
     def basis(self) -> NDArray[Any]:
-        """A Z-basis of L as the columns of a (cells x dimension) integer matrix, block by block."""
+        """A Z-basis of L as the columns of a (cells x dimension) integer matrix: block by block, or in closed form for large margins."""
         self._check_dense("A basis")
+        if self._margins is not None and not self.blocks.finest and self._kept is not None and self._kept.universe.is_in_order:
+            return margin_basis(*self._margins).toarray()
         out = np.zeros((self.cells, self.dimension), dtype=np.int64)
         column = 0
         for block in self.blocks:
