@@ -128,7 +128,7 @@ class Lattice:
         """A Z-basis of L as the columns of a (cells x dimension) integer matrix: block by block, or in closed form for large margins."""
         self._check_dense("A basis")
         if self._margins is not None and not self.blocks.finest and self._kept is not None and self._kept.universe.is_in_order:
-            return margin_basis(*self._margins).toarray()
+            return np.asarray(margin_basis(*self._margins).toarray())
         out = np.zeros((self.cells, self.dimension), dtype=np.int64)
         column = 0
         for block in self.blocks:
