@@ -376,8 +376,18 @@ def test_rank_of_large_coefficients_does_not_overflow() -> None:
 def test_large_margins_that_are_no_grid_have_their_rank_in_closed_form() -> None:
     made = lattice(table(county=300, sex=2, age=40), [margin("county"), margin("age"), margin("sex")])
     assert not made.blocks.finest
-    assert made.rank == 300 + 39 + 1
+    assert made.rank == made.blocks[0].template.rank == 300 + 39 + 1
     assert made.shortest("l1").value == 4
+
+
+def test_equal_large_blocks_share_the_rank_of_margins() -> None:
+    """One such block for each state: the rank in closed form is divided among them, and each is that of the state by itself."""
+    keep = [margin("state", "a"), margin("state", "b"), margin("state", "c")]
+    made = lattice(table(state=3, a=25, b=20, c=2), keep)
+    assert made.blocks.kinds() == {"general": 3}
+    assert {block.template.rank for block in made.blocks} == {25 + 20 + 2 - 2}
+    assert made.rank == 3 * 45
+    assert made.blocks[0].template.dimension == 1000 - 45
 
 
 def test_large_margins_that_are_no_grid_have_an_explicit_basis() -> None:

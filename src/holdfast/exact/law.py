@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Protocol
@@ -116,14 +117,14 @@ class IntegerLaw(ABC):
         """
         n = sample_size(n)
         check_memory(n)
-        with NoiseKey.generate() if key is None else _Borrowed(key) as source, source.stream("law", repr(self), label) as words:
+        with law_words(self, key, label) as words:
             return self.draw(n, words)
 
     def batches(self, n: int, key: NoiseKey | None = None, *, label: str = "", size: int = 1 << 20) -> Iterator[NDArray[np.int64]]:
         """The same n draws as `sample`, in arrays of at most `size`: for more draws than fit in memory."""
         n, size = sample_size(n), max(1, sample_size(size))
         check_memory(size)
-        with NoiseKey.generate() if key is None else _Borrowed(key) as source, source.stream("law", repr(self), label) as words:
+        with law_words(self, key, label) as words:
             while n > 0:
                 yield self.draw(min(size, n), words)
                 n -= min(size, n)
@@ -273,17 +274,16 @@ class TableLaw(IntegerLaw):
         return Enclosure(Fraction(low, sum(self._weights.highs)), Fraction(high, max(sum(self._weights.lows), 1)))
 
 
-class _Borrowed:
-    """A caller's key inside a `with` block: not closed at its end."""
-
-    def __init__(self, key: NoiseKey) -> None:
-        self._key = key
-
-    def __enter__(self) -> NoiseKey:
-        return self._key
-
-    def __exit__(self, *_: object) -> None:
-        return None
+@contextmanager
+def law_words(law: object, key: NoiseKey | None, label: str) -> Iterator[Words]:
+    """The words of one law and label: from the caller's key, which stays open, or from a fresh secret one, which is erased at the end."""
+    source = NoiseKey.generate() if key is None else key
+    try:
+        with source.stream("law", repr(law), label) as words:
+            yield words
+    finally:
+        if key is None:
+            source.close()
 
 
 @lru_cache(maxsize=32)

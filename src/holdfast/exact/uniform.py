@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import Enclosure
-from holdfast.exact.law import IntegerLaw, Sampler, check_memory
+from holdfast.exact.law import IntegerLaw, Sampler, check_memory, law_words
 from holdfast.exact.parameters import exact_integer, sample_size
 from holdfast.randomness import NoiseKey, Words
 
@@ -100,14 +100,8 @@ class UniformComposition:
         """n independent compositions, shape (n, parts)."""
         n = sample_size(n)
         check_memory(n * self.parts)
-        owned = key is None
-        source = NoiseKey.generate() if key is None else key
-        try:
-            with source.stream("law", repr(self), label) as words:
-                return self.draw(n, words)
-        finally:
-            if owned:
-                source.close()
+        with law_words(self, key, label) as words:
+            return self.draw(n, words)
 
     def draw(self, n: int, words: Words) -> NDArray[np.int64]:
         """n independent compositions from words the caller holds."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import gcd
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ class _Builder:
     template_of: list[NDArray[np.int32]] = field(default_factory=list)
     templates: dict[Template, int] = field(default_factory=dict)
     finest: bool = True
-    rank_is_known: bool = False
+    total_rank: int | None = None
 
     def add(self, template: Template, cells: Ints) -> None:
         self.add_many(cells, np.array([len(cells)]), np.array([self.number(template)], dtype=np.int32))
@@ -47,28 +47,43 @@ class _Builder:
     def number(self, template: Template) -> int:
         return self.templates.setdefault(template, len(self.templates))
 
+    def _ranked(self) -> tuple[Template, ...]:
+        """The templates, where the rank of the whole is known with what is left of it for the blocks too large to look into.
+
+        Only margins on a full product have such a rank; their components are all alike, so there is one such template.
+        """
+        unknown = [template for template in self.templates if template.kind == "general" and template.rows is None]
+        if self.total_rank is None or not unknown:
+            return tuple(self.templates)
+        assert len(unknown) == 1
+        times = np.bincount(np.concatenate(self.template_of), minlength=len(self.templates))
+        others = sum(template.rank * int(times[i]) for template, i in self.templates.items() if template is not unknown[0])
+        share, rest = divmod(self.total_rank - others, int(times[self.templates[unknown[0]]]))
+        assert rest == 0
+        return tuple(replace(template, general_rank=share) if template is unknown[0] else template for template in self.templates)
+
     def blocks(self) -> Blocks:
         lengths = np.concatenate([np.zeros(0, dtype=np.int64), *self.lengths])
         return Blocks(
             self.pieces[0] if len(self.pieces) == 1 else np.concatenate([np.zeros(0, dtype=np.int64), *self.pieces]),
             np.concatenate([[0], np.cumsum(lengths)]),
             np.concatenate([np.zeros(0, dtype=np.int32), *self.template_of]),
-            tuple(self.templates),
+            self._ranked(),
             self.finest,
         )
 
 
 def find_blocks(
-    n_cells: int, groups: Sequence[Ints], counts: Sequence[int], linear: csr_array | None, *, rank_is_known: bool = False
+    n_cells: int, groups: Sequence[Ints], counts: Sequence[int], linear: csr_array | None, *, total_rank: int | None = None
 ) -> Blocks:
     """Split the cells into blocks and classify each.
 
-    Given:       families reduced by `reduce_nested`, and further integer rows. `rank_is_known`: the caller has the rank in closed form, so
-                 that the rank of a block too large to look into (-1 in its template) need not be computed.
+    Given:       families reduced by `reduce_nested`, and further integer rows. `total_rank`: the rank of all rows where it has a closed
+                 form (margins on a full product), so that none need be computed for blocks too large to look into.
     Guarantees:  the lattice of moves is the direct sum over the blocks. The split is the finest one where `finest` says so: components of
                  families that form one set or a grid cannot be split, other components are split by their echelon form.
     """
-    builder = _Builder(rank_is_known=rank_is_known)
+    builder = _Builder(total_rank=total_rank)
     active = [group for group in groups if (group >= 0).any()]
     if linear is None and len(active) <= 1:  # nested totals: no graph is needed
         component = active[0] if active else np.full(n_cells, -1, dtype=np.int64)
@@ -208,7 +223,7 @@ def _add_general(builder: _Builder, cells: Ints, matrix: csr_array) -> None:
     columns, class_of = distinct_columns(matrix)
     if columns is None or columns.shape[1] > LARGEST_SEARCHED:
         builder.finest = False
-        rank = -1 if builder.rank_is_known else gram_rank(matrix)
+        rank = None if builder.total_rank is not None else gram_rank(matrix)
         builder.add(Template("general", (len(cells),), general_rank=rank), cells)
         return
     for classes in finest_split(columns):

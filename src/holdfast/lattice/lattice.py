@@ -74,8 +74,8 @@ class Lattice:
         self._kept = kept
         self._matrix = matrix
         self._reduced = reduce_nested(families, counts)
-        known = self._margins is not None
-        self.blocks: Blocks = find_blocks(cells, self._reduced.groups, counts, linear, rank_is_known=known)
+        total_rank = None if self._margins is None else margin_rank(*self._margins)
+        self.blocks: Blocks = find_blocks(cells, self._reduced.groups, counts, linear, total_rank=total_rank)
 
     def __repr__(self) -> str:
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.blocks.kinds().items())
@@ -84,8 +84,7 @@ class Lattice:
     @cached_property
     def rank(self) -> int:
         """Number of independent rows of A."""
-        margins = self._margins
-        return self.blocks.rank if margins is None else margin_rank(*margins)
+        return self.blocks.rank
 
     @property
     def dimension(self) -> int:
@@ -102,7 +101,7 @@ class Lattice:
 
     @cached_property
     def exposed_cells(self) -> Ints:
-        """Cells that no move changes: published exactly, whatever the budget."""
+        """Cells that no move changes: published exactly, whatever the budget. All of them where `blocks.finest`; else there may be more."""
         pinned = [block.cells for block in self._pinned_blocks()]
         return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *pinned]))
 
