@@ -427,6 +427,10 @@ def test_redundant_rows_of_general_blocks_are_named_and_counted() -> None:
     names = made.redundant_rows()
     assert len(names) == made.redundant_count == len(compile_rows(universe, keep)) - made.rank
     assert "county=0, sex=0 (statement 4)" in names
+    overlapping = areas("a", {"x": ["0", "1"], "y": ["1", "2"], "z": ["0", "1", "2"]})
+    nested_areas = lattice(table(a=3, b=4), [overlapping, subset("a", ["0"]), margin("a"), overlapping])
+    assert nested_areas.redundant_count == len(nested_areas.redundant_rows())
+    assert {name.split("(")[-1] for name in nested_areas.redundant_rows() if name.startswith("area")} == {"statement 1)", "statement 4)"}
     implied = lattice(table(a=2, b=2), [linear([[1, 1, 0, 0]], ["first"]), margin("a"), margin("b")])
     assert implied.redundant_count == len(implied.redundant_rows()) == 2
 

@@ -45,7 +45,7 @@ class RowFamily:
         return self.part_of is None and not bool((self.group < 0).any())
 
     def name(self, row: int) -> str:
-        """For example "state=17" or "age >= 18, county=031"."""
+        """For example "state=17", "subset(age >= 18) by county: county=031" or "area Springfield"."""
         by = ", ".join(f"{c}={self.universe.codes[c][k]}" for c, k in zip(self.columns, self.codes[row], strict=True))
         if self.part_of is not None:
             area = f"area {self.parts[self.part_of[row]]}"
@@ -100,10 +100,12 @@ Rows = RowFamily | LinearRows
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """All rows of a list of statements, in its order."""
+    """All rows of a list of statements, in its order. A statement gives one entry of `rows`; areas that overlap give several."""
 
     universe: Universe
     rows: tuple[Rows, ...]
+    statement_of: tuple[int, ...]
+    """For each entry of `rows` the number of its statement, from 1."""
 
     def __len__(self) -> int:
         return sum(rows.count for rows in self.rows)
@@ -141,20 +143,25 @@ def compile_rows(universe: Universe, statements: Iterable[Statement]) -> Kept:
     if isinstance(statements, Margin | Subset | Areas | Linear):
         raise InvalidStatement(f"Kept totals come as a list. Got one statement alone. Write [{statements}].")
     rows: list[Rows] = []
-    for statement in statements:
-        if isinstance(statement, Margin):
-            rows.append(_margin(universe, statement))
-        elif isinstance(statement, Subset):
-            rows.append(_subset(universe, statement))
-        elif isinstance(statement, Areas):
-            rows.extend(_areas(universe, statement))
-        elif isinstance(statement, Linear):
-            rows.append(_linear(universe, statement))
-        else:
-            raise InvalidStatement(
-                f"A kept total must be made by total(), margin(), subset(), areas() or linear(). Got {type(statement).__name__}."
-            )
-    return Kept(universe, tuple(rows))
+    statement_of: list[int] = []
+    for number, statement in enumerate(statements, 1):
+        rows += _compiled(universe, statement)
+        statement_of += [number] * (len(rows) - len(statement_of))
+    return Kept(universe, tuple(rows), tuple(statement_of))
+
+
+def _compiled(universe: Universe, statement: Statement) -> list[Rows]:
+    if isinstance(statement, Margin):
+        return [_margin(universe, statement)]
+    if isinstance(statement, Subset):
+        return [_subset(universe, statement)]
+    if isinstance(statement, Areas):
+        return list(_areas(universe, statement))
+    if isinstance(statement, Linear):
+        return [_linear(universe, statement)]
+    raise InvalidStatement(
+        f"A kept total must be made by total(), margin(), subset(), areas() or linear(). Got {type(statement).__name__}."
+    )
 
 
 def _margin(universe: Universe, statement: Margin) -> RowFamily:

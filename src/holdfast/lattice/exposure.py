@@ -100,7 +100,7 @@ class Exposure:
 
 
 def exposure(lattice: Lattice, kept: Kept, totals: Sequence[Ints] | None = None, *, nearly: int = 2, threshold: int = 10) -> Exposure:
-    """What these kept rows expose; with `totals` (one array for each statement's rows, as published) also what the values pin.
+    """What these kept rows expose; with `totals` (as published, one array for each entry of `kept.rows`) also what the values pin.
 
     Guarantees:  depends on the kept rows and the published totals only. No cell is called exposed that is not.
     """
@@ -109,7 +109,7 @@ def exposure(lattice: Lattice, kept: Kept, totals: Sequence[Ints] | None = None,
     if totals is None:
         return Exposure(kept.universe, fixed, None, None, known, complete, nearly, ())
     if len(totals) != len(kept.rows) or any(len(t) != rows.count for t, rows in zip(totals, kept.rows, strict=False)):
-        raise InvalidParameter("Published totals must be given for every statement, one number for each of its rows.")
+        raise InvalidParameter("Published totals must be given for every statement (every entry of kept.rows), one for each of its rows.")
     if any(np.asarray(given).dtype.kind not in "iu" for given in totals):
         raise InvalidParameter("Published totals must be integers. Got other numbers.")
     lower, upper = _bounds(kept, totals)
@@ -123,8 +123,11 @@ def exposure(lattice: Lattice, kept: Kept, totals: Sequence[Ints] | None = None,
 
 
 def _fixed_by_identities(kept: Kept) -> Ints:
-    identities = tuple(rows for rows in kept.rows if rows.kind == "identity")
-    return Lattice.from_kept(Kept(kept.universe, identities)).exposed_cells if identities else np.zeros(0, dtype=np.int64)
+    chosen = [place for place, rows in enumerate(kept.rows) if rows.kind == "identity"]
+    if not chosen:
+        return np.zeros(0, dtype=np.int64)
+    identities = Kept(kept.universe, tuple(kept.rows[i] for i in chosen), tuple(kept.statement_of[i] for i in chosen))
+    return Lattice.from_kept(identities).exposed_cells
 
 
 def _bounds(kept: Kept, totals: Sequence[Ints]) -> tuple[Ints, Ints]:
