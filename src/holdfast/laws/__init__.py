@@ -1,0 +1,1 @@
+"""Laws on lattices: weights, covariance, tails."""

@@ -1,0 +1,1 @@
+"""Mechanisms: frozen values with exact parameters that turn public facts into a law."""

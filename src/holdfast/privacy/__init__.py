@@ -1,0 +1,1 @@
+"""What is promised: guarantees, conversions between kinds, and calibration."""

@@ -1,0 +1,1 @@
+"""What people read: the statement for sign-off and the report."""

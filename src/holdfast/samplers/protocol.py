@@ -1,0 +1,33 @@
+"""What every sampler of a block offers."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.randomness import Words
+
+
+class BlockSampler(Protocol):
+    """Exact draws of a block's noise from words; prepared from public facts alone, shared by all blocks of one shape.
+
+    The words it takes depend on the block's shape, on the law and on the words themselves, never on any count. A decision that a word
+    leaves open asks for extra bits of that word (randomness/words.py), so that output does not depend on floating-point filters.
+    """
+
+    @property
+    def name(self) -> str:
+        """The method in a few words, for plans and cards."""
+
+    @property
+    def cells(self) -> int:
+        """Cells of the block."""
+
+    @property
+    def expected_tries(self) -> float:
+        """Expected number of whole-block tries for one draw, or a proven upper bound of it; 1 where nothing is thrown away."""
+
+    def draw(self, n: int, words: Words) -> NDArray[np.int64]:
+        """n independent draws, shape (n, cells); a grid's cells in C order."""
