@@ -2,8 +2,8 @@
 
     import holdfast as hf
     table = hf.Table.from_counts("counties.csv", cells=["state", "county"], count="population")
-    moves = hf.lattice(table.universe, [hf.margin("state")])
-    noise = hf.DiscreteGaussian(sigma_squared="100").sample(10)
+    release = hf.release(table, [hf.margin("state")], hf.GeneralizedLaplace(epsilon="1/4"))
+    release.save("out")
 
 Names are loaded when first used, so that `import holdfast` stays quick.
 """
@@ -16,19 +16,25 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from holdfast import errors, exact
+    from holdfast import errors, exact, privacy
     from holdfast.exact import DiscreteGaussian, DiscreteLaplace
     from holdfast.invariants import areas, identity, linear, margin, subset, total
     from holdfast.lattice import Lattice, lattice
+    from holdfast.mechanisms import GeneralizedGaussian, GeneralizedLaplace, RoundedProjection, Suppression
     from holdfast.randomness import NoiseKey
+    from holdfast.release import plan, release, verify
     from holdfast.tables import Hierarchy, Table, Universe
 
 __all__ = [
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "GeneralizedGaussian",
+    "GeneralizedLaplace",
     "Hierarchy",
     "Lattice",
     "NoiseKey",
+    "RoundedProjection",
+    "Suppression",
     "Table",
     "Universe",
     "__version__",
@@ -39,16 +45,24 @@ __all__ = [
     "lattice",
     "linear",
     "margin",
+    "plan",
+    "privacy",
+    "release",
     "subset",
     "total",
+    "verify",
 ]
 
 _HOME = {
     "DiscreteGaussian": "holdfast.exact",
     "DiscreteLaplace": "holdfast.exact",
+    "GeneralizedGaussian": "holdfast.mechanisms",
+    "GeneralizedLaplace": "holdfast.mechanisms",
     "Hierarchy": "holdfast.tables",
     "Lattice": "holdfast.lattice",
     "NoiseKey": "holdfast.randomness",
+    "RoundedProjection": "holdfast.mechanisms",
+    "Suppression": "holdfast.mechanisms",
     "Table": "holdfast.tables",
     "Universe": "holdfast.tables",
     "areas": "holdfast.invariants",
@@ -58,8 +72,12 @@ _HOME = {
     "lattice": "holdfast.lattice",
     "linear": "holdfast.invariants",
     "margin": "holdfast.invariants",
+    "plan": "holdfast.release",
+    "privacy": "holdfast.privacy",
+    "release": "holdfast.release",
     "subset": "holdfast.invariants",
     "total": "holdfast.invariants",
+    "verify": "holdfast.release",
 }
 
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from holdfast import __version__
 from holdfast.errors import HoldfastError
+
+if TYPE_CHECKING:
+    from holdfast.demo import Part as DemoPart
 
 # Tracebacks never show local variables: they could hold keys or confidential counts.
 app = typer.Typer(
@@ -25,6 +31,23 @@ app = typer.Typer(
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A moving sign on the terminal while something runs; nothing where output goes to a file."""
+    with Console(stderr=True).status(what):
+        yield
+
+
+@contextmanager
+def drawing(cells: int) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar over cells, on the terminal only."""
+    columns = (TextColumn("Drawing"), BarColumn(), TextColumn("{task.completed:,.0f} of {task.total:,.0f} cells"), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=cells)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _show_version(wanted: bool) -> None:
@@ -41,29 +64,109 @@ def options(
 
 
 @app.command()
-def demo(as_json: AsJson = False) -> None:
-    """Draw exact noise and set it beside its certified law: an embedded example, in seconds."""
+def demo(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="New folder for the demo's files; by default a temporary one.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Release two small made-up tables, end to end, in seconds."""
     from holdfast.demo import run_demo
 
-    result = run_demo()
+    result = run_demo(output)
     if as_json:
-        print(json.dumps(dataclasses.asdict(result), indent=2))
+        parts = [{"title": p.title, "folder": str(p.folder), "card": p.release.card} for p in result.parts]
+        print(json.dumps({"folder": str(result.folder), "parts": parts}, indent=2))
         return
-    table = Table(title=f"{result.draws:,} exact draws from {result.law}")
-    table.add_column("noise", justify="right")
-    table.add_column("certified probability", justify="right")
-    table.add_column("expected", justify="right")
-    table.add_column("drawn", justify="right")
-    table.add_column("")
-    widest = max(row.drawn for row in result.rows)
-    for row in result.rows:
-        table.add_row(
-            f"{row.value:+d}", f"{row.probability:.9f}", f"{row.expected:,.1f}", f"{row.drawn:,}", "#" * round(24 * row.drawn / widest)
-        )
-    console = Console()
-    console.print(table)
-    console.print(f"Variance at most {result.variance:.12g}. Beyond the rows shown: probability at most {result.tail_below:.3g}.")
-    console.print("Every draw follows this law exactly: integers and certified intervals decide, no rounding does.")
+    console = Console(soft_wrap=True, highlight=False)
+    first, second = result.parts
+    console.print(_cross_table(first))
+    console.print(first.release.guarantee.words())
+    console.print(f"{first.verified}\n")
+    console.print(f"{second.title}: {len(second.release.table):,} cells.")
+    console.print(second.release.guarantee.words())
+    console.print(f"{second.verified}\n")
+    for part in result.parts:
+        console.print(f"Report: {part.folder / 'report.html'}")
+    console.print(f"Try the same by hand: holdfast release {result.folder / 'run.toml'} -o out")
+
+
+def _cross_table(part: DemoPart) -> Table:
+    """A released two-way table with its margins."""
+    released = part.release.table
+    rows, columns = (released.universe.codes[name] for name in released.universe.columns)
+    counts = released.counts.reshape(len(rows), len(columns))
+    table = Table(title=part.title, caption="Released counts. Row and column totals are the true ones, exactly.")
+    for name in ("", *columns, "total"):
+        table.add_column(name, justify="right")
+    for name, row in zip(rows, counts.tolist(), strict=True):
+        table.add_row(name, *map(str, row), str(sum(row)))
+    table.add_row("total", *map(str, counts.sum(axis=0).tolist()), str(int(counts.sum())))
+    return table
+
+
+RunFile = Annotated[Path, typer.Argument(help="A run file (TOML): docs/run-files.md.")]
+
+
+@app.command()
+def plan(run_file: RunFile, as_json: AsJson = False) -> None:
+    """Show what a release would do: kept, exposed, samplers, promise, expected error. Nothing is drawn or written."""
+    from holdfast.release.plan import plan as make
+    from holdfast.release.runfile import load_run
+
+    run = load_run(run_file)
+    with working("Reading the table"):
+        table = run.read_table()
+    with working("Planning"):
+        made = make(table, run.keep, run.mechanism())
+        text = json.dumps(made.to_fields(), indent=2) if as_json else str(made)
+    print(text)
+
+
+@app.command()
+def release(
+    run_file: RunFile,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write; it must not exist.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace a folder that holds another release.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Draw the noise and write the output folder: tables, kept totals, card, statement, report."""
+    from holdfast.release.folder import check_output
+    from holdfast.release.plan import plan as make
+    from holdfast.release.release import card_fields, release_from_plan
+    from holdfast.release.runfile import load_run
+
+    run = load_run(run_file)
+    with working("Reading the table"):
+        table = run.read_table()
+    with working("Planning"):
+        made = make(table, run.keep, run.mechanism())
+        check_output(output, card_fields(made, run.id, run.date, True, {}), force)
+    with drawing(len(table)) as progress:
+        drawn = release_from_plan(made, table, release_id=run.id, date=run.date, progress=progress)
+    with working("Writing"):
+        drawn.save(output, formats=run.formats, sign=run.sign, force=force)
+    if as_json:
+        print(json.dumps({"folder": output.name, "id": run.id, "cells": len(table), "guarantee": drawn.guarantee.to_fields()}, indent=2))
+        return
+    print(f"Released {run.id}: {len(table):,} cells, {len(drawn.kept_rows()):,} kept totals exact.")
+    print(drawn.guarantee.words())
+    print(f"Read {output / 'report.html'}; check with: holdfast verify {output}")
+
+
+@app.command()
+def verify(
+    folder: Annotated[Path, typer.Argument(help="A published folder.")],
+    against: Annotated[Path | None, typer.Option(help="A file of official totals (.csv, .parquet) to compare with.")] = None,
+    signer: Annotated[Path | None, typer.Option(help="The public key (PEM) that must have signed the card.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check a published folder from its files alone: card, checksums, signature, every kept total."""
+    from holdfast.release.verify import verify as check
+
+    with working("Verifying"):
+        found = check(folder, against, signer=signer)
+    print(json.dumps(dataclasses.asdict(found), indent=2) if as_json else found)
 
 
 @app.command()
@@ -106,6 +209,9 @@ def main() -> None:
     except HoldfastError as error:
         print(f"holdfast: {error}", file=sys.stderr)
         raise SystemExit(error.exit_code) from None
+    except KeyboardInterrupt:
+        print("holdfast: stopped. Nothing was left behind.", file=sys.stderr)
+        raise SystemExit(130) from None
 
 
 if __name__ == "__main__":

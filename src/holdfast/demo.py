@@ -1,51 +1,90 @@
-"""The embedded example: what exists so far, shown end to end in a second.
+"""The embedded example: the main job on two small tables, from counts to verified folders.
 
-Until releases are built this shows the ground they stand on: noise drawn exactly from a published law.
+Both tables are made up. The first is a 4 x 4 table of counties by education with both margins kept; the second a generated geography of
+three levels with state totals kept. The noise comes from a fresh secret key: every run publishes other numbers.
 """
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
-from fractions import Fraction
+from pathlib import Path
 
-import numpy as np
+from holdfast.errors import OutputExists
+from holdfast.invariants import margin
+from holdfast.mechanisms import GeneralizedGaussian, GeneralizedLaplace
+from holdfast.mechanisms.mechanism import Mechanism
+from holdfast.release.release import Release, release
+from holdfast.release.verify import Verified, verify
+from holdfast.tables import Table
+from holdfast.tables.synth import synthesize
 
-from holdfast.exact import DiscreteGaussian
-from holdfast.randomness import NoiseKey
+COUNTIES = ("Ash", "Birch", "Cedar", "Dogwood")
+EDUCATION = ("none", "primary", "secondary", "higher")
+COUNTS = ((14, 31, 22, 3), (8, 25, 40, 17), (2, 11, 19, 30), (21, 9, 6, 1))
+"""Made up; no one lives there."""
 
-SIGMA_SQUARED = Fraction(4)
-DRAWS = 100_000
-SHOWN = range(-6, 7)
+RUN_FILE = """\
+[table]
+source = "education.csv"
+cells = ["county", "education"]
+count = "adults"
+
+[keep]
+margins = [["county"], ["education"]]
+
+[release]
+id = "education-demo"
+mechanism = "generalized-laplace"
+epsilon = "1/2"        # for each person; the noise has epsilon 1/4 for each unit of l1 distance
+"""
 
 
 @dataclass(frozen=True)
-class DemoRow:
-    """One value of the noise: its certified probability and how often it was drawn."""
+class Part:
+    """One of the two releases."""
 
-    value: int
-    probability: float
-    drawn: int
-    expected: float
+    title: str
+    release: Release
+    folder: Path
+    verified: Verified
 
 
 @dataclass(frozen=True)
 class Demo:
-    """What `holdfast demo` prints."""
+    """What `holdfast demo` shows."""
 
-    law: str
-    draws: int
-    variance: float
-    tail_below: float
-    rows: list[DemoRow]
+    folder: Path
+    parts: tuple[Part, ...]
 
 
-def run_demo() -> Demo:
-    """Draw noise with a fresh secret key and set it beside the certified law.
+def run_demo(output: Path | None = None) -> Demo:
+    """Release both tables into a folder: `output`, which must be new, or one of its own in the system's place for temporary files."""
+    if output is None:
+        folder = Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
+    else:
+        folder = output
+        if folder.exists():
+            raise OutputExists(f"{folder.name!r} is there already. Choose another name for the demo's folder.")
+        folder.mkdir(parents=True)
+    (folder / "education.csv").write_text(_csv(), encoding="utf-8")
+    (folder / "run.toml").write_text(RUN_FILE, encoding="utf-8")
+    education = Table.from_counts(folder / "education.csv", cells=["county", "education"], count="adults", name="education")
+    laplace = GeneralizedLaplace(epsilon="1/4")
+    first = _part("Adults by county and education, both margins kept", education, [margin("county"), margin("education")], laplace, folder)
+    people = synthesize(20_000, "demo", states=3).counts(level="tract")
+    geography = Table.from_counts(people, cells=["state", "county", "tract"], count="count", name="geography")
+    gaussian = GeneralizedGaussian(rho="1/200")
+    second = _part("People by tract, state totals kept", geography, [margin("state")], gaussian, folder)
+    return Demo(folder, (first, second))
 
-    The noise here is shown because it protects nothing: it is added to no table.
-    """
-    law = DiscreteGaussian(SIGMA_SQUARED)
-    with NoiseKey.generate() as key:
-        noise = law.sample(DRAWS, key)
-    rows = [DemoRow(k, law.pmf(k), int(np.count_nonzero(noise == k)), DRAWS * law.pmf(k)) for k in SHOWN]
-    return Demo(repr(law), DRAWS, law.variance(), 2 * law.tail_bounds(SHOWN[-1] + 1).up(), rows)
+
+def _part(title: str, table: Table, keep: list[object], mechanism: Mechanism, folder: Path) -> Part:
+    drawn = release(table, keep, mechanism, release_id=f"{table.name}-demo")  # type: ignore[arg-type]
+    place = drawn.save(folder / str(table.name))
+    return Part(title, drawn, place, verify(place))
+
+
+def _csv() -> str:
+    rows = [f"{c},{e},{n}" for c, row in zip(COUNTIES, COUNTS, strict=True) for e, n in zip(EDUCATION, row, strict=True)]
+    return "\n".join(["county,education,adults", *rows]) + "\n"

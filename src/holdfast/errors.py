@@ -25,6 +25,13 @@
     |   +-- ContradictingTotals      declared values of kept totals that disagree
     |   +-- NothingLeft              kept totals that fix every cell: nothing is left to protect
     +-- InvalidHierarchy             a code tree with a cycle, two parents, a gap, or other leaves than its column   (also a ValueError)
+    +-- NoExactSampler               a law that no exact sampler can draw in reasonable time
+    +-- InvalidRun                   a run file that cannot be read or asks for what is not there   (also a ValueError)
+    +-- OutputProblem                a folder that cannot be written
+    |   +-- OutputExists             something is there already
+    |   +-- IdenticalRelease         the very release is there already: a second draw would weaken it
+    +-- VerificationFailed           a published folder that is not what its card says
+    +-- InvariantBroken              a kept total that did not come out: a fault of ours, nothing is written
 
 Every message has three parts: what is wrong, what was found (public things only), what to do. A message never holds a
 confidential count, a key or noise. `code` is stable and documented in docs/errors.md; `exit_code` is what the command line returns.
@@ -190,6 +197,53 @@ class NothingLeft(InvalidStatement):
     """The kept totals fix every cell: no other table agrees with them, so nothing is left to protect."""
 
     code = "nothing-left"
+
+
+class NoExactSampler(HoldfastError):
+    """No exact sampler draws this law in reasonable time; the message names the mechanisms that would."""
+
+    code = "no-exact-sampler"
+    exit_code = 8
+
+
+class InvalidRun(HoldfastError, ValueError):
+    """A run file cannot be read, or asks for something that is not there; the message names file, field and line."""
+
+    code = "invalid-run"
+    exit_code = 7
+
+
+class OutputProblem(HoldfastError):
+    """A folder cannot be written; nothing is left behind."""
+
+    code = "output-problem"
+    exit_code = 9
+
+
+class OutputExists(OutputProblem):
+    """Something is there already under the name of the output."""
+
+    code = "output-exists"
+
+
+class IdenticalRelease(OutputProblem):
+    """The very same release is there already; drawing it again would publish a second noisy copy."""
+
+    code = "identical-release"
+
+
+class VerificationFailed(HoldfastError):
+    """A published folder is not what its card says; the message lists every difference found."""
+
+    code = "verification-failed"
+    exit_code = 10
+
+
+class InvariantBroken(HoldfastError):
+    """A kept total did not come out exactly. This is a fault of ours: nothing was written; please report it."""
+
+    code = "invariant-broken"
+    exit_code = 11
 
 
 class HoldfastWarning(UserWarning):

@@ -6,6 +6,7 @@ import numbers
 import warnings
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from math import log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from holdfast.errors import HoldfastWarning, InvalidParameter, NothingLeft, Requ
 from holdfast.invariants.rows import Kept, compile_rows, integer_matrix
 from holdfast.invariants.statements import Statement
 from holdfast.lattice import algebra
-from holdfast.lattice.blocks import Block, Blocks
+from holdfast.lattice.blocks import Block, Blocks, Template
 from holdfast.lattice.components import find_blocks
 from holdfast.lattice.consistency import check_values
 from holdfast.lattice.margins import margin_basis, margin_rank, smallest_secret
@@ -80,6 +81,21 @@ class Lattice:
     def __repr__(self) -> str:
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.blocks.kinds().items())
         return f"Lattice({self.cells} cells, {self.rank} independent sums, {self.dimension} free dimensions; blocks: {kinds})"
+
+    @property
+    def kept(self) -> Kept | None:
+        """The compiled statements; None for a lattice made from a matrix."""
+        return self._kept
+
+    @property
+    def universe(self) -> Universe | None:
+        """The cells' names; None for a lattice made from a matrix."""
+        return None if self._kept is None else self._kept.universe
+
+    def log_gram_determinant(self) -> float:
+        """ln det(B^T B) for any basis B: twice the logarithm of the volume of a fundamental cell."""
+        numbers = np.bincount(self.blocks.template_of, minlength=len(self.blocks.templates))
+        return sum(int(n) * _log_determinant(t) for n, t in zip(numbers, self.blocks.templates, strict=True) if n)
 
     @cached_property
     def rank(self) -> int:
@@ -238,6 +254,18 @@ def block_basis(block: Block) -> NDArray[Any]:
 def _differences(n: int) -> Ints:
     """e_i - e_(i+1) as columns: a basis of the integer vectors with sum zero."""
     return np.eye(n, n - 1, dtype=np.int64) - np.eye(n, n - 1, k=-1, dtype=np.int64)
+
+
+def _log_determinant(template: Template) -> float:
+    """Zero sums over n cells have det(B^T B) = n; a grid is the tensor product of its axes."""
+    if template.kind in ("free", "pinned"):
+        return 0.0
+    if template.kind in ("one sum", "grid"):
+        return sum(log(n) * (template.dimension // (n - 1)) for n in template.shape)
+    rows = template.matrix()
+    if rows is None:
+        raise RequestTooLarge("The determinant of this general block was not computed: it is too large.")
+    return log(algebra.determinant_squared(algebra.kernel_basis(rows)))
 
 
 def _shortest_of(template: Any, norm: Norm) -> Shortest | None:

@@ -1,0 +1,214 @@
+"""A law of noise on a lattice: what is drawn, how, what it promises, and how far off it puts a count."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import RequestTooLarge
+from holdfast.exact.law import check_memory
+from holdfast.exact.parameters import sample_size
+from holdfast.lattice import Lattice
+from holdfast.lattice.blocks import Kind, Template
+from holdfast.laws import tails
+from holdfast.laws.covariance import Covariance, Part
+from holdfast.randomness import NoiseKey
+from holdfast.samplers.choose import Choice
+from holdfast.samplers.independent import Independent
+from holdfast.samplers.protocol import BlockSampler
+
+if TYPE_CHECKING:
+    from holdfast.privacy import Guarantee
+
+Ints = NDArray[np.int64]
+
+FREE_CHUNK = 1 << 16
+"""Free cells are drawn in chunks of so many places of the universe's order, each from a stream of its own. Part of the stream's format."""
+OVERFLOW_BITS = 200
+"""Noise that could leave 2^61 with more than 2^-200 is refused (design rule 1)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One piece of noise: its label, the cells it goes to (in the block's order), its sampler.
+
+    Labels name a block by the codes of its first cell in the universe's order, free cells by the number of their chunk: an engine that
+    draws blocks elsewhere, in another order or one at a time gets the same bytes.
+    """
+
+    label: tuple[str | int, ...]
+    cells: Ints
+    sampler: BlockSampler
+
+
+@dataclass(frozen=True)
+class SamplerGroup:
+    """All blocks of one kind and sampler."""
+
+    kind: Kind
+    blocks: int
+    cells: int
+    sampler: str
+    expected_tries: float
+    why: str
+
+
+@dataclass(frozen=True)
+class SamplerPlan:
+    """Which sampler draws what, decided before anything is drawn."""
+
+    groups: tuple[SamplerGroup, ...]
+    status: str = "exact"
+
+    def __str__(self) -> str:
+        lines = [f"{g.blocks} {g.kind}, {g.cells} cells: {g.sampler} ({g.why}; {g.expected_tries:.3g} tries)" for g in self.groups]
+        return "\n".join(lines)
+
+
+class LatticeLaw(ABC):
+    """A law of integer noise z on the lattice L of moves that keep the totals; the release is y = x + z.
+
+    Guarantees:  z lies in L, so every kept total holds as integers; E z = 0; the law depends on public facts only.
+    """
+
+    publishes_cells = True
+    """False where cells are left out instead of noised."""
+
+    def __init__(self, lattice: Lattice, guarantee: Guarantee) -> None:
+        self.lattice = lattice
+        self.guarantee = guarantee
+        self._check_reach()
+        self._choices = self._choose()  # impossible requests are refused here, before anything is drawn
+
+    @property
+    @abstractmethod
+    def formula(self) -> str:
+        """The law in one line."""
+
+    @abstractmethod
+    def _choice(self, template: Template) -> Choice:
+        """The sampler for blocks of this shape."""
+
+    @abstractmethod
+    def _block_variance(self, template: Template) -> tuple[float, NDArray[np.float64] | None, str, float]:
+        """(scale of the projection, matrix where that does not apply, basis, relative error) for blocks of this shape."""
+
+    @abstractmethod
+    def log_tail(self, t: float) -> float:
+        """Natural logarithm of a bound of P[|z| >= t]."""
+
+    @abstractmethod
+    def __repr__(self) -> str: ...
+
+    def tail_bound(self, t: float) -> float:
+        """An upper bound of P[|z| >= t], in the norm of the law (l1 for l1 Laplace and rounded projection, else l2); laws/tails.py."""
+        value = float(np.exp(self.log_tail(float(t))))
+        return min(1.0, float(np.nextafter(value, np.inf)))
+
+    def _choose(self) -> dict[int, Choice]:
+        """Per template in use its sampler; pinned blocks need none, free cells come in chunks."""
+        blocks = self.lattice.blocks
+        used = (int(i) for i in np.unique(blocks.template_of))
+        return {i: self._choice(blocks.templates[i]) for i in used if blocks.templates[i].kind != "pinned"}
+
+    @cached_property
+    def sampler(self) -> SamplerPlan:
+        """Which sampler draws which blocks, why, and the expected number of tries."""
+        blocks = self.lattice.blocks
+        numbers = np.bincount(blocks.template_of, minlength=len(blocks.templates))
+        merged: dict[tuple[Kind, str, str], list[float]] = {}
+        for i, template in enumerate(blocks.templates):
+            if not numbers[i]:
+                continue
+            choice = self._choices.get(i)
+            key = (template.kind, choice.sampler.name, choice.why) if choice else (template.kind, "none", "fixed by the kept totals")
+            entry = merged.setdefault(key, [0, 0, 1.0])
+            entry[0] += int(numbers[i])
+            entry[1] += int(numbers[i]) * template.size
+            entry[2] = max(entry[2], choice.sampler.expected_tries if choice else 1.0)
+        groups = (SamplerGroup(kind, int(n), int(c), name, t, why) for (kind, name, why), (n, c, t) in merged.items())
+        return SamplerPlan(tuple(groups))
+
+    def tasks(self) -> Iterator[Task]:
+        """Every piece of noise, block by block, then free cells chunk by chunk."""
+        blocks = self.lattice.blocks
+        kinds = [template.kind for template in blocks.templates]
+        free = [np.zeros(0, dtype=np.int64)]
+        for i, template in enumerate(blocks.template_of):
+            if kinds[template] == "free":
+                free.append(blocks[i].cells)
+            elif kinds[template] != "pinned":
+                cells = blocks[i].cells.ravel()
+                yield Task(("block", self._cell_name(int(cells.min()))), cells, self._choices[int(template)].sampler)
+        yield from self._free_tasks(np.sort(np.concatenate(free)))
+
+    def _free_tasks(self, free: Ints) -> Iterator[Task]:
+        if not len(free):
+            return
+        law = next(c.sampler for c in self._choices.values() if isinstance(c.sampler, Independent))
+        for chunk in np.unique(free // FREE_CHUNK):
+            low, high = np.searchsorted(free, (chunk * FREE_CHUNK, (chunk + 1) * FREE_CHUNK))
+            yield Task(("free", int(chunk)), free[low:high], Independent(law.law, int(high - low)))
+
+    def _cell_name(self, cell: int) -> str:
+        """The cell's codes as a JSON list: injective, whatever the codes hold. A lattice from a matrix has numbers instead."""
+        universe = self.lattice.universe
+        return json.dumps([cell] if universe is None else list(universe.cell(cell).values()), ensure_ascii=False, separators=(",", ":"))
+
+    def sample(self, n: int, key: NoiseKey | None = None, *, label: str = "") -> Ints:
+        """n independent draws of the noise as int64, shape (n, cells).
+
+        Guarantees:  exact law over uniform words. `key=None` draws a fresh secret key. Equal keys and labels give equal draws, and a key
+                     object refuses to serve the same law and label twice.
+        """
+        n = sample_size(n)
+        check_memory(n * self.lattice.cells)
+        out = np.zeros((n, self.lattice.cells), dtype=np.int64)
+        source = NoiseKey.generate() if key is None else key
+        try:
+            for task in self.tasks():
+                with source.stream("law", repr(self), self._lattice_digest, label, *task.label) as words:
+                    out[:, task.cells] = task.sampler.draw(n, words)
+        finally:
+            if key is None:
+                source.close()
+        return out
+
+    @cached_property
+    def _lattice_digest(self) -> str:
+        blocks = self.lattice.blocks
+        digest = hashlib.sha256(repr(blocks.templates).encode())
+        for array in (blocks.order, blocks.starts, blocks.template_of):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def covariance(self) -> Covariance:
+        """Covariance of the noise; see the object for what its figures are."""
+        blocks = self.lattice.blocks
+        parts = []
+        for i, template in enumerate(blocks.templates):
+            mine = np.flatnonzero(blocks.template_of == i)
+            if template.kind == "pinned" or not len(mine):
+                continue
+            cells = np.stack([blocks[int(k)].cells.ravel() for k in mine])
+            scale, matrix, basis, error = self._block_variance(template)
+            shape = None if template.kind in ("free", "general") else template.shape
+            rows = template.matrix() if template.kind == "one sum" else None
+            signs = None if rows is None else np.sign(rows[0])
+            parts.append(Part(cells, shape, scale, signs, matrix, basis, error))  # type: ignore[arg-type]
+        return Covariance(self.lattice.cells, parts)
+
+    def _check_reach(self) -> None:
+        """Design rule 1: no draw leaves 64-bit integers, except with probability below 2^-200."""
+        if tails.reach(self.log_tail, OVERFLOW_BITS) * max(self.lattice.cells, 2) > 1 << 61:
+            raise RequestTooLarge(
+                f"Noise of the law {self!r} could leave 64-bit integers on {self.lattice.cells} cells. Use less noise (a larger budget)."
+            )

@@ -1,0 +1,71 @@
+"""Variances of single blocks, for error statements: floats, no privacy rests on them."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.randomness import NoiseKey
+from holdfast.samplers.protocol import BlockSampler
+
+PILOT_DRAWS, PILOT_CELLS = 10_000, 5_000_000
+"""At most so many draws, and about so many cell draws, for a variance that has no closed form."""
+MOMENT_POINTS = 1 << 20
+"""Terms summed one by one; beyond, a smooth sum is taken with larger steps."""
+
+
+def free_laplace_variance(epsilon: Fraction) -> float:
+    """2 a / (1 - a)^2 with a = exp(-epsilon)."""
+    rate = float(epsilon)
+    return 2 * math.exp(-rate) / math.expm1(-rate) ** 2
+
+
+def one_sum_laplace_variance(cells: int, epsilon: Fraction) -> tuple[float, float]:
+    """(variance of one cell of the l1 Laplace law on `cells` cells with sum zero, bound of its relative error).
+
+    Given the common total S of the two compositions (math.md R4) a cell is the difference of two independent parts of a uniform
+    composition, each of variance S (S + n) (n - 1) / (n^2 (n + 1)); S has weight (C(S + n - 1, S) a^S)^2.
+    """
+    n, rate = cells, float(epsilon)
+    if n == 1:
+        return 0.0, 0.0
+    a = math.exp(-rate)
+    middle = n * a / (1 - a)
+    spread = math.sqrt(n * a) / (1 - a) + 1 / rate + 1
+    low, high = max(0, math.floor(middle - 14 * spread)), math.ceil(middle + 14 * spread + 40 / rate)
+    step = max(1, (high - low) // MOMENT_POINTS)
+    totals = low + step * np.arange((high - low) // step + 1, dtype=np.float64)
+    from scipy.special import gammaln
+
+    logs = 2 * (gammaln(totals + n) - gammaln(totals + 1) - rate * totals)
+    weights = np.exp(logs - logs.max())
+    mean = float((weights * totals * (totals + n)).sum() / weights.sum())
+    # A log-gamma of size g is off by less than g 2^-50; the weights' relative errors carry over to the mean.
+    error = 8 * float(gammaln(high + n)) * 2.0**-50 + 1e-12
+    return 2 * mean * (n - 1) / (n**2 * (n + 1)), error
+
+
+def estimated_variance(sampler: BlockSampler, name: str) -> tuple[float, float]:
+    """(mean of z^2 over draws and cells, its relative standard error), from draws of the public law with a public key."""
+    squares = (_pilot_draws(sampler, name) ** 2).mean(axis=1)
+    mean = float(squares.mean())
+    return mean, float(squares.std(ddof=1)) / math.sqrt(len(squares)) / max(mean, 1e-300)
+
+
+def estimated_covariance(sampler: BlockSampler, name: str) -> tuple[NDArray[np.float64], float]:
+    """(mean of z z^T, largest relative standard error of a cell's variance), from draws of the public law with a public key."""
+    draws = _pilot_draws(sampler, name)
+    squares = draws**2
+    means = np.maximum(squares.mean(axis=0), 1e-300)
+    errors = squares.std(axis=0, ddof=1) / math.sqrt(len(draws)) / means
+    return draws.T @ draws / len(draws), float(errors.max())
+
+
+def _pilot_draws(sampler: BlockSampler, name: str) -> NDArray[np.float64]:
+    cost = sampler.cells * max(sampler.expected_tries, 1.0)
+    count = int(min(PILOT_DRAWS, max(PILOT_CELLS / cost, 100)))
+    with NoiseKey.for_tests("expected error") as key, key.stream(name) as words:
+        return sampler.draw(count, words).astype(np.float64)

@@ -1,0 +1,232 @@
+"""What a release promises, as a value: kind, exact parameters, for which pairs of tables, for whom, and how sure it is.
+
+Legend: r is the distance of two tables with the same kept totals. What a pair at distance r is promised:
+
+    pure          epsilon r
+    zcdp          rho r^2, and (epsilon, delta) from it by Proposition 7 of [CKS20] at a delta of the reader's choice
+    approximate   (epsilon r, delta (e^(epsilon r) - 1) / (e^epsilon - 1)), [DGGY22] Definition 2
+
+Distances are exact: the l1 distance itself, or the SQUARE of the l2 distance. Whatever is not rational is a float rounded up.
+The paragraph for readers is in words.py.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias, get_args
+
+from holdfast.errors import InvalidParameter
+from holdfast.exact.balls import ball, enclosure, precision
+from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
+from holdfast.privacy.conversions import zcdp_epsilon
+from holdfast.privacy.parameters import budget, probability, shown
+from holdfast.privacy.secrets import Distance, Found, Secrets
+
+Kind: TypeAlias = Literal["pure", "zcdp", "approximate"]
+Status: TypeAlias = Literal["exact", "proven", "estimated"]
+
+DEFAULT_DELTA = Fraction(1, 10**10)
+"""The delta at which a zCDP promise is also given as (epsilon, delta), where the reader names none."""
+MAX_NAMES = 10
+"""Names of exposed cells that are listed; the number of all is always given."""
+NEEDS: dict[Kind, tuple[str, ...]] = {"pure": ("epsilon",), "zcdp": ("rho",), "approximate": ("epsilon", "delta")}
+
+
+@dataclass(frozen=True)
+class Exposed:
+    """What is published as it is: public facts only.
+
+    kept_sums: independent sums that are kept; cells: cells they fix; names: some of those cells (the first ten are held).
+    """
+
+    kept_sums: int = 0
+    cells: int = 0
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names)[:MAX_NAMES])
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What two tables at one distance are promised.
+
+    epsilon, delta:  the pair is (epsilon, delta)-indistinguishable. A Fraction is exact, a float is rounded up. delta is 0 for pure.
+    rho:             the pair is rho-zCDP; None where no rho is known.
+    """
+
+    kind: Kind
+    epsilon: Fraction | float
+    delta: Fraction | float
+    rho: Fraction | None
+
+    def to_fields(self) -> dict[str, str | None]:
+        """JSON-ready; a number that is not exact is a decimal rounded up."""
+        return {
+            "kind": self.kind,
+            "epsilon": shown(self.epsilon),
+            "delta": shown(self.delta),
+            "rho": None if self.rho is None else shown(self.rho),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """A promise about every pair of tables in the relation.
+
+    Given:       the parameters of its kind (pure: epsilon; zcdp: rho; approximate: epsilon, delta), exact, for each unit of `distance`;
+                 smallest_secret and person as the l1 distance or the SQUARED l2 distance. `person` is how far one person can move the
+                 table, None where no person can change alone.
+    Guarantees:  cost(d) bounds from above what the release reveals about any pair of tables in the relation at distance d.
+    Reference:   [DGGY22] Definition 2; [CKS20] Proposition 7; math.md section 6.
+    """
+
+    kind: Kind
+    distance: Distance
+    epsilon: Fraction | None = None
+    rho: Fraction | None = None
+    delta: Fraction | None = None
+    smallest_secret: int
+    smallest_secret_status: Found = "exact"
+    person: int | None
+    person_can_be_added: bool = False
+    unit: str = "person"
+    max_records: int = 1
+    relation: str = "tables with the same kept totals"
+    exposed: Exposed = field(default_factory=Exposed)
+    status: Status = "exact"
+    status_note: str = ""
+    """For "proven" the stated error, for "estimated" the stated confidence, as a sentence."""
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("kind", Kind), ("distance", Distance), ("status", Status), ("smallest_secret_status", Found)):
+            value, names = getattr(self, name), get_args(allowed)
+            if value not in names:
+                raise InvalidParameter(f"{name} must be one of {', '.join(map(repr, names))}. Got {value!r}.")
+        for name in ("epsilon", "rho", "delta"):
+            self._read_parameter(name)
+        for name in ("smallest_secret", "max_records", *(() if self.person is None else ("person",))):
+            if exact_integer(getattr(self, name), name) < 1:
+                raise InvalidParameter(f"{name} must be a whole number, 1 or more. Got {getattr(self, name)}.")
+        if self.person is not None and self.smallest_secret > self.person:
+            raise InvalidParameter(
+                f"person = {self.person} is nearer than the smallest secret, {self.smallest_secret}: then no {self.unit} can change alone. "
+                "Write person=None."
+            )
+        if self.kind == "pure" and self.status == "estimated":
+            raise InvalidParameter(
+                "An estimated law has no pure promise: its error is a probability. Write kind='approximate' and a delta."
+            )
+        if self.status != "exact" and not self.status_note:
+            raise InvalidParameter(f"A guarantee that is {self.status!r} needs a status_note that states its error or its confidence.")
+
+    def _read_parameter(self, name: str) -> None:
+        value = getattr(self, name)
+        if name not in NEEDS[self.kind]:
+            if value is not None:
+                raise InvalidParameter(f"A guarantee of kind {self.kind!r} has {' and '.join(NEEDS[self.kind])}. Leave {name} out.")
+            return
+        if value is None:
+            raise InvalidParameter(f"A guarantee of kind {self.kind!r} needs {' and '.join(NEEDS[self.kind])}. {name} is missing.")
+        read = probability(value, name) if name == "delta" else budget(value, name)
+        object.__setattr__(self, name, read)
+
+    @classmethod
+    def from_secrets(cls, secrets: Secrets, *, kind: Kind, distance: Distance, **others: Any) -> Guarantee:
+        """The guarantee with smallest secret, person, unit and max_records as `facts_of` found them."""
+        value, status = secrets.smallest(distance)
+        return cls(
+            kind=kind,
+            distance=distance,
+            smallest_secret=value,
+            smallest_secret_status=status,
+            person=secrets.person(distance),
+            person_can_be_added=secrets.person_can_be_added,
+            unit=secrets.unit,
+            max_records=secrets.max_records,
+            **others,
+        )
+
+    def cost(self, distance: Exact, *, delta: Exact | None = None) -> Promise:
+        """What two tables at this distance are promised, rounded up.
+
+        Given:  the l1 distance, or the squared l2 distance, greater than zero and exact; delta is used for zCDP only (by default 1e-10).
+        """
+        value = positive_fraction(distance, "distance")
+        squared = value * value if self.distance == "l1" else value
+        length = value if self.distance == "l1" else _rational_root(value)
+        if self.kind == "zcdp":
+            assert self.rho is not None
+            chosen = DEFAULT_DELTA if delta is None else probability(delta, "delta")
+            rho = self.rho * squared
+            return Promise("zcdp", zcdp_epsilon(rho, chosen), chosen, rho)
+        assert self.epsilon is not None
+        epsilon = self.epsilon * length if length is not None else _root_up(self.epsilon**2 * squared)
+        if self.kind == "pure":  # pure e is e^2/2-zCDP for that pair, and e^2 is rational also where e is not
+            return Promise("pure", epsilon, Fraction(0), self.epsilon**2 * squared / 2)
+        assert self.delta is not None
+        return Promise("approximate", epsilon, self.delta if squared == 1 else _delta_at(self.epsilon, self.delta, squared), None)
+
+    def per_unit(self, *, delta: Exact | None = None) -> Promise:
+        """At distance 1: the parameters of the papers."""
+        return self.cost(1, delta=delta)
+
+    def per_person(self, *, delta: Exact | None = None) -> Promise | None:
+        """For one person (or other unit) changing all of their records; None where no person can change alone."""
+        return None if self.person is None else self.cost(self.person, delta=delta)
+
+    def per_smallest_secret(self, *, delta: Exact | None = None) -> Promise:
+        """For two tables as near as the kept totals allow. Where smallest_secret_status is "lower bound", no pair may be that near."""
+        return self.cost(self.smallest_secret, delta=delta)
+
+    def words(self, *, delta: Exact | None = None) -> str:
+        """The promise as one plain paragraph, with what it does not cover."""
+        from holdfast.privacy.words import paragraph
+
+        return paragraph(self, delta)
+
+    def to_fields(self, *, delta: Exact | None = None) -> dict[str, Any]:
+        """JSON-ready: exact numbers as strings; what is not rational as a decimal rounded up."""
+        per_person = self.per_person(delta=delta)
+        squared = self.distance == "l2"
+        return {
+            "kind": self.kind,
+            "parameters": {name: shown(getattr(self, name)) for name in NEEDS[self.kind]},
+            "distance": self.distance,
+            "distances_are_squared": squared,
+            "relation": self.relation,
+            "unit": self.unit,
+            "max_records": self.max_records,
+            "status": self.status,
+            "status_note": self.status_note,
+            "exposed": {"kept_sums": self.exposed.kept_sums, "cells": self.exposed.cells, "names": list(self.exposed.names)},
+            "smallest_secret": {"distance": self.smallest_secret, "status": self.smallest_secret_status},
+            "person": {"distance": self.person, "can_change_alone": self.person is not None, "can_be_added": self.person_can_be_added},
+            "per_unit": self.per_unit(delta=delta).to_fields(),
+            "per_person": None if per_person is None else per_person.to_fields(),
+            "per_smallest_secret": self.per_smallest_secret(delta=delta).to_fields(),
+            "words": self.words(delta=delta),
+        }
+
+
+def _rational_root(value: Fraction) -> Fraction | None:
+    """The square root where it is rational."""
+    top, bottom = math.isqrt(value.numerator), math.isqrt(value.denominator)
+    return Fraction(top, bottom) if top * top == value.numerator and bottom * bottom == value.denominator else None
+
+
+def _root_up(value: Fraction) -> float:
+    """The square root as a float, rounded up."""
+    with precision(256):
+        return enclosure(ball(value).sqrt()).up()
+
+
+def _delta_at(epsilon: Fraction, delta: Fraction, squared: Fraction) -> float:
+    """delta (e^(epsilon r) - 1) / (e^epsilon - 1) rounded up, at most 1; `squared` is r^2."""
+    with precision(256):
+        one, far = ball(epsilon), ball(epsilon) * ball(squared).sqrt()
+        ratio = (far - one).exp() * (-far).expm1() / (-one).expm1()  # this way round only a true overflow is one
+        value = ball(delta) * ratio
+        return min(enclosure(value).up(), 1.0) if value < 2 else 1.0  # not below 2 also where it overflowed

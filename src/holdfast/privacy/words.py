@@ -1,0 +1,130 @@
+"""A guarantee in plain words: one paragraph for readers who know no mathematics, with the exact parameters in brackets."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from holdfast.exact.balls import ball, enclosure, precision
+from holdfast.exact.parameters import Exact
+from holdfast.privacy.parameters import shown, shown_up
+
+if TYPE_CHECKING:
+    from holdfast.privacy.guarantee import Guarantee, Promise
+
+WEAK_EPSILON = 10
+"""Above this an epsilon for one person deserves a warning: e^10 is more than 22,000."""
+
+
+def paragraph(guarantee: Guarantee, delta: Exact | None) -> str:
+    """What is promised, for whom, what is not protected, how sure it is, and what it rests on."""
+    lead = guarantee.per_person(delta=delta) or guarantee.per_smallest_secret(delta=delta)
+    sentences = [
+        _pairs(guarantee),
+        _promise(guarantee, lead),
+        _not_protected(guarantee),
+        _status(guarantee),
+        "The promise is over fair random bits; these come from AES-256 under a secret key, so it holds against anyone who does not have "
+        "the key and cannot break AES-256.",
+        _warning(guarantee, lead),
+    ]
+    return " ".join(filter(None, sentences))
+
+
+def _pairs(guarantee: Guarantee) -> str:
+    """Between which tables the promise is."""
+    unit = guarantee.unit
+    if guarantee.person is None:
+        return (
+            f"No {unit} can change alone: every change of a single {unit} would show in a kept total. "
+            f"Any two {guarantee.relation} differ by at least {_distance(guarantee, guarantee.smallest_secret)}"
+            f"{_unsure(guarantee)}. Take two that are this near."
+        )
+    moved = 2 if guarantee.distance == "l1" else 2 * guarantee.max_records
+    only_added = guarantee.person < moved * guarantee.max_records
+    records = "" if guarantee.max_records == 1 else f", with up to {guarantee.max_records} records"
+    what = f"in whether one {unit} is counted" if only_added else f"in where one {unit} is counted"
+    return f"Take any two {guarantee.relation} that differ only {what}{records}."
+
+
+def _unsure(guarantee: Guarantee) -> str:
+    return " (proved; the true smallest distance may be larger)" if guarantee.smallest_secret_status == "lower bound" else ""
+
+
+def _promise(guarantee: Guarantee, lead: Promise) -> str:
+    who = f"for one {guarantee.unit}" if guarantee.person is not None else "for such a pair"
+    each = "for each unit of l1 distance" if guarantee.distance == "l1" else "for each unit of l2 distance"
+    start = f"Between the two, the chance of any outcome of the publication differs by a factor of at most {_factor(lead.epsilon)}"
+    epsilon, delta = number(lead.epsilon), number(lead.delta)
+    if guarantee.kind == "pure":
+        return f"{start} (pure differential privacy, epsilon = {epsilon} {who}, {_parameter(guarantee, 'epsilon')} {each})."
+    extra = f"{start}, and a further probability of at most {delta} (epsilon = {epsilon}, delta = {delta} {who};"
+    if guarantee.kind == "zcdp":
+        assert lead.rho is not None
+        unit = each.replace("l1", "squared l1").replace("l2", "squared l2")
+        return f"{extra} zero-concentrated differential privacy, rho = {shown(lead.rho)} {who}, {_parameter(guarantee, 'rho')} {unit})."
+    parameters = f"epsilon = {_parameter(guarantee, 'epsilon')}, delta = {_parameter(guarantee, 'delta')}"
+    return f"{extra} approximate differential privacy, {parameters} {each})."
+
+
+def _not_protected(guarantee: Guarantee) -> str:
+    exposed, unit = guarantee.exposed, guarantee.unit
+    fixed = "They fix no single cell."
+    if exposed.cells:
+        names = f" ({', '.join(exposed.names)}{' and others' if exposed.cells > len(exposed.names) else ''})" if exposed.names else ""
+        cells = "1 cell, which is" if exposed.cells == 1 else f"{exposed.cells} cells, which are"
+        fixed = f"They fix {cells} published without noise{names}."
+    counted = (
+        f"Whether a {unit} is counted at all is protected only in cells under no kept total."
+        if guarantee.person_can_be_added
+        else f"Whether a {unit} is counted at all is not protected where it would change a kept total."
+    )
+    return (
+        f"The promise holds for pairs of {guarantee.relation}: the kept totals are published exactly, and neither they nor what follows "
+        f"from them is protected. {fixed} {counted} What can be learned about a {unit} from other people's data is not limited."
+    )
+
+
+def _status(guarantee: Guarantee) -> str:
+    note = f" {guarantee.status_note}" if guarantee.status_note else ""
+    if guarantee.status == "exact":
+        return f"The noise follows its stated law exactly, with no rounding error.{note}"
+    if guarantee.status == "proven":
+        return f"The promise is proven, with an error that is stated and already included.{note}"
+    return f"This promise is an estimate and not a proof.{note}"
+
+
+def _warning(guarantee: Guarantee, lead: Promise) -> str:
+    who = f"for one {guarantee.unit}" if guarantee.person is not None else "for the smallest secret"
+    if lead.delta >= 1:
+        return f"WARNING: a delta of 1 {who} promises nothing at all."
+    if lead.epsilon > WEAK_EPSILON:
+        return (
+            f"WARNING: an epsilon above {WEAK_EPSILON} {who} promises next to nothing: it allows what is published to be more than 22,000 "
+            "times as likely under one of the two tables as under the other."
+        )
+    return ""
+
+
+def _distance(guarantee: Guarantee, value: int) -> str:
+    return f"{value} in l1 distance" if guarantee.distance == "l1" else f"{value} in squared l2 distance"
+
+
+def _parameter(guarantee: Guarantee, name: str) -> str:
+    return shown(getattr(guarantee, name))
+
+
+def _factor(epsilon: Fraction | float) -> str:
+    """e^epsilon to four digits, rounded up; left as a power where the number would say nothing."""
+    if epsilon > WEAK_EPSILON:
+        return f"e to the power {number(epsilon)}"
+    with precision(128):
+        return shown_up(enclosure(ball(Fraction(epsilon)).exp()).upper, 4)
+
+
+def number(value: Fraction | float) -> str:
+    """As text: exact where it is exact and short, else six digits rounded up."""
+    text = shown(value)
+    if isinstance(value, Fraction) and len(text) <= 14:
+        return text
+    return shown_up(Fraction(value), 6)

@@ -1,0 +1,120 @@
+"""A release against totals from elsewhere: an official file, or the office's own table."""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.errors import InvalidParameter, UnreadableInput
+from holdfast.invariants.rows import Kept, compile_rows
+from holdfast.invariants.statements import Margin
+from holdfast.release.card import Card
+from holdfast.release.definitions import statement_of
+from holdfast.tables import Table
+
+KEPT_HEADER = ["statement", "name", "total"]
+
+
+def compare_with(
+    against: Table | str | os.PathLike[str], card: Card, made: tuple[Kept, np.ndarray[Any, Any]], listed: list[tuple[str, str, int]]
+) -> tuple[int, list[str]]:
+    """(how many official totals were compared, differences)."""
+    if not isinstance(against, Table):
+        header = _header(Path(against))
+        if header == KEPT_HEADER:
+            return _by_name(Path(against), listed)
+        against = _as_table(Path(against), header, card)
+    columns = tuple(against.universe.columns)
+    if set(columns) == set(card.table.columns):
+        return _whole(against, card, listed)
+    return _margin(against, card, made, listed)
+
+
+def _header(path: Path) -> list[str]:
+    if path.suffix.lower() == ".parquet":
+        import pyarrow.parquet as pq
+
+        try:
+            return list(pq.read_schema(path).names)
+        except (OSError, ValueError) as error:
+            raise UnreadableInput(f"{path.name!r} cannot be read as Parquet ({type(error).__name__}). Check the path.") from None
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            return next(csv.reader(file), [])
+    except (OSError, UnicodeDecodeError):
+        raise UnreadableInput(f"{path.name!r} cannot be read. Give a .csv or .parquet file of official totals.") from None
+
+
+def _as_table(path: Path, header: list[str], card: Card) -> Table:
+    codes = [name for name in header if name in card.table.columns]
+    others = [name for name in header if name not in card.table.columns]
+    if card.table.count in others:
+        others = [card.table.count]
+    if not codes or len(others) != 1:
+        raise InvalidParameter(
+            f"{path.name!r} should have columns of codes ({', '.join(card.table.columns)}) and one of counts, or statement, name, total. "
+            f"Found {', '.join(header) or 'nothing'}."
+        )
+    return Table.from_counts(path, cells=codes, count=others[0])
+
+
+def _by_name(path: Path, listed: list[tuple[str, str, int]]) -> tuple[int, list[str]]:
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    try:
+        official = {(statement, name): int(total) for statement, name, total in rows}
+    except ValueError:
+        raise UnreadableInput(f"{path.name!r} has a row that is not statement, name, total. Mend it.") from None
+    return _differences({(statement, name): total for statement, name, total in listed}, official, lambda key: key[1])
+
+
+def _whole(table: Table, card: Card, listed: list[tuple[str, str, int]]) -> tuple[int, list[str]]:
+    """The kept totals of another table of the same cells: only totals are looked at, so a confidential table may be given."""
+    kept = compile_rows(table.universe, [statement_of(given) for given in card.kept.definitions])
+    rows = [rows for rows in kept.rows if rows.kind == "kept"]
+    official = [(r.statement, r.name(i), int(t)) for r in rows for i, t in enumerate(r.totals(table.counts))]
+    mine = {(statement, name): total for statement, name, total in listed}
+    return _differences(mine, {(statement, name): total for statement, name, total in official}, lambda key: key[1])
+
+
+def _margin(table: Table, card: Card, made: tuple[Kept, np.ndarray[Any, Any]], listed: list[tuple[str, str, int]]) -> tuple[int, list[str]]:
+    """Official totals by some of the columns: the release must keep that margin."""
+    kept, _ = made
+    columns = table.universe.columns
+    stated = [statement_of(given) for given in card.kept.definitions]
+    wanted = [s for s in stated if isinstance(s, Margin) and s.kind == "kept" and set(s.columns) >= set(columns)]
+    if not wanted:
+        raise InvalidParameter(
+            f"The release does not keep totals by {', '.join(columns)}: they need not agree. It keeps {', '.join(card.kept.statements)}."
+        )
+    statement = min(wanted, key=lambda s: len(s.columns))
+    totals = iter(listed)
+    mine: dict[Any, int] = {}
+    for rows in kept.rows:
+        if rows.kind != "kept":
+            continue
+        values = [next(totals)[2] for _ in range(rows.count)]
+        if rows.statement == str(statement):
+            for codes, value in zip(rows.codes, values, strict=True):  # type: ignore[union-attr]
+                named = {c: kept.universe.codes[c][k] for c, k in zip(statement.columns, codes, strict=True)}
+                key = tuple(named[c] for c in columns)
+                mine[key] = mine.get(key, 0) + value
+            break
+    cells = (table.universe.cell(i) for i in range(len(table.universe)))
+    official = {tuple(cell[c] for c in columns): int(n) for cell, n in zip(cells, table.counts, strict=True)}
+    return _differences(mine, official, lambda key: ", ".join(f"{c}={k}" for c, k in zip(columns, key, strict=True)))
+
+
+def _differences(mine: dict[Any, int], official: dict[Any, int], name: Any) -> tuple[int, list[str]]:
+    out = [
+        f"{name(key)}: released {mine[key]}, official {official[key]}"
+        for key in mine.keys() & official.keys()
+        if mine[key] != official[key]
+    ]
+    out += [f"{name(key)}: not among the official totals" for key in mine.keys() - official.keys()]
+    out += [f"{name(key)}: not among the released totals" for key in official.keys() - mine.keys()]
+    return len(official), sorted(out)

@@ -1,0 +1,154 @@
+"""What a release would do, before any confidential count is looked at."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import HoldfastWarning
+from holdfast.invariants.statements import Statement
+from holdfast.lattice import Exposure, exposure
+from holdfast.laws.law import LatticeLaw
+from holdfast.mechanisms.mechanism import Mechanism
+from holdfast.privacy import Guarantee
+from holdfast.release.frame import PublicFrame
+from holdfast.tables import Table, Universe
+
+NAMES_SHOWN = 20
+"""Exposed cells listed by name; the rest is counted."""
+MARGIN_WORK = 10**7
+"""Cells times sums looked at for the expected error of margins."""
+MAX_MARGIN_CODES = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Public facts about a release: what is kept and exposed, which sampler and why, the promise, the expected error.
+
+    Guarantees:  made from the universe, the kept statements and the mechanism alone; no count was read.
+    """
+
+    frame: PublicFrame
+    mechanism: Mechanism
+    law: LatticeLaw
+    exposure: Exposure
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.law.guarantee
+
+    @cached_property
+    def deviations(self) -> NDArray[np.float64]:
+        """Standard deviation of every cell's noise, to six digits, so that it is the same on every machine."""
+        variances, which = np.unique(self._covariance.diagonal(), return_inverse=True)
+        return np.array([float(f"{v**0.5:.6g}") for v in variances])[which]
+
+    @cached_property
+    def _covariance(self) -> Any:
+        return self.law.covariance()
+
+    def expected_error(self) -> dict[str, Any]:
+        """Standard deviations of cells and of one-column margins, where they come from, and a sentence."""
+        cells = np.sort(self.deviations)
+        basis = {"exact": "exact", "upper bound": "upper bound, proved", "estimated": "estimated from draws of the public law"}
+        smallest, median, largest = (float(cells[i]) for i in (0, len(cells) // 2, -1))
+        words = (
+            f"The error of a released count averages to zero; its standard deviation is {median:.3g} for a typical cell"
+            + (f" ({smallest:.3g} to {largest:.3g})" if smallest != largest else "")
+            + ". Kept totals have no error."
+        )
+        return {
+            "cell_standard_deviation": {"smallest": smallest, "median": median, "largest": largest},
+            "basis": basis[self._covariance.basis],
+            "words": words,
+            "margins": list(self._margin_errors()),
+        }
+
+    def _margin_errors(self) -> Iterable[dict[str, Any]]:
+        """For each column alone, and for all cells together: the largest standard deviation among the first few sums."""
+        universe = self.frame.universe
+        for columns in [(), *((column,) for column in universe.columns)]:
+            group, codes = universe.group(columns)
+            if len(codes) == len(universe) and len(universe) > 1:
+                continue
+            rows = max(1, min(len(codes), MAX_MARGIN_CODES, MARGIN_WORK // len(universe)))
+            largest = max(self._covariance.of((group == row).astype(np.float64)) for row in range(rows))
+            yield {"name": f"by {columns[0]}" if columns else "total of the table", "standard_deviation": max(largest, 0.0) ** 0.5}
+
+    def exposed(self) -> dict[str, Any]:
+        """Cells published exactly, by name as far as they are few."""
+        cells = np.concatenate([self.exposure.fixed, self.exposure.pinned])
+        names = [self.frame.universe.cell_name(int(cell)) for cell in cells[:NAMES_SHOWN]]
+        return {"cells": len(cells), "names": names, "complete": self.exposure.complete, "words": self._exposed_words(len(cells))}
+
+    def _exposed_words(self, cells: int) -> str:
+        more = "" if self.exposure.complete else " The kept totals link too many cells to look for all of them: there may be more."
+        if cells == 0:
+            return "No cell is published exactly." + more
+        noun, verb = ("cell is", "fix it") if cells == 1 else ("cells are", "fix them")
+        return f"{cells} {noun} published exactly, whatever the budget, because the kept totals {verb}." + more
+
+    def to_fields(self) -> dict[str, Any]:
+        """Everything as plain values, for `--json`."""
+        lattice = self.frame.lattice
+        return {
+            "cells": len(self.frame.universe),
+            "kept": {
+                "statements": [str(s) for s in self.frame.statements if s.kind == "kept"],
+                "identities": [str(s) for s in self.frame.statements if s.kind == "identity"],
+                "totals": len(self.frame.kept),
+                "independent": lattice.rank,
+                "free_dimensions": lattice.dimension,
+            },
+            "exposed": self.exposed(),
+            "mechanism": {"name": self.mechanism.name, "parameters": self.mechanism.parameters, "law": self.law.formula},
+            "sampler": {"status": self.law.sampler.status, "groups": [vars(group) for group in self.law.sampler.groups]},
+            "guarantee": self.guarantee.to_fields(),
+            "expected_error": self.expected_error(),
+        }
+
+    def __str__(self) -> str:
+        fields = self.to_fields()
+        kept = fields["kept"]
+        lines = [
+            f"Table      {fields['cells']} cells by {', '.join(self.frame.universe.columns)} ({self.frame.universe.support})",
+            f"Kept       {', '.join(kept['statements']) or 'nothing'}: {kept['totals']} totals, {kept['independent']} independent; "
+            f"{kept['free_dimensions']} free dimensions",
+            f"Exposed    {fields['exposed']['words']}",
+            f"Mechanism  {self.mechanism.name}, {', '.join(f'{k} = {v}' for k, v in self.mechanism.parameters.items())}",
+            f"Law        {self.law.formula}",
+        ]
+        for number, group in enumerate(self.law.sampler.groups):
+            head = "Sampler" if number == 0 else ""
+            blocks = f"{group.blocks} x {group.kind}" if group.blocks > 1 else group.kind
+            lines.append(
+                f"{head:<10} {blocks} ({group.cells} cells): {group.sampler}; {group.why}; {group.expected_tries:.3g} tries expected"
+            )
+        error = fields["expected_error"]
+        lines.append(f"Error      {error['words']} ({error['basis']})")
+        lines.append(f"Promise    {self.guarantee.words()}")
+        return "\n".join(lines)
+
+
+def plan(table: Table | Universe, keep: Iterable[Statement], mechanism: Mechanism, *, published_totals: Any = None) -> Plan:
+    """Everything about a release that can be known without its counts.
+
+    Given:       a table, of which only the declarations are read, or a universe; the kept statements; a mechanism. `published_totals`, one
+                 number for each kept total in order, adds the cells that these values pin (counts are not negative).
+    Guarantees:  no confidential count is read. Impossible requests are refused here.
+    """
+    return make_plan(PublicFrame.of(table, keep), mechanism, published_totals)
+
+
+def make_plan(frame: PublicFrame, mechanism: Mechanism, published_totals: Any = None) -> Plan:
+    """The plan from public facts: this function cannot reach a count."""
+    law = mechanism.law(frame.lattice, unit=frame.unit, max_records=frame.max_records)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HoldfastWarning)
+        return Plan(frame, mechanism, law, exposure(frame.lattice, frame.kept, published_totals))

@@ -1,0 +1,206 @@
+"""A release: the table with noise, and everything that may be said about it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.errors import InvalidParameter
+from holdfast.invariants.statements import Statement
+from holdfast.laws.law import LatticeLaw
+from holdfast.mechanisms.mechanism import Mechanism
+from holdfast.privacy import Guarantee
+from holdfast.randomness import NoiseKey
+from holdfast.randomness.keys import STREAM_VERSION
+from holdfast.release.definitions import definition
+from holdfast.release.draw import Progress, draw_and_add
+from holdfast.release.plan import Plan, plan
+from holdfast.release.released import ReleasedTable
+from holdfast.tables import Table
+
+UNNAMED = "unnamed"
+_IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class Release:
+    """A drawn release. It holds no true count and no noise; everything in it is public once it is published."""
+
+    def __init__(self, plan: Plan, table: ReleasedTable, release_id: str, date: str | None, private: bool) -> None:
+        self.plan = plan
+        self.table = table
+        self.id = release_id
+        self.date = date
+        self.private = private
+        """False where a test key was used: anyone can then recompute the noise."""
+
+    @property
+    def law(self) -> LatticeLaw:
+        return self.plan.law
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.plan.guarantee
+
+    def kept_rows(self) -> list[tuple[str, str, int]]:
+        """(statement, name, total) of every kept total, added up from the released table: they equal the true ones."""
+        out = []
+        for rows in self.plan.frame.kept.rows:
+            if rows.kind == "kept":
+                totals = self._totals[id(rows)] if self._totals else rows.totals(self.table.counts)
+                out += [(rows.statement, rows.name(row), int(total)) for row, total in enumerate(totals)]
+        return out
+
+    _totals: dict[int, Any] | None = None
+    """Kept totals where the table alone does not show them (suppression)."""
+
+    @property
+    def card(self) -> dict[str, Any]:
+        """The card without checksums of files; `save` writes it with them."""
+        return self.card_with({})
+
+    def card_with(self, files: dict[str, Any]) -> dict[str, Any]:
+        """The card with these files and checksums."""
+        return card_fields(self.plan, self.id, self.date, self.private, files)
+
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        formats: Iterable[str] = ("parquet", "csv"),
+        sign: str | os.PathLike[str] | None = None,
+        force: bool = False,
+    ) -> Path:
+        """Write the output folder, whole or not at all; an existing one is refused. `sign` is an Ed25519 private key in PEM."""
+        from holdfast.release.folder import write_folder
+
+        return write_folder(self, Path(folder), tuple(formats), None if sign is None else Path(sign), force)
+
+    def __repr__(self) -> str:
+        return f"Release({self.id!r}, {len(self.table)} cells, {self.plan.mechanism.name}{'' if self.private else ', NOT PRIVATE'})"
+
+
+def release(
+    table: Table,
+    keep: Iterable[Statement],
+    mechanism: Mechanism,
+    key: NoiseKey | None = None,
+    release_id: str | None = None,
+    *,
+    date: str | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """Draw the noise and add it: y = x + z with every kept total of x, checked as integers.
+
+    Given:       a table, the kept statements, a mechanism. `key=None` takes a fresh secret key and erases it; a test key marks the release
+                 as not private. `release_id` names the release (letters, digits, . _ -); `date` is written on the card as given.
+    Guarantees:  what `release.guarantee` says, and that no noise or true count stays behind in the release.
+    """
+    if not isinstance(table, Table):
+        raise InvalidParameter(f"A release needs a Table. Got {type(table).__name__}. Build one with Table.from_counts or from_records.")
+    return release_from_plan(plan(table, keep, mechanism), table, key, release_id, date=date, progress=progress)
+
+
+def release_from_plan(
+    plan: Plan,
+    table: Table,
+    key: NoiseKey | None = None,
+    release_id: str | None = None,
+    *,
+    date: str | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """`release` for a plan already made for this table."""
+    name = check_identifier(release_id)
+    if table.universe is not plan.frame.universe and table.universe != plan.frame.universe:
+        raise InvalidParameter("The plan was made for another table: its universe differs. Make a plan for this table.")
+    source = NoiseKey.generate() if key is None else key
+    try:
+        counts = draw_and_add(plan.frame, plan.law, table.counts, source, name, progress)
+        private = source.is_private
+    finally:
+        if key is None:
+            source.close()
+    if plan.law.publishes_cells:
+        return Release(plan, ReleasedTable(plan.frame.universe, counts, plan.frame.count_name, plan.deviations, None), name, date, private)
+    return _suppressed(plan, counts, name, date)
+
+
+def _suppressed(plan: Plan, counts: Any, name: str, date: str | None) -> Release:
+    """Only cells that the kept totals fix keep their count; nothing is drawn, so no key matters."""
+    shown = np.zeros(len(counts), dtype=np.bool_)
+    shown[plan.frame.lattice.exposed_cells] = True
+    totals = {id(rows): rows.totals(counts) for rows in plan.frame.kept.rows}
+    made = ReleasedTable(plan.frame.universe, np.where(shown, counts, 0), plan.frame.count_name, plan.deviations, shown)
+    out = Release(plan, made, name, date, True)
+    out._totals = totals
+    return out
+
+
+def check_identifier(release_id: str | None) -> str:
+    """A release's name is a file-safe word."""
+    if release_id is None:
+        return UNNAMED
+    if not isinstance(release_id, str) or not _IDENTIFIER.fullmatch(release_id):
+        raise InvalidParameter(
+            f"A release identifier is up to 100 letters, digits, '.', '_' or '-', and begins with a letter or digit. Got {release_id!r}."
+        )
+    return release_id
+
+
+def card_fields(plan: Plan, release_id: str, date: str | None, private: bool, files: dict[str, Any]) -> dict[str, Any]:
+    """All fields of card.json: public facts, known before anything is drawn, and the checksums of the files."""
+    from holdfast.release.card import Card
+
+    fields = plan.to_fields()
+    frame = plan.frame
+    table = {
+        "name": frame.name,
+        "columns": list(frame.universe.columns),
+        "count": frame.count_name,
+        "cells": len(frame.universe),
+        "universe": frame.universe.support,
+        "universe_digest": f"sha256:{frame.universe.digest()}",
+        "unit": frame.unit,
+        "max_records": frame.max_records,
+    }
+    made = {
+        "schema_version": "1.0",
+        "release": {"id": release_id, "date": date, "private": private, "ledger": None},
+        "table": table,
+        "kept": {**fields["kept"], "definitions": [definition(statement, frame.universe) for statement in frame.statements]},
+        **{name: fields[name] for name in ("exposed", "mechanism", "sampler", "expected_error")},
+        "guarantee": _promise_fields(fields["guarantee"]),
+        "software": _software(),
+        "files": files,
+        "signature": None,
+    }
+    return Card.model_validate(made).to_dict()
+
+
+def _promise_fields(guarantee: dict[str, Any]) -> dict[str, Any]:
+    """The part of a guarantee's fields that a card has; distances stand with the promise made at them."""
+    names = ("kind", "parameters", "distance", "unit", "relation", "status", "status_note", "per_unit", "words")
+    squared = "distance squared" if guarantee["distances_are_squared"] else "distance"
+    secret, person = guarantee["smallest_secret"], guarantee["per_person"]
+    return {
+        **{name: guarantee[name] for name in names},
+        "per_person": None if person is None else {squared: guarantee["person"]["distance"], **person},
+        "smallest_secret": {squared: secret["distance"], "found": secret["status"], **guarantee["per_smallest_secret"]},
+    }
+
+
+def _software() -> dict[str, str | int]:
+    packages = ("numpy", "numba", "python-flint", "cryptography")
+    return {
+        "holdfast": version("holdfast"),
+        "python": platform.python_version(),
+        **{name: version(name) for name in packages},
+        "stream_version": STREAM_VERSION,
+    }

@@ -1,0 +1,217 @@
+"""Anyone's check of a published folder, from its files alone: card, checksums, signature, and every kept total added up again."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from holdfast.errors import HoldfastError, VerificationFailed
+from holdfast.invariants.rows import Kept, compile_rows
+from holdfast.release.card import Card, problems
+from holdfast.release.definitions import statement_of
+from holdfast.release.folder import CARD, FORMATS
+from holdfast.release.official import compare_with
+from holdfast.release.signing import load_public_key, signature_holds
+from holdfast.tables import Table, Universe
+
+Array: TypeAlias = np.ndarray[Any, Any]
+KeptRow: TypeAlias = tuple[str, str, int]
+
+MAX_SHOWN = 10
+"""Differences listed in a message; the rest is counted."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was checked and found in order."""
+
+    release_id: str
+    cells: int
+    totals: int
+    files: int
+    private: bool
+    signed_by: str | None
+    official_totals: int | None
+    suppressed: bool
+
+    def __str__(self) -> str:
+        lines = [
+            f"Release {self.release_id}: {self.files} files as the card says, "
+            + (f"{self.totals} kept totals listed." if self.suppressed else f"{self.totals} kept totals add up over {self.cells} cells.")
+        ]
+        if self.official_totals is not None:
+            lines.append(f"{self.official_totals} official totals agree.")
+        lines.append(f"Signed by {self.signed_by}." if self.signed_by else "Not signed.")
+        if not self.private:
+            lines.append("NOT PRIVATE: the noise came from a test key.")
+        return "\n".join(lines)
+
+
+def verify(
+    folder: str | os.PathLike[str], against: Table | str | os.PathLike[str] | None = None, *, signer: str | os.PathLike[str] | None = None
+) -> Verified:
+    """Check a published folder.
+
+    Given:       `against`: official totals, as a Table or a file: columns of codes and one of counts (a margin that the release keeps, or
+                 the whole table, of which only the kept totals are compared), or statement, name, total as in kept.csv. `signer`: a public
+                 key in PEM that must have signed the card.
+    Guarantees:  VerificationFailed, with every difference found, unless card, checksums, signature, tables and totals all agree.
+    """
+    place = Path(folder)
+    card = _read_card(place)
+    found = [*_file_problems(place, card), *_signature_problems(card, signer)]
+    if found:
+        _fail(found)
+    try:
+        frames = {name: _read_frame(place / f"table.{name}") for name in FORMATS if f"table.{name}" in card.files}
+        listed, made, published = _read_kept(place), *_columns(card, frames)
+        found = list(_table_problems(card, frames, listed, made, published))
+    except (HoldfastError, OSError, ValueError, KeyError, TypeError) as error:
+        found = [f"the table cannot be read as the card says ({type(error).__name__})"]
+    if found:
+        _fail(found)
+    number = None
+    if against is not None:
+        number, differences = compare_with(against, card, made, listed)
+        if differences:
+            _fail(differences)
+    signer_key = None if card.signature is None else card.signature.public_key
+    suppressed = not bool(published.all())
+    return Verified(card.release.id, card.table.cells, len(listed), len(card.files), card.release.private, signer_key, number, suppressed)
+
+
+def _fail(found: list[str]) -> None:
+    more = f"; and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
+    raise VerificationFailed(
+        f"The folder is not what its card says: {'; '.join(found[:MAX_SHOWN])}{more}. Do not use it; ask its publisher for a complete copy."
+    )
+
+
+def _read_card(place: Path) -> Card:
+    try:
+        text = (place / CARD).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise VerificationFailed(
+            f"{place.name!r} has no readable {CARD}. Give the complete folder that `holdfast release` wrote."
+        ) from None
+    wrong = problems(text)
+    if wrong:
+        _fail([f"{CARD}: {line.rstrip('.')}" for line in wrong])
+    return Card.from_json(text)
+
+
+def _file_problems(place: Path, card: Card) -> Iterator[str]:
+    needed = {"kept.csv", "statement.html", "report.html"}
+    for name in sorted(needed - card.files.keys()):
+        yield f"the card does not list {name}"
+    if not any(f"table.{name}" in card.files for name in FORMATS):
+        yield "the card lists no table"
+    present = {path.name for path in place.iterdir()}
+    for name in sorted(present - card.files.keys() - {CARD}):
+        yield f"{name} is there but not on the card"
+    for name, info in card.files.items():
+        path = place / name
+        if not path.is_file():
+            yield f"{name} is missing"
+            continue
+        with open(path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if path.stat().st_size != info.bytes:
+            yield f"{name} has {path.stat().st_size} bytes instead of {info.bytes}"
+        elif digest != info.sha256:
+            yield f"{name} was changed (its checksum differs)"
+
+
+def _signature_problems(card: Card, signer: str | os.PathLike[str] | None) -> Iterator[str]:
+    expected = None if signer is None else load_public_key(Path(signer))
+    if card.signature is None:
+        if expected is not None:
+            yield "the card is not signed"
+        return
+    if not signature_holds(card):
+        yield "the signature does not fit the card"
+    elif expected is not None and card.signature.public_key != expected:
+        yield "the card is signed by another key than the one given"
+
+
+def _read_frame(path: Path) -> Any:
+    """The whole table as Arrow, every column of the CSV as text, so that codes stay as they are."""
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        return pq.read_table(path)
+    import pyarrow as pa
+    import pyarrow.csv
+
+    with open(path, encoding="utf-8", newline="") as file:
+        names = next(csv.reader(file))
+    options = pyarrow.csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()), quoted_strings_can_be_null=False, strings_can_be_null=True, null_values=[""]
+    )
+    return pyarrow.csv.read_csv(path, parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True), convert_options=options)
+
+
+def _read_kept(place: Path) -> list[KeptRow]:
+    with open(place / "kept.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    if not rows or rows[0] != ["statement", "name", "total"]:
+        raise ValueError
+    return [(statement, name, int(total)) for statement, name, total in rows[1:]]
+
+
+def _columns(card: Card, frames: dict[str, Any]) -> tuple[tuple[Kept, Array], Array]:
+    """(compiled statements, released counts), and which cells are published, from the first table file."""
+    frame = next(iter(frames.values()))
+    universe = Universe.listed(frame.select(list(card.table.columns)))
+    kept = compile_rows(universe, [statement_of(given) for given in card.kept.definitions])
+    counts, published = _counts(frame, card.table.count)
+    return (kept, counts), published
+
+
+def _counts(frame: Any, name: str) -> tuple[Array, Array]:
+    import pyarrow as pa
+
+    column = frame.column(name).cast(pa.int64())
+    published = ~np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return column.fill_null(0).to_numpy(), published
+
+
+def _table_problems(
+    card: Card,
+    frames: dict[str, Any],
+    listed: list[KeptRow],
+    made: tuple[Kept, Array],
+    published: Array,
+) -> Iterator[str]:
+    kept, counts = made
+    if len(counts) != card.table.cells:
+        yield f"the table has {len(counts)} cells instead of {card.table.cells}"
+    for name, frame in frames.items():
+        if not _same(frame, next(iter(frames.values())), [*card.table.columns], card.table.count):
+            yield f"table.{name} and table.{next(iter(frames))} differ"
+    rows = [rows for rows in kept.rows if rows.kind == "kept"]
+    totals = [int(total) for family in rows for total in family.totals(counts)]
+    if len(totals) != len(listed):
+        yield f"kept.csv lists {len(listed)} totals instead of {len(totals)}"
+        return
+    if not published.all():
+        return  # suppressed cells do not add up to anything
+    for (_, name, said), total in zip(listed, totals, strict=True):
+        if said != total:
+            yield f"{name}: the table adds up to {total}, kept.csv says {said}"
+
+
+def _same(frame: Any, other: Any, codes: list[str], count: str) -> bool:
+    if frame is other:
+        return True
+    import pyarrow as pa
+
+    text = all(frame.column(c).cast(pa.string()).equals(other.column(c).cast(pa.string())) for c in codes)
+    return text and bool(frame.column(count).cast(pa.int64()).equals(other.column(count).cast(pa.int64())))

@@ -1,0 +1,240 @@
+"""The report: one self-contained page for those who read and use the released table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.report.noise_chart import NoiseLaw, noise_figure
+from holdfast.report.page import (
+    UNIVERSE_WORDS,
+    Card,
+    Html,
+    banner,
+    code,
+    cost_rows,
+    deviation,
+    document,
+    is_bounded_below,
+    items,
+    name,
+    names,
+    number,
+    paragraph,
+    plural,
+    rounded_up,
+    settings,
+    show,
+    status_words,
+    table,
+    table_name,
+    tag,
+    text,
+)
+
+SHOWN_KEPT = 200
+SHOWN_CELLS = 200
+SHOWN_STATEMENTS = 100
+
+UNBIASED = frozenset({"generalized-laplace", "generalized-gaussian", "rounded-projection"})
+"""Mechanisms whose noise is zero on average in every cell, whatever the data."""
+
+
+def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int]], noise: Sequence[NoiseLaw]) -> str:
+    """The report of a release.
+
+    Given:       the card as plain values, in the shape of card.schema.json; the kept totals as (statement, name, total); the law of a
+                 cell's noise as (label, [(k, probability), ...]), for as many kinds of cells as wanted, perhaps none.
+    Guarantees:  a pure function of its arguments. `files` and `signature` of the card are not read, so two tables with equal kept totals
+                 have the same report, byte for byte. Every text is escaped; nothing is loaded from elsewhere.
+    """
+    title = f"Report on release {card['release']['id']}"
+    sections = (_what(card), _promise(card), _how_far_off(card), _kept(card, kept_rows), _exposed(card), _structure(card))
+    more = (_noise(card, noise), _negative(card), _use(card), _verify(card))
+    return document(card, title, tag("main", banner(card), tag("h1", title), *sections, *more, banner(card)), style=_STYLE)
+
+
+def _section(heading: str, *pieces: str | None) -> Html:
+    return tag("section", tag("h2", heading), *pieces)
+
+
+def _what(card: Card) -> Html:
+    given, kept = card["table"], card["kept"]
+    totals = f"{plural(kept['totals'], 'total')} hold exactly" if kept["totals"] else "no total is kept"
+    return _section(
+        "What this is",
+        paragraph(
+            "The table ",
+            name(table_name(card)),
+            f" gives one count for each of {plural(given['cells'], 'cell')}, named by ",
+            names(given["columns"], SHOWN_STATEMENTS),
+            f". Random noise was added so that little can be learned about any single {given['unit']} beyond what kept totals give away; "
+            f"{totals}. The law of the noise is public, so its effect can be computed.",
+        ),
+        paragraph(
+            f"Date of the release: {card['release']['date'] or 'not given'}. "
+            f"List of cells: {UNIVERSE_WORDS.get(given['universe'], given['universe'])}."
+        ),
+    )
+
+
+def _promise(card: Card) -> Html:
+    guarantee = card["guarantee"]
+    return _section(
+        "The promise",
+        None if card["release"]["private"] else paragraph("With a test key the promise does not hold. It would hold for a secret key."),
+        paragraph(guarantee["words"]),
+        table("The promise in exact numbers", ("When", "The promise"), cost_rows(card)),
+        paragraph(
+            f"Kind: {guarantee['kind']}, {settings(guarantee['parameters'])}, in {guarantee['distance']} distance. "
+            f"It holds between {guarantee['relation']}. Status: {guarantee['status']}."
+        ),
+        paragraph("It does not cover the kept totals and what follows from them, facts about groups, or data outside this table."),
+    )
+
+
+def _how_far_off(card: Card) -> Html:
+    error = card["expected_error"]
+    spread = error["cell_standard_deviation"]
+    rows = [(f"cell, {which}", *_reach(spread[which])) for which in ("smallest", "median", "largest")]
+    rows += [(name(margin["name"]), *_reach(margin["standard_deviation"])) for margin in error["margins"]]
+    header = (
+        "Count",
+        "Standard deviation",
+        "Two of three within (normal approximation)",
+        "95 % within (normal approximation)",
+        "95 % within, whatever the law (Chebyshev)",
+    )
+    return _section(
+        "How far off a count may be",
+        paragraph(error["words"]),
+        table(f"Distance between released and true count (standard deviation: {error['basis']})", header, rows),
+        paragraph(
+            "Two of three counts are within about one standard deviation of the true one, and 95 of 100 within about two (1.96). These are "
+            "the figures of the normal law, as a guide; Laplace noise reaches about 2.1 standard deviations for 95 of 100. Chebyshev's "
+            "inequality is on the safe side for any noise that is zero on average: at least 95 of 100 within 4.48 standard deviations."
+        ),
+    )
+
+
+def _reach(sd: float | None) -> tuple[str, str, str, str]:
+    """Standard deviation, and the distances that hold for two thirds and for 95 %: normal quantiles 0.968 and 1.960; Chebyshev sqrt(20)."""
+    if not sd:
+        return (deviation(sd), "-", "-", "-") if sd is None else (deviation(sd), "0", "0", "0")
+    return deviation(sd), rounded_up(0.9675 * sd), rounded_up(1.96 * sd), rounded_up(4.4722 * sd)
+
+
+def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int]]) -> Html:
+    kept = card["kept"]
+    identities = kept["identities"]
+    known = (
+        paragraph("Known of every data set beforehand, so nobody's secret: ", names(identities, SHOWN_STATEMENTS), ".")
+        if identities
+        else None
+    )
+    if not kept["totals"]:
+        return _section("What is kept", paragraph("No total is kept: every sum carries noise."), known)
+    rows = [(name(label), name(statement), number(total)) for statement, label, total in kept_rows[:SHOWN_KEPT]]
+    rest = len(kept_rows) - len(rows)
+    return _section(
+        "What is kept",
+        paragraph("These totals of the released table are those of the true one: ", names(kept["statements"], SHOWN_STATEMENTS), "."),
+        known,
+        table("Kept totals", ("Total of", "Statement", "Value"), rows) if rows else None,
+        paragraph(f"{plural(rest, 'more kept total')}, listed in kept.csv.") if rest else None,
+    )
+
+
+def _exposed(card: Card) -> Html:
+    exposed = card["exposed"]
+    cells = paragraph("By name: ", names(exposed["names"], SHOWN_CELLS, exposed["cells"]), ".") if exposed["names"] else None
+    more = None if exposed["complete"] else paragraph("Not all cells could be examined: the kept totals may fix more of them.")
+    observed = card["table"]["universe"] == "observed"
+    support = paragraph("The list of cells was taken from the data, so it shows which cells are not empty.") if observed else None
+    return _section("What is exposed", paragraph(exposed["words"]), cells, more, support)
+
+
+def _structure(card: Card) -> Html:
+    groups = card["sampler"]["groups"]
+    header = ("Shape", "Blocks", "Cells", "Sampler", "Expected tries", "Why")
+    rows = [
+        (
+            text(group["kind"]),
+            number(group["blocks"]),
+            number(group["cells"]),
+            group["sampler"],
+            "-" if group["expected_tries"] is None else number(group["expected_tries"]),
+            group["why"],
+        )
+        for group in groups
+    ]
+    kept = card["kept"]
+    free = f"Independent kept sums: {number(kept['independent'])}. Free dimensions: {number(kept['free_dimensions'])}."
+    return _section(
+        "Structure and samplers",
+        paragraph(f"The noise is drawn block by block, each independent of the others. {free}"),
+        table("Blocks of the table and how their noise is drawn", header, rows),
+        paragraph(f"Status: {status_words(card['sampler']['status'])}."),
+    )
+
+
+def _noise(card: Card, noise: Sequence[NoiseLaw]) -> Html:
+    mechanism = card["mechanism"]
+    return _section(
+        "How the noise is distributed",
+        paragraph(f"Mechanism: {mechanism['name']}, {settings(mechanism['parameters'])}. ", mechanism["law"], "."),
+        *(noise_figure(number_of, label, law) for number_of, (label, law) in enumerate(noise, 1)),
+    )
+
+
+def _negative(card: Card) -> Html:
+    if is_bounded_below(card):
+        lower = show(card["mechanism"]["parameters"]["lower"])
+        words = (
+            f"The law of the noise keeps every count at or above {lower}. Small counts are therefore higher on average than the true ones."
+        )
+        return _section("Small counts", paragraph(words))
+    average = "The noise is zero on average" if card["mechanism"]["name"] in UNBIASED else "The law of the noise is public"
+    totals = ", and the kept totals would no longer hold" if card["kept"]["totals"] else ""
+    return _section(
+        "Negative counts",
+        paragraph(
+            f"A released count may be negative where the true one is small. It is left so on purpose. {average}; setting negative counts "
+            f"to zero would raise small counts on average{totals}."
+        ),
+    )
+
+
+def _use(card: Card) -> Html:
+    lines = [
+        "A sum of counts that is a kept total, or follows from kept totals, is exact.",
+        "In any other sum the errors of the counts add up; they do not cancel. Its standard deviation is at most the sum of the standard "
+        "deviations of its counts, and less where their noise is independent.",
+        "Counts under one kept total share their errors: what one has too much, others have too little.",
+        "A share or a ratio of small counts can be far off. Compare the counts with their standard deviation first.",
+        "A difference between two counts that is smaller than their standard deviations may be noise alone.",
+        "Do not round, clip or rescale counts before adding them: that brings back a bias that the noise does not have."
+        if card["mechanism"]["name"] in UNBIASED
+        else "Do not round, clip or rescale counts before adding them: the law of the noise would no longer describe the result.",
+    ]
+    return _section("How to use the counts", items(lines))
+
+
+def _verify(card: Card) -> Html:
+    versions = ", ".join(f"{key.replace('_', ' ')} {show(value)}" for key, value in card["software"].items())
+    return _section(
+        "How to verify",
+        paragraph(
+            code("holdfast verify folder"),
+            " computes each kept total again from the released counts, compares it with kept.csv, and every file with its checksum. "
+            "It needs no secret. The files of the release and their checksums are in card.json, with everything said here in fields.",
+        ),
+        paragraph(f"Made with {versions}."),
+    )
+
+
+_STYLE = """
+figure { margin: 0.8em 0; }
+figcaption { color: #333; }
+svg { max-width: 100%; height: auto; }
+td:last-child { padding-right: 0; }
+"""

@@ -1,0 +1,202 @@
+"""The statement: two printable pages on which a legal department signs off a release.
+
+Page one says what is published, what is protected and what is not. Page two holds the exact parameters, how to check, and lines to sign.
+"""
+
+from __future__ import annotations
+
+from holdfast.report.page import (
+    UNIVERSE_WORDS,
+    Card,
+    Html,
+    banner,
+    code,
+    cost_rows,
+    deviation,
+    document,
+    is_bounded_below,
+    items,
+    join,
+    name,
+    names,
+    number,
+    paragraph,
+    plural,
+    settings,
+    show,
+    status_words,
+    table,
+    table_name,
+    tag,
+    text,
+)
+
+# What is longer would not leave the rest of its page; the whole lists are in card.json.
+SHOWN_STATEMENTS = 5
+SHOWN_CELLS = 5
+SHOWN_MARGINS = 4
+SHOWN_GROUPS = 4
+
+
+def statement_html(card: Card) -> str:
+    """The statement of a release, from its card.
+
+    Given:       the card as plain values, in the shape of card.schema.json. `files` and `signature` are not read: the statement is made
+                 before them.
+    Guarantees:  a pure function of the card; every text in it is escaped; nothing is loaded from elsewhere.
+    """
+    title = f"Statement on release {card['release']['id']}"
+    first = tag("section", banner(card), _head(card, title), _published(card), _protected(card), _not_protected(card), class_="sheet")
+    second = tag(
+        "section", banner(card), _exact_parameters(card), _expected_error(card), _software(card), _check(), _sign(), class_="sheet"
+    )
+    return document(card, title, tag("main", first, second), style=_STYLE)
+
+
+def _head(card: Card, title: str) -> Html:
+    release = card["release"]
+    return tag(
+        "header",
+        tag("h1", title),
+        paragraph("Table ", name(table_name(card)), ", ", release["date"] or "no date given", ". Page 1 of 2.", class_="subtitle"),
+    )
+
+
+def _published(card: Card) -> Html:
+    given, kept = card["table"], card["kept"]
+    lines = [
+        join(
+            f"One count for each of {plural(given['cells'], 'cell')}, named by ",
+            names(given["columns"], 8),
+            f". The list of cells is public: {UNIVERSE_WORDS.get(given['universe'], given['universe'])}.",
+        ),
+        _kept_line(card),
+        text("Every other count carries random noise: whole numbers of a publicly known law (page 2). A count may come out negative.")
+        if not is_bounded_below(card)
+        else text("Every other count carries random noise: whole numbers of a publicly known law (page 2)."),
+    ]
+    if kept["identities"]:
+        lines.append(join("Known of every data set beforehand, so nobody's secret: ", names(kept["identities"], SHOWN_STATEMENTS), "."))
+    return join(tag("h2", "What is published, and what is kept exactly"), items(lines))
+
+
+def _kept_line(card: Card) -> Html:
+    kept = card["kept"]
+    if not kept["totals"]:
+        return text("No total is kept: every sum carries noise.")
+    totals = number(kept["totals"])
+    return join(f"Kept exactly, without noise ({totals} totals, all in kept.csv): ", names(kept["statements"], SHOWN_STATEMENTS), ".")
+
+
+def _protected(card: Card) -> Html:
+    private = card["release"]["private"]
+    warning = None if private else paragraph(tag("strong", "With a test key none of this holds."), " It would hold for a secret key.")
+    max_records, unit = card["table"]["max_records"], card["guarantee"]["unit"]
+    records = (
+        f"One record of a {unit} at a time."
+        if max_records is None
+        else f"A {unit} has at most {plural(max_records, 'record')} in the table."
+    )
+    return join(
+        tag("h2", "What is protected"),
+        warning,
+        paragraph(card["guarantee"]["words"]),
+        table("The promise in exact numbers", ("When", "The promise"), cost_rows(card)),
+        paragraph(f"It holds between {card['guarantee']['relation']}. {records} Status: {card['guarantee']['status']}."),
+    )
+
+
+def _not_protected(card: Card) -> Html:
+    lines = [
+        text("The kept totals themselves, and whatever follows from them by arithmetic or by knowing that counts are not negative."),
+        _exposed_line(card),
+        text("Facts about groups. A table that is of any use shows them, and they may tell about a member of a group."),
+        text("Anything outside this table: other tables, other files, what someone knows already."),
+        text("Several releases from the same data: their promises add up, and what their kept totals expose together is exposed."),
+        text("Anything, against someone who has the secret key of this release. The promise rests on it, and on the cipher."),
+    ]
+    if card["table"]["universe"] == "observed":
+        lines.insert(2, text("Which cells occur: the list of cells was taken from the data, so it shows which are not empty."))
+    return join(tag("h2", "What is not protected"), items(lines))
+
+
+def _exposed_line(card: Card) -> Html:
+    exposed = card["exposed"]
+    pieces = [text(exposed["words"])]
+    if exposed["cells"]:
+        pieces += [text(" By name: "), names(exposed["names"], SHOWN_CELLS, exposed["cells"]), text(".")]
+    if not exposed["complete"]:
+        pieces.append(text(" Not all cells could be examined: there may be more."))
+    return join(*pieces)
+
+
+def _exact_parameters(card: Card) -> Html:
+    mechanism, guarantee, kept = card["mechanism"], card["guarantee"], card["kept"]
+    dimensions = f"{number(kept['independent'])} independent kept sums leave {number(kept['free_dimensions'])} free dimensions"
+    rows = [
+        ("Mechanism", text(f"{mechanism['name']}: {settings(mechanism['parameters'])}")),
+        ("Law of the noise", text(mechanism["law"])),
+        ("Promise", text(f"{guarantee['kind']}: {settings(guarantee['parameters'])}, distance {guarantee['distance']}")),
+        ("Kept", text(dimensions)),
+        ("Sampler", text(status_words(card["sampler"]["status"]))),
+        *((f"Drawn: {group['kind']}", _group_line(group)) for group in card["sampler"]["groups"][:SHOWN_GROUPS]),
+        *_more(card["sampler"]["groups"], SHOWN_GROUPS),
+        ("Budget ledger", text("none" if card["release"]["ledger"] is None else "recorded; the head of the ledger is in card.json")),
+    ]
+    running = paragraph("Release ", name(card["release"]["id"]), ", table ", name(table_name(card)), ". Page 2 of 2.", class_="subtitle")
+    return join(running, tag("h2", "Exact parameters"), table("How the noise is made and drawn", ("What", "Value"), rows))
+
+
+def _group_line(group: Card) -> Html:
+    return text(f"{group['sampler']}; {plural(group['blocks'], 'block')}, {plural(group['cells'], 'cell')}")
+
+
+def _expected_error(card: Card) -> Html:
+    error = card["expected_error"]
+    spread = error["cell_standard_deviation"]
+    rows = [(f"One cell, {which}", deviation(spread[which])) for which in ("smallest", "median", "largest")]
+    rows += [(name(margin["name"]), deviation(margin["standard_deviation"])) for margin in error["margins"][:SHOWN_MARGINS]]
+    rows += _more(error["margins"], SHOWN_MARGINS)
+    caption = f"Standard deviation of the noise ({error['basis']})"
+    return join(tag("h2", "Expected error"), paragraph(error["words"]), table(caption, ("Count", "Standard deviation"), rows))
+
+
+def _software(card: Card) -> Html:
+    versions = ", ".join(f"{key.replace('_', ' ')} {show(value)}" for key, value in card["software"].items())
+    return join(tag("h2", "Software"), paragraph(versions, "."))
+
+
+def _check() -> Html:
+    return join(
+        tag("h2", "How to check"),
+        paragraph(
+            code("holdfast verify folder"),
+            " reads the published folder and needs no secret: each kept total is computed again from the released counts and compared with "
+            "kept.csv, and every file with its checksum in card.json.",
+        ),
+    )
+
+
+def _sign() -> Html:
+    rows = [tag("tr", tag("th", label, scope="row"), tag("td", "")) for label in ("Name", "Role", "Date", "Signature")]
+    return join(tag("h2", "Sign-off"), tag("table", tag("caption", "Read and approved"), tag("tbody", *rows), class_="sign"))
+
+
+def _more(rows: list[object], shown: int) -> list[tuple[str, str]]:
+    return [(f"and {number(len(rows) - shown)} more", "see card.json")] if len(rows) > shown else []
+
+
+_STYLE = """
+@page { margin: 12mm 17mm; }
+.sheet { border-bottom: 1px dashed #555; padding-bottom: 1em; margin-bottom: 1em; }
+tbody th { min-width: 9em; }
+.sign tbody th { padding-top: 1em; width: 9em; }
+@media print {
+  html { font-size: 9pt; line-height: 1.28; }
+  h2 { margin-top: 0.8em; }
+  p, ul, table { margin: 0.25em 0; }
+  th, td { padding-top: 0.1em; padding-bottom: 0.1em; }
+  .sheet { border: 0; padding: 0; margin: 0; page-break-after: always; break-after: page; }
+  .sheet:last-child { page-break-after: auto; break-after: auto; }
+}
+"""

@@ -1,0 +1,297 @@
+"""The Gaussian law on any lattice: Klein's sequential sampler with the accept step that makes it exact.
+
+Legend: B has the basis as its columns; b*_i, mu_ji are its Gram-Schmidt vectors and coefficients (gram_schmidt.py). Coefficients v_i are
+drawn from the last to the first, each from the discrete Gaussian on the integers with
+
+    centre c_i = -sum_{j > i} mu_ji v_j,   parameter s_i^2 = sigma_squared / |b*_i|^2,
+
+and the whole vector is kept with probability prod theta_{s_i}(c_i) / theta_{s_i}(0) (theta.py), else the whole vector is drawn anew.
+Proof: the proposal has probability prod exp(-(v_i - c_i)^2 / (2 s_i^2)) / theta_{s_i}(c_i), and sum (v_i - c_i)^2 |b*_i|^2 = |B v|^2.
+
+One coefficient. Centres move, so there is no table for them. With c_0 an integer near c and d = c - c_0, a proposal p comes from the
+fixed discrete Gaussian of centre 0 and parameter V > s^2, and is kept with probability exp(-(t(p) - min t)), where t(p) is the exponent
+of target over proposal, (p - d)^2 / (2 s^2) - p^2 / (2 V), up to a constant K (p - p*)^2:
+
+    K = (V - s^2) / (2 s^2 V),   p* = d V / (V - s^2),   t(p) - min t = (p - q) (K (p + q) - d / s^2),   q an integer nearest to p*.
+
+The minimum over the integers, not over the reals: for small s they are far apart. Rejected proposals are repeated for this coefficient
+alone; any integer c_0 gives the same law, a near one gives few repetitions. c_0 = floor(C + 1/2) with C = -sum M_ji v_j / 2^62, M_ji =
+mu_ji 2^62 rounded to an integer (halves up): integers alone, the same on every machine.
+
+Doubles. C modulo 4 is exact in wrapping 64-bit integers, so C - c_0 is known to a relative 2^-53; c_0 itself follows from a sum in
+doubles that is right to 1/8 (checked against the actual v; else Python integers). |C - c| <= delta = 2^-63 sum |v_j|. With |y| = |q - p*|
+<= 1/2, x = p - p*, the exponent E = K (x^2 - y^2) is computed with an error of at most (|x| + 1/2) (2^-51 K (|x| + 1/2) + (2^-50 + delta)
+/ s^2), plus (delta + 2^-50) / s^2 where q is the wrong one of two almost equally near integers. By K (|x| + 1/2)^2 <= 2 E + K, and
+exp(-E) (2 E + K) <= K + 1, exp(-E) sqrt(2 E + K) <= sqrt K + 1, the probability is off by at most 2^-51 (K + 1) + (2 + 1 / sqrt K) (2^-50
++ delta) / s^2 + 2^-50; the band is four times that, or BAND where that is more. log theta_s(c) has slope at most 1 / (2 s^2), so its
+error is `log_theta_error` plus delta / (2 s^2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cached_property
+from math import floor, prod, sqrt
+from typing import Any, TypeAlias
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.exact import DiscreteGaussian
+from holdfast.exact.balls import ball
+from holdfast.exact.law import Sampler
+from holdfast.exact.parameters import Exact, positive_fraction, sample_size
+from holdfast.exact.predicates import BAND, is_below, settle
+from holdfast.lattice import algebra
+from holdfast.randomness import NoiseKey, Words
+from holdfast.samplers.gram_schmidt import GramSchmidt, gram_schmidt
+from holdfast.samplers.theta import log_theta_error, log_theta_ratio, theta_ratio_ball, tries_bound
+
+Ints: TypeAlias = NDArray[np.int64]
+Doubles: TypeAlias = NDArray[np.float64]
+
+CHUNK_DRAWS = 1 << 15
+"""Draws made side by side. A constant: the order in which words are read depends on it."""
+FRACTION_BITS = 62
+FLAT = Fraction(5, 2)
+"""From this s^2 on a theta ratio misses 1 by less than 2^-60 (theta.loss_bound: 39.5 exp(-2 pi^2 s^2) / 4)."""
+PILOT_DRAWS = 512
+LONGEST_TABLE_PARAMETER = 2**256
+"""Numerators and denominators of s^2 beyond this are not given to a table of their own."""
+
+
+class Coordinate:
+    """What is fixed about one coefficient: its parameter, its proposal, its doubles."""
+
+    def __init__(self, i: int, orthogonal: GramSchmidt, sigma_squared: Fraction) -> None:
+        self.index = i
+        self.s_squared = sigma_squared / orthogonal.squared_lengths[i]
+        self.denominator = orthogonal.determinants[i + 1]
+        lambdas = orthogonal.lambdas[i + 1 :, i]
+        self.later = np.flatnonzero(lambdas != 0) + i + 1
+        self.lambdas = [int(orthogonal.lambdas[j, i]) for j in self.later]
+        mu = [Fraction(numerator, self.denominator) for numerator in self.lambdas]
+        self.fixed = [floor(value * 2**FRACTION_BITS + Fraction(1, 2)) for value in mu]
+        self.wrapped = np.array([value % 2**64 for value in self.fixed], dtype=np.uint64)
+        self.mu = np.array([float(value) for value in mu])
+        self.has_table = not self.lambdas and max(self.s_squared.numerator, self.s_squared.denominator) < LONGEST_TABLE_PARAMETER
+        self.V = self.s_squared if self.has_table else proposal_parameter(self.s_squared)
+        self.sampler: Sampler = DiscreteGaussian(self.V).sampler()
+        self.K = (self.V - self.s_squared) / (2 * self.s_squared * self.V)
+        self.K_double, self.inverse = float(self.K), float(1 / self.s_squared)
+
+    def exponent(self, p: int, d: Fraction) -> Fraction:
+        """t(p) - min t, exactly."""
+        nearest = round(d * self.V / (self.V - self.s_squared))
+        return (p - nearest) * (self.K * (p + nearest) - d / self.s_squared)
+
+    def centre(self, v: Callable[[int], int]) -> Fraction:
+        """c_i, exactly; v(j) is coefficient j."""
+        return Fraction(-sum(a * v(int(j)) for a, j in zip(self.lambdas, self.later, strict=True)), self.denominator)
+
+    def start(self, v: Callable[[int], int]) -> int:
+        """c_0, exactly."""
+        total: int = sum(a * v(int(j)) for a, j in zip(self.fixed, self.later, strict=True))
+        return ((1 << (FRACTION_BITS - 1)) - total) >> FRACTION_BITS
+
+    def error(self, delta: float) -> float:
+        """How far the double of the accept probability can be off, four times over."""
+        return 4 * (2**-51 * (self.K_double + 1) + (2 + 1 / sqrt(self.K_double)) * (2**-50 + delta) * self.inverse + 2**-50)
+
+
+def proposal_parameter(s_squared: Fraction) -> Fraction:
+    """V: above s^2 by a factor, by 1/4 at least where s is small, so that p* stays near; rounded up to five bits: few tables are needed."""
+    g = next(
+        (g for limit, g in ((4, Fraction(5, 4)), (64, Fraction(9, 8)), (1024, Fraction(33, 32))) if s_squared < limit), Fraction(65, 64)
+    )
+    least = max(g * s_squared, s_squared + Fraction(1, 4))
+    unit = Fraction(2) ** (floor(least).bit_length() - 5)
+    return -(-least // unit) * unit
+
+
+class KleinGaussian:
+    """The discrete Gaussian on a lattice, coefficient by coefficient.
+
+    Law:         P[z] proportional to exp(-|z|_2^2 / (2 sigma_squared)) for z in the lattice that the columns of `basis` span.
+    Given:       independent integer columns (checked). The law depends on the lattice alone; the basis decides about speed (LLL-reduce
+                 long ones with lattice.algebra.reduced_basis) and about which draw belongs to which words.
+    Guarantees:  exact over uniform words; a proposal that is thrown away is followed by the next words.
+    Reference:   math.md R7; [Brakerski et al. 2013] Lemma 2.3. `klein_oracle` is the same with every decision exact.
+
+    `band` exists for tests: a wide one changes nothing but the time.
+    """
+
+    name = "Klein's sampler with accept step"
+
+    def __init__(self, basis: algebra.Matrix, sigma_squared: Exact, band: float = BAND) -> None:
+        self.sigma_squared = positive_fraction(sigma_squared, "sigma_squared")
+        self.orthogonal = gram_schmidt(basis)
+        if self.orthogonal.dimension == 0:
+            raise InvalidParameter("A basis has at least one column. Got none: the kept totals fix every cell of this block.")
+        self._band = band
+        self.coordinates = [Coordinate(i, self.orthogonal, self.sigma_squared) for i in range(self.dimension)]
+
+    @property
+    def cells(self) -> int:
+        """Cells of the block."""
+        return self.orthogonal.cells
+
+    @property
+    def dimension(self) -> int:
+        """Columns of the basis."""
+        return self.orthogonal.dimension
+
+    @cached_property
+    def expected_tries(self) -> float:
+        """The proven bound prod theta3(exp(-2 pi^2 s_i^2)); where it is above 2, what a pilot with public words finds, if that is less."""
+        bound = tries_bound(np.array([float(c.s_squared) for c in self.coordinates]))
+        if bound <= 2:
+            return bound
+        words = NoiseKey.for_tests("pilot of Klein's sampler").stream(self.dimension)
+        chance = float(np.exp(self._propose(PILOT_DRAWS, words)[1]).mean())
+        return min(bound, 1 / chance) if chance > 0 else bound
+
+    def draw(self, n: int, words: Words) -> Ints:
+        """n independent draws, shape (n, cells)."""
+        out = np.empty((sample_size(n), self.cells), dtype=np.int64)
+        for begin in range(0, n, CHUNK_DRAWS):
+            piece = out[begin : begin + CHUNK_DRAWS]
+            pending = np.arange(len(piece))
+            while len(pending):
+                v, logs, error = self._propose(len(pending), words)
+                kept = self._keep(v, logs, error, words)
+                piece[pending[kept]] = self._vectors(v[:, kept])
+                pending = pending[~kept]
+        return out
+
+    def _propose(self, n: int, words: Words) -> tuple[Ints, Doubles, float]:
+        """Coefficients (dimension, n) before the accept step, the logarithm of its probability, and that number's largest error."""
+        v = np.zeros((self.dimension, n), dtype=np.int64)
+        logs, error = np.zeros(n), 2.0**-50
+        for coordinate in reversed(self.coordinates):
+            if coordinate.has_table:
+                v[coordinate.index] = coordinate.sampler.draw(n, words)
+                continue
+            start, d, delta = _centres(coordinate, v)
+            v[coordinate.index] = start + self._coefficient(coordinate, start, d, delta, v, words)
+            if coordinate.s_squared < FLAT:
+                logs += log_theta_ratio(float(coordinate.s_squared), d)
+                error += float(log_theta_error(float(coordinate.s_squared))) + delta * coordinate.inverse
+            else:
+                error += 2.0**-60
+        return v, logs, error
+
+    def _coefficient(self, coordinate: Coordinate, start: Ints, d: Doubles, delta: float, v: Ints, words: Words) -> Ints:
+        """p for every draw: the fixed proposal, kept or repeated."""
+        out = np.empty(len(d), dtype=np.int64)
+        band = max(self._band, coordinate.error(delta))
+        pending = np.arange(len(d))
+        while len(pending):
+            p = coordinate.sampler.draw(len(pending), words)
+            base = words.position
+            cells = words.take(len(pending)).astype(np.float64)
+            mine = d[pending]
+            drift = mine * coordinate.inverse
+            nearest = np.rint(drift / (2 * coordinate.K_double))
+            exponent = (p - nearest) * (coordinate.K_double * (p + nearest) - drift)
+            verdict = settle(cells, 32, np.exp(-np.maximum(exponent, 0.0)), band)
+            for k in np.flatnonzero(verdict == 0):
+                column = v[:, pending[k]]
+                gap = coordinate.centre(lambda j, column=column: int(column[j])) - int(start[pending[k]])  # type: ignore[misc]
+                below = is_below(int(cells[k]), 32, _exponential(coordinate.exponent(int(p[k]), gap)), words, base + int(k))
+                verdict[k] = 1 if below else -1
+            kept = verdict > 0
+            out[pending[kept]] = p[kept]
+            pending = pending[~kept]
+        return out
+
+    def _keep(self, v: Ints, logs: Doubles, error: float, words: Words) -> NDArray[np.bool_]:
+        """The accept step for the whole vectors."""
+        base = words.position
+        cells = words.take(v.shape[1]).astype(np.float64)
+        verdict = settle(cells, 32, np.exp(logs), max(self._band, 4 * error))
+        for k in np.flatnonzero(verdict == 0):
+            chance = self._chance([int(entry) for entry in v[:, k]])
+            verdict[k] = 1 if is_below(int(cells[k]), 32, chance, words, base + int(k)) else -1
+        return verdict > 0
+
+    def _chance(self, v: list[int]) -> Callable[[], arb]:
+        """The accept step's probability as a function giving balls."""
+        pairs = [(coordinate.s_squared, coordinate.centre(v.__getitem__)) for coordinate in self.coordinates]
+        return lambda: prod((theta_ratio_ball(s_squared, c) for s_squared, c in pairs), start=arb(1))
+
+    def _vectors(self, v: Ints) -> Ints:
+        """B v for every column of v."""
+        basis: NDArray[Any] = self.orthogonal.basis
+        reach = np.abs(basis) @ [max(abs(int(row.max())), abs(int(row.min()))) if row.size else 0 for row in v]
+        if max(reach.tolist()) < 2**63:
+            return v.T @ basis.astype(np.int64).T
+        return np.asarray(v.T.astype(object) @ basis.T).astype(np.int64)
+
+
+def _centres(coordinate: Coordinate, v: Ints) -> tuple[Ints, Doubles, float]:
+    """c_0, the double nearest to C - c_0, and a bound of |C - c|, for every draw."""
+    n = v.shape[1]
+    if not coordinate.lambdas:
+        return np.zeros(n, dtype=np.int64), np.zeros(n), 0.0
+    later = v[coordinate.later]
+    largest = np.maximum(-later.min(axis=1), later.max(axis=1)).astype(np.float64)
+    delta = 2.0**-62 * float(largest.sum())
+    half = np.uint64(1 << (FRACTION_BITS - 1))
+    shifted = half - coordinate.wrapped @ later.astype(np.uint64)  # wraps around: exact modulo 2^64
+    mask = np.uint64((1 << FRACTION_BITS) - 1)
+    d: Doubles = ((shifted & mask).astype(np.int64) - np.int64(half)).astype(np.float64) * 2.0**-FRACTION_BITS
+    reach = float(np.abs(coordinate.mu) @ largest)
+    if (len(largest) + 8) * 2.0**-52 * reach + delta < 0.125:
+        return np.rint(-(coordinate.mu @ later) - d).astype(np.int64), d, delta
+    start = [coordinate.start(lambda j, column=column: int(column[j])) for column in v.T]  # type: ignore[misc]
+    if max(map(abs, start)) >= 2**62:
+        raise RequestTooLarge(
+            "Coefficients in this basis leave 64-bit integers. Reduce the basis first with lattice.algebra.reduced_basis."
+        )
+    return np.array(start, dtype=np.int64), d, delta
+
+
+def _exponential(t: Fraction) -> Callable[[], arb]:
+    return lambda: (-ball(t)).exp()
+
+
+def klein_oracle(sampler: KleinGaussian, n: int, words: Words) -> Ints:
+    """The same draws from the same words by plain loops: every centre a Fraction, every decision on balls. At most CHUNK_DRAWS draws."""
+    out: dict[int, list[int]] = {}
+    pending = list(range(n))
+    while pending:
+        vectors = [[0] * sampler.dimension for _ in pending]
+        for coordinate in reversed(sampler.coordinates):
+            _coefficients_exactly(coordinate, vectors, words)
+        base = words.position
+        cells = [int(word) for word in words.take(len(pending))]
+        kept = [is_below(cell, 32, sampler._chance(v), words, base + k) for k, (cell, v) in enumerate(zip(cells, vectors, strict=True))]
+        out.update({place: v for place, v, good in zip(pending, vectors, kept, strict=True) if good})
+        pending = [place for place, good in zip(pending, kept, strict=True) if not good]
+    basis = sampler.orthogonal.basis.tolist()
+    return np.array([[sum(a * b for a, b in zip(row, out[k], strict=True)) for row in basis] for k in range(n)], dtype=np.int64)
+
+
+def _coefficients_exactly(coordinate: Coordinate, vectors: list[list[int]], words: Words) -> None:
+    """Draw one coefficient of every vector, in place."""
+    if coordinate.has_table:
+        for v, value in zip(vectors, coordinate.sampler.draw(len(vectors), words), strict=True):
+            v[coordinate.index] = int(value)
+        return
+    pending = vectors
+    while pending:
+        proposals = coordinate.sampler.draw(len(pending), words)
+        base = words.position
+        again = []
+        for k, (v, p, cell) in enumerate(zip(pending, proposals, words.take(len(pending)), strict=True)):
+            start = coordinate.start(v.__getitem__)
+            t = coordinate.exponent(int(p), coordinate.centre(v.__getitem__) - start)
+            if is_below(int(cell), 32, _exponential(t), words, base + k):
+                v[coordinate.index] = start + int(p)
+            else:
+                again.append(v)
+        pending = again

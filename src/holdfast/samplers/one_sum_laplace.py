@@ -1,0 +1,295 @@
+"""The l1 Laplace law on cells whose sum is kept, drawn exactly in linear time.
+
+Legend: n cells, a = exp(-epsilon), NB(s) = C(s + n - 1, s) a^s, mode = the s that maximises NB. A composition of s is a vector of n
+integers >= 0 with sum s; there are C(s + n - 1, s) of them.
+
+Independent geometric values with P[k] proportional to a^k have probability proportional to a^sum: given their sum they are a uniform
+composition of it, and the sum has weight NB.
+
+Target: z = G - H, where S has weight NB(S)^2 and G, H are, given S, independent uniform compositions of S. Proof: P[G = g, H = h] is
+proportional to a^(sum g + sum h) on pairs of equal sums, so the cells are independent pairs of geometric values conditioned on equal
+sums; the difference of such a pair has weight exp(-epsilon |z|), and the condition is that the differences sum to zero.
+
+How G is drawn: geometric vectors are drawn and judged until one is accepted, with probability NB(T) / NB(mode), T its sum. An accepted
+vector has a sum of weight NB(T) NB(T) and is, given its sum, still a uniform composition, since the verdict looks at the sum alone. At
+least half of all vectors are accepted: let q_k = NB(mode + k) / NB(mode), log-concave with q_0 = 1 the largest. Then q_2k <= q_k^2 and
+q_(2k-1) <= q_k q_(k-1) <= (q_k^2 + q_(k-1)^2) / 2. Summed over k >= 1, each side has sum q_k <= 2 sum q_k^2 + 1/2, and both sides with the
+middle give sum q <= 2 sum q^2. For many cells the rate is near 1 / sqrt 2.
+
+How H is drawn: tries are independent, so what was rejected before says nothing about the accepted vector. The last rejected vector (a
+fresh one if there was none) has a sum of another law, but is given its sum a uniform composition. Its sum is moved to S star by star:
+ - taking a star from cell i with probability h_i / sum leaves it uniform. h of sum s comes from h + e_i, each of probability
+   1 / C(s+n, s+1), with chance (h_i + 1) / (s + 1); over all i that is (s + n) / (s + 1) / C(s+n, s+1) = 1 / C(s+n-1, s), whatever h;
+ - adding one to cell i with probability (h_i + 1) / (sum + n) leaves it uniform (Polya). h of sum s + 1 comes from h - e_i, each of
+   probability 1 / C(s+n-1, s), with chance h_i / (s + n); over all i that is (s + 1) / (s + n) / C(s+n-1, s) = 1 / C(s+n, s+1).
+The cell is found by rejection: a uniform cell and a uniform number below a bound of all weights. About sqrt(n) / epsilon stars move.
+
+Where those would be many stars for the cells there are, H is drawn by placing bars instead. Which way is taken depends on n and epsilon
+alone, and on no rounding.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cached_property
+from types import ModuleType
+
+import numpy as np
+from flint import arb, ctx
+from numpy.typing import NDArray
+
+from holdfast.errors import InvalidParameter, PrecisionExhausted, RequestTooLarge
+from holdfast.exact import Geometric, UniformComposition
+from holdfast.exact.balls import ball, enclosure, float_up, floors, precision
+from holdfast.exact.law import check_memory
+from holdfast.exact.parameters import exact_integer, positive_fraction, sample_size
+from holdfast.exact.predicates import is_below
+from holdfast.exact.table import TableSampler
+from holdfast.randomness import Words
+from holdfast.samplers.one_sum_oracle import ONE_WORD_BOUND, one_sum_laplace_oracle
+
+BUFFER_WORDS = 1 << 14
+"""64 KB of keystream at a time, as in exact/table.py."""
+COLD_CELLS = 1 << 13
+"""Cells in one call that justify loading Numba in a process that has not yet."""
+MAX_CELLS = (1 << 31) - 1
+"""A cell is chosen with one word."""
+MAX_VERDICTS = 1 << 13
+"""Most totals whose verdict is tabled; a table of this length takes a twentieth of a second."""
+VERDICT_FLOOR = Fraction(1, 1 << 16)
+"""Totals accepted less often than this are not tabled: they are as rare as that, and balls judge them."""
+NARROW_POINTS = 250
+"""Points of a geometric table up to which values are kept in single bytes."""
+NARROW_LIMIT = 255
+WIDE_LIMIT = (1 << 30) - 1
+
+_MODULE = "holdfast.samplers._one_sum_compiled"
+
+
+class OneSumLaplace:
+    """The l1 Laplace law on one block whose cells sum to zero.
+
+    Law:         P[z] proportional to exp(-epsilon |z|_1) on {z in Z^cells : sum of z = 0}; one cell gives 0.
+    Given:       cells >= 1, epsilon > 0.
+    Guarantees:  exact over uniform words; n draws take the words that n single draws would take in turn. At most two tries a draw in
+                 expectation, whatever cells and epsilon.
+    Reference:   math.md R4; the proof is in this module's text, the slow form in one_sum_oracle.py.
+    """
+
+    name = "one sum, Laplace: geometric vectors and moved stars"
+
+    def __init__(self, cells: int, epsilon: Fraction) -> None:
+        self._cells, self.epsilon = exact_integer(cells, "cells"), positive_fraction(epsilon, "epsilon")
+        if not 1 <= self._cells <= MAX_CELLS:
+            raise InvalidParameter(f"cells must lie between 1 and {MAX_CELLS}. Got {self._cells}.")
+        self._geometric = Geometric(1 / self.epsilon)
+        # A sum of n values passes 2^61 only if one of them passes its share: the check of exact/segments.py, for the sum.
+        if self._cells * self._geometric.arms.reach(190 + self._cells.bit_length()) > 1 << 61:
+            raise RequestTooLarge(
+                "The noise could leave 64-bit integers with probability above 2^-200. Use a larger epsilon: about cells / 10^16 at least."
+            )
+        self._buffer_words = BUFFER_WORDS
+        self._narrow_limit = NARROW_LIMIT
+        self._one_word_bound = ONE_WORD_BOUND
+        self._log_ways_at_mode: dict[int, arb] = {}  # by precision
+        self._mode = _mode(self._cells, self.epsilon)
+        sampler = self._geometric.sampler()
+        # The bars cost the sorting of n numbers, the stars about sqrt(n) / epsilon times the rejections, which grow with log n.
+        stars = math.isqrt(self._cells) * self._cells.bit_length()
+        self._table = sampler if isinstance(sampler, TableSampler) and stars <= self.epsilon * (32 * self._cells + (1 << 15)) else None
+        if self._table is not None:
+            self._verdict_first, self._verdicts = self._tabled_verdicts()
+
+    def __repr__(self) -> str:
+        return f"OneSumLaplace(cells={self._cells}, epsilon={self.epsilon})"
+
+    @property
+    def cells(self) -> int:
+        return self._cells
+
+    @cached_property
+    def expected_tries(self) -> float:
+        """An upper bound within about one in a hundred of the truth.
+
+        Tries = sum of q / sum of q^2. The first has a closed form; the second is bounded from below on a grid, since q falls off on both
+        sides of the mode.
+        """
+        n, mode = self._cells, self._mode
+        if n == 1:
+            return 1.0
+        width = max(1, int(math.isqrt(n) / self.epsilon) // 64)
+        with precision(256):
+            log_top = self._log_ways(mode) - arb(n).lgamma() - ball(self.epsilon) * mode
+            total = (-n * (-(-ball(self.epsilon)).expm1()).log() - log_top).exp()
+            squares = arb(1)
+            for step in (width, -width):
+                place = mode + step
+                while place >= 0:
+                    q = self._accept_probability(place)()
+                    squares += width * q * q
+                    place += step
+                    if q < 1e-4:
+                        break
+            return min(2.0, float_up(enclosure(total / squares).upper))
+
+    def draw(self, n: int, words: Words) -> NDArray[np.int64]:
+        """n independent draws, shape (n, cells)."""
+        n = sample_size(n)
+        check_memory(n * self._cells)
+        if self._cells == 1:
+            return np.zeros((n, 1), dtype=np.int64)
+        out = np.empty((n, self._cells), dtype=np.int64)
+        compiled = _compiled_for(out.size)
+        if self._table is None:
+            for row in out:
+                row[:] = self._draw_with_bars(words)
+        elif compiled is None:
+            for row in out:
+                row[:] = one_sum_laplace_oracle(self._cells, self._table, self._accept_probability, words, self._one_word_bound)
+        else:
+            self._draw_compiled(compiled, self._table, out, words)
+        return out
+
+    def _draw_with_bars(self, words: Words) -> NDArray[np.int64]:
+        """One draw where few stars cannot mend a second vector: H is a fresh composition of S."""
+        while True:
+            proposal = self._geometric.draw(self._cells, words)
+            total = int(proposal.sum())
+            index = words.position
+            if is_below(int(words.take(1)[0]), 32, self._accept_probability(total), words, index):
+                proposal -= UniformComposition(total, self._cells).draw(1, words)[0]
+                return proposal
+
+    def _draw_compiled(self, compiled: ModuleType, table: TableSampler, out: NDArray[np.int64], words: Words) -> None:
+        """Run the compiled loop, seeing to what it comes back for."""
+        quick = self._quick
+        scratch: NDArray[np.uint8] | NDArray[np.int32] = np.empty((2, self._cells), dtype=quick.dtype)
+        state = np.zeros(compiled.STATE_SIZE, dtype=np.int64)
+        state[compiled.ONE_WORD_BOUND] = self._one_word_bound
+        whole = np.empty(self._words_wanted(len(out)), dtype=np.uint32)
+        chunk = whole[:0]
+        tables = table.direct, table.high, table.low, table.shift, self._verdicts, self._verdict_first
+        while True:
+            limit = self._narrow_limit if scratch.dtype == np.uint8 else WIDE_LIMIT
+            reason = compiled.run(chunk, state, scratch, quick, *tables, limit, out)
+            position = int(state[compiled.POSITION])
+            index = words.position - len(chunk) + position
+            if reason == compiled.WANTS_WORDS or reason == compiled.DONE:
+                words.give_back(len(chunk) - position)
+                if reason == compiled.DONE:
+                    return
+                chunk = whole[: self._words_wanted(len(out) - int(state[compiled.ROW]))]
+                words.take_into(chunk)
+                state[compiled.POSITION] = 0
+            elif reason == compiled.OPEN_CELL:
+                value = int(table.resolve(chunk[position : position + 1], np.array([index]), words)[0])
+                if value >= limit:
+                    scratch = self._widened(scratch, value)
+                current = state[compiled.CURRENT]
+                scratch[current, state[compiled.CELL]] = value
+                state[compiled.TOTALS + current] += value
+                state[compiled.CELL] += 1
+                state[compiled.POSITION] += 1
+            elif reason == compiled.OPEN_VERDICT:
+                total = int(state[compiled.TOTALS + state[compiled.CURRENT]])
+                accepted = is_below(int(chunk[position]), 32, self._accept_probability(total), words, index)
+                state[compiled.VERDICT] = compiled.ACCEPTED if accepted else compiled.REJECTED
+                state[compiled.POSITION] += 1
+            else:
+                scratch = self._widened(scratch, limit)
+
+    @cached_property
+    def _quick(self) -> NDArray[np.uint8] | NDArray[np.int32]:
+        """The direct table in as few bytes as its values need; its last entry is the mark of cells that need a closer look."""
+        assert self._table is not None
+        assert self._table.first == 0
+        assert self._table.drop == 0
+        direct = self._table.direct[:-1]
+        if len(self._table) <= NARROW_POINTS:
+            return np.append(np.where(direct < 0, NARROW_LIMIT, direct), NARROW_LIMIT).astype(np.uint8)
+        return np.append(np.where(direct < 0, -1, direct), -1).astype(np.int32)
+
+    def _widened(self, scratch: NDArray[np.uint8] | NDArray[np.int32], value: int) -> NDArray[np.int32]:
+        """The same numbers with more room. Above 2^30 there is none left: tables have epsilon >= 45 / 2^16, so e^-700,000 never comes."""
+        if scratch.dtype != np.uint8 or value >= WIDE_LIMIT:
+            raise PrecisionExhausted("A draw left 30 bits, an event of probability below 2^-1,000,000. Look for a fault in the words.")
+        return scratch.astype(np.int32)
+
+    def _words_wanted(self, rows: int) -> int:
+        """Words worth taking at once for so many rows; what is not used is given back, so this changes the speed and nothing else."""
+        stars = int(math.isqrt(self._cells) / self.epsilon) * self._cells.bit_length()
+        return max(2, min(self._buffer_words, rows * (5 * self._cells // 2 + stars + 8) + 8))
+
+    def _accept_probability(self, total: int) -> Callable[[], arb]:
+        """NB(total) / NB(mode) as a function giving balls."""
+        if total == self._mode:
+            return lambda: arb(1)
+
+        def ratio() -> arb:
+            # Logarithms of factorials are large and nearly cancel: 2^70 at most, so 96 more bits keep the precision asked for.
+            with precision(ctx.prec + 96):
+                if ctx.prec not in self._log_ways_at_mode:
+                    self._log_ways_at_mode[ctx.prec] = self._log_ways(self._mode)
+                difference = self._log_ways(total) - self._log_ways_at_mode[ctx.prec]
+                return (difference - ball(self.epsilon) * (total - self._mode)).exp()
+
+        return ratio
+
+    def _log_ways(self, total: int) -> arb:
+        """Logarithm of (total + n - 1)! / total!, which is C(total + n - 1, total) up to a factor the same for all totals."""
+        return arb(total + self._cells).lgamma() - arb(total + 1).lgamma()
+
+    def _tabled_verdicts(self) -> tuple[int, NDArray[np.int64]]:
+        """(first total, floor(NB(total) / NB(mode) 2^32) for the totals around the mode); -1 where the floor is in doubt.
+
+        A word below the floor accepts, above it rejects, equal to it leaves the verdict open. Empty where the totals are too many.
+        """
+        n, mode = self._cells, self._mode
+        if 10 * math.isqrt(n) + 14 > self.epsilon * MAX_VERDICTS:
+            return 0, np.empty(0, dtype=np.int64)
+        with precision(256):
+            a = (-ball(self.epsilon)).exp()
+            above, below = [], []
+            q, total = arb(1), mode
+            while q > ball(VERDICT_FLOOR):
+                above.append(_floor(q) if total > mode else 1 << 32)
+                total += 1
+                q *= a * (total + n - 1) / total
+            q, total = arb(1), mode
+            while total > 0:
+                q *= total / (a * (total + n - 1))
+                total -= 1
+                if not q > ball(VERDICT_FLOOR):
+                    break
+                below.append(_floor(q))
+        return mode - len(below), np.array(below[::-1] + above, dtype=np.int64)
+
+
+def _mode(cells: int, epsilon: Fraction) -> int:
+    """The s that maximises NB(s): NB(s) / NB(s - 1) = a (s + n - 1) / s >= 1 as long as s <= (n - 1) / (e^epsilon - 1).
+
+    That bound is irrational for n > 1, so its floor is certain at some precision.
+    """
+    if epsilon > 64:  # e^64 > MAX_CELLS; far larger ones would leave the range of balls
+        return 0
+    lowest, highest = floors(lambda: (cells - 1) / ball(epsilon).expm1(), 256)
+    if lowest != highest:
+        raise PrecisionExhausted("The most probable total could not be told from its neighbour. Use an epsilon with fewer digits.")
+    return lowest
+
+
+def _floor(q: arb) -> int:
+    lower, upper = enclosure(q * arb(2) ** 32)
+    return math.floor(lower) if math.floor(lower) == math.floor(upper) else -1
+
+
+def _compiled_for(cells: int) -> ModuleType | None:
+    """The compiled loop where it is loaded or so many cells are worth loading it. Both ways give the same output."""
+    loaded = sys.modules.get(_MODULE)
+    if loaded is None and cells >= COLD_CELLS:
+        loaded = importlib.import_module(_MODULE)
+    return loaded

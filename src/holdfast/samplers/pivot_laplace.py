@@ -1,0 +1,259 @@
+"""Laplace noise on any lattice of few constraints: free cells drawn, pivot cells solved, the whole accepted or not.
+
+Legend: A is k x d with independent rows, L = {z in Z^d : A z = 0}. P: k pivot columns with A_P nonsingular, F: the d - k free ones. Then
+z_P = -T z_F with T = A_P^{-1} A_F, and z_F determines z. T is kept as integer rows over one denominator each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from flint import fmpq_mat, fmpz_mat
+from numpy.typing import NDArray
+
+from holdfast.errors import InvalidParameter
+from holdfast.exact import DiscreteLaplace, Geometric
+from holdfast.exact.law import Sampler
+from holdfast.exact.parameters import Exact, positive_fraction, sample_size
+from holdfast.lattice.algebra import Matrix, as_matrix, pivot_columns
+from holdfast.randomness import Words
+from holdfast.samplers.pilot import Acceptance, estimate_acceptance, safe_exp
+from holdfast.samplers.rejection import INT64_SUMS, check_l1_reach, first_accepted
+
+CHOICE_BUDGET = 1 << 17
+"""Cells drawn to judge one choice of pivots."""
+EXACT_DOUBLE = 1 << 53
+"""Integers up to this size, and sums of them that stay below it in any order, are exact as doubles."""
+
+
+@dataclass(frozen=True)
+class Pivots:
+    """One choice of pivots: z_P = -(numerators z_F) / denominators, row by row."""
+
+    columns: tuple[int, ...]
+    free: tuple[int, ...]
+    numerators: tuple[tuple[int, ...], ...]
+    denominators: tuple[int, ...]
+
+    @property
+    def is_integral(self) -> bool:
+        """Whether every choice of free cells gives integer pivots."""
+        return all(denominator == 1 for denominator in self.denominators)
+
+    @property
+    def growth(self) -> int:
+        """The sums of |numerators z_F| over the pivots are at most this times |z_F|_1."""
+        return max((sum(abs(row[f]) for row in self.numerators) for f in range(len(self.free))), default=0)
+
+    @property
+    def log_tries(self) -> float:
+        """Rule of thumb for the logarithm of the tries: a pivot costs sqrt(pi (1 + |row of T|^2)), one in `denominator` is an integer."""
+        nats = 0.0
+        for row, denominator in zip(self.numerators, self.denominators, strict=True):
+            squares = sum(Fraction(entry, denominator) ** 2 for entry in row)
+            nats += 0.5 * math.log(math.pi * (1 + squares)) + math.log(denominator)
+        return nats
+
+
+class PivotLaplace:
+    """Laplace noise on all integer vectors that a few rows annihilate.
+
+    Law:         P[Z = z] proportional to exp(-epsilon |z|_1), z in Z^d, rows z = 0.
+    Given:       rows is k x d, integers, independent (checked); epsilon > 0. `pivots` names the pivot columns; by default a few choices are
+                 tried and the best by pilot is kept.
+    Guarantees:  exact. Free cells have weight exp(-epsilon |z_F|_1); a try whose pivots are not integers is outside the lattice and fails;
+                 accepting with exp(-epsilon |z_P|_1), the coin "geometric >= |z_P|_1", makes the weight exp(-epsilon |z|_1).
+    Cost:        each row over n cells costs a factor of about sqrt(pi n) tries where epsilon is small.
+    Reference:   math.md R8, paper-notes 1.6 (a).
+    """
+
+    def __init__(self, rows: Matrix, epsilon: Exact, *, pivots: Sequence[int] | None = None) -> None:
+        self.rows = as_matrix(rows, "rows")
+        self.epsilon = positive_fraction(epsilon, "epsilon")
+        self.cells = int(self.rows.ncols())
+        if self.cells == 0:
+            raise InvalidParameter("rows has no columns, so there is no cell to draw. Give one column per cell.")
+        if self.rows.rank() < self.rows.nrows():
+            raise InvalidParameter("rows are not independent. Leave out those that follow from the others.")
+        self._reach = check_l1_reach(self.cells, self.epsilon)
+        self._use(self._best_pivots() if pivots is None else solve_pivots(self.rows, tuple(pivots)))
+
+    def __repr__(self) -> str:
+        return f"PivotLaplace({self.rows.nrows()} rows of {self.cells} cells, '{self.epsilon}', pivots={self.pivots.columns})"
+
+    @property
+    def name(self) -> str:
+        kind = "integral pivots" if self.pivots.is_integral else "pivots that must come out whole"
+        return f"{self.rows.nrows()} rows over {self.cells} cells: exact rejection, {kind}"
+
+    @cached_property
+    def _cell(self) -> Sampler:
+        return DiscreteLaplace(1 / self.epsilon).sampler()
+
+    @cached_property
+    def _coin(self) -> Sampler:
+        return Geometric(1 / self.epsilon).sampler()
+
+    def _use(self, pivots: Pivots) -> None:
+        self.pivots = pivots
+        # Doubles (fast products), 64-bit or Python integers, by what provably holds every sum; see `l1_reach`.
+        largest = pivots.growth * self._reach
+        self._wide = max(largest, *pivots.denominators, 0) >= INT64_SUMS
+        dtype: Any = object if self._wide else np.float64 if largest < EXACT_DOUBLE else np.int64
+        shape = (len(pivots.columns), len(pivots.free))
+        self._numerators = np.array([entry for row in pivots.numerators for entry in row], dtype=dtype).reshape(shape).T
+        self._denominators = np.array(pivots.denominators, dtype=object if self._wide else np.int64)
+
+    def _best_pivots(self) -> Pivots:
+        """The choice with the best pilot; rules of thumb where pilots see nothing."""
+        choices = pivot_choices(self.rows)
+        if len(choices) == 1:
+            return choices[0]
+        scores = []
+        for choice in choices:
+            self._use(choice)
+            scores.append(estimate_acceptance(self, cell_budget=CHOICE_BUDGET).expected_tries(safe_exp(choice.log_tries)))
+        return choices[scores.index(min(scores))]
+
+    @cached_property
+    def acceptance(self) -> Acceptance:
+        """How often a try is accepted, by pilot."""
+        return estimate_acceptance(self)
+
+    @cached_property
+    def expected_tries(self) -> float:
+        """Estimated tries for one draw."""
+        return self.acceptance.expected_tries(safe_exp(self.pivots.log_tries))
+
+    def draw(self, n: int, words: Words) -> NDArray[np.int64]:
+        """n independent draws, shape (n, cells), cells in the order of the columns."""
+        return first_accepted(sample_size(n), self.cells, self.expected_tries, lambda tries: self._accepted(tries, words))
+
+    def _accepted(self, tries: int, words: Words) -> NDArray[np.int64]:
+        """The accepted ones of so many tries, in order."""
+        free = self._propose(tries, words)
+        coins = self._coin.draw(tries, words)
+        solved, is_whole = self._solve(free)
+        hits = np.flatnonzero(is_whole & (coins >= np.abs(solved).sum(axis=1)))
+        out = np.empty((len(hits), self.cells), dtype=np.int64)
+        out[:, list(self.pivots.free)] = free[hits]
+        # An accepted pivot is at most the coin, so it fits even where others did not.
+        out[:, list(self.pivots.columns)] = solved[hits].astype(np.int64)
+        return out
+
+    def _propose(self, tries: int, words: Words) -> NDArray[np.int64]:
+        """Free cells of so many tries."""
+        return self._cell.draw(tries * len(self.pivots.free), words).reshape(tries, len(self.pivots.free))
+
+    def _solve(self, free: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """The pivots for each row of free cells, and whether they are all integers (if not, the numbers given mean nothing)."""
+        sums = free.astype(self._numerators.dtype) @ self._numerators
+        sums = sums.astype(object if self._wide else np.int64)
+        if self.pivots.is_integral:
+            return -sums, np.ones(len(free), dtype=np.bool_)
+        return -(sums // self._denominators), _all_zero(sums % self._denominators)
+
+    # What the pilot asks for.
+
+    @property
+    def pilot_label(self) -> str:
+        return f"{self!r}: {self.rows.tolist()}"
+
+    @property
+    def cells_per_try(self) -> float:
+        return float(self.cells)
+
+    @property
+    def exponent_unit(self) -> Fraction:
+        return self.epsilon
+
+    def pilot_exponents(self, tries: int, words: Words) -> NDArray[np.int64]:
+        solved, is_whole = self._solve(self._propose(tries, words))
+        exponents = np.minimum(np.abs(solved).sum(axis=1), INT64_SUMS)
+        return np.where(is_whole, exponents, -1).astype(np.int64)
+
+
+def solve_pivots(A: fmpz_mat, columns: tuple[int, ...]) -> Pivots:
+    """T for these pivot columns, exactly.
+
+    Given:       A_P is nonsingular (checked).
+    """
+    columns = tuple(sorted(int(column) for column in columns))
+    free = tuple(column for column in range(A.ncols()) if column not in set(columns))
+    square = _columns(A, columns)
+    if len(columns) != A.nrows() or len(columns) + len(free) != A.ncols() or square.det() == 0:
+        raise InvalidParameter(f"Pivots must be {A.nrows()} different columns that are independent. Got {columns}.")
+    if not columns or not free:
+        return Pivots(columns, free, tuple(() for _ in columns), (1,) * len(columns))
+    solution = fmpq_mat(square).solve(fmpq_mat(_columns(A, free)))
+    numerators, denominators = [], []
+    for p in range(len(columns)):
+        row = [Fraction(int(solution[p, f].p), int(solution[p, f].q)) for f in range(len(free))]
+        denominator = math.lcm(*(entry.denominator for entry in row))
+        numerators.append(tuple(int(entry * denominator) for entry in row))
+        denominators.append(denominator)
+    return Pivots(columns, free, tuple(numerators), tuple(denominators))
+
+
+def pivot_choices(A: fmpz_mat) -> list[Pivots]:
+    """A few choices of pivots, no two alike; only integral ones if there are any among them.
+
+    Each is the first independent set of columns in some order: units of an elimination with pivots +-1, columns with few and small
+    entries, first columns, last columns.
+    """
+    count = A.ncols()
+    table = [[int(entry) for entry in row] for row in A.tolist()]
+    sizes = [(sum(row[c] != 0 for row in table), sum(abs(row[c]) for row in table), c) for c in range(count)]
+    unit = unit_pivots(table)
+    orders = [
+        [*unit, *(c for c in range(count) if c not in set(unit))],
+        [c for _, _, c in sorted(sizes)],
+        list(range(count)),
+        list(range(count - 1, -1, -1)),
+    ]
+    # A column of zeros can be no pivot; pivot_columns skips it.
+    sets = {tuple(sorted(order[place] for place in pivot_columns(_columns(A, order)))): None for order in orders}
+    choices = [solve_pivots(A, columns) for columns in sets]
+    integral = [choice for choice in choices if choice.is_integral]
+    return integral or choices
+
+
+def unit_pivots(table: list[list[int]]) -> list[int]:
+    """Columns of an elimination that uses pivots +-1 alone, taking each time the entry that fills in least; it may end early.
+
+    If it has one column for each row, A_P^{-1} A_F is integral: only integer multiples of rows were added to others.
+    """
+    left = [list(row) for row in table]
+    chosen: list[int] = []
+    while left:
+        column_sizes = [sum(row[c] != 0 for row in left) for c in range(len(left[0]))]
+        best: tuple[int, int, int] | None = None
+        for r, row in enumerate(left):
+            row_size = sum(entry != 0 for entry in row)
+            for c, entry in enumerate(row):
+                if abs(entry) == 1:
+                    best = min(best or (len(left) * len(row) + 1, 0, 0), ((row_size - 1) * (column_sizes[c] - 1), r, c))
+        if best is None:
+            break
+        _, r, c = best
+        pivot = left.pop(r)
+        chosen.append(c)
+        for row in left:
+            if row[c]:
+                factor = row[c] * pivot[c]  # pivot[c] is its own inverse
+                row[:] = [entry - factor * other for entry, other in zip(row, pivot, strict=True)]
+    return chosen
+
+
+def _all_zero(values: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.asarray((values == 0).all(axis=1), dtype=np.bool_)
+
+
+def _columns(A: fmpz_mat, columns: Sequence[int]) -> fmpz_mat:
+    return fmpz_mat(A.nrows(), len(columns), [A[r, c] for r in range(A.nrows()) for c in columns])

@@ -1,0 +1,237 @@
+"""Guarantees: what each kind promises at each distance, rounded up, and in words."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from flint import arb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.errors import InexactParameter, InvalidParameter
+from holdfast.exact.balls import precision
+from holdfast.lattice import Lattice
+from holdfast.privacy import Exposed, Guarantee, facts_of, zcdp_epsilon
+from tests.privacy.reference import real
+
+
+def pure(**changes: Any) -> Guarantee:
+    plain: dict[str, Any] = {"kind": "pure", "distance": "l1", "epsilon": Fraction(1, 4), "smallest_secret": 2, "person": 2}
+    return Guarantee(**plain | changes)
+
+
+def zcdp(**changes: Any) -> Guarantee:
+    plain: dict[str, Any] = {"kind": "zcdp", "distance": "l2", "rho": Fraction(1, 10), "smallest_secret": 2, "person": 2}
+    return Guarantee(**plain | changes)
+
+
+def approximate(**changes: Any) -> Guarantee:
+    plain: dict[str, Any] = {"kind": "approximate", "distance": "l2", "epsilon": Fraction(1, 4), "delta": Fraction(1, 10**5)}
+    return Guarantee(**plain | {"smallest_secret": 2, "person": 2} | changes)
+
+
+def test_pure_costs_are_exact_multiples() -> None:
+    promise = pure().per_person()
+    assert promise is not None
+    assert (promise.epsilon, promise.delta, promise.rho) == (Fraction(1, 2), 0, Fraction(1, 8))
+    assert pure().per_unit().epsilon == Fraction(1, 4)
+    grid = pure(smallest_secret=4, person=None)
+    assert grid.per_person() is None
+    assert grid.per_smallest_secret().epsilon == 1
+
+
+def test_pure_in_l2_rounds_the_root_up() -> None:
+    promise = pure(distance="l2").per_person()
+    assert promise is not None
+    assert isinstance(promise.epsilon, float)
+    assert Fraction(promise.epsilon) ** 2 >= Fraction(1, 16) * 2
+    assert Fraction(math.nextafter(promise.epsilon, 0)) ** 2 < Fraction(1, 16) * 2
+    assert promise.rho == Fraction(1, 16)
+    assert pure(distance="l2", smallest_secret=4, person=None).per_smallest_secret().epsilon == Fraction(1, 2)
+
+
+def test_zcdp_costs_grow_with_the_square() -> None:
+    promise = zcdp().per_person()
+    assert promise is not None
+    assert promise.rho == Fraction(1, 5)
+    assert promise.epsilon == zcdp_epsilon("1/5", "1e-10")
+    at_millionth = zcdp().per_person(delta="1e-6")
+    assert at_millionth is not None
+    assert (at_millionth.epsilon, at_millionth.delta) == (zcdp_epsilon("1/5", "1e-6"), Fraction(1, 10**6))
+    assert zcdp(distance="l1").cost(3).rho == Fraction(9, 10)
+
+
+def test_the_per_person_pair_of_an_approximate_promise_in_l1() -> None:
+    """(2 epsilon, (1 + e^epsilon) delta), from math.md section 6."""
+    promise = approximate(distance="l1").per_person()
+    assert promise is not None
+    assert promise.epsilon == Fraction(1, 2)
+    with precision(200):
+        truth = (1 + (real(1) / 4).exp()) / 10**5
+        assert real(Fraction(promise.delta)) >= truth
+        assert real(Fraction(math.nextafter(math.nextafter(float(promise.delta), 0), 0))) < truth
+    assert approximate().per_unit().delta == Fraction(1, 10**5)
+
+
+@given(
+    st.fractions(min_value=Fraction(1, 100), max_value=20, max_denominator=500),
+    st.integers(min_value=1, max_value=60).map(lambda k: Fraction(1, 2**k)),
+    st.integers(min_value=1, max_value=200),
+    st.sampled_from(["l1", "l2"]),
+)
+@settings(max_examples=100)
+def test_approximate_costs_are_definition_2_rounded_up(epsilon: Fraction, delta: Fraction, value: int, distance: str) -> None:
+    promise = approximate(epsilon=epsilon, delta=delta, distance=distance).cost(value)
+    with precision(600):
+        r = arb(value) if distance == "l1" else arb(value).sqrt()
+        cost = real(epsilon) * r
+        allowed = real(delta) * (cost.exp() - 1) / (real(epsilon).exp() - 1)
+        assert real(Fraction(promise.epsilon)) >= cost.lower()
+        assert real(Fraction(promise.epsilon)) <= cost * real("1.000000000000001")
+        if allowed > 1:
+            assert promise.delta == 1
+        else:
+            assert real(Fraction(promise.delta)) >= allowed.lower()
+            assert real(Fraction(promise.delta)) <= allowed * real("1.000000000000001")
+
+
+def test_an_overflowing_delta_is_one() -> None:
+    assert approximate(epsilon=Fraction(10**50)).cost(10**9).delta == 1.0
+
+
+def test_words_for_one_person() -> None:
+    text = pure().words()
+    assert "epsilon = 0.5 for one person, 0.25 for each unit of l1 distance" in text
+    assert "factor of at most 1.649" in text
+    assert "tables with the same kept totals" in text
+    assert "differ only in where one person is counted" in text
+    assert "They fix no single cell." in text
+    assert "not protected" in text
+    assert "fair random bits" in text
+    assert "AES-256" in text
+    assert "follows its stated law exactly" in text
+    assert "WARNING" not in text
+    assert "\n" not in text
+
+
+def test_words_when_no_person_can_change_alone() -> None:
+    text = pure(smallest_secret=4, person=None).words()
+    assert "No person can change alone" in text
+    assert "at least 4 in l1 distance" in text
+    assert "epsilon = 1 for such a pair" in text
+    assert "2.719" in text
+    unsure = pure(smallest_secret=4, person=None, smallest_secret_status="lower bound").words()
+    assert "may be larger" in unsure
+
+
+def test_words_of_the_census_value_warn() -> None:
+    text = zcdp(rho=Fraction(542, 339) ** 2 / 2).words()
+    assert "epsilon = 17.1436, delta = 1e-10 for one person" in text
+    assert "rho = 293764/114921 for one person" in text
+    assert "WARNING: an epsilon above 10 for one person promises next to nothing" in text
+    assert "WARNING" not in zcdp(rho=Fraction(1, 100)).words()
+
+
+def test_words_of_an_estimate_with_exposed_cells() -> None:
+    note = "Total variation below 1e-6 with 99 % confidence."
+    names = tuple(f"cell {i}" for i in range(30))
+    made = approximate(person=8, max_records=2, unit="household", exposed=Exposed(5, 30, names), status="estimated", status_note=note)
+    text = made.words()
+    assert "estimate and not a proof" in text
+    assert note in text
+    assert "30 cells, which are published without noise" in text
+    assert "cell 9 and others" in text
+    assert "cell 10" not in text
+    assert "one household is counted, with up to 2 records" in text
+    assert "delta = 3.6198e-5" in text
+
+
+def test_words_where_people_may_come_and_go() -> None:
+    text = pure(smallest_secret=1, person_can_be_added=True).words()
+    assert "protected only in cells under no kept total" in text
+    only = pure(smallest_secret=1, person=1, person_can_be_added=True).words()
+    assert "differ only in whether one person is counted" in only
+    proven = pure(status="proven", status_note="Thresholds of 32 bits.").words()
+    assert "stated and already included. Thresholds of 32 bits." in proven
+    assert "delta of 1" in approximate(delta=Fraction(9, 10)).words()
+
+
+@given(st.fractions(min_value=Fraction(1, 1000), max_value=30, max_denominator=1000), st.integers(min_value=1, max_value=3))
+@settings(max_examples=50)
+def test_warning_exactly_above_ten(epsilon: Fraction, records: int) -> None:
+    text = pure(epsilon=epsilon, person=2 * records, max_records=records).words()
+    assert ("WARNING" in text) == (epsilon * 2 * records > 10)
+
+
+@pytest.mark.parametrize("made", [pure(), pure(distance="l2"), zcdp(), approximate(), pure(smallest_secret=4, person=None)])
+def test_fields_are_json_and_exact(made: Guarantee) -> None:
+    fields = made.to_fields()
+    assert json.loads(json.dumps(fields)) == fields
+    for name, text in fields["parameters"].items():
+        assert Fraction(text) == getattr(made, name)
+    for name, promise in (("per_unit", made.per_unit()), ("per_smallest_secret", made.per_smallest_secret())):
+        for parameter in ("epsilon", "delta"):
+            written, held = Fraction(fields[name][parameter]), getattr(promise, parameter)
+            assert written >= Fraction(held), "text must not promise more than the number"
+            assert written == held if isinstance(held, Fraction) else written <= Fraction(held) * (1 + Fraction(1, 10**11))
+    assert (fields["per_person"] is None) == (made.person is None)
+    assert fields["words"] == made.words()
+
+
+def test_from_the_facts_of_a_lattice() -> None:
+    grid = facts_of(Lattice(np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]])))
+    made = Guarantee.from_secrets(grid, kind="zcdp", distance="l2", rho="1/8", exposed=Exposed(3))
+    assert (made.smallest_secret, made.person, made.rho) == (4, None, Fraction(1, 8))
+    assert made.per_smallest_secret().rho == Fraction(1, 2)
+    total = facts_of(Lattice(np.array([[1, 1, 1]])), "household", 2)
+    assert Guarantee.from_secrets(total, kind="pure", distance="l1", epsilon=1).person == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epsilon": 0}, "budget of zero publishes nothing"),
+        ({"epsilon": None}, "epsilon is missing"),
+        ({"delta": Fraction(1, 2)}, "Leave delta out"),
+        ({"rho": 1}, "Leave rho out"),
+        ({"kind": "gaussian"}, "kind must be one of"),
+        ({"distance": "l3"}, "distance must be one of"),
+        ({"status": "sure"}, "status must be one of"),
+        ({"status": "proven"}, "needs a status_note"),
+        ({"status": "estimated", "status_note": "x"}, "no pure promise"),
+        ({"smallest_secret": 4}, "Write person=None"),
+        ({"smallest_secret": 0}, "smallest_secret must be a whole number"),
+        ({"person": 0}, "person must be a whole number"),
+        ({"max_records": 0}, "max_records must be a whole number"),
+    ],
+)
+def test_bad_guarantees_get_clear_errors(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidParameter, match=message):
+        pure(**changes)
+
+
+@pytest.mark.parametrize("delta", [0, 1])
+def test_delta_of_a_guarantee_lies_strictly_between_zero_and_one(delta: int) -> None:
+    with pytest.raises(InvalidParameter, match="delta must lie strictly between 0 and 1"):
+        approximate(delta=delta)
+    with pytest.raises(InvalidParameter, match="delta must lie strictly between 0 and 1"):
+        zcdp().per_person(delta=delta)
+
+
+def test_floats_are_refused() -> None:
+    with pytest.raises(InexactParameter, match=r"'0\.25'"):
+        pure(epsilon=0.25)
+    with pytest.raises(InexactParameter, match=r"'1\.5'"):
+        pure().cost(1.5)  # type: ignore[arg-type]
+
+
+def test_guarantees_are_values() -> None:
+    assert pure() == pure(epsilon="0.25")
+    assert hash(pure()) == hash(pure())
+    with pytest.raises(AttributeError):
+        pure().epsilon = Fraction(1)  # type: ignore[misc]

@@ -1,0 +1,173 @@
+"""A card to make pages from, and a reader of pages that is stricter than a browser."""
+
+from __future__ import annotations
+
+import copy
+from html.parser import HTMLParser
+from typing import Any
+
+VOID = {"meta"}
+
+# Each would run, break out, vanish or turn the text round if it were not escaped.
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</style></title></section><b>",
+    "\" onload='x' ",
+    "a & b &lt; &#60;",
+    "{0} {name} %s",
+    "]]> --> <!--",
+    "\u202eright to left",
+    "nul \x00 escape \x1b[31m bell \x07",
+    "lone \ud800 surrogate",
+    "x" * 5000,
+    "Ærø 你好 \u0301",
+]
+
+CARD: dict[str, Any] = {
+    "schema_version": "1.0",
+    "release": {"id": "counties-2030-v1", "date": "2030-04-01", "private": True, "ledger": None},
+    "table": {
+        "name": "counties",
+        "columns": ["state", "county"],
+        "count": "population",
+        "cells": 3143,
+        "universe": "as listed",
+        "universe_digest": "sha256:" + "0f" * 32,
+        "unit": "person",
+        "max_records": 1,
+    },
+    "kept": {
+        "statements": ["margin(state)"],
+        "identities": [],
+        "definitions": [{"type": "margin", "kind": "kept", "columns": ["state"]}],
+        "totals": 51,
+        "independent": 51,
+        "free_dimensions": 3092,
+    },
+    "exposed": {
+        "cells": 1,
+        "names": ["state=11, county=001"],
+        "complete": True,
+        "words": "1 cell is published exactly because the kept totals fix it.",
+    },
+    "mechanism": {
+        "name": "generalized-laplace",
+        "parameters": {"epsilon": "24/125", "norm": "l1"},
+        "law": "P[z] proportional to exp(-24/125 |z|_1) over all integer tables z that change no kept total",
+    },
+    "sampler": {
+        "status": "exact",
+        "groups": [
+            {
+                "kind": "one sum",
+                "blocks": 50,
+                "cells": 3142,
+                "sampler": "corrected geometrics",
+                "expected_tries": 1.4,
+                "why": "one kept total over the cells",
+            },
+            {"kind": "pinned", "blocks": 1, "cells": 1, "sampler": "none", "expected_tries": 1.0, "why": "fixed by the kept totals"},
+        ],
+    },
+    "guarantee": {
+        "kind": "pure",
+        "parameters": {"epsilon": "24/125"},
+        "distance": "l1",
+        "unit": "person",
+        "relation": "tables with the same kept totals",
+        "status": "exact",
+        "status_note": "",
+        "per_unit": {"epsilon": "24/125"},
+        "per_person": {"epsilon": "48/125"},
+        "smallest_secret": {"l1": 2, "epsilon": "48/125"},
+        "words": "Whoever sees the table can hardly tell whether one person lives in one county of a state or in another.",
+    },
+    "expected_error": {
+        "cell_standard_deviation": {"smallest": 0.0, "median": 7.2, "largest": 7.3},
+        "basis": "exact",
+        "words": "A typical released count differs from the true one by about 5; two thirds of them by less than 7.",
+        "margins": [{"name": "margin(state)", "standard_deviation": 0.0}],
+    },
+    "software": {
+        "holdfast": "0.1.0",
+        "python": "3.11.9",
+        "numpy": "2.4.0",
+        "numba": "0.68",
+        "python-flint": "0.9",
+        "cryptography": "50",
+        "stream_version": 1,
+    },
+    "files": {
+        "table.csv": {"sha256": "ab" * 32, "bytes": 1},
+        "kept.csv": {"sha256": "cd" * 32, "bytes": 1},
+    },
+    "signature": None,
+}
+
+
+def a_card(**changes: Any) -> dict[str, Any]:
+    """A fresh copy of CARD; a change is named by its path: a_card(release__private=False)."""
+    card = copy.deepcopy(CARD)
+    for path, value in changes.items():
+        *parents, last = path.split("__")
+        place = card
+        for parent in parents:
+            place = place[parent]
+        place[last] = value
+    return card
+
+
+def with_every_text(hostile: str) -> dict[str, Any]:
+    """CARD with every text that the pages show, and every name in it that an office may choose, replaced."""
+
+    def replaced(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: replaced(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [replaced(inner) for inner in value]
+        return hostile if isinstance(value, str) else value
+
+    card: dict[str, Any] = replaced(CARD)
+    for part, key in (("mechanism", "parameters"), ("guarantee", "parameters"), ("guarantee", "per_unit"), ("guarantee", "per_person")):
+        card[part][key] = {hostile: hostile}
+    card["software"] = {hostile: hostile}
+    return card
+
+
+class Page(HTMLParser):
+    """The elements of a page. Fails on a tag that does not close, closes out of order, or has an attribute twice."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None], tuple[str, ...]]] = []
+        self.pieces: list[str] = []
+        self.comments = 0
+        self.feed(html)
+        self.close()
+        assert self.open == [], f"not closed: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert len(dict(attrs)) == len(attrs), f"an attribute of {tag} is given twice"
+        self.elements.append((tag, dict(attrs), tuple(self.open)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open[-1] == tag, f"</{tag}> closes {self.open}"
+        self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.pieces.append(data)
+
+    def handle_comment(self, data: str) -> None:
+        self.comments += 1
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.pieces).split())
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes, _ in self.elements if name == tag]

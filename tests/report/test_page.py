@@ -1,0 +1,129 @@
+"""The parts of a page: nothing gets onto it unescaped, and numbers read as they should."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.report.page import Html, cost_rows, name, number, rounded_up, settings, show, table, tag, text
+
+from .cards import HOSTILE, Page, a_card
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda value: ascii(value)[:30])
+def test_text_is_escaped_where_ever_it_stands(hostile: str) -> None:
+    html = tag("p", hostile, tag("b", hostile), title=hostile)
+    page = Page(html)
+    assert [element for element, _, _ in page.elements] == ["p", "b"]
+    assert list(page.all("p")[0]) == ["title"]
+    assert html.encode("utf-8")
+    assert not any(ord(character) < 32 and character != "\n" for character in html)
+
+
+@given(st.text(alphabet=st.characters(categories=["L", "N", "P", "S", "Zs"])))
+def test_ordinary_text_comes_back_as_it_was(value: str) -> None:
+    page = Page(tag("span", value))
+    assert "".join(page.pieces) == value
+
+
+@given(st.text())
+def test_any_text_makes_a_well_formed_element(value: str) -> None:
+    html = tag("td", value, class_=value)
+    assert len(Page(html).elements) == 1
+    html.encode("utf-8")
+
+
+def test_control_characters_are_shown() -> None:
+    assert text("a\x1b[31m\x00\u202e\ud800") == "a\\x1b[31m\\x00\\u202e\\ud800"
+    assert text("two\nlines\tand more") == "two lines and more"
+
+
+def test_html_is_not_escaped_twice() -> None:
+    assert text(text("<&>")) == "&lt;&amp;&gt;"
+    assert tag("p", Html("<b>x</b>")) == "<p><b>x</b></p>\n"
+
+
+def test_a_long_name_is_cut() -> None:
+    assert name("x" * 120) == f"<bdi>{'x' * 120}</bdi>"
+    assert name("x" * 121) == f"<bdi>{'x' * 120}…</bdi>"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0, "0"),
+        (999, "999"),
+        (3143, "3,143"),
+        (-1234567, "-1,234,567"),
+        (10**30, "1,000,000,000,000,000,000,000,000,000,000"),
+        (7.25, "7.25"),
+        (1.0, "1"),
+        (12345.5, "12,345.5"),
+        (1e-6, "0.000001"),
+        (3.33334e-11, "3.33334e-11"),
+        (1e22, "1e+22"),
+    ],
+)
+def test_numbers(value: float, shown: str) -> None:
+    assert number(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("24/125", "24/125 (= 0.192)"),
+        ("1/3", "1/3 (at most 0.333334)"),
+        ("2/3000000", "2/3000000 (at most 6.66667e-7)"),
+        ("1/0", "1/0"),
+        ("0.192", "0.192"),
+        ("l1", "l1"),
+        ("٣/٤", "٣/٤"),
+        (True, "yes"),
+        (False, "no"),
+        (None, "none"),
+        (2, "2"),
+        (0.5, "0.5"),
+    ],
+)
+def test_values_of_a_card(value: str | float | bool | None, shown: str) -> None:
+    assert show(value) == shown.replace("e-7", "e-07")
+
+
+@given(st.integers(0, 10**40 - 1), st.integers(1, 10**40 - 1))
+def test_the_decimal_beside_a_fraction_is_never_below_it(numerator: int, denominator: int) -> None:
+    fraction = f"{numerator}/{denominator}"
+    shown = show(fraction)
+    assert shown.startswith(fraction + " (")
+    mark, decimal = shown.removeprefix(fraction + " (").removesuffix(")").replace("at most", "atmost").split()
+    value, true = Fraction(decimal.replace(",", "")), Fraction(numerator, denominator)
+    assert value == true if mark == "=" else true < value <= true * Fraction(100001, 100000)
+
+
+@given(st.floats(min_value=1e-300, max_value=1e300))
+def test_rounding_up(value: float) -> None:
+    shown = float(rounded_up(value).replace(",", ""))
+    assert value <= shown <= value * 1.01
+
+
+def test_settings() -> None:
+    assert settings({"sigma_squared": "100", "rho": None, "exact": True}) == "sigma squared = 100, exact = yes"
+    assert settings({}) == "not stated"
+
+
+def test_cost_rows_lead_with_the_person() -> None:
+    rows = cost_rows(a_card())
+    assert rows[0] == ("The answers of one person change", "epsilon = 48/125 (= 0.384)")
+    assert rows[1][1] == "l1 = 2, epsilon = 48/125 (= 0.384)"
+    assert rows[2] == ("Per unit of l1 distance between tables", "epsilon = 24/125 (= 0.192)")
+    assert cost_rows(a_card(guarantee__per_person=None))[0][1].startswith("no person can change alone")
+
+
+def test_tables_are_readable_without_seeing_them() -> None:
+    page = Page(table("Caption", ("a", "b"), [("x", "1"), ("<y>", "2")]))
+    assert len(page.all("caption")) == 1
+    assert [attributes["scope"] for attributes in page.all("th")] == ["col", "col", "row", "row"]
+    assert len(page.all("td")) == 2
+    assert "<y>" in page.text

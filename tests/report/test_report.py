@@ -1,0 +1,188 @@
+"""The report: for readers, self-contained, the same bytes for all tables with the same kept totals."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import pytest
+
+from holdfast.report.noise_chart import MAX_BARS, NoiseLaw
+from holdfast.report.page import NOT_PRIVATE
+from holdfast.report.report import report_html
+
+from .cards import HOSTILE, Page, a_card, with_every_text
+
+KEPT = [("margin(state)", f"state={i:02d}", 1_000_003 * i) for i in range(1, 52)]
+
+
+def laplace(epsilon: float, reach: int) -> list[tuple[int, float]]:
+    a = math.exp(-epsilon)
+    return [(k, (1 - a) / (1 + a) * a ** abs(k)) for k in range(-reach, reach + 1)]
+
+
+NOISE: list[NoiseLaw] = [("Cells of a state with many counties", laplace(0.192, 40))]
+
+
+def read(noise: list[NoiseLaw] = NOISE, **changes: Any) -> Page:
+    return Page(report_html(a_card(**changes), KEPT, noise))
+
+
+class TestWords:
+    def test_it_says_what_a_reader_needs(self) -> None:
+        card = a_card()
+        text = read().text
+        for words in [
+            "What this is",
+            "51 totals hold exactly",
+            card["guarantee"]["words"],
+            "epsilon = 48/125 (= 0.384)",
+            "epsilon = 24/125 (= 0.192)",
+            card["expected_error"]["words"],
+            "state=51 margin(state) 51,000,153",
+            card["exposed"]["words"],
+            "state=11, county=001",
+            "corrected geometrics",
+            "one kept total over the cells",
+            card["mechanism"]["law"],
+            "exact: the noise that was drawn has exactly the stated law",
+            "A released count may be negative",
+            "the errors of the counts add up; they do not cancel",
+            "holdfast verify folder",
+            "checksums are in card.json",
+            "holdfast 0.1.0",
+        ]:
+            assert words in text, words
+
+    def test_how_far_off(self) -> None:
+        """Median 7.2: normal quantiles of 2/3 and 95 % are 0.9674 and 1.95996; Chebyshev's factor is sqrt(20). All rounded up."""
+        text = read().text
+        assert 0.9674215661017010 <= 0.9675
+        assert math.sqrt(20) <= 4.4722
+        assert "cell, median 7.2 6.97 14.2 32.2" in text
+        assert "cell, smallest 0 (exact) 0 0 0" in text
+        assert "normal approximation" in text
+        assert "Chebyshev" in text
+        assert "cell, median depends on the data - - -" in read(expected_error__cell_standard_deviation__median=None).text
+
+    def test_only_the_first_kept_totals_are_shown(self) -> None:
+        rows = [("margin(county)", f"county={i}", i) for i in range(1, 3144)]
+        page = Page(report_html(a_card(), rows, []))
+        assert "county=200 margin(county) 200" in page.text
+        assert "county=201" not in page.text
+        assert "2,943 more kept totals, listed in kept.csv." in page.text
+
+    def test_nothing_kept(self) -> None:
+        page = Page(report_html(a_card(kept__totals=0, kept__statements=[]), [], []))
+        assert "No total is kept: every sum carries noise." in page.text
+        assert "kept totals would no longer hold" not in page.text
+
+    def test_a_bounded_mechanism_claims_no_negative_counts_and_no_absence_of_bias(self) -> None:
+        text = read(mechanism__name="conditional", mechanism__parameters={"lower": 0}).text
+        assert "at or above 0" in text
+        assert "zero on average;" not in text
+        assert "a bias that the noise does not have" not in text
+
+    def test_an_unknown_mechanism_claims_no_absence_of_bias(self) -> None:
+        text = read(mechanism__name="other").text
+        assert "The noise is zero on average" not in text
+        assert "a bias that the noise does not have" not in text
+
+    def test_an_observed_universe_and_incomplete_exposure(self) -> None:
+        text = read(table__universe="observed", exposed__complete=False).text
+        assert "which cells are not empty" in text
+        assert "may fix more of them" in text
+
+
+class TestCharts:
+    @staticmethod
+    def bars(page: Page) -> list[tuple[float, float, float, float]]:
+        return [tuple(float(bar[key] or "") for key in ("x", "y", "width", "height")) for bar in page.all("rect")]  # type: ignore[misc]
+
+    def test_one_bar_per_value_as_high_as_its_probability(self) -> None:
+        law = [(-1, 0.25), (0, 0.5), (1, 0.25)]
+        page = read(noise=[("three", law)])
+        bars = self.bars(page)
+        assert [round(height / bars[1][3], 3) for _, _, _, height in bars] == [0.5, 1.0, 0.5]
+        assert len({round(y + height, 2) for _, y, _, height in bars}) == 1
+        assert bars[0][0] < bars[1][0] < bars[2][0]
+        assert "three. The noise is 0 with probability 50.0 %. At least 95 of 100 values lie from -1 to 1." in page.text
+
+    def test_the_figure_in_words_is_that_of_the_law(self) -> None:
+        law = laplace(0.192, 60)
+        reach = next(r for r in range(60) if math.fsum(p for k, p in law if abs(k) <= r) >= 0.95)
+        assert f"from -{reach} to {reach}." in read(noise=[("x", law)]).text
+
+    def test_no_figure_is_claimed_for_a_law_that_is_cut_short(self) -> None:
+        assert "At least 95" not in read(noise=[("x", laplace(0.01, 20))]).text
+
+    def test_many_values_share_bars(self) -> None:
+        law = laplace(0.005, 1500)
+        page = read(noise=[("wide", law)])
+        bars = self.bars(page)
+        assert len(bars) <= MAX_BARS + 1
+        assert "Each bar covers 31 neighbouring values." in page.text
+        middle = max(range(len(bars)), key=lambda i: bars[i][3])
+        assert middle == len(bars) // 2
+        total = math.fsum(p for _, p in law)
+        share = math.fsum(p for k, p in law if abs(k) <= 15) / total
+        assert bars[middle][3] / math.fsum(height for *_, height in bars) == pytest.approx(share, abs=1e-3)
+
+    @pytest.mark.parametrize("law", [[], [(0, 1.0)], [(5, 0.0)], [(10**12, 0.5), (-(10**12), 0.5)], [(1, 0.5), (0, 0.5)]], ids=str)
+    def test_odd_laws_are_drawn_inside_the_picture(self, law: list[tuple[int, float]]) -> None:
+        for x, y, width, height in self.bars(read(noise=[("odd", law)])):
+            assert min(x, y, width, height) >= 0
+            assert x + width <= 560
+            assert y + height <= 150
+
+    def test_charts_have_names_of_their_own(self) -> None:
+        page = read(noise=[("a", laplace(1, 3)), ("b", laplace(2, 3))])
+        identifiers = [attributes["id"] for _, attributes, _ in page.elements if "id" in attributes]
+        assert identifiers == ["noise-1", "noise-2"]
+        assert [svg["aria-labelledby"] for svg in page.all("svg")] == identifiers
+        assert all(svg["role"] == "img" for svg in page.all("svg"))
+
+
+class TestForm:
+    def test_it_can_be_read_by_everyone(self) -> None:
+        page = read()
+        assert page.all("html") == [{"lang": "en"}]
+        assert len(page.all("main")) == len(page.all("h1")) == 1
+        assert len(page.all("caption")) == len(page.all("table")) == 4
+        assert all(attributes.get("scope") in ("row", "col") for attributes in page.all("th"))
+
+    def test_it_loads_nothing_and_runs_nothing(self) -> None:
+        page = read()
+        assert {element for element, _, _ in page.elements}.isdisjoint({"script", "link", "img", "iframe", "object", "a"})
+        assert not any(name in ("src", "href") or name.startswith("on") for _, attributes, _ in page.elements for name in attributes)
+        assert not re.search(r"url\(|@import|https?:", report_html(a_card(), KEPT, NOISE))
+
+    @pytest.mark.parametrize("hostile", HOSTILE, ids=lambda value: ascii(value)[:30])
+    def test_hostile_text_changes_no_element(self, hostile: str) -> None:
+        def page(text: str) -> Page:
+            html = report_html(with_every_text(text), [(text, text, 5)], [(text, laplace(1, 3))])
+            assert html.encode("utf-8")
+            return Page(html)
+
+        assert page(hostile).elements == page("harmless").elements
+        assert page(hostile).comments == 0
+
+    def test_files_and_signature_are_not_read(self) -> None:
+        """Two tables with equal kept totals differ in the checksums of their files; their reports must not."""
+        card = a_card()
+        del card["files"], card["signature"]
+        assert report_html(card, KEPT, NOISE) == report_html(a_card(signature={"value": "x"}), KEPT, NOISE)
+
+    def test_the_same_arguments_give_the_same_bytes(self) -> None:
+        assert report_html(a_card(), KEPT, NOISE) == report_html(a_card(), list(KEPT), list(NOISE))
+
+    def test_a_test_key_is_said_first_and_last(self) -> None:
+        html = report_html(a_card(release__private=False), KEPT, NOISE)
+        text = Page(html).text
+        body = text.split("Report on release")
+        assert body[1].strip().startswith("counties-2030-v1 " + NOT_PRIVATE)
+        assert text.count(NOT_PRIVATE) == 3
+        assert "the promise does not hold" in text
+        assert "@top-center" in html
+        assert "NOT PRIVATE" not in report_html(a_card(), KEPT, NOISE)
