@@ -6,11 +6,13 @@ three levels with state totals kept. The noise comes from a fresh secret key: ev
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.errors import OutputExists
+from holdfast.errors import OutputExists, OutputProblem
 from holdfast.invariants import margin
 from holdfast.mechanisms import GeneralizedGaussian, GeneralizedLaplace
 from holdfast.mechanisms.mechanism import Mechanism
@@ -60,13 +62,27 @@ class Demo:
 
 def run_demo(output: Path | None = None) -> Demo:
     """Release both tables into a folder: `output`, which must be new, or one of its own in the system's place for temporary files."""
+    folder = _new_folder(output)
+    try:
+        return _filled(folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _new_folder(output: Path | None) -> Path:
     if output is None:
-        folder = Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
-    else:
-        folder = output
-        if folder.exists():
-            raise OutputExists(f"{folder.name!r} is there already. Choose another name for the demo's folder.")
-        folder.mkdir(parents=True)
+        return Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
+    try:
+        output.mkdir(parents=True)
+    except FileExistsError:
+        raise OutputExists(f"{output.name!r} is there already. Choose another name for the demo's folder.") from None
+    except OSError as error:
+        raise OutputProblem(f"{output.name!r} could not be created ({os.strerror(error.errno or 0)}). Choose another folder.") from None
+    return output
+
+
+def _filled(folder: Path) -> Demo:
     (folder / "education.csv").write_text(_csv(), encoding="utf-8")
     (folder / "run.toml").write_text(RUN_FILE, encoding="utf-8")
     education = Table.from_counts(folder / "education.csv", cells=["county", "education"], count="adults", name="education")

@@ -152,9 +152,13 @@ def test_words_of_an_estimate_with_exposed_cells() -> None:
 
 
 def test_words_where_people_may_come_and_go() -> None:
-    text = pure(smallest_secret=1, person_can_be_added=True).words()
+    text = pure(smallest_secret=1, person_can_be_added=True, exposed=Exposed(1)).words()
     assert "protected only in cells under no kept total" in text
-    only = pure(smallest_secret=1, person=1, person_can_be_added=True).words()
+    nothing_kept = pure(smallest_secret=1, person_can_be_added=True, relation="tables").words()
+    assert "No totals are kept exactly" in nothing_kept
+    assert "whether a person is counted at all is protected." in nothing_kept
+    assert "kept totals" not in nothing_kept
+    only = pure(smallest_secret=1, person=1, person_can_be_added=True, exposed=Exposed(1)).words()
     assert "differ only in whether one person is counted" in only
     proven = pure(status="proven", status_note="Thresholds of 32 bits.").words()
     assert "stated and already included. Thresholds of 32 bits." in proven
@@ -195,7 +199,7 @@ def test_from_the_facts_of_a_lattice() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"epsilon": 0}, "budget of zero publishes nothing"),
+        ({"kind": "zcdp", "epsilon": None, "rho": 0}, "budget of zero publishes nothing"),
         ({"epsilon": None}, "epsilon is missing"),
         ({"delta": Fraction(1, 2)}, "Leave delta out"),
         ({"rho": 1}, "Leave rho out"),

@@ -59,7 +59,7 @@ def enumerated(rows: NDArray[np.int64], epsilon: Fraction, reach: int, *, norm: 
         weights = np.exp(-float(epsilon if slope is None else slope) * size)
         masses += np.bincount(summary(z, epsilon), weights=weights, minlength=len(masses))
         end += float(weights[at_end].sum())
-    assert end < 1e-6 * masses.sum(), f"enumerate further out than {reach}: {end / masses.sum()} lies at the end"
+    assert end < 1e-5 * masses.sum(), f"enumerate further out than {reach}: {end / masses.sum()} lies at the end"
     return {key: mass / masses.sum() for key, mass in enumerate(masses.tolist()) if mass > 0}
 
 

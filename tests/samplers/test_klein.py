@@ -189,6 +189,7 @@ def _log_chance(coordinate: Coordinate, v: list[int]) -> arb:
 
 CASES = [
     (SKEW, "0.36"),
+    (SKEW, 1),
     (SKEW, 25),
     (LATTICES["three overlapping sets"], "0.36"),
     (LATTICES["two rows of large numbers"], 1),
@@ -227,7 +228,7 @@ def test_a_wide_band_sends_draws_to_the_balls(monkeypatch: pytest.MonkeyPatch) -
     assert len(calls) > 50
 
 
-@pytest.mark.parametrize("sigma_squared", ["1e-3", "0.36", 30, 10**9])
+@pytest.mark.parametrize("sigma_squared", ["1e-3", "0.36", 1, 3, 6, 30, 10**9])
 def test_doubles_are_within_their_stated_error(sigma_squared: Any) -> None:
     sampler = KleinGaussian(LATTICES["three overlapping sets"], sigma_squared)
     v, logs, error = sampler._propose(40, stream("errors"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
@@ -506,6 +507,9 @@ def test_protocol_and_edges() -> None:
         assert not OneSumLaplace(4, Fraction(1000)).draw(5, words).any()
         assert not OneSumLaplace(4, Fraction(10) ** 300).draw(5, words).any()
         assert OneSumLaplace(4, Fraction(1, 10**12)).draw(2, words).sum() == 0
+    copied = pickle.loads(pickle.dumps(OneSumLaplace(4, QUARTER)))
+    with NoiseKey.for_tests("copied").stream("a") as here, NoiseKey.for_tests("copied").stream("a") as there:
+        assert np.array_equal(copied.draw(9, here), OneSumLaplace(4, QUARTER).draw(9, there))
     assert repr(OneSumLaplace(4, QUARTER)) == "OneSumLaplace(cells=4, epsilon=1/4)"
 
 

@@ -54,7 +54,7 @@ def test_the_accept_step_gives_the_law_exactly_in_rationals(rows: NDArray[np.int
     """Weights (1/2)^|z|_1. All free cells up to `reach` meet every value of the coin, through the sampler's own code."""
     sampler = PivotLaplace(rows, 1, pivots=pivots)
     free = vectors(len(sampler.pivots.free), reach)
-    sampler.__dict__["_cell"] = Listed(free)
+    sampler.__dict__["_cell"] = Listed(free.T)
     largest = max(sum(map(abs, row)) for row in sampler.pivots.numerators) * len(rows) * reach
     found: dict[tuple[int, ...], Fraction] = {}
     for coin, chance in enumerate(coin_weights(largest)):
@@ -93,7 +93,7 @@ def _integer_solution(square: NDArray[np.int64], needed: NDArray[np.int64]) -> l
     return solution
 
 
-CASES = [(VENN, QUARTER, 28), (VENN, Fraction(1), 8), (VENN, Fraction(3), 4)]
+CASES = [(VENN, QUARTER, 22), (VENN, Fraction(1), 8), (VENN, Fraction(3), 4)]
 CASES += [(ODD, QUARTER, 30), (ODD, Fraction(1), 12), (PAIR, QUARTER, 30), (PAIR, Fraction(1), 12)]
 
 
@@ -127,7 +127,7 @@ def test_a_missing_check_for_integers_is_seen() -> None:
     """Without it the vectors leave the lattice: nothing statistical is needed."""
     sampler = PivotLaplace(PAIR, QUARTER)
     solve = sampler._solve
-    sampler._solve = lambda free: (solve(free)[0], np.ones(len(free), dtype=np.bool_))  # type: ignore[method-assign]
+    sampler._solve = lambda free: (solve(free)[0], np.ones(free.shape[1], dtype=np.bool_))  # type: ignore[method-assign]
     assert (sampler.draw(1000, words("not whole")) @ PAIR.T).any()
 
 

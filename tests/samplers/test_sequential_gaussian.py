@@ -182,7 +182,7 @@ def test_an_open_keep_word_is_settled_by_its_own_bits(use_compiled: bool, extra:
     one, zero = _proposal_word(sampler, 1), _proposal_word(sampler, 0)
     with precision(200):
         word = _cell_of(theta_ratio_ball(Fraction(9, 50), Fraction(1, 2)))
-    words = ListedWords([one, *[zero] * 34, 0, 0, word, *[0] * 32], lambda i, depth: (extra,) * 4 if i == 37 else (ONES // 3,) * 4)
+    words = ListedWords([one, *[zero] * 35, 0, 0, word, *[0] * 33], lambda i, depth: (extra,) * 4 if i == 38 else (ONES // 3,) * 4)
     drawn = sampler._draw_compiled(1, words) if use_compiled else sampler.draw_slowly(1, words)
     assert drawn.tolist() == ([[0, 0, 0]] if extra else [[1, 0, -1]])
 
@@ -218,13 +218,15 @@ ENUMERATED = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("shape", "sigma_squared", "reach", "wrong"), ENUMERATED, ids=str)
 def test_every_point_of_small_grids(shape: tuple[int, ...], sigma_squared: Fraction, reach: int, wrong: Fraction) -> None:
-    by_energy = shape == (3, 3)  # too many points for bins of their own; |z|^2 is what a wrong sigma changes
+    """|z|^2 is what a wrong sigma changes: 1 % is seen there. Every point is a bin of its own, where they are not too many."""
     sampler = SequentialGaussian(shape, sigma_squared)
-    drawn = sampler.draw(3_000_000, NoiseKey.for_tests("enumerated").stream(str(shape), str(sigma_squared)))
-    values = codes(drawn, shape, reach, by_energy)
-    law = enumerated(shape, float(sigma_squared), reach, by_energy)
-    check_fit(values, law, name=f"{sampler!r}")
-    assert not fits(values, enumerated(shape, float(sigma_squared * wrong), reach, by_energy))
+    draws = {(3, 3): 1_000_000, (2, 2): 8_000_000 if sigma_squared < 1 else 2_500_000}.get(shape, 2_500_000)
+    drawn = sampler.draw(draws, NoiseKey.for_tests("enumerated").stream(str(shape), str(sigma_squared)))
+    for by_energy, off in ((True, wrong), (False, 3 * wrong - 2)):
+        if by_energy or shape != (3, 3):
+            values = codes(drawn, shape, reach, by_energy)
+            check_fit(values, enumerated(shape, float(sigma_squared), reach, by_energy), name=f"{sampler!r} {by_energy}")
+            assert not fits(values, enumerated(shape, float(sigma_squared * off), reach, by_energy))
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 3)], ids=str)
@@ -248,10 +250,10 @@ def test_expected_tries() -> None:
         mass = np.exp(-(points * points).sum(axis=1) / 0.72).sum()
         thetas = [sum(math.exp(-k * k / (2 * float(s))) for k in range(-20, 21)) for _, s in sampler.centers([0] * sampler.cells)]
         truth = math.prod(thetas) / mass
-        assert math.isclose(sampler.expected_tries, truth, rel_tol=1e-9) if exact else truth <= sampler.expected_tries < 1.7 * truth
+        assert math.isclose(sampler.expected_tries, truth, rel_tol=1e-9) if exact else truth <= sampler.expected_tries < 2 * truth
     assert 1 <= SequentialGaussian((10**6,), Fraction(1)).expected_tries < 1.001
     assert SequentialGaussian((1000, 1000), Fraction(1)).expected_tries < 1.5
-    assert SequentialGaussian((100, 100), Fraction(1, 4)).expected_tries == math.inf
+    assert SequentialGaussian((1000, 1000), Fraction(1, 4)).expected_tries == math.inf
 
 
 def test_what_is_refused() -> None:

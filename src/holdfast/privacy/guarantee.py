@@ -21,7 +21,7 @@ from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
 from holdfast.privacy.conversions import zcdp_epsilon
-from holdfast.privacy.parameters import budget, probability, shown
+from holdfast.privacy.parameters import budget, not_negative, probability, shown
 from holdfast.privacy.secrets import Distance, Found, Secrets
 
 Kind: TypeAlias = Literal["pure", "zcdp", "approximate"]
@@ -130,7 +130,10 @@ class Guarantee:
             return
         if value is None:
             raise InvalidParameter(f"A guarantee of kind {self.kind!r} needs {' and '.join(NEEDS[self.kind])}. {name} is missing.")
-        read = probability(value, name) if name == "delta" else budget(value, name)
+        if name == "delta":
+            read = probability(value, name)
+        else:  # pure with epsilon 0 is the promise of what depends on the kept totals alone: suppression
+            read = not_negative(value, name) if self.kind == "pure" else budget(value, name)
         object.__setattr__(self, name, read)
 
     @classmethod

@@ -20,7 +20,8 @@ def budget(value: Exact, name: str) -> Fraction:
     fraction = exact_fraction(value, name)
     if fraction == 0:
         raise InvalidParameter(
-            f"{name} must be greater than zero: a budget of zero publishes nothing about the cells. Publish the kept totals alone."
+            f"{name} must be greater than zero: a budget of zero publishes nothing about the cells. Use Suppression(), which publishes "
+            "the kept totals alone."
         )
     if fraction < 0:
         raise InvalidParameter(f"{name} must be greater than zero. Got {shown(fraction)}.")

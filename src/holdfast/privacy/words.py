@@ -18,6 +18,11 @@ WEAK_EPSILON = 10
 
 def paragraph(guarantee: Guarantee, delta: Exact | None) -> str:
     """What is promised, for whom, what is not protected, how sure it is, and what it rests on."""
+    if guarantee.kind == "pure" and guarantee.epsilon == 0:
+        return (
+            f"What is published depends on the kept totals alone: any two {guarantee.relation} give the same publication (pure differential "
+            f"privacy, epsilon = 0). {_not_protected(guarantee)}"
+        )
     lead = guarantee.per_person(delta=delta) or guarantee.per_smallest_secret(delta=delta)
     sentences = [
         _pairs(guarantee),
@@ -69,6 +74,11 @@ def _promise(guarantee: Guarantee, lead: Promise) -> str:
 
 def _not_protected(guarantee: Guarantee) -> str:
     exposed, unit = guarantee.exposed, guarantee.unit
+    others = f"What can be learned about a {unit} from other people's data is not limited."
+    if exposed.kept_sums == 0 and guarantee.person_can_be_added:
+        return (
+            f"No totals are kept exactly: nothing is published without noise, and whether a {unit} is counted at all is protected. {others}"
+        )
     fixed = "They fix no single cell."
     if exposed.cells:
         names = f" ({', '.join(exposed.names)}{' and others' if exposed.cells > len(exposed.names) else ''})" if exposed.names else ""
@@ -81,7 +91,7 @@ def _not_protected(guarantee: Guarantee) -> str:
     )
     return (
         f"The promise holds for pairs of {guarantee.relation}: the kept totals are published exactly, and neither they nor what follows "
-        f"from them is protected. {fixed} {counted} What can be learned about a {unit} from other people's data is not limited."
+        f"from them is protected. {fixed} {counted} {others}"
     )
 
 

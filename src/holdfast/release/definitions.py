@@ -11,7 +11,7 @@ from holdfast.tables import Universe
 
 
 def definition(statement: Statement, universe: Universe) -> dict[str, Any]:
-    """Plain values that say the statement in full. A hierarchy node is written as the codes under it, so that no tree is needed later."""
+    """Plain values that say the statement in full. A hierarchy node is written with the codes under it, so that no tree is needed later."""
     if isinstance(statement, Margin):
         return {"type": "margin", "kind": statement.kind, "columns": list(statement.columns)}
     if isinstance(statement, Subset):
@@ -24,6 +24,7 @@ def definition(statement: Statement, universe: Universe) -> dict[str, Any]:
             "kind": statement.kind,
             "column": statement.column,
             "codes": codes,
+            "node": statement.node,
             "condition": statement.condition,
             "by": list(statement.by),
         }
@@ -57,7 +58,7 @@ def _statement_of(given: dict[str, Any]) -> Statement:
             return Margin(tuple(given["columns"]), kind)
         case "subset":
             codes = None if given["codes"] is None else tuple(given["codes"])
-            return Subset(given["column"], codes, None, given["condition"], tuple(given["by"]), kind)
+            return Subset(given["column"], codes, given["node"], given["condition"], tuple(given["by"]), kind)
         case "areas":
             return Areas(given["column"], tuple((name, tuple(codes)) for name, codes in given["sets"].items()), tuple(given["by"]), kind)
         case "linear":

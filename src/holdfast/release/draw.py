@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import InvariantBroken, RequestTooLarge, StreamReused
+from holdfast.errors import ContradictingTotals, InvariantBroken, RequestTooLarge, StreamReused
 from holdfast.laws.law import LatticeLaw, Task
 from holdfast.randomness import NoiseKey
 from holdfast.release.definitions import definition
@@ -34,6 +34,7 @@ def draw_and_add(
 
     Guarantees:  z follows the law exactly over the key's words and is forgotten; integers throughout; no word is used twice.
     """
+    _check_declared(frame, counts)
     names = [release_id, law.formula, repr(law), frame.universe.digest(), _statements_digest(frame)]
     tasks = list(law.tasks())
     subkey = key.derive("release", *names, _input_digest(counts, tasks, key, names))
@@ -48,6 +49,19 @@ def draw_and_add(
                 progress(done, len(counts))
     _check(frame, counts, released)
     return released
+
+
+def _check_declared(frame: PublicFrame, counts: Ints) -> None:
+    """Values that statements declare are those of the table; the message names the row, not what was found."""
+    for rows in frame.kept.linear:
+        if rows.values is None:
+            continue
+        wrong = np.flatnonzero(rows.totals(counts) != np.array(rows.values, dtype=np.int64))
+        if len(wrong):
+            raise ContradictingTotals(
+                f"linear(): the table does not have the value declared for {rows.name(int(wrong[0]))!r} ({len(wrong)} such rows). "
+                "Correct the values or the table. Nothing was drawn."
+            )
 
 
 def _statements_digest(frame: PublicFrame) -> str:

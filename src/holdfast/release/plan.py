@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import HoldfastWarning
+from holdfast.errors import HoldfastWarning, InvalidParameter
 from holdfast.invariants.statements import Statement
 from holdfast.lattice import Exposure, exposure
 from holdfast.laws.law import LatticeLaw
@@ -46,6 +46,8 @@ class Plan:
     @cached_property
     def deviations(self) -> NDArray[np.float64]:
         """Standard deviation of every cell's noise, to six digits, so that it is the same on every machine."""
+        if not self.law.publishes_cells:
+            return np.zeros(len(self.frame.universe))
         variances, which = np.unique(self._covariance.diagonal(), return_inverse=True)
         return np.array([float(f"{v**0.5:.6g}") for v in variances])[which]
 
@@ -55,6 +57,10 @@ class Plan:
 
     def expected_error(self) -> dict[str, Any]:
         """Standard deviations of cells and of one-column margins, where they come from, and a sentence."""
+        if not self.law.publishes_cells:
+            spread = dict.fromkeys(("smallest", "median", "largest"))
+            words = "No noise is added: counts that the kept totals do not fix are left out. Kept totals have no error."
+            return {"cell_standard_deviation": spread, "basis": "exact", "words": words, "margins": []}
         cells = np.sort(self.deviations)
         basis = {"exact": "exact", "upper bound": "upper bound, proved", "estimated": "estimated from draws of the public law"}
         smallest, median, largest = (float(cells[i]) for i in (0, len(cells) // 2, -1))
@@ -102,8 +108,8 @@ class Plan:
             "kept": {
                 "statements": [str(s) for s in self.frame.statements if s.kind == "kept"],
                 "identities": [str(s) for s in self.frame.statements if s.kind == "identity"],
-                "totals": len(self.frame.kept),
-                "independent": lattice.rank,
+                "totals": sum(rows.count for rows in self.frame.kept.rows if rows.kind == "kept"),
+                "independent": self.guarantee.exposed.kept_sums,
                 "free_dimensions": lattice.dimension,
             },
             "exposed": self.exposed(),
@@ -121,7 +127,7 @@ class Plan:
             f"Kept       {', '.join(kept['statements']) or 'nothing'}: {kept['totals']} totals, {kept['independent']} independent; "
             f"{kept['free_dimensions']} free dimensions",
             f"Exposed    {fields['exposed']['words']}",
-            f"Mechanism  {self.mechanism.name}, {', '.join(f'{k} = {v}' for k, v in self.mechanism.parameters.items())}",
+            f"Mechanism  {', '.join([self.mechanism.name, *(f'{k} = {v}' for k, v in self.mechanism.parameters.items())])}",
             f"Law        {self.law.formula}",
         ]
         for number, group in enumerate(self.law.sampler.groups):
@@ -140,7 +146,8 @@ def plan(table: Table | Universe, keep: Iterable[Statement], mechanism: Mechanis
     """Everything about a release that can be known without its counts.
 
     Given:       a table, of which only the declarations are read, or a universe; the kept statements; a mechanism. `published_totals`, one
-                 number for each kept total in order, adds the cells that these values pin (counts are not negative).
+                 number for each kept total and identity in the order of `keep`, adds the cells that these values pin (counts are not
+                 negative).
     Guarantees:  no confidential count is read. Impossible requests are refused here.
     """
     return make_plan(PublicFrame.of(table, keep), mechanism, published_totals)
@@ -148,7 +155,23 @@ def plan(table: Table | Universe, keep: Iterable[Statement], mechanism: Mechanis
 
 def make_plan(frame: PublicFrame, mechanism: Mechanism, published_totals: Any = None) -> Plan:
     """The plan from public facts: this function cannot reach a count."""
+    if not callable(getattr(mechanism, "law", None)):
+        raise InvalidParameter(f"A plan needs a mechanism, such as GeneralizedLaplace(epsilon='1/4'). Got {type(mechanism).__name__}.")
+    totals = None if published_totals is None else _by_statement(frame, published_totals)
     law = mechanism.law(frame.lattice, unit=frame.unit, max_records=frame.max_records)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
-        return Plan(frame, mechanism, law, exposure(frame.lattice, frame.kept, published_totals))
+        return Plan(frame, mechanism, law, exposure(frame.lattice, frame.kept, totals))
+
+
+def _by_statement(frame: PublicFrame, totals: Any) -> list[NDArray[np.int64]]:
+    """One list of published totals as one array for each statement."""
+    try:
+        flat = np.asarray(list(totals))
+    except (TypeError, ValueError):
+        flat = np.zeros(0)
+    if flat.dtype.kind not in "iu" or flat.shape != (len(frame.kept),):
+        raise InvalidParameter(
+            f"published_totals takes one whole number for each of the {len(frame.kept)} kept totals and identities, in the order of keep."
+        )
+    return np.split(flat.astype(np.int64), np.cumsum([rows.count for rows in frame.kept.rows])[:-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import platform
 import re
@@ -26,6 +27,7 @@ from holdfast.release.released import ReleasedTable
 from holdfast.tables import Table
 
 UNNAMED = "unnamed"
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -51,14 +53,14 @@ class Release:
     def kept_rows(self) -> list[tuple[str, str, int]]:
         """(statement, name, total) of every kept total, added up from the released table: they equal the true ones."""
         out = []
-        for rows in self.plan.frame.kept.rows:
+        for place, rows in enumerate(self.plan.frame.kept.rows):
             if rows.kind == "kept":
-                totals = self._totals[id(rows)] if self._totals else rows.totals(self.table.counts)
+                totals = rows.totals(self.table.counts) if self._totals is None else self._totals[place]
                 out += [(rows.statement, rows.name(row), int(total)) for row, total in enumerate(totals)]
         return out
 
-    _totals: dict[int, Any] | None = None
-    """Kept totals where the table alone does not show them (suppression)."""
+    _totals: list[Any] | None = None
+    """Totals of every statement where the table alone does not show them (suppression)."""
 
     @property
     def card(self) -> dict[str, Any]:
@@ -118,6 +120,9 @@ def release_from_plan(
 ) -> Release:
     """`release` for a plan already made for this table."""
     name = check_identifier(release_id)
+    _check_date(date)
+    if key is not None and not isinstance(key, NoiseKey):
+        raise InvalidParameter(f"key is a NoiseKey, or None for a fresh one. Got {type(key).__name__}.")
     if table.universe is not plan.frame.universe and table.universe != plan.frame.universe:
         raise InvalidParameter("The plan was made for another table: its universe differs. Make a plan for this table.")
     source = NoiseKey.generate() if key is None else key
@@ -136,7 +141,7 @@ def _suppressed(plan: Plan, counts: Any, name: str, date: str | None) -> Release
     """Only cells that the kept totals fix keep their count; nothing is drawn, so no key matters."""
     shown = np.zeros(len(counts), dtype=np.bool_)
     shown[plan.frame.lattice.exposed_cells] = True
-    totals = {id(rows): rows.totals(counts) for rows in plan.frame.kept.rows}
+    totals = [rows.totals(counts) for rows in plan.frame.kept.rows]
     made = ReleasedTable(plan.frame.universe, np.where(shown, counts, 0), plan.frame.count_name, plan.deviations, shown)
     out = Release(plan, made, name, date, True)
     out._totals = totals
@@ -152,6 +157,18 @@ def check_identifier(release_id: str | None) -> str:
             f"A release identifier is up to 100 letters, digits, '.', '_' or '-', and begins with a letter or digit. Got {release_id!r}."
         )
     return release_id
+
+
+def _check_date(date: str | None) -> None:
+    """Before anything is drawn: the card takes a day of the calendar."""
+    if date is None:
+        return
+    if not isinstance(date, str) or not _DATE.fullmatch(date):
+        raise InvalidParameter(f"date is a text such as '2030-04-01'. Got {date!r}.")
+    try:
+        datetime.date.fromisoformat(date)
+    except ValueError:
+        raise InvalidParameter(f"date must be a day of the calendar, such as '2030-04-01'. Got {date!r}.") from None
 
 
 def card_fields(plan: Plan, release_id: str, date: str | None, private: bool, files: dict[str, Any]) -> dict[str, Any]:

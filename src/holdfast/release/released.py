@@ -64,8 +64,10 @@ class ReleasedTable:
     @property
     def deviation_name(self) -> str:
         """The name of the column of standard deviations."""
-        taken = {*self.universe.columns, self.count_name}
-        return SD_COLUMN if SD_COLUMN not in taken else f"{self.count_name}_{SD_COLUMN}"
+        name = SD_COLUMN
+        while name in (*self.universe.columns, self.count_name):
+            name = f"{self.count_name}_{name}"
+        return name
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to a .csv or .parquet file, whole or not at all; an existing file is refused."""

@@ -144,6 +144,34 @@ def move(words, position, row, total, target, largest, limit, one_word_bound):  
 
 
 @njit(cache=True)
+def judge(words, state, accept, accept_first):  # type: ignore[no-untyped-def]
+    """The verdict on the row just drawn, by its total: one word against the tabled floor, unless Python has given the verdict."""
+    current = state[CURRENT]
+    if state[VERDICT] == UNKNOWN:
+        if state[POSITION] >= words.size:
+            return WANTS_WORDS
+        place = state[TOTALS + current] - accept_first
+        if place < 0 or place >= accept.size:
+            return OPEN_VERDICT
+        word = np.int64(words[state[POSITION]])
+        if accept[place] < 0 or word == accept[place]:
+            return OPEN_VERDICT
+        state[POSITION] += 1
+        state[VERDICT] = ACCEPTED if word < accept[place] else REJECTED
+    if state[VERDICT] == REJECTED:
+        state[HAS_OTHER] = 1
+        state[CURRENT] = 1 - current
+        state[PHASE] = PROPOSE
+    elif state[HAS_OTHER] == 1:
+        state[PHASE] = MEASURE
+    else:
+        state[CURRENT] = 1 - current
+        state[PHASE] = DRAW_OTHER
+    state[VERDICT] = UNKNOWN
+    return DONE
+
+
+@njit(cache=True)
 def run(words, state, scratch, quick, direct, high, low, shift, accept, accept_first, limit, out):  # type: ignore[no-untyped-def]
     """Go on with the draws described by `state` until they are done or something is missing; returns why it stopped."""
     cells = scratch.shape[1]
@@ -170,28 +198,9 @@ def run(words, state, scratch, quick, direct, high, low, shift, accept, accept_f
                 state[CURRENT] = 1 - current
                 state[PHASE] = MEASURE
         elif phase == JUDGE:
-            if state[VERDICT] == UNKNOWN:
-                if state[POSITION] >= words.size:
-                    return WANTS_WORDS
-                place = state[TOTALS + current] - accept_first
-                if place < 0 or place >= accept.size:
-                    return OPEN_VERDICT
-                word = np.int64(words[state[POSITION]])
-                if accept[place] < 0 or word == accept[place]:
-                    return OPEN_VERDICT
-                state[POSITION] += 1
-                state[VERDICT] = ACCEPTED if word < accept[place] else REJECTED
-            if state[VERDICT] == ACCEPTED:
-                if state[HAS_OTHER] == 1:
-                    state[PHASE] = MEASURE
-                else:
-                    state[CURRENT] = 1 - current
-                    state[PHASE] = DRAW_OTHER
-            else:
-                state[HAS_OTHER] = 1
-                state[CURRENT] = 1 - current
-                state[PHASE] = PROPOSE
-            state[VERDICT] = UNKNOWN
+            reason = judge(words, state, accept, accept_first)
+            if reason != DONE:
+                return reason
         elif phase == MEASURE:
             if state[TOTALS] != state[TOTALS + 1]:
                 state[LARGEST] = largest_of(scratch[1 - current])

@@ -35,7 +35,7 @@ import math
 import sys
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import ModuleType
 
 import numpy as np
@@ -54,7 +54,7 @@ from holdfast.samplers.one_sum_oracle import ONE_WORD_BOUND, one_sum_laplace_ora
 
 BUFFER_WORDS = 1 << 14
 """64 KB of keystream at a time, as in exact/table.py."""
-COLD_CELLS = 1 << 13
+COLD_CELLS = 1 << 12
 """Cells in one call that justify loading Numba in a process that has not yet."""
 MAX_CELLS = (1 << 31) - 1
 """A cell is chosen with one word."""
@@ -95,7 +95,6 @@ class OneSumLaplace:
         self._buffer_words = BUFFER_WORDS
         self._narrow_limit = NARROW_LIMIT
         self._one_word_bound = ONE_WORD_BOUND
-        self._log_ways_at_mode: dict[int, arb] = {}  # by precision
         self._mode = _mode(self._cells, self.epsilon)
         sampler = self._geometric.sampler()
         # The bars cost the sorting of n numbers, the stars about sqrt(n) / epsilon times the rejections, which grow with log n.
@@ -123,7 +122,7 @@ class OneSumLaplace:
             return 1.0
         width = max(1, int(math.isqrt(n) / self.epsilon) // 64)
         with precision(256):
-            log_top = self._log_ways(mode) - arb(n).lgamma() - ball(self.epsilon) * mode
+            log_top = _log_ways(n, mode) - arb(n).lgamma() - ball(self.epsilon) * mode
             total = (-n * (-(-ball(self.epsilon)).expm1()).log() - log_top).exp()
             squares = arb(1)
             for step in (width, -width):
@@ -232,16 +231,10 @@ class OneSumLaplace:
         def ratio() -> arb:
             # Logarithms of factorials are large and nearly cancel: 2^70 at most, so 96 more bits keep the precision asked for.
             with precision(ctx.prec + 96):
-                if ctx.prec not in self._log_ways_at_mode:
-                    self._log_ways_at_mode[ctx.prec] = self._log_ways(self._mode)
-                difference = self._log_ways(total) - self._log_ways_at_mode[ctx.prec]
+                difference = _log_ways(self._cells, total) - _log_ways_kept(self._cells, self._mode, ctx.prec)
                 return (difference - ball(self.epsilon) * (total - self._mode)).exp()
 
         return ratio
-
-    def _log_ways(self, total: int) -> arb:
-        """Logarithm of (total + n - 1)! / total!, which is C(total + n - 1, total) up to a factor the same for all totals."""
-        return arb(total + self._cells).lgamma() - arb(total + 1).lgamma()
 
     def _tabled_verdicts(self) -> tuple[int, NDArray[np.int64]]:
         """(first total, floor(NB(total) / NB(mode) 2^32) for the totals around the mode); -1 where the floor is in doubt.
@@ -282,7 +275,19 @@ def _mode(cells: int, epsilon: Fraction) -> int:
     return lowest
 
 
+def _log_ways(cells: int, total: int) -> arb:
+    """Logarithm of (total + cells - 1)! / total!, which is C(total + cells - 1, total) up to a factor the same for all totals."""
+    return arb(total + cells).lgamma() - arb(total + 1).lgamma()
+
+
+@lru_cache(maxsize=64)
+def _log_ways_kept(cells: int, total: int, bits: int) -> arb:
+    """The same, kept for the mode, which every verdict needs; `bits` is the precision at the call."""
+    return _log_ways(cells, total)
+
+
 def _floor(q: arb) -> int:
+    """floor(q 2^32), or -1 where the ball does not tell."""
     lower, upper = enclosure(q * arb(2) ** 32)
     return math.floor(lower) if math.floor(lower) == math.floor(upper) else -1
 

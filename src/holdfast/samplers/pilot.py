@@ -66,8 +66,10 @@ class Piloted(Protocol):
         """Exponents k of that many new proposals, in units; negative for a proposal that is never accepted."""
 
 
-def estimate_acceptance(sampler: Piloted, *, cell_budget: int = CELL_BUDGET, most_tries: int = MOST_TRIES) -> Acceptance:
-    """Estimate the probability that a try is accepted.
+def estimate_acceptance(
+    sampler: Piloted, *, purpose: str = "plan", cell_budget: int = CELL_BUDGET, most_tries: int = MOST_TRIES
+) -> Acceptance:
+    """Estimate the probability that a try is accepted; another purpose is another sample.
 
     Guarantees:  deterministic; at most `cell_budget` cells drawn (expected, where drawing them needs tries itself), none where not even
                  two tries fit. Stops early when the relative standard error is below ENOUGH.
@@ -77,7 +79,7 @@ def estimate_acceptance(sampler: Piloted, *, cell_budget: int = CELL_BUDGET, mos
         return Acceptance(0.0, math.inf, 0)
     limit = int(affordable)
     exponents = np.empty(0, dtype=np.int64)
-    with NoiseKey.for_tests("acceptance pilot: " + sampler.pilot_label).stream("pilot") as words:
+    with NoiseKey.for_tests("acceptance pilot: " + sampler.pilot_label).stream(purpose) as words:
         while True:
             more = min(max(FIRST_TRIES, len(exponents)), limit - len(exponents))
             exponents = np.concatenate((exponents, sampler.pilot_exponents(more, words)))

@@ -28,6 +28,7 @@ from holdfast.samplers.rejection import INT64_SUMS, check_l1_reach, first_accept
 
 CHOICE_BUDGET = 1 << 17
 """Cells drawn to judge one choice of pivots."""
+CLEARLY_BETTER = 1.1
 EXACT_DOUBLE = 1 << 53
 """Integers up to this size, and sums of them that stay below it in any order, are exact as doubles."""
 
@@ -107,8 +108,8 @@ class PivotLaplace:
         self._wide = max(largest, *pivots.denominators, 0) >= INT64_SUMS
         dtype: Any = object if self._wide else np.float64 if largest < EXACT_DOUBLE else np.int64
         shape = (len(pivots.columns), len(pivots.free))
-        self._numerators = np.array([entry for row in pivots.numerators for entry in row], dtype=dtype).reshape(shape).T
-        self._denominators = np.array(pivots.denominators, dtype=object if self._wide else np.int64)
+        self._numerators = np.array([entry for row in pivots.numerators for entry in row], dtype=dtype).reshape(shape)
+        self._denominators = np.array(pivots.denominators, dtype=object if self._wide else np.int64)[:, None]
 
     def _best_pivots(self) -> Pivots:
         """The choice with the best pilot; rules of thumb where pilots see nothing."""
@@ -118,8 +119,10 @@ class PivotLaplace:
         scores = []
         for choice in choices:
             self._use(choice)
-            scores.append(estimate_acceptance(self, cell_budget=CHOICE_BUDGET).expected_tries(safe_exp(choice.log_tries)))
-        return choices[scores.index(min(scores))]
+            found = estimate_acceptance(self, purpose="choice of pivots", cell_budget=CHOICE_BUDGET)
+            scores.append(found.expected_tries(safe_exp(choice.log_tries)))
+        # Choices that differ by less than the pilot's noise count as equal: the first of them is taken.
+        return next(choice for choice, score in zip(choices, scores, strict=True) if score <= CLEARLY_BETTER * min(scores))
 
     @cached_property
     def acceptance(self) -> Acceptance:
@@ -140,23 +143,23 @@ class PivotLaplace:
         free = self._propose(tries, words)
         coins = self._coin.draw(tries, words)
         solved, is_whole = self._solve(free)
-        hits = np.flatnonzero(is_whole & (coins >= np.abs(solved).sum(axis=1)))
+        hits = np.flatnonzero(is_whole & (coins >= np.abs(solved).sum(axis=0)))
         out = np.empty((len(hits), self.cells), dtype=np.int64)
-        out[:, list(self.pivots.free)] = free[hits]
+        out[:, list(self.pivots.free)] = free[:, hits].T
         # An accepted pivot is at most the coin, so it fits even where others did not.
-        out[:, list(self.pivots.columns)] = solved[hits].astype(np.int64)
+        out[:, list(self.pivots.columns)] = solved[:, hits].T.astype(np.int64)
         return out
 
     def _propose(self, tries: int, words: Words) -> NDArray[np.int64]:
-        """Free cells of so many tries."""
-        return self._cell.draw(tries * len(self.pivots.free), words).reshape(tries, len(self.pivots.free))
+        """Free cells of so many tries, one COLUMN a try: sums over few cells are fast along the first axis."""
+        return self._cell.draw(tries * len(self.pivots.free), words).reshape(len(self.pivots.free), tries)
 
     def _solve(self, free: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """The pivots for each row of free cells, and whether they are all integers (if not, the numbers given mean nothing)."""
-        sums = free.astype(self._numerators.dtype) @ self._numerators
+        """The pivots for each column of free cells, and whether they are all integers (if not, the numbers given mean nothing)."""
+        sums = self._numerators @ free.astype(self._numerators.dtype)
         sums = sums.astype(object if self._wide else np.int64)
         if self.pivots.is_integral:
-            return -sums, np.ones(len(free), dtype=np.bool_)
+            return -sums, np.ones(free.shape[1], dtype=np.bool_)
         return -(sums // self._denominators), _all_zero(sums % self._denominators)
 
     # What the pilot asks for.
@@ -175,7 +178,7 @@ class PivotLaplace:
 
     def pilot_exponents(self, tries: int, words: Words) -> NDArray[np.int64]:
         solved, is_whole = self._solve(self._propose(tries, words))
-        exponents = np.minimum(np.abs(solved).sum(axis=1), INT64_SUMS)
+        exponents = np.minimum(np.abs(solved).sum(axis=0), INT64_SUMS)
         return np.where(is_whole, exponents, -1).astype(np.int64)
 
 
@@ -252,7 +255,7 @@ def unit_pivots(table: list[list[int]]) -> list[int]:
 
 
 def _all_zero(values: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.asarray((values == 0).all(axis=1), dtype=np.bool_)
+    return np.asarray((values == 0).all(axis=0), dtype=np.bool_)
 
 
 def _columns(A: fmpz_mat, columns: Sequence[int]) -> fmpz_mat:

@@ -157,7 +157,7 @@ class SequentialGaussian:
         remaining = np.ones(self.axes, dtype=np.int64)
         state, losses = np.zeros(loops.STATE_SIZE, dtype=np.int64), np.zeros(1)
         state[loops.CELL] = state[loops.KNOWN_PAIR] = -1
-        pairs = _Pairs(self, words)
+        pairs = Pairs(self._proposal, self._share, self._chunk_pairs, words)
         while True:
             status = loops.draw_blocks(out, *workspace, remaining, self._constants, pairs.proposals, pairs.accepts, state, losses)
             if status == loops.DONE:
@@ -199,7 +199,7 @@ class SequentialGaussian:
 
     def draw_slowly(self, n: int, words: Words) -> NDArray[np.int64]:
         """The same draws from the same words without floating point: the oracle of `draw`."""
-        pairs = _Pairs(self, words)
+        pairs = Pairs(self._proposal, self._share, self._chunk_pairs, words)
         out = np.empty((n, self.cells), dtype=np.int64)
         for row in range(n):
             while True:
@@ -246,26 +246,24 @@ class SequentialGaussian:
             seen.append(value)
         return listed
 
-    def _is_accepted(self, r: list[int], numerator: int, pairs: _Pairs, pair: int) -> bool:
+    def _is_accepted(self, r: list[int], numerator: int, pairs: Pairs, pair: int) -> bool:
         """Whether a cell takes its proposal, in exact arithmetic; N_K = numerator."""
         center = Fraction(-numerator, math.prod(r))
         d = center - math.floor(center + Fraction(1, 2))
         f = math.prod((Fraction(k - 1, k) for k in r), start=Fraction(1))
-        g = self._stretch
-        t = (g - f) / (2 * self.sigma_squared * g * f) * (int(pairs.proposals[pair]) - g * d / (g - f)) ** 2
-        return pairs.is_below(pair, lambda: (-ball(t)).exp())
+        return pairs.accepts_exactly(pair, self.sigma_squared, self._stretch, f, d)
 
-    def _is_kept(self, z: list[int], pairs: _Pairs, pair: int) -> bool:
+    def _is_kept(self, z: list[int], pairs: Pairs, pair: int) -> bool:
         """Whether a block is kept, in exact arithmetic."""
         centers = self.centers(z)
         return pairs.is_below(pair, lambda: math.prod((theta_ratio_ball(s_squared, c) for c, s_squared in centers), start=arb(1)))
 
 
-class _Pairs:
+class Pairs:
     """Proposals with their accept words, in chunks."""
 
-    def __init__(self, sampler: SequentialGaussian, words: Words) -> None:
-        self._law, self._share, self._most = sampler._proposal, sampler._share, sampler._chunk_pairs
+    def __init__(self, law: DiscreteGaussian, share: int, most: int, words: Words) -> None:
+        self._law, self._share, self._most = law, share, most
         self._words = words
         self._begin = self._used = 0
         self.proposals = np.empty(0, dtype=np.int64)
@@ -284,6 +282,11 @@ class _Pairs:
             self.refill(left)
         self._used += 1
         return self._used - 1
+
+    def accepts_exactly(self, pair: int, sigma_squared: Fraction, g: Fraction, f: Fraction, d: Fraction) -> bool:
+        """Whether a proposal is taken, by the exponent t of the module's text."""
+        t = (g - f) / (2 * sigma_squared * g * f) * (int(self.proposals[pair]) - g * d / (g - f)) ** 2
+        return self.is_below(pair, lambda: (-ball(t)).exp())
 
     def is_below(self, pair: int, real: Callable[[], arb]) -> bool:
         """Whether the uniform of a pair is below a real number, exactly; further bits are those of its accept word."""

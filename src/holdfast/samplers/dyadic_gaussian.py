@@ -1,0 +1,282 @@
+"""Gaussian noise on one sum by halving: totals of pieces of 256 cells, then each piece cut in halves by tables alone.
+
+Legend: cells = 256 B + r; g, f, d, t as in sequential_gaussian.py; q = exp(-2 pi^2 s^2), theta as in theta.py.
+
+A part of m cells out of N cells left, when the cells before have sum S, has centre -S m / N and variance sigma_squared m (N - m) / N. So
+the totals of the B pieces are drawn one after the other, then the r cells that are over (the last part of all is forced), with the
+proposals and accept words of the sequential sampler. Then every piece is halved: the left half of a node of 2m cells with total T has
+centre T/2 and variance sigma_squared m / 2. Only T's parity matters: two certified tables a level, one 32-bit word a node, no float. This
+is Klein's sampler for another basis of the same lattice (math.md R7), so the vector is kept with the product of the theta ratios of all
+parts and nodes. A node with even T has ratio 1; one with odd T at level m has kappa_m = theta_s(1/2) / theta_s(0), 1 - kappa_m <= 4 q.
+At sigma_squared = 5/2 the smallest nodes have q = 2e-11: a vector of 10^7 cells is kept with probability above .9997.
+
+Words of one try, in order: chunks of pairs for the totals, chunks of pairs for the cells over (pairs left in a chunk are not used), 255
+words for each piece, level by level from the top and left to right, and the word that keeps or throws away. A table word left open is
+settled by its own extra bits.
+
+Error of the doubles: as in sequential_gaussian.py, with centres from exact integers and sigma_squared f >= 5/4: far below BAND. The keep
+step compares with a proved bound of the loss, and else with a product of balls.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from fractions import Fraction
+from functools import cached_property
+from types import ModuleType
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.exact import DiscreteGaussian
+from holdfast.exact.law import check_memory
+from holdfast.exact.parameters import exact_integer, positive_fraction, sample_size
+from holdfast.exact.predicates import BAND, is_below
+from holdfast.exact.table import TableSampler
+from holdfast.exact.weights import ArmsSource
+from holdfast.randomness.words import Words
+from holdfast.samplers.sequential_gaussian import CHUNK_PAIRS, Pairs, check_reach, stretch_for
+from holdfast.samplers.theta import SAFE_FOUR_PI_SQUARED, log_theta3, theta_ratio_ball
+
+PIECE = 256
+LEAST_SIGMA_SQUARED = Fraction(5, 2)
+"""Below this the smallest nodes' theta ratios would throw away large vectors."""
+MOST_SIGMA_SQUARED = 10**6
+"""Above this the tables of the large nodes hold more than 10^5 points each."""
+CHUNK_WORDS = 1 << 14
+SMALL_DRAW = 1 << 14
+"""Cells up to which the slow form is faster than loading Numba."""
+
+_COMPILED = "holdfast.samplers._dyadic_compiled"
+
+
+class DyadicGaussian:
+    """Gaussian noise on one sum, by halving.
+
+    Law:         P[z] proportional to exp(-|z|_2^2 / (2 sigma_squared)) on integer vectors of `cells` cells whose sum is zero.
+    Given:       5/2 <= sigma_squared <= 10^6, cells >= 2; it pays from about 1000 cells on.
+    Guarantees:  exact; time linear in the cells.
+    Reference:   math.md R6, R7; speed-notes 4; the module's text.
+
+    `piece` (a power of two), `band`, `chunk_pairs` and `index_bits` exist for tests: only the first changes what words mean.
+    """
+
+    name = "dyadic Gaussian"
+
+    def __init__(
+        self,
+        cells: int,
+        sigma_squared: Fraction,
+        *,
+        piece: int = PIECE,
+        band: float = BAND,
+        chunk_pairs: int = CHUNK_PAIRS,
+        index_bits: int | None = None,
+    ) -> None:
+        self.cells = exact_integer(cells, "cells")
+        self.sigma_squared = positive_fraction(sigma_squared, "sigma_squared")
+        if self.cells < 2:
+            raise InvalidParameter(f"A block with one sum has at least two cells. Got {self.cells}.")
+        if not LEAST_SIGMA_SQUARED <= self.sigma_squared <= MOST_SIGMA_SQUARED:
+            raise InvalidParameter(
+                f"Halving needs sigma_squared from {LEAST_SIGMA_SQUARED} to {MOST_SIGMA_SQUARED}. Use SequentialGaussian for other values."
+            )
+        check_reach(self.cells, 1, self.sigma_squared)
+        if 4 * piece * self.cells >= 1 << 40:
+            raise RequestTooLarge(f"A block of {self.cells} cells is too large to draw at once. Use fewer cells in a block.")
+        self._piece, self._band, self._chunk_pairs, self._index_bits = piece, band, chunk_pairs, index_bits
+        self._pieces, self._over = divmod(self.cells, piece)
+        # Level by level from the top: cells in half a node, and the tables for an even and an odd total.
+        self._halves = [1 << level for level in range(piece.bit_length() - 2, -1, -1)]
+        self._tables = [
+            tuple(TableSampler(ArmsSource(DiscreteGaussian(self.sigma_squared * m / 2, center).arms)) for center in (0, Fraction(1, 2)))
+            for m in self._halves
+        ]
+        self._proposals = {
+            size: DiscreteGaussian(stretch_for(self.sigma_squared * size)[0] * self.sigma_squared * size) for size in (piece, 1)
+        }
+
+    def __repr__(self) -> str:
+        return f"DyadicGaussian(cells={self.cells}, sigma_squared='{self.sigma_squared}')"
+
+    @cached_property
+    def expected_tries(self) -> float:
+        """A bound of the expected tries, in doubles: prod theta3 over nodes and parts (theta.tries_bound)."""
+        variance = float(self.sigma_squared)
+        total = sum(self._pieces * self._piece / (2 * m) * float(log_theta3(variance * m / 2)) for m in self._halves)
+        for size, count, left in self._phases():
+            shares = 1 - size / (left - size * np.arange(count))
+            total += float(log_theta3(variance * size * shares).sum())
+        return math.exp(total)
+
+    def draw(self, n: int, words: Words) -> NDArray[np.int64]:
+        """n independent draws, shape (n, cells)."""
+        n = sample_size(n)
+        check_memory(n * self.cells)
+        if n * self.cells <= SMALL_DRAW and _COMPILED not in sys.modules:
+            return self.draw_slowly(n, words)
+        from holdfast.samplers import _dyadic_compiled as loops
+
+        return self._draw(n, words, loops)
+
+    def draw_slowly(self, n: int, words: Words) -> NDArray[np.int64]:
+        """The same draws from the same words, parts in exact rationals and pieces in NumPy: the oracle of `draw`."""
+        return self._draw(n, words, None)
+
+    def _draw(self, n: int, words: Words, loops: ModuleType | None) -> NDArray[np.int64]:
+        out = np.empty((n, self.cells), dtype=np.int64)
+        for row in out:
+            while not self._try(row, words, loops):
+                pass
+        return out
+
+    def _try(self, row: NDArray[np.int64], words: Words, loops: ModuleType | None) -> bool:
+        """Draw the whole vector once; whether it is kept."""
+        loss = np.zeros(1)
+        parts: list[NDArray[np.int64]] = []
+        for size, count, left in self._phases():
+            total = sum(int(part.sum()) for part in parts)
+            parts.append(self._draw_parts(size, count, left, total, words, loops, loss))
+        values = np.concatenate(parts)
+        values = np.append(values, -values.sum())  # the last part is forced
+        odd = np.zeros(len(self._halves), dtype=np.int64)
+        self._halve(row, values[: self._pieces], words, loops, odd)
+        row[self._pieces * self._piece :] = values[self._pieces :]
+        index = words.position
+        word = int(words.take(1)[0])
+        bound = SAFE_FOUR_PI_SQUARED * float(loss[0]) + float((odd * self._odd_losses).sum())
+        if loops is not None and (word + 1) * 2.0**-32 <= 1 - bound - self._band:
+            return True
+        return is_below(word, 32, lambda: self._keep_probability(values.tolist(), odd.tolist()), words, index)
+
+    def _phases(self) -> list[tuple[int, int, int]]:
+        """(cells in a part, parts drawn by a pair, cells left at the start): pieces, then single cells."""
+        whole = self._pieces * self._piece
+        if self._over == 0:
+            return [(self._piece, self._pieces - 1, self.cells)]
+        return [(self._piece, self._pieces, self.cells), (1, self._over - 1, self.cells - whole)]
+
+    def _draw_parts(
+        self, size: int, count: int, left: int, total: int, words: Words, loops: ModuleType | None, loss: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """Totals of `count` parts of `size` cells, when `left` cells are left and those before have sum `total`."""
+        variance = self.sigma_squared * size
+        stretch, share = stretch_for(variance)
+        pairs = Pairs(self._proposals[size], share, self._chunk_pairs, words)
+        out = np.empty(count, dtype=np.int64)
+        if loops is None:
+            for i in range(count):
+                f, center = Fraction(left - size, left), Fraction(-total * size, left)
+                base = math.floor(center + Fraction(1, 2))
+                pair = pairs.next_pair(count - i)
+                while not pairs.accepts_exactly(pair, variance, stretch, f, center - base):
+                    pair = pairs.next_pair(count - i)
+                out[i] = base + int(pairs.proposals[pair])
+                total, left = total + int(out[i]), left - size
+            return out
+        constants = np.array([float(variance), float(stretch), float(1 / (2 * variance * stretch)), self._band])
+        state = np.zeros(loops.STATE_SIZE, dtype=np.int64)
+        state[loops.TOTAL], state[loops.KNOWN_PAIR] = total, -1
+        while True:
+            status = loops.draw_parts(out, size, left, constants, pairs.proposals, pairs.accepts, state, loss)
+            if status == loops.DONE:
+                return out
+            part, before, pair = int(state[loops.PART]), int(state[loops.TOTAL]), int(state[loops.PAIR])
+            if status == loops.NEED_PAIRS:
+                pairs.refill(count - part)
+                state[loops.PAIR], state[loops.KNOWN_PAIR] = 0, -1
+                continue
+            now = left - part * size
+            center = Fraction(-before * size, now)
+            d = center - math.floor(center + Fraction(1, 2))
+            below = pairs.accepts_exactly(pair, variance, stretch, Fraction(now - size, now), d)
+            state[loops.KNOWN_PAIR], state[loops.KNOWN_VERDICT] = pair, 1 if below else -1
+
+    def _halve(
+        self, row: NDArray[np.int64], totals: NDArray[np.int64], words: Words, loops: ModuleType | None, odd: NDArray[np.int64]
+    ) -> None:
+        """Cells of all pieces; odd[level] counts the nodes with an odd total."""
+        per_piece = self._piece - 1
+        step = max(1, CHUNK_WORDS // self._piece)
+        buffer = np.empty(min(step, len(totals)) * per_piece, dtype=np.uint32)
+        pending = np.empty(step, dtype=np.int64)
+        for begin in range(0, len(totals), step):
+            some = totals[begin : begin + step]
+            cells = row[begin * self._piece : (begin + len(some)) * self._piece]
+            chunk = buffer[: len(some) * per_piece]
+            base = words.position
+            words.take_into(chunk)
+            redo = np.arange(len(some))
+            if loops is not None:
+                redo = pending[: loops.halve_pieces(chunk, some, cells, *self._layout, odd, pending)]
+            for i in redo.tolist():
+                piece = cells[i * self._piece : (i + 1) * self._piece]
+                self._halve_slowly(piece, int(some[i]), chunk[i * per_piece : (i + 1) * per_piece], base + i * per_piece, words, odd)
+
+    def _halve_slowly(
+        self, piece: NDArray[np.int64], total: int, taken: NDArray[np.uint32], base: int, words: Words, odd: NDArray[np.int64]
+    ) -> None:
+        """One piece by NumPy, open words and all."""
+        nodes, place = np.array([total], dtype=np.int64), 0
+        for level, tables in enumerate(self._tables):
+            left = nodes >> 1
+            for parity, table in enumerate(tables):
+                mine = np.flatnonzero((nodes & 1) == parity)
+                left[mine] += table.first + table.index(taken[place + mine], base + place + mine, words)
+            odd[level] += int((nodes & 1).sum())
+            place += len(nodes)
+            nodes = np.stack([left, nodes - left], axis=1).ravel()
+        piece[:] = nodes
+
+    @cached_property
+    def _odd_losses(self) -> NDArray[np.float64]:
+        """Per level an upper bound of 1 - kappa: 4 q with a margin for roundings."""
+        return np.array([max(4.01 * math.exp(-(math.pi**2) * float(self.sigma_squared) * m), 1e-100) for m in self._halves])
+
+    @cached_property
+    def _layout(self) -> tuple[NDArray[np.generic], ...]:
+        """All tables in few arrays: direct indices, thresholds (high, low), first values, and where each table begins."""
+        flat = [table for pair in self._tables for table in pair]
+        bits = [self._index_bits or _index_bits(len(pair[0])) for pair in self._tables]
+        directs = [_direct(table, bits[i // 2]) for i, table in enumerate(flat)]
+        starts = np.concatenate(([0], np.cumsum([len(table) for table in flat]))).astype(np.int64)
+        direct_starts = np.concatenate(([0], np.cumsum([len(direct) for direct in directs]))).astype(np.int64)
+        return (
+            np.concatenate(directs),
+            np.concatenate([table.high for table in flat]),
+            np.concatenate([table.low for table in flat]),
+            np.array([[table.first for table in pair] for pair in self._tables], dtype=np.int64),
+            starts,
+            direct_starts,
+            np.array([32 - b for b in bits], dtype=np.int64),
+        )
+
+    def _keep_probability(self, values: list[int], odd: list[int]) -> arb:
+        """Product of all theta ratios as a ball."""
+        result = arb(1)
+        for m, count in zip(self._halves, odd, strict=True):
+            result *= theta_ratio_ball(self.sigma_squared * m / 2, Fraction(1, 2)) ** count
+        total, done = 0, 0
+        for size, count, left in self._phases():
+            for i in range(count):
+                now = left - i * size
+                result *= theta_ratio_ball(self.sigma_squared * size * Fraction(now - size, now), Fraction(-total * size, now))
+                total += values[done]
+                done += 1
+        return result
+
+
+def _index_bits(points: int) -> int:
+    """Bits of a word that index a table directly: more for tables of many points, few enough for all tables to stay in cache."""
+    return 12 if points < 1 << 9 else 13
+
+
+def _direct(table: TableSampler, bits: int) -> NDArray[np.int32]:
+    """TableSampler.direct with an index of fewer bits."""
+    cells = np.arange((1 << bits) + 1, dtype=np.uint64) << np.uint64(32 - bits)
+    start = np.searchsorted(table.high, cells[:-1], side="left").astype(np.int32)
+    direct = np.where(table.low[start] < cells[1:], -1 - start, start).astype(np.int32)
+    return np.append(direct, np.int32(len(table.high) - 1))
