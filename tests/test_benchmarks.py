@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from benchmarks import lattice, noise
+from benchmarks import lattice, noise, release, release_cases
 from benchmarks.__main__ import GROUPS, main
 from benchmarks.report import NOT_RUN, Bar, Report, Row, Table, verdict
 from benchmarks.timing import best_of, fresh_interpreter
+from holdfast.errors import NoExactSampler
 from holdfast.invariants import margin
 from holdfast.lattice import lattice as lattice_of
 from holdfast.randomness import NoiseKey
@@ -179,3 +180,93 @@ class TestLattice:
         assert [bar.met for bar in row.bars] == [met] * 3
         assert len(row.figures) + 1 == len(lattice.GROWTH)
         assert not lattice.growth(small, large, judged=False).bars
+
+
+@pytest.fixture(scope="module")
+def release_report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOLDFAST_SHARED", str(tmp_path_factory.mktemp("nothing shared")))
+        return release.run(sizes=(1000,), grids=((8, 8), (4, 4, 4)), grows=(((500,), (1000,)), ((5, 5), (10, 10))), rounds=1, draws=50)
+
+
+class TestRelease:
+    def test_every_case_has_its_row_with_every_column(self, release_report: Report) -> None:
+        one_sum, grids, growth, real, command, small = release_report.tables
+        for table in release_report.tables:
+            assert {len(row.figures) + 1 for row in table.rows} == {len(table.headers)}
+        assert [row.name for row in one_sum.rows] == [
+            "Laplace, epsilon 1/4",
+            "Laplace, epsilon 1",
+            "Gaussian, sigma_squared 1",
+            "Gaussian, sigma_squared 5/2",
+            "Gaussian, sigma_squared 100",
+            "Gaussian, sigma_squared 10^4",
+        ]
+        assert [row.figures[0] for row in grids.rows] == ["8 × 8"] * 4 + ["4 × 4 × 4"] * 4
+        assert [row.name for row in growth.rows] == ["Laplace, epsilon 1/4", *["Gaussian, sigma_squared 100"] * 2]
+        assert [row.name for row in real.rows] == ["counties of 2010"] * 2 + ["tracts of 2010"] * 2
+        assert [row.name for row in small.rows] == [f"{side} × {side}, margins kept" for side in (2, 3, 4)]
+        assert len(command.rows) == 1
+
+    def test_a_markdown_table_has_as_many_cells_in_every_line(self, release_report: Report) -> None:
+        for table in release_report.tables:
+            _, _, *lines = table.markdown().splitlines()
+            assert {line.count("|") for line in lines} == {len(table.headers) + 3}
+
+    def test_without_shared_data_the_rows_say_so_and_the_bar_stays_open(self, release_report: Report) -> None:
+        *_, real, command, _ = release_report.tables
+        assert all(release.ABSENT in row.figures for row in [*real.rows, *command.rows])
+        assert [bar.met for bar in command.rows[0].bars] == [None]
+
+    def test_small_blocks_are_shown_but_not_judged(self, release_report: Report) -> None:
+        one_sum, grids, *_ = release_report.tables
+        assert not any(row.bars for row in [*one_sum.rows, *grids.rows])
+
+    def test_the_bars_are_those_asked_for(self) -> None:
+        one_sum = release_cases.one_sum_settings(release.SIZES)
+        asked = {
+            ("Laplace", "1/4"): [5, 1],
+            ("Laplace", "1"): [5, 1],
+            ("Gaussian", "1"): [20],
+            ("Gaussian", "5/2"): [6, 1],
+            ("Gaussian", "100"): [6, 1],
+            ("Gaussian", "10000"): [6, 1],
+        }
+        for setting in one_sum:
+            limits = [bar.limit for bar in setting.bars(1, 1)]
+            assert limits == (asked[setting.law, str(setting.size)] if setting.cells >= 10**5 else [])
+        assert {setting.cells for setting in one_sum} == {10**3, 10**4, 10**5, 10**6, 10**7}
+        assert len(one_sum) == 5 * len(asked)
+        for setting in release_cases.grid_settings(release.GRIDS):
+            limits = [bar.limit for bar in setting.bars(1, 1)]
+            assert limits == ([] if setting.shape == (100, 100) else [40] if setting.size == 1 else [20])
+
+    def test_a_refused_law_leaves_its_bars_open(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(*_: object) -> None:
+            raise NoExactSampler("too many tries")
+
+        monkeypatch.setattr(release_cases, "Contenders", refuse)
+        setting = release_cases.grid_settings([(1000, 1000)])[0]
+        with NoiseKey.for_tests("refused") as key:
+            row = release_cases.measure(setting, 1, key, lambda: None)
+        assert len(row.figures) + 1 == len(release_cases.HEADERS)
+        assert release_cases.REFUSED in row.figures
+        assert verdict(row.bars) == "not run: × independent"
+
+    def test_large_blocks_get_a_third_of_the_rounds(self) -> None:
+        assert [release_cases.fewer(15, cells) for cells in (10**6, 10**7)] == [15, 5]
+        assert release_cases.fewer(1, 10**7) == 1
+
+    @pytest.mark.slow
+    def test_the_counties_are_released_and_verified(self, shared_data: Path, tmp_path: Path) -> None:
+        case = release.real_cases()[0]
+        row = release.publish(case, 1, tmp_path, lambda: None)
+        assert row.figures[:3] == ("3,143", "51", "Laplace, epsilon 1/4")
+        assert len(row.figures) + 1 == len(release.REAL)
+
+    @pytest.mark.slow
+    def test_the_command_runs_and_is_judged(self, shared_data: Path, tmp_path: Path) -> None:
+        row = release.command(1, tmp_path, lambda: None)
+        assert len(row.figures) + 1 == len(release.COMMAND)
+        assert [bar.limit for bar in row.bars] == [5]
+        assert row.bars[0].figure is not None

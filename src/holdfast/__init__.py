@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from holdfast.lattice import Lattice, lattice
     from holdfast.mechanisms import GeneralizedGaussian, GeneralizedLaplace, RoundedProjection, Suppression
     from holdfast.randomness import NoiseKey
-    from holdfast.release import plan, release, verify
+    from holdfast.release.plan import plan
+    from holdfast.release.release import release
+    from holdfast.release.verify import verify
     from holdfast.tables import Hierarchy, Table, Universe
 
 __all__ = [

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -29,6 +30,9 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     add_completion=False,
 )
+
+STOPPED = (130, 143)
+"""Exit codes after Ctrl-C (which Typer turns into an exit) and after SIGTERM."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 
@@ -141,7 +145,7 @@ def release(
         table = run.read_table()
     with working("Planning"):
         made = make(table, run.keep, run.mechanism())
-        check_output(output, card_fields(made, run.id, run.date, True, {}), force)
+        check_output(output, card_fields(made, run.id, run.date, True, {}), force, run.sign)
     with drawing(len(table)) as progress:
         drawn = release_from_plan(made, table, release_id=run.id, date=run.date, progress=progress)
     with working("Writing"):
@@ -170,11 +174,12 @@ def verify(
 
 
 @app.command()
-def warm() -> None:
+def warm(as_json: AsJson = False) -> None:
     """Compile the fast loops and keep them for later runs."""
     from holdfast.warm import warm as compile_loops
 
-    print(f"compiled loops ready ({compile_loops():.1f} s)")
+    seconds = compile_loops()
+    print(json.dumps({"seconds": round(seconds, 1)}) if as_json else f"compiled loops ready ({seconds:.1f} s)")
 
 
 @app.command()
@@ -204,14 +209,20 @@ def synth(
 
 def main() -> None:
     """Entry point: our own errors become one message and an exit code; anything else is a bug and shows its traceback."""
+    signal.signal(signal.SIGTERM, _terminated)  # as Ctrl-C: through every cleanup
     try:
         app()
     except HoldfastError as error:
         print(f"holdfast: {error}", file=sys.stderr)
         raise SystemExit(error.exit_code) from None
-    except KeyboardInterrupt:
-        print("holdfast: stopped. Nothing was left behind.", file=sys.stderr)
-        raise SystemExit(130) from None
+    except SystemExit as end:
+        if end.code in STOPPED:
+            print("holdfast: stopped. Nothing was left behind.", file=sys.stderr)
+        raise
+
+
+def _terminated(*_: object) -> NoReturn:
+    raise SystemExit(143)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import time
+from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from holdfast.randomness import NoiseKey
 
 
 def warm() -> float:
@@ -19,7 +24,36 @@ def warm() -> float:
             DiscreteGaussian(sigma_squared).sample(COLD_THRESHOLD, key)
         key.streams("warm", items=np.arange(COLD_THRESHOLD)).take(4)
         key.streams("warm", "text", items=np.arange(COLD_THRESHOLD).astype("S24"), text=True).take(4)
+        _warm_samplers(key)
     return time.perf_counter() - began
+
+
+def _warm_samplers(key: NoiseKey) -> None:
+    from holdfast.samplers.controlled_rounding import RoundedGrid2
+    from holdfast.samplers.dyadic_gaussian import DyadicGaussian
+    from holdfast.samplers.nearest_plane import NearestPlane
+    from holdfast.samplers.one_sum_laplace import OneSumLaplace
+    from holdfast.samplers.protocol import BlockSampler
+    from holdfast.samplers.rounded_grid import RoundedGrid
+    from holdfast.samplers.rounded_one_sum import RoundedOneSum
+    from holdfast.samplers.sequential_gaussian import SequentialGaussian
+
+    quarter, hundred = Fraction(1, 4), Fraction(100)
+    samplers: list[BlockSampler] = [
+        OneSumLaplace(5000, Fraction(1)),  # values of one byte
+        OneSumLaplace(5000, Fraction(1, 20)),  # values of four
+        SequentialGaussian((5000,), hundred),
+        SequentialGaussian((100, 100), hundred),
+        SequentialGaussian((20, 20, 20), hundred),
+        DyadicGaussian(10_000, hundred),
+        RoundedOneSum(5000, quarter),
+        RoundedGrid2((60, 60), quarter),
+        RoundedGrid((20, 20, 20), quarter),
+        NearestPlane(np.array([[1, 0], [-1, 1], [0, -1]]), quarter),
+    ]
+    for number, sampler in enumerate(samplers):
+        with key.stream("sampler", number) as words:
+            sampler.draw(2 if sampler.cells > 100 else 4000, words)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def test_proposal_times_keep_probability_is_the_target(cells: int, piece: int) -
 
 def _parts_and_odd(z: list[int], piece: int) -> tuple[list[int], list[int]]:
     whole = len(z) // piece * piece
-    nodes = np.array(z[:whole]).reshape(-1, piece)
+    nodes = np.array(z[:whole], dtype=np.int64).reshape(-1, piece)
     values = [*nodes.sum(axis=1).tolist(), *z[whole:]]
     sizes = [piece >> level for level in range(piece.bit_length() - 1)]
     return values, [int((nodes.reshape(-1, size).sum(axis=1) & 1).sum()) for size in sizes]
@@ -135,20 +135,17 @@ def points_of(cells: int, reach: int) -> NDArray[np.int64]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("cells", "piece"), [(4, 2), (4, 4), (5, 2), (5, 4)])
 def test_every_point_of_small_vectors(cells: int, piece: int) -> None:
-    """Codes of the first three cells (all points, if there are four), and |z|^2, on which 10 % more sigma_squared is seen."""
+    """Codes of the first three cells (all points, if there are four), and |z|^2; 10 % more sigma_squared is seen."""
     reach, side = 11, 23
     sampler = DyadicGaussian(cells, Fraction(4), piece=piece)
     drawn = sampler._draw(25_000, NoiseKey.for_tests("points").stream(cells, piece), loops)
     points = points_of(cells, reach)
     assert abs(drawn).max() <= reach
-    for name, code in (
-        ("points", lambda z: (z[:, :3] + reach) @ np.array([side * side, side, 1])),
-        ("energy", lambda z: (z * z).sum(axis=1)),
-    ):
+    codes = {"points": lambda z: (z[:, :3] + reach) @ np.array([side * side, side, 1]), "energy": lambda z: (z * z).sum(axis=1)}
+    for name, code in codes.items():
         right, wrong = (np.bincount(code(points), weights=np.exp(-(points * points).sum(axis=1) / (2 * s))) for s in (4.0, 4.4))
         check_fit(code(drawn), right / right.sum(), name=f"{sampler!r}, pieces of {piece}, {name}")
-        if name == "energy":
-            assert not fits(code(drawn), wrong / wrong.sum())
+        assert not fits(code(drawn), wrong / wrong.sum())
 
 
 def test_expected_tries() -> None:

@@ -139,6 +139,14 @@ def test_acceptance_is_what_the_reference_says(shape: tuple[int, ...], rate: flo
     assert estimate_acceptance(sampler) == found
 
 
+def test_tries_are_accepted_as_often_as_the_pilot_says() -> None:
+    """Coins against averaged probabilities: "geometric > |last|_1" would give the same law with fewer accepted."""
+    sampler, tries = GridLaplace((3, 3), QUARTER), 100_000
+    rate = len(sampler._accepted(tries, words("rate"))) / tries
+    error = math.hypot(math.sqrt(rate * (1 - rate) / tries), sampler.acceptance.standard_error)
+    assert abs(rate - sampler.acceptance.estimate) < SIGMAS * error
+
+
 def test_hopeless_grids_are_announced_without_a_draw() -> None:
     assert GridLaplace((20, 20), QUARTER).expected_tries == pytest.approx((20 * math.pi) ** 9.5)
     assert GridLaplace((20, 20, 20), QUARTER).expected_tries > 1e200

@@ -60,6 +60,8 @@ def test_a_proposal_that_is_too_light_is_refused() -> None:
 
 VECTORS = [(0, 0, 0, 1), (1, -1, 2, 0), (3, -3, 3, -2), (7, 0, 0, 0), (40, -2, 1, 5)]
 VECTORS += [(1000, -999, 1001, -1000), (10**9, 1 - 10**9, 10**9, 10**9), (10**12, 10**12, 10**12, 1)]
+# Exponent near .3 as a difference of numbers near 2 * 10^9: doubles are hundreds of words off, balls must decide.
+VECTORS += [(10**9 + 24495, 24495 - 10**9, 10**9, 10**9)]
 
 
 @pytest.mark.parametrize("z", VECTORS)
@@ -91,6 +93,16 @@ def test_accept_words_around_the_threshold(z: tuple[int, ...], epsilon: Fraction
         listed = ListedWords([word], {(0, 0): bits})
         uniforms = listed.take(1)
         assert sampler._decide(np.array([z]), uniforms, 0, listed)[0] == verdict
+
+
+def test_extra_bits_belong_to_the_word_of_their_own_try() -> None:
+    """Three tries alike, all at their threshold, behind two words of something else: each is settled by its own extra bits."""
+    sampler = L2Laplace(4, lambda n, words: np.empty((n, 4), dtype=np.int64), Fraction(1, 2), 1)
+    with precision(400):
+        threshold = math.floor(enclosure((arb(2) - arb(6).sqrt()).exp() * arb(2) ** 32).lower)
+    listed = ListedWords([1, 1, threshold, threshold, threshold], {(2, 0): [0] * 4, (3, 0): [ONES] * 4, (4, 0): [0] * 4})
+    uniforms = listed.take(5)[2:]
+    assert sampler._decide(np.array([[1, -1, 2, 0]] * 3), uniforms, 2, listed).tolist() == [True, False, True]
 
 
 def test_the_zero_vector_and_equal_cells_are_always_accepted() -> None:

@@ -242,6 +242,18 @@ def test_the_law_without_the_keep_step_is_told_apart(shape: tuple[int, ...]) -> 
     assert not fits(values, without / without.sum())
 
 
+@pytest.mark.parametrize(("shape", "reach"), [((3,), 5), ((2, 3), 4), ((3, 3), 4)], ids=str)
+def test_a_sampler_without_the_keep_step_is_found_out(shape: tuple[int, ...], reach: int) -> None:
+    """A negative band for the block makes the compiled loop keep everything: the law is then visibly wrong at sigma = .6."""
+    law = enumerated(shape, 0.36, reach, False)
+    for block_band, passes in ((None, True), (-2.0, False)):
+        sampler = SequentialGaussian(shape, Fraction(9, 25))
+        if block_band is not None:
+            sampler._constants[4] = block_band
+        drawn = sampler._draw_compiled(500_000, NoiseKey.for_tests("mutation").stream(str(shape)))
+        assert fits(codes(drawn, shape, reach, False), law) == passes
+
+
 def test_expected_tries() -> None:
     """One sum: the value, here against enumeration. Grids: a bound that is not below the truth."""
     for shape, exact in (((3,), True), ((2, 3), False), ((3, 3), False)):

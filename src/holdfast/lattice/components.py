@@ -19,6 +19,9 @@ from holdfast.lattice.split import finest_split
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+FEW_PLACES = 1 << 17
+"""Places up to which sorting is quick enough; beyond, counting is, and pays for loading SciPy."""
+
 Ints = NDArray[np.int64]
 
 LARGEST_SEARCHED = 400
@@ -111,12 +114,14 @@ def _add_free(builder: _Builder, component: Ints) -> None:
 
 def _by_number(numbers: Ints) -> tuple[Ints, Ints]:
     """(places ordered by their number, where each number begins and the end), by counting: linear, unlike a sort."""
-    from scipy.sparse import coo_array
-
     if not len(numbers):
         return np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
     if not (numbers[1:] < numbers[:-1]).any():  # tables are mostly in order already
         return np.arange(len(numbers)), np.concatenate([[0], np.cumsum(np.bincount(numbers))])
+    if len(numbers) < FEW_PLACES:
+        return np.argsort(numbers, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(numbers))])
+    from scipy.sparse import coo_array
+
     ones = np.ones(len(numbers), dtype=np.int8)
     counted = coo_array((ones, (numbers, np.arange(len(numbers)))), shape=(int(numbers.max()) + 1, len(numbers))).tocsr()
     return counted.indices, counted.indptr.astype(np.int64)

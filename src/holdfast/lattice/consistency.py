@@ -18,11 +18,11 @@ def check_values(kept: Kept) -> None:
     Guarantees:  if integer combinations of rows vanish, the same combinations of values do; else ContradictingTotals names a combination
                  with few rows. (Values may still be impossible for other reasons, such as non-negativity.)
     """
-    from scipy.sparse import csr_array, vstack
-
     valued = [rows for rows in kept.linear if rows.values is not None]
     if not valued:
         return
+    from scipy.sparse import csr_array, vstack
+
     matrix, _ = distinct_columns(csr_array(vstack([rows.matrix for rows in valued], format="csr")))
     if matrix is None:  # very many different columns: take them all
         matrix = np.vstack([rows.matrix.toarray() for rows in valued]).astype(np.int64)

@@ -309,6 +309,8 @@ def _families_of(matrix: csr_array) -> tuple[list[Ints], list[int], csr_array | 
 
 
 def _stacked(parts: Sequence[csr_array]) -> csr_array | None:
+    if not parts:
+        return None
     from scipy.sparse import csr_array, vstack
 
-    return csr_array(vstack(parts, format="csr", dtype=np.int64)) if parts else None
+    return csr_array(vstack(parts, format="csr", dtype=np.int64))

@@ -103,7 +103,8 @@ class L2LaplaceLaw(LaplaceLaw):
                 out[:, task.cells] = task.sampler.draw(n, words)
             return np.ascontiguousarray(out[:, self._moving])
 
-        return L2Laplace(len(self._moving), proposal, weaker, self.epsilon)
+        tries = max((task.sampler.expected_tries for task in tasks), default=1.0)
+        return L2Laplace(len(self._moving), proposal, weaker, self.epsilon, proposal_tries=tries)
 
     def _choose(self) -> dict[int, Choice]:
         choice = affordable(lambda: self._whole, "a small lattice taken whole", f"{len(self._moving)} cells", "l2 Laplace")

@@ -130,11 +130,9 @@ class Guarantee:
             return
         if value is None:
             raise InvalidParameter(f"A guarantee of kind {self.kind!r} needs {' and '.join(NEEDS[self.kind])}. {name} is missing.")
-        if name == "delta":
-            read = probability(value, name)
-        else:  # pure with epsilon 0 is the promise of what depends on the kept totals alone: suppression
-            read = not_negative(value, name) if self.kind == "pure" else budget(value, name)
-        object.__setattr__(self, name, read)
+        # Pure with epsilon 0 is the promise of what depends on the kept totals alone: suppression.
+        reader = probability if name == "delta" else not_negative if self.kind == "pure" else budget
+        object.__setattr__(self, name, reader(value, name))
 
     @classmethod
     def from_secrets(cls, secrets: Secrets, *, kind: Kind, distance: Distance, **others: Any) -> Guarantee:

@@ -20,8 +20,8 @@ def paragraph(guarantee: Guarantee, delta: Exact | None) -> str:
     """What is promised, for whom, what is not protected, how sure it is, and what it rests on."""
     if guarantee.kind == "pure" and guarantee.epsilon == 0:
         return (
-            f"What is published depends on the kept totals alone: any two {guarantee.relation} give the same publication (pure differential "
-            f"privacy, epsilon = 0). {_not_protected(guarantee)}"
+            f"What is published depends on the kept totals alone: any two {guarantee.relation} give the same publication (pure "
+            f"differential privacy, epsilon = 0). {_not_protected(guarantee)}"
         )
     lead = guarantee.per_person(delta=delta) or guarantee.per_smallest_secret(delta=delta)
     sentences = [

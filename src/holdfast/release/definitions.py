@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from holdfast.errors import InvalidStatement
+from holdfast.invariants import areas, identity, linear, margin, subset, total
 from holdfast.invariants.rows import integer_matrix
 from holdfast.invariants.statements import Areas, Linear, Margin, Statement, Subset
 from holdfast.tables import Universe
@@ -16,7 +18,7 @@ def definition(statement: Statement, universe: Universe) -> dict[str, Any]:
         return {"type": "margin", "kind": statement.kind, "columns": list(statement.columns)}
     if isinstance(statement, Subset):
         codes = list(statement.codes) if statement.codes is not None else None
-        if statement.node is not None:
+        if statement.node is not None and codes is None:
             assert statement.column is not None
             codes = list(universe.hierarchies[statement.column].leaves(statement.node))
         return {
@@ -43,28 +45,33 @@ def statement_of(given: dict[str, Any]) -> Statement:
     """The statement that `definition` wrote down; InvalidStatement if it is none."""
     try:
         return _statement_of(given)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InvalidStatement(
             f"A kept statement of the card cannot be read ({type(error).__name__}). The card may have been changed."
         ) from None
 
 
 def _statement_of(given: dict[str, Any]) -> Statement:
-    kind = given["kind"]
-    if kind not in ("kept", "identity"):
-        raise ValueError
+    """By the functions that users call, so that values are checked as theirs are."""
+    made: Statement
     match given["type"]:
         case "margin":
-            return Margin(tuple(given["columns"]), kind)
+            made = margin(*given["columns"]) if given["columns"] else total()
+        case "subset" if given["condition"] is not None:
+            made = subset(given["condition"], by=given["by"])
         case "subset":
-            codes = None if given["codes"] is None else tuple(given["codes"])
-            return Subset(given["column"], codes, given["node"], given["condition"], tuple(given["by"]), kind)
+            made = subset(given["column"], list(given["codes"]), by=given["by"])
+            if isinstance(given["node"], str):  # only a name: the codes say what is under it
+                made = replace(made, node=given["node"])
         case "areas":
-            return Areas(given["column"], tuple((name, tuple(codes)) for name, codes in given["sets"].items()), tuple(given["by"]), kind)
+            made = areas(given["column"], given["sets"], by=given["by"])
         case "linear":
-            return _linear(given)
+            made = _linear(given)
         case _:
             raise ValueError
+    if given["kind"] not in ("kept", "identity"):
+        raise ValueError
+    return made if given["kind"] == "kept" else identity(made)
 
 
 def _linear(given: dict[str, Any]) -> Linear:
@@ -76,6 +83,4 @@ def _linear(given: dict[str, Any]) -> Linear:
         data += [int(v) for _, v in row]
         ends.append(len(columns))
     matrix = csr_array((data, columns, ends), shape=(len(rows), int(given["columns"])), dtype="int64")
-    names = None if given["names"] is None else tuple(given["names"])
-    values = None if given["values"] is None else tuple(int(v) for v in given["values"])
-    return Linear(matrix, names, values, given["kind"])
+    return linear(matrix, given["names"], given["values"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import ctypes
 import errno
 import hashlib
 import io
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 CARD = "card.json"
 FORMATS = ("parquet", "csv")
 TEMPORARY = ".holdfast-unfinished-"
+_HERE, _RENAME_EXCHANGE = -100, 2
+"""AT_FDCWD and RENAME_EXCHANGE of Linux's renameat2."""
 
 
 def write_folder(release: Release, folder: Path, formats: tuple[str, ...], sign: Path | None, force: bool) -> Path:
@@ -53,14 +56,26 @@ def write_folder(release: Release, folder: Path, formats: tuple[str, ...], sign:
     return folder
 
 
-def check_output(folder: Path, card: dict[str, Any], force: bool) -> None:
-    """Refuse a folder that is there, before anything is drawn; with `force` only one that holds this very release, or is no release."""
-    if not os.path.lexists(folder):
-        if not folder.absolute().parent.is_dir():
-            raise OutputProblem(f"The folder that should hold {folder.name!r} is not there. Create it first.")
-        return
+def check_output(folder: Path, card: dict[str, Any], force: bool, sign: Path | None = None) -> None:
+    """Refuse what could not be written, before anything is drawn: a folder that is there (with `force` only one that holds this very
+    release, or is no release), a place that is none, a signing key that is none.
+    """
+    if sign is not None:
+        load_signing_key(sign)
+    parent = folder.absolute().parent
+    if not parent.is_dir():
+        raise OutputProblem(f"The folder that should hold {folder.name!r} is not there. Create it first.")
+    if os.path.lexists(folder):
+        _check_replaced(folder, card, force)
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise _in_words(PermissionError(errno.EACCES, ""), folder)
+
+
+def _check_replaced(folder: Path, card: dict[str, Any], force: bool) -> None:
     if not force:
         raise OutputExists(f"{folder.name!r} is there already. Choose another name, or force=True (--force) to replace another release.")
+    if folder.is_symlink():
+        raise OutputExists(f"{folder.name!r} is a link, which is not replaced. Name the folder itself.")
     try:
         before = Card.from_json((folder / CARD).read_text(encoding="utf-8")).to_dict()
     except (OSError, ValueError):
@@ -142,22 +157,32 @@ def _publish(temporary: Path, folder: Path, force: bool) -> None:
         path.chmod(0o644)
     temporary.chmod(0o755)
     _sync(temporary)
-    aside = None
     if force and os.path.lexists(folder):
-        aside = Path(tempfile.mkdtemp(dir=folder.absolute().parent, prefix=TEMPORARY)) / "before"
-        os.rename(folder, aside)
+        _exchange(temporary, folder.absolute())
+    else:
+        try:
+            os.rename(temporary, folder)
+        except OSError:
+            if os.path.lexists(folder):
+                raise OutputExists(f"{folder.name!r} appeared in the meantime and is left as it is. Choose another name.") from None
+            raise
+    with contextlib.suppress(OSError):  # the folder has its name; a parent that cannot be synced does not undo that
+        _sync(folder.absolute().parent)
+
+
+def _exchange(temporary: Path, folder: Path) -> None:
+    """Swap two folders at once where the system can; else one after the other, with the way back. What was there goes with `temporary`."""
+    swap = getattr(ctypes.CDLL(None), "renameat2", None)
+    if swap is not None and swap(_HERE, os.fsencode(temporary), _HERE, os.fsencode(folder), _RENAME_EXCHANGE) == 0:
+        return
+    aside = temporary.with_name(f"{temporary.name}-before")
+    os.rename(folder, aside)
     try:
         os.rename(temporary, folder)
-    except OSError:
-        if aside is not None:
-            os.rename(aside, folder)
-        if os.path.lexists(folder):
-            raise OutputExists(f"{folder.name!r} appeared in the meantime and is left as it is. Choose another name.") from None
+    except BaseException:
+        os.rename(aside, folder)
         raise
-    finally:
-        if aside is not None:
-            shutil.rmtree(aside.parent, ignore_errors=True)
-    _sync(folder.absolute().parent)
+    os.rename(aside, temporary)
 
 
 def _sync(folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from holdfast.errors import InvalidParameter
+from holdfast.errors import InvalidParameter, InvalidStatement
 from holdfast.invariants.rows import Kept
 from holdfast.invariants.statements import Statement
 from holdfast.lattice import Lattice
@@ -32,7 +32,9 @@ class PublicFrame:
         if not isinstance(table, Table | Universe):
             raise InvalidParameter(f"A plan needs a Table or a Universe. Got {type(table).__name__}.")
         universe = table if isinstance(table, Universe) else table.universe
-        statements = tuple(keep) if not isinstance(keep, str) and isinstance(keep, Iterable) else keep
+        if isinstance(keep, str | Statement) or not isinstance(keep, Iterable):
+            raise InvalidStatement(f"Kept totals come as a list, such as [margin('state')]. Got {type(keep).__name__}.")
+        statements = tuple(keep)
         moves = lattice(universe, statements)
         assert moves.kept is not None
         if isinstance(table, Universe):

@@ -4,33 +4,36 @@ from __future__ import annotations
 
 import csv
 import os
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from holdfast.errors import InvalidParameter, UnreadableInput
-from holdfast.invariants.rows import Kept, compile_rows
+from holdfast.invariants.rows import Kept
 from holdfast.invariants.statements import Margin
 from holdfast.release.card import Card
 from holdfast.release.definitions import statement_of
-from holdfast.tables import Table
+from holdfast.tables import Table, Universe
 
+KeptRow: TypeAlias = tuple[str, str, int]
 KEPT_HEADER = ["statement", "name", "total"]
 
 
 def compare_with(
-    against: Table | str | os.PathLike[str], card: Card, made: tuple[Kept, np.ndarray[Any, Any]], listed: list[tuple[str, str, int]]
+    against: Table | str | os.PathLike[str], card: Card, made: tuple[Kept, np.ndarray[Any, Any]], listed: list[KeptRow]
 ) -> tuple[int, list[str]]:
     """(how many official totals were compared, differences)."""
     if not isinstance(against, Table):
         header = _header(Path(against))
         if header == KEPT_HEADER:
-            return _by_name(Path(against), listed)
+            return _differences(_numbered(listed), _numbered(_listed(Path(against))), lambda key: key[1])
         against = _as_table(Path(against), header, card)
     columns = tuple(against.universe.columns)
     if set(columns) == set(card.table.columns):
-        return _whole(against, card, listed)
+        return _whole(against, made[0], listed)
     return _margin(against, card, made, listed)
 
 
@@ -45,7 +48,7 @@ def _header(path: Path) -> list[str]:
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             return next(csv.reader(file), [])
-    except (OSError, UnicodeDecodeError):
+    except (OSError, UnicodeDecodeError, csv.Error):
         raise UnreadableInput(f"{path.name!r} cannot be read. Give a .csv or .parquet file of official totals.") from None
 
 
@@ -62,26 +65,61 @@ def _as_table(path: Path, header: list[str], card: Card) -> Table:
     return Table.from_counts(path, cells=codes, count=others[0])
 
 
-def _by_name(path: Path, listed: list[tuple[str, str, int]]) -> tuple[int, list[str]]:
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.reader(file))[1:]
+def _listed(path: Path) -> list[KeptRow]:
+    """The rows of a file of statement, name, total."""
+    if path.suffix.lower() == ".parquet":
+        import pyarrow.parquet as pq
+
+        rows = [[str(row[name]) for name in KEPT_HEADER] for row in pq.read_table(path).to_pylist()]
+    else:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.reader(file))[1:]
     try:
-        official = {(statement, name): int(total) for statement, name, total in rows}
+        return [(statement, name, int(total)) for statement, name, total in rows]
     except ValueError:
         raise UnreadableInput(f"{path.name!r} has a row that is not statement, name, total. Mend it.") from None
-    return _differences({(statement, name): total for statement, name, total in listed}, official, lambda key: key[1])
 
 
-def _whole(table: Table, card: Card, listed: list[tuple[str, str, int]]) -> tuple[int, list[str]]:
+def _numbered(rows: Iterable[KeptRow]) -> dict[tuple[str, str, int], int]:
+    """Totals by statement and name; where two share both, by their number among these too, so that none is lost."""
+    seen: Counter[tuple[str, str]] = Counter()
+    out = {}
+    for statement, name, total in rows:
+        seen[statement, name] += 1
+        out[statement, name, seen[statement, name]] = total
+    return out
+
+
+def _whole(table: Table, kept: Kept, listed: list[KeptRow]) -> tuple[int, list[str]]:
     """The kept totals of another table of the same cells: only totals are looked at, so a confidential table may be given."""
-    kept = compile_rows(table.universe, [statement_of(given) for given in card.kept.definitions])
-    rows = [rows for rows in kept.rows if rows.kind == "kept"]
-    official = [(r.statement, r.name(i), int(t)) for r in rows for i, t in enumerate(r.totals(table.counts))]
-    mine = {(statement, name): total for statement, name, total in listed}
-    return _differences(mine, {(statement, name): total for statement, name, total in official}, lambda key: key[1])
+    counts = _in_order(table, kept.universe)
+    families = [rows for rows in kept.rows if rows.kind == "kept"]
+    official = [(rows.statement, rows.name(i), int(total)) for rows in families for i, total in enumerate(rows.totals(counts))]
+    return _differences(_numbered(listed), _numbered(official), lambda key: key[1])
 
 
-def _margin(table: Table, card: Card, made: tuple[Kept, np.ndarray[Any, Any]], listed: list[tuple[str, str, int]]) -> tuple[int, list[str]]:
+def _in_order(table: Table, universe: Universe) -> np.ndarray[Any, Any]:
+    """The counts of a table in the order of another universe of the same cells."""
+    if table.universe == universe:
+        return table.counts
+    indices = []
+    for column in universe.columns:
+        place = {code: i for i, code in enumerate(universe.codes[column])}
+        of_code = np.array([place.get(code, -1) for code in table.universe.codes[column]], dtype=np.int32)
+        indices.append(of_code[table.universe.code_indices(column)])
+    known = np.all([given >= 0 for given in indices], axis=0)
+    cells = universe.find(indices) if known.all() else np.full(len(known), -1)
+    if len(cells) != len(universe) or (cells < 0).any():
+        raise InvalidParameter(
+            f"The table to compare with has other cells than the release ({len(cells)} and {len(universe)} rows). "
+            "Give one row for each cell, or totals by the columns of a kept margin."
+        )
+    counts = np.zeros(len(universe), dtype=np.int64)
+    counts[cells] = table.counts
+    return counts
+
+
+def _margin(table: Table, card: Card, made: tuple[Kept, np.ndarray[Any, Any]], listed: list[KeptRow]) -> tuple[int, list[str]]:
     """Official totals by some of the columns: the release must keep that margin."""
     kept, _ = made
     columns = table.universe.columns

@@ -39,6 +39,10 @@ class Plan:
     law: LatticeLaw
     exposure: Exposure
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickle holds what the plan was made from; the law is made again, so that no sampler need be pickled."""
+        return _made_again, (self.frame, self.mechanism, self.exposure)
+
     @property
     def guarantee(self) -> Guarantee:
         return self.law.guarantee
@@ -158,10 +162,18 @@ def make_plan(frame: PublicFrame, mechanism: Mechanism, published_totals: Any = 
     if not callable(getattr(mechanism, "law", None)):
         raise InvalidParameter(f"A plan needs a mechanism, such as GeneralizedLaplace(epsilon='1/4'). Got {type(mechanism).__name__}.")
     totals = None if published_totals is None else _by_statement(frame, published_totals)
-    law = mechanism.law(frame.lattice, unit=frame.unit, max_records=frame.max_records)
+    law = _law(frame, mechanism)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
         return Plan(frame, mechanism, law, exposure(frame.lattice, frame.kept, totals))
+
+
+def _law(frame: PublicFrame, mechanism: Mechanism) -> LatticeLaw:
+    return mechanism.law(frame.lattice, unit=frame.unit, max_records=frame.max_records)
+
+
+def _made_again(frame: PublicFrame, mechanism: Mechanism, exposed: Exposure) -> Plan:
+    return Plan(frame, mechanism, _law(frame, mechanism), exposed)
 
 
 def _by_statement(frame: PublicFrame, totals: Any) -> list[NDArray[np.int64]]:

@@ -93,8 +93,8 @@ def release(
     keep: Iterable[Statement],
     mechanism: Mechanism,
     key: NoiseKey | None = None,
-    release_id: str | None = None,
     *,
+    release_id: str | None = None,
     date: str | None = None,
     progress: Progress | None = None,
 ) -> Release:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.tables import Universe
+from holdfast.tables.columns import arrow_numbers
 from holdfast.tables.saving import save_frame
 
 SD_COLUMN = "standard_deviation"
@@ -55,11 +56,8 @@ class ReleasedTable:
     @property
     def frame(self) -> Any:
         """A pyarrow.Table: codes, released count, standard deviation."""
-        import pyarrow as pa
-
-        hidden = None if self._published is None else ~self._published
-        frame = self.universe.frame().append_column(self.count_name, pa.array(self._counts, mask=hidden))
-        return frame.append_column(self.deviation_name, pa.array(self._deviations, mask=hidden))
+        frame = self.universe.frame().append_column(self.count_name, arrow_numbers(self._counts, self._published))
+        return frame.append_column(self.deviation_name, arrow_numbers(self._deviations, self._published))
 
     @property
     def deviation_name(self) -> str:

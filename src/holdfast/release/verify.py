@@ -13,7 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from holdfast.errors import HoldfastError, VerificationFailed
-from holdfast.invariants.rows import Kept, compile_rows
+from holdfast.invariants.rows import Kept, RowFamily, Rows, compile_rows
+from holdfast.lattice import Lattice
+from holdfast.mechanisms import Suppression
 from holdfast.release.card import Card, problems
 from holdfast.release.definitions import statement_of
 from holdfast.release.folder import CARD, FORMATS
@@ -24,6 +26,9 @@ from holdfast.tables import Table, Universe
 Array: TypeAlias = np.ndarray[Any, Any]
 KeptRow: TypeAlias = tuple[str, str, int]
 
+SUPPRESSION = Suppression.name
+UNREADABLE = (HoldfastError, OSError, ValueError, LookupError, TypeError, ArithmeticError, NotImplementedError, StopIteration, csv.Error)
+"""What a file that is not what the card says can raise."""
 MAX_SHOWN = 10
 """Differences listed in a message; the rest is counted."""
 
@@ -73,7 +78,7 @@ def verify(
         frames = {name: _read_frame(place / f"table.{name}") for name in FORMATS if f"table.{name}" in card.files}
         listed, made, published = _read_kept(place), *_columns(card, frames)
         found = list(_table_problems(card, frames, listed, made, published))
-    except (HoldfastError, OSError, ValueError, KeyError, TypeError) as error:
+    except UNREADABLE as error:
         found = [f"the table cannot be read as the card says ({type(error).__name__})"]
     if found:
         _fail(found)
@@ -83,7 +88,7 @@ def verify(
         if differences:
             _fail(differences)
     signer_key = None if card.signature is None else card.signature.public_key
-    suppressed = not bool(published.all())
+    suppressed = card.mechanism.name == SUPPRESSION
     return Verified(card.release.id, card.table.cells, len(listed), len(card.files), card.release.private, signer_key, number, suppressed)
 
 
@@ -193,19 +198,40 @@ def _table_problems(
     kept, counts = made
     if len(counts) != card.table.cells:
         yield f"the table has {len(counts)} cells instead of {card.table.cells}"
+    elif f"sha256:{kept.universe.digest()}" != card.table.universe_digest:
+        yield "the table has other cells, or another order of cells, than the card says"
     for name, frame in frames.items():
         if not _same(frame, next(iter(frames.values())), [*card.table.columns], card.table.count):
             yield f"table.{name} and table.{next(iter(frames))} differ"
-    rows = [rows for rows in kept.rows if rows.kind == "kept"]
-    totals = [int(total) for family in rows for total in family.totals(counts)]
-    if len(totals) != len(listed):
-        yield f"kept.csv lists {len(listed)} totals instead of {len(totals)}"
+    yield from _published_problems(card, kept, published)
+    families = [rows for rows in kept.rows if rows.kind == "kept"]
+    named = [(rows.statement, rows.name(i)) for rows in families for i in range(rows.count)]
+    if named != [(statement, name) for statement, name, _ in listed] or len(named) != card.kept.totals:
+        yield "kept.csv does not list the totals that the card states"
         return
-    if not published.all():
-        return  # suppressed cells do not add up to anything
-    for (_, name, said), total in zip(listed, totals, strict=True):
-        if said != total:
+    totals = [(int(total), whole) for rows in families for total, whole in zip(rows.totals(counts), _whole(rows, published), strict=True)]
+    for (_, name, said), (total, whole) in zip(listed, totals, strict=True):
+        if whole and said != total:
             yield f"{name}: the table adds up to {total}, kept.csv says {said}"
+
+
+def _published_problems(card: Card, kept: Kept, published: Array) -> Iterator[str]:
+    """Suppression publishes the cells that the kept totals fix, every other mechanism all of them."""
+    expected = np.ones(len(published), dtype=np.bool_)
+    if card.mechanism.name == SUPPRESSION:
+        expected[:] = False
+        expected[Lattice.from_kept(kept).exposed_cells] = True
+    if missing := int((expected & ~published).sum()):
+        yield f"{missing} counts are missing in the table"
+    if surplus := int((published & ~expected).sum()):
+        yield f"{surplus} counts are in the table that suppression leaves out"
+
+
+def _whole(rows: Rows, published: Array) -> Array:
+    """Which sums are over published cells only: the others add up to nothing."""
+    if isinstance(rows, RowFamily):
+        return np.asarray(rows.totals((~published).astype(np.int64)) == 0)
+    return np.asarray(abs(rows.matrix) @ (~published).astype(np.int64) == 0)
 
 
 def _same(frame: Any, other: Any, codes: list[str], count: str) -> bool:

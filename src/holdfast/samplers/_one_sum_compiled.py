@@ -23,44 +23,34 @@ DONE, WANTS_WORDS, OPEN_CELL, OPEN_VERDICT, TOO_LARGE = 0, 1, 2, 3, 4
 # Values of state[VERDICT].
 UNKNOWN, ACCEPTED, REJECTED = 0, 1, 2
 
-PIECE = 256
-"""Cells drawn without a branch before the few that need a closer look are seen to."""
 WHOLE = 1 << 32
 MASK = WHOLE - 1
 LARGEST_WEIGHT = 1 << 30
 """Above this, products of words would leave 64 bits; never reached: see one_sum_laplace.py."""
 
 
-@njit(cache=True)
-def fill(words, row, quick, direct, high, low, shift):  # type: ignore[no-untyped-def]
-    """Draw a piece of a row, one word a cell: (cells drawn, their sum), fewer cells than words where a word is open.
+@njit(cache=True, inline="always")
+def fill(words, position, scratch, which, cell, wanted, quick, direct, high, low, shift):  # type: ignore[no-untyped-def]
+    """Draw so many cells of a row, one word each: (cells drawn, their sum), fewer than wanted where a word is open.
 
-    `quick` has the answer of each cell of the direct table, or the mark (its last entry) where more than the top bits are needed. The
-    first pass has no branch; the second goes only to pieces with a mark.
+    `quick` has the answer of each cell of the direct table, or the mark (its last entry) where more than the top bits are needed.
     """
     mark = quick[quick.size - 1]
-    total = np.int64(0)
-    for begin in range(0, words.size, PIECE):
-        end = min(begin + PIECE, words.size)
-        piece_total, marks = np.int64(0), np.int64(0)
-        for i in range(begin, end):
-            value = quick[words[i] >> shift]
-            row[i] = value
-            piece_total += np.int64(value)
-            marks += np.int64(value == mark)
-        total += piece_total - marks * np.int64(mark)
-        if marks > 0:
-            for i in range(begin, end):
-                if row[i] == mark:
-                    index = lookup(words[i], direct, high, low, shift)
-                    if index == OPEN:
-                        for j in range(i, end):  # these cells are drawn again
-                            if row[j] != mark:
-                                total -= np.int64(row[j])
-                        return i, total
-                    row[i] = index
-                    total += index
-    return words.size, total
+    drawn, total = np.int64(wanted), np.int64(0)
+    for i in range(wanted):
+        word = words[position + i]
+        value = quick[word >> shift]
+        if value == mark:
+            index = lookup(word, direct, high, low, shift)
+            if index == OPEN:
+                drawn = np.int64(i)
+                break
+            scratch[which, cell + i] = index
+            total += index
+        else:
+            scratch[which, cell + i] = value
+            total += np.int64(value)
+    return drawn, total
 
 
 @njit(cache=True)
@@ -183,7 +173,7 @@ def run(words, state, scratch, quick, direct, high, low, shift, accept, accept_f
                 state[TOTALS + current] = 0
             begin, cell = state[POSITION], state[CELL]
             wanted = min(words.size - begin, cells - cell)
-            count, total = fill(words[begin : begin + wanted], scratch[current, cell : cell + wanted], quick, direct, high, low, shift)
+            count, total = fill(words, begin, scratch, current, cell, wanted, quick, direct, high, low, shift)
             state[POSITION] += count
             state[CELL] += count
             state[TOTALS + current] += total

@@ -93,7 +93,7 @@ def safe_nome(variance_of_line, remaining):  # type: ignore[no-untyped-def]
     return least, max(nome, 1e-100)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def draw_line(z, ahead, mask, product, smaller, constants, proposals, accepts, cell, total, pair, loss, known_pair, known):  # type: ignore[no-untyped-def]
     """Cells of one line from `cell` on. Returns (status, cell, total, pair, loss): where it stopped."""
     length = z.size
@@ -202,7 +202,8 @@ def draw_blocks(out, shape, sizes, offsets, sums, ahead, mask, scratch, remainin
             product, smaller = np.int64(1), np.int64(1)
             if cell < 0:
                 cell, total = np.int64(0), np.int64(0)
-                product, smaller = begin_line(line, shape, sizes, offsets, sums, ahead, remaining)
+                if shape.size > 1:
+                    product, smaller = begin_line(line, shape, sizes, offsets, sums, ahead, remaining)
             else:
                 for k in range(shape.size - 1):
                     product *= remaining[k]
@@ -212,7 +213,8 @@ def draw_blocks(out, shape, sizes, offsets, sums, ahead, mask, scratch, remainin
             )
             if status != DONE:
                 break
-            end_line(line, shape, sizes, offsets, sums, scratch, remaining, z)
+            if shape.size > 1:
+                end_line(line, shape, sizes, offsets, sums, scratch, remaining, z)
             line += 1
             cell = np.int64(-1)
         if status == DONE and pair >= proposals.size:

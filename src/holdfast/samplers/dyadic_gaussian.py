@@ -20,6 +20,7 @@ step compares with a proved bound of the loss, and else with a product of balls.
 
 from __future__ import annotations
 
+import importlib
 import math
 import sys
 from fractions import Fraction
@@ -30,7 +31,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.errors import InvalidParameter
 from holdfast.exact import DiscreteGaussian
 from holdfast.exact.law import check_memory
 from holdfast.exact.parameters import exact_integer, positive_fraction, sample_size
@@ -61,7 +62,8 @@ class DyadicGaussian:
     Guarantees:  exact; time linear in the cells.
     Reference:   math.md R6, R7; speed-notes 4; the module's text.
 
-    `piece` (a power of two), `band`, `chunk_pairs` and `index_bits` exist for tests: only the first changes what words mean.
+    `piece` (a power of two), `chunk_pairs`, `band` and `index_bits` exist for tests: the first two change which word serves what, the
+    others change nothing.
     """
 
     name = "dyadic Gaussian"
@@ -84,9 +86,8 @@ class DyadicGaussian:
             raise InvalidParameter(
                 f"Halving needs sigma_squared from {LEAST_SIGMA_SQUARED} to {MOST_SIGMA_SQUARED}. Use SequentialGaussian for other values."
             )
-        check_reach(self.cells, 1, self.sigma_squared)
-        if 4 * piece * self.cells >= 1 << 40:
-            raise RequestTooLarge(f"A block of {self.cells} cells is too large to draw at once. Use fewer cells in a block.")
+        # A running total is at most sqrt(cells) reach, and is multiplied by at most `piece`: less than what check_reach allows.
+        check_reach(max(self.cells, piece**2), 1, self.sigma_squared)
         self._piece, self._band, self._chunk_pairs, self._index_bits = piece, band, chunk_pairs, index_bits
         self._pieces, self._over = divmod(self.cells, piece)
         # Level by level from the top: cells in half a node, and the tables for an even and an odd total.
@@ -118,6 +119,7 @@ class DyadicGaussian:
         check_memory(n * self.cells)
         if n * self.cells <= SMALL_DRAW and _COMPILED not in sys.modules:
             return self.draw_slowly(n, words)
+        importlib.import_module("holdfast.exact._compiled")  # so that proposals, too, are drawn by compiled loops
         from holdfast.samplers import _dyadic_compiled as loops
 
         return self._draw(n, words, loops)

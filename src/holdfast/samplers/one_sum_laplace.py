@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter, PrecisionExhausted, RequestTooLarge
 from holdfast.exact import Geometric, UniformComposition
-from holdfast.exact.balls import ball, enclosure, float_up, floors, precision
+from holdfast.exact.balls import ball, floors, precision
 from holdfast.exact.law import check_memory
 from holdfast.exact.parameters import exact_integer, positive_fraction, sample_size
 from holdfast.exact.predicates import is_below
@@ -60,6 +60,8 @@ MAX_CELLS = (1 << 31) - 1
 """A cell is chosen with one word."""
 MAX_VERDICTS = 1 << 13
 """Most totals whose verdict is tabled; a table of this length takes a twentieth of a second."""
+MANY_DRAWS = 64
+"""Draws of one sampler from which a table of verdicts pays; before, balls judge each try. The output is the same."""
 VERDICT_FLOOR = Fraction(1, 1 << 16)
 """Totals accepted less often than this are not tabled: they are as rare as that, and balls judge them."""
 NARROW_POINTS = 250
@@ -100,8 +102,7 @@ class OneSumLaplace:
         # The bars cost the sorting of n numbers, the stars about sqrt(n) / epsilon times the rejections, which grow with log n.
         stars = math.isqrt(self._cells) * self._cells.bit_length()
         self._table = sampler if isinstance(sampler, TableSampler) and stars <= self.epsilon * (32 * self._cells + (1 << 15)) else None
-        if self._table is not None:
-            self._verdict_first, self._verdicts = self._tabled_verdicts()
+        self._draws = 0
 
     def __repr__(self) -> str:
         return f"OneSumLaplace(cells={self._cells}, epsilon={self.epsilon})"
@@ -112,28 +113,16 @@ class OneSumLaplace:
 
     @cached_property
     def expected_tries(self) -> float:
-        """An upper bound within about one in a hundred of the truth.
-
-        Tries = sum of q / sum of q^2. The first has a closed form; the second is bounded from below on a grid, since q falls off on both
-        sides of the mode.
-        """
-        n, mode = self._cells, self._mode
+        """Sum of q over sum of q^2, in doubles: it informs the plan and nothing else."""
+        n, rate = self._cells, float(self.epsilon)
         if n == 1:
             return 1.0
-        width = max(1, int(math.isqrt(n) / self.epsilon) // 64)
-        with precision(256):
-            log_top = _log_ways(n, mode) - arb(n).lgamma() - ball(self.epsilon) * mode
-            total = (-n * (-(-ball(self.epsilon)).expm1()).log() - log_top).exp()
-            squares = arb(1)
-            for step in (width, -width):
-                place = mode + step
-                while place >= 0:
-                    q = self._accept_probability(place)()
-                    squares += width * q * q
-                    place += step
-                    if q < 1e-4:
-                        break
-            return min(2.0, float_up(enclosure(total / squares).upper))
+        spread = math.sqrt(n * math.exp(-rate)) / -math.expm1(-rate)
+        first, last = max(0, math.floor(self._mode - 13 * spread)), math.ceil(self._mode + 14 * spread + 40 / rate)
+        places = range(first, last + 1, max(1, int(spread) // 32))
+        logs = np.array([math.lgamma(s + n) - math.lgamma(s + 1) - rate * s for s in places])
+        q = np.exp(logs - logs.max())
+        return min(2.0, float(q.sum() / (q * q).sum()))
 
     def draw(self, n: int, words: Words) -> NDArray[np.int64]:
         """n independent draws, shape (n, cells)."""
@@ -171,7 +160,9 @@ class OneSumLaplace:
         state[compiled.ONE_WORD_BOUND] = self._one_word_bound
         whole = np.empty(self._words_wanted(len(out)), dtype=np.uint32)
         chunk = whole[:0]
-        tables = table.direct, table.high, table.low, table.shift, self._verdicts, self._verdict_first
+        self._draws += len(out)
+        first, verdicts = self._tabled_verdicts if self._draws >= MANY_DRAWS else (0, np.empty(0, dtype=np.int64))
+        tables = table.direct, table.high, table.low, table.shift, verdicts, first
         while True:
             limit = self._narrow_limit if scratch.dtype == np.uint8 else WIDE_LIMIT
             reason = compiled.run(chunk, state, scratch, quick, *tables, limit, out)
@@ -236,6 +227,7 @@ class OneSumLaplace:
 
         return ratio
 
+    @cached_property
     def _tabled_verdicts(self) -> tuple[int, NDArray[np.int64]]:
         """(first total, floor(NB(total) / NB(mode) 2^32) for the totals around the mode); -1 where the floor is in doubt.
 
@@ -288,8 +280,8 @@ def _log_ways_kept(cells: int, total: int, bits: int) -> arb:
 
 def _floor(q: arb) -> int:
     """floor(q 2^32), or -1 where the ball does not tell."""
-    lower, upper = enclosure(q * arb(2) ** 32)
-    return math.floor(lower) if math.floor(lower) == math.floor(upper) else -1
+    floor = (q * arb(2) ** 32).floor().unique_fmpz()
+    return -1 if floor is None else int(floor)
 
 
 def _compiled_for(cells: int) -> ModuleType | None:

@@ -23,12 +23,14 @@ k is a function of what is left to draw, so that output is a function of the wor
 
 Error of the doubles. g and g - 1 are exact. d comes from an exact integer remainder; d, f and g - f = (g - 1) + (1 - f), 1 - f a sum of
 positive terms, have relative errors below 2^-50. With x = (g - f) p - g d and t = M x^2 the error of t is at most
-2^-48 (t + sqrt(t) sqrt(M) g |d|), and sqrt(M) g |d| < 1.3 / sqrt(sigma_squared f) with f >= 2^-K: times exp(-t) this stays below 2^-43 for
-sigma_squared f >= 2^-10, which is checked. BAND = 2^-40 covers it; what it leaves open is settled with exact rationals and balls.
+2^-47 (t + sqrt(t) sqrt(M) g |d|), and sqrt(M) g |d| < 2.9 / sqrt(sigma_squared f) for every g in use, with f >= 2^-K: times exp(-t)
+this stays below 2^-42 for sigma_squared f >= 2^-8, which is checked. exp adds less than 2^-51. BAND = 2^-40 covers it; what it leaves
+open is settled with exact rationals and balls.
 """
 
 from __future__ import annotations
 
+import importlib
 import math
 import sys
 from collections.abc import Callable, Iterator
@@ -53,8 +55,8 @@ CHUNK_PAIRS = 1 << 15
 """Most pairs drawn at a time: 400 KB, which stays in the second-level cache."""
 SMALL_DRAW = 1 << 11
 """Cells up to which exact rationals in Python are faster than loading Numba."""
-LEAST_CELL_VARIANCE = Fraction(1, 1 << 10)
-"""Below this a cell's noise is zero with probability 1 - e^-500, and the doubles' error would near the band."""
+LEAST_CELL_VARIANCE = Fraction(1, 1 << 8)
+"""Below this a cell's noise is zero except with probability e^-100, and the doubles' error would near the band."""
 
 _COMPILED = "holdfast.samplers._sequential_compiled"
 
@@ -91,11 +93,11 @@ class SequentialGaussian:
 
     Law:         P[z] proportional to exp(-|z|_2^2 / (2 sigma_squared)) on integer arrays of the given shape whose sums along every axis
                  are all zero.
-    Given:       every axis has at least two places; sigma_squared >= 2^(axes - 10).
+    Given:       every axis has at least two places; sigma_squared >= 2^(axes - 8).
     Guarantees:  exact; time linear in the cells, times `expected_tries`.
     Reference:   math.md R6, R7; the module's text.
 
-    `band` and `chunk_pairs` exist for tests: a wide band changes nothing.
+    `band` and `chunk_pairs` exist for tests: a wide band changes nothing, another chunk changes which word serves what.
     """
 
     name = "sequential Gaussian"
@@ -104,7 +106,7 @@ class SequentialGaussian:
         self.shape = tuple(exact_integer(n, "an axis") for n in shape)
         self.sigma_squared = positive_fraction(sigma_squared, "sigma_squared")
         if not self.shape or min(self.shape) < 2:
-            raise InvalidParameter(f"Every axis must have at least two places. Got shape {self.shape}. Leave out axes of one place.")
+            raise InvalidParameter(f"Every axis must have at least two places. Got shape {self.shape}: nothing is left to draw.")
         self.cells = math.prod(self.shape)
         self.axes = len(self.shape)
         if self.sigma_squared < LEAST_CELL_VARIANCE * 2**self.axes:
@@ -145,6 +147,7 @@ class SequentialGaussian:
         return self._draw_compiled(n, words)
 
     def _draw_compiled(self, n: int, words: Words) -> NDArray[np.int64]:
+        importlib.import_module("holdfast.exact._compiled")  # so that proposals, too, are drawn by compiled loops
         from holdfast.samplers import _sequential_compiled as loops
 
         out = np.empty((n, self.cells), dtype=np.int64)

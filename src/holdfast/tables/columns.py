@@ -64,7 +64,8 @@ class CodeColumn:
         self._chunks = []
         codes = chunks[0].dictionary
         check_unicode(codes, self._name, self._source)
-        indices = np.concatenate([chunk.indices.fill_null(MISSING).to_numpy(zero_copy_only=False) for chunk in chunks])
+        filled = (chunk.indices.fill_null(MISSING) if chunk.indices.null_count else chunk.indices for chunk in chunks)
+        indices = np.concatenate([numpy_values(chunk) for chunk in filled])
         return codes, indices.astype(np.int32, copy=False)
 
 
@@ -105,7 +106,8 @@ class CountColumn:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        self._refuse_first(pc.invert(pc.fill_null(pc.match_substring_regex(text, _PLAIN_COUNT), False)))
+        right = pc.match_substring_regex(text, _PLAIN_COUNT)
+        self._refuse_first(pc.invert(right.fill_null(False) if right.null_count else right))
         return text.cast(pa.uint64())
 
     def _checked(self, integers: Any) -> NDArray[np.int64]:
@@ -114,19 +116,15 @@ class CountColumn:
 
         if integers.null_count:
             self._refuse_first(integers.is_null())
-        # In the column's own type: Arrow would cast unsigned to signed, and show the value that does not fit.
-        limit = pa.scalar(COUNT_LIMIT, integers.type if pa.types.is_uint64(integers.type) else pa.int64())
-        bad = pc.greater_equal(integers, limit) if integers.type.bit_width >= 64 else None
-        if not pa.types.is_unsigned_integer(integers.type):
-            negative = pc.less(integers, 0)
-            bad = negative if bad is None else pc.or_(bad, negative)
-        if bad is not None:
-            self._refuse_first(bad)
-        counts: NDArray[np.int64] = integers.cast(pa.int64()).to_numpy(zero_copy_only=False)
-        return counts
+        if pa.types.is_integer(integers.type):  # by NumPy: Arrow's comparisons with a number load pandas, if only to see that it is none
+            values = numpy_values(integers)
+            self._refuse_first((values < 0) | (values >= COUNT_LIMIT))
+        else:
+            self._refuse_first(pc.or_(pc.greater_equal(integers, pa.scalar(COUNT_LIMIT, pa.int64())), pc.less(integers, 0)))
+        return numpy_values(integers.cast(pa.int64())).copy()
 
     def _refuse_first(self, bad: Any) -> None:
-        rows = np.flatnonzero(bad.to_numpy(zero_copy_only=False))
+        rows = np.flatnonzero(bad if isinstance(bad, np.ndarray) else numpy_values(bad))
         if len(rows):
             raise InvalidCount(f"This is not a count: {_place(self._name, self._rows + 1 + int(rows[0]), self._source)}. {_COUNT_RULE}")
 
@@ -193,3 +191,27 @@ def _is_whole_decimal(kind: Any) -> bool:
 
 def _place(column: str, row: int, source: str) -> str:
     return f"column {column!r}, row {row} of {source}"
+
+
+def arrow_numbers(values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Any:
+    """Numbers as an Arrow array that shares their memory. (pyarrow.array looks at its argument through pandas, which takes a third of a
+    second to load where it is installed; to_numpy does, too.)
+    """
+    import pyarrow as pa
+
+    values = np.ascontiguousarray(values)
+    bitmap = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [bitmap, pa.py_buffer(values)])
+
+
+def numpy_values(array: Any) -> NDArray[Any]:
+    """The numbers or truth values of an Arrow array without missing ones; numbers share its memory."""
+    import pyarrow as pa
+
+    assert not array.null_count
+    _, data = array.buffers()
+    if pa.types.is_boolean(array.type):
+        bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little") if data is not None else np.zeros(0, dtype=np.uint8)
+        return bits[array.offset : array.offset + len(array)].astype(np.bool_)
+    kind = np.dtype(array.type.to_pandas_dtype())
+    return np.frombuffer(data, dtype=kind)[array.offset : array.offset + len(array)] if data is not None else np.zeros(0, dtype=kind)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import ConfidentialTable, InvalidCount, InvalidParameter, OutOfScope, RequestTooLarge, UnknownColumn
-from holdfast.tables.columns import COUNT_LIMIT, exact_total, read_only
+from holdfast.tables.columns import COUNT_LIMIT, arrow_numbers, exact_total, read_only
 from holdfast.tables.counting import count_observed, count_records
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.readers import open_source, read_table
@@ -173,9 +173,7 @@ class Table:
     @property
     def frame(self) -> Any:
         """A pyarrow.Table of codes and counts. CONFIDENTIAL."""
-        import pyarrow as pa
-
-        return self._universe.frame().append_column(self._count_name, pa.array(self._counts))
+        return self._universe.frame().append_column(self._count_name, arrow_numbers(self._counts))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write codes and counts to a .csv or .parquet file, whole or not at all; an existing file is refused. CONFIDENTIAL."""

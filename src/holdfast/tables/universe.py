@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import DuplicateCells, EmptyTable, InvalidCode, InvalidParameter, RequestTooLarge, UnknownColumn
 from holdfast.tables.cells import Indices, find_rows, rank_rows, strides
-from holdfast.tables.columns import read_only
+from holdfast.tables.columns import arrow_numbers, read_only
 from holdfast.tables.hierarchy import Hierarchy, first_repeated
 from holdfast.tables.readers import open_source, read_codes
 
@@ -216,8 +216,8 @@ class Universe:
         """A pyarrow.Table of the cells: one column of dictionary-encoded text per column."""
         import pyarrow as pa
 
-        columns = [pa.DictionaryArray.from_arrays(pa.array(self.code_indices(column)), self.code_array(column)) for column in self.columns]
-        return pa.table(columns, names=list(self.columns))
+        columns = [pa.DictionaryArray.from_arrays(arrow_numbers(self.code_indices(c)), self.code_array(c)) for c in self.columns]
+        return pa.Table.from_arrays(columns, names=list(self.columns))
 
     def digest(self) -> str:
         """SHA-256 (hexadecimal) of columns, codes and cells in order; public. How the cells were given makes no difference."""

@@ -1,0 +1,156 @@
+"""Mechanisms: what their constructors take and refuse, and what they say of themselves."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.errors import InexactParameter, InvalidParameter, NoExactSampler, RequestTooLarge
+
+WITH_EPSILON = [hf.GeneralizedLaplace, hf.RoundedProjection]
+MECHANISMS = [
+    hf.GeneralizedLaplace(epsilon="1/4"),
+    hf.GeneralizedLaplace(epsilon="1/4", norm="l2"),
+    hf.GeneralizedGaussian(rho="1/10"),
+    hf.GeneralizedGaussian(epsilon="1/4", delta="1e-5", calibration="simple"),
+    hf.RoundedProjection(epsilon="0.25"),
+    hf.Suppression(),
+]
+
+
+class TestExactNumbers:
+    @pytest.mark.parametrize("mechanism", WITH_EPSILON)
+    @pytest.mark.parametrize("given", [Fraction(1, 4), "1/4", "0.25", "25e-2", np.int64(1) * 1])
+    def test_exact_ways_to_write_it(self, mechanism: Any, given: Any) -> None:
+        assert mechanism(epsilon=given).epsilon == (1 if isinstance(given, np.int64) else Fraction(1, 4))
+
+    @pytest.mark.parametrize("mechanism", WITH_EPSILON)
+    def test_a_float_is_refused_with_the_string_to_write(self, mechanism: Any) -> None:
+        with pytest.raises(InexactParameter, match=r"epsilon must be exact.*Write the string '0.1' instead"):
+            mechanism(epsilon=0.1)
+
+    @pytest.mark.parametrize("name", ["rho", "sigma_squared"])
+    def test_a_float_is_refused_by_the_gaussian_too(self, name: str) -> None:
+        with pytest.raises(InexactParameter, match=rf"{name} must be exact.*'0.1'"):
+            hf.GeneralizedGaussian(**{name: 0.1})  # type: ignore[arg-type]
+        with pytest.raises(InexactParameter, match=r"delta must be exact.*'1e-05'"):
+            hf.GeneralizedGaussian(epsilon=1, delta=1e-5)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("mechanism", WITH_EPSILON)
+    @pytest.mark.parametrize("given", [0, "0", "0.000", "0/7"])
+    def test_a_budget_of_zero_points_to_the_kept_totals_alone(self, mechanism: Any, given: Any) -> None:
+        with pytest.raises(InvalidParameter, match=r"greater than zero.*kept totals alone"):
+            mechanism(epsilon=given)
+
+    @pytest.mark.parametrize("mechanism", WITH_EPSILON)
+    @pytest.mark.parametrize("given", [-1, "-1/4", "", "one", "1/0", "inf", "nan", True, None, [1], "1e999"])
+    def test_what_is_no_budget(self, mechanism: Any, given: Any) -> None:
+        with pytest.raises(InvalidParameter, match=r"epsilon"):
+            mechanism(epsilon=given)
+
+    @pytest.mark.parametrize("delta", [0, 1, "1", "1.5", -1, "2"])
+    def test_delta_lies_strictly_between_0_and_1(self, delta: Any) -> None:
+        with pytest.raises(InvalidParameter, match=r"delta must lie strictly between 0 and 1.*1e-10"):
+            hf.GeneralizedGaussian(epsilon=1, delta=delta)
+
+
+class TestGaussianNeedsOneOfThree:
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {},
+            {"rho": 1, "sigma_squared": 1},
+            {"rho": 1, "epsilon": 1, "delta": "0.1"},
+            {"epsilon": 1},
+            {"delta": "0.1"},
+            {"rho": 1, "delta": "0.1"},
+        ],
+        ids=str,
+    )
+    def test_anything_else_is_refused(self, given: dict[str, Any]) -> None:
+        with pytest.raises(InvalidParameter, match=rf"exactly one of rho.*Got {', '.join(given) or 'none of them'}"):
+            hf.GeneralizedGaussian(**given)
+
+    def test_sigma_squared_of_rho(self) -> None:
+        lattice = hf.Lattice(np.ones((1, 3), dtype=np.int64))
+        assert hf.GeneralizedGaussian(rho="1/10").variance_parameter(lattice) == 5
+        assert hf.GeneralizedGaussian(sigma_squared="7/2").variance_parameter(lattice) == Fraction(7, 2)
+        assert hf.GeneralizedGaussian(epsilon="1/4", delta="1/100000").variance_parameter(lattice) <= 213
+
+    def test_calibrations_are_ordered(self) -> None:
+        rows = np.array([[1] * 4 + [0] * 12, *np.tile(np.eye(4, dtype=np.int64), 4)])
+        lattice = hf.Lattice(rows)
+        tight, simple, paper = (
+            hf.GeneralizedGaussian(epsilon="1/4", delta="1/100000", calibration=way).variance_parameter(lattice)  # type: ignore[arg-type]
+            for way in ("tight", "simple", "paper")
+        )
+        assert tight <= simple
+        assert 10 * tight <= paper
+
+
+class TestWords:
+    def test_unknown_words_are_refused_with_the_known_ones(self) -> None:
+        with pytest.raises(InvalidParameter, match=r"norm must be one of 'l1', 'l2'. Got 'l3'"):
+            hf.GeneralizedLaplace(epsilon=1, norm="l3")  # type: ignore[arg-type]
+        with pytest.raises(InvalidParameter, match=r"sampler must be one of 'auto'. Got 'fast'"):
+            hf.GeneralizedLaplace(epsilon=1, sampler="fast")
+        with pytest.raises(InvalidParameter, match=r"sampler must be one of 'auto'"):
+            hf.GeneralizedGaussian(rho=1, sampler="klein")
+        with pytest.raises(InvalidParameter, match=r"calibration must be one of 'tight', 'simple', 'paper'. Got 'loose'"):
+            hf.GeneralizedGaussian(epsilon=1, delta="0.1", calibration="loose")  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.name)
+    def test_frozen_values(self, mechanism: Any) -> None:
+        assert mechanism == pickle.loads(pickle.dumps(mechanism))
+        assert hash(mechanism) == hash(pickle.loads(pickle.dumps(mechanism)))
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            mechanism.epsilon = 2
+        assert all(isinstance(value, str) for value in mechanism.parameters.values())
+
+    def test_parameters_say_all_that_decides_the_law(self) -> None:
+        assert [m.parameters for m in MECHANISMS] == [
+            {"epsilon": "0.25", "norm": "l1"},
+            {"epsilon": "0.25", "norm": "l2"},
+            {"rho": "0.1"},
+            {"epsilon": "0.25", "delta": "1e-5", "calibration": "simple"},
+            {"epsilon": "0.25"},
+            {},
+        ]
+
+
+class TestImpossibleRequests:
+    def test_a_large_grid_is_refused_by_laplace_with_the_alternatives(self) -> None:
+        universe = hf.Universe.product({"a": [str(i) for i in range(20)], "b": [str(i) for i in range(20)]})
+        lattice = hf.lattice(universe, [hf.margin("a"), hf.margin("b")])
+        with pytest.raises(NoExactSampler, match=r"20 x 20.*GeneralizedGaussian.*RoundedProjection"):
+            hf.GeneralizedLaplace(epsilon="1/4").law(lattice)
+        assert hf.RoundedProjection(epsilon="1/4").law(lattice).sampler.status == "exact"
+        assert hf.GeneralizedGaussian(rho="1/10").law(lattice).sampler.status == "exact"
+
+    @pytest.mark.parametrize(
+        "mechanism", [hf.GeneralizedLaplace(epsilon="1e-18"), hf.GeneralizedGaussian(rho="1e-36"), hf.RoundedProjection(epsilon="1e-18")]
+    )
+    def test_noise_that_could_leave_64_bits_is_refused(self, mechanism: Any) -> None:
+        with pytest.raises(RequestTooLarge, match=r"64-bit integers.*larger budget"):
+            mechanism.law(hf.Lattice(np.ones((1, 3), dtype=np.int64)))
+
+
+class TestPromise:
+    def test_identities_are_no_kept_totals(self) -> None:
+        """They hold for every data set: they fix cells, and expose nothing (design rule 7)."""
+        universe = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q"]})
+        never = hf.identity(hf.subset("a = 'x' and b = 'p'"))
+        law = hf.GeneralizedLaplace(epsilon=1).law(hf.lattice(universe, [hf.margin("a"), never]))
+        assert law.guarantee.exposed.kept_sums == 3
+        assert law.guarantee.exposed.cells == 1
+        assert law.guarantee.exposed.names == ("a=x, b=q",)
+        alone = hf.GeneralizedLaplace(epsilon=1).law(hf.lattice(universe, [never])).guarantee
+        assert alone.exposed.kept_sums == 0
+        assert alone.exposed.cells == 0
+        assert alone.relation == "tables"

@@ -1,0 +1,149 @@
+"""The plan: made from public facts alone, and complete."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.errors import ContradictingTotals, InvalidParameter, InvalidStatement, NothingLeft
+
+UNIVERSE = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q"]})
+LAPLACE = hf.GeneralizedLaplace(epsilon="1/4")
+
+
+class Sealed(hf.Table):  # type: ignore[misc]
+    """A table whose counts cannot be read: there are none, and whoever asks for them fails."""
+
+    __slots__ = ()
+
+    def __init__(self, universe: hf.Universe) -> None:
+        self._universe, self._count_name, self._unit, self._max_records, self._name = universe, "n", "household", 3, "sealed"
+
+    @property
+    def counts(self) -> NoReturn:
+        raise AssertionError("a plan read the counts")
+
+    frame = counts
+
+    def save(self, path: Any) -> NoReturn:
+        raise AssertionError("a plan saved the counts")
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        LAPLACE,
+        hf.GeneralizedLaplace(epsilon=1, norm="l2"),
+        hf.GeneralizedGaussian(rho=1),
+        hf.RoundedProjection(epsilon=1),
+        hf.Suppression(),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("keep", [[], [hf.margin("a")], [hf.margin("a"), hf.margin("b")], [hf.subset("a", ["x", "y"])]], ids=str)
+def test_a_plan_reads_no_count(mechanism: Any, keep: list[Any]) -> None:
+    plan = hf.plan(Sealed(UNIVERSE), keep, mechanism)
+    assert json.loads(json.dumps(plan.to_fields()))["cells"] == 6
+    assert "household" in plan.guarantee.words() or isinstance(mechanism, hf.Suppression)
+    assert str(plan).startswith("Table      6 cells by a, b (declared)\nKept       ")
+    assert (plan.frame.unit, plan.frame.max_records, plan.frame.count_name, plan.frame.name) == ("household", 3, "n", "sealed")
+
+
+def test_a_universe_alone_can_be_planned_for() -> None:
+    from_universe = hf.plan(UNIVERSE, [hf.margin("a")], LAPLACE)
+    from_table = hf.plan(hf.Table(UNIVERSE, np.arange(6)), [hf.margin("a")], LAPLACE)
+    assert from_universe.to_fields() == from_table.to_fields()
+    assert str(from_universe) == str(from_table)
+
+
+def test_a_generator_of_statements_is_taken() -> None:
+    assert hf.plan(UNIVERSE, (hf.margin(c) for c in "ab"), LAPLACE).to_fields()["kept"]["statements"] == ["margin(a)", "margin(b)"]
+
+
+class TestPublishedTotals:
+    def test_they_add_the_cells_they_pin(self) -> None:
+        keep = [hf.margin("a"), hf.margin("b")]
+        assert hf.plan(UNIVERSE, keep, LAPLACE).exposed()["cells"] == 0
+        plan = hf.plan(UNIVERSE, keep, LAPLACE, published_totals=[0, 4, 5, 3, 6])
+        found = plan.exposed()
+        assert found["names"] == ["a=x, b=p", "a=x, b=q"]
+        assert found["words"] == "2 cells are published exactly, whatever the budget, because the kept totals fix them."
+
+    def test_identities_have_their_place_in_the_list(self) -> None:
+        keep = [hf.identity(hf.subset("a = 'x' and b = 'p'")), hf.margin("a")]
+        plan = hf.plan(UNIVERSE, keep, LAPLACE, published_totals=np.array([0, 7, 0, 5]))
+        assert plan.exposed()["names"] == ["a=x, b=q", "a=y, b=p", "a=y, b=q"]
+
+    @pytest.mark.parametrize("totals", [[], [1, 2], [1, 2, 3, 4], 5, "123", [1.0, 2.0, 3.0], [[1], [2], [3]], ["1", "2", "3"], [True] * 3])
+    def test_anything_else_is_refused(self, totals: Any) -> None:
+        with pytest.raises(InvalidParameter, match=r"one whole number for each of the 3 kept totals"):
+            hf.plan(UNIVERSE, [hf.margin("a")], LAPLACE, published_totals=totals)
+
+    def test_totals_of_no_table_are_refused(self) -> None:
+        with pytest.raises(ContradictingTotals):
+            hf.plan(UNIVERSE, [hf.margin("a"), hf.margin("b")], LAPLACE, published_totals=[1, 1, 1, 9, 9])
+
+    def test_a_pickle_keeps_what_they_pin(self) -> None:
+        plan = hf.plan(UNIVERSE, [hf.margin("a")], LAPLACE, published_totals=[0, 4, 5])
+        assert pickle.loads(pickle.dumps(plan)).to_fields() == plan.to_fields()
+
+
+class TestContent:
+    def test_kept_counts_kept_totals_and_not_identities(self) -> None:
+        keep = [hf.margin("a"), hf.total(), hf.identity(hf.subset("a = 'x' and b = 'p'"))]
+        kept = hf.plan(UNIVERSE, keep, LAPLACE).to_fields()["kept"]
+        assert kept == {
+            "statements": ["margin(a)", "total"],
+            "identities": ["subset(a = 'x' and b = 'p')"],
+            "totals": 4,
+            "independent": 3,
+            "free_dimensions": 2,
+        }
+
+    def test_expected_error_is_that_of_the_law(self) -> None:
+        plan = hf.plan(UNIVERSE, [hf.margin("a")], hf.GeneralizedGaussian(sigma_squared=100))
+        error = plan.expected_error()
+        assert error["cell_standard_deviation"]["median"] == pytest.approx(50**0.5, rel=1e-5)  # a pair: variance sigma_squared / 2
+        margins = {m["name"]: m["standard_deviation"] for m in error["margins"]}
+        assert margins["total of the table"] == margins["by a"] == 0
+        assert margins["by b"] == pytest.approx(150**0.5, rel=1e-5)
+
+    def test_suppression_claims_no_standard_deviation(self) -> None:
+        plan = hf.plan(UNIVERSE, [hf.margin("a")], hf.Suppression())
+        assert set(plan.expected_error()["cell_standard_deviation"].values()) == {None}
+        assert "left out" in str(plan)
+
+    def test_the_sampler_says_why(self) -> None:
+        (group,) = hf.plan(UNIVERSE, [hf.margin("a")], LAPLACE).to_fields()["sampler"]["groups"]
+        assert (group["kind"], group["blocks"], group["cells"], group["why"]) == ("one sum", 3, 6, "one kept total over its cells")
+        assert group["expected_tries"] >= 1
+
+
+class TestRefusals:
+    def test_what_is_no_table(self) -> None:
+        with pytest.raises(InvalidParameter, match=r"needs a Table or a Universe. Got list"):
+            hf.plan([1, 2], [], LAPLACE)  # type: ignore[arg-type]
+
+    def test_what_is_no_mechanism(self) -> None:
+        with pytest.raises(InvalidParameter, match=r"needs a mechanism.*Got float"):
+            hf.plan(UNIVERSE, [], 0.5)  # type: ignore[arg-type]
+
+    def test_what_is_no_list_of_statements(self) -> None:
+        with pytest.raises(InvalidStatement, match=r"as a list"):
+            hf.plan(UNIVERSE, hf.margin("a"), LAPLACE)  # type: ignore[arg-type]
+        for keep in (["a"], "a", [None]):
+            with pytest.raises(InvalidStatement):
+                hf.plan(UNIVERSE, keep, LAPLACE)  # type: ignore[arg-type]
+
+    def test_none_is_no_list_of_statements(self) -> None:
+        with pytest.raises(InvalidStatement):
+            hf.plan(UNIVERSE, None, LAPLACE)  # type: ignore[arg-type]
+
+    def test_kept_totals_that_fix_everything(self) -> None:
+        with pytest.raises(NothingLeft, match=r"nothing is left to protect"):
+            hf.plan(UNIVERSE, [hf.margin("a", "b")], LAPLACE)
