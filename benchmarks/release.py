@@ -91,7 +91,7 @@ class RealCase:
         return self.mechanism.removeprefix("Generalized").replace("(", ", ").replace("='", " ").removesuffix("')")
 
     def program(self, folder: Path) -> str:
-        """A program that releases a few rows of the file, to load libraries and compiled code, and then, timed, the file."""
+        """A program that releases a few rows of the file, to load libraries, and then, timed, the file."""
         assert self.path is not None
         few = folder / f"few rows of {self.path.name}"
         with self.path.open(encoding="utf-8") as lines:
@@ -256,10 +256,11 @@ def _notes(rounds: int, real_rounds: int, command_rounds: int, draws: int) -> li
         "Growth: as many cells drawn in small blocks as in one large block, in turns; × per cell is the time of a cell in the large block "
         f'over one in the small. The bar of {cases.MOST_PER_CELL:g} is our own reading of "linearly". Beside it the same for independent '
         "draws, which shows what fresh memory alone costs.",
-        f"From file to verified folder: wall time, the best of {real_rounds} processes by their sum; each has loaded libraries and "
-        "compiled code by releasing the first rows of the file. read: `Table.from_counts`. plan: `hf.plan` with all its figures. release: "
-        "drawing, adding, checking every total. write: `save`, synced to disk. verify: `hf.verify`. Counties under state totals, tracts "
-        f"under county totals, from the shared data; `{ABSENT}` where there is none (HOLDFAST_SHARED names the folder that holds data/).",
+        f"From file to verified folder: wall time, the best of {real_rounds} processes by their sum; each has loaded libraries by "
+        "releasing the first rows of the file, and loads compiled code where the whole file needs it. read: `Table.from_counts`. plan: "
+        "`hf.plan` with all its figures. release: drawing, adding, checking every total. write: `save`, synced to disk. verify: "
+        "`hf.verify`. Counties under state totals, tracts under county totals, from the shared data; "
+        f"`{ABSENT}` where there is none (HOLDFAST_SHARED names the folder that holds data/).",
         "The whole command: `holdfast release run.toml -o out` on the county file (epsilon 1/2 a person) against "
         f'`python -c "{IMPORTS}"`, each a process of its own, in turns; the best of {command_rounds}, wall time for the bar, processor '
         "time (all threads) beside it. Both run once before, which fills Numba's cache and a folder for Python's bytecode.",

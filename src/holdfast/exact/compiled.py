@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import ModuleType
 
 COLD_THRESHOLD = 1 << 17
@@ -12,11 +15,28 @@ WARM_THRESHOLD = 256
 """Draws that justify a compiled call once it is loaded."""
 
 _MODULE = "holdfast.exact._compiled"
+_expected: ContextVar[int] = ContextVar("expected", default=0)
+
+
+@contextmanager
+def expecting(draws: int) -> Iterator[None]:
+    """Say that so many draws will come, in however small calls: what is worth loading for all of them is loaded at once."""
+    token = _expected.set(draws)
+    try:
+        yield
+    finally:
+        _expected.reset(token)
+
+
+def loops_for(module: str, n: int, cold_threshold: int) -> ModuleType | None:
+    """A module of compiled loops where it is loaded already or n draws, or those expected, are worth loading it; else None."""
+    loaded = sys.modules.get(module)
+    if loaded is None and max(n, _expected.get()) >= cold_threshold:
+        loaded = importlib.import_module(module)
+    return loaded
 
 
 def compiled_for(n: int) -> ModuleType | None:
     """The compiled loops when n draws are worth them, else None: use NumPy. Both give the same output."""
-    loaded = sys.modules.get(_MODULE)
-    if n >= (WARM_THRESHOLD if loaded is not None else COLD_THRESHOLD):
-        return loaded or importlib.import_module(_MODULE)
-    return None
+    loaded = loops_for(_MODULE, n, COLD_THRESHOLD)
+    return loaded if n >= WARM_THRESHOLD else None

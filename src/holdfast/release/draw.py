@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import ContradictingTotals, InvariantBroken, RequestTooLarge, StreamReused
+from holdfast.exact.compiled import expecting
 from holdfast.laws.law import LatticeLaw, Task
 from holdfast.randomness import NoiseKey
 from holdfast.release.definitions import definition
@@ -40,7 +41,7 @@ def draw_and_add(
     subkey = key.derive("release", *names, _input_digest(counts, tasks, key, names))
     released = counts.copy()
     done = 0
-    with subkey:
+    with subkey, expecting(sum(len(task.cells) for task in tasks)):
         for task in tasks:
             with subkey.stream(*task.label) as words:
                 released[task.cells] += task.sampler.draw(1, words)[0]

@@ -148,11 +148,8 @@ def _margin(table: Table, card: Card, made: tuple[Kept, np.ndarray[Any, Any]], l
 
 
 def _differences(mine: dict[Any, int], official: dict[Any, int], name: Any) -> tuple[int, list[str]]:
-    out = [
-        f"{name(key)}: released {mine[key]}, official {official[key]}"
-        for key in mine.keys() & official.keys()
-        if mine[key] != official[key]
-    ]
-    out += [f"{name(key)}: not among the official totals" for key in mine.keys() - official.keys()]
-    out += [f"{name(key)}: not among the released totals" for key in official.keys() - mine.keys()]
-    return len(official), sorted(out)
+    both = [key for key in mine if key in official]
+    out = [f"{name(key)}: released {mine[key]}, official {official[key]}" for key in both if mine[key] != official[key]]
+    out += [f"{name(key)}: not among the official totals" for key in mine if key not in official]
+    out += [f"{name(key)}: not among the released totals" for key in official if key not in mine]
+    return len(official), out

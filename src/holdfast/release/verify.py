@@ -86,17 +86,21 @@ def verify(
     if against is not None:
         number, differences = compare_with(against, card, made, listed)
         if differences:
-            _fail(differences)
+            raise VerificationFailed(f"The release does not agree with the official totals: {_shown(differences)}.")
     signer_key = None if card.signature is None else card.signature.public_key
     suppressed = card.mechanism.name == SUPPRESSION
     return Verified(card.release.id, card.table.cells, len(listed), len(card.files), card.release.private, signer_key, number, suppressed)
 
 
 def _fail(found: list[str]) -> None:
-    more = f"; and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
     raise VerificationFailed(
-        f"The folder is not what its card says: {'; '.join(found[:MAX_SHOWN])}{more}. Do not use it; ask its publisher for a complete copy."
+        f"The folder is not what its card says: {_shown(found)}. Do not use it; ask its publisher for a complete copy."
     )
+
+
+def _shown(found: list[str]) -> str:
+    more = f"; and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
+    return f"{'; '.join(found[:MAX_SHOWN])}{more}"
 
 
 def _read_card(place: Path) -> Card:

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import sys
 from fractions import Fraction
 from functools import cached_property
 from types import ModuleType
@@ -33,6 +32,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact import DiscreteGaussian
+from holdfast.exact.compiled import loops_for
 from holdfast.exact.law import check_memory
 from holdfast.exact.parameters import exact_integer, positive_fraction, sample_size
 from holdfast.exact.predicates import BAND, is_below
@@ -117,11 +117,10 @@ class DyadicGaussian:
         """n independent draws, shape (n, cells)."""
         n = sample_size(n)
         check_memory(n * self.cells)
-        if n * self.cells <= SMALL_DRAW and _COMPILED not in sys.modules:
+        loops = loops_for(_COMPILED, n * self.cells, SMALL_DRAW)
+        if loops is None:
             return self.draw_slowly(n, words)
         importlib.import_module("holdfast.exact._compiled")  # so that proposals, too, are drawn by compiled loops
-        from holdfast.samplers import _dyadic_compiled as loops
-
         return self._draw(n, words, loops)
 
     def draw_slowly(self, n: int, words: Words) -> NDArray[np.int64]:

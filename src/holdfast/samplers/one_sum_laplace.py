@@ -30,9 +30,7 @@ alone, and on no rounding.
 
 from __future__ import annotations
 
-import importlib
 import math
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -45,6 +43,7 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidParameter, PrecisionExhausted, RequestTooLarge
 from holdfast.exact import Geometric, UniformComposition
 from holdfast.exact.balls import ball, floors, precision
+from holdfast.exact.compiled import loops_for
 from holdfast.exact.law import check_memory
 from holdfast.exact.parameters import exact_integer, positive_fraction, sample_size
 from holdfast.exact.predicates import is_below
@@ -131,7 +130,7 @@ class OneSumLaplace:
         if self._cells == 1:
             return np.zeros((n, 1), dtype=np.int64)
         out = np.empty((n, self._cells), dtype=np.int64)
-        compiled = _compiled_for(out.size)
+        compiled = loops_for(_MODULE, out.size, COLD_CELLS)  # both ways give the same output
         if self._table is None:
             for row in out:
                 row[:] = self._draw_with_bars(words)
@@ -282,11 +281,3 @@ def _floor(q: arb) -> int:
     """floor(q 2^32), or -1 where the ball does not tell."""
     floor = (q * arb(2) ** 32).floor().unique_fmpz()
     return -1 if floor is None else int(floor)
-
-
-def _compiled_for(cells: int) -> ModuleType | None:
-    """The compiled loop where it is loaded or so many cells are worth loading it. Both ways give the same output."""
-    loaded = sys.modules.get(_MODULE)
-    if loaded is None and cells >= COLD_CELLS:
-        loaded = importlib.import_module(_MODULE)
-    return loaded

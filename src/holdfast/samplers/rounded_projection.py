@@ -9,7 +9,6 @@ Reference:   math.md R10.
 from __future__ import annotations
 
 import importlib
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import ModuleType
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact import DiscreteLaplace
+from holdfast.exact.compiled import loops_for
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction, sample_size
 from holdfast.exact.predicates import extra_integer
 from holdfast.randomness.words import EXTRA_WORDS, Words
@@ -40,8 +40,7 @@ _MODULE = "holdfast.samplers._rounding_compiled"
 
 def compiled_for(cells: int) -> ModuleType | None:
     """The compiled roundings when so many cells are worth them, else None: use the plain ones. Both give the same output."""
-    loaded = sys.modules.get(_MODULE)
-    return loaded or importlib.import_module(_MODULE) if loaded is not None or cells >= COLD_CELLS else None
+    return loops_for(_MODULE, cells, COLD_CELLS)
 
 
 class WordCoins:

@@ -32,7 +32,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cached_property
@@ -45,6 +44,7 @@ from numpy.typing import ArrayLike, NDArray
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact import DiscreteGaussian
 from holdfast.exact.balls import ball
+from holdfast.exact.compiled import loops_for
 from holdfast.exact.law import check_memory
 from holdfast.exact.parameters import exact_integer, positive_fraction, sample_size
 from holdfast.exact.predicates import BAND, is_below
@@ -142,14 +142,11 @@ class SequentialGaussian:
         """n independent draws, shape (n, cells), cells in C order."""
         n = sample_size(n)
         check_memory(n * self.cells)
-        if n * self.cells <= SMALL_DRAW and _COMPILED not in sys.modules:
-            return self.draw_slowly(n, words)
-        return self._draw_compiled(n, words)
+        return self.draw_slowly(n, words) if loops_for(_COMPILED, n * self.cells, SMALL_DRAW) is None else self._draw_compiled(n, words)
 
     def _draw_compiled(self, n: int, words: Words) -> NDArray[np.int64]:
         importlib.import_module("holdfast.exact._compiled")  # so that proposals, too, are drawn by compiled loops
-        from holdfast.samplers import _sequential_compiled as loops
-
+        loops = importlib.import_module(_COMPILED)
         out = np.empty((n, self.cells), dtype=np.int64)
         length = self.shape[-1]
         sizes = np.array([math.prod(self.shape[k + 1 :]) for k in range(self.axes - 1)], dtype=np.int64)

@@ -1,0 +1,439 @@
+"""The command line as a user meets it: what it prints, what it returns, what it leaves on the disk.
+
+Most runs are in this process, through `main()`; signals and the installed command need a process of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+import holdfast as hf
+from holdfast.cli import main
+
+SECRET = 918273645546
+"""A count that occurs in no text by chance."""
+COUNTIES = f"state,county,people\n17,031,{SECRET}\n17,043,12\n17,097,5\n18,001,7\n18,003,21\n19,001,3\n"
+TWIN = f"state,county,people\n17,031,{SECRET - 5}\n17,043,10\n17,097,12\n18,001,0\n18,003,28\n19,001,3\n"
+
+RUN = """\
+[table]
+source = "counties.csv"
+cells = ["state", "county"]
+count = "people"
+
+[keep]
+margins = [["state"]]
+
+[release]
+id = "counties"
+mechanism = "generalized-laplace"
+epsilon = "1/2"
+"""
+
+
+@dataclass
+class Ran:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Ran]]:
+    """holdfast with these arguments, in this process."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def call(*arguments: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["holdfast", *map(str, arguments)])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main()
+        code = end.value.code
+        return Ran(code if isinstance(code, int) else 0, *capfd.readouterr())
+
+    yield call
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a run file and its table, which is the current one."""
+    (tmp_path / "counties.csv").write_text(COUNTIES)
+    (tmp_path / "run.toml").write_text(RUN)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+class TestFromNothingToAVerifiedFolder:
+    def test_plan_release_verify(self, work: Path, run: Callable[..., Ran]) -> None:
+        before = everything(work)
+        planned = run("plan", "run.toml")
+        assert (planned.code, planned.err) == (0, "")
+        assert planned.out.startswith("Table      6 cells by state, county (as listed)\nKept       margin(state): 3 totals, 3 independent")
+        assert "1 cell is published exactly" in planned.out
+        assert everything(work) == before
+        made = run("release", "run.toml", "-o", "out")
+        assert (made.code, made.err) == (0, "")
+        assert made.out.startswith("Released counties: 6 cells, 3 kept totals exact.\n")
+        assert made.out.endswith("Read out/report.html; check with: holdfast verify out\n")
+        checked = run("verify", "out")
+        assert (checked.code, checked.err) == (0, "")
+        assert checked.out == "Release counties: 5 files as the card says, 3 kept totals add up over 6 cells.\nNot signed.\n"
+        kept = (work / "out" / "kept.csv").read_text().splitlines()
+        assert kept == [
+            "statement,name,total",
+            f"margin(state),state=17,{SECRET + 17}",
+            "margin(state),state=18,28",
+            "margin(state),state=19,3",
+        ]
+        for page in (planned.out, made.out, checked.out, (work / "out" / "report.html").read_text()):
+            assert str(SECRET) not in page
+
+    def test_against_official_totals(self, work: Path, run: Callable[..., Ran]) -> None:
+        run("release", "run.toml", "-o", "out")
+        (work / "official.csv").write_text(f"state,total\n17,{SECRET + 17}\n18,28\n19,3\n")
+        assert "3 official totals agree." in run("verify", "out", "--against", "official.csv").out
+        (work / "official.csv").write_text(f"state,total\n17,{SECRET + 17}\n18,29\n19,3\n")
+        wrong = run("verify", "out", "--against", "official.csv")
+        assert (wrong.code, wrong.out) == (10, "")
+        assert wrong.err == "holdfast: The release does not agree with the official totals: state=18: released 28, official 29.\n"
+
+    def test_a_signed_release(self, work: Path, run: Callable[..., Ran]) -> None:
+        key = Ed25519PrivateKey.generate()
+        (work / "key.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        (work / "key.pub").write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+        (work / "run.toml").write_text(RUN + 'sign = "key.pem"\n')
+        assert run("release", "run.toml", "-o", "out").code == 0
+        assert "Signed by" in run("verify", "out", "--signer", "key.pub").out
+        (work / "key.pem").write_text("no key")
+        wrong = run("release", "run.toml", "-o", "second")
+        assert (wrong.code, wrong.out) == (2, "")
+        assert "is not a readable Ed25519 private key" in wrong.err
+        assert not (work / "second").exists()
+
+    @pytest.mark.parametrize(
+        "said",
+        [
+            'mechanism = "generalized-gaussian"\nrho = "1/10"',
+            'mechanism = "generalized-gaussian"\nepsilon = "1"\ndelta = "1e-6"',
+            'mechanism = "rounded-projection"\nepsilon = "1"\nper = "unit"',
+            'mechanism = "generalized-laplace"\nnorm = "l2"\nepsilon = "1"',
+            'mechanism = "suppression"\nformats = ["csv"]\ndate = "2030-04-01"',
+        ],
+    )
+    def test_every_mechanism(self, work: Path, run: Callable[..., Ran], said: str) -> None:
+        (work / "run.toml").write_text(RUN.split("mechanism")[0] + said + "\n")
+        assert run("plan", "run.toml").code == 0
+        assert run("release", "run.toml", "-o", "out").code == 0
+        assert run("verify", "out", "--against", "counties.csv").code == 0
+
+    def test_suppression_publishes_what_the_totals_fix_and_nothing_else(self, work: Path, run: Callable[..., Ran]) -> None:
+        (work / "run.toml").write_text(RUN.split("mechanism")[0] + 'mechanism = "suppression"\n')
+        assert run("release", "run.toml", "-o", "out").code == 0
+        assert (work / "out" / "table.csv").read_text().splitlines() == [
+            '"state","county","people","standard_deviation"',
+            "17,031,,",
+            "17,043,,",
+            "17,097,,",
+            "18,001,,",
+            "18,003,,",
+            "19,001,3,0",
+        ]
+        assert "3 kept totals listed." in run("verify", "out").out
+        assert str(SECRET).encode() not in b"".join(everything(work / "out").values())
+
+
+class TestTwins:
+    """Design rule 3, through the command: two tables with equal kept totals. (Fresh keys, so the released counts differ.)"""
+
+    def test_nothing_but_the_released_counts_differs(
+        self, tmp_path: Path, run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        runs, folders = [], []
+        for name, table in (("one", COUNTIES), ("two", TWIN)):
+            folder = tmp_path / name
+            folder.mkdir()
+            (folder / "counties.csv").write_text(table)
+            (folder / "run.toml").write_text(RUN)
+            monkeypatch.chdir(folder)
+            commands = [("plan", "run.toml"), ("plan", "run.toml", "--json"), ("release", "run.toml", "-o", "out"), ("verify", "out")]
+            runs.append(
+                [run(*command) for command in [*commands, ("release", "run.toml", "-o", "out", "--force"), ("verify", "--json", "out")]]
+            )
+            folders.append(everything(folder / "out"))
+        assert runs[0] == runs[1]
+        assert [one.code for one in runs[0]] == [0, 0, 0, 0, 9, 0]
+        first, second = folders
+        assert list(first) == list(second)
+        assert {name for name in first if first[name] != second[name]} == {"table.csv", "table.parquet", "card.json"}
+        cards = [json.loads(files["card.json"]) for files in folders]
+        for card in cards:
+            del card["files"]["table.csv"], card["files"]["table.parquet"]
+        assert cards[0] == cards[1]
+
+
+class TestOutputFolder:
+    def test_an_existing_folder_and_force(self, work: Path, run: Callable[..., Ran]) -> None:
+        assert run("release", "run.toml", "-o", "out").code == 0
+        before = everything(work)
+        again = run("release", "run.toml", "-o", "out")
+        assert (again.code, again.out) == (9, "")
+        assert "holdfast: 'out' is there already." in again.err
+        identical = run("release", "run.toml", "-o", "out", "--force")
+        assert (identical.code, identical.out) == (9, "")
+        assert "already holds the release 'counties'" in identical.err
+        assert everything(work) == before
+        (work / "run.toml").write_text(RUN.replace('"counties"', '"counties-2"'))
+        assert run("release", "run.toml", "-o", "out", "--force").code == 0
+        assert run("verify", "out").out.startswith("Release counties-2:")
+
+    def test_force_on_what_is_no_release(self, work: Path, run: Callable[..., Ran]) -> None:
+        (work / "out").mkdir()
+        (work / "out" / "thesis").write_text("mine")
+        assert run("release", "run.toml", "-o", "out", "--force").code == 9
+        assert (work / "out" / "thesis").read_text() == "mine"
+
+    def test_a_missing_parent(self, work: Path, run: Callable[..., Ran]) -> None:
+        wrong = run("release", "run.toml", "-o", "none/out")
+        assert (wrong.code, wrong.out) == (9, "")
+        assert wrong.err == "holdfast: The folder that should hold 'out' is not there. Create it first.\n"
+
+
+def changed(old: str, new: str) -> str:
+    assert old in RUN
+    return RUN.replace(old, new)
+
+
+BIG = "a,b,n\n" + "".join(f"{i},{j},{i + j}\n" for i in range(20) for j in range(20))
+GRID = RUN.replace('["state", "county"]', '["a", "b"]').replace('"people"', '"n"').replace('[["state"]]', '[["a"], ["b"]]')
+BAD: dict[str, tuple[str, str, int, str]] = {
+    "unknown key": (changed("epsilon =", "epsilom ="), COUNTIES, 7, r"release.epsilom"),
+    "missing file": (changed("counties.csv", "none.csv"), COUNTIES, 7, "'none.csv' is not there"),
+    "budget of zero": (changed('"1/2"', '"0"'), COUNTIES, 7, 'mechanism = "suppression"'),
+    "epsilon as a float": (changed('"1/2"', "0.5"), COUNTIES, 7, 'Write epsilon = "0.5"'),
+    "delta of 0": (
+        changed('laplace"\nepsilon = "1/2"', 'gaussian"\nepsilon = "1"\ndelta = "0"'),
+        COUNTIES,
+        7,
+        "release.delta: must be greater",
+    ),
+    "delta of 1": (
+        changed('laplace"\nepsilon = "1/2"', 'gaussian"\nepsilon = "1"\ndelta = "1"'),
+        COUNTIES,
+        7,
+        "release.delta: must be less",
+    ),
+    "not TOML": ("[table", COUNTIES, 7, "run.toml"),
+    "everything fixed": (changed('[["state"]]', '[["state", "county"]]'), COUNTIES, 6, "nothing is left to protect"),
+    "unknown column kept": (changed('[["state"]]', '[["sate"]]'), COUNTIES, 7, "sate"),
+    "unknown code": (changed('margins = [["state"]]', 'subsets = [{column = "state", codes = ["99"]}]'), COUNTIES, 6, "'99'"),
+    "no exact sampler": (GRID, BIG, 8, "RoundedProjection"),
+    "noise beyond 64 bits": (changed('"1/2"', '"1e-18"'), COUNTIES, 2, "64-bit integers"),
+    "a negative count": (RUN, COUNTIES.replace(f",{SECRET}", f",-{SECRET}"), 5, "row 1"),
+    "a count that is none": (RUN, COUNTIES.replace(f",{SECRET}", f",{SECRET}.5"), 5, "row 1"),
+    "the same cell twice": (RUN, f"{COUNTIES}17,031,{SECRET}\n", 5, "17"),
+    "no such column": (changed('count = "people"', 'count = "persons"'), COUNTIES, 5, "'persons'"),
+    "ragged rows": (RUN, COUNTIES + f"17,999,{SECRET},1\n", 5, "counties.csv"),
+    "wrong declared total": (
+        changed('margins = [["state"]]', 'linear = [{matrix = [[1, 1, 0, 0, 0, 0]], names = ["pair"], values = [5]}]'),
+        COUNTIES,
+        6,
+        "'pair'",
+    ),
+}
+
+
+class TestBadInput:
+    @pytest.mark.parametrize("name", BAD)
+    def test_one_message_the_documented_code_and_nothing_written(self, work: Path, run: Callable[..., Ran], name: str) -> None:
+        toml, table, code, words = BAD[name]
+        (work / "run.toml").write_text(toml)
+        (work / "counties.csv").write_text(table)
+        before = everything(work)
+        ran = run("release", "run.toml", "-o", "out")
+        assert (ran.code, ran.out) == (code, "")
+        assert ran.err.startswith("holdfast: ")
+        assert ran.err.count("\n") == 1
+        assert words in ran.err
+        assert str(SECRET) not in ran.err
+        assert everything(work) == before
+        assert not (work / "out").exists()
+        if name != "wrong declared total":  # the only one of these that needs the counts
+            planned = run("plan", "run.toml")
+            assert (planned.code, planned.out, planned.err) == (code, "", ran.err)
+
+    def test_the_grid_is_refused_with_both_alternatives(self, work: Path, run: Callable[..., Ran]) -> None:
+        (work / "run.toml").write_text(GRID)
+        (work / "counties.csv").write_text(BIG)
+        assert "GeneralizedGaussian" in run("plan", "run.toml").err
+        (work / "run.toml").write_text(GRID.replace("generalized-laplace", "rounded-projection"))
+        assert run("release", "run.toml", "-o", "out").code == 0
+        assert run("verify", "out").code == 0
+
+    def test_a_run_file_that_is_not_there(self, work: Path, run: Callable[..., Ran]) -> None:
+        ran = run("plan", "none.toml")
+        assert (ran.code, ran.out) == (7, "")
+        assert "none.toml" in ran.err
+
+    @pytest.mark.parametrize("name", ["table.csv", "table.parquet", "kept.csv", "card.json", "report.html"])
+    def test_a_tampered_folder(self, work: Path, run: Callable[..., Ran], name: str) -> None:
+        run("release", "run.toml", "-o", "out")
+        data = (work / "out" / name).read_bytes()
+        (work / "out" / name).write_bytes(data[:-20])
+        ran = run("verify", "out")
+        assert (ran.code, ran.out) == (10, "")
+        assert ran.err.startswith("holdfast: The folder is not what its card says: ")
+        assert name in ran.err
+
+    def test_a_folder_that_is_none(self, work: Path, run: Callable[..., Ran]) -> None:
+        assert run("verify", "none").code == 10
+        assert run("verify", ".").code == 10
+
+    @pytest.mark.parametrize("arguments", [["--wrong"], ["release", "run.toml"], ["plan"], ["unknown"], ["verify", "a", "b"]])
+    def test_wrong_use_returns_2(self, work: Path, run: Callable[..., Ran], arguments: list[str]) -> None:
+        ran = run(*arguments)
+        assert ran.code == 2
+        assert ran.out == ""
+
+
+class TestPlanSeesNoCount:
+    def test_the_plan_of_two_tables_with_the_same_cells(self, work: Path, run: Callable[..., Ran]) -> None:
+        first = [run("plan", "run.toml", *extra) for extra in ([], ["--json"])]
+        (work / "counties.csv").write_text("state,county,people\n17,031,0\n17,043,1\n17,097,2\n18,001,3\n18,003,4\n19,001,99\n")
+        assert [run("plan", "run.toml", *extra) for extra in ([], ["--json"])] == first
+
+
+class TestJson:
+    def test_every_command_prints_one_object(self, work: Path, run: Callable[..., Ran]) -> None:
+        commands: list[list[str]] = [
+            ["plan", "run.toml", "--json"],
+            ["release", "run.toml", "-o", "out", "--json"],
+            ["verify", "out", "--json"],
+            ["demo", "--json", "-o", "demo"],
+            ["synth", "people.csv", "--people", "1000", "--json"],
+            ["warm", "--json"],
+        ]
+        found = {}
+        for command in commands:
+            ran = run(*command)
+            assert (ran.code, ran.err) == (0, ""), command
+            found[command[0]] = json.loads(ran.out)
+        assert found["plan"]["kept"]["totals"] == 3
+        assert found["release"]["id"] == "counties"
+        assert found["verify"]["totals"] == 3
+        assert [part["card"]["release"]["private"] for part in found["demo"]["parts"]] == [True, True]
+
+    def test_an_error_prints_nothing_on_stdout(self, work: Path, run: Callable[..., Ran]) -> None:
+        ran = run("plan", "none.toml", "--json")
+        assert (ran.code, ran.out) == (7, "")
+
+
+class TestDemo:
+    def test_it_prints_table_promise_and_report_and_its_files_verify(self, work: Path, run: Callable[..., Ran]) -> None:
+        ran = run("demo", "-o", "demo")
+        assert (ran.code, ran.err) == (0, "")
+        for words in (
+            "Ash",
+            "higher",
+            "total",
+            "pure differential privacy, epsilon = 0.5 for one person",
+            "Report: demo/education/report.html",
+        ):
+            assert words in ran.out
+        assert ran.out.count("kept totals add up") == 2
+        for part in ("education", "geography"):
+            assert hf.verify(work / "demo" / part).private
+        assert run("release", "demo/run.toml", "-o", "by-hand").code == 0  # as the last line says
+        assert "demo/run.toml" in ran.out
+        again = run("demo", "-o", "demo")
+        assert (again.code, again.out) == (9, "")
+        assert run("demo", "-o", "counties.csv/x").code == 9
+
+    def test_without_a_folder_it_takes_a_temporary_one(self, work: Path, run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
+        import tempfile
+
+        monkeypatch.setattr(tempfile, "tempdir", str(work))
+        assert run("demo").code == 0
+        (made,) = work.glob("holdfast-demo-*")
+        assert (made / "education" / "report.html").is_file()
+
+
+class TestProcess:
+    """What only a process of its own can show."""
+
+    def test_the_installed_command(self, work: Path) -> None:
+        ran = subprocess.run([Path(sys.executable).with_name("holdfast"), "plan", "none.toml"], capture_output=True, text=True, timeout=60)
+        assert (ran.returncode, ran.stdout) == (7, "")
+        assert ran.stderr.startswith("holdfast: none.toml")
+
+    @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+    def test_stopped_in_the_middle_of_writing(self, tmp_path: Path, sent: signal.Signals, code: int) -> None:
+        """The signal is sent once the unfinished folder is there: at that moment files are being written."""
+        codes: dict[str, Any] = {name: [f"{name}{i}" for i in range(n)] for name, n in (("a", 100), ("b", 100), ("c", 60))}
+        pq.write_table(pa.table({name: values[:1] for name, values in codes.items()}), tmp_path / "people.parquet")
+        listed = "\n".join(f"{name} = {json.dumps(values)}" for name, values in codes.items())
+        (tmp_path / "run.toml").write_text(
+            f'[table]\nsource = "people.parquet"\n[table.cells]\n{listed}\n[keep]\ntotal = true\n[release]\nid = "large"\n'
+            'mechanism = "generalized-laplace"\nepsilon = "1"\n'
+        )
+        before = everything(tmp_path)
+        command = [sys.executable, "-m", "holdfast.cli", "release", "run.toml", "-o", "out"]
+        with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            while process.poll() is None and not any(name.startswith(".holdfast-unfinished-") for name in os.listdir(tmp_path)):
+                time.sleep(0.002)
+            process.send_signal(sent)
+            out, err = process.communicate(timeout=100)
+        assert (process.returncode, out) == (code, "")
+        assert err == "holdfast: stopped. Nothing was left behind.\n"
+        assert everything(tmp_path) == before
+        assert sorted(os.listdir(tmp_path)) == ["people.parquet", "run.toml"]
+
+
+def test_counts_stay_hidden_when_something_breaks(work: Path, run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of ours shows a traceback: without local variables, so without counts."""
+    from holdfast.release import draw
+
+    def broken(*_: object) -> None:
+        counts = np.array([SECRET])
+        raise RuntimeError(f"broken with {len(counts)} counts")
+
+    monkeypatch.setattr(draw, "_check", broken)
+    monkeypatch.setattr(sys, "argv", ["holdfast", "release", "run.toml", "-o", "out"])
+    with pytest.raises(RuntimeError) as caught:
+        main()
+    sys.excepthook(caught.type, caught.value, caught.tb)
+    assert not (work / "out").exists()
+
+
+def test_the_traceback_of_a_fault_shows_no_counts(work: Path) -> None:
+    code = (
+        "import sys\nfrom holdfast.release import draw\n"
+        "def broken(frame, counts, released):\n    raise RuntimeError('broken')\n"
+        "draw._check = broken\nsys.argv = ['holdfast', 'release', 'run.toml', '-o', 'out']\n"
+        "from holdfast.cli import main\nmain()\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=work, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 1
+    assert "broken" in ran.stderr
+    assert str(SECRET) not in ran.stdout + ran.stderr
+    assert not (work / "out").exists()
