@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -152,12 +151,12 @@ class TestFromNothingToAVerifiedFolder:
         assert run("release", "run.toml", "-o", "out").code == 0
         assert (work / "out" / "table.csv").read_text().splitlines() == [
             '"state","county","people","standard_deviation"',
-            "17,031,,",
-            "17,043,,",
-            "17,097,,",
-            "18,001,,",
-            "18,003,,",
-            "19,001,3,0",
+            '"17","031",,',
+            '"17","043",,',
+            '"17","097",,',
+            '"18","001",,',
+            '"18","003",,',
+            '"19","001",3,0',
         ]
         assert "3 kept totals listed." in run("verify", "out").out
         assert str(SECRET).encode() not in b"".join(everything(work / "out").values())
@@ -251,7 +250,7 @@ BAD: dict[str, tuple[str, str, int, str]] = {
     "noise beyond 64 bits": (changed('"1/2"', '"1e-18"'), COUNTIES, 2, "64-bit integers"),
     "a negative count": (RUN, COUNTIES.replace(f",{SECRET}", f",-{SECRET}"), 5, "row 1"),
     "a count that is none": (RUN, COUNTIES.replace(f",{SECRET}", f",{SECRET}.5"), 5, "row 1"),
-    "the same cell twice": (RUN, f"{COUNTIES}17,031,{SECRET}\n", 5, "17"),
+    "the same cell twice": (RUN, f"{COUNTIES}17,031,{SECRET}\n", 5, "rows 1 and 7"),
     "no such column": (changed('count = "people"', 'count = "persons"'), COUNTIES, 5, "'persons'"),
     "ragged rows": (RUN, COUNTIES + f"17,999,{SECRET},1\n", 5, "counties.csv"),
     "wrong declared total": (
@@ -356,7 +355,7 @@ class TestDemo:
             "Ash",
             "higher",
             "total",
-            "pure differential privacy, epsilon = 0.5 for one person",
+            "No person can change alone",
             "Report: demo/education/report.html",
         ):
             assert words in ran.out
@@ -407,22 +406,6 @@ class TestProcess:
         assert err == "holdfast: stopped. Nothing was left behind.\n"
         assert everything(tmp_path) == before
         assert sorted(os.listdir(tmp_path)) == ["people.parquet", "run.toml"]
-
-
-def test_counts_stay_hidden_when_something_breaks(work: Path, run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fault of ours shows a traceback: without local variables, so without counts."""
-    from holdfast.release import draw
-
-    def broken(*_: object) -> None:
-        counts = np.array([SECRET])
-        raise RuntimeError(f"broken with {len(counts)} counts")
-
-    monkeypatch.setattr(draw, "_check", broken)
-    monkeypatch.setattr(sys, "argv", ["holdfast", "release", "run.toml", "-o", "out"])
-    with pytest.raises(RuntimeError) as caught:
-        main()
-    sys.excepthook(caught.type, caught.value, caught.tb)
-    assert not (work / "out").exists()
 
 
 def test_the_traceback_of_a_fault_shows_no_counts(work: Path) -> None:

@@ -14,7 +14,7 @@ import holdfast as hf
 from holdfast.errors import InexactParameter, InvalidParameter, NoExactSampler, RequestTooLarge
 
 WITH_EPSILON = [hf.GeneralizedLaplace, hf.RoundedProjection]
-MECHANISMS = [
+MECHANISMS: list[Any] = [
     hf.GeneralizedLaplace(epsilon="1/4"),
     hf.GeneralizedLaplace(epsilon="1/4", norm="l2"),
     hf.GeneralizedGaussian(rho="1/10"),
@@ -87,7 +87,7 @@ class TestGaussianNeedsOneOfThree:
         rows = np.array([[1] * 4 + [0] * 12, *np.tile(np.eye(4, dtype=np.int64), 4)])
         lattice = hf.Lattice(rows)
         tight, simple, paper = (
-            hf.GeneralizedGaussian(epsilon="1/4", delta="1/100000", calibration=way).variance_parameter(lattice)  # type: ignore[arg-type]
+            hf.GeneralizedGaussian(epsilon="1/4", delta="1/100000", calibration=way).variance_parameter(lattice)
             for way in ("tight", "simple", "paper")
         )
         assert tight <= simple

@@ -29,7 +29,7 @@ KEEPS: dict[str, list[Any]] = {
     "free": [],
     "general": [hf.linear(GENERAL)],
 }
-MECHANISMS = {
+MECHANISMS: dict[str, Any] = {
     "laplace": hf.GeneralizedLaplace(epsilon="1/2"),
     "gaussian": hf.GeneralizedGaussian(sigma_squared=9),
     "rounded": hf.RoundedProjection(epsilon="1/2"),
@@ -53,7 +53,7 @@ KNOWN_CHUNKS = [13, 3, -6, 5, 121, 6, 0, 9, 33]
 
 def released(mechanism: Any, keep: list[Any], counts: Any = COUNTS, seed: str = "draw", **named: Any) -> list[int]:
     table = hf.Table(named.pop("universe", GRID), np.asarray(counts))
-    return hf.release(table, keep, mechanism, key=hf.NoiseKey.for_tests(seed), **named).table.counts.tolist()
+    return list(hf.release(table, keep, mechanism, key=hf.NoiseKey.for_tests(seed), **named).table.counts.tolist())
 
 
 @pytest.mark.parametrize(("shape", "name"), KNOWN)

@@ -52,9 +52,17 @@ class TestWriting:
         assert os.listdir(tmp_path) == []
 
     def test_kept_csv_quotes_what_needs_it(self, tmp_path: Path) -> None:
-        universe = hf.Universe.product({"a": ['x,"y"', "line\nbreak", "", " 01"], "b": ["1", "2"]})
-        made = hf.release(hf.Table(universe, np.arange(8)), [hf.margin("a")], hf.RoundedProjection(epsilon=1))
-        hf.verify(made.save(tmp_path / "out"))
+        codes = ['x,"y"', "line\nbreak", "", " 01", "\r", "\0", "NULL", "\ufeff"]
+        for number, some in enumerate((codes[:4], codes)):
+            universe = hf.Universe.product({"a": some, "b": ["1", "2"]})
+            made = hf.release(hf.Table(universe, np.arange(len(universe))), [hf.margin("a")], hf.RoundedProjection(epsilon=1))
+            place = made.save(tmp_path / f"{number}")
+            assert hf.verify(place, against=place / "kept.csv").official_totals == len(some)
+
+    def test_a_column_name_that_readers_would_cut_off(self, tmp_path: Path) -> None:
+        universe = hf.Universe.product({"a\0b": ["x", "y"]})
+        with pytest.raises(OutputProblem, match=r"NUL"):
+            hf.release(hf.Table(universe, np.arange(2)), [hf.total()], hf.RoundedProjection(epsilon=1)).save(tmp_path / "out")
 
 
 class TestRefusals:

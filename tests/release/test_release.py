@@ -21,7 +21,7 @@ UNIVERSE = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q", "r"]})
 COUNTS = np.array([70000000001, 3, 0, 7, 120, 5, 1, 9, 33])
 TWIN = COUNTS + np.array([-2, 1, 1, 3, -5, 2, 0, 0, 0])  # the same sums over b
 KEEP = [hf.margin("a")]
-MECHANISMS = {
+MECHANISMS: dict[str, Any] = {
     "laplace": hf.GeneralizedLaplace(epsilon="1/4"),
     "l2 laplace": hf.GeneralizedLaplace(epsilon="1/4", norm="l2"),
     "gaussian": hf.GeneralizedGaussian(rho="1/100"),

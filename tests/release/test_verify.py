@@ -23,7 +23,7 @@ from holdfast.errors import HoldfastError, InvalidParameter, UnreadableInput, Ve
 
 UNIVERSE = hf.Universe.product({"state": ["01", "02"], "sex": ["F", "M"], "age": ["1", "2"]})
 COUNTS = np.array([11, 22, 33, 44, 55, 66, 77, 88])
-KEEP = [
+KEEP: list[Any] = [
     hf.total(),
     hf.margin("state", "sex"),
     hf.subset("age >= 2", by=["state"]),
@@ -56,7 +56,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory, keys: dict[str, tuple[Pa
     laplace = hf.GeneralizedLaplace(epsilon="1/2")
     key = hf.NoiseKey.for_tests
     simple = hf.release(table, KEEP_ONE, laplace, key=key("verify"), release_id="simple")
-    fixing = [hf.margin("state"), hf.subset("age = 1 and sex = 'F'", by=["state"])]
+    fixing: list[Any] = [hf.margin("state"), hf.subset("age = 1 and sex = 'F'", by=["state"])]
     return {
         "simple": simple.save(parent / "simple"),
         "signed": simple.save(parent / "signed", sign=keys["office"][0]),
@@ -104,7 +104,7 @@ class TestInOrder:
     def test_all_statements(self, tmp_path: Path) -> None:
         tree = hf.Hierarchy.from_prefixes(["011", "012", "021"], [2], levels=["state", "county"])
         universe = hf.Universe.product({"county": ["011", "012", "021"], "age": ["1", "2", "3"]}, hierarchies={"county": tree})
-        keep = [
+        keep: list[Any] = [
             hf.total(),
             hf.subset("county", node="01"),
             hf.areas("county", {"A": ["011", "021"], "B": ["011"]}),
@@ -267,7 +267,12 @@ class TestForgery:
         self.refused(folder, "cannot be read")
 
     def test_statements_that_are_none(self, copy: Callable[[str], Path]) -> None:
-        for change in ([{"type": "margin", "kind": "kept", "columns": ["other"]}], [{}], [{"type": "linear", "kind": "kept"}]):
+        changes: list[list[dict[str, Any]]] = [
+            [{"type": "margin", "kind": "kept", "columns": ["other"]}],
+            [{}],
+            [{"type": "linear", "kind": "kept"}],
+        ]
+        for change in changes:
             folder = copy("simple")
             card = read_card(folder)
             card["kept"]["definitions"] = change
@@ -398,7 +403,7 @@ class TestAgainst:
     def test_statement_name_total(self, originals: dict[str, Path], tmp_path: Path, suffix: str) -> None:
         with open(originals["linear"] / "kept.csv", newline="", encoding="utf-8") as text:
             head, *rows = list(csv.reader(text))
-        columns = {name: [row[i] if i < 2 else int(row[i]) for row in rows] for i, name in enumerate(head)}
+        columns: dict[str, list[Any]] = {name: [row[i] if i < 2 else int(row[i]) for row in rows] for i, name in enumerate(head)}
         file = official(tmp_path / f"kept.{suffix}", columns)
         assert hf.verify(originals["linear"], against=file).official_totals == 3
         columns["total"][1] += 1  # the first of two rows of one name
@@ -410,7 +415,8 @@ class TestAgainst:
             hf.verify(originals["linear"], against=none)
 
     def test_columns_that_are_none(self, originals: dict[str, Path], tmp_path: Path, suffix: str) -> None:
-        for columns in ({"x": [1]}, {"state": ["01"]}, {"state": ["01"], "n": [1], "m": [2]}):
+        given: list[dict[str, list[Any]]] = [{"x": [1]}, {"state": ["01"]}, {"state": ["01"], "n": [1], "m": [2]}]
+        for columns in given:
             file = official(tmp_path / f"none.{suffix}", columns)
             with pytest.raises(InvalidParameter, match="should have columns of codes"):
                 hf.verify(originals["simple"], against=file)

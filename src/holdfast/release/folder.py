@@ -60,6 +60,8 @@ def check_output(folder: Path, card: dict[str, Any], force: bool, sign: Path | N
     """Refuse what could not be written, before anything is drawn: a folder that is there (with `force` only one that holds this very
     release, or is no release), a place that is none, a signing key that is none.
     """
+    if any("\0" in name for name in (*card["table"]["columns"], card["table"]["count"])):
+        raise OutputProblem("A column name with a NUL character cannot be written to a file that others read. Rename the column.")
     if sign is not None:
         load_signing_key(sign)
     parent = folder.absolute().parent
@@ -139,10 +141,12 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _kept_csv(release: Release) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    text, rows = io.StringIO(), release.kept_rows()
+    # Python before 3.13 leaves a lone carriage return unquoted, and readers take it for the end of a row.
+    quoting = csv.QUOTE_NONNUMERIC if any("\r" in statement or "\r" in name for statement, name, _ in rows) else csv.QUOTE_MINIMAL
+    writer = csv.writer(text, lineterminator="\n", quoting=quoting)
     writer.writerow(["statement", "name", "total"])
-    writer.writerows(release.kept_rows())
+    writer.writerows(rows)
     return text.getvalue().encode()
 
 

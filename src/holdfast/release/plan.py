@@ -77,8 +77,12 @@ class Plan:
             "cell_standard_deviation": {"smallest": smallest, "median": median, "largest": largest},
             "basis": basis[self._covariance.basis],
             "words": words,
-            "margins": list(self._margin_errors()),
+            "margins": self._margins,
         }
+
+    @cached_property
+    def _margins(self) -> list[dict[str, Any]]:
+        return list(self._margin_errors())
 
     def _margin_errors(self) -> Iterable[dict[str, Any]]:
         """For each column alone, and for all cells together: the largest standard deviation among the first few sums."""

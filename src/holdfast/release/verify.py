@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import hashlib
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -245,3 +247,13 @@ def _same(frame: Any, other: Any, codes: list[str], count: str) -> bool:
 
     text = all(frame.column(c).cast(pa.string()).equals(other.column(c).cast(pa.string())) for c in codes)
     return text and bool(frame.column(count).cast(pa.int64()).equals(other.column(count).cast(pa.int64())))
+
+
+class _CallableModule(ModuleType):
+    """Once loaded, this module has the name of its function in the package: `holdfast.verify` may be either, and both can be called."""
+
+    def __call__(self, *arguments: Any, **named: Any) -> Verified:
+        return verify(*arguments, **named)
+
+
+sys.modules[__name__].__class__ = _CallableModule

@@ -272,7 +272,7 @@ class DyadicGaussian:
 
 def _index_bits(points: int) -> int:
     """Bits of a word that index a table directly: more for tables of many points, few enough for all tables to stay in cache."""
-    return 12 if points < 1 << 9 else 13
+    return 12 if points < 1 << 9 else 14
 
 
 def _direct(table: TableSampler, bits: int) -> NDArray[np.int32]:

@@ -53,6 +53,10 @@ from holdfast.samplers.theta import log_theta3, log_theta_error, log_theta_ratio
 
 CHUNK_PAIRS = 1 << 15
 """Most pairs drawn at a time: 400 KB, which stays in the second-level cache."""
+CLOSE_TO_ONE = 0.0005
+"""Bounds of the tries, as logarithms, below which nothing sharper is computed."""
+ROW_NEAR = 1 << 16
+"""Cells of a row whose variances are told apart in expected tries."""
 SMALL_DRAW = 1 << 11
 """Cells up to which exact rationals in Python are faster than loading Numba."""
 LEAST_CELL_VARIANCE = Fraction(1, 1 << 8)
@@ -300,6 +304,9 @@ def one_sum_tries(cells: int, sigma_squared: Fraction) -> float:
     sigma_squared); P is the integral of its n-th power over one period. The variances multiply to sigma_squared^(n-1) / n.
     """
     variance = float(sigma_squared)
+    bound = _log_one_sum_bound(cells, variance)
+    if bound < CLOSE_TO_ONE:
+        return math.exp(bound)
 
     def log_kernel(t: ArrayLike) -> NDArray[np.float64]:
         return cells * log_theta_ratio(1 / (4 * math.pi**2 * variance), t)
@@ -311,8 +318,12 @@ def one_sum_tries(cells: int, sigma_squared: Fraction) -> float:
             low, high = (middle, high) if log_kernel(middle) > -50 else (low, middle)
     values = np.exp(log_kernel(np.linspace(0, high, 4097)))
     log_chance = math.log(2 * high * (float(values.sum()) - (values[0] + values[-1]) / 2) / 4096)
-    total = -float(log_theta3(variance)) * cells - 0.5 * math.log(2 * math.pi * variance * cells) - log_chance
-    for begin in range(2, cells + 1, 1 << 20):
-        left = np.arange(begin, min(begin + (1 << 20), cells + 1))
-        total += float(log_theta3(variance * (1 - 1 / left)).sum())
+    total = -float(log_theta3(variance)) * cells - 0.5 * math.log(2 * math.pi * variance * cells) - log_chance + bound
     return math.exp(total) if total < 700 else math.inf
+
+
+def _log_one_sum_bound(cells: int, variance: float) -> float:
+    """Logarithm of prod theta3(exp(-2 pi^2 s_j^2)), s_j^2 = variance (1 - 1/j), j = 2 .. cells; far along the row all s_j are as one."""
+    near = min(cells, ROW_NEAR)
+    total = float(log_theta3(variance * (1 - 1 / np.arange(2, near + 1))).sum())
+    return total + (cells - near) * float(log_theta3(variance * (1 - 1 / near)))
