@@ -32,6 +32,12 @@
     |   +-- IdenticalRelease         the very release is there already: a second draw would weaken it
     +-- VerificationFailed           a published folder that is not what its card says
     +-- InvariantBroken              a kept total that did not come out: a fault of ours, nothing is written
+    +-- LedgerProblem                a ledger that cannot be used, or does not allow what was asked
+    |   +-- NoGrant                  no budget was granted for this data set
+    |   +-- BudgetExceeded           more than what is left
+    |   +-- WrongState               a step that does not follow from where the release stands
+    |   +-- OtherInput               a release resumed on other data than it was begun with
+    |   +-- LedgerBroken             a ledger whose chain was changed, or a card that is not in it
 
 Every message has three parts: what is wrong, what was found (public things only), what to do. A message never holds a
 confidential count, a key or noise. `code` is stable and documented in docs/errors.md; `exit_code` is what the command line returns.
@@ -244,6 +250,43 @@ class InvariantBroken(HoldfastError):
 
     code = "invariant-broken"
     exit_code = 11
+
+
+class LedgerProblem(HoldfastError):
+    """A ledger cannot be opened or used."""
+
+    code = "ledger-problem"
+    exit_code = 12
+
+
+class NoGrant(LedgerProblem):
+    """No budget was granted for this data set, or none of a kind that pays for this mechanism."""
+
+    code = "no-grant"
+
+
+class BudgetExceeded(LedgerProblem):
+    """The release would cost more than what is left of the grant; nothing was spent."""
+
+    code = "budget-exceeded"
+
+
+class WrongState(LedgerProblem):
+    """A step that does not follow from where the release stands in the ledger."""
+
+    code = "wrong-state"
+
+
+class OtherInput(LedgerProblem):
+    """A release is resumed on other data, or by another version of the streams, than it was begun with."""
+
+    code = "other-input"
+
+
+class LedgerBroken(LedgerProblem):
+    """The chain of a ledger was changed, cut or reordered, or a card's entry is not in it."""
+
+    code = "ledger-broken"
 
 
 class HoldfastWarning(UserWarning):

@@ -61,6 +61,11 @@ def test_known_answers(shape: str, name: str) -> None:
     assert released(MECHANISMS[name], KEEPS[shape], release_id="known") == KNOWN[shape, name]
 
 
+def test_known_answer_of_a_lattice_drawn_whole() -> None:
+    made = released(hf.GeneralizedLaplace(epsilon="1/2", norm="l2"), KEEPS["one sum"], release_id="known")
+    assert made == [11, 3, 3, 5, 122, 5, 2, 7, 34]
+
+
 def test_known_answer_of_free_cells_in_two_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same format with chunks of 6 places instead of 65,536, cells of blocks in between."""
     monkeypatch.setattr(laws_module, "FREE_CHUNK", 6)

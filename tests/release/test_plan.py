@@ -96,7 +96,9 @@ class TestPublishedTotals:
 class TestContent:
     def test_kept_counts_kept_totals_and_not_identities(self) -> None:
         keep = [hf.margin("a"), hf.total(), hf.identity(hf.subset("a = 'x' and b = 'p'"))]
-        kept = hf.plan(UNIVERSE, keep, LAPLACE).to_fields()["kept"]
+        plan = hf.plan(UNIVERSE, keep, LAPLACE)
+        assert "\nAlways     subset(a = 'x' and b = 'p'): true of every data set" in str(plan)
+        kept = plan.to_fields()["kept"]
         assert kept == {
             "statements": ["margin(a)", "total"],
             "identities": ["subset(a = 'x' and b = 'p')"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import importlib
 import json
 import shutil
 from collections.abc import Callable
@@ -218,6 +219,20 @@ class TestForgery:
         (folder / "table.csv").write_text("\n".join(text) + "\n")
         self.refused(folder, r"table\.csv and table\.parquet differ")
 
+    def test_a_standard_deviation_changed_in_one_table_only(self, copy: Callable[[str], Path]) -> None:
+        folder = copy("simple")
+        text = (folder / "table.csv").read_text()
+        deviation = text.splitlines()[1].rsplit(",", 1)[1]
+        (folder / "table.csv").write_text(text.replace(f",{deviation}\n", ",0.1\n", 1))
+        self.refused(folder, r"table\.csv and table\.parquet differ")
+
+    @pytest.mark.parametrize("place", [0, 3, 5])
+    def test_another_column(self, copy: Callable[[str], Path], place: int) -> None:
+        """Such as one of true counts."""
+        folder = copy("simple")
+        change_table(folder, lambda f: f.add_column(place, "true", pa.array(COUNTS)))
+        self.refused(folder, r"table\.parquet has other columns than codes, count and standard deviation")
+
     def test_counts_that_are_left_out(self, copy: Callable[[str], Path]) -> None:
         """Empty counts must not switch the check off."""
         folder = copy("simple")
@@ -427,6 +442,15 @@ class TestAgainst:
             with pytest.raises(HoldfastError) as caught:
                 hf.verify(originals["simple"], against=path)
             assert isinstance(caught.value, UnreadableInput)
+
+
+def test_the_function_can_be_called_by_every_name_it_has(originals: dict[str, Path]) -> None:
+    """Loading a module of a package puts it in the place of a function of the same name."""
+    module = importlib.import_module("holdfast.release.verify")
+    package = importlib.import_module("holdfast.release")
+    names: list[Any] = [hf.verify, module.verify, package.verify, module]
+    for name in names:
+        assert name(originals["simple"]).release_id == "simple"
 
 
 def test_against_a_table(originals: dict[str, Path]) -> None:

@@ -87,5 +87,7 @@ class GeneralizedGaussian:
         if self.epsilon is None or self.delta is None:
             guarantee = promise(lattice, "zcdp", "l2", unit, max_records, rho=1 / (2 * sigma_squared))
         else:
-            guarantee = promise(lattice, "approximate", "l2", unit, max_records, epsilon=self.epsilon, delta=self.delta)
+            guarantee = promise(
+                lattice, "approximate", "l2", unit, max_records, epsilon=self.epsilon, delta=self.delta, rho=1 / (2 * sigma_squared)
+            )
         return GaussianLaw(lattice, sigma_squared, guarantee)

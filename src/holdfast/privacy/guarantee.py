@@ -31,6 +31,8 @@ DEFAULT_DELTA = Fraction(1, 10**10)
 """The delta at which a zCDP promise is also given as (epsilon, delta), where the reader names none."""
 MAX_NAMES = 10
 """Names of exposed cells that are listed; the number of all is always given."""
+ALLOWS: dict[Kind, tuple[str, ...]] = {"approximate": ("rho",)}
+"""A Gaussian calibrated to (epsilon, delta) is zCDP as well: its rho may stand beside them, and composes better."""
 NEEDS: dict[Kind, tuple[str, ...]] = {"pure": ("epsilon",), "zcdp": ("rho",), "approximate": ("epsilon", "delta")}
 
 
@@ -125,6 +127,9 @@ class Guarantee:
     def _read_parameter(self, name: str) -> None:
         value = getattr(self, name)
         if name not in NEEDS[self.kind]:
+            if value is not None and name in ALLOWS.get(self.kind, ()):
+                object.__setattr__(self, name, budget(value, name))
+                return
             if value is not None:
                 raise InvalidParameter(f"A guarantee of kind {self.kind!r} has {' and '.join(NEEDS[self.kind])}. Leave {name} out.")
             return
@@ -168,7 +173,8 @@ class Guarantee:
         if self.kind == "pure":  # pure e is e^2/2-zCDP for that pair, and e^2 is rational also where e is not
             return Promise("pure", epsilon, Fraction(0), self.epsilon**2 * squared / 2)
         assert self.delta is not None
-        return Promise("approximate", epsilon, self.delta if squared == 1 else _delta_at(self.epsilon, self.delta, squared), None)
+        delta_there = self.delta if squared == 1 else _delta_at(self.epsilon, self.delta, squared)
+        return Promise("approximate", epsilon, delta_there, None if self.rho is None else self.rho * squared)
 
     def per_unit(self, *, delta: Exact | None = None) -> Promise:
         """At distance 1: the parameters of the papers."""
@@ -194,7 +200,7 @@ class Guarantee:
         squared = self.distance == "l2"
         return {
             "kind": self.kind,
-            "parameters": {name: shown(getattr(self, name)) for name in NEEDS[self.kind]},
+            "parameters": {n: shown(v) for n in ("epsilon", "rho", "delta") if (v := getattr(self, n)) is not None},
             "distance": self.distance,
             "distances_are_squared": squared,
             "relation": self.relation,

@@ -15,6 +15,7 @@ from holdfast.errors import InvalidParameter, KeyMisuse
 from holdfast.randomness.bulk import BulkStreams
 from holdfast.randomness.claims import Claims
 from holdfast.randomness.labels import LabelPart, encode_label
+from holdfast.randomness.sealing import seal, unseal
 from holdfast.randomness.streams import Stream
 from holdfast.randomness.vault import KEY_BYTES, STREAM_VERSION, NotCopied, Vault, hmac_sha256, purpose
 
@@ -106,6 +107,19 @@ class NoiseKey(NotCopied):
         key opened one of the labels before. The array is not copied: leave it unchanged while the streams are in use.
         """
         return BulkStreams(self._vault, prefix, items, text)
+
+    def seal(self, secret: bytes) -> bytes:
+        """This key encrypted under a secret of the user's (16 bytes at least), to go on after an interruption; see sealing.py.
+
+        Whoever has the sealed key and the secret can recompute all noise: destroy the sealed key when the release is done.
+        """
+        return seal(self._vault.exported_master(), self.is_private, secret)
+
+    @classmethod
+    def unseal(cls, sealed: bytes, secret: bytes) -> Self:
+        """The key that `seal` put away. It does not know what the first object handed out: use it to draw the same again, nothing else."""
+        master, is_private = unseal(sealed, secret)
+        return cls._open(master, is_private, Claims())
 
     def close(self) -> None:
         """Erase the secret and close every stream opened from this key. Everything but `is_private` and printing then raises KeyClosed."""

@@ -131,6 +131,11 @@ class Vault(NotCopied):
         assert self._cmac is not None
         return self._cmac.copy()
 
+    def exported_master(self) -> bytes:
+        """The master secret itself, for sealing alone."""
+        self.check()
+        return bytes(self._master)
+
     def subkey_master(self, name: bytes) -> bytes:
         """The master secret of the subkey `name` (an encoded label)."""
         self.check()

@@ -143,8 +143,8 @@ def _write(path: Path, content: bytes) -> None:
 def _kept_csv(release: Release) -> bytes:
     text, rows = io.StringIO(), release.kept_rows()
     # Python before 3.13 leaves a lone carriage return unquoted, and readers take it for the end of a row.
-    quoting = csv.QUOTE_NONNUMERIC if any("\r" in statement or "\r" in name for statement, name, _ in rows) else csv.QUOTE_MINIMAL
-    writer = csv.writer(text, lineterminator="\n", quoting=quoting)
+    returns = any("\r" in statement or "\r" in name for statement, name, _ in rows)
+    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL)
     writer.writerow(["statement", "name", "total"])
     writer.writerows(rows)
     return text.getvalue().encode()

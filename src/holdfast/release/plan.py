@@ -134,6 +134,7 @@ class Plan:
             f"Table      {fields['cells']} cells by {', '.join(self.frame.universe.columns)} ({self.frame.universe.support})",
             f"Kept       {', '.join(kept['statements']) or 'nothing'}: {kept['totals']} totals, {kept['independent']} independent; "
             f"{kept['free_dimensions']} free dimensions",
+            *([f"Always     {', '.join(kept['identities'])}: true of every data set, exposes nothing"] if kept["identities"] else []),
             f"Exposed    {fields['exposed']['words']}",
             f"Mechanism  {', '.join([self.mechanism.name, *(f'{k} = {v}' for k, v in self.mechanism.parameters.items())])}",
             f"Law        {self.law.formula}",

@@ -206,9 +206,12 @@ def _table_problems(
         yield f"the table has {len(counts)} cells instead of {card.table.cells}"
     elif f"sha256:{kept.universe.digest()}" != card.table.universe_digest:
         yield "the table has other cells, or another order of cells, than the card says"
+    first = next(iter(frames))
     for name, frame in frames.items():
-        if not _same(frame, next(iter(frames.values())), [*card.table.columns], card.table.count):
-            yield f"table.{name} and table.{next(iter(frames))} differ"
+        if frame.column_names[:-1] != [*card.table.columns, card.table.count]:
+            yield f"table.{name} has other columns than codes, count and standard deviation"
+        elif name != first and not _same(frame, frames[first]):
+            yield f"table.{name} and table.{first} differ"
     yield from _published_problems(card, kept, published)
     families = [rows for rows in kept.rows if rows.kind == "kept"]
     named = [(rows.statement, rows.name(i)) for rows in families for i in range(rows.count)]
@@ -240,13 +243,14 @@ def _whole(rows: Rows, published: Array) -> Array:
     return np.asarray(abs(rows.matrix) @ (~published).astype(np.int64) == 0)
 
 
-def _same(frame: Any, other: Any, codes: list[str], count: str) -> bool:
-    if frame is other:
-        return True
+def _same(frame: Any, other: Any) -> bool:
+    """Whether two tables hold the same codes, counts and standard deviations; a CSV holds them as text."""
     import pyarrow as pa
 
-    text = all(frame.column(c).cast(pa.string()).equals(other.column(c).cast(pa.string())) for c in codes)
-    return text and bool(frame.column(count).cast(pa.int64()).equals(other.column(count).cast(pa.int64())))
+    if frame.column_names != other.column_names:
+        return False
+    kinds = [*[pa.string()] * (len(frame.column_names) - 2), pa.int64(), pa.float64()]
+    return all(frame.column(i).cast(kind).equals(other.column(i).cast(kind)) for i, kind in enumerate(kinds))
 
 
 class _CallableModule(ModuleType):
