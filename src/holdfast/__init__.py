@@ -79,7 +79,7 @@ _HOME = {
     "release": "holdfast.release",
     "subset": "holdfast.invariants",
     "total": "holdfast.invariants",
-    "verify": "holdfast.release",
+    "verify": "holdfast.release.verify",
 }
 
 

@@ -10,14 +10,7 @@ from typing import Any
 from holdfast.release.plan import Plan, plan
 from holdfast.release.release import Release, release
 
-__all__ = ["Plan", "Release", "plan", "release", "verify"]
-
-
-def verify(*arguments: Any, **named: Any) -> Any:
-    """See release/verify.py, which is loaded when it is used."""
-    from holdfast.release.verify import verify as check
-
-    return check(*arguments, **named)
+__all__ = ["Plan", "Release", "plan", "release"]
 
 
 class _CallableModule(ModuleType):

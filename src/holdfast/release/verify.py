@@ -5,11 +5,9 @@ from __future__ import annotations
 import csv
 import hashlib
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -251,13 +249,3 @@ def _same(frame: Any, other: Any) -> bool:
         return False
     kinds = [*[pa.string()] * (len(frame.column_names) - 2), pa.int64(), pa.float64()]
     return all(frame.column(i).cast(kind).equals(other.column(i).cast(kind)) for i, kind in enumerate(kinds))
-
-
-class _CallableModule(ModuleType):
-    """Once loaded, this module has the name of its function in the package: `holdfast.verify` may be either, and both can be called."""
-
-    def __call__(self, *arguments: Any, **named: Any) -> Verified:
-        return verify(*arguments, **named)
-
-
-sys.modules[__name__].__class__ = _CallableModule

@@ -169,7 +169,7 @@ def is_bounded_below(card: Card) -> bool:
 
 
 def deviation(value: float | None) -> str:
-    return "depends on the data" if value is None else "0 (exact)" if value == 0 else number(value)
+    return "not published, or depends on the data" if value is None else "0 (exact)" if value == 0 else number(value)
 
 
 def cost_rows(card: Card) -> list[tuple[str, str]]:
