@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import holdfast as hf
 from holdfast.errors import ContradictingTotals, StreamReused
 from holdfast.laws import law as laws_module
-from holdfast.release.draw import _input_digest, _statements_digest, draw_and_add
+from holdfast.release.draw import _input_digest, _statements_digest, bind
 from holdfast.release.frame import PublicFrame
 
 GRID = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q", "r"]})
@@ -214,7 +214,7 @@ def test_every_kept_total_is_exact(request: tuple[hf.Universe, Any, list[Any]], 
     except hf.errors.NothingLeft:
         return
     with hf.NoiseKey.for_tests(seed) as key:
-        made = draw_and_add(frame, law, counts, key, "any")
+        made = bind(frame, law, counts, key, "any").draw()
     assert made.dtype == np.int64
     matrix = frame.kept.matrix().toarray().astype(object)
     assert (matrix @ made.astype(object) == matrix @ counts.astype(object)).all()

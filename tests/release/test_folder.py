@@ -208,7 +208,7 @@ def test_a_parent_that_may_not_be_written_to(tmp_path: Path) -> None:
             made.save(closed / "out")
         return
     for path in (tmp_path, *tmp_path.parents):
-        if path.name.startswith("pytest") and path.stat().st_uid == os.geteuid():
+        if path == tmp_path or path.name.startswith(("pytest", "popen")):
             path.chmod(path.stat().st_mode | 0o055)
     child = os.fork()
     if child == 0:

@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,28 +29,42 @@ Progress = Callable[[int, int], None]
 LARGEST = 1 << 62
 
 
-def draw_and_add(
-    frame: PublicFrame, law: LatticeLaw, counts: Ints, key: NoiseKey, release_id: str, progress: Progress | None = None
-) -> Ints:
-    """y = x + z with every kept total of x, or an error and nothing.
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A key bound to one release of one data set, before a word of noise is drawn. CONFIDENTIAL: it holds the counts and the subkey."""
 
-    Guarantees:  z follows the law exactly over the key's words and is forgotten; integers throughout; no word is used twice.
-    """
+    frame: PublicFrame
+    counts: Ints
+    tasks: list[Task]
+    subkey: NoiseKey
+    input_digest: str
+    """Keyed digest of all counts: kept only where an interrupted release is to be resumed, and only until it is done."""
+
+    def draw(self, progress: Progress | None = None) -> Ints:
+        """y = x + z with every kept total of x, or an error and nothing; the subkey is closed.
+
+        Guarantees:  z follows the law exactly over the key's words and is forgotten; integers throughout; no word is used twice.
+        """
+        released = self.counts.copy()
+        done = 0
+        with self.subkey, expecting(sum(len(task.cells) for task in self.tasks)):
+            for task in self.tasks:
+                with self.subkey.stream(*task.label) as words:
+                    released[task.cells] += task.sampler.draw(1, words)[0]
+                done += len(task.cells)
+                if progress is not None:
+                    progress(done, len(released))
+        _check(self.frame, self.counts, released)
+        return released
+
+
+def bind(frame: PublicFrame, law: LatticeLaw, counts: Ints, key: NoiseKey, release_id: str) -> Bound:
+    """Bind a key to this release: identifier, law, universe, kept statements and counts all enter the subkey. Nothing is drawn yet."""
     _check_declared(frame, counts)
     names = [release_id, law.formula, repr(law), frame.universe.digest(), _statements_digest(frame)]
     tasks = list(law.tasks())
-    subkey = key.derive("release", *names, _input_digest(counts, tasks, key, names))
-    released = counts.copy()
-    done = 0
-    with subkey, expecting(sum(len(task.cells) for task in tasks)):
-        for task in tasks:
-            with subkey.stream(*task.label) as words:
-                released[task.cells] += task.sampler.draw(1, words)[0]
-            done += len(task.cells)
-            if progress is not None:
-                progress(done, len(counts))
-    _check(frame, counts, released)
-    return released
+    digest = _input_digest(counts, tasks, key, names)
+    return Bound(frame, counts, tasks, key.derive("release", *names, digest), digest)
 
 
 def _check_declared(frame: PublicFrame, counts: Ints) -> None:
@@ -72,7 +87,7 @@ def _statements_digest(frame: PublicFrame) -> str:
 
 def _input_digest(counts: Ints, tasks: list[Task], key: NoiseKey, names: list[str]) -> str:
     """HMAC of all counts under a key of this release: per task over its label and counts, combined in the order of the labels, with the
-    fixed cells last. It exists only inside this call.
+    fixed cells last.
     """
     try:
         with key.stream("input digest", *names) as words:

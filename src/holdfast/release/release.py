@@ -21,7 +21,7 @@ from holdfast.privacy import Guarantee
 from holdfast.randomness import NoiseKey
 from holdfast.randomness.keys import STREAM_VERSION
 from holdfast.release.definitions import definition
-from holdfast.release.draw import Progress, draw_and_add
+from holdfast.release.draw import Progress, bind
 from holdfast.release.plan import Plan, plan
 from holdfast.release.released import ReleasedTable
 from holdfast.tables import Table
@@ -127,7 +127,7 @@ def release_from_plan(
         raise InvalidParameter("The plan was made for another table: its universe differs. Make a plan for this table.")
     source = NoiseKey.generate() if key is None else key
     try:
-        counts = draw_and_add(plan.frame, plan.law, table.counts, source, name, progress)
+        counts = bind(plan.frame, plan.law, table.counts, source, name).draw(progress)
         private = source.is_private
     finally:
         if key is None:
