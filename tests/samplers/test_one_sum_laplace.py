@@ -299,7 +299,7 @@ def test_cold_and_warm_processes_draw_the_same(monkeypatch) -> None:
     sampler = OneSumLaplace(9, QUARTER)
     with NoiseKey.for_tests("cold").stream("words") as words:
         warm = sampler.draw(50, words)
-    monkeypatch.setattr(one_sum_laplace, "_compiled_for", lambda cells: None)
+    monkeypatch.setattr(one_sum_laplace, "loops_for", lambda module, cells, threshold: None)
     with NoiseKey.for_tests("cold").stream("words") as words:
         assert np.array_equal(sampler.draw(50, words), warm)
 

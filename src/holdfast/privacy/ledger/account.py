@@ -1,0 +1,308 @@
+"""The account of one data set: its events replayed, the rules that every further event must keep, and what is spent.
+
+Every rule is written once. The ledger asks it before it appends an event; `verify` asks it again about every event that is there.
+
+Limits are fixed when they are granted, and a release is refused where the sum would pass them, whatever earlier releases showed: sums of
+epsilon (pure) and of rho (zCDP) are valid for budgets chosen adaptively.
+
+Disjoint cells. Let two releases overlap unless the later one was declared disjoint from the earlier. Sum the charges inside each connected
+component of this graph; spent is the largest of the sums. Why this bounds what one person loses: cells of different components are
+disjoint, so a person's move v splits into parts v_k, one per component, and costs at most the sum over k of
+
+    c_k |v_k|_1 / (2 m)  (epsilon),    c_k |v_k|_2^2 / (2 m^2)  (rho of Gaussian noise),    c_k (|v_k|_1 / (2 m))^2  (rho of pure noise),
+
+c_k the sum of component k and m the most records of a person. The parts together have |v|_1 <= 2 m and |v|_2^2 <= 2 m^2, so the shares
+add up to at most 1 (mixed kinds too: the sum of shares is convex in how v is split, and 1 at the ends), and the total is at most max c_k.
+It may be more than what is lost: two disjoint releases that both overlap a third are counted together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal, cast
+
+from holdfast.errors import BudgetExceeded, HoldfastError, InvalidParameter, LedgerProblem, NoGrant, WrongState
+from holdfast.privacy.conversions import zcdp_epsilon
+from holdfast.privacy.ledger.chain import Event
+from holdfast.privacy.ledger.values import Charge, Grant, GrantKind, Reservation, State, amount, largest_rho
+
+BEFORE: dict[State, tuple[State, ...]] = {
+    "drawing": ("reserved",),
+    "staged": ("drawing",),
+    "committed": ("staged",),
+    "published": ("committed",),
+    "closed": ("published",),
+    "voided": ("reserved",),
+    "voided-spent": ("drawing", "staged"),
+}
+"""From which states a state is reached. A void gives the charge back only where no random word was drawn."""
+
+
+@dataclass(frozen=True)
+class Balance:
+    """What was granted to a data set, what is spent, what is left: epsilon for kind "pure", else rho; for one unit changing cell.
+
+    spent counts every release that was not voided before it drew. For kind "approximate", epsilon and delta are what was granted:
+    all releases together, if they use all of rho, are (epsilon, delta)-differentially private for one unit.
+    """
+
+    dataset: str
+    kind: GrantKind
+    unit: str
+    granted: Fraction
+    spent: Fraction
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+
+    @property
+    def left(self) -> Fraction:
+        """What may still be reserved by a release that overlaps the most expensive component."""
+        return self.granted - self.spent
+
+    @property
+    def currency(self) -> Literal["epsilon", "rho"]:
+        """The parameter that is added up."""
+        return "epsilon" if self.kind == "pure" else "rho"
+
+    def to_fields(self) -> dict[str, str | None]:
+        """JSON-ready, exact."""
+        numbers = {name: getattr(self, name) for name in ("granted", "spent", "left", "epsilon", "delta")}
+        texts = {name: None if value is None else str(value) for name, value in numbers.items()}
+        return {"dataset": self.dataset, "kind": self.kind, "unit": self.unit, "currency": self.currency, **texts}
+
+
+class Account:
+    """Grants and releases of one data set, in the order of their events."""
+
+    def __init__(self, dataset: str) -> None:
+        self.dataset = dataset
+        self.grants: list[Grant] = []
+        self.releases: dict[int, Reservation] = {}
+        """By the number of the event that reserved them."""
+        self._latest: dict[str, int] = {}
+        self._total = Fraction(0)
+
+    @classmethod
+    def replay(cls, dataset: str, events: Iterable[Event]) -> tuple[Account, list[str]]:
+        """The account after these events of its data set, and every rule that one of them breaks."""
+        account, problems = cls(dataset), []
+        for event in events:
+            problem = account.apply(event)
+            if problem:
+                problems.append(f"Event {event.seq} ({event.kind}): {problem}")
+        return account, problems
+
+    def release(self, release_id: str) -> Reservation | None:
+        """The latest reservation under this name, in whatever state."""
+        seq = self._latest.get(release_id)
+        return None if seq is None else self.releases[seq]
+
+    @property
+    def granted(self) -> Fraction:
+        """All grants together."""
+        return sum((grant.limit for grant in self.grants), Fraction(0))
+
+    def cost(self, charge: Charge) -> Fraction:
+        """The charge in the account's currency."""
+        return cast(Fraction, charge.epsilon) if self.grants and self.grants[0].kind == "pure" else charge.rho
+
+    def spent(self) -> Fraction:
+        """The bound of the module's text on what one unit changing cell has lost to all releases together."""
+        counted = [release for release in self.releases.values() if release.counts]
+        if not any(release.facts.get("disjoint_from") for release in counted):
+            return self._total
+        sums = [sum((self.cost(release.charge) for release in part), Fraction(0)) for part in components(counted)]
+        return max(sums, default=Fraction(0))
+
+    def balance(self) -> Balance:
+        """What was granted, what is spent."""
+        if not self.grants:
+            raise self.no_grant()
+        first = self.grants[0]
+        epsilon = None if first.delta is None else sum((cast(Fraction, grant.epsilon) for grant in self.grants), Fraction(0))
+        return Balance(self.dataset, first.kind, first.unit, self.granted, self.spent(), epsilon, first.delta)
+
+    def no_grant(self) -> NoGrant:
+        """The refusal of a data set that nobody granted a budget."""
+        return NoGrant(
+            f"No budget was granted for the data set {self.dataset!r}. Someone who may decide it grants one: "
+            f"holdfast ledger grant {self.dataset!r} with a kind, an amount, an approver and a reason. Check the spelling of the name too."
+        )
+
+    # The rules: each gives the refusal, or None.
+
+    def check_grant(self, grant: Grant) -> HoldfastError | None:
+        """Grants of one account have one kind, one unit, and one delta."""
+        if not self.grants:
+            return None
+        first = self.grants[0]
+        for name, old, new in (("kind", first.kind, grant.kind), ("unit", first.unit, grant.unit), ("delta", first.delta, grant.delta)):
+            if old != new:
+                was, is_now = (amount(cast(Fraction | None, value)) if name == "delta" else repr(value) for value in (old, new))
+                return LedgerProblem(
+                    f"The budget of {self.dataset!r} was granted with {name} {was}. Got {name} {is_now}. Grants of one data set add up, so "
+                    "they share kind, unit and delta."
+                )
+        if grant.kind == "approximate" and Fraction(zcdp_epsilon(self.granted + grant.limit, self._delta)) > self._epsilon_with(grant):
+            return LedgerProblem(f"The grants of {self.dataset!r} together would promise less than the sum of their epsilons.")
+        return None
+
+    def fitted(self, grant: Grant) -> Grant:
+        """A further approximate grant, its rho lowered where the two together would else promise less than both epsilons added."""
+        if not self.grants or grant.kind != "approximate" or self.grants[0].delta != grant.delta:
+            return grant
+        room = largest_rho(self._epsilon_with(grant), self._delta) - self.granted
+        return replace(grant, rho=min(grant.limit, room))
+
+    @property
+    def _delta(self) -> Fraction:
+        return cast(Fraction, self.grants[0].delta)
+
+    def _epsilon_with(self, grant: Grant) -> Fraction:
+        return sum((cast(Fraction, one.epsilon) for one in [*self.grants, grant]), Fraction(0))
+
+    def check_reserve(self, release_id: str, charge: Charge, facts: Mapping[str, Any]) -> HoldfastError | None:
+        """A name that is free, a kind that the grant takes, facts that make sense; the amount is checked by `check_amount`."""
+        if not self.grants:
+            return self.no_grant()
+        kind, unit = self.grants[0].kind, self.grants[0].unit
+        earlier = self.release(release_id)
+        if earlier is not None and earlier.counts:
+            return WrongState(
+                f"The release {release_id!r} of {self.dataset!r} was reserved before and is {earlier.state}. "
+                + ("Resume it, or void it." if earlier.is_open else "Give the new release another id.")
+            )
+        if kind == "pure" and charge.epsilon is None:
+            return LedgerProblem(
+                f"The budget of {self.dataset!r} is pure (epsilon). The release costs {charge.words()}, which has no pure epsilon. Use a "
+                "mechanism with a pure promise, such as generalized-laplace."
+            )
+        if facts.get("unit", unit) != unit:
+            return LedgerProblem(f"The budget of {self.dataset!r} is per {unit!r}. The release promises per {facts['unit']!r}.")
+        return self._check_others(facts)
+
+    def _check_others(self, facts: Mapping[str, Any]) -> HoldfastError | None:
+        disjoint, revised = facts.get("disjoint_from", []), facts.get("revision_of")
+        if not isinstance(disjoint, list) or not all(isinstance(other, str) for other in disjoint):
+            return InvalidParameter("facts['disjoint_from'] must be a list of release ids.")
+        for other in [*disjoint, *([] if revised is None else [revised])]:
+            named = self.release(other) if isinstance(other, str) else None
+            if named is None or not named.counts:
+                return LedgerProblem(f"The release {other!r} is not in the account of {self.dataset!r}. Name releases that are.")
+        if revised in disjoint:
+            return LedgerProblem(f"A revision of {revised!r} shares its cells. Leave it out of disjoint_from.")
+        return None
+
+    def check_amount(self, asked: Fraction) -> HoldfastError | None:
+        """Asked of the account with the new release in it: whether what is spent is still granted."""
+        granted = self.granted
+        if self._total <= granted:  # a bound on what is spent, and cheap
+            return None
+        spent = self.spent()
+        if spent <= granted:
+            return None
+        name = "epsilon" if self.grants[0].kind == "pure" else "rho"
+        before = spent - asked  # the others of its component, which alone may have passed the limit
+        return BudgetExceeded(
+            f"The budget of {self.dataset!r} does not reach: {name} = {amount(granted, up=False)} was granted, {amount(before)} is spent "
+            f"on the cells of this release, {amount(max(granted - before, Fraction(0)), up=False)} is left for them, {amount(asked)} was "
+            "asked for. Nothing was drawn or spent. Ask for less, or have more granted."
+        )
+
+    def check_step(self, release: Reservation, state: State) -> HoldfastError | None:
+        """Whether a release may go from where it stands to this state."""
+        if release.state in BEFORE[state]:
+            return None
+        return WrongState(
+            f"The release {release.release_id!r} of {self.dataset!r} is {release.state}; it cannot become {state} now. "
+            f"It must be {' or '.join(BEFORE[state])} for that."
+        )
+
+    # Events.
+
+    def apply(self, event: Event) -> str | None:
+        """Take an event in; the rule it breaks, or None. What cannot be understood is left out, what breaks a rule is still counted."""
+        try:
+            if event.kind == "granted":
+                return self._apply_grant(Grant.from_fields(self.dataset, event.time, event.payload))
+            if event.kind == "reserved":
+                return self._apply_reserved(event)
+            if event.kind in BEFORE:
+                return self._apply_step(event, event.kind)
+        except (KeyError, TypeError, ValueError, ZeroDivisionError, AttributeError):
+            return "its payload cannot be read."
+        return "this kind of event is unknown. It may come from a later version of Holdfast."
+
+    def _apply_grant(self, grant: Grant) -> str | None:
+        problem = self.check_grant(grant)
+        if problem is None:
+            self.grants.append(grant)
+        return None if problem is None else str(problem)
+
+    def _apply_reserved(self, event: Event) -> str | None:
+        if event.release_id is None or not isinstance(event.payload["facts"], dict):
+            return "it names no release."
+        charge = Charge.from_fields(event.payload["charge"])
+        problem = self.check_reserve(event.release_id, charge, event.payload["facts"])
+        if problem is not None:
+            return str(problem)
+        self.add(event, charge)
+        problem = self.check_amount(self.cost(charge))
+        return None if problem is None else str(problem)
+
+    def add(self, event: Event, charge: Charge) -> Reservation:
+        """Count a reservation."""
+        assert event.release_id is not None
+        made = Reservation(
+            dataset=self.dataset,
+            release_id=event.release_id,
+            state="reserved",
+            charge=charge,
+            facts=event.payload["facts"],
+            head=event.head,
+            seq=event.seq,
+            time=event.time,
+        )
+        self.releases[event.seq] = made
+        self._latest[event.release_id] = event.seq
+        self._total += self.cost(charge)
+        return made
+
+    def _apply_step(self, event: Event, state: State) -> str | None:
+        release = None if event.release_id is None else self.release(event.release_id)
+        if release is None or release.seq != event.payload["reservation"]:
+            return "it names no reservation."
+        problem = self.check_step(release, state)
+        if problem is not None:
+            return str(problem)
+        self.move(release, state, event.payload)
+        return None
+
+    def move(self, release: Reservation, state: State, payload: Mapping[str, Any]) -> Reservation:
+        """Count a step."""
+        details = {name: payload[name] for name in ("folder_name", "checksum", "reason") if name in payload}
+        moved = self.releases[release.seq] = release.to_state(state, **details)
+        if state == "voided":
+            self._total -= self.cost(release.charge)
+        return moved
+
+
+def components(releases: list[Reservation]) -> list[list[Reservation]]:
+    """Connected components of the graph in which two releases overlap unless the later was declared disjoint from the earlier."""
+    waiting, found = list(releases), []
+    while waiting:
+        part, rest = [waiting[0]], waiting[1:]
+        for release in part:  # grows while it is read
+            near = [other for other in rest if _overlap(release, other)]
+            rest = [other for other in rest if not _overlap(release, other)]
+            part.extend(near)
+        found.append(part)
+        waiting = rest
+    return found
+
+
+def _overlap(one: Reservation, other: Reservation) -> bool:
+    earlier, later = sorted((one, other), key=lambda release: release.seq)
+    return earlier.release_id not in later.facts.get("disjoint_from", ())

@@ -1,0 +1,376 @@
+"""The ledger itself: grants, the steps of a release, balances. Each step is one transaction that lasts when it returns.
+
+    reserve -> start_drawing -> stage -> commit -> publish -> close
+       |            |             |
+       +-- void ----+--- void ----+        (refunded only from reserved)
+
+A step that a crash may repeat may be repeated: a release that already is where the step leads stays there and nothing is written. A
+reservation is known by the number of its event: one that was voided and made anew under the same name is another.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import InvalidParameter, LedgerBroken, OtherInput, WrongState
+from holdfast.exact.parameters import Exact
+from holdfast.privacy.ledger.account import Account, Balance
+from holdfast.privacy.ledger.chain import COLUMNS, Event, checked_facts, make_event, read_chain, read_row
+from holdfast.privacy.ledger.show import screen
+from holdfast.privacy.ledger.store import Store, tables
+from holdfast.privacy.ledger.values import Charge, GrantKind, Reservation, State, name_of, read_grant, text_of
+from holdfast.privacy.ledger.verify import find_problems
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+class Ledger:
+    """An append-only account of budgets.
+
+    Guarantees:  what the releases of a data set cost together is never more than what was granted, in any number of processes and
+                 whatever crashes. Before a balance is used the whole chain is checked; a broken one is refused.
+    """
+
+    def __init__(self, store: Store, identifier: str) -> None:
+        self._store, self._id = store, identifier
+
+    def __repr__(self) -> str:
+        return f"<Ledger {self._id} in {self._store.label}>"  # never the URL: it may hold a password
+
+    @classmethod
+    def open(cls, place: str | os.PathLike[str], *, create: bool = False) -> Ledger:
+        """A ledger in a file (SQLite) or at a URL: sqlite:///folder/file.db, postgresql://user:password@host/database.
+
+        With `create` a new one is made where there is none. Tables of an earlier version are brought to this one; a later one is refused.
+        """
+        store = Store(place, create=create)
+        store.prepare(create, _start)
+        return cls(store, store.read(_read_id))
+
+    @property
+    def id(self) -> str:
+        """A random identifier, made with the ledger."""
+        return self._id
+
+    # Budgets.
+
+    def grant(
+        self,
+        dataset: str,
+        *,
+        kind: GrantKind,
+        epsilon: Exact | None = None,
+        rho: Exact | None = None,
+        delta: Exact | None = None,
+        unit: str = "person",
+        approver: str,
+        reason: str,
+        legal: str | None = None,
+        now: str | None = None,
+    ) -> Event:
+        """Grant a budget for what one unit changing cell may lose to all releases of a data set together.
+
+        Given:       kind "pure" (epsilon), "zcdp" (rho) or "approximate" (epsilon and delta), exact. Grants of one data set add up and
+                     share kind, unit and delta. "pure" takes pure releases only.
+        Guarantees:  an approximate grant is converted once to the largest rho proved for it (12 digits, rounded down). With several,
+                     the sum of their rho is proved for the sum of their epsilons at their delta.
+        """
+        name, time = name_of(dataset, "dataset"), _clock() if now is None else name_of(now, "now")
+        texts = {"unit": unit, "approver": approver, "reason": reason, "legal": legal}
+        asked = read_grant(name, kind, {"epsilon": epsilon, "rho": rho, "delta": delta}, texts, time)
+
+        def work(connection: Connection) -> Event:
+            chain = self._chain(connection)
+            account = _account(name, chain)
+            made = account.fitted(asked)
+            problem = account.check_grant(made)
+            if problem is not None:
+                raise problem
+            if made.limit <= 0:
+                raise InvalidParameter("This grant adds nothing to those that are there. Write a larger epsilon.")
+            return self._append(connection, chain[-1], time, "granted", name, None, made.to_fields())
+
+        return self._store.write(work)
+
+    def balance(self, dataset: str) -> Balance:
+        """What was granted to a data set, what is spent, what is left. NoGrant where nothing was granted."""
+        return self._account(dataset).balance()
+
+    def datasets(self) -> list[str]:
+        """Every data set that was granted a budget, in the order of the first grants."""
+        return list(dict.fromkeys(event.dataset for event in self.events() if event.kind == "granted"))
+
+    # The steps of a release.
+
+    def reserve(
+        self,
+        dataset: str,
+        release_id: str,
+        charge: Charge,
+        facts: Mapping[str, Any],
+        *,
+        sealed_key: bytes | None,
+        input_digest: str,
+        now: str,
+    ) -> Reservation:
+        """Set budget aside for a release, before anything is drawn.
+
+        Given:       facts: plain public facts, kept in the event. Known to the ledger: "disjoint_from" (ids of releases on other cells; the
+                     caller has checked it), "revision_of" (an earlier release of the same population; it charges in full like any other),
+                     "unit" (must be the one granted), "exposed" (words, for the screen).
+                     sealed_key, input_digest: what resuming needs, kept outside the chain until the release is closed or voided.
+        Guarantees:  the charge counts as spent from here on. BudgetExceeded, NoGrant, WrongState (the id is in use) and nothing is written.
+        """
+        name, release, time = name_of(dataset, "dataset"), name_of(release_id, "release_id"), name_of(now, "now")
+        plain = checked_facts(dict(facts))
+        if not isinstance(charge, Charge):
+            raise InvalidParameter(f"charge must be a Charge. Got {type(charge).__name__}.")
+        if sealed_key is not None and not isinstance(sealed_key, bytes):
+            raise InvalidParameter(f"sealed_key must be bytes or None. Got {type(sealed_key).__name__}.")
+        digest = text_of(input_digest, "input_digest")
+
+        def work(connection: Connection) -> Reservation:
+            from sqlalchemy import insert
+
+            chain = self._chain(connection)
+            account = _account(name, chain)
+            problem = account.check_reserve(release, charge, plain)
+            if problem is not None:
+                raise problem
+            payload = {"charge": charge.to_fields(), "facts": plain}
+            made = self._append(connection, chain[-1], time, "reserved", name, release, payload)
+            reservation = account.add(made, charge)
+            problem = account.check_amount(account.cost(charge))
+            if problem is not None:
+                raise problem  # and the event is rolled back
+            row = {"seq": made.seq, "sealed_key": None if sealed_key is None else sealed_key.hex(), "input_digest": digest}
+            connection.execute(insert(tables().secrets), [row])
+            return replace(reservation, sealed_key=sealed_key, input_digest=digest)
+
+        return self._store.write(work)
+
+    def start_drawing(self, reservation: Reservation) -> Reservation:
+        """Before the first random word: from here on a void does not refund."""
+        return self._step(reservation, "drawing", {})
+
+    def stage(self, reservation: Reservation, folder_name: str, checksum: str) -> Reservation:
+        """The output is complete and on disk under this name; from here on it is only renamed. Another checksum is refused."""
+        found = {"folder_name": name_of(folder_name, "folder_name"), "checksum": name_of(checksum, "checksum")}
+        return self._step(reservation, "staged", found)
+
+    def commit(self, reservation: Reservation) -> Reservation:
+        """The spend is final: a void is no longer possible."""
+        return self._step(reservation, "committed", {})
+
+    def publish(self, reservation: Reservation) -> Reservation:
+        """The output has its final name."""
+        return self._step(reservation, "published", {})
+
+    def close(self, reservation: Reservation) -> Reservation:
+        """Destroy the sealed key and the digest of the input."""
+        return self._step(reservation, "closed", {})
+
+    def void(self, reservation: Reservation, reason: str) -> bool:
+        """Give a release up; whether its charge was given back. It is only where no random word was drawn. Destroys the secrets."""
+        why = {"reason": text_of(reason, "reason")}
+
+        def choose(current: Reservation) -> State:
+            return "voided" if current.state in ("reserved", "voided") else "voided-spent"
+
+        return not self._step(reservation, choose, why).counts
+
+    def _step(self, reservation: Reservation, target: State | Callable[[Reservation], State], payload: dict[str, Any]) -> Reservation:
+        def work(connection: Connection) -> Reservation:
+            from sqlalchemy import delete
+
+            account = self._own_account(connection, reservation.dataset)
+            current = self._current(account, reservation)
+            state = target if isinstance(target, str) else target(current)
+            if current.state == state:
+                return self._repeated(connection, current, payload)
+            problem = account.check_step(current, state)
+            if problem is not None:
+                raise problem
+            full = {"reservation": current.seq, **payload}
+            self._append(connection, _last(connection), _day(), state, current.dataset, current.release_id, full)
+            moved = account.move(current, state, full)
+            if not moved.is_open:
+                connection.execute(delete(tables().secrets).where(tables().secrets.c.seq == current.seq))
+            return self._with_secrets(connection, moved)
+
+        return self._store.write(work)
+
+    def _current(self, account: Account, reservation: Reservation) -> Reservation:
+        current = account.release(reservation.release_id)
+        if current is None or current.head != reservation.head:
+            raise WrongState(
+                f"The reservation of {reservation.release_id!r} that is held here is not the one in the ledger: it was voided and "
+                "made anew, or belongs to another ledger. Ask the ledger for it again."
+            )
+        return current
+
+    def _repeated(self, connection: Connection, current: Reservation, payload: Mapping[str, Any]) -> Reservation:
+        if current.state == "staged" and any(getattr(current, name) != value for name, value in payload.items()):
+            raise WrongState(
+                f"The release {current.release_id!r} was staged with other bytes or under another name. A second draw must not take "
+                "its place: finish the staged one, or void it."
+            )
+        return self._with_secrets(connection, current)
+
+    # What stands in the ledger.
+
+    def reservation(self, dataset: str, release_id: str) -> Reservation | None:
+        """The latest reservation under this name, in whatever state, with its secrets while it is open."""
+
+        def work(connection: Connection) -> Reservation | None:
+            found = self._own_account(connection, dataset).release(release_id)
+            return None if found is None else self._with_secrets(connection, found)
+
+        return self._store.read(work)
+
+    def open_reservations(self, dataset: str | None = None) -> list[Reservation]:
+        """Releases that are neither closed nor voided, oldest first."""
+
+        def work(connection: Connection) -> list[Reservation]:
+            chain = self._chain(connection)
+            names = dict.fromkeys(event.dataset for event in chain if event.kind == "reserved" and dataset in (None, event.dataset))
+            found = [release for name in names for release in _account(name, chain).releases.values() if release.is_open]
+            return [self._with_secrets(connection, release) for release in sorted(found, key=lambda release: release.seq)]
+
+        return self._store.read(work)
+
+    def check_input(self, reservation: Reservation, input_digest: str) -> None:
+        """Refuse to resume on other input than the release was begun with: the same noise would show the difference."""
+        held = reservation.input_digest
+        if held is None or not hmac.compare_digest(held.encode(), input_digest.encode()):
+            raise OtherInput(
+                f"The release {reservation.release_id!r} was begun on other input, or is no longer open. Resume it on the same data, "
+                "or void it and make a release with a new key."
+            )
+
+    def account(self, dataset: str) -> Account:
+        """Grants and releases of a data set, without secrets."""
+        return self._account(dataset)
+
+    def events(self, dataset: str | None = None) -> Iterator[Event]:
+        """All events, or those of one data set, in order. The whole chain is checked first."""
+        chain = self._store.read(self._chain)
+        return iter([event for event in chain if dataset is None or event.dataset == dataset])
+
+    def head(self) -> str:
+        """The last event's place in the chain, "<ledger id>:<seq>:<hash>"."""
+        return self._store.read(_last).head
+
+    def verify(self, heads: Iterable[str] = ()) -> list[str]:
+        """Every problem of the ledger as a sentence; empty if it is as it was written.
+
+        Given:       heads as printed in cards.
+        Guarantees:  a changed, deleted, inserted or moved row is noticed, a step that the protocol does not allow, an account that is
+                     overspent, and, where heads are given, a tail that was cut off or written anew.
+        """
+        given = list(heads)
+
+        def work(connection: Connection) -> list[str]:
+            from sqlalchemy import select
+
+            found = connection.execute(select(tables().meta.c.value).where(tables().meta.c.name == "ledger")).scalars().all()
+            secrets_held = connection.execute(select(tables().secrets.c.seq)).scalars().all()
+            return find_problems(_rows(connection), found[0] if found else None, secrets_held, [self._id, *found], given)
+
+        return self._store.read(work)
+
+    def show(self, dataset: str, *, exposed: str | None = None) -> str:
+        """One screen: what was granted by whom and why, each release with cost and state, what is left and what is exposed."""
+        chain = self._store.read(self._chain)
+        return screen(_account(name_of(dataset, "dataset"), chain), chain[-1], exposed)
+
+    # Reading and writing.
+
+    def _account(self, dataset: str) -> Account:
+        return _account(name_of(dataset, "dataset"), self._store.read(self._chain))
+
+    def _chain(self, connection: Connection) -> list[Event]:
+        return read_chain(_rows(connection), self._id)
+
+    def _own_account(self, connection: Connection, dataset: str) -> Account:
+        """The account from its own events, each with its hash checked; what reads a balance checks the whole chain instead."""
+        name = name_of(dataset, "dataset")
+        return _account(name, [read_row(row) for row in _rows(connection, name)])
+
+    def _append(
+        self, connection: Connection, last: Event, time: str, kind: str, dataset: str, release_id: str | None, payload: Mapping[str, Any]
+    ) -> Event:
+        from sqlalchemy import insert
+
+        event = make_event(last, self._id, time, kind, dataset, release_id, payload)
+        connection.execute(insert(tables().events), [event.row()])
+        return event
+
+    def _with_secrets(self, connection: Connection, reservation: Reservation) -> Reservation:
+        from sqlalchemy import select
+
+        held = tables().secrets
+        row = connection.execute(select(held.c.sealed_key, held.c.input_digest).where(held.c.seq == reservation.seq)).first()
+        if row is None:
+            return replace(reservation, sealed_key=None, input_digest=None)
+        return replace(reservation, sealed_key=None if row[0] is None else bytes.fromhex(row[0]), input_digest=row[1])
+
+
+def _start(connection: Connection) -> None:
+    """The first event of a new ledger."""
+    from sqlalchemy import insert
+
+    identifier = secrets.token_hex(16)
+    connection.execute(insert(tables().meta), [{"name": "ledger", "value": identifier}])
+    event = make_event(None, identifier, _clock(), "created", "", None, {})
+    connection.execute(insert(tables().events), [event.row()])
+
+
+def _read_id(connection: Connection) -> str:
+    from sqlalchemy import select
+
+    found = connection.execute(select(tables().meta.c.value).where(tables().meta.c.name == "ledger")).scalar()
+    if not isinstance(found, str):
+        raise LedgerBroken("The ledger has lost its identifier. Restore a copy.")
+    return found
+
+
+def _rows(connection: Connection, dataset: str | None = None) -> Iterable[Any]:
+    from sqlalchemy import select
+
+    events = tables().events
+    query = select(*(events.c[name] for name in COLUMNS)).order_by(events.c.seq)
+    return connection.execute(query if dataset is None else query.where(events.c.dataset == dataset)).all()
+
+
+def _last(connection: Connection) -> Event:
+    from sqlalchemy import select
+
+    events = tables().events
+    row = connection.execute(select(*(events.c[name] for name in COLUMNS)).order_by(events.c.seq.desc()).limit(1)).first()
+    if row is None:
+        raise LedgerBroken("The ledger has no first event. Restore a copy.")
+    return read_row(row)
+
+
+def _account(dataset: str, chain: Iterable[Event]) -> Account:
+    account, problems = Account.replay(dataset, (event for event in chain if event.dataset == dataset and event.kind != "created"))
+    if problems:
+        raise LedgerBroken(f"{problems[0]} Run `holdfast ledger verify`, and restore a copy.")
+    return account
+
+
+def _clock() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _day() -> str:
+    """For the steps of a release the day is enough: how long a draw took may depend on the data."""
+    return datetime.now(UTC).strftime("%Y-%m-%d")

@@ -1,0 +1,123 @@
+"""One screen about one data set, for people: at most 24 lines of at most 100 columns, also where there are many releases."""
+
+from __future__ import annotations
+
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from holdfast.privacy.ledger.account import Account
+from holdfast.privacy.ledger.chain import Event
+from holdfast.privacy.ledger.values import Grant, Reservation, amount
+
+WIDTH = 100
+MAX_GRANTS = 4
+MAX_RELEASES = 8
+EXPOSED_LINES = 3
+STATES = {"voided": "voided (refunded)", "voided-spent": "voided (spent)"}
+
+
+def screen(account: Account, last: Event, exposed: str | None) -> str:
+    """The screen; `exposed` is the joint exposure where it was computed elsewhere."""
+    balance = account.balance()
+    name, unit = balance.currency, balance.unit
+    promise = "" if balance.epsilon is None else f" (epsilon = {amount(balance.epsilon, up=False)}, delta = {amount(balance.delta)})"
+    granted, spent, left = amount(balance.granted, up=False), amount(balance.spent), amount(balance.left, up=False)
+    share = int(100 * balance.left / balance.granted)
+    lines = [
+        f"Data set  {account.dataset}",
+        f"Ledger    {last.ledger}, {last.seq} events",
+        f"Granted   {name} = {granted} for one {unit} changing cell{promise}",
+        *_grants(account.grants),
+        "Releases" if account.releases else "Releases  none yet",
+        *_releases(list(account.releases.values())),
+        f"Spent     {name} = {spent} of {granted}",
+        f"Left      {name} = {left} ({share} %)",
+        *_exposed(account.releases.values(), exposed),
+    ]
+    return "\n".join(fit(line, WIDTH) for line in lines)
+
+
+def _grants(grants: list[Grant]) -> list[str]:
+    hidden = len(grants) - MAX_GRANTS
+    lines = [f"  ({hidden} earlier grants are not shown)"] if hidden > 0 else []
+    for grant in grants[-MAX_GRANTS:]:
+        legal = "" if grant.legal is None else f" ({clean(grant.legal)})"
+        lines.append(f"  {day(grant.time)}  {grant.words()}, by {fit(grant.approver, 24)}: {clean(grant.reason)}{legal}")
+    return lines
+
+
+def _releases(releases: list[Reservation]) -> list[str]:
+    hidden = len(releases) - MAX_RELEASES
+    lines = [f"  ({hidden} earlier releases are not shown; they are counted)"] if hidden > 0 else []
+    shown = releases[-MAX_RELEASES:]
+    column = max((min(width(clean(release.release_id)), 36) for release in shown), default=0)
+    for release in shown:
+        notes = _notes(release.facts)
+        state = STATES.get(release.state, release.state)
+        lines.append(f"  {day(release.time)}  {pad(release.release_id, column)}  {state:<17}  {release.charge.words()}{notes}")
+    return lines
+
+
+def _notes(facts: Mapping[str, Any]) -> str:
+    notes = []
+    if facts.get("revision_of"):
+        notes.append(f"revision of {facts['revision_of']}")
+    if facts.get("disjoint_from"):
+        notes.append(f"other cells than {', '.join(facts['disjoint_from'])}")
+    return "".join(f"; {note}" for note in notes)
+
+
+def _exposed(releases: Iterable[Reservation], exposed: str | None) -> list[str]:
+    """What is published as it is. Where a release does not say, it is "not computed", never "nothing"."""
+    words: list[str] = []
+    for release in releases:
+        if release.state in ("committed", "published", "closed") or (release.is_open and release.facts.get("exposed")):
+            said = release.facts.get("exposed")
+            texts = said if isinstance(said, list) else [said if said else f"not computed for {release.release_id}"]
+            words.extend(map(str, texts))
+    text = exposed if exposed is not None else "; ".join(dict.fromkeys(words)) or "nothing was published yet"
+    wrapped = textwrap.wrap(clean(text), WIDTH - 10, max_lines=EXPOSED_LINES, placeholder=" ...") or [""]
+    return [("Exposed   " if index == 0 else " " * 10) + line for index, line in enumerate(wrapped)]
+
+
+def day(time: str) -> str:
+    """The day of an ISO time, in ten columns; another text is cut there."""
+    return pad(time[:10], 10)
+
+
+def clean(text: str) -> str:
+    """The text on one line, without characters that steer a screen or turn its direction."""
+    joined = " ".join(text.split())
+    return "".join("?" if unicodedata.category(letter)[0] == "C" else letter for letter in joined)
+
+
+def width(text: str) -> int:
+    """Columns on a screen: wide letters take two, marks that sit on others none."""
+    return sum(0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def fit(text: str, columns: int) -> str:
+    """The text in at most this many columns, its end cut where it is longer; leading blanks stay."""
+    indent = text[: len(text) - len(text.lstrip(" "))]
+    body = _keep_blanks(text)
+    if width(indent + body) <= columns:
+        return indent + body
+    kept = indent
+    for letter in body:
+        if width(kept + letter) > columns - 3:
+            break
+        kept += letter
+    return kept + "..."
+
+
+def pad(text: str, columns: int) -> str:
+    """The text in just this many columns."""
+    fitted = fit(text, columns)
+    return fitted + " " * (columns - width(fitted))
+
+
+def _keep_blanks(text: str) -> str:
+    """Our own lines are aligned with blanks; only what steers the screen is replaced."""
+    return "".join("?" if unicodedata.category(letter)[0] == "C" or letter in "\u2028\u2029" else letter for letter in text.lstrip(" "))

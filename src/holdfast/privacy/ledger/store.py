@@ -1,0 +1,243 @@
+"""Where a ledger is kept: SQLite file or PostgreSQL database, its tables, their versions, and transactions that last.
+
+A transaction that writes is alone from its first statement to its end: SQLite begins it IMMEDIATE, PostgreSQL takes an advisory lock. So
+whoever checks a balance and appends an event sees no other writer in between, in any number of processes. When a call returns, the event
+is on disk: SQLite runs with synchronous = EXTRA and a rollback journal (one file, no shared memory, and the folder is synced too),
+PostgreSQL with synchronous_commit on.
+
+A connection is opened for each transaction and closed after it: nothing is held while a release draws, and a forked process shares none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
+
+from holdfast.errors import InvalidParameter, LedgerBroken, LedgerProblem
+from holdfast.privacy.ledger.chain import COLUMNS
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+Result = TypeVar("Result")
+
+WAIT_SECONDS = 60
+"""How long a writer waits for others before it gives up; a transaction takes milliseconds."""
+LOCK = 0x686F6C64
+"""Number of PostgreSQL's advisory lock for all ledgers of one database."""
+
+VERSION_1 = (
+    "CREATE TABLE holdfast_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE holdfast_events (seq BIGINT PRIMARY KEY, ledger TEXT NOT NULL, time TEXT NOT NULL, kind TEXT NOT NULL, "
+    "dataset TEXT NOT NULL, release_id TEXT, payload TEXT NOT NULL, salt TEXT NOT NULL, previous TEXT NOT NULL UNIQUE, "
+    "hash TEXT NOT NULL UNIQUE)",
+    "CREATE INDEX holdfast_events_dataset ON holdfast_events (dataset, seq)",
+    "CREATE TABLE holdfast_open_reservations (seq BIGINT PRIMARY KEY REFERENCES holdfast_events (seq), sealed_key TEXT, "
+    "input_digest TEXT NOT NULL)",
+)
+MIGRATIONS: list[tuple[str, ...]] = [VERSION_1]
+"""Entry k leads from version k to version k + 1 of the tables, the first from nothing. Never change an entry; add one."""
+
+
+@lru_cache
+def tables() -> SimpleNamespace:
+    """The tables as names for queries; their definition is in MIGRATIONS."""
+    from sqlalchemy import column, table
+
+    return SimpleNamespace(
+        meta=table("holdfast_meta", column("name"), column("value")),
+        events=table("holdfast_events", *(column(name) for name in COLUMNS)),
+        secrets=table("holdfast_open_reservations", column("seq"), column("sealed_key"), column("input_digest")),
+    )
+
+
+class Store:
+    """A place for a ledger. `label` names it in messages, without path or password."""
+
+    def __init__(self, place: str | os.PathLike[str], *, create: bool) -> None:
+        self.is_file, self.label, self._engine = _open_place(place, create)
+
+    def read(self, work: Callable[[Connection], Result]) -> Result:
+        """Do something on one unchanging state of the tables."""
+        return self._run(work, write=False)
+
+    def write(self, work: Callable[[Connection], Result]) -> Result:
+        """Do something alone; all of it lasts when this returns, and nothing if it raises."""
+        return self._run(work, write=True)
+
+    def _run(self, work: Callable[[Connection], Result], write: bool) -> Result:
+        import sqlite3
+
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            with self._engine.connect() as connection:
+                options = {"holdfast_write": write} | ({} if write or self.is_file else {"isolation_level": "REPEATABLE READ"})
+                with connection.execution_options(**options).begin():
+                    return work(connection)
+        except (SQLAlchemyError, sqlite3.Error, UnicodeError) as error:
+            problem = _explain(error, self.label)
+        raise problem  # outside the block: what the driver said may name host, user and statement
+
+    def prepare(self, create: bool, start: Callable[[Connection], None]) -> None:
+        """Bring the tables to this version. Where there are none, make them and call `start`, if that was asked for."""
+        version = self.read(self._version)
+        if version is None and not create:
+            raise LedgerProblem(f"There is no ledger in {self.label}. Check the place, or make a new one: holdfast ledger init.")
+        if version is None or version < len(MIGRATIONS):
+            self.write(lambda connection: self._migrate(connection, start))
+        elif version > len(MIGRATIONS):
+            raise self._too_new(version)
+
+    def _version(self, connection: Connection) -> int | None:
+        from sqlalchemy import inspect, select
+
+        names = inspect(connection).get_table_names()
+        if "holdfast_meta" not in names:
+            if self.is_file and names:
+                raise LedgerProblem(f"The file of {self.label} holds other tables and no ledger. Choose a file of its own.")
+            return None
+        meta = tables().meta
+        text = connection.execute(select(meta.c.value).where(meta.c.name == "schema")).scalar()
+        if not isinstance(text, str) or not re.fullmatch("[1-9][0-9]{0,8}", text):
+            raise LedgerBroken(f"The version of the tables in {self.label} cannot be read. Restore a copy.")
+        return int(text)
+
+    def _migrate(self, connection: Connection, start: Callable[[Connection], None]) -> None:
+        """Asked again inside the lock: another process may have been faster."""
+        from sqlalchemy import insert, update
+
+        meta, version = tables().meta, self._version(connection)
+        if version is not None and version > len(MIGRATIONS):
+            raise self._too_new(version)
+        for statements in MIGRATIONS[version or 0 :]:
+            for statement in statements:
+                connection.exec_driver_sql(statement)
+        if version is None:
+            connection.execute(insert(meta), [{"name": "schema", "value": str(len(MIGRATIONS))}])
+            start(connection)
+        else:
+            connection.execute(update(meta).where(meta.c.name == "schema").values(value=str(len(MIGRATIONS))))
+
+    def _too_new(self, version: int) -> LedgerProblem:
+        return LedgerProblem(
+            f"The tables of {self.label} have version {version}, and this Holdfast knows versions up to {len(MIGRATIONS)}. "
+            "Install a later Holdfast. Nothing was changed."
+        )
+
+
+def _open_place(place: str | os.PathLike[str], create: bool) -> tuple[bool, str, Engine]:
+    """(whether it is a file, its name in messages, a way to connect)."""
+    text = os.fspath(place)
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidParameter("A ledger is a file or a URL such as postgresql://user@host/database. Got neither.")
+    match = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", text)
+    if match is None:
+        return True, *_file(Path(text), create)
+    scheme = match[1].lower()
+    if scheme == "sqlite":
+        path = text[len("sqlite://") :]
+        if not path.startswith("/") or path[1:] in ("", ":memory:") or re.search("[?#]", path):
+            raise LedgerProblem("A ledger in SQLite is a file of its own, without options. Write sqlite:///folder/file.db.")
+        return True, *_file(Path(path[1:]), create)
+    if scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
+        raise LedgerProblem(f"A ledger cannot be kept in {scheme!r}. Give a file, or a URL that begins with postgresql://.")
+    return False, "the PostgreSQL ledger", _server(text)
+
+
+def _file(path: Path, create: bool) -> tuple[str, Engine]:
+    from sqlalchemy import NullPool, create_engine, event
+
+    label = f"the ledger {path.name!r}"
+    if not path.is_file():
+        if path.exists():
+            raise LedgerProblem(f"The place of {label} is no file. Give the path of a file.")
+        if not create:
+            raise LedgerProblem(f"The file of {label} is not there. Check the path, or make a new ledger: holdfast ledger init.")
+        if not path.absolute().parent.is_dir():
+            raise LedgerProblem(f"The folder of {label} is not there. Make it first.")
+    # mode=rw: SQLite would else make an empty file where one was moved away.
+    file = "file:" + quote(os.path.abspath(path)) + f"?mode={'rwc' if create else 'rw'}"
+    engine = create_engine(
+        "sqlite+pysqlite://",
+        creator=lambda: _connect_file(file),
+        poolclass=NullPool,
+        hide_parameters=True,
+    )
+    event.listen(engine, "begin", _begin_file)
+    return label, engine
+
+
+def _connect_file(file: str) -> Any:
+    import sqlite3
+
+    connection = sqlite3.connect(file, uri=True, timeout=WAIT_SECONDS, isolation_level=None)  # transactions begin where we say
+    try:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("PRAGMA synchronous = EXTRA")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _begin_file(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("holdfast_write") else "BEGIN")
+
+
+def _server(text: str) -> Engine:
+    problem = ""
+    try:
+        from sqlalchemy import NullPool, create_engine, event, make_url
+
+        url = make_url("postgresql+psycopg://" + text.split("://", 1)[1])
+        if "connect_timeout" not in url.query:
+            url = url.update_query_dict({"connect_timeout": "15"})
+        engine = create_engine(url, poolclass=NullPool, hide_parameters=True, isolation_level="READ COMMITTED")
+        event.listen(engine, "begin", _begin_server)
+    except ImportError:
+        problem = "a package is missing: pip install holdfast[postgres]"
+    except Exception:
+        problem = "its URL cannot be read. Write postgresql://user:password@host:port/database"
+    if problem:
+        raise LedgerProblem(f"The PostgreSQL ledger cannot be opened: {problem}. The URL is left out here, since it may hold a password.")
+    return engine
+
+
+def _begin_server(connection: Connection) -> None:
+    if not connection.get_execution_options().get("holdfast_write"):
+        return
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{WAIT_SECONDS}s'")
+    # Raised where the server was told to answer before the disk has it; a stricter setting stays.
+    connection.exec_driver_sql("SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'")
+    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
+
+
+def _explain(error: Exception, label: str) -> LedgerProblem:
+    """What went wrong, without what the driver says: that may hold paths, hosts and users."""
+    said = str(error).lower()
+    known: tuple[tuple[tuple[str, ...], type[LedgerProblem], str], ...] = (
+        (("locked", "lock timeout"), LedgerProblem, f"is busy: others wrote to it for {WAIT_SECONDS} seconds. Try again"),
+        (
+            ("readonly", "read-only", "permission denied"),
+            LedgerProblem,
+            "cannot be used with the rights at hand. Ask its owner",
+        ),
+        (("not a database",), LedgerProblem, "is no SQLite file. Check the path"),
+        (("malformed", "disk image"), LedgerBroken, "is damaged. Restore a copy"),
+        (("unable to open",), LedgerProblem, "cannot be opened. Check that file and folder can be read and written"),
+        (("disk is full", "no space left"), LedgerProblem, "cannot grow: the disk is full"),
+        (("no such table", "no such column", "does not exist"), LedgerBroken, "lacks a table or column, or is not there. Check the place"),
+    )
+    kind, words = next(
+        ((kind, words) for signs, kind, words in known if any(sign in said for sign in signs)),
+        (LedgerProblem, f"cannot be used ({type(error).__name__}). Check that it can be reached, and with which user"),
+    )
+    return kind(f"{label[0].upper()}{label[1:]} {words}. Whether the last step was recorded, the ledger itself tells: ask for its state.")

@@ -1,0 +1,287 @@
+"""What a ledger holds, as frozen values: charges, grants, reservations; and how amounts and names are read and written."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias, get_args
+
+from holdfast.errors import InvalidParameter
+from holdfast.exact.parameters import Exact
+from holdfast.privacy.conversions import zcdp_epsilon
+from holdfast.privacy.guarantee import Guarantee
+from holdfast.privacy.parameters import budget, not_negative, probability, round_up, shown, unit_in_last_place
+
+ChargeKind: TypeAlias = Literal["pure", "zcdp"]
+GrantKind: TypeAlias = Literal["pure", "zcdp", "approximate"]
+State: TypeAlias = Literal["reserved", "drawing", "staged", "committed", "published", "closed", "voided", "voided-spent"]
+
+OPEN: tuple[State, ...] = ("reserved", "drawing", "staged", "committed", "published")
+"""States in which a release may still be resumed: the ledger holds its sealed key and the digest of its input."""
+GRANT_NEEDS: dict[GrantKind, tuple[str, ...]] = {"pure": ("epsilon",), "zcdp": ("rho",), "approximate": ("epsilon", "delta")}
+MAX_NAME = 200
+"""Longest name of a data set or release, in characters."""
+MAX_TEXT = 2000
+"""Longest reason, approver or legal reference."""
+RHO_DIGITS = 12
+"""Digits of the rho that an approximate grant is converted to, rounded down."""
+SHOWN_DIGITS = 6
+"""Digits of an amount that has no short exact form."""
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What one release costs one person who changes cell.
+
+    Given:       kind "pure": epsilon >= 0, and rho at most epsilon^2 / 2 (what is proved for that pair; by default just this).
+                 kind "zcdp": rho > 0, no epsilon. delta is None: releases that hold only up to a delta have no sum here, and are refused.
+    Guarantees:  epsilon and rho are exact, so that sums are.
+    """
+
+    kind: ChargeKind
+    epsilon: Fraction | None = None
+    rho: Fraction = Fraction(-1)
+    delta: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(ChargeKind) or self.delta is not None:
+            raise InvalidParameter(
+                f"A charge is of kind 'pure' or 'zcdp' and has no delta. Got kind {self.kind!r}. A release that is promised only up to a "
+                "delta cannot be added up with others yet: use a mechanism with a pure or a zCDP promise."
+            )
+        if self.kind == "zcdp":
+            if self.epsilon is not None:
+                raise InvalidParameter("A charge of kind 'zcdp' has a rho only. Leave epsilon out.")
+            object.__setattr__(self, "rho", budget(self.rho, "rho"))
+            return
+        if self.epsilon is None:
+            raise InvalidParameter("A charge of kind 'pure' needs epsilon.")
+        epsilon = not_negative(self.epsilon, "epsilon")
+        largest = epsilon * epsilon / 2
+        rho = largest if self.rho == -1 else not_negative(self.rho, "rho")
+        if rho > largest:
+            raise InvalidParameter(f"Pure epsilon = {shown(epsilon)} is {shown(largest)}-zCDP. Got a larger rho. Leave rho out.")
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "rho", rho)
+
+    @classmethod
+    def of(cls, guarantee: Guarantee) -> Charge:
+        """The charge of a release with this guarantee: its cost for a person who moves all of their records from one cell to another.
+
+        This pair is taken also where the kept totals let no person change alone: releases with other totals share the account.
+        """
+        if guarantee.kind == "approximate":
+            return cls("approximate")  # type: ignore[arg-type]  # refused, with the message for it
+        moved = 2 * guarantee.max_records * (1 if guarantee.distance == "l1" else guarantee.max_records)
+        promise = guarantee.cost(moved)
+        assert promise.rho is not None
+        if guarantee.kind == "zcdp":
+            return cls("zcdp", rho=promise.rho)
+        return cls("pure", epsilon=Fraction(promise.epsilon), rho=promise.rho)  # a float is the root of 2, rounded up
+
+    def to_fields(self) -> dict[str, str | None]:
+        """JSON-ready, exact."""
+        return {"kind": self.kind, "epsilon": exact_text(self.epsilon), "rho": exact_text(self.rho), "delta": exact_text(self.delta)}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> Charge:
+        """What `to_fields` wrote; ValueError, KeyError or TypeError where it did not."""
+        rho = read_exact(fields["rho"])
+        if rho is None or fields["delta"] is not None:
+            raise ValueError("a charge needs rho and has no delta")
+        return cls(fields["kind"], read_exact(fields["epsilon"]), rho)
+
+    def words(self) -> str:
+        """As on the screen: the parameter that is promised."""
+        return f"epsilon = {amount(self.epsilon)}" if self.epsilon is not None else f"rho = {amount(self.rho)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grant:
+    """A budget for one data set, and who gave it, why.
+
+    limit is what counts: epsilon for kind "pure", else rho. For kind "approximate", rho is what epsilon and delta were converted to when
+    the grant was made: from then on the limit is fixed, so that budgets may be chosen adaptively below it.
+    """
+
+    dataset: str
+    kind: GrantKind
+    epsilon: Fraction | None = None
+    rho: Fraction | None = None
+    delta: Fraction | None = None
+    unit: str = "person"
+    approver: str
+    reason: str
+    legal: str | None = None
+    time: str = ""
+
+    @property
+    def limit(self) -> Fraction:
+        """How much of the account's currency was granted."""
+        value = self.epsilon if self.kind == "pure" else self.rho
+        assert value is not None
+        return value
+
+    def to_fields(self) -> dict[str, str | None]:
+        """JSON-ready, exact; without data set and time, which are columns of the event."""
+        numbers = {name: exact_text(getattr(self, name)) for name in ("epsilon", "rho", "delta")}
+        return {"kind": self.kind, **numbers, "unit": self.unit, "approver": self.approver, "reason": self.reason, "legal": self.legal}
+
+    @classmethod
+    def from_fields(cls, dataset: str, time: str, fields: Mapping[str, Any]) -> Grant:
+        """What `to_fields` wrote; ValueError, KeyError or TypeError where it did not."""
+        numbers: dict[str, Any] = {name: read_exact(fields[name]) for name in ("epsilon", "rho", "delta")}
+        texts = {name: fields[name] for name in ("kind", "unit", "approver", "reason", "legal")}
+        needed = {*GRANT_NEEDS[texts["kind"]], *(() if texts["kind"] == "pure" else ("rho",))}
+        if {name for name, value in numbers.items() if value is not None} != needed or any((value or 1) <= 0 for value in numbers.values()):
+            raise ValueError("a grant has other parameters than its kind")
+        return cls(dataset=dataset, time=time, **numbers, **texts)
+
+    def words(self) -> str:
+        """What was granted, with its own parameters."""
+        names = GRANT_NEEDS[self.kind]
+        return ", ".join(f"{name} = {amount(getattr(self, name), up=False)}" for name in names)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reservation:
+    """Budget set aside for one release, and where the release stands.
+
+    head is the hash of the event that reserved it, as printed in the card: "<ledger id>:<seq>:<hash>". sealed_key and input_digest are
+    there only while the release is open. They are secrets: a repr does not show them.
+    """
+
+    dataset: str
+    release_id: str
+    state: State
+    charge: Charge
+    facts: Mapping[str, Any]
+    head: str
+    seq: int
+    time: str
+    folder_name: str | None = None
+    checksum: str | None = None
+    reason: str | None = None
+    sealed_key: bytes | None = field(default=None, repr=False)
+    input_digest: str | None = field(default=None, repr=False)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the release may still be resumed or voided."""
+        return self.state in OPEN
+
+    @property
+    def counts(self) -> bool:
+        """Whether the charge counts as spent; only a void before the first random word gives it back."""
+        return self.state != "voided"
+
+    def to_state(self, state: State, **changes: Any) -> Reservation:
+        """The same reservation, further on."""
+        return replace(self, state=state, **changes)
+
+
+def read_grant(dataset: str, kind: GrantKind, parameters: Mapping[str, Exact | None], texts: Mapping[str, str | None], time: str) -> Grant:
+    """A new grant from what a user wrote; whatever is missing, superfluous or inexact is refused."""
+    if kind not in GRANT_NEEDS:
+        raise InvalidParameter(f"kind must be one of {', '.join(map(repr, GRANT_NEEDS))}. Got {kind!r}.")
+    needed = GRANT_NEEDS[kind]
+    for name, value in parameters.items():
+        if (value is None) == (name in needed):
+            advice = "is missing" if value is None else "must be left out"
+            raise InvalidParameter(f"A grant of kind {kind!r} has {' and '.join(needed)}: {name} {advice}.")
+    numbers = {name: (probability if name == "delta" else budget)(value, name) for name, value in parameters.items() if value is not None}
+    if kind == "approximate":
+        numbers["rho"] = largest_rho(numbers["epsilon"], numbers["delta"])
+    return Grant(
+        dataset=dataset,
+        kind=kind,
+        unit=name_of(texts["unit"], "unit"),
+        approver=text_of(texts["approver"], "approver"),
+        reason=text_of(texts["reason"], "reason"),
+        legal=None if texts["legal"] is None else text_of(texts["legal"], "legal"),
+        time=time,
+        **numbers,
+    )
+
+
+def largest_rho(epsilon: Exact, delta: Exact) -> Fraction:
+    """The largest rho of 12 digits for which Proposition 7 of [CKS20] proves (epsilon, delta).
+
+    Given:       epsilon > 0, 0 < delta < 1, exact.
+    Guarantees:  zcdp_epsilon(result, delta) <= epsilon, checked for what is returned. Where the search is not sharp, it is smaller.
+    """
+    epsilon, delta = budget(epsilon, "epsilon"), probability(delta, "delta")
+
+    def is_proved(rho: Fraction) -> bool:
+        return Fraction(zcdp_epsilon(rho, delta)) <= epsilon
+
+    low = high = Fraction(1)
+    while is_proved(high):
+        low, high = high, high * 4
+    while not is_proved(low):
+        low, high = low / 4, low
+        if low < Fraction(1, 10**400):
+            raise InvalidParameter(f"epsilon = {shown(epsilon)} with this delta leaves no budget. Write a larger epsilon or delta.")
+    while high - low > low / 10 ** (RHO_DIGITS + 2):
+        middle = round_down((low + high) / 2, RHO_DIGITS + 4)
+        low, high = (middle, high) if is_proved(middle) else (low, middle)
+    found = round_down(low, RHO_DIGITS)
+    step = unit_in_last_place(found, RHO_DIGITS)
+    while not is_proved(found):  # only where the bound is not monotone in its last digits
+        found -= step
+    return found
+
+
+def round_down(value: Fraction, digits: int) -> Fraction:
+    """The largest number of this many significant digits at or below a positive number."""
+    unit = unit_in_last_place(value, digits)
+    return unit * math.floor(value / unit)
+
+
+def amount(value: Fraction | None, *, up: bool = True) -> str:
+    """An amount for people: exact where a short form exists, else six digits, rounded up (spent) or down (granted, left)."""
+    if value is None:
+        return "none"
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) <= 40 and len(shown(value)) <= 14:
+        return shown(value)
+    if value < 0:
+        return "-" + amount(-value, up=not up)
+    return shown((round_up if up else round_down)(value, SHOWN_DIGITS))
+
+
+def exact_text(value: Fraction | None) -> str | None:
+    """The number as "p/q" or "p"."""
+    return None if value is None else str(value)
+
+
+def read_exact(text: str | None) -> Fraction | None:
+    """What `exact_text` wrote, and nothing else: one number has one text."""
+    if text is None:
+        return None
+    value = Fraction(text) if isinstance(text, str) and len(text) < 4000 else None
+    if value is None or str(value) != text:
+        raise ValueError("a number that is not in lowest terms")
+    return value
+
+
+def name_of(value: Any, what: str) -> str:
+    """A name that is a key: kept as it is, never trimmed or normalised; what cannot be stored or read on a screen is refused."""
+    name = text_of(value, what, MAX_NAME)
+    if any(unicodedata.category(letter) in ("Cc", "Zl", "Zp") for letter in name):
+        raise InvalidParameter(f"{what} must not hold control characters or line breaks. Got {name!a}. Write a name on one line.")
+    return name
+
+
+def text_of(value: Any, what: str, longest: int = MAX_TEXT) -> str:
+    """A text that can be stored in every database, not empty and not too long."""
+    if not isinstance(value, str) or not value.strip():
+        found = "an empty one" if isinstance(value, str) else type(value).__name__
+        raise InvalidParameter(f"{what} must be a text that is not empty. Got {found}.")
+    if len(value) > longest:
+        raise InvalidParameter(f"{what} must have at most {longest} characters. Got {len(value)}.")
+    if "\0" in value or any(0xD800 <= ord(letter) < 0xE000 for letter in value):
+        raise InvalidParameter(f"{what} holds a character that no database stores: {value[:40]!a}. Write it without.")
+    return value

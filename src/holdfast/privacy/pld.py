@@ -1,0 +1,114 @@
+"""Privacy loss distributions, by Google's dp-accounting: the sharpest bound for sequences of unlike promises.
+
+What may enter is what has a proved worst case, a pair of laws that dominates every mechanism with the promise:
+
+    (epsilon, delta)     the loss is infinite with probability delta, else +epsilon or -epsilon (Kairouz, Oh and Viswanath); pure: delta = 0
+    discrete Gaussian    N_Z(0, sigma_squared) against the same law moved by the sensitivity: the law is log-concave, so a smaller move is
+                         dominated by a larger one ([CKS20] Theorem 6)
+
+rho-zCDP alone has no such pair, and is never turned into one here.
+
+dp-accounting rounds losses up to a grid, so its estimate is pessimistic, but it computes in floating point with Fourier transforms: this is
+the one bound in privacy/ that balls do not certify. What rounding can do is met by asking for a smaller delta (ALLOWANCE; measured, not
+proved), and a delta too small for that gets no bound. sigma is the square root rounded down.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from holdfast.exact.balls import float_up
+from holdfast.privacy.conversions import clamped, zcdp_epsilon
+
+ALLOWANCE = 1e-12
+"""Taken off the delta that is asked for: rounding errors of the transforms were never seen above a hundredth of it."""
+SMALLEST_DELTA = 1e-11
+"""Below this the allowance would be most of delta."""
+FINE = 20_000
+"""Grid points within the range of the composed loss, at the least."""
+MOST_POINTS = 2_000_000
+SHARP = 0.001
+"""What rounding every loss up to the grid may add to epsilon, relative to it, where MOST_POINTS allow it."""
+
+
+class Pair(NamedTuple):
+    """`count` equal promises of (epsilon, delta)."""
+
+    epsilon: Fraction
+    delta: Fraction
+    count: int = 1
+
+
+class Gaussian(NamedTuple):
+    """`count` equal discrete Gaussians on whole numbers."""
+
+    sigma_squared: Fraction
+    sensitivity: int
+    count: int = 1
+
+    @property
+    def rho(self) -> Fraction:
+        return Fraction(self.sensitivity**2) / (2 * self.sigma_squared)
+
+
+def is_installed() -> bool:
+    """Whether dp-accounting can be imported (the extra `accounting`)."""
+    import importlib.util
+
+    return importlib.util.find_spec("dp_accounting") is not None
+
+
+def pld_epsilon(pairs: Sequence[Pair], gaussians: Sequence[Gaussian], delta: Fraction, *, pessimistic: bool = True) -> float:
+    """epsilon at this delta for the composition of all of them, by dp-accounting; infinite where it finds none.
+
+    Given:       delta >= SMALLEST_DELTA.
+    Guarantees:  with `pessimistic`, an upper bound up to dp-accounting's rounding errors, for which ALLOWANCE is taken off delta. Without,
+                 dp-accounting's estimate from below (discrete Gaussians only, and delta as it is): for tests.
+    """
+    from dp_accounting.pld import common, privacy_loss_distribution
+
+    interval = _interval(pairs, gaussians, delta)
+    total = None
+    for epsilon, chance, count in pairs:
+        parameters = common.DifferentialPrivacyParameters(float_up(epsilon), float_up(chance))
+        single = privacy_loss_distribution.from_privacy_parameters(parameters, value_discretization_interval=interval)
+        part = single.self_compose(count) if count > 1 else single
+        total = part if total is None else total.compose(part)
+    for gaussian in gaussians:
+        single = privacy_loss_distribution.from_discrete_gaussian_mechanism(
+            _root_down(gaussian.sigma_squared),
+            gaussian.sensitivity,
+            pessimistic_estimate=pessimistic,
+            value_discretization_interval=interval,
+            use_connect_dots=pessimistic,
+        )
+        part = single.self_compose(gaussian.count) if gaussian.count > 1 else single
+        total = part if total is None else total.compose(part)
+    if total is None:
+        return 0.0
+    found = float(total.get_epsilon_for_delta(float(delta) - (ALLOWANCE if pessimistic else 0.0)))
+    return math.nextafter(found, math.inf)
+
+
+def _interval(pairs: Sequence[Pair], gaussians: Sequence[Gaussian], delta: Fraction) -> float:
+    """Width of the grid: fine against the range of the composed loss, and against what rounding each pure loss up may add."""
+    pure_range = sum(clamped(epsilon) * count for epsilon, _, count in pairs if epsilon)
+    rho = sum((gaussian.rho * gaussian.count for gaussian in gaussians), Fraction(0))
+    rho_all = rho + sum((epsilon**2 / 2 * count for epsilon, _, count in pairs), Fraction(0))
+    reach = pure_range + (clamped(rho) + 12 * math.sqrt(2 * clamped(rho)) if rho else 0.0)
+    if reach == 0:
+        return 1e-4
+    guess = min(zcdp_epsilon(rho_all, delta), reach) if rho_all else reach
+    rounded = sum(pair.count for pair in pairs)
+    fine = min(reach / FINE, SHARP * max(guess, reach / 1000) / rounded if rounded else math.inf)
+    return max(fine, reach / MOST_POINTS)
+
+
+def _root_down(value: Fraction) -> float:
+    found = math.sqrt(clamped(value))
+    while Fraction(found) ** 2 > value:
+        found = math.nextafter(found, 0.0)
+    return found
