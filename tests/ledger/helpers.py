@@ -32,7 +32,9 @@ def reserve(ledger: Ledger, release_id: str = "r1", rho: str | Fraction = "1/10"
     return ledger.reserve(dataset, release_id, charge, facts, sealed_key=KEY, input_digest=DIGEST, now=NOW)
 
 
-def bring(ledger: Ledger, state: str, release_id: str = "r1", rho: str | Fraction = "1/10", dataset: str = DATA, **facts: Any) -> Reservation:
+def bring(
+    ledger: Ledger, state: str, release_id: str = "r1", rho: str | Fraction = "1/10", dataset: str = DATA, **facts: Any
+) -> Reservation:
     """A release in this state; "voided" and "voided-spent" too."""
     held = reserve(ledger, release_id, rho, dataset, **facts)
     if state == "voided":

@@ -184,7 +184,19 @@ def test_a_refusal_writes_nothing(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["x'; DROP TABLE holdfast_events; --", 'a"b', "100%s :name ?", "Ærø", "Ae\u0301", "人口 調查", "\U0001f5f3", "‮evil", " leading", "a\\b", "NULL"],
+    [
+        "x'; DROP TABLE holdfast_events; --",
+        'a"b',
+        "100%s :name ?",
+        "Ærø",
+        "Ae\u0301",
+        "人口 調查",
+        "\U0001f5f3",
+        "‮evil",
+        " leading",
+        "a\\b",
+        "NULL",
+    ],
 )
 def test_any_name_is_kept_as_it_is(ledger: Ledger, name: str) -> None:
     grant(ledger, dataset=name)

@@ -193,8 +193,8 @@ def test_a_full_disk_is_said_in_words() -> None:
     import errno
 
     for number, words in ((errno.ENOSPC, "disk is full"), (errno.EACCES, "permission is missing"), (errno.EROFS, "only be read")):
-        assert words in str(folder_module._in_words(OSError(number, "secret"), Path("/x/out")))
-        assert "secret" not in str(folder_module._in_words(OSError(number, "secret"), Path("/x/out")))
+        assert words in str(folder_module.in_words(OSError(number, "secret"), Path("/x/out")))
+        assert "secret" not in str(folder_module.in_words(OSError(number, "secret"), Path("/x/out")))
 
 
 def test_a_parent_that_may_not_be_written_to(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ CARD: dict[str, Any] = {
         "statements": ["margin(state)"],
         "identities": [],
         "definitions": [{"type": "margin", "kind": "kept", "columns": ["state"]}],
+        "revision": None,
         "totals": 51,
         "independent": 51,
         "free_dimensions": 3092,

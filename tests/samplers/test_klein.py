@@ -21,7 +21,7 @@ from holdfast.lattice import algebra
 from holdfast.randomness import NoiseKey
 from holdfast.samplers import klein
 from holdfast.samplers.gram_schmidt import gram_schmidt
-from holdfast.samplers.klein import Coordinate, KleinGaussian, klein_oracle, proposal_parameter
+from holdfast.samplers.klein import Coordinate, KleinGaussian, klein_oracle, proposal_parameter, tries_at_once
 from holdfast.samplers.protocol import BlockSampler
 from holdfast.samplers.theta import theta_ratio_ball, tries_bound
 from holdfast.testing import check_fit, fits
@@ -321,3 +321,20 @@ def test_wrong_arguments_are_refused() -> None:
         KleinGaussian(np.array([[1, 2], [1, 2]]), 1)
     with pytest.raises(RequestTooLarge, match="Reduce the basis"):
         KleinGaussian(np.array([[1, 10**15], [-1, 1 - 10**15], [0, -1]]), "1e13").draw(10, stream("too long"))
+
+
+def test_centres_known_to_few_bits_are_decided_exactly() -> None:
+    """Coefficients of 2^55 leave seven bits of a centre: without the bands made for that, some of these verdicts come out wrong."""
+    long = 2**55 - 55
+    sampler = KleinGaussian(np.array([[long, 2**54 + 123_457], [0, 1]], dtype=object), Fraction(long**2, 10))
+    draws = []
+    for how in (sampler.draw, lambda n, words: klein_oracle(sampler, n, words)):
+        with NoiseKey.for_tests("few bits").stream("words") as words:
+            draws.append(how(3000, words))
+    assert np.array_equal(*draws)
+
+
+def test_tries_at_once() -> None:
+    assert [tries_at_once(rounds, 1) for rounds in (0, 1, 5, 9, 10, 10**6)] == [1, 2, 32, 512, 512, 512]
+    assert tries_at_once(9, 1000) == 32
+    assert tries_at_once(9, 1 << 15) == 1

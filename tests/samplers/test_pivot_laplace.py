@@ -212,3 +212,10 @@ def test_wrong_rows_are_refused() -> None:
         PivotLaplace(np.zeros((0, 0), dtype=int), 1)
     with pytest.raises(RequestTooLarge, match="64-bit"):
         PivotLaplace([[1, 1]], Fraction(1, 2**60))
+
+
+def test_sums_beyond_the_integers_of_a_double_are_exact() -> None:
+    sampler = PivotLaplace([[1, 2**40 + 1]], Fraction(1, 1024), pivots=[0])
+    solved, is_whole = sampler._solve(np.array([[2**18 - 1, 1 - 2**18]]))
+    assert is_whole.all()
+    assert solved.tolist() == [[-(2**40 + 1) * (2**18 - 1), (2**40 + 1) * (2**18 - 1)]]

@@ -242,27 +242,48 @@ def _learned(side: _Side, sides: Sequence[_Side], every: RowSet) -> list[Learned
     found: dict[frozenset[str], LearnedTotals] = {}
     for other in (given for given in sides if given is not side):
         for rows in other.kept.families:
-            named = [other.table.name_of[column] for column in rows.columns]
+            named = _with_coarser(other, rows.columns)
             columns = frozenset(name for name in named if name in side.table.columns)
             if rows.kind != "kept" or not rows.is_margin or columns in found:
                 continue
             chosen = [side.table.columns[name].astype(np.int32) for name in sorted(columns)]
             labels, count = rank_rows(chosen, [int(given.max()) + 1 for given in chosen], side.cells)
             own, _ = fixed_sums(_own_rows(side), labels, count, columns)
-            joint, _ = fixed_sums(every, _spread(labels, side.place), count, columns)
-            if joint.all() and not own.all():
+            if own.all():
+                continue
+            # Where both tables hold all records, sums of the other's rows are the sums over this table; else it must be looked into.
+            whole = bool((side.place >= 0).all() and (other.place >= 0).all())
+            if whole or fixed_sums(every, _spread(labels, side.place), count, None)[0].all():
                 found[columns] = LearnedTotals(side.release.name, tuple(name for name in named if name in columns), other.release.name)
     return [total for columns, total in found.items() if not any(columns < larger for larger in found)]
+
+
+def _with_coarser(side: _Side, columns: Sequence[str]) -> list[str]:
+    """The columns as the refinement names them, and the coarser ones that hierarchies derive from them: county totals tell states."""
+    named = [side.table.name_of[column] for column in columns]
+    given = [side.table.columns[name].astype(np.int32) for name in named]
+    radices = [int(codes.max()) + 1 for codes in given]
+    count = rank_rows(given, radices, side.cells)[1]
+    for name in sorted(side.table.columns.keys() - side.table.name_of.values()):
+        coarse = side.table.columns[name].astype(np.int32)
+        if rank_rows([*given, coarse], [*radices, int(coarse.max()) + 1], side.cells)[1] == count:
+            named.append(name)
+    return named
 
 
 # What the published values pin, counts being zero or more.
 
 
 def _pinned(sides: Sequence[_Side], refinement: Universe, fixed: Sequence[ExposedCells]) -> tuple[tuple[ExposedCells, ...] | None, str]:
-    """(per release the cells pinned, why they were not computed)."""
+    """(per release the cells pinned, what was not computed or not used)."""
     values = [_values(side.release, side.kept) for side in sides]
+    missing = [
+        repr(side.release.name)
+        for side, given in zip(sides, values, strict=True)
+        if any(total is None and rows.kind == "kept" for rows, total in zip(side.kept.rows, given, strict=True))
+    ]
     if all(total is None for given in values for total in given):
-        return None, ""
+        return None, "What the published values pin was not computed: the values were not given." if missing else ""
     try:
         alone = [_valued_bounds(side.release.universe, side.kept.rows, given) for side, given in zip(sides, values, strict=True)]
         lifted = _joint_kept(sides, refinement).rows
@@ -279,7 +300,7 @@ def _pinned(sides: Sequence[_Side], refinement: Universe, fixed: Sequence[Expose
         none = np.zeros(0, dtype=np.int64)
         new = np.setdiff1d(pinned, np.union1d(old, known))
         out.append(ExposedCells(side.release.name, side.release.universe, np.setdiff1d(old, known), new, none))
-    return tuple(out), ""
+    return tuple(out), f"Not all values of {_listed(missing)} were given: more cells may be pinned." if missing else ""
 
 
 def _known_by_identities(side: _Side, sides: Sequence[_Side]) -> Ints:
@@ -418,7 +439,8 @@ def _words(
     if learned:
         out.append(f"Now known exactly: {'; '.join(map(str, learned))}.")
     if pinned is not None:
-        out += _sentences(sides, pinned, "With the values as published, counts being zero or more, they pin", same)
+        further = _sentences(sides, pinned, "With the values as published, counts being zero or more, they pin", same)
+        out += further or ["No further cell was found that the published values pin; the search is by bounds and may miss some."]
     if trouble:
         out.append(trouble)
     apart = [sorted(set(side.table.columns) - set().union(*(o.table.columns for o in sides if o is not side))) for side in sides]

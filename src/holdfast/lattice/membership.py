@@ -50,7 +50,8 @@ class RowSet:
 def fixed_sums(rows: RowSet, labels: Ints, count: int, axes: frozenset[str] | None) -> tuple[Bools, Bools]:
     """(which sums the rows fix, which stay undecided): sum c is over the cells with label c; -1 marks cells in no sum.
 
-    Given:       every label below `count` occurs. `axes`: the columns whose combinations the labels are, where they are that.
+    Given:       every label below `count` occurs. `axes`: columns such that each sum is over all cells with one combination of their codes;
+                 None where there are none.
     """
     if rows.sizes is not None and rows.linear is None and axes is not None and axes <= rows.sizes.keys() and None not in rows.axes:
         inside = {axis for axis in axes if rows.sizes[axis] > 1}
@@ -141,6 +142,13 @@ def _outside_row_space(cells: Ints, local: list[Ints], linear: csr_array | None,
 
 def _uneven(labels: Ints) -> Ints:
     """Labels of a grid whose indicator has a mixed difference that is not zero: the sums along the axes do not fix them."""
+    # A cell by itself is uneven, and mostly all cells are such: no sort is needed for them.
+    present, times = np.unique(labels[labels >= 0], return_counts=True)
+    single: Ints = present[times == 1]
+    several: Ints = present[times > 1]
+    if not len(several):
+        return single
+    labels = np.where(np.isin(labels, several), labels, -1)
     windows = np.arange(int(np.prod([length - 1 for length in labels.shape])), dtype=np.int64)
     keys, signs = [], []
     for corner in product((0, 1), repeat=labels.ndim):
@@ -150,7 +158,7 @@ def _uneven(labels: Ints) -> Ints:
     places, which = np.unique(np.concatenate(keys), return_inverse=True)
     sums = np.zeros(len(places), dtype=np.int64)
     np.add.at(sums, which, np.concatenate(signs))
-    return np.unique(places[sums != 0] // len(windows))
+    return np.union1d(single, places[sums != 0] // len(windows))
 
 
 def _in_row_space(matrix: Ints, asked: Ints) -> Bools:

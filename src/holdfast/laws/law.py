@@ -109,7 +109,7 @@ class LatticeLaw(ABC):
     def __repr__(self) -> str: ...
 
     def tail_bound(self, t: float) -> float:
-        """An upper bound of P[|z| >= t], in the norm of the law (l1 for l1 Laplace and rounded projection, else l2); laws/tails.py."""
+        """An upper bound of P[|z| >= t], in the norm of the law (l1 for l1 Laplace, else l2); laws/tails.py."""
         value = float(np.exp(self.log_tail(float(t))))
         return min(1.0, float(np.nextafter(value, np.inf)))
 

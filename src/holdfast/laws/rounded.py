@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,8 +45,9 @@ class RoundedLaw(LatticeLaw):
 
     def log_tail(self, t: float) -> float:
         """Of P[|z|_2 >= t]: projecting shortens, and rounding moves z by at most the rounding radius."""
-        return tails.laplace_log_tail(self.lattice.cells, self.epsilon, max(t - self._rounding_radius(), 0.0))
+        return tails.laplace_log_tail(self.lattice.cells, self.epsilon, max(t - self._rounding_radius, 0.0))
 
+    @cached_property
     def _rounding_radius(self) -> float:
         """l2 length by which rounding can move the projection: below one a cell where roundings are controlled; by nearest plane at most
         (sum |b*_i|^2)^(1/2), and a reduced basis has |b*_i| <= |b_i|.

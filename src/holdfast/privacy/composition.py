@@ -5,12 +5,12 @@ only where the pair is in the relation of every release. Valid bounds at a delta
 
     sum              epsilons and deltas add ([DGGY22] Proposition 6, [GGY22] Proposition 2.9; math.md section 6)
     equal parts      the optimal composition of k equal promises; unlike ones are each taken as the largest
-    zcdp             rhos add (pure e is e^2/2-zCDP); then Proposition 7 of [CKS20], or the optimal conversion. What is only (epsilon, delta)
-                     is added to the result, and its delta is taken off first
-    pld              privacy loss distributions by dp-accounting, for what has a dominating pair; what is zCDP alone gets half of delta by itself
+    zcdp             rhos add (pure e is e^2/2-zCDP); then Proposition 7 of [CKS20], or the optimal conversion. The epsilon of what is
+                     only (epsilon, delta) is added to the result, and its delta is taken off first
+    pld              privacy loss distributions by dp-accounting, for what has a dominating pair; what is zCDP alone gets half of delta
 
-All but the last are certified in balls. Approximate promises of [DGGY22] Definition 2 for a distance r are (epsilon r, delta h(r)) for that pair:
-`Guarantee.cost` gives just this, so adding per pair is sharper than adding the parameters.
+All but the last are certified in balls. An approximate promise of [DGGY22] Definition 2 is (epsilon r, delta h(r)) for a pair at
+distance r. `Guarantee.cost` gives just this, so adding per pair is sharper than adding the parameters.
 """
 
 from __future__ import annotations
@@ -117,8 +117,9 @@ class Bounds:
 class Composition:
     """Promises about one pair of tables, taken together.
 
-    Guarantees:  `epsilon`, `rho` and `at(delta)` each hold for the joint publication of all parts, also where later parts were chosen after
-                 earlier ones were seen, for a pair that lies in the relation of every part.
+    Guarantees:  `epsilon`, `rho` and `at(delta)` each hold for the joint publication of all parts, for a pair that lies in the relation of
+                 every part. What is asked may depend on earlier publications. The promises themselves must not for `at`: where budgets
+                 are chosen along the way, only the sums `epsilon` and `rho` hold, against a grant that was fixed before.
     """
 
     parts: tuple[Part, ...]
@@ -188,8 +189,8 @@ class Composition:
         used = Fraction(0) if best.method == "sum" and self.epsilon is not None else chosen
         extra = f", and a further probability of at most {number(used)}" if used else ""
         sentences = [
-            f"{count[0].upper()}{count[1:]}: between two tables that agree in every total that any of them keeps, the chance of any outcome "
-            f"differs by a factor of at most e to the power {number(best.epsilon)}{extra} (by: {best.method}).",
+            f"{count[0].upper()}{count[1:]}: between two tables that agree in every total that any of them keeps, the chance of any "
+            f"outcome differs by a factor of at most e to the power {number(best.epsilon)}{extra} (by: {best.method}).",
         ]
         if not best.certified:
             sentences.append("This bound is pessimistic but was computed in floating point.")

@@ -110,7 +110,7 @@ def gaussian_delta_bounds(sigma_squared: Exact, epsilon: Exact, sensitivity: int
 
 
 def tail_curve(sigma_squared: Exact, points: Iterable[int]) -> list[TailPoint]:
-    """Figure 2, tails: P[X >= m] for the continuous, the discrete and the rounded Gaussian (a continuous one rounded to the nearest whole)."""
+    """Figure 2, tails: P[X >= m] for the continuous, the discrete and the rounded Gaussian (rounded to the nearest whole number)."""
     variance = positive_fraction(sigma_squared, "sigma_squared")
     law, out = DiscreteGaussian(variance), []
     for point in points:

@@ -1,6 +1,7 @@
 """The exact delta of Gaussian noise on a lattice, for two tables that differ by v: Theorem 6 of [CKS20] with Z replaced by the lattice.
 
-Noise Z has weights exp(-|z|_2^2 / (2 s2)) on the lattice L, and v is in L. The loss at z is (2 <z, v> - |v|^2) / (2 s2), so the best event is a half-space, and
+Noise Z has weights exp(-|z|_2^2 / (2 s2)) on the lattice L, and v is in L. The loss at z is (2 <z, v> - |v|^2) / (2 s2), so the best event
+is a half-space, and
 
     delta(v) = P[<Z, v> > epsilon s2 - |v|^2 / 2] - e^epsilon P[<Z, v> > epsilon s2 + |v|^2 / 2].
 
@@ -12,15 +13,16 @@ One kept sum over n cells, v = k (e_1 - e_2): D = Z_1 - Z_2 and S = Z_1 + Z_2 ha
 
     P[D = d] is proportional to exp(-d^2 / (4 s2)) C(d mod 2),   C(j) = sum over S = j mod 2 of exp(-S^2 / (4 s2)) W(-S),
 
-W(S) the weight of n - 2 integers with sum S. So D is a discrete Gaussian but for one number, b = (C(0) - C(1)) / (C(0) + C(1)). Write f(x) for the sum
-of exp(-z^2 / (2 s2) + 2 pi i z x), which is positive (Poisson). Then b is the integral of f(x + 1/2)^2 f(x)^(n-2) over a period, over that of
-f^n. f(x) f(x + 1/2) is at most M = (sum over j of (-1)^j e^(-j^2/s2)) (sum over j of e^(-j^2/s2)), as multiplying out shows, and the integral of f^n is at
-least that of f^(n-4) (Chebyshev's inequality for f^(n-4) and f^4; the integral of f is 1): so 0 <= b <= M^2 for n >= 4, which is below 2^-150 from
-s2 = 24 on. For smaller s2 the C(j) are summed, with W from a power of a polynomial and what was cut off bounded.
+W(S) the weight of n - 2 integers with sum S. So D is a discrete Gaussian but for one number, b = (C(0) - C(1)) / (C(0) + C(1)). Write f(x)
+for the sum of exp(-z^2 / (2 s2) + 2 pi i z x) over the integers, which is positive (Poisson). Then b is the integral of
+f(x + 1/2)^2 f(x)^(n-2) over a period, divided by that of f^n. Multiplied out, f(x) f(x + 1/2) is at most
+M = (sum over j of (-1)^j e^(-j^2/s2)) (sum over j of e^(-j^2/s2)), and the integral of f^n is at least that of f^(n-4) (Chebyshev's
+inequality for f^(n-4) and f^4; the integral of f is 1): so 0 <= b <= M^2 for n >= 4, which is below 2^-150 from s2 = 24 on. For smaller s2
+the C(j) are summed, with W from a power of a polynomial and what was cut off bounded.
 
 Anything else: every lattice point up to a radius, counted by |z|^2 and <z, v>. What lies beyond has probability at most
-(t^2 / (s2 m))^(m/2) exp((m - t^2 / s2) / 2) for t^2 >= m s2, m the dimension: with Y(s) the sum of exp(-|z|^2 / (2 s^2)), Poisson summation gives
-Y(s') / Y(s) <= (s'/s)^m for s' > s; Markov's inequality for exp(|z|^2 (1/s^2 - 1/s'^2) / 2) with s'^2 = t^2 / m does the rest.
+(t^2 / (s2 m))^(m/2) exp((m - t^2 / s2) / 2) for t^2 >= m s2, m the dimension: with Y(s) the sum of exp(-|z|^2 / (2 s^2)), Poisson summation
+gives Y(s') / Y(s) <= (s'/s)^m for s' > s; Markov's inequality for exp(|z|^2 (1/s^2 - 1/s'^2) / 2) with s'^2 = t^2 / m does the rest.
 """
 
 from __future__ import annotations
@@ -57,12 +59,12 @@ SLACK = 1e-6
 Ints = NDArray[np.int64]
 
 
-def lattice_delta(lattice: Lattice, move: Any, sigma_squared: Exact, epsilon: Exact) -> float:
+def lattice_gaussian_delta(lattice: Lattice, move: Any, sigma_squared: Exact, epsilon: Exact) -> float:
     """The smallest delta, rounded up, at which two tables that differ by this move are (epsilon, delta)-indistinguishable."""
-    return min(lattice_delta_bounds(lattice, move, sigma_squared, epsilon).up(), 1.0) + 0.0
+    return min(lattice_gaussian_delta_bounds(lattice, move, sigma_squared, epsilon).up(), 1.0) + 0.0
 
 
-def lattice_delta_bounds(lattice: Lattice, move: Any, sigma_squared: Exact, epsilon: Exact) -> Enclosure:
+def lattice_gaussian_delta_bounds(lattice: Lattice, move: Any, sigma_squared: Exact, epsilon: Exact) -> Enclosure:
     """Encloses delta(v) for Gaussian noise on the lattice.
 
     Given:       a move of the lattice, other than zero, one integer for each cell; sigma_squared > 0 and epsilon >= 0, exact, epsilon for
@@ -131,7 +133,8 @@ def enumerated_delta_bounds(basis: Any, move: Any, sigma_squared: Exact, epsilon
     norms, inner = _points(columns, vector, radius_squared)
     size, middle = int(vector @ vector), epsilon * sigma_squared
     with precision(BITS):
-        unit, weights = -1 / (2 * ball(sigma_squared)), {}
+        unit = -1 / (2 * ball(sigma_squared))
+        weights: dict[int, arb] = {}
         total, gain, loss = arb(0), arb(0), arb(0)
         values, counts = np.unique(np.stack([norms, inner]), axis=1, return_counts=True)
         for norm, product, count in zip(values[0].tolist(), values[1].tolist(), counts.tolist(), strict=True):
@@ -262,9 +265,7 @@ def _points(basis: Ints, vector: Ints, radius_squared: int) -> tuple[Ints, Ints]
     spread = math.sqrt(sum(lengths)) / 2 + math.sqrt(radius_squared)
     log_points = m / 2 * math.log(math.pi) - math.lgamma(m / 2 + 1) + m * math.log(spread) - sum(map(math.log, lengths)) / 2
     if log_points > math.log(MAX_POINTS):
-        raise RequestTooLarge(
-            f"About e^{log_points:.0f} lattice points would have to be counted. Use zcdp_delta, which always holds, or a smaller sigma_squared."
-        )
+        raise RequestTooLarge(f"About e^{log_points:.0f} lattice points would have to be counted. Use zcdp_delta, which always holds.")
     first, first_norm, first_inner = basis[:, 0], int(basis[:, 0] @ basis[:, 0]), int(basis[:, 0] @ vector)
     norms: list[Ints] = []
     inner: list[Ints] = []

@@ -16,9 +16,9 @@ N >= c - 1 > 0. Divided by alpha (u^t - w^t), and because q >= 0: for every t, w
 
     delta <= N / (alpha (u^t - w^t))    wherever    S(u, w) = t (u^alpha - w^alpha) / (alpha (u^t - w^t)) <= E.                        (*)
 
-For w = 0, S = t u / alpha, and u = alpha E / t gives Proposition 7 of [CKS20] to the letter: it is one point of this family. The problem is
-convex with an inner point, so for each alpha the best w and u give the supremum itself. Solved for epsilon at a given delta there is nothing
-left to solve: u = (w^t + N / (alpha delta))^(1/t), and epsilon = log S(u, w), or 0 where that is negative.
+For w = 0, S = t u / alpha, and u = alpha E / t gives Proposition 7 of [CKS20] to the letter: it is one point of this family. The problem
+is convex with an inner point, so for each alpha the best w and u give the supremum itself. At a given delta there is nothing to solve:
+u = (w^t + N / (alpha delta))^(1/t), and epsilon = log S(u, w), or 0 where that is negative.
 
 Every t, w and u that satisfies (*) proves its bound. Floats look for good ones; what is returned is evaluated in balls, with t and
 z = -log w, the floats found, taken as the rationals they are.

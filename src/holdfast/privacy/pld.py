@@ -35,19 +35,19 @@ SHARP = 0.001
 
 
 class Pair(NamedTuple):
-    """`count` equal promises of (epsilon, delta)."""
+    """`times` equal promises of (epsilon, delta)."""
 
     epsilon: Fraction
     delta: Fraction
-    count: int = 1
+    times: int = 1
 
 
 class Gaussian(NamedTuple):
-    """`count` equal discrete Gaussians on whole numbers."""
+    """`times` equal discrete Gaussians on whole numbers."""
 
     sigma_squared: Fraction
     sensitivity: int
-    count: int = 1
+    times: int = 1
 
     @property
     def rho(self) -> Fraction:
@@ -85,7 +85,7 @@ def pld_epsilon(pairs: Sequence[Pair], gaussians: Sequence[Gaussian], delta: Fra
             value_discretization_interval=interval,
             use_connect_dots=pessimistic,
         )
-        part = single.self_compose(gaussian.count) if gaussian.count > 1 else single
+        part = single.self_compose(gaussian.times) if gaussian.times > 1 else single
         total = part if total is None else total.compose(part)
     if total is None:
         return 0.0
@@ -96,13 +96,13 @@ def pld_epsilon(pairs: Sequence[Pair], gaussians: Sequence[Gaussian], delta: Fra
 def _interval(pairs: Sequence[Pair], gaussians: Sequence[Gaussian], delta: Fraction) -> float:
     """Width of the grid: fine against the range of the composed loss, and against what rounding each pure loss up may add."""
     pure_range = sum(clamped(epsilon) * count for epsilon, _, count in pairs if epsilon)
-    rho = sum((gaussian.rho * gaussian.count for gaussian in gaussians), Fraction(0))
+    rho = sum((gaussian.rho * gaussian.times for gaussian in gaussians), Fraction(0))
     rho_all = rho + sum((epsilon**2 / 2 * count for epsilon, _, count in pairs), Fraction(0))
     reach = pure_range + (clamped(rho) + 12 * math.sqrt(2 * clamped(rho)) if rho else 0.0)
     if reach == 0:
         return 1e-4
     guess = min(zcdp_epsilon(rho_all, delta), reach) if rho_all else reach
-    rounded = sum(pair.count for pair in pairs)
+    rounded = sum(pair.times for pair in pairs)
     fine = min(reach / FINE, SHARP * max(guess, reach / 1000) / rounded if rounded else math.inf)
     return max(fine, reach / MOST_POINTS)
 

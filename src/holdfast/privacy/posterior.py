@@ -1,18 +1,19 @@
 """What a reader may come to believe: posterior against prior, for each pair of tables that the promise covers.
 
-For a secret pair. Let x and x' be two tables with the same kept totals at cost epsilon. Whatever the reader believed before, and whatever is
-published, Bayes' rule multiplies the odds of x against x' by P[output | x] / P[output | x'], which is between e^-epsilon and e^epsilon. Nothing else is
-assumed. If the reader is left with just these two, a prior probability p of x becomes one between
+For a secret pair. Let x and x' be two tables with the same kept totals at cost epsilon. Whatever the reader believed before, and whatever
+is published, Bayes' rule multiplies the odds of x against x' by P[output | x] / P[output | x'], which is between e^-epsilon and e^epsilon.
+Nothing else is assumed. If the reader is left with just these two, a prior probability p of x becomes one between
 
     p / (p + (1 - p) e^epsilon)    and    p e^epsilon / (p e^epsilon + 1 - p).
 
-For one person. Theorem 1.3 of [GM20] says more: the posterior probability that person i has value w is between e^-epsilon and e^epsilon times the
-prior. Its proof compares P[output | x_i = w] with P[output | x_i = w']. These average over what the reader believes about the others, so it NEEDS
-that the prior holds x_i independent of the rest: then both averages are over the same tables, each pair at cost epsilon.
+For one person. Theorem 1.3 of [GM20] says more: the posterior probability that person i has value w is between e^-epsilon and e^epsilon
+times the prior. Its proof compares P[output | x_i = w] with P[output | x_i = w']. These average over what the reader believes about the
+others, so it NEEDS that the prior holds x_i independent of the rest: then both averages are over the same tables, pairs at cost epsilon.
 
-It fails without. Twenty people who are known to be equal, and a count published with epsilon = 1/4 for each person: "person 1 has it" is the same
-as "all twenty have it", two tables at cost 20/4 = 5, and .5 becomes .993. Kept totals make people dependent in the same way: the smallest change of a
-2 x 2 table with rows and columns kept moves four cells, and the odds by e^(4 epsilon). So statements here are made for pairs.
+It fails without. Twenty people who are known to be equal, and a count published with epsilon = 1/4 for each person: "person 1 has it" is
+the same as "all twenty have it", two tables at cost 20/4 = 5, and .5 becomes .993. Kept totals make people dependent in the same way: the
+smallest change of a 2 x 2 table with rows and columns kept moves four cells, and the odds by e^(4 epsilon). So statements here are made for
+pairs.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def posterior_bound_if_independent(prior: Exact, epsilon: Exact) -> Enclosure:
     """[e^-epsilon prior, e^epsilon prior], at most 1: Theorem 1.3, for one person's value.
 
     Given:       that under the prior this person's value is INDEPENDENT of everyone else's, with no kept total that ties them; epsilon as
-                 promised between any two tables that differ in this person alone. Without independence this is no bound: see `equal_people_posterior`.
+                 promised between any two tables that differ in this person alone. Without independence this is no bound: see
+                 `equal_people_posterior`.
     Reference:   [GM20] Theorem 1.3.
     """
     p, cost = probability(prior, "prior"), not_negative(epsilon, "epsilon")
@@ -80,10 +82,11 @@ def posterior_words(prior: Exact, promise: Promise | Exact) -> str:
     epsilon = _pure_epsilon(promise)
     low = Fraction(int(lower * 10000), 10000)
     return (
-        "Take two tables that agree in every kept total, and a reader who is sure that one of them is the true one. If the reader gave the first "
-        f"a probability of {shown(probability(prior, 'prior'))} before, then after seeing the publication it is between {shown(low)} and "
-        f"{shown_up(upper, 4)}, whatever is published (odds within a factor of e to the power {number(epsilon)}). This is said of pairs of tables. About one "
-        "person it says the same only if what is known about that person is independent of what is known about all others."
+        "Take two tables that agree in every kept total, and a reader who is sure that one of them is the true one. If the reader gave the "
+        f"first a probability of {shown(probability(prior, 'prior'))} before, then after seeing the publication it is between {shown(low)} "
+        f"and {shown_up(upper, 4)}, whatever is published (odds within a factor of e to the power {number(epsilon)}). This is said of "
+        "pairs of tables. It may be said of one person only where what is known about that person is independent of what is known about "
+        "others."
     )
 
 
@@ -92,7 +95,7 @@ def _pure_epsilon(promise: Promise | Exact) -> Fraction:
         return not_negative(promise, "epsilon")
     if promise.kind != "pure":
         raise InvalidParameter(
-            f"A posterior is bounded by a pure promise only. This one is of kind {promise.kind!r}: with a small probability anything may be "
-            "revealed. State its epsilon and delta instead."
+            f"A posterior is bounded by a pure promise only. This one is of kind {promise.kind!r}: with a small probability anything may "
+            "be revealed. State its epsilon and delta instead."
         )
     return promise.epsilon if isinstance(promise.epsilon, Fraction) else Fraction(float_up(Fraction(promise.epsilon)))

@@ -97,6 +97,14 @@ class TableInfo(_Part):
     )
 
 
+class Revision(_Part):
+    """An earlier release of the same population that this one revises."""
+
+    of: Text = Field(description="Identifier of the earlier release.")
+    changed: Count = Field(description="Number of kept totals that differ from the earlier ones. Both are public: so is the difference.")
+    totals: Texts = Field(description="The changed totals by name, before and now; a long list may be cut, the number never is.")
+
+
 class KeptInfo(_Part):
     """What holds exactly in the released table."""
 
@@ -105,6 +113,7 @@ class KeptInfo(_Part):
     definitions: Annotated[tuple[dict[str, Any], ...], Strict(False)] = Field(
         description="The statements and identities in full, as plain values, so that a program can add up the table again."
     )
+    revision: Revision | None = Field(description="The earlier release that this one revises; null if it revises none.")
     totals: Count = Field(description="Number of kept totals that the statements make.")
     independent: Count = Field(description="How many of the kept sums do not follow from the others.")
     free_dimensions: Count = Field(description="Dimensions in which tables with the same kept totals can still differ.")

@@ -24,6 +24,8 @@ from holdfast.report.statement import statement_html
 from holdfast.tables.saving import save_frame
 
 if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
     from holdfast.release.release import Release
 
 CARD = "card.json"
@@ -39,21 +41,30 @@ def write_folder(release: Release, folder: Path, formats: tuple[str, ...], sign:
     Guarantees:  under the final name stands a complete folder or what was there before. `force` replaces another release, never an
                  identical one: that would publish a second noisy copy.
     """
-    _check_formats(formats)
+    check_formats(formats)
     check_output(folder, release.card, force)
     signing_key = None if sign is None else load_signing_key(sign)
     with _unfinished(folder) as temporary:
-        for name in formats:
-            save_frame(release.table.frame, temporary / f"table.{name}")
-        _write(temporary / "kept.csv", _kept_csv(release))
-        card = release.card_with({})
-        _write(temporary / "statement.html", statement_html(card).encode())
-        _write(temporary / "report.html", report_html(card, release.kept_rows(), noise_charts(release.law)).encode())
-        files = {path.name: _checksum(path) for path in sorted(temporary.iterdir())}
-        made = Card.model_validate(release.card_with(files))
-        _write(temporary / CARD, (made if signing_key is None else signed(made, signing_key)).to_json().encode())
-        _publish(temporary, folder, force)
+        fill_folder(release, temporary, formats, signing_key)
+        put_in_place(temporary, folder, force)
     return folder
+
+
+def fill_folder(release: Release, temporary: Path, formats: tuple[str, ...], signing_key: Ed25519PrivateKey | None) -> None:
+    """Write all files of a release into an empty folder, each synced to disk; the card last."""
+    for name in formats:
+        save_frame(release.table.frame, temporary / f"table.{name}")
+    _write(temporary / "kept.csv", _kept_csv(release))
+    card = release.card_with({})
+    _write(temporary / "statement.html", statement_html(card).encode())
+    _write(temporary / "report.html", report_html(card, release.kept_rows(), noise_charts(release.law)).encode())
+    files = {path.name: _checksum(path) for path in sorted(temporary.iterdir())}
+    made = Card.model_validate(release.card_with(files))
+    _write(temporary / CARD, (made if signing_key is None else signed(made, signing_key)).to_json().encode())
+    for path in temporary.iterdir():
+        path.chmod(0o644)
+    temporary.chmod(0o755)
+    _sync(temporary)
 
 
 def check_output(folder: Path, card: dict[str, Any], force: bool, sign: Path | None = None) -> None:
@@ -70,7 +81,7 @@ def check_output(folder: Path, card: dict[str, Any], force: bool, sign: Path | N
     if os.path.lexists(folder):
         _check_replaced(folder, card, force)
     if not os.access(parent, os.W_OK | os.X_OK):
-        raise _in_words(PermissionError(errno.EACCES, ""), folder)
+        raise in_words(PermissionError(errno.EACCES, ""), folder)
 
 
 def _check_replaced(folder: Path, card: dict[str, Any], force: bool) -> None:
@@ -99,7 +110,8 @@ def _identity(card: dict[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def _check_formats(formats: tuple[str, ...]) -> None:
+def check_formats(formats: tuple[str, ...]) -> None:
+    """Refuse a format that is not written."""
     unknown = [name for name in formats if name not in FORMATS]
     if unknown or not formats:
         raise InvalidParameter(f"Tables are written as {' and '.join(FORMATS)}. Got {', '.join(map(repr, unknown)) or 'no format'}.")
@@ -112,16 +124,17 @@ def _unfinished(folder: Path) -> Iterator[Path]:
     try:
         temporary = Path(tempfile.mkdtemp(dir=parent, prefix=TEMPORARY))
     except OSError as error:
-        raise _in_words(error, folder) from None
+        raise in_words(error, folder) from None
     try:
         yield temporary
     except OSError as error:
-        raise _in_words(error, folder) from None
+        raise in_words(error, folder) from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _in_words(error: OSError, folder: Path) -> HoldfastError:
+def in_words(error: OSError, folder: Path) -> HoldfastError:
+    """An error of the system as one of ours."""
     reasons = {
         errno.ENOSPC: "the disk is full. Make room, or write to another disk",
         errno.EDQUOT: "your quota is used up. Make room, or write elsewhere",
@@ -155,12 +168,8 @@ def _checksum(path: Path) -> dict[str, Any]:
         return {"sha256": hashlib.file_digest(file, "sha256").hexdigest(), "bytes": path.stat().st_size}
 
 
-def _publish(temporary: Path, folder: Path, force: bool) -> None:
+def put_in_place(temporary: Path, folder: Path, force: bool) -> None:
     """Give the complete folder its name. A rename onto a folder that has files fails, so nothing is replaced unseen."""
-    for path in temporary.iterdir():
-        path.chmod(0o644)
-    temporary.chmod(0o755)
-    _sync(temporary)
     if force and os.path.lexists(folder):
         _exchange(temporary, folder.absolute())
     else:

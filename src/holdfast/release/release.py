@@ -6,10 +6,10 @@ import datetime
 import os
 import platform
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,7 +26,14 @@ from holdfast.release.plan import Plan, plan
 from holdfast.release.released import ReleasedTable
 from holdfast.tables import Table
 
+if TYPE_CHECKING:
+    from holdfast.privacy.ledger import Ledger
+    from holdfast.privacy.ledger.values import Reservation
+    from holdfast.release.booked import Booking
+
 UNNAMED = "unnamed"
+MAX_CHANGED = 100
+"""Changed totals of a revision that are listed; all are counted."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -34,13 +41,28 @@ _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 class Release:
     """A drawn release. It holds no true count and no noise; everything in it is public once it is published."""
 
-    def __init__(self, plan: Plan, table: ReleasedTable, release_id: str, date: str | None, private: bool) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        table: ReleasedTable,
+        release_id: str,
+        date: str | None,
+        private: bool,
+        entry: str | None = None,
+        versions: Mapping[str, Any] | None = None,
+    ) -> None:
         self.plan = plan
         self.table = table
         self.id = release_id
         self.date = date
         self.private = private
         """False where a test key was used: anyone can then recompute the noise."""
+        self.entry = entry
+        """The entry of the ledger under which it was charged; None where no ledger was used."""
+        self._versions = versions
+        self.booked: tuple[Booking, Reservation] | None = None
+        self.revises: tuple[str, list[tuple[str, str, int]]] | None = None
+        """(id, kept rows) of the earlier release of the same population that this one revises."""
 
     @property
     def law(self) -> LatticeLaw:
@@ -69,7 +91,22 @@ class Release:
 
     def card_with(self, files: dict[str, Any]) -> dict[str, Any]:
         """The card with these files and checksums."""
-        return card_fields(self.plan, self.id, self.date, self.private, files)
+        return card_fields(
+            self.plan, self.id, self.date, self.private, files, entry=self.entry, versions=self._versions, revision=self._revision()
+        )
+
+    def _revision(self) -> dict[str, Any] | None:
+        """Kept totals that differ from those of the release that this one revises: both are published, so the differences are exposed."""
+        if self.revises is None:
+            return None
+        earlier, rows = self.revises
+        before = {(statement, name): total for statement, name, total in rows}
+        changed = [(n, before[s, n], t) for s, n, t in self.kept_rows() if (s, n) in before and before[s, n] != t]
+        return {
+            "of": earlier,
+            "changed": len(changed),
+            "totals": [f"{n}: {old} before, {new} now" for n, old, new in changed[:MAX_CHANGED]],
+        }
 
     def save(
         self,
@@ -80,9 +117,17 @@ class Release:
         force: bool = False,
     ) -> Path:
         """Write the output folder, whole or not at all; an existing one is refused. `sign` is an Ed25519 private key in PEM."""
-        from holdfast.release.folder import write_folder
+        from holdfast.release.folder import check_formats, check_output, write_folder
 
-        return write_folder(self, Path(folder), tuple(formats), None if sign is None else Path(sign), force)
+        place, chosen, signing = Path(folder), tuple(formats), None if sign is None else Path(sign)
+        if self.booked is None:
+            return write_folder(self, place, chosen, signing, force)
+        from holdfast.release.booked import Order, save_booked
+
+        check_formats(chosen)
+        check_output(place, self.card, force, signing)
+        save_booked(self, Order(place, self.id, self.date, chosen, signing, force))
+        return place
 
     def __repr__(self) -> str:
         return f"Release({self.id!r}, {len(self.table)} cells, {self.plan.mechanism.name}{'' if self.private else ', NOT PRIVATE'})"
@@ -93,8 +138,10 @@ def release(
     keep: Iterable[Statement],
     mechanism: Mechanism,
     key: NoiseKey | None = None,
-    *,
+    ledger: Ledger | None = None,
     release_id: str | None = None,
+    *,
+    dataset: str | None = None,
     date: str | None = None,
     progress: Progress | None = None,
 ) -> Release:
@@ -102,11 +149,25 @@ def release(
 
     Given:       a table, the kept statements, a mechanism. `key=None` takes a fresh secret key and erases it; a test key marks the release
                  as not private. `release_id` names the release (letters, digits, . _ -); `date` is written on the card as given.
+                 With a `ledger`, budget of `dataset` (by default the table's name) is reserved before anything is drawn, and `save`
+                 commits it; the key is then always a fresh one.
     Guarantees:  what `release.guarantee` says, and that no noise or true count stays behind in the release.
     """
     if not isinstance(table, Table):
         raise InvalidParameter(f"A release needs a Table. Got {type(table).__name__}. Build one with Table.from_counts or from_records.")
-    return release_from_plan(plan(table, keep, mechanism), table, key, release_id, date=date, progress=progress)
+    made = plan(table, keep, mechanism)
+    if ledger is None:
+        return release_from_plan(made, table, key, release_id, date=date, progress=progress)
+    from holdfast.release.booked import Booking, release_in_memory, secret_from_environment
+
+    account = dataset or table.name
+    if key is not None or release_id is None or account is None:
+        raise InvalidParameter(
+            "A release through a ledger needs release_id and dataset (or a table with a name), and draws a fresh key of its own. "
+            "Leave key out."
+        )
+    _check_date(date)
+    return release_in_memory(made, table, Booking(ledger, account, secret_from_environment()), release_id, date, progress)
 
 
 def release_from_plan(
@@ -132,18 +193,33 @@ def release_from_plan(
     finally:
         if key is None:
             source.close()
-    if plan.law.publishes_cells:
-        return Release(plan, ReleasedTable(plan.frame.universe, counts, plan.frame.count_name, plan.deviations, None), name, date, private)
-    return _suppressed(plan, counts, name, date)
+    return made_release(plan, counts, name, date, private)
 
 
-def _suppressed(plan: Plan, counts: Any, name: str, date: str | None) -> Release:
+def made_release(
+    plan: Plan,
+    counts: Any,
+    name: str,
+    date: str | None,
+    private: bool,
+    *,
+    entry: str | None = None,
+    versions: Mapping[str, Any] | None = None,
+) -> Release:
+    """The release with these counts."""
+    if not plan.law.publishes_cells:
+        return _suppressed(plan, counts, name, date, entry, versions)
+    table = ReleasedTable(plan.frame.universe, counts, plan.frame.count_name, plan.deviations, None)
+    return Release(plan, table, name, date, private, entry, versions)
+
+
+def _suppressed(plan: Plan, counts: Any, name: str, date: str | None, entry: str | None, versions: Mapping[str, Any] | None) -> Release:
     """Only cells that the kept totals fix keep their count; nothing is drawn, so no key matters."""
     shown = np.zeros(len(counts), dtype=np.bool_)
     shown[plan.frame.lattice.exposed_cells] = True
     totals = [rows.totals(counts) for rows in plan.frame.kept.rows]
     made = ReleasedTable(plan.frame.universe, np.where(shown, counts, 0), plan.frame.count_name, plan.deviations, shown)
-    out = Release(plan, made, name, date, True)
+    out = Release(plan, made, name, date, True, entry, versions)
     out._totals = totals
     return out
 
@@ -171,8 +247,18 @@ def _check_date(date: str | None) -> None:
         raise InvalidParameter(f"date must be a day of the calendar, such as '2030-04-01'. Got {date!r}.") from None
 
 
-def card_fields(plan: Plan, release_id: str, date: str | None, private: bool, files: dict[str, Any]) -> dict[str, Any]:
-    """All fields of card.json: public facts, known before anything is drawn, and the checksums of the files."""
+def card_fields(
+    plan: Plan,
+    release_id: str,
+    date: str | None,
+    private: bool,
+    files: dict[str, Any],
+    *,
+    entry: str | None = None,
+    versions: Mapping[str, Any] | None = None,
+    revision: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """All fields of card.json: public facts, and the checksums of the files. Versions are those of the day the release was begun."""
     from holdfast.release.card import Card
 
     fields = plan.to_fields()
@@ -187,14 +273,15 @@ def card_fields(plan: Plan, release_id: str, date: str | None, private: bool, fi
         "unit": frame.unit,
         "max_records": frame.max_records,
     }
+    definitions = [definition(statement, frame.universe) for statement in frame.statements]
     made = {
         "schema_version": "1.0",
-        "release": {"id": release_id, "date": date, "private": private, "ledger": None},
+        "release": {"id": release_id, "date": date, "private": private, "ledger": entry},
         "table": table,
-        "kept": {**fields["kept"], "definitions": [definition(statement, frame.universe) for statement in frame.statements]},
+        "kept": {**fields["kept"], "definitions": definitions, "revision": revision},
         **{name: fields[name] for name in ("exposed", "mechanism", "sampler", "expected_error")},
         "guarantee": _promise_fields(fields["guarantee"]),
-        "software": _software(),
+        "software": dict(versions or software()),
         "files": files,
         "signature": None,
     }
@@ -213,7 +300,7 @@ def _promise_fields(guarantee: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _software() -> dict[str, str | int]:
+def software() -> dict[str, str | int]:
     packages = ("numpy", "numba", "python-flint", "cryptography")
     return {
         "holdfast": version("holdfast"),

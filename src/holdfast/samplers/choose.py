@@ -31,11 +31,13 @@ if TYPE_CHECKING:
 
 MAX_CELL_TRIES = 10**9
 """Cells times expected tries beyond which a block is refused: some ten seconds to a minute on one core."""
+KLEIN_PRICE = 100
+"""A cell of Klein's sampler costs about as much as so many of the others: some ten microseconds."""
 MAX_DENSE_DIMENSION = 250
 """Free dimensions of a general block beyond which its exact Gram-Schmidt form is not computed."""
 HALVING_CELLS = 4096
-HALVING_SIGMA_SQUARED = Fraction(5, 2)
-"""Where halving beats drawing one cell after the other, and loses nothing to its accept step."""
+HALVING_SIGMA_SQUARED = Fraction(5, 2), Fraction(10**6)
+"""Where halving beats drawing one cell after the other, and loses nothing to its accept step; above, its tables would be too large."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def gaussian_choice(template: Template, sigma_squared: Fraction) -> Choice:
     kind = template.kind
     if kind == "free":
         return Choice(Independent(DiscreteGaussian(sigma_squared), template.size), "under no kept total")
-    if kind == "one sum" and template.size >= HALVING_CELLS and sigma_squared >= HALVING_SIGMA_SQUARED:
+    if kind == "one sum" and template.size >= HALVING_CELLS and HALVING_SIGMA_SQUARED[0] <= sigma_squared <= HALVING_SIGMA_SQUARED[1]:
         from holdfast.samplers.dyadic_gaussian import DyadicGaussian
 
         return Choice(_signed(DyadicGaussian(template.size, sigma_squared), template), "one kept total over many cells")
@@ -84,7 +86,8 @@ def gaussian_choice(template: Template, sigma_squared: Fraction) -> Choice:
     from holdfast.samplers.klein import KleinGaussian
 
     basis = general_basis(template)
-    return affordable(lambda: KleinGaussian(basis, sigma_squared), "kept totals of no simpler shape", _shape(template), "Gaussian")
+    why = "kept totals of no simpler shape"
+    return affordable(lambda: KleinGaussian(basis, sigma_squared), why, _shape(template), "Gaussian", KLEIN_PRICE)
 
 
 @lru_cache(maxsize=256)
@@ -115,10 +118,10 @@ def _signed(sampler: BlockSampler, template: Template) -> BlockSampler:
     return sampler if rows is None else Signed(sampler, np.sign(rows[0]))
 
 
-def affordable(make: Callable[[], BlockSampler], why: str, shape: str, law: str) -> Choice:
+def affordable(make: Callable[[], BlockSampler], why: str, shape: str, law: str, price: int = 1) -> Choice:
     """The sampler, if its expected work is bounded; the number of tries comes from a bound or from a pilot that sees no data."""
     sampler = make()
-    if not sampler.expected_tries * sampler.cells <= MAX_CELL_TRIES:
+    if not sampler.expected_tries * sampler.cells * price <= MAX_CELL_TRIES:
         raise NoExactSampler(
             f"A block of {shape} would need about {sampler.expected_tries:.1e} tries for one exact {law} draw, which is refused. "
             f"{_ALTERNATIVES[law]}"
@@ -140,11 +143,14 @@ def _listed_rows(template: Template) -> NDArray[Any]:
     return rows
 
 
+@lru_cache(maxsize=256)
 def general_basis(template: Template) -> NDArray[Any]:
-    """A reduced basis of a general block's moves, as columns."""
+    """A reduced basis of a general block's moves, as columns. Shared by all who ask: not to be written to."""
     if template.rows is None or template.dimension > MAX_DENSE_DIMENSION:
         raise NoExactSampler(_too_large(template))
-    return algebra.to_numpy(algebra.reduced_basis(algebra.kernel_basis(_listed_rows(template))))
+    basis = algebra.to_numpy(algebra.reduced_basis(algebra.kernel_basis(_listed_rows(template))))
+    basis.flags.writeable = False
+    return basis
 
 
 def _too_large(template: Template) -> str:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import importlib
 import math
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import ModuleType
 
 import numpy as np
@@ -92,10 +92,7 @@ class DyadicGaussian:
         self._pieces, self._over = divmod(self.cells, piece)
         # Level by level from the top: cells in half a node, and the tables for an even and an odd total.
         self._halves = [1 << level for level in range(piece.bit_length() - 2, -1, -1)]
-        self._tables = [
-            tuple(TableSampler(ArmsSource(DiscreteGaussian(self.sigma_squared * m / 2, center).arms)) for center in (0, Fraction(1, 2)))
-            for m in self._halves
-        ]
+        self._tables = [half_tables(self.sigma_squared * m / 2) for m in self._halves]
         self._proposals = {
             size: DiscreteGaussian(stretch_for(self.sigma_squared * size)[0] * self.sigma_squared * size) for size in (piece, 1)
         }
@@ -268,6 +265,13 @@ class DyadicGaussian:
                 total += values[done]
                 done += 1
         return result
+
+
+@lru_cache(maxsize=32)
+def half_tables(variance: Fraction) -> tuple[TableSampler, TableSampler]:
+    """The tables of a half's total for an even and an odd total of the whole; kept, because blocks of all sizes share them."""
+    even, odd = (TableSampler(ArmsSource(DiscreteGaussian(variance, center).arms)) for center in (0, Fraction(1, 2)))
+    return even, odd
 
 
 def _index_bits(points: int) -> int:

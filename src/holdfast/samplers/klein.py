@@ -55,6 +55,8 @@ Doubles: TypeAlias = NDArray[np.float64]
 
 CHUNK_DRAWS = 1 << 15
 """Draws made side by side. A constant: the order in which words are read depends on it."""
+MOST_TRIES_AT_ONCE = 1 << 9
+"""Tries made side by side for one draw that was thrown away often: a hundred cost hardly more time than one. A constant, as above."""
 FRACTION_BITS = 62
 FLAT = Fraction(5, 2)
 """From this s^2 on a theta ratio misses 1 by less than 2^-60 (theta.loss_bound: 39.5 exp(-2 pi^2 s^2) / 4)."""
@@ -159,12 +161,15 @@ class KleinGaussian:
         out = np.empty((sample_size(n), self.cells), dtype=np.int64)
         for begin in range(0, n, CHUNK_DRAWS):
             piece = out[begin : begin + CHUNK_DRAWS]
-            pending = np.arange(len(piece))
+            pending, rounds = np.arange(len(piece)), 0
             while len(pending):
-                v, logs, error = self._propose(len(pending), words)
-                kept = self._keep(v, logs, error, words)
-                piece[pending[kept]] = self._vectors(v[:, kept])
-                pending = pending[~kept]
+                tries = tries_at_once(rounds, len(pending))
+                v, logs, error = self._propose(tries * len(pending), words)
+                kept = self._keep(v, logs, error, words).reshape(tries, len(pending))
+                done = kept.any(axis=0)
+                first = kept.argmax(axis=0) * len(pending) + np.arange(len(pending))
+                piece[pending[done]] = self._vectors(v[:, first[done]])
+                pending, rounds = pending[~done], rounds + 1
         return out
 
     def _propose(self, n: int, words: Words) -> tuple[Ints, Doubles, float]:
@@ -232,6 +237,11 @@ class KleinGaussian:
         return np.asarray(v.T.astype(object) @ basis.T).astype(np.int64)
 
 
+def tries_at_once(rounds: int, pending: int) -> int:
+    """Tries for each draw still pending after so many rounds: 1, 2, 4, ... A draw takes its first kept try, the later ones are not used."""
+    return max(1, min(1 << min(rounds, 32), MOST_TRIES_AT_ONCE, CHUNK_DRAWS // pending))
+
+
 def _centres(coordinate: Coordinate, v: Ints) -> tuple[Ints, Doubles, float]:
     """c_0, the double nearest to C - c_0, and a bound of |C - c|, for every draw."""
     n = v.shape[1]
@@ -262,16 +272,19 @@ def _exponential(t: Fraction) -> Callable[[], arb]:
 def klein_oracle(sampler: KleinGaussian, n: int, words: Words) -> Ints:
     """The same draws from the same words by plain loops: every centre a Fraction, every decision on balls. At most CHUNK_DRAWS draws."""
     out: dict[int, list[int]] = {}
-    pending = list(range(n))
+    pending, rounds = list(range(n)), 0
     while pending:
-        vectors = [[0] * sampler.dimension for _ in pending]
+        owners = pending * tries_at_once(rounds, len(pending))
+        vectors = [[0] * sampler.dimension for _ in owners]
         for coordinate in reversed(sampler.coordinates):
             _coefficients_exactly(coordinate, vectors, words)
         base = words.position
-        cells = [int(word) for word in words.take(len(pending))]
+        cells = [int(word) for word in words.take(len(owners))]
         kept = [is_below(cell, 32, sampler._chance(v), words, base + k) for k, (cell, v) in enumerate(zip(cells, vectors, strict=True))]
-        out.update({place: v for place, v, good in zip(pending, vectors, kept, strict=True) if good})
-        pending = [place for place, good in zip(pending, kept, strict=True) if not good]
+        for place, v, good in zip(owners, vectors, kept, strict=True):
+            if good:
+                out.setdefault(place, v)
+        pending, rounds = [place for place in pending if place not in out], rounds + 1
     basis = sampler.orthogonal.basis.tolist()
     return np.array([[sum(a * b for a, b in zip(row, out[k], strict=True)) for row in basis] for k in range(n)], dtype=np.int64)
 

@@ -7,8 +7,8 @@ set only, with noise of its own. For one pair the losses add. Then
     pure, l2          sum e_i |v_i|_2 <= sqrt(sum e_i^2) |v|_2 (Cauchy-Schwarz), and no less: in l2 parts that change together do add up.
     zcdp, l2          sum rho_i |v_i|_2^2 <= max rho_i |v|_2^2.
     zcdp, l1          sum rho_i |v_i|_1^2 <= max rho_i (sum |v_i|_1)^2 = max rho_i |v|_1^2.
-    approximate, l1   with h_e(r) = (e^(e r) - 1) / (e^e - 1), e the largest epsilon: each part is (e_i r_i, delta_i h_(e_i)(r_i)), r_i whole, and
-                      h grows with e for r >= 1; h_e is convex with h_e(0) = 0, so sum h_e(r_i) <= h_e(sum r_i). Hence (max e_i, max delta_i).
+    approximate, l1   each part is (e_i r_i, delta_i h_(e_i)(r_i)), h_e(r) = (e^(e r) - 1) / (e^e - 1), r_i whole. h_e(r) grows with e for
+                      r >= 1. With e the largest, h_e is convex and h_e(0) = 0, so sum h_e(r_i) <= h_e(sum r_i): (max e_i, max delta_i).
     approximate, l2   refused: r_1 + r_2 may exceed r.
 
 Where only one of the sets changes (one person who stays inside it), the cost is that set's own cost, which is at most this.

@@ -1,0 +1,64 @@
+"""Words of a law belong to one law on one lattice; and what is said about variances that pilots cannot see."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.errors import StreamReused
+from holdfast.lattice import Lattice
+from holdfast.laws.law import FREE_CHUNK
+from holdfast.laws.moments import free_laplace_variance, one_sum_laplace_variance
+from tests.laws.lattices import free, margins, one_sum
+
+SIDE_BY_SIDE = Lattice(np.array([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]]))
+INTERLEAVED = Lattice(np.array([[1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 1]]))
+
+
+@pytest.mark.parametrize("mechanism", [hf.GeneralizedLaplace("1/9"), hf.GeneralizedGaussian(sigma_squared=100), hf.RoundedProjection("1/9")])
+def test_one_key_serves_every_law_on_every_lattice_once(mechanism: hf.GeneralizedLaplace) -> None:
+    """Lattices whose blocks begin at equal cells, with equal shapes, share no stream."""
+    key = hf.NoiseKey.for_tests("many lattices")
+    draws = [mechanism.law(lattice).sample(20, key) for lattice in (one_sum(3), one_sum(4), SIDE_BY_SIDE, INTERLEAVED)]
+    assert not np.array_equal(draws[0], draws[1][:, :3])
+    assert not np.array_equal(draws[2][:, :3], draws[3][:, ::2])
+    for lattice in (one_sum(3), INTERLEAVED):
+        with pytest.raises(StreamReused):
+            mechanism.law(lattice).sample(20, key)
+
+
+def test_tasks_of_a_law_have_labels_of_their_own_and_cover_each_moving_cell_once() -> None:
+    lattice = Lattice(np.array([[1, 1, 0, 0, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 2, 3, 0, 0]]))
+    for cells in (lattice, free(2 * FREE_CHUNK + 7)):
+        tasks = list(hf.GeneralizedLaplace("1").law(cells).tasks())
+        assert len({task.label for task in tasks}) == len(tasks)
+        assert np.array_equal(np.sort(np.concatenate([task.cells for task in tasks])), np.arange(cells.cells))
+
+
+def test_two_cells_have_the_variance_of_one_laplace_variable() -> None:
+    for epsilon in (Fraction(1), Fraction(1, 1000), Fraction(1, 10**6)):
+        assert one_sum_laplace_variance(2, epsilon)[0] == free_laplace_variance(2 * epsilon)
+
+
+@pytest.mark.parametrize(("cells", "epsilon"), [(2, Fraction(1, 300)), (3, Fraction(1, 300)), (4, Fraction(1, 300)), (7, Fraction(1, 100))])
+def test_the_variance_of_a_short_sum_is_within_its_stated_error(cells: int, epsilon: Fraction) -> None:
+    """Against the sum over every total, one by one; the sum's own rounding is below 1e-12."""
+    totals = np.arange(int(60 * cells / epsilon), dtype=np.float64)
+    ways = np.sum([np.log(totals + k) for k in range(1, cells)], axis=0)
+    weights = np.exp(2 * (ways - float(epsilon) * totals) - np.max(2 * (ways - float(epsilon) * totals)))
+    mean = math.fsum(weights * totals * (totals + cells)) / math.fsum(weights)
+    stated, error = one_sum_laplace_variance(cells, epsilon)
+    assert stated == pytest.approx(2 * mean * (cells - 1) / (cells**2 * (cells + 1)), rel=error + 1e-12)
+
+
+@pytest.mark.parametrize("lattice", [margins(3, 3), Lattice(np.array([[2, -3, 1, 0], [0, 1, 2, -3]]))])
+def test_a_pilot_that_saw_only_zeros_claims_no_accuracy(lattice: Lattice) -> None:
+    """At epsilon 12 a move has probability below e^-36: the variance is not zero, and nobody knows it to a relative error."""
+    stated = hf.GeneralizedLaplace(12).law(lattice).covariance()
+    assert stated.basis == "estimated"
+    assert not stated.diagonal().any()
+    assert stated.relative_error == math.inf

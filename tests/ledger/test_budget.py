@@ -1,0 +1,324 @@
+"""Amounts: what grants accept, that sums are exact and never pass the grant, and what disjoint cells cost together."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.errors import BudgetExceeded, HoldfastError, InexactParameter, InvalidParameter, LedgerProblem
+from holdfast.privacy import Exposed, Guarantee, zcdp_epsilon
+from holdfast.privacy.ledger import Charge, Grant, Ledger, Reservation, largest_rho
+from holdfast.privacy.ledger.account import Account, components
+from holdfast.privacy.ledger.chain import Event, make_event
+from holdfast.privacy.ledger.values import amount, round_down
+from tests.ledger.helpers import DATA, NOW, bring, grant, reserve
+
+HALF = Fraction(1, 2)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Ledger:
+    return Ledger.open(tmp_path / "ledger.db", create=True)
+
+
+def ask(ledger: Ledger, charge: Charge, release_id: str = "r", **facts: Any) -> Reservation:
+    return ledger.reserve(DATA, release_id, charge, facts, sealed_key=None, input_digest="d", now=NOW)
+
+
+def test_charges() -> None:
+    assert Charge("pure", epsilon=Fraction(1, 2)).rho == Fraction(1, 8)
+    assert Charge("pure", epsilon=Fraction(0)).rho == 0
+    assert Charge("pure", epsilon=Fraction(2), rho=Fraction(1)).rho == 1
+    for charge in (Charge("pure", epsilon=Fraction(1, 3)), Charge("zcdp", rho=Fraction(1, 7))):
+        assert Charge.from_fields(charge.to_fields()) == charge
+    wrong: list[tuple[Any, ...]] = [
+        ("pure",),
+        ("zcdp",),
+        ("zcdp", None, 0),
+        ("zcdp", Fraction(1), Fraction(1)),
+        ("pure", Fraction(1), Fraction(1)),
+        ("pure", Fraction(-1)),
+        ("approximate", Fraction(1), Fraction(1), Fraction(1, 2)),
+        ("zcdp", None, Fraction(1), Fraction(1, 10)),
+    ]
+    for values in wrong:
+        with pytest.raises(InvalidParameter):
+            Charge(*values)
+    with pytest.raises(InexactParameter):
+        Charge("zcdp", rho=0.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("records", [1, 3])
+def test_the_charge_of_a_guarantee_is_one_person_changing_cell(records: int) -> None:
+    common: dict[str, Any] = {"smallest_secret": 2, "person": None, "max_records": records, "exposed": Exposed()}
+    laplace = Guarantee(kind="pure", distance="l1", epsilon=Fraction(1, 5), **common)
+    assert Charge.of(laplace) == Charge("pure", epsilon=Fraction(2 * records, 5))
+    gaussian = Guarantee(kind="zcdp", distance="l2", rho=Fraction(1, 10), **common)
+    assert Charge.of(gaussian) == Charge("zcdp", rho=Fraction(2 * records**2, 10))
+    pure_l2 = Charge.of(Guarantee(kind="pure", distance="l2", epsilon=Fraction(1, 5), **common))
+    assert pure_l2.rho == Fraction(2 * records**2, 25) / 2
+    assert pure_l2.epsilon is not None
+    assert 0 <= pure_l2.epsilon**2 - Fraction(2 * records**2, 25) < Fraction(1, 10**12)  # a root, rounded up
+    with pytest.raises(InvalidParameter, match="cannot be added up"):
+        Charge.of(Guarantee(kind="approximate", distance="l2", epsilon=Fraction(1), delta=Fraction(1, 10**6), **common))
+
+
+def test_pure_grants_take_pure_charges_and_add_epsilon(small: Ledger) -> None:
+    small.grant(DATA, kind="pure", epsilon="0.3", approver="a", reason="b")
+    small.grant(DATA, kind="pure", epsilon="0.7", approver="a", reason="b")
+    with pytest.raises(LedgerProblem, match="no pure epsilon"):
+        ask(small, Charge("zcdp", rho=Fraction(1, 10**6)))
+    ask(small, Charge("pure", epsilon=Fraction(1, 3)), "r1")
+    ask(small, Charge("pure", epsilon=Fraction(2, 3)), "r2")
+    ask(small, Charge("pure", epsilon=Fraction(0)), "suppressed")
+    with pytest.raises(BudgetExceeded):
+        ask(small, Charge("pure", epsilon=Fraction(1, 10**50)), "r3")
+    balance = small.balance(DATA)
+    assert (balance.kind, balance.currency, balance.granted, balance.spent, balance.left) == ("pure", "epsilon", 1, 1, 0)
+
+
+def test_zcdp_grants_take_both_kinds_and_add_rho(small: Ledger) -> None:
+    grant(small, "1")
+    ask(small, Charge("pure", epsilon=Fraction(1)), "r1")
+    ask(small, Charge("zcdp", rho=HALF), "r2")
+    with pytest.raises(BudgetExceeded):
+        ask(small, Charge("pure", epsilon=Fraction(1, 10**20)), "r3")
+    assert small.balance(DATA).to_fields() == {
+        **{"dataset": DATA, "kind": "zcdp", "unit": "person", "currency": "rho"},
+        **{"granted": "1", "spent": "1", "left": "0", "epsilon": None, "delta": None},
+    }
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-10"), ("0.01", "1e-6"), ("17.143551", "1e-10"), ("40", "0.5"), ("1e-6", "1e-30")])
+def test_an_approximate_grant_is_the_largest_rho_that_is_proved(epsilon: str, delta: str) -> None:
+    rho = largest_rho(epsilon, delta)
+    assert Fraction(zcdp_epsilon(rho, delta)) <= Fraction(epsilon)
+    assert len(str((rho * 10**60).numerator).rstrip("0")) <= 12
+    assert Fraction(zcdp_epsilon(rho * (1 + Fraction(1, 10**10)), delta)) > Fraction(epsilon)
+
+
+def test_the_example_of_the_paper_comes_back() -> None:
+    """(542/339)^2-zCDP gives epsilon = 17.143551 at 1e-10."""
+    assert abs(largest_rho("17.143551", "1e-10") - Fraction(542, 339) ** 2) < Fraction(1, 10**6)
+
+
+def test_approximate_grants_add_up_to_what_is_proved_for_their_sum(small: Ledger) -> None:
+    granted = Fraction(0)
+    for _ in range(3):
+        event = small.grant(DATA, kind="approximate", epsilon="0.5", delta="1e-9", approver="a", reason="b")
+        granted += Fraction(event.payload["rho"])
+    balance = small.balance(DATA)
+    assert (balance.granted, balance.epsilon, balance.delta) == (granted, Fraction(3, 2), Fraction(1, 10**9))
+    assert Fraction(zcdp_epsilon(granted, "1e-9")) <= Fraction(3, 2)
+    ask(small, Charge("zcdp", rho=granted))
+    with pytest.raises(BudgetExceeded):
+        ask(small, Charge("zcdp", rho=Fraction(1, 10**30)), "more")
+
+
+def test_approximate_grants_whose_rho_would_not_add_up(small: Ledger) -> None:
+    """At a large delta and a small epsilon the conversion gives more rho to one grant than two can have: the second is lowered."""
+    for _ in range(3):
+        small.grant(DATA, kind="approximate", epsilon="0.001", delta="0.3", approver="a", reason="b")
+        balance = small.balance(DATA)
+        assert balance.epsilon is not None
+        assert Fraction(zcdp_epsilon(balance.granted, "0.3")) <= balance.epsilon
+    first, *others = [Fraction(event.payload["rho"]) for event in small.events() if event.kind == "granted"]
+    assert all(0 < rho < first / 10 for rho in others)
+    assert small.verify() == []
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        {"kind": "pure", "epsilon": 1},
+        {"kind": "zcdp", "rho": 1},
+        {"kind": "approximate", "epsilon": 1, "delta": "1e-9"},
+        {"kind": "approximate", "epsilon": 1, "delta": "1e-10", "unit": "household"},
+    ],
+)
+def test_grants_of_one_data_set_are_alike(small: Ledger, second: dict[str, Any]) -> None:
+    small.grant(DATA, kind="approximate", epsilon="1", delta="1e-10", approver="a", reason="b")
+    with pytest.raises(LedgerProblem, match="share kind, unit and delta"):
+        small.grant(DATA, approver="a", reason="b", **second)
+    small.grant("elsewhere", approver="a", reason="b", **second)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": "pure"},
+        {"kind": "pure", "epsilon": 1, "delta": "1e-9"},
+        {"kind": "pure", "epsilon": 0},
+        {"kind": "pure", "epsilon": -1},
+        {"kind": "pure", "epsilon": 0.5},
+        {"kind": "pure", "rho": 1},
+        {"kind": "zcdp", "epsilon": 1},
+        {"kind": "zcdp", "rho": "x"},
+        {"kind": "approximate", "epsilon": 1},
+        {"kind": "approximate", "epsilon": 1, "delta": 1},
+        {"kind": "approximate", "epsilon": 1, "delta": 0},
+        {"kind": "renyi", "rho": 1},
+        {"kind": "zcdp", "rho": 1, "approver": ""},
+        {"kind": "zcdp", "rho": 1, "reason": "  "},
+        {"kind": "zcdp", "rho": 1, "legal": ""},
+        {"kind": "zcdp", "rho": 1, "unit": "a\nb"},
+        {"kind": "zcdp", "rho": 1, "reason": "x" * 2001},
+    ],
+)
+def test_grants_that_are_none(small: Ledger, wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameter):
+        small.grant(DATA, **({"approver": "a", "reason": "b"} | wrong))
+    assert small.datasets() == []
+
+
+def test_facts_the_ledger_knows(small: Ledger) -> None:
+    grant(small)
+    reserve(small, "r1", unit="person")
+    refused: list[dict[str, Any]] = [
+        {"unit": "household"},
+        {"disjoint_from": ["r0"]},
+        {"disjoint_from": "r1"},
+        {"disjoint_from": [1]},
+        {"revision_of": "r0"},
+        {"revision_of": 7},
+        {"revision_of": "r1", "disjoint_from": ["r1"]},
+    ]
+    for facts in refused:
+        with pytest.raises(HoldfastError):
+            reserve(small, "r2", **facts)
+    bring(small, "voided", "gone")
+    with pytest.raises(LedgerProblem, match="'gone' is not in the account"):
+        reserve(small, "r2", disjoint_from=["gone"])
+    reserve(small, "r2", "9/10", revision_of="r1")
+    assert small.balance(DATA).spent == 1
+
+
+def test_disjoint_releases_cost_the_dearest(small: Ledger) -> None:
+    grant(small, "1")
+    reserve(small, "north", "0.6")
+    reserve(small, "south", "0.7", disjoint_from=["north"])
+    assert small.balance(DATA).spent == Fraction(7, 10)
+    with pytest.raises(BudgetExceeded, match=r"0\.6 is spent on the cells of this release, 0\.4 is left for them, 0\.5 was asked"):
+        reserve(small, "north-2", "0.5", disjoint_from=["south"])
+    reserve(small, "north-2", "0.4", disjoint_from=["south"])
+    with pytest.raises(BudgetExceeded):  # it overlaps both, so that all are one component
+        reserve(small, "all", "1/1000")
+    assert small.balance(DATA).spent == 1
+    assert small.verify() == []
+
+
+def test_what_was_declared_about_a_voided_release_says_nothing_about_its_successor(small: Ledger) -> None:
+    grant(small, "1")
+    held = reserve(small, "a", "0.6")
+    reserve(small, "b", "0.6", disjoint_from=["a"])
+    assert small.void(held, "a mistake")
+    with pytest.raises(BudgetExceeded):
+        reserve(small, "a", "0.6")
+    reserve(small, "a", "0.6", disjoint_from=["b"])
+
+
+amounts = st.fractions(min_value=Fraction(1, 10**6), max_value=2, max_denominator=10**9)
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_whatever_is_asked_in_whatever_order_the_grant_holds(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Adaptively: each ask may be what is left, a little more, or anything. A model in one sum tells what must happen."""
+    small = Ledger.open(tmp_path_factory.mktemp("ledger") / "ledger.db", create=True)
+    granted = data.draw(amounts)
+    grant(small, str(granted))
+    spent = Fraction(0)
+    for number in range(data.draw(st.integers(1, 8))):
+        left = granted - spent
+        if data.draw(st.integers(0, 5)) == 0:
+            more = data.draw(amounts)
+            grant(small, str(more))
+            granted += more
+        asked = data.draw(amounts | st.sampled_from([left / 2, left, left + Fraction(1, 10**40)]).filter(lambda value: value > 0))
+        fate = data.draw(st.sampled_from(["reserved", "closed", "voided", "voided-spent"]))
+        if spent + asked > granted:
+            with pytest.raises(BudgetExceeded):
+                bring(small, fate, f"r{number}", asked)
+        else:
+            bring(small, fate, f"r{number}", asked)
+            spent += 0 if fate == "voided" else asked
+        assert small.balance(DATA).spent == spent <= granted
+    assert small.verify() == []
+
+
+def events(charges: list[Fraction], disjoint: list[list[int]], granted: Fraction) -> Iterator[Event]:
+    given = Grant(dataset=DATA, kind="zcdp", rho=granted, approver="a", reason="b")
+    last = make_event(None, "0", "t", "granted", DATA, None, given.to_fields())
+    yield last
+    for number, (rho, others) in enumerate(zip(charges, disjoint, strict=True)):
+        facts = {"disjoint_from": [f"r{other}" for other in others]}
+        payload = {"charge": Charge("zcdp", rho=rho).to_fields(), "facts": facts}
+        last = make_event(last, "0", "t", "reserved", DATA, f"r{number}", payload)
+        yield last
+
+
+@settings(max_examples=150)
+@given(st.lists(st.tuples(st.frozensets(st.integers(0, 5), min_size=1), st.integers(1, 9)), min_size=1, max_size=7))
+def test_spent_is_never_below_what_overlapping_releases_cost(releases: list[tuple[frozenset[int], int]]) -> None:
+    """Against the cells themselves: any set of releases that share a cell, or are linked by others, is counted in full."""
+    disjoint = [[j for j in range(i) if not releases[i][0] & releases[j][0]] for i in range(len(releases))]
+    account, problems = Account.replay(DATA, events([Fraction(cost) for _, cost in releases], disjoint, Fraction(10**6)))
+    assert problems == []
+    at_a_cell = [sum(cost for cells, cost in releases if cell in cells) for cell in range(6)]
+    assert max(at_a_cell) <= account.spent() <= sum(cost for _, cost in releases)
+    parts = components(list(account.releases.values()))
+    assert sorted(release.seq for part in parts for release in part) == sorted(account.releases)
+    for one, another in itertools.combinations(parts, 2):
+        cells = [set().union(*(releases[int(release.release_id[1:])][0] for release in part)) for part in (one, another)]
+        assert not cells[0] & cells[1]
+
+
+@pytest.mark.parametrize("records", [1, 2, 3])
+def test_the_shares_of_disjoint_parts_add_up_to_at_most_one(records: int) -> None:
+    """The bound of account.py, over every move of up to `records` records on six cells in three parts of every mixture of kinds."""
+    parts = ((0, 1), (2, 3), (4, 5))
+    moves = set()
+    for left in itertools.combinations_with_replacement(range(6), records):
+        for reached in itertools.combinations_with_replacement(range(6), records):
+            moves.add(tuple(reached.count(cell) - left.count(cell) for cell in range(6)))
+    largest = Fraction(0)
+    for kinds in ("eee", *map("".join, itertools.combinations_with_replacement("gp", 3))):
+        for move in moves:
+            total = Fraction(0)
+            for kind, part in zip(kinds, parts, strict=True):
+                length = Fraction(sum(abs(move[cell]) for cell in part), 2 * records)
+                square = Fraction(sum(move[cell] ** 2 for cell in part), 2 * records**2)
+                total += {"e": length, "p": length**2, "g": square}[kind]
+            largest = max(largest, total)
+    assert largest == 1
+
+
+def test_amounts_are_shown_short_and_on_the_safe_side() -> None:
+    huge = sum((Fraction(1, 10**60 + k) for k in range(300)), Fraction(1, 3))
+    for value in (Fraction(2, 3), Fraction(1234567, 89101112131), huge, Fraction(10**40 + 1, 7), Fraction(1, 10**25 + 1)):
+        assert Fraction(amount(value, up=False)) <= value <= Fraction(amount(value))
+        assert len(amount(value)) <= 45
+    assert (amount(Fraction(2, 3)), amount(Fraction(1, 10)), amount(Fraction(0)), amount(None)) == ("2/3", "0.1", "0", "none")
+    assert amount(-huge) == "-" + amount(huge, up=False)
+    assert round_down(Fraction(123456, 10), 3) == 12300
+
+
+def test_odd_denominators_stay_exact_and_their_message_short(small: Ledger) -> None:
+    grant(small, "1")
+    shares = [Fraction(1, 3**k) for k in range(1, 40)]
+    for number, share in enumerate(shares):
+        ask(small, Charge("zcdp", rho=share), f"r{number}")
+    left = 1 - sum(shares)
+    assert small.balance(DATA).left == left
+    with pytest.raises(BudgetExceeded) as caught:
+        ask(small, Charge("zcdp", rho=left + Fraction(1, 3**200)), "over")
+    assert len(str(caught.value)) < 400
+    ask(small, Charge("zcdp", rho=left), "last")
+    assert small.balance(DATA).left == 0
