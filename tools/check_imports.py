@@ -47,7 +47,21 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "testing": ("errors", "randomness", "exact"),
     "demo": ("errors", "randomness", "exact", "tables", "invariants", "mechanisms", "release", "__init__"),
     "warm": ("errors", "randomness", "exact", "samplers", "__init__"),
-    "cli": ("errors", "randomness", "exact", "tables", "release", "__init__", "demo", "warm"),
+    "ledger_cli": ("errors", "privacy", "__init__"),
+    "cli": (
+        "errors",
+        "randomness",
+        "exact",
+        "tables",
+        "invariants",
+        "privacy",
+        "mechanisms",
+        "release",
+        "__init__",
+        "demo",
+        "warm",
+        "ledger_cli",
+    ),
 }
 
 # Each costs a user tenths of a second at import, so it is imported inside the function that needs it, or in a module of compiled code.

@@ -18,9 +18,16 @@ from rich.table import Table
 
 from holdfast import __version__
 from holdfast.errors import HoldfastError
+from holdfast.ledger_cli import app as ledger_app
+from holdfast.ledger_cli import find_ledger
 
 if TYPE_CHECKING:
     from holdfast.demo import Part as DemoPart
+    from holdfast.invariants.statements import Statement
+    from holdfast.mechanisms.mechanism import Mechanism
+    from holdfast.release.plan import Plan
+    from holdfast.release.runfile import Run
+    from holdfast.tables import Table as HoldfastTable
 
 # Tracebacks never show local variables: they could hold keys or confidential counts.
 app = typer.Typer(
@@ -30,6 +37,8 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     add_completion=False,
 )
+
+app.add_typer(ledger_app, name="ledger")
 
 STOPPED = (130, 143)
 """Exit codes after Ctrl-C (which Typer turns into an exit) and after SIGTERM."""
@@ -109,20 +118,26 @@ def _cross_table(part: DemoPart) -> Table:
     return table
 
 
+def make_plan(table: HoldfastTable, keep: list[Statement], mechanism: Mechanism) -> Plan:
+    """A plan; its module is loaded only by the commands that need it."""
+    from holdfast.release.plan import plan
+
+    return plan(table, keep, mechanism)
+
+
 RunFile = Annotated[Path, typer.Argument(help="A run file (TOML): docs/run-files.md.")]
 
 
 @app.command()
 def plan(run_file: RunFile, as_json: AsJson = False) -> None:
     """Show what a release would do: kept, exposed, samplers, promise, expected error. Nothing is drawn or written."""
-    from holdfast.release.plan import plan as make
     from holdfast.release.runfile import load_run
 
     run = load_run(run_file)
     with working("Reading the table"):
         table = run.read_table()
     with working("Planning"):
-        made = make(table, run.keep, run.mechanism())
+        made = make_plan(table, run.keep, run.mechanism())
         text = json.dumps(made.to_fields(), indent=2) if as_json else str(made)
     print(text)
 
@@ -132,30 +147,67 @@ def release(
     run_file: RunFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write; it must not exist.")],
     force: Annotated[bool, typer.Option("--force", help="Replace a folder that holds another release.")] = False,
+    ledger: Annotated[str | None, typer.Option(help="The ledger that is charged: a file or a postgresql:// URL.")] = None,
+    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Charge no ledger; the card says so.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a release that was interrupted.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Draw the noise and write the output folder: tables, kept totals, card, statement, report."""
-    from holdfast.release.folder import check_output
-    from holdfast.release.plan import plan as make
-    from holdfast.release.release import card_fields, release_from_plan
     from holdfast.release.runfile import load_run
 
     run = load_run(run_file)
+    place = None if no_ledger else find_ledger(ledger or run.ledger, run_file.absolute().parent)
     with working("Reading the table"):
         table = run.read_table()
     with working("Planning"):
-        made = make(table, run.keep, run.mechanism())
-        check_output(output, card_fields(made, run.id, run.date, True, {}), force, run.sign)
+        made = make_plan(table, run.keep, run.mechanism())
+    if place is None:
+        kept = _release_without_ledger(run, made, table, output, force)
+        entry = None
+    else:
+        kept, entry = _release_with_ledger(run, made, table, output, force, place, resume)
+    if as_json:
+        fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "guarantee": made.guarantee.to_fields()}
+        print(json.dumps(fields, indent=2))
+        return
+    print(f"Released {run.id}: {len(table):,} cells, {kept:,} kept totals exact.")
+    print(made.guarantee.words())
+    print("Charged to no ledger." if entry is None else f"Charged to {run.dataset!r}, ledger entry {entry}.")
+    print(f"Read {output / 'report.html'}; check with: holdfast verify {output}")
+
+
+def _release_without_ledger(run: Run, plan: Plan, table: HoldfastTable, output: Path, force: bool) -> int:
+    from holdfast.release.folder import check_output
+    from holdfast.release.release import card_fields, release_from_plan
+
+    check_output(output, card_fields(plan, run.id, run.date, True, {}), force, run.sign)
     with drawing(len(table)) as progress:
-        drawn = release_from_plan(made, table, release_id=run.id, date=run.date, progress=progress)
+        drawn = release_from_plan(plan, table, release_id=run.id, date=run.date, progress=progress)
+    drawn.revises = _revised(run)
     with working("Writing"):
         drawn.save(output, formats=run.formats, sign=run.sign, force=force)
-    if as_json:
-        print(json.dumps({"folder": output.name, "id": run.id, "cells": len(table), "guarantee": drawn.guarantee.to_fields()}, indent=2))
-        return
-    print(f"Released {run.id}: {len(table):,} cells, {len(drawn.kept_rows()):,} kept totals exact.")
-    print(drawn.guarantee.words())
-    print(f"Read {output / 'report.html'}; check with: holdfast verify {output}")
+    return len(drawn.kept_rows())
+
+
+def _release_with_ledger(
+    run: Run, plan: Plan, table: HoldfastTable, output: Path, force: bool, place: str, resume: bool
+) -> tuple[int, str]:
+    from holdfast.privacy.ledger import Ledger
+    from holdfast.release.booked import Booking, Order, release_through_ledger, secret_from_environment
+    from holdfast.release.history import exposed_words
+
+    booking = Booking(Ledger.open(place), run.dataset, secret_from_environment())
+    order = Order(output, run.id, run.date, run.formats, run.sign, force, _revised(run))
+    print(f"Exposed    {exposed_words(plan, booking.ledger.account(run.dataset).releases.values())}", file=sys.stderr)
+    with drawing(len(table)) as progress:
+        entry = release_through_ledger(plan, table, booking, order, resume=resume, progress=progress)
+    return sum(rows.count for rows in plan.frame.kept.rows if rows.kind == "kept"), entry
+
+
+def _revised(run: Run) -> tuple[str, list[tuple[str, str, int]]] | None:
+    from holdfast.release.verify import published_rows
+
+    return None if run.revises is None else published_rows(run.revises)
 
 
 @app.command()

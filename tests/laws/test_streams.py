@@ -19,7 +19,9 @@ SIDE_BY_SIDE = Lattice(np.array([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]]))
 INTERLEAVED = Lattice(np.array([[1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 1]]))
 
 
-@pytest.mark.parametrize("mechanism", [hf.GeneralizedLaplace("1/9"), hf.GeneralizedGaussian(sigma_squared=100), hf.RoundedProjection("1/9")])
+@pytest.mark.parametrize(
+    "mechanism", [hf.GeneralizedLaplace("1/9"), hf.GeneralizedGaussian(sigma_squared=100), hf.RoundedProjection("1/9")]
+)
 def test_one_key_serves_every_law_on_every_lattice_once(mechanism: hf.GeneralizedLaplace) -> None:
     """Lattices whose blocks begin at equal cells, with equal shapes, share no stream."""
     key = hf.NoiseKey.for_tests("many lattices")

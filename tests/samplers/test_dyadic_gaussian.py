@@ -158,3 +158,16 @@ def test_what_is_refused() -> None:
         with pytest.raises(InvalidParameter):
             DyadicGaussian(cells, sigma_squared)
     assert DyadicGaussian(2000, Fraction(5)).draw(0, ListedWords([])).shape == (0, 2000)
+
+
+def test_the_quick_keep_step_never_keeps_what_the_exact_one_throws_away(monkeypatch) -> None:
+    """With the noise that is allowed, nearly all vectors are kept; with less, one in five is thrown away and a wrong bound shows."""
+    monkeypatch.setattr(dyadic_gaussian, "LEAST_SIGMA_SQUARED", Fraction(1, 4))
+    sampler = DyadicGaussian(14, Fraction(1, 2), piece=4)
+    draws, positions = [], []
+    for loops in (compiled_loops, None):
+        with NoiseKey.for_tests("thrown away").stream("words") as words:
+            draws.append(sampler._draw(150, words, loops))
+            positions.append(words.position)
+    assert np.array_equal(*draws)
+    assert positions[0] == positions[1]

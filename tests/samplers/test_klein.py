@@ -330,7 +330,7 @@ def test_centres_known_to_few_bits_are_decided_exactly() -> None:
     draws = []
     for how in (sampler.draw, lambda n, words: klein_oracle(sampler, n, words)):
         with NoiseKey.for_tests("few bits").stream("words") as words:
-            draws.append(how(3000, words))
+            draws.append(how(1200, words))
     assert np.array_equal(*draws)
 
 

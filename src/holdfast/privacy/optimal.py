@@ -78,6 +78,8 @@ def _delta(rho: Fraction, epsilon: Fraction) -> Fraction:
     rate, cost = clamped(rho), clamped(epsilon) if epsilon else 0.0
     t, z, log_u = _best_for_delta(rate, cost)
     found = zcdp_delta_bounds(rho, epsilon).upper
+    if not _is_ordinary(t, z, rate):
+        return found
     for bits in PRECISIONS[:3]:
         with precision(bits):
             for back in BACK:
@@ -88,14 +90,22 @@ def _delta(rho: Fraction, epsilon: Fraction) -> Fraction:
 
 
 def _epsilon(rho: Fraction, delta: Fraction) -> Fraction:
-    t, z = _best_for_epsilon(clamped(rho), -log_of(delta))
+    rate = clamped(rho)
+    t, z = _best_for_epsilon(rate, -log_of(delta))
     found = zcdp_epsilon_bounds(rho, delta).upper
+    if not _is_ordinary(t, z, rate):
+        return found
     for bits in PRECISIONS[:3]:
         with precision(bits):
             value = epsilon_bound(rho, delta, Fraction(t), Fraction(z))
             if value.is_finite() and value.rad() <= (abs(value.mid()) + 1) / 2**60:
                 return max(min(found, enclosure(value).upper), Fraction(0))
     return found
+
+
+def _is_ordinary(t: float, z: float, rho: float) -> bool:
+    """Whether exponentials stay of a size that balls can hold; elsewhere the optimal conversion gains nothing on Proposition 7."""
+    return 1e-200 < t < 1e9 and t * (1 + t) * rho < 1e5 and (1 + t) * z < 1e5
 
 
 def delta_bound(rho: Fraction, epsilon: Fraction, t: Fraction, z: Fraction, log_u: Fraction) -> arb | None:

@@ -54,6 +54,12 @@ class Run:
     written: tuple[tuple[str, str], ...]
     formats: tuple[str, ...]
     sign: Path | None
+    ledger: str | None = field(repr=False)
+    """Where the run file says its ledger is: a file or a URL. Shown nowhere: a URL may hold a password."""
+    dataset: str
+    """The account that is charged: by default the table's name, or the name of the source without its ending."""
+    revises: Path | None
+    """The folder of the earlier release of the same population that this one revises."""
     statements: tuple[Statement, ...]
     _folder: str = field(repr=False)
     _table: TableSection = field(repr=False)
@@ -223,11 +229,19 @@ def _run_of(name: str, toml: str) -> Run:
         written=tuple(options.items()),
         formats=tuple(release.formats),
         sign=None if release.sign is None else Path(folder, release.sign),
+        ledger=None if release.ledger is None else release.ledger if is_url(release.ledger) else os.path.join(folder, release.ledger),
+        dataset=release.dataset or table.name or _stem(table.source),
+        revises=None if release.revises is None else Path(folder, release.revises),
         statements=tuple(statements(document.keep, list(table.cells))),
         _folder=folder,
         _table=table,
         _release=release,
     )
+
+
+def _stem(source: str) -> str:
+    """A name for an account whose table has none: that of its file; a database says nothing of its own."""
+    return "unnamed" if is_url(source) else Path(source).stem or "unnamed"
 
 
 def _document(toml: str) -> Document:

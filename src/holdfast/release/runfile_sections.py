@@ -240,6 +240,9 @@ class ReleaseSection(Section):
     sampler: str | None = None
     formats: Annotated[list[Literal["parquet", "csv"]], Field(min_length=1), AfterValidator(_each_once)] = ["parquet", "csv"]
     sign: PathText | None = None
+    ledger: PathText | None = None
+    dataset: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    revises: PathText | None = None
 
     def numbers(self) -> dict[str, Number]:
         """The exact parameters that are given."""

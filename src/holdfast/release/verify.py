@@ -150,6 +150,15 @@ def _signature_problems(card: Card, signer: str | os.PathLike[str] | None) -> It
         yield "the card is signed by another key than the one given"
 
 
+def published_rows(folder: str | os.PathLike[str]) -> tuple[str, list[KeptRow]]:
+    """(identifier, kept rows) of a published folder, after its files were checked against its card."""
+    place = Path(folder)
+    card = _read_card(place)
+    if found := list(_file_problems(place, card)):
+        _fail(found)
+    return card.release.id, _read_kept(place)
+
+
 def _read_frame(path: Path) -> Any:
     """The whole table as Arrow, every column of the CSV as text, so that codes stay as they are."""
     if path.suffix == ".parquet":

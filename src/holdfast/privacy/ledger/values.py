@@ -73,12 +73,12 @@ class Charge:
 
         This pair is taken also where the kept totals let no person change alone: releases with other totals share the account.
         """
-        if guarantee.kind == "approximate":
+        if guarantee.kind == "approximate" and guarantee.rho is None:
             return cls("approximate")  # type: ignore[arg-type]  # refused, with the message for it
         moved = 2 * guarantee.max_records * (1 if guarantee.distance == "l1" else guarantee.max_records)
         promise = guarantee.cost(moved)
         assert promise.rho is not None
-        if guarantee.kind == "zcdp":
+        if guarantee.kind != "pure":
             return cls("zcdp", rho=promise.rho)
         return cls("pure", epsilon=Fraction(promise.epsilon), rho=promise.rho)  # a float is the root of 2, rounded up
 

@@ -1,0 +1,132 @@
+"""`holdfast ledger`: budgets, spends, what the releases of one data set expose together."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.errors import LedgerBroken, LedgerProblem
+
+if TYPE_CHECKING:
+    from holdfast.privacy.ledger import Ledger
+
+DEFAULT_NAME = "holdfast-ledger.sqlite"
+"""The ledger beside a run file, or in the current folder, where nothing else is said."""
+
+app = typer.Typer(help="Budgets: grants, spends, what is left and what is exposed.", no_args_is_help=True)
+
+Place = Annotated[
+    str | None, typer.Option("--ledger", help=f"A file or postgresql:// URL; else HOLDFAST_LEDGER, else {DEFAULT_NAME} in this folder.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
+Dataset = Annotated[str, typer.Argument(help="The data set: one account for all vintages and revisions of one population.")]
+
+
+def find_ledger(given: str | None, folder: Path) -> str | None:
+    """Where the ledger is: as given, as HOLDFAST_LEDGER says, or the file in this folder or the current one, if it is there."""
+    if given or os.environ.get("HOLDFAST_LEDGER"):
+        return given or os.environ["HOLDFAST_LEDGER"]
+    return next((str(place / DEFAULT_NAME) for place in (folder, Path()) if (place / DEFAULT_NAME).exists()), None)
+
+
+def _open(given: str | None, *, create: bool = False) -> Ledger:
+    from holdfast.privacy.ledger import Ledger
+
+    found = find_ledger(given, Path()) or (DEFAULT_NAME if create else None)
+    if found is None:
+        raise LedgerProblem(f"There is no ledger here. `holdfast ledger grant` makes {DEFAULT_NAME}; name another with --ledger.")
+    return Ledger.open(found, create=create)
+
+
+@app.command()
+def grant(
+    dataset: Dataset,
+    approver: Annotated[str, typer.Option(help="Who grants it.")],
+    reason: Annotated[str, typer.Option(help="Why.")],
+    epsilon: Annotated[
+        str | None, typer.Option(help="Pure budget, such as 1 or 1/4; with --delta an (epsilon, delta) budget.")
+    ] = None,
+    delta: Annotated[str | None, typer.Option(help="With --epsilon.")] = None,
+    rho: Annotated[str | None, typer.Option(help="zCDP budget.")] = None,
+    unit: Annotated[str, typer.Option(help="Whose privacy is budgeted.")] = "person",
+    legal: Annotated[str | None, typer.Option(help="Legal reference.")] = None,
+    ledger: Place = None,
+    as_json: AsJson = False,
+) -> None:
+    """Grant a data set a budget, for one person who changes cell. Makes the ledger if there is none."""
+    kind = "zcdp" if rho is not None else "approximate" if delta is not None else "pure"
+    book = _open(ledger, create=True)
+    given: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta}
+    book.grant(dataset, kind=kind, unit=unit, approver=approver, reason=reason, legal=legal, **given)  # type: ignore[arg-type]
+    _print_balance(book, dataset, as_json)
+
+
+@app.command()
+def show(dataset: Annotated[str | None, typer.Argument()] = None, ledger: Place = None, as_json: AsJson = False) -> None:
+    """What was granted, what each release cost, what is left, what is exposed."""
+    book = _open(ledger)
+    if dataset is None:
+        names = book.datasets()
+        print(json.dumps({"datasets": names}) if as_json else "\n".join(names) or "No budget was granted yet.")
+    elif as_json:
+        _print_balance(book, dataset, True)
+    else:
+        print(book.show(dataset))
+
+
+@app.command()
+def verify(
+    cards: Annotated[list[Path] | None, typer.Argument(help="card.json files, or published folders, whose entries must be there.")] = None,
+    ledger: Place = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check the whole chain of the ledger, and that the given cards are in it."""
+    book = _open(ledger)
+    found = book.verify(_heads(cards or []))
+    if found:
+        raise LedgerBroken(" ".join(found))
+    head = book.head()
+    print(json.dumps({"problems": [], "head": head}) if as_json else f"The ledger is as it was written. Head: {head}")
+
+
+@app.command()
+def void(
+    dataset: Dataset,
+    release_id: Annotated[str, typer.Argument(help="The release to give up.")],
+    reason: Annotated[str, typer.Option(help="Why.")],
+    ledger: Place = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give up a release that was begun; its charge comes back only if nothing was drawn."""
+    book = _open(ledger)
+    reservation = book.reservation(dataset, release_id)
+    if reservation is None:
+        raise LedgerProblem(f"The ledger has no release {release_id!r} of {dataset!r}. See `holdfast ledger show {dataset}`.")
+    refunded = book.void(reservation, reason)
+    words = "its charge was given back" if refunded else "its charge stays spent, because drawing had begun"
+    print(json.dumps({"release": release_id, "refunded": refunded}) if as_json else f"Voided {release_id}: {words}.")
+
+
+def _heads(cards: list[Path]) -> list[str]:
+    heads = []
+    for given in cards:
+        path = given / "card.json" if given.is_dir() else given
+        try:
+            head = json.loads(path.read_text(encoding="utf-8"))["release"]["ledger"]
+        except (OSError, ValueError, KeyError, TypeError):
+            raise LedgerProblem(f"{path.name!r} is no card that can be read. Give card.json files or published folders.") from None
+        if head is None:
+            raise LedgerProblem(f"The card of {path.parent.name!r} says that no ledger was used.")
+        heads.append(head)
+    return heads
+
+
+def _print_balance(book: Ledger, dataset: str, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(book.balance(dataset).to_fields(), indent=2))
+    else:
+        print(book.show(dataset))

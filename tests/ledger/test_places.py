@@ -1,0 +1,188 @@
+"""Where a ledger is kept: what is opened, made, migrated or refused, and what messages never say."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import HoldfastError, InvalidParameter, LedgerBroken, LedgerProblem
+from holdfast.privacy.ledger import Ledger, store
+from tests.ledger.helpers import DATA, bring, grant, reserve, rows, run_sql
+
+
+def test_a_ledger_is_made_only_when_asked(place: str) -> None:
+    with pytest.raises(LedgerProblem, match="holdfast ledger init"):
+        Ledger.open(place)
+    if "://" not in place:
+        assert not Path(place).exists()
+    made = Ledger.open(place, create=True)
+    assert len(made.id) == 32
+    assert Ledger.open(place).id == Ledger.open(place, create=True).id == made.id
+    assert place not in repr(made)
+    assert [event.kind for event in made.events()] == ["created"]
+    assert (made.datasets(), made.open_reservations(), made.verify([made.head()])) == ([], [], [])
+
+
+def test_two_ledgers_have_two_identifiers(tmp_path: Path) -> None:
+    assert Ledger.open(tmp_path / "a", create=True).id != Ledger.open(tmp_path / "b", create=True).id
+
+
+def test_a_path_and_its_urls_are_one_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "odd name #1?x=%20&y.db"
+    made = Ledger.open(path, create=True)
+    assert Ledger.open(str(path)).id == made.id
+    plain = tmp_path / "plain.db"
+    made = Ledger.open(f"sqlite:///{plain}", create=True)
+    monkeypatch.chdir(tmp_path)
+    assert Ledger.open("sqlite:///plain.db").id == Ledger.open("plain.db").id == Ledger.open(plain).id == made.id
+
+
+def test_a_ledger_stays_where_it_was_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = Ledger.open("ledger.db", create=True)
+    monkeypatch.chdir("/")
+    grant(made)
+    os.rename(tmp_path / "ledger.db", tmp_path / "moved.db")
+    (tmp_path / "moved.db").unlink()
+    with pytest.raises(LedgerProblem):
+        Ledger.open(tmp_path / "ledger.db").balance(DATA)
+
+
+def test_files_that_are_no_ledger(tmp_path: Path) -> None:
+    text, other, empty = tmp_path / "text", tmp_path / "other.db", tmp_path / "empty"
+    text.write_text("no database, but long enough to be taken for one by its first bytes " * 20)
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE persons (name TEXT)")
+    connection.close()
+    empty.touch()
+    for path, words in ((text, "is no SQLite file"), (other, "holds other tables"), (tmp_path, "is no file")):
+        for create in (False, True):
+            with pytest.raises(LedgerProblem, match=words) as caught:
+                Ledger.open(path, create=create)
+            assert str(tmp_path) not in str(caught.value)
+    with pytest.raises(LedgerProblem, match="There is no ledger"):
+        Ledger.open(empty)
+    with pytest.raises(LedgerProblem, match="The folder of the ledger 'x' is not there"):
+        Ledger.open(tmp_path / "none" / "x", create=True)
+    assert Ledger.open(empty, create=True).verify() == []
+
+
+def test_a_damaged_file_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    ledger = Ledger.open(path, create=True)
+    grant(ledger)
+    for number in range(60):
+        reserve(ledger, f"r{number}", "1/100")
+    stored = path.read_bytes()
+    damaged = bytearray(stored)
+    for page in range(3, len(stored) // 4096):
+        damaged[page * 4096 : page * 4096 + 64] = b"\xff" * 64
+    path.write_bytes(damaged)
+    with pytest.raises(LedgerProblem):
+        ledger.balance(DATA)
+    with pytest.raises(LedgerProblem):
+        ledger.verify()
+    path.write_bytes(stored)
+    assert ledger.verify() == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://office:hunter2@127.0.0.1:1/secretdb",
+        "postgres://office:hunter2@127.0.0.1:1/secretdb",
+        "postgresql+psycopg://office:hunter2@127.0.0.1:1/secretdb?connect_timeout=3",
+        "postgresql://office:hunter2@127.0.0.1:port/secretdb",
+        "mysql://office:hunter2@127.0.0.1/secretdb",
+        "postgresql+asyncpg://office:hunter2@127.0.0.1/secretdb",
+        "sqlite://office:hunter2@127.0.0.1/secretdb",
+        "sqlite:///:memory:",
+        "sqlite://",
+        "sqlite:///secretdb?mode=memory",
+    ],
+)
+def test_wrong_urls_never_show_what_they_hold(url: str) -> None:
+    for create in (False, True):
+        with pytest.raises(LedgerProblem) as caught:
+            Ledger.open(url, create=create)
+        shown = str(caught.value) + repr(caught.value.__cause__) + repr(caught.value.__context__)
+        for secret in ("hunter2", "office", "127.0.0.1", "secretdb"):
+            assert secret not in shown
+
+
+@pytest.mark.parametrize("place", ["", "  ", b"bytes"])
+def test_places_that_are_none(place: str) -> None:
+    with pytest.raises(InvalidParameter):
+        Ledger.open(place)
+
+
+@pytest.mark.postgres
+def test_a_wrong_password_is_not_shown(server: str) -> None:
+    with pytest.raises(LedgerProblem) as caught:
+        Ledger.open(server.replace("postgres:@", "office:hunter2@"))
+    assert not {"hunter2", "office"} & set(str(caught.value).replace("'", " ").split())
+
+
+def test_older_tables_are_migrated_and_later_ones_refused(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = Ledger.open(place, create=True)
+    grant(old)
+    held = bring(old, "staged")
+    before = rows(old)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "MIGRATIONS", [*store.MIGRATIONS, ("CREATE TABLE holdfast_notes (note TEXT)",)])
+        new = Ledger.open(place)
+        assert rows(new, "holdfast_notes") == []
+        assert rows(new) == before
+        assert new.verify([held.head]) == []
+        new.commit(held)
+        assert Ledger.open(place).verify() == []  # and a second time there is nothing to do
+    with pytest.raises(LedgerProblem, match="have version 2, and this Holdfast knows versions up to 1"):
+        Ledger.open(place)
+    with pytest.raises(LedgerProblem, match="Install a later Holdfast"):
+        Ledger.open(place, create=True)
+
+
+def test_a_migration_that_fails_changes_nothing(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    grant(Ledger.open(place, create=True))
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            store, "MIGRATIONS", [*store.MIGRATIONS, ("CREATE TABLE holdfast_notes (note TEXT)", "CREATE TABLE holdfast_meta (x TEXT)")]
+        )
+        with pytest.raises(LedgerProblem):
+            Ledger.open(place)
+    ledger = Ledger.open(place)
+    assert ledger.verify() == []
+    with pytest.raises(HoldfastError):
+        rows(ledger, "holdfast_notes")
+
+
+def test_a_missing_table_is_noticed(place: str) -> None:
+    ledger = Ledger.open(place, create=True)
+    run_sql(ledger, "DROP TABLE holdfast_open_reservations")
+    with pytest.raises(LedgerBroken):
+        ledger.verify()
+
+
+def test_a_busy_ledger_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "WAIT_SECONDS", 0)
+    ledger = Ledger.open(tmp_path / "ledger.db", create=True)
+    holder = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LedgerProblem, match="is busy"):
+        grant(ledger)
+    holder.execute("ROLLBACK")
+    holder.close()
+    grant(ledger)
+
+
+def test_how_sqlite_is_set_up(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "ledger.db", create=True)
+
+    def work(connection: object) -> dict[str, object]:
+        names = ("synchronous", "foreign_keys", "secure_delete", "journal_mode")
+        return {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names}  # type: ignore[attr-defined]
+
+    assert ledger._store.read(work) == {"synchronous": 3, "foreign_keys": 1, "secure_delete": 1, "journal_mode": "delete"}
