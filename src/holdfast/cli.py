@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from holdfast import __version__
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, LedgerProblem
 from holdfast.ledger_cli import app as ledger_app
 from holdfast.ledger_cli import find_ledger
 
@@ -44,6 +44,10 @@ STOPPED = (130, 143)
 """Exit codes after Ctrl-C (which Typer turns into an exit) and after SIGTERM."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
+
+
+class _Stopped(SystemExit):
+    """Stopped while a release went through a ledger."""
 
 
 @contextmanager
@@ -157,6 +161,8 @@ def release(
 
     run = load_run(run_file)
     place = None if no_ledger else find_ledger(ledger or run.ledger, run_file.absolute().parent)
+    if place is None and resume:
+        raise LedgerProblem("There is no ledger to resume from. Name the one that the release was begun in with --ledger.")
     with working("Reading the table"):
         table = run.read_table()
     with working("Planning"):
@@ -198,9 +204,13 @@ def _release_with_ledger(
 
     booking = Booking(Ledger.open(place), run.dataset, secret_from_environment())
     order = Order(output, run.id, run.date, run.formats, run.sign, force, _revised(run))
-    print(f"Exposed    {exposed_words(plan, booking.ledger.account(run.dataset).releases.values())}", file=sys.stderr)
-    with drawing(len(table)) as progress:
-        entry = release_through_ledger(plan, table, booking, order, resume=resume, progress=progress)
+    others = [release for release in booking.ledger.account(run.dataset).releases.values() if release.release_id != run.id]
+    print(f"Exposed    {exposed_words(plan, others)}", file=sys.stderr)
+    try:
+        with drawing(len(table)) as progress:
+            entry = release_through_ledger(plan, table, booking, order, resume=resume, progress=progress)
+    except (KeyboardInterrupt, SystemExit) as end:
+        raise _Stopped(end.code if isinstance(end, SystemExit) else STOPPED[0]) from None
     return sum(rows.count for rows in plan.frame.kept.rows if rows.kind == "kept"), entry
 
 
@@ -269,7 +279,8 @@ def main() -> None:
         raise SystemExit(error.exit_code) from None
     except SystemExit as end:
         if end.code in STOPPED:
-            print("holdfast: stopped. Nothing was left behind.", file=sys.stderr)
+            left = "What was begun stands in the ledger: use --resume, or `holdfast ledger void`."
+            print(f"holdfast: stopped. {left if isinstance(end, _Stopped) else 'Nothing was left behind.'}", file=sys.stderr)
         raise
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ INTERLEAVED = Lattice(np.array([[1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 1]]))
 @pytest.mark.parametrize(
     "mechanism", [hf.GeneralizedLaplace("1/9"), hf.GeneralizedGaussian(sigma_squared=100), hf.RoundedProjection("1/9")]
 )
-def test_one_key_serves_every_law_on_every_lattice_once(mechanism: hf.GeneralizedLaplace) -> None:
+def test_one_key_serves_every_law_on_every_lattice_once(mechanism: Any) -> None:
     """Lattices whose blocks begin at equal cells, with equal shapes, share no stream."""
     key = hf.NoiseKey.for_tests("many lattices")
     draws = [mechanism.law(lattice).sample(20, key) for lattice in (one_sum(3), one_sum(4), SIDE_BY_SIDE, INTERLEAVED)]
@@ -39,6 +40,36 @@ def test_tasks_of_a_law_have_labels_of_their_own_and_cover_each_moving_cell_once
         tasks = list(hf.GeneralizedLaplace("1").law(cells).tasks())
         assert len({task.label for task in tasks}) == len(tasks)
         assert np.array_equal(np.sort(np.concatenate([task.cells for task in tasks])), np.arange(cells.cells))
+
+
+@pytest.mark.parametrize("cells", [2, 4])
+def test_the_variance_stated_for_a_rounded_sum_is_above_the_truth_by_little(cells: int) -> None:
+    """A cell's variance is that of the projection plus E r (n - r) / n^2, r the noise's total modulo n, which is 1/4 at most."""
+    epsilon = Fraction(1, 2)
+    stated = hf.RoundedProjection(epsilon).law(one_sum(cells)).covariance()
+    spread = free_laplace_variance(epsilon) * (1 - 1 / cells)
+    # The total modulo n, by its characters: E exp(2 pi i k e / n) of one cell, to the n-th power.
+    a = math.exp(-float(epsilon))
+    waves = [((1 - a) ** 2 / (1 - 2 * a * math.cos(2 * math.pi * k / cells) + a * a)) ** cells for k in range(cells)]
+    chance = [sum(w * math.cos(2 * math.pi * k * r / cells) for k, w in enumerate(waves)) / cells for r in range(cells)]
+    truth = spread + sum(p * r * (cells - r) / cells**2 for r, p in enumerate(chance))
+    assert stated.basis == "upper bound"
+    assert truth <= stated.diagonal()[0] <= truth + 0.15
+
+
+def test_the_tail_of_a_rounded_projection_leaves_room_for_the_rounding() -> None:
+    """Hardly any noise, but cells are still moved by rounding: within the rounding's radius nothing is promised."""
+    law = hf.RoundedProjection(40).law(one_sum(4))
+    assert law.tail_bound(1.9) == 1.0
+    assert law.tail_bound(4.0) < 1e-20
+
+
+def test_signs_of_a_kept_sum_enter_the_covariance() -> None:
+    law = hf.GeneralizedGaussian(sigma_squared=3).law(Lattice(np.array([[1, 1, 1, -1, -1]])))
+    stated = law.covariance()
+    assert stated.of(np.array([1.0, 1.0, 1.0, -1.0, -1.0])) == pytest.approx(0.0, abs=1e-12)
+    query = np.arange(1.0, 6.0)
+    assert stated.of(query) == pytest.approx(query @ stated.dense() @ query)
 
 
 def test_two_cells_have_the_variance_of_one_laplace_variable() -> None:

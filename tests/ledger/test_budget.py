@@ -81,7 +81,8 @@ def test_pure_grants_take_pure_charges_and_add_epsilon(small: Ledger) -> None:
     with pytest.raises(BudgetExceeded):
         ask(small, Charge("pure", epsilon=Fraction(1, 10**50)), "r3")
     balance = small.balance(DATA)
-    assert (balance.kind, balance.currency, balance.granted, balance.spent, balance.left) == ("pure", "epsilon", 1, 1, 0)
+    assert (balance.kind, balance.currency) == ("pure", "epsilon")
+    assert (balance.granted, balance.spent, balance.left) == (Fraction(1), Fraction(1), Fraction(0))
 
 
 def test_zcdp_grants_take_both_kinds_and_add_rho(small: Ledger) -> None:
@@ -315,7 +316,7 @@ def test_odd_denominators_stay_exact_and_their_message_short(small: Ledger) -> N
     shares = [Fraction(1, 3**k) for k in range(1, 40)]
     for number, share in enumerate(shares):
         ask(small, Charge("zcdp", rho=share), f"r{number}")
-    left = 1 - sum(shares)
+    left = 1 - sum(shares, Fraction(0))
     assert small.balance(DATA).left == left
     with pytest.raises(BudgetExceeded) as caught:
         ask(small, Charge("zcdp", rho=left + Fraction(1, 3**200)), "over")

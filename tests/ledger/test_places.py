@@ -166,15 +166,17 @@ def test_a_missing_table_is_noticed(place: str) -> None:
         ledger.verify()
 
 
-def test_a_busy_ledger_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "WAIT_SECONDS", 0)
-    ledger = Ledger.open(tmp_path / "ledger.db", create=True)
-    holder = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
-    holder.execute("BEGIN IMMEDIATE")
-    with pytest.raises(LedgerProblem, match="is busy"):
-        grant(ledger)
-    holder.execute("ROLLBACK")
-    holder.close()
+def test_a_busy_ledger_says_so(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another transaction writes, a writer waits and then gives up; a reader of PostgreSQL need not wait."""
+    ledger, holder = Ledger.open(place, create=True), Ledger.open(place)
+    monkeypatch.setattr(store, "WAIT_SECONDS", 1)
+
+    def hold(_: object) -> None:
+        with pytest.raises(LedgerProblem, match="is busy"):
+            grant(ledger)
+        assert len(rows(ledger)) == 1
+
+    holder._store.write(hold)
     grant(ledger)
 
 

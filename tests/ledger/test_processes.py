@@ -22,7 +22,6 @@ def run(*arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.slow
 def test_32_processes_race_for_the_last_budget(place: str) -> None:
     """40 asks for a tenth each: just ten are granted, whoever they are, and the ledger is whole."""
     found = run("race", place, "32")
@@ -41,7 +40,7 @@ def test_processes_that_make_one_ledger_at_once(place: str) -> None:
 
 @pytest.mark.slow
 def test_a_run_killed_at_any_point_can_be_finished(place: str, request: pytest.FixtureRequest) -> None:
-    """Killed before and after every statement and commit of every step, and from outside at odd moments."""
+    """Killed after every statement, before and after every commit of every step, and from outside at odd moments."""
     if "://" in place:
         import psycopg
 
@@ -54,7 +53,7 @@ def test_a_run_killed_at_any_point_can_be_finished(place: str, request: pytest.F
         template = place + ".{}"
     found = run("kill", template, "10")
     points = found[:-10]
-    assert len(points) >= 60
+    assert len(points) >= 40
     assert all(one["code"] == -9 for one in points)
     for one in found:
         assert one["problems"] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -185,17 +186,8 @@ def test_a_refusal_writes_nothing(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "x'; DROP TABLE holdfast_events; --",
-        'a"b',
-        "100%s :name ?",
-        "Ærø",
-        "Ae\u0301",
-        "人口 調查",
-        "\U0001f5f3",
-        "‮evil",
-        " leading",
-        "a\\b",
-        "NULL",
+        *["x'; DROP TABLE holdfast_events; --", 'a"b', "100%s :name ?", "a\\b", "NULL", " leading"],
+        *["Ærø", "Ae\u0301", "人口 調查", "\U0001f5f3", "\u202eevil"],
     ],
 )
 def test_any_name_is_kept_as_it_is(ledger: Ledger, name: str) -> None:
@@ -227,7 +219,7 @@ def test_names_that_cannot_be_kept_are_refused(tmp_path: Path, name: object) -> 
 
 
 @pytest.mark.parametrize("facts", [{"x": 0.5}, {"x": {1: "a"}}, {"x": {"y": [b"z"]}}, {"x": float("nan")}, {"x": {1, 2}}])
-def test_facts_are_plain(tmp_path: Path, facts: dict[str, object]) -> None:
+def test_facts_are_plain(tmp_path: Path, facts: dict[str, Any]) -> None:
     ledger = Ledger.open(tmp_path / "ledger.db", create=True)
     grant(ledger)
     with pytest.raises(InvalidParameter, match="facts"):
@@ -236,7 +228,7 @@ def test_facts_are_plain(tmp_path: Path, facts: dict[str, object]) -> None:
 
 def test_facts_come_back(ledger: Ledger) -> None:
     grant(ledger)
-    facts = {"text": "\0\ud800 é", "whole": 10**30, "none": None, "list": [True, {"b": 1, "a": []}]}
+    facts: dict[str, Any] = {"text": "\0\ud800 é", "whole": 10**30, "none": None, "list": [True, {"b": 1, "a": []}]}
     assert reserve(ledger, **facts).facts == facts
     found = ledger.reservation(DATA, "r1")
     assert isinstance(found, Reservation)

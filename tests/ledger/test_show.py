@@ -59,7 +59,7 @@ def test_what_is_exposed_is_never_guessed(small: Ledger) -> None:
 
 
 def test_many_releases_and_hostile_texts_fit_too(small: Ledger) -> None:
-    for number in range(7):
+    for _ in range(7):
         small.grant(DATA, kind="approximate", epsilon="1/7", delta="1e-10", approver="\x1b[2J" + "人" * 90, reason="a\nb\r\t\u202e" * 50)
     for number in range(30):
         reserve(small, f"{number}\u202e{'調查' * 40}", "1/1000000", exposed=["\x1b]0;owned\x07" + "long words " * 60], revision_of=None)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from holdfast.errors import LedgerBroken
 from holdfast.privacy.ledger import Ledger
 from holdfast.privacy.ledger.chain import COLUMNS, START, make_event, read_row
+from holdfast.privacy.ledger.verify import find_problems
 from tests.ledger.helpers import DATA, bring, grant, reserve, rows, run_sql
 
 EVENTS = "holdfast_events"
@@ -24,7 +27,27 @@ def story(ledger: Ledger) -> Ledger:
     for state in ("closed", "voided", "voided-spent", "staged"):
         bring(ledger, state, f"was-{state}")
     bring(ledger, "published", dataset="towns")
-    run_sql(ledger, "DELETE FROM holdfast_open_reservations")  # else foreign keys would stop half of what is tried here
+    # Without the constraints, which would stop half of what is tried here: who has the database can drop them.
+    run_sql(
+        ledger,
+        f"CREATE TABLE other AS SELECT * FROM {EVENTS}",
+        "DROP TABLE holdfast_open_reservations",
+        f"DROP TABLE {EVENTS}",
+        f"ALTER TABLE other RENAME TO {EVENTS}",
+        "CREATE TABLE holdfast_open_reservations (seq BIGINT, sealed_key TEXT, input_digest TEXT)",
+    )
+    return ledger
+
+
+@pytest.fixture
+def file_story(tmp_path: Path) -> Ledger:
+    """The same in a file, for what does not depend on the database."""
+    ledger = Ledger.open(tmp_path / "story.db", create=True)
+    grant(ledger)
+    grant(ledger, dataset="towns")
+    for state in ("closed", "voided", "voided-spent", "staged"):
+        bring(ledger, state, f"was-{state}")
+    bring(ledger, "published", dataset="towns")
     return ledger
 
 
@@ -65,65 +88,91 @@ def test_the_untouched_ledger_is_fine(story: Ledger) -> None:
     assert found(story, [read_row(row).head for row in rows(story)]) == []
 
 
+def of_rows(ledger: Ledger, table: list[tuple[Any, ...]]) -> list[str]:
+    """What verify finds in these rows."""
+    return [problem for problem in find_problems(table, ledger.id, [], [ledger.id], []) if "takes to resume" not in problem]
+
+
 @pytest.mark.parametrize("column", COLUMNS)
-def test_a_change_in_any_column_of_any_row_is_noticed(story: Ledger, column: str) -> None:
-    before, place = rows(story), COLUMNS.index(column)
+def test_a_change_in_any_column_of_any_row_is_noticed(file_story: Ledger, column: str) -> None:
+    before, place = rows(file_story), COLUMNS.index(column)
+    assert of_rows(file_story, before) == []
     for index, row in enumerate(before):
-        if "://" in str(story._store._engine.url) and index % 5:
-            continue
-        for value in other(column, row[place]):
+        for value in [*other(column, row[place]), *([] if column == "release_id" else [None]), b"bytes", 1.5, True]:
             changed = [list(one) for one in before]
             changed[index][place] = value
-            write(story, [tuple(one) for one in sorted(changed)])
-            assert found(story), (column, index, value)
-    write(story, before)
+            assert of_rows(file_story, [tuple(one) for one in changed]), (column, index, value)
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_a_change_in_any_column_is_noticed_in_the_database(story: Ledger, column: str) -> None:
+    kinds = [read_row(row).kind for row in rows(story)]
+    for kind in ("granted", "reserved", "closed"):
+        seq = kinds.index(kind) + 1
+        value = {"seq": "seq + 1000", "release_id": "'changed'"}.get(column, f"{column} || ' '")
+        run_sql(story, f"CREATE TABLE kept AS SELECT * FROM {EVENTS}", f"UPDATE {EVENTS} SET {column} = {value} WHERE seq = {seq}")
+        assert found(story), (column, kind)
+        run_sql(story, f"DELETE FROM {EVENTS}", f"INSERT INTO {EVENTS} SELECT * FROM kept", "DROP TABLE kept")
     assert found(story) == []
 
 
-def test_a_deleted_row_is_noticed(story: Ledger) -> None:
-    before = rows(story)
+def test_a_deleted_doubled_or_moved_row_is_noticed_in_the_database(story: Ledger) -> None:
+    tricks = [
+        f"DELETE FROM {EVENTS} WHERE seq = 5",
+        f"DELETE FROM {EVENTS} WHERE seq = 1",
+        f"INSERT INTO {EVENTS} SELECT * FROM {EVENTS} WHERE seq = 5",
+        f"UPDATE {EVENTS} SET seq = 11 - seq WHERE seq IN (5, 6)",
+    ]
+    for trick in tricks:
+        run_sql(story, f"CREATE TABLE kept AS SELECT * FROM {EVENTS}", trick)
+        assert found(story), trick
+        run_sql(story, f"DELETE FROM {EVENTS}", f"INSERT INTO {EVENTS} SELECT * FROM kept", "DROP TABLE kept")
+    assert found(story) == []
+
+
+def test_a_deleted_row_is_noticed(file_story: Ledger) -> None:
+    before = rows(file_story)
     for index in range(len(before) - 1):
-        write(story, before[:index] + before[index + 1 :])
-        assert found(story), index
-        closed_up = [(seq + 1, *row[1:]) for seq, row in enumerate(before[:index] + before[index + 1 :])]
-        write(story, closed_up)
-        assert found(story), index
+        left = before[:index] + before[index + 1 :]
+        assert of_rows(file_story, left), index
+        closed_up = [(seq + 1, *row[1:]) for seq, row in enumerate(left)]
+        assert of_rows(file_story, closed_up), index
 
 
 def test_a_cut_tail_is_noticed_against_a_card(story: Ledger) -> None:
     """Without a card it cannot be: the shorter chain is the ledger as it once was."""
     before = rows(story)
     heads = [read_row(row).head for row in before]
-    for length in range(1, len(before)):
-        write(story, before[:length])
+    for length in (len(before) - 1, 12, 3, 1):
+        run_sql(story, f"DELETE FROM {EVENTS} WHERE seq > {length}")
         assert found(story, heads[:length]) == []
-        for head in heads[length:]:
-            assert any("cut off" in problem for problem in found(story, [head]))
-    write(story, [])
+        problems = found(story, heads)
+        assert len(problems) == len(before) - length
+        assert all("cut off" in problem for problem in problems)
+    run_sql(story, f"DELETE FROM {EVENTS}")
     assert found(story)
     with pytest.raises(LedgerBroken):
         story.head()
 
 
-def test_an_inserted_or_doubled_row_is_noticed(story: Ledger) -> None:
-    before = rows(story)
+def test_an_inserted_or_doubled_row_is_noticed(file_story: Ledger) -> None:
+    before = rows(file_story)
     for index in range(1, len(before)):
         later = [(row[0] + 1, *row[1:]) for row in before[index:]]
-        forged = make_event(read_row(before[index - 1]), story.id, "2030", "granted", DATA, None, read_row(before[1]).payload)
-        write(story, [*before[:index], tuple(forged.row()[name] for name in COLUMNS), *later])
-        assert found(story), index
+        forged = make_event(read_row(before[index - 1]), file_story.id, "2030", "granted", DATA, None, read_row(before[1]).payload)
+        assert of_rows(file_story, [*before[:index], tuple(forged.row()[name] for name in COLUMNS), *later]), index
+        assert of_rows(file_story, [*before[:index], before[index - 1], *before[index:]]), index
 
 
-def test_swapped_rows_are_noticed(story: Ledger) -> None:
-    before = rows(story)
-    for index in range(len(before) - 1):
+def test_swapped_rows_are_noticed(file_story: Ledger) -> None:
+    before = rows(file_story)
+    for first, second in itertools.combinations(range(len(before)), 2):
         swapped = list(before)
-        swapped[index], swapped[index + 1] = (before[index][0], *before[index + 1][1:]), (before[index + 1][0], *before[index][1:])
-        write(story, swapped)
-        assert found(story), index
+        swapped[first], swapped[second] = (before[first][0], *before[second][1:]), (before[second][0], *before[first][1:])
+        assert of_rows(file_story, swapped), (first, second)
 
 
-def rewritten(story: Ledger, change: Callable[[list[dict[str, Any]]], None]) -> list[tuple[Any, ...]]:
+def rewritten(story: Ledger, change: Callable[[list[dict[str, Any]]], Any]) -> list[tuple[Any, ...]]:
     """What someone can make who writes the whole file: changed events under new hashes that fit."""
     plain = [read_row(row).to_fields() for row in rows(story)]
     change(plain)
@@ -146,7 +195,7 @@ def test_a_chain_written_anew_is_noticed_only_against_a_card(story: Ledger) -> N
         assert any("written anew" in problem for problem in found(story, [head]))
 
 
-FORGERIES: dict[str, Callable[[list[dict[str, Any]]], None]] = {
+FORGERIES: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
     "a larger charge": lambda events: at(events, "reserved")["payload"]["charge"].update(rho="3"),
     "a smaller grant": lambda events: at(events, "granted")["payload"].update(rho="1/9"),
     "another kind of grant": lambda events: at(events, "granted")["payload"].update(kind="pure"),
@@ -168,14 +217,14 @@ FORGERIES: dict[str, Callable[[list[dict[str, Any]]], None]] = {
     "disjoint from what is not there": lambda events: at(events, "reserved")["payload"]["facts"].update(disjoint_from=["nothing"]),
     "two beginnings": lambda events: events.append(at(events, "created")),
     "no beginning": lambda events: events.remove(at(events, "created")),
-    "another ledger": lambda events: [event.update(ledger="0" * 32) for event in events][:0] or None,
+    "another ledger": lambda events: [event.update(ledger="0" * 32) for event in events],
 }
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_chain_written_anew_must_keep_every_rule(story: Ledger, name: str) -> None:
-    write(story, rewritten(story, FORGERIES[name]))
-    assert found(story)
+def test_a_chain_written_anew_must_keep_every_rule(file_story: Ledger, name: str) -> None:
+    assert of_rows(file_story, rewritten(file_story, lambda events: None)) == []
+    assert of_rows(file_story, rewritten(file_story, FORGERIES[name]))
 
 
 def test_secrets_that_are_gone_or_stray_are_noticed(ledger: Ledger) -> None:
@@ -205,15 +254,8 @@ def test_a_changed_identifier_or_version_is_noticed(story: Ledger, place: str) -
 
 def test_heads_that_are_none_or_of_another_ledger(story: Ledger) -> None:
     identifier, seq, digest = story.head().split(":")
-    for head in (
-        "",
-        "x",
-        f"{identifier}:{seq}",
-        f"{identifier}:0:{digest}",
-        f"{identifier}:{seq}:{digest}0",
-        f"{identifier}:{seq}:{START}",
-    ):
-        assert found(story, [head])
+    for end in ("", ":", f":{seq}", f":0:{digest}", f":{seq}:{digest}0", f":{seq}:{START}"):
+        assert found(story, [identifier + end])
     assert any("another ledger" in problem for problem in found(story, [f"{'0' * 32}:{seq}:{digest}"]))
     assert any("cut off" in problem for problem in found(story, [f"{identifier}:{10**17}:{digest}"]))
 
@@ -235,16 +277,3 @@ def test_nothing_is_spent_from_a_broken_ledger(story: Ledger) -> None:
     run_sql(story, f"UPDATE {EVENTS} SET time = 'x' WHERE dataset = 'towns'")
     with pytest.raises(LedgerBroken, match="was changed"):
         story.reservation("towns", "r1")
-
-
-def test_values_of_other_types_are_noticed(tmp_path: Any) -> None:
-    """SQLite stores any type in any column."""
-    story = Ledger.open(tmp_path / "ledger.db", create=True)
-    grant(story)
-    before = rows(story)
-    for column in COLUMNS:
-        for value in ("x'00ff'", "1.5", "'a text'"):
-            run_sql(story, f"UPDATE {EVENTS} SET {column} = {value} WHERE seq = 2")
-            assert story.verify(), (column, value)
-            write(story, before)
-    assert story.verify() == []

@@ -50,7 +50,7 @@ def enumerated_delta(epsilons: list[Fraction], total: arb) -> arb:
         ("1", "1e-8", 30, "1e-6"),
         ("2", "1/100", 5, "1/5"),
         ("1/100", 0, 400, "1e-30"),
-        ("3", 0, 7, "1e-200"),
+        ("3", 0, 7, "1e-20"),
     ],
 )
 def test_epsilon_is_where_the_printed_condition_turns(epsilon: str, delta: str | int, k: int, total: str) -> None:

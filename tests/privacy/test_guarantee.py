@@ -110,7 +110,7 @@ def test_words_for_one_person() -> None:
     assert "factor of at most 1.649" in text
     assert "tables with the same kept totals" in text
     assert "differ only in where one person is counted" in text
-    assert "They fix no single cell." in text
+    assert "They fix no single cell by themselves; particular values, such as a total of zero, may." in text
     assert "not protected" in text
     assert "fair random bits" in text
     assert "AES-256" in text

@@ -32,7 +32,7 @@ def largest_gap(t: float, c: float, factor: float) -> float:
     """sup of p - E q under the condition of order 1 + t, by brute force: for each q the largest p, by halving."""
 
     def divergence(p: float, q: float) -> float:
-        return p ** (1 + t) * q**-t + (1 - p) ** (1 + t) * (1 - q) ** -t
+        return float(p ** (1 + t) * q**-t + (1 - p) ** (1 + t) * (1 - q) ** -t)
 
     best = 0.0
     for k in range(-4000, 4000):
@@ -57,13 +57,13 @@ def test_at_its_order_it_is_the_supremum(rho: str, epsilon: str) -> None:
 
 @pytest.mark.parametrize(("rho", "epsilon"), [("1/1000", "1/100"), ("1/10", "1/2"), ("1/2", "3")])
 def test_the_form_of_the_paper(rho: str, epsilon: str) -> None:
-    """[CKS20] section 2.3 prints p^a (p - d)^(1-a) + (1 - p)^a (E - p + d)^(1-a) <= e^((a-1)(a rho - epsilon)) for all p; it must read >=."""
+    """[CKS20] section 2.3 prints "p^a (p - d)^(1-a) + (1 - p)^a (E - p + d)^(1-a) <= ..." for all p in (d, 1). It must read >=."""
     rate, cost = float(Fraction(rho)), float(Fraction(epsilon))
     t = _best_for_delta(rate, cost)[0]
     factor, right = math.exp(cost), math.exp(t * ((1 + t) * rate - cost))
 
     def left(p: float, d: float) -> float:
-        return p ** (1 + t) * (p - d) ** -t + (1 - p) ** (1 + t) * (factor - p + d) ** -t
+        return float(p ** (1 + t) * (p - d) ** -t + (1 - p) ** (1 + t) * (factor - p + d) ** -t)
 
     found = zcdp_delta_optimal(rho, epsilon)
     grid = [k / 20000 for k in range(1, 20000)]
@@ -120,7 +120,8 @@ def test_closed_forms_at_high_precision() -> None:
         assert zcdp_delta_standard(rho, epsilon) == pytest.approx(float(standard.mid()), rel=1e-14)
         x = (float(epsilon) + float(rho)) / math.sqrt(2 * float(rho))
         tail = math.erfc(x / math.sqrt(2)) / 2
-        assert zcdp_delta_intermediate(rho, epsilon) == pytest.approx(2 * math.sqrt(math.pi * float(rho)) * math.exp(float(epsilon)) * tail, rel=1e-9)
+        intermediate = 2 * math.sqrt(math.pi * float(rho)) * math.exp(float(epsilon)) * tail
+        assert zcdp_delta_intermediate(rho, epsilon) == pytest.approx(intermediate, rel=1e-9)
         assert Fraction(zcdp_delta_closed_form(rho, epsilon)) >= smallest_delta(rho, epsilon)
 
 

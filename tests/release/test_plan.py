@@ -72,7 +72,17 @@ class TestPublishedTotals:
         plan = hf.plan(UNIVERSE, keep, LAPLACE, published_totals=[0, 4, 5, 3, 6])
         found = plan.exposed()
         assert found["names"] == ["a=x, b=p", "a=x, b=q"]
-        assert found["words"] == "2 cells are published exactly, whatever the budget, because the kept totals fix them."
+        assert found["words"] == (
+            "2 cells follow from the published totals, since counts are not negative: their values can be computed by anyone, whatever the "
+            "noise."
+        )
+
+    def test_a_release_knows_its_totals(self) -> None:
+        """Rows and columns of a table with an empty row: nothing is fixed by the statements, all of that row by their values."""
+        table = hf.Table(UNIVERSE, np.array([0, 0, 3, 4, 2, 5]))
+        keep = [hf.margin("a"), hf.margin("b")]
+        assert hf.plan(table, keep, LAPLACE).exposed()["cells"] == 0
+        assert hf.release(table, keep, LAPLACE).card["exposed"]["names"] == ["a=x, b=p", "a=x, b=q"]
 
     def test_identities_have_their_place_in_the_list(self) -> None:
         keep = [hf.identity(hf.subset("a = 'x' and b = 'p'")), hf.margin("a")]

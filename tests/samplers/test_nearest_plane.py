@@ -99,12 +99,13 @@ def test_denominators_of_any_size() -> None:
 def test_an_open_coin_asks_for_the_extra_bits_of_its_own_word(verdict: bool) -> None:
     """Two draws of two columns: words 0 and 1 serve the first draw, 2 and 3 the second, last column first."""
     sampler = NearestPlane(np.array([[1, 0], [-1, 1], [0, -1]]), 1)
-    noise = np.array([[0, 0, -1]] * 2)  # the last column's coefficient is 1/3
+    noise = np.array([[0, 0, -1]] * 2)  # the last column's coefficient is 2/3
     for draw in (0, 1):
         taken = [0, 0, 0, 0]
-        taken[2 * draw] = 2**32 // 3
+        taken[2 * draw] = 2 * 2**32 // 3
         extra = {(2 * draw, 0): (0,) * 4 if verdict else (2**32 - 1,) * 4}
-        words = ListedWords(taken, extra=lambda index, depth, extra=extra: extra[index, depth])  # type: ignore[misc]
+        words = ListedWords(taken, extra=lambda index, depth, extra=extra: extra[index, depth])
         fast = sampler._round_fast(noise, words)
         coin = WordCoins(ListedWords(taken, extra=extra))
         assert fast.tolist() == [sampler.round_one(row, coin) for row in noise.tolist()]
+        assert np.array_equal(fast[0], fast[1]) == verdict

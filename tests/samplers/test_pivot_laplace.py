@@ -219,3 +219,9 @@ def test_sums_beyond_the_integers_of_a_double_are_exact() -> None:
     solved, is_whole = sampler._solve(np.array([[2**18 - 1, 1 - 2**18]]))
     assert is_whole.all()
     assert solved.tolist() == [[-(2**40 + 1) * (2**18 - 1), (2**40 + 1) * (2**18 - 1)]]
+
+
+def test_pilots_know_that_python_integers_are_slow() -> None:
+    """Two pivots of three cells: each try multiplies Python integers for both."""
+    assert PivotLaplace([[1, 0, 2**70], [0, 1, 1]], Fraction(1), pivots=[0, 1]).cells_per_try == 6
+    assert PivotLaplace([[1, 0, 2], [0, 1, 1]], Fraction(1), pivots=[0, 1]).cells_per_try == 3

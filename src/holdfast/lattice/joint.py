@@ -62,7 +62,7 @@ class ExposedCells:
     old: Ints
     """Exposed by this release alone."""
     new: Ints
-    """Exposed by all releases together, not by this one alone."""
+    """Exposed by all releases together, and not known to be by this one alone (where the search was cut, it may be)."""
     undecided: Ints
     """Not looked into: too many cells are linked. They may be exposed."""
 
@@ -229,12 +229,15 @@ def _fixed_cells(side: _Side, every: RowSet, identities: RowSet) -> ExposedCells
     axes = frozenset(side.table.name_of.values())
     own_cells = np.arange(side.cells)
     joint, unsure = fixed_sums(every, side.place, side.cells, axes)
-    known, _ = fixed_sums(identities, side.place, side.cells, axes)
-    own, _ = fixed_sums(_own_rows(side), own_cells, side.cells, axes)
-    own_known, _ = fixed_sums(_own_rows(side, only="identity"), own_cells, side.cells, axes)
-    universe = side.release.universe
-    old, new = np.flatnonzero(own & ~own_known), np.flatnonzero(joint & ~own & ~known)
-    return ExposedCells(side.release.name, universe, old, new, np.flatnonzero(unsure & ~own & ~known))
+    known, known_unsure = fixed_sums(identities, side.place, side.cells, axes)
+    own, own_unsure = fixed_sums(_own_rows(side), own_cells, side.cells, axes)
+    own_known, own_known_unsure = fixed_sums(_own_rows(side, only="identity"), own_cells, side.cells, axes)
+    old = own & ~own_known & ~own_known_unsure
+    new = joint & ~own & ~known & ~known_unsure
+    # What identities may fix alone is not called exposed before that is decided.
+    open_jointly = ~known & (unsure | (joint & known_unsure))
+    undecided = np.where(own, own_known_unsure, open_jointly | (own_unsure & (joint | unsure) & ~new))
+    return ExposedCells(side.release.name, side.release.universe, *map(np.flatnonzero, (old, new, undecided)))
 
 
 def _learned(side: _Side, sides: Sequence[_Side], every: RowSet) -> list[LearnedTotals]:

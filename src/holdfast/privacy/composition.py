@@ -7,6 +7,7 @@ only where the pair is in the relation of every release. Valid bounds at a delta
     equal parts      the optimal composition of k equal promises; unlike ones are each taken as the largest
     zcdp             rhos add (pure e is e^2/2-zCDP); then Proposition 7 of [CKS20], or the optimal conversion. The epsilon of what is
                      only (epsilon, delta) is added to the result, and its delta is taken off first
+    equal Gaussians  discrete Gaussians with one sigma_squared: their joint loss, exactly (independent.py)
     pld              privacy loss distributions by dp-accounting, for what has a dominating pair; what is zCDP alone gets half of delta
 
 All but the last are certified in balls. An approximate promise of [DGGY22] Definition 2 is (epsilon r, delta h(r)) for a pair at
@@ -22,18 +23,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from holdfast.errors import InvalidParameter
+from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import float_up
 from holdfast.exact.parameters import Exact, exact_fraction, exact_integer, positive_fraction
 from holdfast.privacy import pld as losses
-from holdfast.privacy.conversions import zcdp_epsilon
+from holdfast.privacy.conversions import short_up, zcdp_epsilon
 from holdfast.privacy.equal_parts import MAX_PARTS, optimal_composition
 from holdfast.privacy.guarantee import DEFAULT_DELTA, Kind, Promise
+from holdfast.privacy.independent import IndependentGaussians
 from holdfast.privacy.optimal import zcdp_epsilon_optimal
 from holdfast.privacy.parameters import budget, not_negative, probability, shown
 from holdfast.privacy.words import WEAK_EPSILON, number
 
-Method: TypeAlias = Literal["sum", "equal parts", "zcdp, Proposition 7", "zcdp, optimal conversion", "privacy loss distribution"]
+Method: TypeAlias = Literal[
+    "sum", "equal parts", "zcdp, Proposition 7", "zcdp, optimal conversion", "equal Gaussians", "privacy loss distribution"
+]
 PLD: Method = "privacy loss distribution"
 
 
@@ -160,6 +164,7 @@ class Composition:
         """
         chosen = self._delta(delta)
         found = tuple(self._sums(chosen)) + tuple(self._equal(chosen)) + tuple(self._concentrated(chosen))
+        found += tuple(self._equal_gaussians(chosen))
         reason = self._no_pld(chosen, pld)
         if reason is None:
             found += tuple(self._losses(chosen))
@@ -225,13 +230,24 @@ class Composition:
 
     def _concentrated(self, delta: Fraction) -> Iterator[Bound]:
         """rho of what has one, at the delta that the others leave; their epsilons are added."""
-        rho = sum((part.rho for part in self.parts if part.rho is not None), Fraction(0))
+        rho = short_up(sum((part.rho for part in self.parts if part.rho is not None), Fraction(0)))
         others = sum((part.epsilon for part in self.parts if part.rho is None), Fraction(0))
-        left = delta - self.fixed_delta
+        left = -short_up(-(delta - self.fixed_delta))
         if rho == 0 or left <= 0:
             return
         yield Bound(_add(others, zcdp_epsilon(rho, left)), delta, "zcdp, Proposition 7", True)
         yield Bound(_add(others, zcdp_epsilon_optimal(rho, left)), delta, "zcdp, optimal conversion", True)
+
+    def _equal_gaussians(self, delta: Fraction) -> Iterator[Bound]:
+        variances = {part.sigma_squared for part in self.parts}
+        variance = variances.pop()
+        moves = [part.sensitivity for part in self.parts if part.sensitivity is not None]
+        if variances or variance is None or len(moves) < len(self.parts):
+            return
+        try:
+            yield Bound(IndependentGaussians(moves, variance).epsilon(delta), delta, "equal Gaussians", True)
+        except RequestTooLarge:
+            return
 
     def _no_pld(self, delta: Fraction, wanted: bool) -> str | None:
         """Why dp-accounting is not asked, or None where it is."""
@@ -252,8 +268,8 @@ class Composition:
         gaussians = [
             losses.Gaussian(known.sigma_squared, known.sensitivity, n) for known, n in counts.items() if isinstance(known, losses.Gaussian)
         ]
-        rest = sum((part.rho for part in self.parts if _dominating(part) is None and part.rho is not None), Fraction(0))
-        half = (delta - self.fixed_delta) / 2
+        rest = short_up(sum((part.rho for part in self.parts if _dominating(part) is None and part.rho is not None), Fraction(0)))
+        half = -short_up(-(delta - self.fixed_delta) / 2)
         found = losses.pld_epsilon(pairs, gaussians, delta - half if rest else delta)
         if rest:
             found = _add(Fraction(found), zcdp_epsilon_optimal(rest, half)) if math.isfinite(found) else found

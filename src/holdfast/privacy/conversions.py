@@ -38,6 +38,8 @@ PRECISIONS = (160, 640, 2560, 10240)
 NARROW = Fraction(1, 2**64)
 LARGEST_POINT = 2**61
 """Points of a law on the integers stay below this in size."""
+LARGE_EPSILON = 10**5
+"""Above this e^epsilon is not written out as a rational; leaving out what it multiplies only raises a delta."""
 
 Slope: TypeAlias = Callable[[float], float]
 
@@ -160,6 +162,8 @@ def discrete_gaussian_delta_bounds(sigma_squared: Exact, epsilon: Exact, sensiti
     if first >= LARGEST_POINT:  # a tail from a nearer point is larger, and leaving out what is subtracted raises the bound
         return Enclosure(Fraction(0), law.tail_bounds(LARGEST_POINT).upper)
     gain = law.tail_bounds(max(first, -LARGEST_POINT))
+    if epsilon > LARGE_EPSILON:
+        return Enclosure(Fraction(0), gain.upper)
     loss = law.tail_bounds(second) if second < LARGEST_POINT else Enclosure(Fraction(0), law.tail_bounds(LARGEST_POINT).upper)
     with precision(384):
         factor = enclosure(ball(epsilon).exp())
@@ -193,6 +197,17 @@ def clamped(value: Fraction) -> float:
 def log_of(value: Fraction) -> float:
     """Natural logarithm of a positive rational of any size, as a float; for searches only."""
     return math.log(value.numerator) - math.log(value.denominator)
+
+
+def short_up(value: Fraction) -> Fraction:
+    """The number itself, or one of 256 bits at or above it where its denominator is long.
+
+    Sums of many rationals grow longer than what `exact_fraction` lets a user write.
+    """
+    if value.denominator.bit_length() <= 1000:
+        return value
+    places = max(0, value.denominator.bit_length() - value.numerator.bit_length() + 256)
+    return Fraction(math.ceil(value * 2**places), 2**places)
 
 
 def _up_to_one(log_delta: Callable[[], arb]) -> float:

@@ -7,7 +7,7 @@ is a half-space, and
 
 epsilon is here what the PAIR is promised, not what a unit of distance is. Three ways:
 
-One cell without kept totals, v = k e_1: the discrete Gaussian itself.
+Cells without kept totals: for one, v = k e_1, the discrete Gaussian itself; for several, independent.py.
 
 One kept sum over n cells, v = k (e_1 - e_2): D = Z_1 - Z_2 and S = Z_1 + Z_2 have D^2 + S^2 = 2 (Z_1^2 + Z_2^2) and equal parity, so
 
@@ -42,7 +42,8 @@ from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
 from holdfast.lattice import Block, Lattice
 from holdfast.lattice.algebra import reduced_basis, to_numpy
 from holdfast.lattice.lattice import block_basis
-from holdfast.privacy.conversions import discrete_gaussian_delta_bounds
+from holdfast.privacy.conversions import LARGE_EPSILON, discrete_gaussian_delta_bounds
+from holdfast.privacy.independent import independent_delta_bounds
 from holdfast.privacy.parameters import not_negative
 
 BITS = 384
@@ -53,6 +54,8 @@ TAIL_NATS = 70
 """Enumeration stops where the probability of lying beyond is below e^-70."""
 MAX_POINTS = 2_000_000
 MAX_DIMENSION = 12
+LARGEST_ENTRY = 2**24
+"""Of a move, so that inner products stay inside 64-bit integers."""
 SLACK = 1e-6
 """Widens every range of coordinates in the enumeration, by far more than rounding in doubles can narrow it."""
 
@@ -77,6 +80,8 @@ def lattice_gaussian_delta_bounds(lattice: Lattice, move: Any, sigma_squared: Ex
         raise InvalidParameter(
             "The two tables differ in a kept total: no delta below 1 covers such a pair. Give a move that keeps the totals."
         )
+    if max((abs(int(entry)) for entry in move), default=0) > LARGEST_ENTRY:
+        raise RequestTooLarge(f"An entry of the move is above {LARGEST_ENTRY} in size. Use zcdp_delta, which always holds.")
     vector = np.asarray(move).astype(np.int64)
     support = np.flatnonzero(vector)
     if support.size == 0:
@@ -86,7 +91,7 @@ def lattice_gaussian_delta_bounds(lattice: Lattice, move: Any, sigma_squared: Ex
     if all(block.kind == "free" for block in blocks):
         if support.size == 1:
             return discrete_gaussian_delta_bounds(sigma_squared, epsilon, sizes[0])
-        return enumerated_delta_bounds(np.eye(support.size, dtype=np.int64), vector[support], sigma_squared, epsilon)
+        return independent_delta_bounds([int(entry) for entry in vector[support]], sigma_squared, epsilon)
     if len(blocks) == 1 and blocks[0].kind == "one sum" and support.size == 2 and len(sizes) == 1:
         return one_sum_delta_bounds(int(blocks[0].cells.size), sigma_squared, epsilon, sizes[0])
     basis, cells = _joined_basis(blocks, support)
@@ -106,6 +111,8 @@ def one_sum_delta_bounds(cells: int, sigma_squared: Exact, epsilon: Exact, peopl
     middle = epsilon * sigma_squared / people
     even, odd = _parities(cells, sigma_squared)
     near, far = _difference_tail(sigma_squared, middle - people), _difference_tail(sigma_squared, middle + people)
+    if epsilon > LARGE_EPSILON:
+        return Enclosure(Fraction(0), min(max(near[0].upper, near[1].upper), Fraction(1)))
     lower, upper = Fraction(0), Fraction(0)
     with precision(BITS):
         factor = enclosure(ball(epsilon).exp())
@@ -147,6 +154,8 @@ def enumerated_delta_bounds(basis: Any, move: Any, sigma_squared: Exact, epsilon
             if product > middle + Fraction(size, 2):
                 loss += count * weight
         beyond = enclosure(_tail(dimension, sigma_squared, radius_squared)).upper
+        if epsilon > LARGE_EPSILON:
+            return Enclosure(Fraction(0), min(enclosure(gain / total).upper + beyond, Fraction(1)))
         factor = ball(epsilon).exp()
         within = (gain - factor * loss) / total * (1 - arb(0).union(ball(beyond)))  # the part beyond has between 0 and `beyond`
         lower, upper = enclosure(within)

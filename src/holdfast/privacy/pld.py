@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from holdfast.exact.balls import float_up
-from holdfast.privacy.conversions import clamped, zcdp_epsilon
+from holdfast.privacy.conversions import clamped, short_up, zcdp_epsilon
 
 ALLOWANCE = 1e-12
 """Taken off the delta that is asked for: rounding errors of the transforms were never seen above a hundredth of it."""
@@ -101,7 +101,7 @@ def _interval(pairs: Sequence[Pair], gaussians: Sequence[Gaussian], delta: Fract
     reach = pure_range + (clamped(rho) + 12 * math.sqrt(2 * clamped(rho)) if rho else 0.0)
     if reach == 0:
         return 1e-4
-    guess = min(zcdp_epsilon(rho_all, delta), reach) if rho_all else reach
+    guess = min(zcdp_epsilon(short_up(rho_all), delta), reach) if rho_all else reach
     rounded = sum(pair.times for pair in pairs)
     fine = min(reach / FINE, SHARP * max(guess, reach / 1000) / rounded if rounded else math.inf)
     return max(fine, reach / MOST_POINTS)

@@ -79,7 +79,7 @@ def _not_protected(guarantee: Guarantee) -> str:
         return (
             f"No totals are kept exactly: nothing is published without noise, and whether a {unit} is counted at all is protected. {others}"
         )
-    fixed = "They fix no single cell."
+    fixed = "They fix no single cell by themselves; particular values, such as a total of zero, may."
     if exposed.cells:
         names = f" ({', '.join(exposed.names)}{' and others' if exposed.cells > len(exposed.names) else ''})" if exposed.names else ""
         cells = "1 cell, which is" if exposed.cells == 1 else f"{exposed.cells} cells, which are"

@@ -8,11 +8,13 @@ same bytes. From staged on it is only renamed. Other data, other statements or a
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +24,7 @@ from holdfast.privacy.ledger import Charge
 from holdfast.randomness import NoiseKey
 from holdfast.randomness.keys import STREAM_VERSION
 from holdfast.release.draw import Bound, Progress, bind
-from holdfast.release.folder import CARD, TEMPORARY, check_output, fill_folder, in_words, put_in_place
+from holdfast.release.folder import CARD, TEMPORARY, check_formats, check_output, fill_folder, in_words, put_in_place
 from holdfast.release.history import public_facts
 from holdfast.release.plan import Plan
 from holdfast.release.release import Release, card_fields, check_identifier, made_release, software
@@ -66,6 +68,7 @@ def release_through_ledger(
     Guarantees:  no output without a committed spend; no second draw of one release; see the module's text.
     """
     check_identifier(order.release_id)
+    check_formats(order.formats)
     found = booking.ledger.reservation(booking.dataset, order.release_id)
     if found is None or found.state == "voided":
         check_output(order.folder, card_fields(plan, order.release_id, order.date, True, {}), order.force, order.sign)
@@ -73,7 +76,7 @@ def release_through_ledger(
     else:
         _check_resumable(found, resume)
         if found.state in ("staged", "committed", "published"):
-            return _finish(found, booking, order)
+            return _complete(found, booking, order, None)
         reservation, bound = found, _bind_again(found, plan, table, booking, order)
     release = _draw(plan, booking, booking.ledger.start_drawing(reservation), bound, order, progress)
     return save_booked(release, order)
@@ -93,7 +96,45 @@ def save_booked(release: Release, order: Order) -> str:
     """Stage, commit, rename, publish, close; returns the ledger's entry."""
     assert release.booked is not None
     booking, reservation = release.booked
-    return _finish(_stage(release, reservation, booking, order), booking, order)
+    return _complete(reservation, booking, order, release)
+
+
+def _complete(reservation: Reservation, booking: Booking, order: Order, release: Release | None) -> str:
+    """From drawn on, one process at a time; what another one did in the meantime is asked of the ledger, and not done again."""
+    with _alone(order, _folder_name(booking, reservation)):
+        current = booking.ledger.reservation(reservation.dataset, reservation.release_id)
+        assert current is not None
+        _check_resumable(current, resume=True)
+        if current.state == "drawing":
+            assert release is not None
+            current = _stage(release, current, booking, order)
+        return _finish(current, booking, order)
+
+
+@contextlib.contextmanager
+def _alone(order: Order, name: str) -> Iterator[None]:
+    """No two processes write and rename one release at once. The lock falls with the process; where a disk has none, nobody waits."""
+    path = order.folder.absolute().parent / f"{name}.lock"
+    try:
+        while True:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            with contextlib.suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(handle), os.stat(path)):
+                    break
+            os.close(handle)  # who held it was done and removed it
+    except OSError as error:
+        raise in_words(error, order.folder) from None
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _folder_name(booking: Booking, reservation: Reservation) -> str:
+    return f"{TEMPORARY}{booking.ledger.id[:12]}-{reservation.seq}"
 
 
 def _draw(plan: Plan, booking: Booking, reservation: Reservation, bound: Bound, order: Order, progress: Progress | None) -> Release:
@@ -139,7 +180,7 @@ def _bind_again(found: Reservation, plan: Plan, table: Table, booking: Booking, 
         )
     asked = public_facts(plan, {}, (), None)
     same = ("mechanism", "parameters", "unit", "universe", "statements")
-    if any(asked[name] != found.facts[name] for name in same):
+    if any(asked[name] != found.facts[name] for name in same) or Charge.of(plan.guarantee) != found.charge:
         raise OtherInput(f"The release {found.release_id!r} was begun with another mechanism, table or kept totals. Resume with the same.")
     if found.facts["stream_version"] != STREAM_VERSION:
         raise OtherInput(f"The release {found.release_id!r} was begun with another version of the streams. Resume with that version.")
@@ -151,7 +192,7 @@ def _bind_again(found: Reservation, plan: Plan, table: Table, booking: Booking, 
 
 def _stage(release: Release, reservation: Reservation, booking: Booking, order: Order) -> Reservation:
     """Write the complete folder under a name of its own, and its checksum into the ledger."""
-    name = f"{TEMPORARY}{booking.ledger.id[:12]}-{reservation.seq}"
+    name = _folder_name(booking, reservation)
     temporary = order.folder.absolute().parent / name
     signing_key = None if order.sign is None else load_signing_key(order.sign)
     try:
@@ -161,7 +202,8 @@ def _stage(release: Release, reservation: Reservation, booking: Booking, order: 
     except BaseException as error:
         shutil.rmtree(temporary, ignore_errors=True)
         if isinstance(error, OSError):
-            raise in_words(error, order.folder) from None
+            words = in_words(error, order.folder)
+            raise OutputProblem(f"{words} Its charge stands in the ledger: go on with --resume when that is mended.") from None
         raise
     checksum = _checksum(temporary)
     assert checksum is not None
@@ -187,10 +229,9 @@ def _finish(reservation: Reservation, booking: Booking, order: Order) -> str:
 
 
 def _rename(temporary: Path, reservation: Reservation, order: Order) -> None:
-    if not temporary.exists() and _checksum(order.folder) == reservation.checksum:
-        return  # renamed already, before the interruption
-    _check_there(temporary, reservation, order)
-    put_in_place(temporary, order.folder, order.force)
+    if _checksum(order.folder) != reservation.checksum:  # else renamed already, before the interruption
+        _check_there(temporary, reservation, order)
+        put_in_place(temporary, order.folder, order.force)
     shutil.rmtree(temporary, ignore_errors=True)  # with force: what was there before
 
 

@@ -40,7 +40,7 @@ def public_facts(plan: Plan, software: Mapping[str, Any], earlier: Iterable[Rese
 def exposed_words(plan: Plan, earlier: Iterable[Reservation]) -> str:
     """What this release and those before it expose together, in words; what could not be computed is said so, never "none"."""
     own = str(plan.exposed()["words"])
-    before = [release for release in earlier if release.counts]
+    before = [release for release in earlier if release.counts and release.state != "voided-spent"]  # that one was never published
     if not before:
         return own
     mine = PublishedTotals("this release", plan.frame.universe, plan.frame.statements)

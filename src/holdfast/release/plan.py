@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -97,16 +97,28 @@ class Plan:
 
     def exposed(self) -> dict[str, Any]:
         """Cells published exactly, by name as far as they are few."""
-        cells = np.concatenate([self.exposure.fixed, self.exposure.pinned])
-        names = [self.frame.universe.cell_name(int(cell)) for cell in cells[:NAMES_SHOWN]]
-        return {"cells": len(cells), "names": names, "complete": self.exposure.complete, "words": self._exposed_words(len(cells))}
+        fixed, pinned = self.exposure.fixed, self.exposure.pinned
+        names = [self.frame.universe.cell_name(int(cell)) for cell in np.concatenate([fixed, pinned])[:NAMES_SHOWN]]
+        words = self._exposed_words(len(fixed), len(pinned))
+        return {"cells": len(fixed) + len(pinned), "names": names, "complete": self.exposure.complete, "words": words}
 
-    def _exposed_words(self, cells: int) -> str:
+    def _exposed_words(self, fixed: int, pinned: int) -> str:
+        words = "No cell is published exactly."
+        if fixed:
+            noun, verb = ("cell is", "fix it") if fixed == 1 else ("cells are", "fix them")
+            words = f"{fixed} {noun} published exactly, whatever the budget, because the kept totals {verb}."
+        if pinned:
+            noun, other = ("cell follows", "its value") if pinned == 1 else ("cells follow", "their values")
+            words = (
+                f"{words + ' ' if fixed else ''}{pinned} {'other ' if fixed else ''}{noun} from the published totals, since counts are not "
+                f"negative: {other} can be computed by anyone, whatever the noise."
+            )
         more = "" if self.exposure.complete else " The kept totals link too many cells to look for all of them: there may be more."
-        if cells == 0:
-            return "No cell is published exactly." + more
-        noun, verb = ("cell is", "fix it") if cells == 1 else ("cells are", "fix them")
-        return f"{cells} {noun} published exactly, whatever the budget, because the kept totals {verb}." + more
+        return words + more
+
+    def with_totals(self, totals: Sequence[NDArray[np.int64]]) -> Plan:
+        """The same plan, knowing the totals as published: what their values pin is exposed too. One array for each entry of kept.rows."""
+        return replace(self, exposure=exposure(self.frame.lattice, self.frame.kept, totals))
 
     def to_fields(self) -> dict[str, Any]:
         """Everything as plain values, for `--json`."""
@@ -170,7 +182,8 @@ def make_plan(frame: PublicFrame, mechanism: Mechanism, published_totals: Any = 
     law = _law(frame, mechanism)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
-        return Plan(frame, mechanism, law, exposure(frame.lattice, frame.kept, totals))
+        made = Plan(frame, mechanism, law, exposure(frame.lattice, frame.kept))
+        return made if totals is None else made.with_totals(totals)
 
 
 def _law(frame: PublicFrame, mechanism: Mechanism) -> LatticeLaw:

@@ -170,7 +170,8 @@ class PivotLaplace:
 
     @property
     def cells_per_try(self) -> float:
-        return float(self.cells)
+        # A product of Python integers takes about as long as a cell.
+        return float(self.cells * (len(self.pivots.columns) if self._wide else 1))
 
     @property
     def exponent_unit(self) -> Fraction:

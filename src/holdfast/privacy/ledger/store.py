@@ -82,7 +82,7 @@ class Store:
                 with connection.execution_options(**options).begin():
                     return work(connection)
         except (SQLAlchemyError, sqlite3.Error, UnicodeError) as error:
-            problem = _explain(error, self.label)
+            problem = _explain(error, self.label, write)
         raise problem  # outside the block: what the driver said may name host, user and statement
 
     def prepare(self, create: bool, start: Callable[[Connection], None]) -> None:
@@ -220,9 +220,10 @@ def _begin_server(connection: Connection) -> None:
     connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
 
 
-def _explain(error: Exception, label: str) -> LedgerProblem:
+def _explain(error: Exception, label: str, write: bool) -> LedgerProblem:
     """What went wrong, without what the driver says: that may hold paths, hosts and users."""
-    said = str(error).lower()
+    origin = getattr(error, "orig", None) or error
+    said = f"{type(origin).__name__} {origin}".lower()
     known: tuple[tuple[tuple[str, ...], type[LedgerProblem], str], ...] = (
         (("locked", "lock timeout"), LedgerProblem, f"is busy: others wrote to it for {WAIT_SECONDS} seconds. Try again"),
         (
@@ -234,10 +235,12 @@ def _explain(error: Exception, label: str) -> LedgerProblem:
         (("malformed", "disk image"), LedgerBroken, "is damaged. Restore a copy"),
         (("unable to open",), LedgerProblem, "cannot be opened. Check that file and folder can be read and written"),
         (("disk is full", "no space left"), LedgerProblem, "cannot grow: the disk is full"),
-        (("no such table", "no such column", "does not exist"), LedgerBroken, "lacks a table or column, or is not there. Check the place"),
+        (("no such table", "no such column", "undefinedtable", "undefinedcolumn"), LedgerBroken, "lacks a table or column. Restore a copy"),
     )
     kind, words = next(
         ((kind, words) for signs, kind, words in known if any(sign in said for sign in signs)),
         (LedgerProblem, f"cannot be used ({type(error).__name__}). Check that it can be reached, and with which user"),
     )
-    return kind(f"{label[0].upper()}{label[1:]} {words}. Whether the last step was recorded, the ledger itself tells: ask for its state.")
+    # A connection may break after the commit was sent: then only the ledger knows.
+    asks = " Whether this step was recorded, the ledger tells: ask it for the release, and repeat the step." if write else ""
+    return kind(f"{label[0].upper()}{label[1:]} {words}.{asks}")

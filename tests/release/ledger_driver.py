@@ -1,0 +1,278 @@
+"""Releases through a ledger that are killed or race. Run as `python -m tests.release.ledger_driver what ...`; prints JSON.
+
+A process of its own because it forks: it has one thread, and a child inherits no connection. Everything that differs from run to run (key,
+salts, clock) is fixed here, so that a release that was killed and resumed can be compared with one that was not, byte by byte, folder and
+ledger alike. The product is not changed: points are events that the interpreter and SQLAlchemy report, and the progress of the draw.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+import holdfast as hf
+import holdfast.privacy.ledger.chain as chain_module
+import holdfast.privacy.ledger.ledger as ledger_module
+import holdfast.release.booked as booked_module
+from holdfast.errors import BudgetExceeded, HoldfastError, IdenticalRelease, OutputProblem, WrongState
+from holdfast.privacy.ledger import Ledger
+from holdfast.randomness.claims import Claims
+from holdfast.release.booked import Booking, Order, release_through_ledger
+from holdfast.release.plan import Plan
+from tests.ledger.driver import fork, listen, together
+
+DATA = "residents"
+SECRET = b"the secret of the office"
+STATES = {"committed", "published", "closed"}
+"""In which there may be a folder under the final name."""
+REFUSED = 20
+CODES = {WrongState: 21, BudgetExceeded: 22, IdenticalRelease: 23, OutputProblem: 24}
+EVENTS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "os.truncate", "shutil.rmtree")
+UNIVERSE = hf.Universe.product({"area": ["a", "b", "c"], "sex": ["F", "M"], "age": ["0", "1"]})
+COUNTS = np.array([5, 3, 2, 9, 0, 4, 7, 1, 11, 6, 8, 2])
+KEEP = [hf.margin("area"), hf.margin("sex")]
+MECHANISM = hf.GeneralizedLaplace(epsilon="1/4")
+
+
+def freeze() -> None:
+    """The same key, salts, identifiers and times in every run of this process and of its children."""
+    fixed: Any = SimpleNamespace(token_hex=lambda size: "5a" * size)
+    chain_module.secrets = ledger_module.secrets = fixed
+    ledger_module._clock, ledger_module._day = lambda: "2030-04-01T12:00:00Z", lambda: "2030-04-01"
+    moment: Any = SimpleNamespace(strftime=lambda _: "2030-04-01T12:00:00Z")
+    booked_module.datetime = SimpleNamespace(datetime=SimpleNamespace(now=lambda _: moment), UTC=None)  # type: ignore[assignment]
+    hf.NoiseKey.generate = classmethod(lambda cls: cls._open(b"a secret key of 32 bytes exactly", True, Claims()))  # type: ignore[method-assign,assignment]
+
+
+def a_plan(counts: Any = COUNTS) -> tuple[Plan, hf.Table]:
+    table = hf.Table(UNIVERSE, counts, name=DATA)
+    return hf.plan(table, KEEP, MECHANISM), table
+
+
+def new_ledger(place: str, epsilon: str = "1/2") -> Ledger:
+    ledger = Ledger.open(place, create=True)
+    ledger.grant(DATA, kind="pure", epsilon=epsilon, approver="A. Chief", reason="the census")
+    return ledger
+
+
+def watch(folder: Path, at_point: Callable[[str], None]) -> None:
+    """Call at every event on files below this folder. (Inside rmtree, names are relative to an open folder.)"""
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in EVENTS:
+            named = [os.fspath(given) for given in arguments if isinstance(given, str | os.PathLike)]
+            if any(name.startswith(str(folder)) or event in ("os.remove", "os.rmdir") for name in named):
+                at_point(event)
+
+    sys.addaudithook(hook)
+
+
+def run(place: str, folder: Path, at: int = -1, seen: list[str] | None = None, **options: Any) -> int:
+    """One release, killed at point number `at`; the exit code says how it ended."""
+    passed = [] if seen is None else seen
+
+    def at_point(what: str) -> None:
+        if len(passed) == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        passed.append(what)
+
+    ledger = Ledger.open(place)
+    listen(ledger, at_point)
+    watch(folder.parent, at_point)
+    plan, table = options.pop("plan")
+    order = Order(folder, options.pop("release_id", "r1"), "2030-04-01", ("csv",), force=options.pop("force", False))
+    booking = Booking(ledger, DATA, options.pop("secret", SECRET))
+    try:
+        release_through_ledger(plan, table, booking, order, progress=lambda *_: at_point("a part is drawn"), **options)
+    except HoldfastError as error:
+        return next((code for kind, code in CODES.items() if isinstance(error, kind)), REFUSED)
+    return 0
+
+
+def wait_for(child: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def points_of(work: Callable[[list[str]], int]) -> list[str]:
+    """What points a run has, told by a child that makes it."""
+    reading, writing = os.pipe()
+
+    def child() -> int:
+        seen: list[str] = []
+        code = work(seen)
+        os.write(writing, json.dumps(seen).encode())
+        return code
+
+    code = wait_for(fork(child))
+    os.close(writing)
+    with os.fdopen(reading) as told:
+        found: list[str] = json.loads(told.read())
+    assert code == 0, code
+    return found
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+class Trial:
+    """One place, one folder, and what must be true after a kill and after a resume."""
+
+    def __init__(self, place: str, home: Path, made: tuple[Plan, hf.Table], force: bool = False) -> None:
+        home.mkdir()
+        self.place, self.folder, self.made, self.force = place, home / "out", made, force
+        new_ledger(place)
+        if force:
+            hf.release(made[1], KEEP, MECHANISM, hf.NoiseKey.for_tests("before"), release_id="before").save(self.folder, formats=["csv"])
+        self.before = everything(home)
+
+    def run(self, **options: Any) -> int:
+        return wait_for(fork(lambda: run(self.place, self.folder, force=self.force, plan=self.made, **options)))
+
+    def after_a_kill(self) -> tuple[str | None, list[str]]:
+        """Where the release stands, and what is wrong with that."""
+        ledger, wrong = Ledger.open(self.place), []
+        held = ledger.reservation(DATA, "r1")
+        state = None if held is None else held.state
+        wrong += ledger.verify()
+        if str(ledger.balance(DATA).spent) != ("0" if held is None else "1/2"):
+            wrong.append("a spend was lost, or counted that is none")
+        now = everything(self.folder) if self.folder.exists() else {}
+        was = {name.removeprefix("out/"): content for name, content in self.before.items()}
+        if now != was and state not in STATES:
+            wrong.append(f"there is an output while the ledger says {state}")
+        return state, wrong
+
+    def outcome(self) -> tuple[Any, ...]:
+        """All that is left in the end: files (hidden ones too), and the whole ledger."""
+        ledger = Ledger.open(self.place)
+        names = sorted(path.name for path in self.folder.parent.iterdir())
+        events = [event.to_fields() for event in ledger.events()]
+        return names, everything(self.folder), events, ledger.verify(), ledger.open_reservations()
+
+    def wrong_in_the_end(self, expected: tuple[Any, ...]) -> list[str]:
+        """Against a run that was not interrupted; then a second resume, which must be refused and change nothing."""
+        wrong = [] if self.outcome() == expected else ["the outcome is not that of an uninterrupted run"]
+        if self.run(resume=True) != CODES[IdenticalRelease]:
+            wrong.append("a closed release was resumed")
+        return wrong if self.outcome() == expected else [*wrong, "a refused resume changed something"]
+
+
+def trials(template: str, made: tuple[Plan, hf.Table], force: bool, home: Path) -> Iterator[Trial]:
+    number = 0
+    while True:
+        yield Trial(template.format(number), home / str(number), made, force)
+        number += 1
+
+
+def kill(template: str, force: str, every: str) -> dict[str, Any]:
+    """A release killed at each point and resumed; and, for every state it may be left in, resumes killed at every n-th point of theirs."""
+    made = a_plan()
+    with tempfile.TemporaryDirectory() as folder:
+        fresh = trials(template, made, force == "force", Path(folder))
+        first = next(fresh)
+        seen = points_of(lambda seen: run(first.place, first.folder, seen=seen, force=first.force, plan=made))
+        expected, wrong = first.outcome(), first.wrong_in_the_end(first.outcome())
+        states: dict[str, list[int]] = {}
+        for point in range(len(seen)):
+            trial = next(fresh)
+            code = trial.run(at=point)
+            state, found = trial.after_a_kill()
+            states.setdefault(str(state), []).append(point)
+            found += [] if code == -signal.SIGKILL else [f"not killed but {code}"]
+            found += [] if trial.run(resume=True) == 0 else ["not resumed"]
+            wrong += [f"{point} {seen[point]}: {problem}" for problem in found + trial.wrong_in_the_end(expected)]
+        resumed = 0
+        for kills in (
+            _killed_resumes(fresh, made, points, int(every), expected) for state, points in states.items() if state != "closed"
+        ):
+            for problems in kills:
+                resumed, wrong = resumed + 1, wrong + problems
+    return {"wrong": wrong, "points": seen, "states": {state: len(points) for state, points in states.items()}, "resumes": resumed}
+
+
+def _killed_resumes(
+    fresh: Iterator[Trial], made: tuple[Plan, hf.Table], points: list[int], every: int, expected: tuple[Any, ...]
+) -> Iterator[list[str]]:
+    at = points[len(points) // 2]
+    trial = next(fresh)
+    trial.run(at=at)
+    seen = points_of(lambda seen: run(trial.place, trial.folder, seen=seen, force=trial.force, plan=made, resume=True))
+    for again in range(every // 2, len(seen), every):
+        trial = next(fresh)
+        trial.run(at=at)
+        code = trial.run(at=again, resume=True)
+        _, found = trial.after_a_kill()
+        found += [] if code == -signal.SIGKILL else [f"not killed but {code}"]
+        found += [] if trial.run(resume=True) == 0 else ["not resumed"]
+        yield [f"{at}, resumed to {again} {seen[again]}: {problem}" for problem in found + trial.wrong_in_the_end(expected)]
+
+
+def without_secret(template: str) -> dict[str, Any]:
+    """Killed at points of every state, no secret given: what resume and void do there."""
+    made = a_plan()
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        fresh = trials(template, made, False, Path(folder))
+        first = next(fresh)
+        seen = points_of(lambda seen: run(first.place, first.folder, seen=seen, secret=None, plan=made))
+        for point in range(0, len(seen), 4):
+            trial = next(fresh)
+            trial.run(at=point, secret=None)
+            ledger = Ledger.open(trial.place)
+            held = ledger.reservation(DATA, "r1")
+            if held is None:
+                continue
+            before = everything(trial.folder.parent)
+            code = trial.run(resume=True, secret=None)
+            same = everything(trial.folder.parent) == before
+            can_void = held.state in ("reserved", "drawing")
+            voided = ledger.void(held, "killed") if can_void else None
+            spent = str(ledger.balance(DATA).spent)
+            told = found.setdefault(held.state, [])
+            told.append({"code": code, "same": same, "refunded": voided, "spent": spent, "problems": ledger.verify()})
+    return found
+
+
+def race(place: str, number: str, ids: str, resume: str) -> dict[str, Any]:
+    """Processes that release at once, under one id or each its own, into one folder or each its own; a budget of two and a half releases."""
+    made = a_plan()
+    ledger = new_ledger(place, "5/4")
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+
+        def work(index: int) -> int:
+            name = "r1" if ids == "one" else f"r{index}"
+            return run(place, home / name, release_id=name, plan=made, resume=resume == "resume")
+
+        codes = together(int(number), work)
+        left = sorted(path.name for path in home.iterdir())
+        bad = [name for name in left if not (home / name / "card.json").is_file()]
+        for name in set(left) - set(bad):
+            hf.verify(home / name)
+    kinds = [event.kind for event in ledger.events(DATA)]
+    spent = str(ledger.balance(DATA).spent)
+    return {"codes": sorted(codes), "left": left, "bad": bad, "spent": spent, "problems": ledger.verify(), "reserved": kinds.count("reserved")}
+
+
+def warm() -> None:
+    """Load what a release needs, so that a child need not; in this process nothing may start a thread."""
+    made = a_plan()
+    with tempfile.TemporaryDirectory() as folder:
+        release = hf.release(made[1], KEEP, MECHANISM, hf.NoiseKey.for_tests("warm"), release_id="warm")
+        release.save(Path(folder) / "out", formats=["csv"])
+
+
+if __name__ == "__main__":
+    freeze()
+    warm()
+    print(json.dumps({"kill": kill, "without_secret": without_secret, "race": race}[sys.argv[1]](*sys.argv[2:])))
