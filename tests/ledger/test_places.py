@@ -14,7 +14,7 @@ from tests.ledger.helpers import DATA, bring, grant, reserve, rows, run_sql
 
 
 def test_a_ledger_is_made_only_when_asked(place: str) -> None:
-    with pytest.raises(LedgerProblem, match="holdfast ledger init"):
+    with pytest.raises(LedgerProblem, match="holdfast ledger grant"):
         Ledger.open(place)
     if "://" not in place:
         assert not Path(place).exists()

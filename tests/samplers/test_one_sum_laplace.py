@@ -526,3 +526,11 @@ def test_values_beyond_thirty_bits_are_refused_not_wrapped() -> None:
     sampler = OneSumLaplace(3, ONE)
     with pytest.raises(PrecisionExhausted):
         sampler._widened(np.zeros((2, 3), dtype=np.int32), 7)
+
+
+def test_exactly_the_words_of_the_incomplete_round_are_thrown_away() -> None:
+    """Three cells and numbers below five: 2^32 = 1 modulo 15, so the remainder 0 is thrown away and the remainder 1 is kept."""
+    row, kept = np.full(3, 5, dtype=np.uint8), pow(15, -1, 2**32)
+    for word, position in ((0, 1), (kept, 0)):
+        found = compiled.find_with_one(np.array([word], dtype=np.uint32), 0, row, np.int64(3), np.int64(5), np.int64(0))
+        assert found == (position, 3 * word >> 32 if position == 0 else -1)

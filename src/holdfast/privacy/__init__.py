@@ -22,6 +22,7 @@ from holdfast.privacy.equal_parts import (
 )
 from holdfast.privacy.guarantee import Exposed, Guarantee, Promise
 from holdfast.privacy.lattice_delta import lattice_gaussian_delta, lattice_gaussian_delta_bounds, one_sum_delta_bounds
+from holdfast.privacy.ledger import Ledger
 from holdfast.privacy.optimal import zcdp_delta_optimal, zcdp_epsilon_optimal
 from holdfast.privacy.posterior import equal_people_posterior, posterior_bound, posterior_bound_if_independent, posterior_words
 from holdfast.privacy.secrets import Secrets, facts_of
@@ -32,6 +33,7 @@ __all__ = [
     "Composition",
     "Exposed",
     "Guarantee",
+    "Ledger",
     "Part",
     "Promise",
     "Rate",

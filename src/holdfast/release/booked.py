@@ -14,10 +14,10 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from holdfast.errors import IdenticalRelease, OtherInput, OutputProblem, WrongState
 from holdfast.privacy.ledger import Charge
@@ -108,7 +108,8 @@ def _complete(reservation: Reservation, booking: Booking, order: Order, release:
         if current.state == "drawing":
             assert release is not None
             current = _stage(release, current, booking, order)
-        return _finish(current, booking, order)
+        _publish(current, booking, order)
+    return booking.ledger.close(current).head
 
 
 @contextlib.contextmanager
@@ -210,22 +211,17 @@ def _stage(release: Release, reservation: Reservation, booking: Booking, order: 
     return booking.ledger.stage(reservation, name, checksum)
 
 
-def _finish(reservation: Reservation, booking: Booking, order: Order) -> str:
-    """From staged on: commit, rename, publish, close."""
+def _publish(reservation: Reservation, booking: Booking, order: Order) -> None:
+    """From staged on: commit, rename, publish."""
     ledger = booking.ledger
     assert reservation.folder_name is not None
     temporary = order.folder.absolute().parent / reservation.folder_name
-    steps: list[Callable[[], Any]] = []
     if reservation.state == "staged":
         _check_there(temporary, reservation, order)
-        steps.append(lambda: ledger.commit(reservation))
+        ledger.commit(reservation)
     if reservation.state != "published":
-        steps.append(lambda: _rename(temporary, reservation, order))
-        steps.append(lambda: ledger.publish(reservation))
-    steps.append(lambda: ledger.close(reservation))
-    for step in steps:
-        step()
-    return reservation.head
+        _rename(temporary, reservation, order)
+        ledger.publish(reservation)
 
 
 def _rename(temporary: Path, reservation: Reservation, order: Order) -> None:

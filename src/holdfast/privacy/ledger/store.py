@@ -89,7 +89,7 @@ class Store:
         """Bring the tables to this version. Where there are none, make them and call `start`, if that was asked for."""
         version = self.read(self._version)
         if version is None and not create:
-            raise LedgerProblem(f"There is no ledger in {self.label}. Check the place, or make a new one: holdfast ledger init.")
+            raise LedgerProblem(f"There is no ledger in {self.label}. Check the place, or make a new one: holdfast ledger grant.")
         if version is None or version < len(MIGRATIONS):
             self.write(lambda connection: self._migrate(connection, start))
         elif version > len(MIGRATIONS):
@@ -159,7 +159,7 @@ def _file(path: Path, create: bool) -> tuple[str, Engine]:
         if path.exists():
             raise LedgerProblem(f"The place of {label} is no file. Give the path of a file.")
         if not create:
-            raise LedgerProblem(f"The file of {label} is not there. Check the path, or make a new ledger: holdfast ledger init.")
+            raise LedgerProblem(f"The file of {label} is not there. Check the path, or make a new ledger: holdfast ledger grant.")
         if not path.absolute().parent.is_dir():
             raise LedgerProblem(f"The folder of {label} is not there. Make it first.")
     # mode=rw: SQLite would else make an empty file where one was moved away.
