@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +25,7 @@ import holdfast.privacy.ledger.chain as chain_module
 import holdfast.privacy.ledger.ledger as ledger_module
 import holdfast.randomness.sealing as sealing_module
 import holdfast.release.booked as booked_module
+import holdfast.release.folder as folder_module
 from holdfast.errors import BudgetExceeded, HoldfastError, IdenticalRelease, OutputProblem, WrongState
 from holdfast.privacy.ledger import Ledger
 from holdfast.randomness.claims import Claims
@@ -53,13 +55,14 @@ def freeze() -> None:
     booked_module.datetime = SimpleNamespace(datetime=SimpleNamespace(now=lambda _: moment), UTC=None)  # type: ignore[assignment]
     scrypt: Any = sealing_module.Scrypt
     sealing_module.Scrypt = lambda salt, length, n, r, p: scrypt(salt=salt, length=length, n=2, r=r, p=p)  # type: ignore[misc,assignment]
+    folder_module.noise_charts = lru_cache(folder_module.noise_charts)
     hf.NoiseKey.generate = classmethod(lambda cls: cls._open(b"a secret key of 32 bytes exactly", True, Claims()))  # type: ignore[method-assign,assignment]
 
 
 def a_plan(counts: Any = COUNTS) -> tuple[Plan, hf.Table]:
     table = hf.Table(UNIVERSE, counts, name=DATA)
     plan = hf.plan(table, KEEP, MECHANISM)
-    plan.to_fields(), plan.deviations, list(plan.law.tasks())  # made once, here, for all children
+    plan.to_fields(), plan.deviations, list(plan.law.tasks()), folder_module.noise_charts(plan.law)  # made once, for all children
     return plan, table
 
 
@@ -270,11 +273,10 @@ def race(place: str, number: str, ids: str, resume: str) -> dict[str, Any]:
 
 
 def warm() -> None:
-    """Load what a release needs, so that a child need not; in this process nothing may start a thread."""
-    made = a_plan()
+    """Load what a release needs, so that a child need not; nothing here may start a thread."""
     with tempfile.TemporaryDirectory() as folder:
-        release = hf.release(made[1], KEEP, MECHANISM, hf.NoiseKey.for_tests("warm"), release_id="warm")
-        release.save(Path(folder) / "out", formats=["csv"])
+        new_ledger(f"{folder}/ledger")
+        run(f"{folder}/ledger", Path(folder) / "out", plan=a_plan())
 
 
 if __name__ == "__main__":

@@ -25,7 +25,8 @@ from holdfast.privacy.parameters import not_negative, probability
 BITS = 448
 NATS = 200
 """Each factor is cut off where a single weight is below e^-200."""
-MAX_DEGREE = 200_000
+MAX_DEGREE = 20_000
+"""Longer products take seconds; then zCDP and loss distributions are left."""
 HALVINGS = 50
 
 
