@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.privacy import Part, compose
-from holdfast.privacy.pld import Gaussian, Pair, _root_down, pld_epsilon
+from holdfast.privacy import Part, compose, optimal_composition_delta_bounds
+from holdfast.privacy.pld import Gaussian, Pair, _root_down, allowance, pld_epsilon
 
 
 def lower_bound(pures: dict[Fraction, int], gaussians: dict[tuple[Fraction, int], int], delta: Fraction) -> float:
@@ -72,6 +72,22 @@ def test_a_wrong_accountant_would_be_seen() -> None:
     below = lower_bound({}, gaussians, Fraction(1, 10**6))
     assert pld_epsilon([], [Gaussian(Fraction(100), 1, 10)], Fraction(1, 10**6)) >= below
     assert pld_epsilon([], [Gaussian(Fraction(100) * Fraction(103, 100) ** 2, 1, 10)], Fraction(1, 10**6)) < below
+
+
+def test_the_allowance_covers_what_rounding_does() -> None:
+    """5000 promises of 1/32 on a grid that holds them exactly: dp-accounting's delta lies below the exact one, by far less than is allowed."""
+    from dp_accounting.pld import common, privacy_loss_distribution
+
+    parameters = common.DifferentialPrivacyParameters(1 / 32, 0.0)
+    composed = privacy_loss_distribution.from_privacy_parameters(parameters, value_discretization_interval=2.0**-13).self_compose(5000)
+    gaps = []
+    for total in (Fraction(5), Fraction(8), Fraction(12), Fraction(14)):
+        exact = optimal_composition_delta_bounds("1/32", 0, 5000, total).lower
+        gaps.append(float(exact - Fraction(float(composed.get_delta_for_epsilon(float(total))))))
+    assert max(gaps) < allowance(5000) / 10
+    bounds = compose(*[Part.pure("1/32")] * 5000).at("1e-9")
+    (bound,) = [bound for bound in bounds.found if not bound.certified]
+    assert optimal_composition_delta_bounds("1/32", 0, 5000, Fraction(bound.epsilon)).upper <= Fraction(1, 10**9)
 
 
 def test_one_promise_is_itself() -> None:

@@ -7,8 +7,10 @@ ledger alike. The product is not changed: points are events that the interpreter
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -135,12 +137,12 @@ def everything(folder: Path) -> dict[str, bytes]:
 class Trial:
     """One place, one folder, and what must be true after a kill and after a resume."""
 
-    def __init__(self, place: str, home: Path, made: tuple[Plan, hf.Table], force: bool = False) -> None:
+    def __init__(self, place: str, home: Path, made: tuple[Plan, hf.Table], replaced: Path | None) -> None:
         home.mkdir()
-        self.place, self.folder, self.made, self.force = place, home / "out", made, force
+        self.place, self.folder, self.made, self.force = place, home / "out", made, replaced is not None
         new_ledger(place)
-        if force:
-            hf.release(made[1], KEEP, MECHANISM, hf.NoiseKey.for_tests("before"), release_id="before").save(self.folder, formats=["csv"])
+        if replaced is not None:
+            shutil.copytree(replaced, self.folder)
         self.before = everything(home)
 
     def run(self, **options: Any) -> int:
@@ -176,10 +178,11 @@ class Trial:
 
 
 def trials(template: str, made: tuple[Plan, hf.Table], force: bool, home: Path) -> Iterator[Trial]:
-    number = 0
-    while True:
-        yield Trial(template.format(number), home / str(number), made, force)
-        number += 1
+    replaced = home / "replaced" if force else None
+    if replaced is not None:
+        hf.release(made[1], KEEP, MECHANISM, hf.NoiseKey.for_tests("before"), release_id="before").save(replaced, formats=["csv"])
+    for number in itertools.count():
+        yield Trial(template.format(number), home / str(number), made, replaced)
 
 
 def kill(template: str, force: str, every: str) -> dict[str, Any]:
@@ -200,9 +203,7 @@ def kill(template: str, force: str, every: str) -> dict[str, Any]:
             found += [] if trial.run(resume=True) == (CODES[IdenticalRelease] if state == "closed" else 0) else ["not resumed"]
             wrong += [f"{point} {seen[point]}: {problem}" for problem in found + trial.wrong_in_the_end(expected)]
         resumed = 0
-        for kills in (
-            _killed_resumes(fresh, made, points, int(every), expected) for state, points in states.items() if state != "closed"
-        ):
+        for kills in (_killed_resumes(fresh, made, points, int(every), expected) for state, points in states.items() if state != "closed"):
             for problems in kills:
                 resumed, wrong = resumed + 1, wrong + problems
     return {"wrong": wrong, "points": seen, "states": {state: len(points) for state, points in states.items()}, "resumes": resumed}
@@ -269,7 +270,14 @@ def race(place: str, number: str, ids: str, resume: str) -> dict[str, Any]:
             hf.verify(home / name)
     kinds = [event.kind for event in ledger.events(DATA)]
     spent = str(ledger.balance(DATA).spent)
-    return {"codes": sorted(codes), "left": left, "bad": bad, "spent": spent, "problems": ledger.verify(), "reserved": kinds.count("reserved")}
+    return {
+        "codes": sorted(codes),
+        "left": left,
+        "bad": bad,
+        "spent": spent,
+        "problems": ledger.verify(),
+        "reserved": kinds.count("reserved"),
+    }
 
 
 def warm() -> None:

@@ -255,8 +255,9 @@ class Composition:
             return "not asked for."
         if all(_dominating(part) is None for part in self.parts):
             return "no part has a law that is known to dominate it."
-        if (delta - self.fixed_delta) / 2 < losses.SMALLEST_DELTA:
-            return f"a delta near {losses.SMALLEST_DELTA:g} or below is too small for floating point."
+        smallest = losses.SHARE * losses.allowance(len(self.parts))
+        if (delta - self.fixed_delta) / 2 < Fraction(smallest):
+            return f"a delta near {2 * smallest:g} or below is too small for floating point."
         if not losses.is_installed():
             return "dp-accounting is not installed. Install holdfast[accounting]."
         return None

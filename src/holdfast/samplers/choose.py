@@ -33,8 +33,10 @@ MAX_CELL_TRIES = 10**9
 """Cells times expected tries beyond which a block is refused: some ten seconds to a minute on one core."""
 KLEIN_PRICE = 100
 """A cell of Klein's sampler costs about as much as so many of the others: some ten microseconds."""
-MAX_DENSE_DIMENSION = 250
+MAX_DENSE_DIMENSION = 150
 """Free dimensions of a general block beyond which its exact Gram-Schmidt form is not computed."""
+HOPELESS_TRIES = 1e12
+"""By rule of thumb, at small epsilon: refused without a pilot."""
 HALVING_CELLS = 4096
 HALVING_SIGMA_SQUARED = Fraction(5, 2), Fraction(10**6)
 """Where halving beats drawing one cell after the other, and loses nothing to its accept step; above, its tables would be too large."""
@@ -59,8 +61,10 @@ def laplace_choice(template: Template, epsilon: Fraction) -> Choice:
 
         return Choice(_signed(OneSumLaplace(template.size, epsilon), template), "one kept total over its cells")
     if kind == "grid":
-        from holdfast.samplers.grid_laplace import GridLaplace
+        from holdfast.samplers.grid_laplace import GridLaplace, rule_of_thumb_tries
 
+        if epsilon <= Fraction(1, 2) and rule_of_thumb_tries(template.shape) > HOPELESS_TRIES:  # no pilot would say otherwise
+            raise NoExactSampler(_too_many(_shape(template), rule_of_thumb_tries(template.shape), "Laplace"))
         return affordable(lambda: GridLaplace(template.shape, epsilon), "a grid small enough for rejection", _shape(template), "Laplace")
     rows = _listed_rows(template)
     from holdfast.samplers.pivot_laplace import PivotLaplace
@@ -122,11 +126,12 @@ def affordable(make: Callable[[], BlockSampler], why: str, shape: str, law: str,
     """The sampler, if its expected work is bounded; the number of tries comes from a bound or from a pilot that sees no data."""
     sampler = make()
     if not sampler.expected_tries * sampler.cells * price <= MAX_CELL_TRIES:
-        raise NoExactSampler(
-            f"A block of {shape} would need about {sampler.expected_tries:.1e} tries for one exact {law} draw, which is refused. "
-            f"{_ALTERNATIVES[law]}"
-        )
+        raise NoExactSampler(_too_many(shape, sampler.expected_tries, law))
     return Choice(sampler, why)
+
+
+def _too_many(shape: str, tries: float, law: str) -> str:
+    return f"A block of {shape} would need about {tries:.1e} tries for one exact {law} draw, which is refused. {_ALTERNATIVES[law]}"
 
 
 _ALTERNATIVES: dict[str, str] = {

@@ -100,8 +100,7 @@ class GridLaplace:
     @cached_property
     def _own_tries(self) -> float:
         # The rule of thumb is for small epsilon, where pilots see nothing on large grids; at large epsilon they see enough.
-        dimension = math.prod(length - 1 for length in self._sorted[1:])
-        return self.acceptance.expected_tries(safe_exp(dimension / 2 * math.log(math.pi * self._sorted[0])))
+        return self.acceptance.expected_tries(rule_of_thumb_tries(self.shape))
 
     @property
     def expected_tries(self) -> float:
@@ -158,6 +157,12 @@ class GridLaplace:
     def pilot_exponents(self, tries: int, words: Words) -> NDArray[np.int64]:
         result: NDArray[np.int64] = np.abs(self._propose(tries, words)[1]).sum(axis=1)
         return result
+
+
+def rule_of_thumb_tries(shape: tuple[int, ...]) -> float:
+    """About (pi R)^(m/2) where epsilon is small: R slices along the longest axis, m the dimension of a slice (math.md R8)."""
+    longest, *others = sorted(shape, reverse=True)
+    return safe_exp(math.prod(length - 1 for length in others) / 2 * math.log(math.pi * longest))
 
 
 def last_slice(slices: NDArray[np.int64]) -> NDArray[np.int64]:
