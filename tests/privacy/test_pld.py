@@ -75,7 +75,7 @@ def test_a_wrong_accountant_would_be_seen() -> None:
 
 
 def test_the_allowance_covers_what_rounding_does() -> None:
-    """5000 promises of 1/32 on a grid that holds them exactly: dp-accounting's delta lies below the exact one, by far less than is allowed."""
+    """5000 promises of 1/32 on a grid that holds them exactly: its delta lies below the exact one, by far less than is allowed."""
     from dp_accounting.pld import common, privacy_loss_distribution
 
     parameters = common.DifferentialPrivacyParameters(1 / 32, 0.0)

@@ -71,7 +71,7 @@ def pld_epsilon(pairs: Sequence[Pair], gaussians: Sequence[Gaussian], delta: Fra
     """epsilon at this delta for the composition of all of them, by dp-accounting; infinite where it finds none.
 
     Given:       delta of SHARE allowances or more.
-    Guarantees:  with `pessimistic`, an upper bound up to dp-accounting's rounding errors, for which `allowance` is taken off delta. Without,
+    Guarantees:  with `pessimistic`, an upper bound up to dp-accounting's rounding errors, for which an allowance is made. Without,
                  dp-accounting's estimate from below (discrete Gaussians only, and delta as it is): for tests.
     """
     from dp_accounting.pld import common, privacy_loss_distribution
