@@ -106,7 +106,7 @@ def one_sum_settings(sizes: Sequence[int]) -> list[Setting]:
 
 def grid_settings(shapes: Sequence[tuple[int, ...]]) -> list[Setting]:
     """Gaussian noise with the sums along every axis kept."""
-    return [Setting("Gaussian", Fraction(size), shape, 40 if size < 5 else 20) for shape in shapes for size in (1, 5, 100, 10**4)]
+    return [Setting("Gaussian", Fraction(size), shape, 40 if size < 5 else 20) for shape in shapes for size in (1, 2, 5, 100, 10**4)]
 
 
 class Contenders:

@@ -47,9 +47,7 @@ def grant(
     dataset: Dataset,
     approver: Annotated[str, typer.Option(help="Who grants it.")],
     reason: Annotated[str, typer.Option(help="Why.")],
-    epsilon: Annotated[
-        str | None, typer.Option(help="Pure budget, such as 1 or 1/4; with --delta an (epsilon, delta) budget.")
-    ] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Pure budget, such as 1 or 1/4; with --delta an (epsilon, delta) budget.")] = None,
     delta: Annotated[str | None, typer.Option(help="With --epsilon.")] = None,
     rho: Annotated[str | None, typer.Option(help="zCDP budget.")] = None,
     unit: Annotated[str, typer.Option(help="Whose privacy is budgeted.")] = "person",
@@ -72,10 +70,8 @@ def show(dataset: Annotated[str | None, typer.Argument()] = None, ledger: Place 
     if dataset is None:
         names = book.datasets()
         print(json.dumps({"datasets": names}) if as_json else "\n".join(names) or "No budget was granted yet.")
-    elif as_json:
-        _print_balance(book, dataset, True)
     else:
-        print(book.show(dataset))
+        _print_balance(book, dataset, as_json)
 
 
 @app.command()
@@ -126,7 +122,15 @@ def _heads(cards: list[Path]) -> list[str]:
 
 
 def _print_balance(book: Ledger, dataset: str, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(book.balance(dataset).to_fields(), indent=2))
-    else:
-        print(book.show(dataset))
+    from holdfast.release.history import shown_exposure
+
+    account = book.account(dataset)
+    exposed = shown_exposure(account.releases.values())
+    if not as_json:
+        print(book.show(dataset, exposed=exposed))
+        return
+    releases = [
+        {"id": release.release_id, "state": release.state, "charge": release.charge.to_fields(), "ledger": release.head}
+        for release in account.releases.values()
+    ]
+    print(json.dumps({**account.balance().to_fields(), "releases": releases, "exposed": exposed}, indent=2))

@@ -148,6 +148,16 @@ class Trial:
     def run(self, **options: Any) -> int:
         return wait_for(fork(lambda: run(self.place, self.folder, force=self.force, plan=self.made, **options)))
 
+    def kill_and_resume(self, expected: tuple[Any, ...], **options: Any) -> tuple[str | None, list[str]]:
+        """Where the kill left the release, and all that is wrong then and after the resume."""
+        code = self.run(**options)
+        state, wrong = self.after_a_kill()
+        if code != -signal.SIGKILL:
+            wrong.append(f"not killed but {code}")
+        if self.run(resume=True) != (CODES[IdenticalRelease] if state == "closed" else 0):
+            wrong.append("not resumed")
+        return state, wrong + self.wrong_in_the_end(expected)
+
     def after_a_kill(self) -> tuple[str | None, list[str]]:
         """Where the release stands, and what is wrong with that."""
         ledger, wrong = Ledger.open(self.place), []
@@ -196,12 +206,9 @@ def kill(template: str, force: str, every: str) -> dict[str, Any]:
         states: dict[str, list[int]] = {}
         for point in range(len(seen)):
             trial = next(fresh)
-            code = trial.run(at=point)
-            state, found = trial.after_a_kill()
+            state, found = trial.kill_and_resume(expected, at=point)
             states.setdefault(str(state), []).append(point)
-            found += [] if code == -signal.SIGKILL else [f"not killed but {code}"]
-            found += [] if trial.run(resume=True) == (CODES[IdenticalRelease] if state == "closed" else 0) else ["not resumed"]
-            wrong += [f"{point} {seen[point]}: {problem}" for problem in found + trial.wrong_in_the_end(expected)]
+            wrong += [f"{point} {seen[point]}: {problem}" for problem in found]
         resumed = 0
         for kills in (_killed_resumes(fresh, made, points, int(every), expected) for state, points in states.items() if state != "closed"):
             for problems in kills:
@@ -219,11 +226,8 @@ def _killed_resumes(
     for again in range(every // 2, len(seen), every):
         trial = next(fresh)
         trial.run(at=at)
-        code = trial.run(at=again, resume=True)
-        _, found = trial.after_a_kill()
-        found += [] if code == -signal.SIGKILL else [f"not killed but {code}"]
-        found += [] if trial.run(resume=True) == 0 else ["not resumed"]
-        yield [f"{at}, resumed to {again} {seen[again]}: {problem}" for problem in found + trial.wrong_in_the_end(expected)]
+        _, found = trial.kill_and_resume(expected, at=again, resume=True)
+        yield [f"{at}, resumed to {again} {seen[again]}: {problem}" for problem in found]
 
 
 def without_secret(template: str) -> dict[str, Any]:
@@ -253,7 +257,7 @@ def without_secret(template: str) -> dict[str, Any]:
 
 
 def race(place: str, number: str, ids: str, resume: str) -> dict[str, Any]:
-    """Processes that release at once, under one id or each its own, into one folder or each its own; a budget of two and a half releases."""
+    """Processes that release at once, under one id or each under its own; the budget is that of two and a half releases."""
     made = a_plan()
     ledger = new_ledger(place, "5/4")
     with tempfile.TemporaryDirectory() as folder:
@@ -268,16 +272,9 @@ def race(place: str, number: str, ids: str, resume: str) -> dict[str, Any]:
         bad = [name for name in left if not (home / name / "card.json").is_file()]
         for name in set(left) - set(bad):
             hf.verify(home / name)
-    kinds = [event.kind for event in ledger.events(DATA)]
-    spent = str(ledger.balance(DATA).spent)
-    return {
-        "codes": sorted(codes),
-        "left": left,
-        "bad": bad,
-        "spent": spent,
-        "problems": ledger.verify(),
-        "reserved": kinds.count("reserved"),
-    }
+    reserved = [event for event in ledger.events(DATA) if event.kind == "reserved"]
+    found = {"codes": sorted(codes), "left": left, "bad": bad, "reserved": len(reserved)}
+    return found | {"spent": str(ledger.balance(DATA).spent), "problems": ledger.verify()}
 
 
 def warm() -> None:

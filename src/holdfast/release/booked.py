@@ -148,7 +148,8 @@ def _draw(plan: Plan, booking: Booking, reservation: Reservation, bound: Bound, 
 def _reserve(plan: Plan, table: Table, booking: Booking, order: Order) -> tuple[Reservation, Bound]:
     ledger = booking.ledger
     earlier = ledger.account(booking.dataset).releases.values()
-    facts = public_facts(plan, software(), earlier, None if order.revises is None else order.revises[0])
+    revised = None if order.revises is None else order.revises[0]
+    facts = public_facts(plan, software(), earlier, revised, order.release_id)
     with NoiseKey.generate() as key:
         bound = bind(plan.frame, plan.law, table.counts, key, order.release_id)
         sealed = None if booking.secret is None else key.seal(booking.secret)

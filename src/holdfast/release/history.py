@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError
+from holdfast.invariants.rows import compile_rows
 from holdfast.lattice.joint import PublishedTotals, are_disjoint, joint_exposure
 from holdfast.randomness.keys import STREAM_VERSION
 from holdfast.release.definitions import definition, statement_of
@@ -15,11 +16,14 @@ from holdfast.tables import Universe
 if TYPE_CHECKING:
     from holdfast.privacy.ledger.values import Reservation
 
+THIS = "this release"
 MAX_CODES = 20_000
 """Codes or cells of a universe that are written into the ledger; larger ones are known by their digest."""
 
 
-def public_facts(plan: Plan, software: Mapping[str, Any], earlier: Iterable[Reservation], revision_of: str | None) -> dict[str, Any]:
+def public_facts(
+    plan: Plan, software: Mapping[str, Any], earlier: Iterable[Reservation], revision_of: str | None, name: str = THIS
+) -> dict[str, Any]:
     """Facts for the event that reserves the release. Nothing in them depends on a count."""
     frame = plan.frame
     before = [release for release in earlier if release.counts]
@@ -29,7 +33,7 @@ def public_facts(plan: Plan, software: Mapping[str, Any], earlier: Iterable[Rese
         "unit": frame.unit if frame.max_records is not None else "record",
         "universe": universe_facts(frame.universe),
         "statements": [definition(statement, frame.universe) for statement in frame.statements],
-        "exposed": exposed_words(plan, before),
+        "exposed": exposed_sentences(plan, before, name),
         "disjoint_from": [release.release_id for release in before if _is_disjoint(release, frame.universe)],
         "stream_version": STREAM_VERSION,
         "software": dict(software),
@@ -39,18 +43,56 @@ def public_facts(plan: Plan, software: Mapping[str, Any], earlier: Iterable[Rese
 
 def exposed_words(plan: Plan, earlier: Iterable[Reservation]) -> str:
     """What this release and those before it expose together, in words; what could not be computed is said so, never "none"."""
-    own = str(plan.exposed()["words"])
-    before = [release for release in earlier if release.counts and release.state != "voided-spent"]  # that one was never published
-    if not before:
-        return own
-    mine = PublishedTotals("this release", plan.frame.universe, plan.frame.statements)
+    return " ".join(exposed_sentences(plan, earlier))
+
+
+def exposed_sentences(plan: Plan, earlier: Iterable[Reservation], name: str = THIS) -> list[str]:
+    """First what this release exposes alone, then what it does together with those before it, as far as that can be told."""
+    out = [str(plan.exposed()["words"])]
+    before = published(earlier)
     known = [published_totals(release, plan.frame.universe) for release in before]
-    missing = [release.release_id for release, totals in zip(before, known, strict=True) if totals is None]
-    joint = joint_exposure([*(totals for totals in known if totals is not None), mine])
-    words = f"{own} {joint.words}"
+    joined = [totals for totals in known if totals is not None]
+    if joined:
+        out += _joint_sentences(joined, PublishedTotals(name, plan.frame.universe, plan.frame.statements))
+    missing = [repr(release.release_id) for release, totals in zip(before, known, strict=True) if totals is None]
     if missing:
-        words += f" Not computed for {', '.join(map(repr, missing))}: the ledger holds no list of the cells of so large a table."
-    return words
+        out.append(f"Not computed together with {', '.join(missing)}: the ledger does not hold so large a table, or cannot read it.")
+    return out
+
+
+def _joint_sentences(before: list[PublishedTotals], own: PublishedTotals) -> list[str]:
+    """All together; where that cannot be computed, with as many of those before as can be, and the others are named."""
+    joint = joint_exposure([*before, own])
+    if joint.computed or len(before) == 1:
+        return [joint.words]
+    joined: list[PublishedTotals] = []
+    words: list[str] = []
+    apart: list[str] = []
+    reason = joint.why
+    for totals in reversed(before):
+        joint = joint_exposure([totals, *joined, own])
+        if joint.computed:
+            joined, words = [totals, *joined], [joint.words]
+        else:
+            apart, reason = [repr(totals.name), *apart], joint.why
+    return [*words, f"Not computed together with {', '.join(apart)}: {reason}"]
+
+
+def shown_exposure(releases: Iterable[Reservation]) -> str | None:
+    """For a screen: what each release exposes alone, then what the later ones said of all together, the last one first; or None."""
+    alone: dict[str, list[str]] = {}
+    together: list[str] = []
+    for release in published(releases):
+        said = release.facts.get("exposed")
+        own, *joint = said if isinstance(said, list) and said else [f"Not computed: {said or 'the ledger does not say.'}"]
+        alone.setdefault(str(own), []).append(release.release_id)
+        together = [*map(str, joint), *together]
+    return " ".join([*(f"{', '.join(names)}: {own}" for own, names in alone.items()), *dict.fromkeys(together)]) or None
+
+
+def published(releases: Iterable[Reservation]) -> list[Reservation]:
+    """Those that are published or may yet be; what was given up is not."""
+    return [release for release in releases if release.counts and release.state != "voided-spent"]
 
 
 def published_totals(release: Reservation, own: Universe) -> PublishedTotals | None:
@@ -60,7 +102,9 @@ def published_totals(release: Reservation, own: Universe) -> PublishedTotals | N
         universe = own if isinstance(said, Mapping) and said.get("digest") == own.digest() else read_universe(said)
         if universe is None:
             return None
-        return PublishedTotals(release.release_id, universe, tuple(statement_of(dict(s)) for s in release.facts["statements"]))
+        statements = tuple(statement_of(dict(said)) for said in release.facts["statements"])
+        compile_rows(universe, statements)
+        return PublishedTotals(release.release_id, universe, statements)
     except (HoldfastError, KeyError, TypeError, ValueError):
         return None
 

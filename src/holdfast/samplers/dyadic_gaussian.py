@@ -43,6 +43,8 @@ from holdfast.samplers.sequential_gaussian import CHUNK_PAIRS, Pairs, check_reac
 from holdfast.samplers.theta import SAFE_FOUR_PI_SQUARED, log_theta3, theta_ratio_ball
 
 PIECE = 256
+SMALL_PIECE, WIDE_SIGMA_SQUARED = 32, 1000
+"""Above that variance smaller pieces: the tables of the upper levels would be large, and each word of theirs a cache miss."""
 LEAST_SIGMA_SQUARED = Fraction(5, 2)
 """Below this the smallest nodes' theta ratios would throw away large vectors."""
 MOST_SIGMA_SQUARED = 10**6
@@ -73,7 +75,7 @@ class DyadicGaussian:
         cells: int,
         sigma_squared: Fraction,
         *,
-        piece: int = PIECE,
+        piece: int | None = None,
         band: float = BAND,
         chunk_pairs: int = CHUNK_PAIRS,
         index_bits: int | None = None,
@@ -86,6 +88,8 @@ class DyadicGaussian:
             raise InvalidParameter(
                 f"Halving needs sigma_squared from {LEAST_SIGMA_SQUARED} to {MOST_SIGMA_SQUARED}. Use SequentialGaussian for other values."
             )
+        if piece is None:
+            piece = PIECE if self.sigma_squared < WIDE_SIGMA_SQUARED else SMALL_PIECE
         # A running total is at most sqrt(cells) reach, and is multiplied by at most `piece`: less than what check_reach allows.
         check_reach(max(self.cells, piece**2), 1, self.sigma_squared)
         self._piece, self._band, self._chunk_pairs, self._index_bits = piece, band, chunk_pairs, index_bits
@@ -276,7 +280,7 @@ def half_tables(variance: Fraction) -> tuple[TableSampler, TableSampler]:
 
 def _index_bits(points: int) -> int:
     """Bits of a word that index a table directly: more for tables of many points, few enough for all tables to stay in cache."""
-    return 12 if points < 1 << 9 else 14
+    return 12 if points < 1 << 9 else 13
 
 
 def _direct(table: TableSampler, bits: int) -> NDArray[np.int32]:
