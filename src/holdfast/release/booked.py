@@ -147,7 +147,7 @@ def _draw(plan: Plan, booking: Booking, reservation: Reservation, bound: Bound, 
 
 def _reserve(plan: Plan, table: Table, booking: Booking, order: Order) -> tuple[Reservation, Bound]:
     ledger = booking.ledger
-    earlier = ledger.account(booking.dataset).releases.values()
+    earlier = [release for release in ledger.account(booking.dataset).releases.values() if release.release_id != order.release_id]
     revised = None if order.revises is None else order.revises[0]
     facts = public_facts(plan, software(), earlier, revised, order.release_id)
     with NoiseKey.generate() as key:
