@@ -192,7 +192,7 @@ class TestWhatIsCharged:
         assert left(tmp_path) == []
 
     def test_a_gaussian_charges_rho(self, tmp_path: Path) -> None:
-        ledger = a_ledger(tmp_path, "approximate", epsilon="2", delta="1e-6")
+        ledger = a_ledger(tmp_path, "approximate", epsilon="6", delta="1e-6")
         a_release(ledger, mechanism=hf.GeneralizedGaussian(rho="1/100"))
         assert spent(ledger) == Fraction(2, 100)  # squared distance 2
         tight = hf.GeneralizedGaussian(epsilon="1", delta="1e-7")

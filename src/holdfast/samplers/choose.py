@@ -3,7 +3,7 @@
     block      Laplace, l1                      Gaussian                                   rounded projection
     free       independent                      independent                                independent
     one sum    corrected geometrics             halving; one cell after the other (small)  projection, random subset
-    grid       rejection slice by slice         one cell after the other                   projection, controlled rounding or nearest plane
+    grid       rejection slice by slice         one cell after the other; mirrored         projection, controlled rounding or nearest plane
     general    rejection on pivot cells         Klein's sampler with the accept step       projection, nearest plane
 
 What would take longer than MAX_CELL_TRIES cell draws on average is refused, with the mechanisms that would do.
@@ -86,6 +86,8 @@ def gaussian_choice(template: Template, sigma_squared: Fraction) -> Choice:
         from holdfast.samplers.sequential_gaussian import SequentialGaussian
 
         why = "one kept total over its cells" if kind == "one sum" else "a product of axes with all sums along each kept"
+        if 2 in template.shape:
+            return Choice(_signed(_mirrored(template.shape, sigma_squared), template), why)
         return affordable(lambda: _signed(SequentialGaussian(template.shape, sigma_squared), template), why, _shape(template), "Gaussian")
     from holdfast.samplers.klein import KleinGaussian
 
@@ -115,6 +117,17 @@ def rounded_choice(template: Template, epsilon: Fraction) -> Choice:
     from holdfast.samplers.nearest_plane import NearestPlane
 
     return Choice(NearestPlane(general_basis(template), epsilon), "kept totals of no simpler shape")
+
+
+def _mirrored(shape: tuple[int, ...], sigma_squared: Fraction) -> BlockSampler:
+    """Axes of length two halve the variance of what is left."""
+    from holdfast.samplers.mirrored import Mirrored
+
+    others = tuple(length for length in shape if length != 2)
+    beneath = sigma_squared / 2 ** (len(shape) - len(others))
+    if not others:
+        return Mirrored(Independent(DiscreteGaussian(beneath), 1), shape)
+    return Mirrored(gaussian_choice(Template("one sum" if len(others) == 1 else "grid", others), beneath).sampler, shape)
 
 
 def _signed(sampler: BlockSampler, template: Template) -> BlockSampler:
