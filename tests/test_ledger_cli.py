@@ -314,10 +314,11 @@ class TestVerifyAndVoid:
         def stop(*_: object) -> None:
             raise RuntimeError
 
-        with monkeypatch.context() as patch, pytest.raises(RuntimeError):
+        with monkeypatch.context() as patch:
             patch.setattr(*(draw_module.Bound, "draw") if drawn else (Ledger, "start_drawing"), stop)
             patch.setattr(sys, "argv", ["holdfast", "release", "run.toml", "-o", "out"])
-            main()
+            with pytest.raises(RuntimeError):
+                main()
         refused = run("release", "run.toml", "-o", "out")
         assert (refused.code, refused.out) == (LEDGER_PROBLEM, "")
         assert f"is {'drawing' if drawn else 'reserved'} in the ledger" in refused.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError
@@ -110,9 +111,10 @@ def published_totals(release: Reservation, own: Universe) -> PublishedTotals | N
 
 
 def universe_facts(universe: Universe) -> dict[str, Any]:
-    """Columns and cells, as far as they are few; always the digest."""
+    """Columns and cells in their order, as far as they are few; always the digest."""
     facts: dict[str, Any] = {"digest": universe.digest(), "columns": list(universe.columns), "codes": None, "cells": None}
-    if universe.is_product and sum(universe.code_count(column) for column in universe.columns) <= MAX_CODES:
+    facts["support"] = universe.support
+    if universe.is_in_order and sum(universe.code_count(column) for column in universe.columns) <= MAX_CODES:
         facts["codes"] = {column: list(universe.codes[column]) for column in universe.columns}
     elif len(universe) <= MAX_CODES:
         facts["cells"] = [list(universe.cell(i).values()) for i in range(len(universe))]
@@ -122,10 +124,12 @@ def universe_facts(universe: Universe) -> dict[str, Any]:
 def read_universe(said: Any) -> Universe | None:
     """What `universe_facts` wrote; None where the cells were too many."""
     if said["codes"] is not None:
-        return Universe.product({column: said["codes"][column] for column in said["columns"]})
-    if said["cells"] is not None:
-        return Universe.listed({column: [cell[place] for cell in said["cells"]] for place, column in enumerate(said["columns"])})
-    return None
+        made = Universe.product({column: said["codes"][column] for column in said["columns"]})
+    elif said["cells"] is not None:
+        made = Universe.listed({column: [cell[place] for cell in said["cells"]] for place, column in enumerate(said["columns"])})
+    else:
+        return None
+    return replace(made, support=said["support"])
 
 
 def _is_disjoint(release: Reservation, own: Universe) -> bool:

@@ -210,8 +210,12 @@ class OneSumLaplace:
 
     def _words_wanted(self, rows: int) -> int:
         """Words worth taking at once for so many rows; what is not used is given back, so this changes the speed and nothing else."""
-        stars = int(math.isqrt(self._cells) / self.epsilon) * self._cells.bit_length()
-        return max(2, min(self._buffer_words, rows * (5 * self._cells // 2 + stars + 8) + 8))
+        return max(2, min(self._buffer_words, rows * self._row_words + 8))
+
+    @cached_property
+    def _row_words(self) -> int:
+        """About what one draw takes."""
+        return 5 * self._cells // 2 + int(math.isqrt(self._cells) / self.epsilon) * self._cells.bit_length() + 8
 
     def _accept_probability(self, total: int) -> Callable[[], arb]:
         """NB(total) / NB(mode) as a function giving balls."""
