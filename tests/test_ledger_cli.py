@@ -160,6 +160,7 @@ class TestGrantAndShow:
         assert sum("closed" in line and "epsilon = 0.5" in line for line in lines) == 5
         assert "Left      epsilon = 0.5 (16 %)" in lines
         exposed = " ".join(made.out[made.out.index("Exposed") :].split())
+        assert "fix 1 cell that none of them fixes alone: state=18, county=001." in exposed
         assert "1 cell is published exactly" in exposed
         said = json.loads(run("ledger", "show", "counties", "--json").out)
         assert [one["id"] for one in said["releases"]] == [f"counties-2030-v{number}" for number in range(5)]
@@ -315,7 +316,7 @@ class TestVerifyAndVoid:
             raise RuntimeError
 
         with monkeypatch.context() as patch:
-            patch.setattr(*(draw_module.Bound, "draw") if drawn else (Ledger, "start_drawing"), stop)
+            patch.setattr("holdfast.release.draw.Bound.draw" if drawn else "holdfast.privacy.ledger.Ledger.start_drawing", stop)
             patch.setattr(sys, "argv", ["holdfast", "release", "run.toml", "-o", "out"])
             with pytest.raises(RuntimeError):
                 main()

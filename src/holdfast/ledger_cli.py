@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ import typer
 from holdfast.errors import LedgerBroken, LedgerProblem
 
 if TYPE_CHECKING:
-    from holdfast.privacy.ledger import Ledger
+    from holdfast.privacy.ledger import Ledger, Reservation
 
 DEFAULT_NAME = "holdfast-ledger.sqlite"
 """The ledger beside a run file, or in the current folder, where nothing else is said."""
@@ -56,10 +57,14 @@ def grant(
     as_json: AsJson = False,
 ) -> None:
     """Grant a data set a budget, for one person who changes cell. Makes the ledger if there is none."""
-    kind = "zcdp" if rho is not None else "approximate" if delta is not None else "pure"
-    book = _open(ledger, create=True)
+    from holdfast.privacy.ledger.values import GrantKind, name_of, read_grant
+
+    kind: GrantKind = "zcdp" if rho is not None else "approximate" if delta is not None else "pure"
     given: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta}
-    book.grant(dataset, kind=kind, unit=unit, approver=approver, reason=reason, legal=legal, **given)  # type: ignore[arg-type]
+    texts = {"unit": unit, "approver": approver, "reason": reason, "legal": legal}
+    read_grant(name_of(dataset, "dataset"), kind, given, texts, "")  # refused before a ledger is made
+    book = _open(ledger, create=True)
+    book.grant(dataset, kind=kind, unit=unit, approver=approver, reason=reason, legal=legal, **given)
     _print_balance(book, dataset, as_json)
 
 
@@ -121,11 +126,22 @@ def _heads(cards: list[Path]) -> list[str]:
     return heads
 
 
-def _print_balance(book: Ledger, dataset: str, as_json: bool) -> None:
-    from holdfast.release.history import shown_exposure
+def exposed_words(releases: Iterable[Reservation]) -> str | None:
+    """What the last release says of all together, what each exposes alone, what the others said, the later ones first. None: nothing."""
+    alone: dict[str, list[str]] = {}
+    together: list[str] = []
+    for release in (one for one in releases if one.state not in ("voided", "voided-spent")):
+        said = release.facts.get("exposed")
+        own, *joint = said if isinstance(said, list) and said else [f"Not computed: {said or 'the ledger does not say.'}"]
+        alone.setdefault(str(own), []).append(release.release_id)
+        together = [*map(str, joint), *together]
+    words = [*together[:1], *(f"{', '.join(names)}: {own}" for own, names in alone.items()), *together[1:]]
+    return " ".join(dict.fromkeys(words)) or None
 
+
+def _print_balance(book: Ledger, dataset: str, as_json: bool) -> None:
     account = book.account(dataset)
-    exposed = shown_exposure(account.releases.values())
+    exposed = exposed_words(account.releases.values())
     if not as_json:
         print(book.show(dataset, exposed=exposed))
         return

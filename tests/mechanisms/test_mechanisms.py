@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import holdfast as hf
@@ -154,3 +155,36 @@ class TestPromise:
         assert alone.exposed.kept_sums == 0
         assert alone.exposed.cells == 0
         assert alone.relation == "tables"
+
+
+class TestWordsOfTheRelation:
+    def test_cells_that_occur_are_not_promised(self) -> None:
+        records = pa.table({"a": ["x", "x", "y"], "b": ["p", "q", "q"]})
+        table = hf.Table.from_records(records, ["a", "b"], universe="observed")
+        free = hf.plan(table, [], hf.GeneralizedLaplace("1/2")).guarantee
+        assert free.relation == "tables with the same cells that occur"
+        assert "is counted at all is protected" not in free.words()
+        assert "that a cell occurs is not protected" in free.words()
+        kept = hf.plan(table, [hf.total()], hf.GeneralizedLaplace("1/2")).guarantee
+        assert kept.relation == "tables with the same kept totals and the same cells that occur"
+        assert "that a cell occurs is not protected" in kept.words()
+
+    def test_identities_alone_are_no_kept_totals(self) -> None:
+        universe = hf.Universe.product({"a": ["x", "y"]})
+        words = hf.plan(universe, [hf.identity(hf.linear([[1, -1]]))], hf.GeneralizedLaplace("1/2")).guarantee.words()
+        assert "would break an identity" in words
+        assert "No totals are kept exactly" in words
+        assert "the kept totals are published" not in words
+        assert "change a kept total" not in words
+
+    def test_suppression_of_everything_speaks_of_no_noise(self) -> None:
+        universe = hf.Universe.product({"a": ["x", "y"]})
+        words = hf.plan(universe, [], hf.Suppression()).guarantee.words()
+        assert words.startswith("What is published does not depend on the counts: any two tables give the same publication")
+        assert "without noise" not in words
+
+    def test_one_record_is_not_one_person(self) -> None:
+        people = pa.table({"a": ["x", "y"], "n": [3, 4]})
+        table = hf.Table.from_counts(people, cells=["a"], count="n", max_records=None)
+        words = hf.plan(table, [hf.total()], hf.GeneralizedLaplace("1/2")).guarantee.words()
+        assert "The promise is for one record: whoever has several is protected less." in words

@@ -11,8 +11,10 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import holdfast as hf
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import precision
+from holdfast.lattice import Lattice
 from holdfast.privacy import (
     Guarantee,
     Part,
@@ -123,6 +125,21 @@ def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     bounds = whole.at("1e-6")
     assert "holdfast[accounting]" in bounds.left_out[0]
     assert bounds.best == bounds.certified
+
+
+def test_a_calibrated_gaussian_adds_up_by_its_rho() -> None:
+    """It is (epsilon, delta) and zCDP at once: the sum holds from the deltas' sum on, its rho at every delta."""
+    law = hf.GeneralizedGaussian(epsilon="1/4", delta="1e-5").law(Lattice([[1, 1, 1]]))
+    promise = law.guarantee.per_person()
+    assert promise is not None
+    assert promise.rho is not None
+    whole = compose(promise, promise)
+    assert (whole.kind, whole.rho, whole.fixed_delta) == ("zcdp", 2 * promise.rho, 0)
+    below = {bound.method: bound.epsilon for bound in whole.at("1e-5", pld=False).found}
+    assert "sum" not in below  # 1e-5 is less than twice the delta of one
+    assert below["zcdp, Proposition 7"] == zcdp_epsilon(2 * promise.rho, "1e-5")
+    above = {bound.method: bound.epsilon for bound in whole.at("1e-4", pld=False).found}
+    assert above["sum"] == 2 * Fraction(promise.epsilon)
 
 
 def test_approximate_beside_concentrated() -> None:

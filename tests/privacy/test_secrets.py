@@ -84,6 +84,16 @@ def test_a_person_with_several_records_reaches_further() -> None:
     assert (total.person("l1"), total.person("l2")) == (6, 18)
 
 
+@pytest.mark.parametrize(("rows", "records"), [([[3, -1]], 2), ([[3, 1]], 2), ([[5, -1]], 3)])
+def test_a_move_that_is_near_in_l1_but_too_far_in_l2_is_no_person(rows: list[list[int]], records: int) -> None:
+    """(1, 3) is l1 = 4, but nobody with two records changes one count by three: no mechanism may stumble over it."""
+    facts = facts_of(Lattice(rows), max_records=records)
+    assert facts.smallest_l1 <= 2 * records
+    assert (facts.person("l1"), facts.person("l2")) == (None, None)
+    for mechanism in (hf.GeneralizedGaussian(rho="1/10"), hf.GeneralizedLaplace("1/4"), hf.GeneralizedLaplace("1/4", norm="l2")):
+        assert mechanism.law(Lattice(rows), max_records=records).guarantee.per_person() is None
+
+
 @pytest.mark.parametrize(("margins", "smallest", "moves"), [([("a", "b")], 2, True), ([("a", "b"), ("b", "c"), ("a", "c")], 8, False)])
 def test_large_margins_need_no_dense_matrix(margins: list[tuple[str, ...]], smallest: int, moves: bool) -> None:
     codes = [str(i) for i in range(14)]

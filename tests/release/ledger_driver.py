@@ -21,17 +21,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 import holdfast as hf
-import holdfast.privacy.ledger.chain as chain_module
-import holdfast.privacy.ledger.ledger as ledger_module
-import holdfast.randomness.sealing as sealing_module
-import holdfast.release.booked as booked_module
-import holdfast.release.folder as folder_module
 from holdfast.errors import BudgetExceeded, HoldfastError, IdenticalRelease, OutputProblem, WrongState
 from holdfast.privacy.ledger import Ledger
 from holdfast.randomness.claims import Claims
 from holdfast.release.booked import Booking, Order, release_through_ledger
+from holdfast.release.noise import noise_charts
 from holdfast.release.plan import Plan
 from tests.ledger.driver import fork, listen, together
 
@@ -39,6 +37,7 @@ DATA = "residents"
 SECRET = b"the secret of the office"
 STATES = {"committed", "published", "closed"}
 """In which there may be a folder under the final name."""
+DRAWN = "a part is drawn"
 REFUSED = 20
 CODES = {WrongState: 21, BudgetExceeded: 22, IdenticalRelease: 23, OutputProblem: 24}
 EVENTS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "os.truncate", "shutil.rmtree")
@@ -46,25 +45,27 @@ UNIVERSE = hf.Universe.product({"area": ["a", "b", "c"], "sex": ["F", "M"], "age
 COUNTS = np.array([5, 3, 2, 9, 0, 4, 7, 1, 11, 6, 8, 2])
 KEEP = [hf.margin("area")]
 MECHANISM = hf.GeneralizedLaplace(epsilon="1/4")
+CHARTS = lru_cache(noise_charts)
 
 
 def freeze() -> None:
     """The same key, salts, identifiers and times in every run of this process and of its children; and secrets cheap to stretch."""
-    fixed: Any = SimpleNamespace(token_hex=lambda size: "5a" * size)
-    chain_module.secrets = ledger_module.secrets = fixed
-    ledger_module._clock, ledger_module._day = lambda: "2030-04-01T12:00:00Z", lambda: "2030-04-01"
-    moment: Any = SimpleNamespace(strftime=lambda _: "2030-04-01T12:00:00Z")
-    booked_module.datetime = SimpleNamespace(datetime=SimpleNamespace(now=lambda _: moment), UTC=None)  # type: ignore[assignment]
-    scrypt: Any = sealing_module.Scrypt
-    sealing_module.Scrypt = lambda salt, length, n, r, p: scrypt(salt=salt, length=length, n=2, r=r, p=p)  # type: ignore[misc,assignment]
-    folder_module.noise_charts = lru_cache(folder_module.noise_charts)
-    hf.NoiseKey.generate = classmethod(lambda cls: cls._open(b"a secret key of 32 bytes exactly", True, Claims()))  # type: ignore[method-assign,assignment]
+    patch, noon = pytest.MonkeyPatch(), "2030-04-01T12:00:00Z"
+    for module in ("chain", "ledger"):
+        patch.setattr(f"holdfast.privacy.ledger.{module}.secrets", SimpleNamespace(token_hex=lambda size: "5a" * size))
+    patch.setattr("holdfast.privacy.ledger.ledger._clock", lambda: noon)
+    patch.setattr("holdfast.privacy.ledger.ledger._day", lambda: noon[:10])
+    clock = SimpleNamespace(now=lambda _: SimpleNamespace(strftime=lambda _: noon))
+    patch.setattr("holdfast.release.booked.datetime", SimpleNamespace(datetime=clock, UTC=None))
+    patch.setattr("holdfast.randomness.sealing.Scrypt", lambda **given: Scrypt(**{**given, "n": 2}))
+    patch.setattr("holdfast.release.folder.noise_charts", CHARTS)
+    patch.setattr(hf.NoiseKey, "generate", lambda: hf.NoiseKey._open(b"a secret key of 32 bytes exactly", True, Claims()))
 
 
 def a_plan(counts: Any = COUNTS) -> tuple[Plan, hf.Table]:
     table = hf.Table(UNIVERSE, counts, name=DATA)
     plan = hf.plan(table, KEEP, MECHANISM)
-    plan.to_fields(), plan.deviations, list(plan.law.tasks()), folder_module.noise_charts(plan.law)  # made once, for all children
+    plan.to_fields(), plan.deviations, list(plan.law.tasks()), CHARTS(plan.law)  # made once, for all children
     return plan, table
 
 
@@ -86,12 +87,12 @@ def watch(folder: Path, at_point: Callable[[str], None]) -> None:
     sys.addaudithook(hook)
 
 
-def run(place: str, folder: Path, at: int = -1, seen: list[str] | None = None, **options: Any) -> int:
-    """One release, killed at point number `at`; the exit code says how it ended."""
+def run(place: str, folder: Path, at: int | str = -1, seen: list[str] | None = None, **options: Any) -> int:
+    """One release, killed at point number `at`, or at the first one of that name; the exit code says how it ended."""
     passed = [] if seen is None else seen
 
     def at_point(what: str) -> None:
-        if len(passed) == at:
+        if at in (len(passed), what):
             os.kill(os.getpid(), signal.SIGKILL)
         passed.append(what)
 
@@ -102,7 +103,7 @@ def run(place: str, folder: Path, at: int = -1, seen: list[str] | None = None, *
     order = Order(folder, options.pop("release_id", "r1"), "2030-04-01", ("csv",), force=options.pop("force", False))
     booking = Booking(ledger, DATA, options.pop("secret", SECRET))
     try:
-        release_through_ledger(plan, table, booking, order, progress=lambda *_: at_point("a part is drawn"), **options)
+        release_through_ledger(plan, table, booking, order, progress=lambda *_: at_point(DRAWN), **options)
     except HoldfastError as error:
         return next((code for kind, code in CODES.items() if isinstance(error, kind)), REFUSED)
     return 0
@@ -195,8 +196,10 @@ def trials(template: str, made: tuple[Plan, hf.Table], force: bool, home: Path) 
         yield Trial(template.format(number), home / str(number), made, replaced)
 
 
-def kill(template: str, force: str, every: str) -> dict[str, Any]:
-    """A release killed at each point and resumed; and, for every state it may be left in, resumes killed at every n-th point of theirs."""
+def kill(template: str, force: str, last: str, every: str) -> dict[str, Any]:
+    """A release killed at each of the last points (0: of all) and resumed; and, for every state that leaves it in, a resume killed at every
+    n-th point of its own.
+    """
     made = a_plan()
     with tempfile.TemporaryDirectory() as folder:
         fresh = trials(template, made, force == "force", Path(folder))
@@ -204,7 +207,7 @@ def kill(template: str, force: str, every: str) -> dict[str, Any]:
         seen = points_of(lambda seen: run(first.place, first.folder, seen=seen, force=first.force, plan=made))
         expected, wrong = first.outcome(), first.wrong_in_the_end(first.outcome())
         states: dict[str, list[int]] = {}
-        for point in range(len(seen)):
+        for point in range(len(seen))[-int(last) :]:
             trial = next(fresh)
             state, found = trial.kill_and_resume(expected, at=point)
             states.setdefault(str(state), []).append(point)
@@ -257,11 +260,13 @@ def without_secret(template: str) -> dict[str, Any]:
 
 
 def race(place: str, number: str, ids: str, resume: str) -> dict[str, Any]:
-    """Processes that release at once, under one id or each under its own; the budget is that of two and a half releases."""
+    """Processes that release at once, or resume one that was killed, under one id or each under its own; the budget is 2.5 releases."""
     made = a_plan()
     ledger = new_ledger(place, "5/4")
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
+        if resume == "resume":
+            wait_for(fork(lambda: run(place, home / "r1", at=DRAWN, plan=made)))
 
         def work(index: int) -> int:
             name = "r1" if ids == "one" else f"r{index}"
@@ -287,4 +292,5 @@ def warm() -> None:
 if __name__ == "__main__":
     freeze()
     warm()
-    print(json.dumps({"kill": kill, "without_secret": without_secret, "race": race}[sys.argv[1]](*sys.argv[2:])))
+    commands: dict[str, Callable[..., Any]] = {"kill": kill, "without_secret": without_secret, "race": race}
+    print(json.dumps(commands[sys.argv[1]](*sys.argv[2:])))

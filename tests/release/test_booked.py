@@ -30,6 +30,7 @@ from holdfast.privacy.ledger import Ledger
 from holdfast.release import booked
 from holdfast.release.booked import Booking, Order, release_through_ledger
 from holdfast.release.draw import Bound
+from holdfast.release.folder import put_in_place
 from tests.ledger.helpers import run_sql
 
 DATA = "residents"
@@ -361,7 +362,7 @@ class TestInterrupted:
             (tmp_path / "out" / "theirs").touch()
             put(*given)
 
-        put = booked.put_in_place
+        put = put_in_place
         monkeypatch.setattr(booked, "put_in_place", appear)
         with pytest.raises(OutputExists, match="appeared in the meantime"):
             run(ledger, tmp_path / "out")

@@ -11,13 +11,16 @@ from typing import Any
 
 import pytest
 
+from holdfast.errors import BudgetExceeded, IdenticalRelease, OutputProblem, WrongState
 from tests.ledger.conftest import place, server  # noqa: F401  # fixtures
-from tests.release.ledger_driver import CODES, IdenticalRelease, WrongState
+from tests.release.ledger_driver import CODES
 
 ROOT = Path(__file__).parents[2]
 TRIALS = 200
 """Ledgers at hand for one test on PostgreSQL, each in a schema of its own."""
-DONE, REFUSED_STATE, REFUSED_BUDGET, REFUSED_CLOSED = 0, CODES[WrongState], 22, CODES[IdenticalRelease]
+DONE = 0
+REFUSED_STATE, REFUSED_BUDGET = CODES[WrongState], CODES[BudgetExceeded]
+REFUSED_CLOSED, REFUSED_OUTPUT = CODES[IdenticalRelease], CODES[OutputProblem]
 
 
 def drive(*arguments: str) -> Any:
@@ -50,10 +53,10 @@ def test_killed_at_every_point_and_resumed(template: str) -> None:
     reserved, a sound ledger. After the resume: folder, ledger and all files beside it as after a run without a kill. A second resume is
     refused and changes nothing.
     """
-    found = drive("kill", template, "no", "9")
+    found = drive("kill", template, "no", "0", "12")
     assert found["wrong"] == []
     assert len(found["points"]) + found["resumes"] >= 100
-    assert found["resumes"] >= 25
+    assert found["resumes"] >= 20
     kinds = Counter(found["points"])
     assert kinds["os.rename"] == 1
     assert kinds["a part is drawn"] == 3
@@ -65,9 +68,10 @@ def test_killed_at_every_point_and_resumed(template: str) -> None:
 @pytest.mark.slow
 def test_killed_while_another_release_is_replaced(tmp_path: Path) -> None:
     """With force: until the spend is committed the folder is the old one, and no part of the old one is left in the end."""
-    found = drive("kill", f"{tmp_path}/ledger{{}}", "force", "40")
+    found = drive("kill", f"{tmp_path}/ledger{{}}", "force", "45", "15")
     assert found["wrong"] == []
-    assert len(found["points"]) >= 85
+    assert set(found["states"]) == {"drawing", "staged", "committed", "published", "closed"}
+    assert Counter(found["points"])["os.rmdir"] == 1  # of what was replaced
 
 
 @pytest.mark.slow
@@ -88,16 +92,16 @@ def test_without_a_secret_what_was_not_staged_cannot_be_resumed(tmp_path: Path) 
 
 
 def test_many_processes_one_release(place: str) -> None:  # noqa: F811
-    """One reserves; the others find it begun, or done. One folder, one charge."""
+    """One reserves; the others find it begun, or closed, or its folder there already. One folder, one charge."""
     found = drive("race", place, "16", "one", "no")
     assert found["codes"].count(DONE) == 1
-    assert set(found["codes"]) <= {DONE, REFUSED_STATE, REFUSED_CLOSED}
+    assert set(found["codes"]) <= {DONE, REFUSED_STATE, REFUSED_CLOSED, REFUSED_OUTPUT}
     assert (found["left"], found["bad"], found["problems"]) == (["r1"], [], [])
     assert (found["spent"], found["reserved"]) == ("1/2", 1)
 
 
 def test_many_processes_go_on_with_one_release(place: str) -> None:  # noqa: F811
-    """All may resume what one of them began: they draw the same, one publishes, and no folder is half written or left over."""
+    """All resume what was killed while it was drawn: they draw the same, one publishes, and no folder is half written or left over."""
     found = drive("race", place, "16", "one", "resume")
     assert found["codes"].count(DONE) >= 1
     assert set(found["codes"]) <= {DONE, REFUSED_STATE, REFUSED_CLOSED}

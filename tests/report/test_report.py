@@ -30,6 +30,16 @@ def read(noise: list[NoiseLaw] = NOISE, **changes: Any) -> Page:
 
 
 class TestWords:
+    def test_suppression_adds_no_noise(self) -> None:
+        text = read([], mechanism__name="suppression", mechanism__parameters={}, sampler__groups=[]).text
+        assert "Counts that the kept totals do not fix are left out" in text
+        for words in ("Random noise", "Negative counts", "standard deviation", "drawn block by block", "may be noise"):
+            assert words not in text
+
+    def test_a_revision_is_named(self) -> None:
+        revision = {"of": "counties-2030-v0", "changed": 2, "totals": ["state=01: 5 before, 6 now", "state=02: 7 before, 6 now"]}
+        assert "2 kept totals differ from before. Both values are public" in read(kept__revision=revision).text
+
     def test_it_says_what_a_reader_needs(self) -> None:
         card = a_card()
         text = read().text

@@ -103,8 +103,22 @@ class TestWords:
     def test_a_deviation_that_depends_on_the_data(self) -> None:
         assert "depends on the data" in read(expected_error__cell_standard_deviation__median=None).text
 
+    def test_suppression_adds_no_noise_and_needs_no_key(self) -> None:
+        text = read(mechanism__name="suppression", mechanism__parameters={}, sampler__groups=[]).text
+        assert "every other count is left out. No noise is added." in text
+        assert "nothing is drawn" in text
+        for words in ("random noise", "may come out negative", "secret key", "the noise that was drawn", "Standard deviation"):
+            assert words not in text
+
+    def test_a_revision_is_named_with_what_it_gives_away(self) -> None:
+        assert "revises" not in read().text
+        one = read(kept__revision={"of": "counties-2030-v0", "changed": 1, "totals": ["state=01: 5 before, 6 now"]}).text
+        assert "This release revises counties-2030-v0 : 1 kept total differs from before. Both values are public" in one
+        none = read(kept__revision={"of": "counties-2030-v0", "changed": 0, "totals": []}).text
+        assert "0 kept totals differ from before." in none
+
     def test_one_record_at_a_time(self) -> None:
-        assert "One record of a person at a time." in read(table__max_records=None).text
+        assert "It is for one record at a time: whoever has several is protected less." in read(table__max_records=None).text
 
     def test_a_ledger_is_mentioned_without_its_head(self) -> None:
         text = read(release__ledger="f00d" * 16).text

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from holdfast.invariants.rows import Kept
 from holdfast.lattice import Lattice
-from holdfast.privacy.guarantee import MAX_NAMES, Exposed, Guarantee, Kind
+from holdfast.privacy.guarantee import MAX_NAMES, SAME_CELLS, Exposed, Guarantee, Kind
 from holdfast.privacy.secrets import Distance, facts_of
 
 
@@ -18,10 +18,12 @@ def promise(lattice: Lattice, kind: Kind, distance: Distance, unit: str, max_rec
     secrets = facts_of(lattice, unit if max_records is not None else "record", max_records or 1)
     known_sums, known = _identities(lattice)
     kept_sums = lattice.rank - known_sums
-    relation = "tables with the same kept totals" if kept_sums else "tables"
     universe = lattice.universe
-    if universe is not None and universe.support == "observed":
-        relation += " and the same cells that occur"
+    same = [
+        *(["the same kept totals"] if kept_sums else []),
+        *([SAME_CELLS] if universe is not None and universe.support == "observed" else []),
+    ]
+    relation = f"tables with {' and '.join(same)}" if same else "tables"
     fixed = np.setdiff1d(lattice.exposed_cells, known)
     names = tuple(str(i) if universe is None else universe.cell_name(i) for i in fixed[:MAX_NAMES].tolist())
     exposed = Exposed(kept_sums=kept_sums, cells=len(fixed), names=names)

@@ -6,7 +6,7 @@ only where the pair is in the relation of every release. Valid bounds at a delta
     sum              epsilons and deltas add ([DGGY22] Proposition 6, [GGY22] Proposition 2.9; math.md section 6)
     equal parts      the optimal composition of k equal promises; unlike ones are each taken as the largest
     zcdp             rhos add (pure e is e^2/2-zCDP); then Proposition 7 of [CKS20], or the optimal conversion. The epsilon of what is
-                     only (epsilon, delta) is added to the result, and its delta is taken off first
+                     only (epsilon, delta) is added to the result, and its delta is taken off first (a calibrated Gaussian has a rho too)
     equal Gaussians  discrete Gaussians with one sigma_squared: their joint loss, exactly (independent.py)
     pld              privacy loss distributions by dp-accounting, for what has a dominating pair; what is zCDP alone gets half of delta
 
@@ -153,7 +153,7 @@ class Composition:
 
     @property
     def fixed_delta(self) -> Fraction:
-        """The sum of the deltas of approximate parts: no smaller delta is covered."""
+        """The sum of the deltas of parts that have no rho: no smaller delta is covered."""
         return sum((part.delta for part in self.parts if part.rho is None), Fraction(0))
 
     def at(self, delta: Exact, *, pld: bool = True) -> Bounds:
@@ -216,7 +216,7 @@ class Composition:
         return value
 
     def _sums(self, delta: Fraction) -> Iterator[Bound]:
-        if all(part.promise.kind != "zcdp" for part in self.parts):
+        if all(part.promise.kind != "zcdp" for part in self.parts) and sum(map(_own_delta, self.parts)) <= delta:
             yield Bound(sum((part.epsilon for part in self.parts), Fraction(0)), delta, "sum", True)
 
     def _equal(self, delta: Fraction) -> Iterator[Bound]:
@@ -300,8 +300,6 @@ def _check(part: Part) -> None:
         raise InvalidParameter(f"A promise must be of kind 'pure', 'zcdp' or 'approximate'. Got {kind!r}.")
     if promise.kind != "approximate" and promise.rho is None:
         raise InvalidParameter(f"A promise of kind {promise.kind!r} needs its rho (pure e: e^2/2). It is missing.")
-    if promise.kind == "approximate" and promise.rho is not None:
-        raise InvalidParameter("A promise of kind 'approximate' has no rho. Leave it out.")
     if (part.sigma_squared is None) != (part.sensitivity is None):
         raise InvalidParameter("sigma_squared and sensitivity belong together. Give both or neither.")
     if part.sigma_squared is not None and part.sensitivity is not None:

@@ -31,6 +31,8 @@ DEFAULT_DELTA = Fraction(1, 10**10)
 """The delta at which a zCDP promise is also given as (epsilon, delta), where the reader names none."""
 MAX_NAMES = 10
 """Names of exposed cells that are listed; the number of all is always given."""
+SAME_CELLS = "the same cells that occur"
+"""In a relation: the list of cells was taken from the data, so that it is published as it is."""
 ALLOWS: dict[Kind, tuple[str, ...]] = {"approximate": ("rho",)}
 """A Gaussian calibrated to (epsilon, delta) is zCDP as well: its rho may stand beside them, and composes better."""
 NEEDS: dict[Kind, tuple[str, ...]] = {"pure": ("epsilon",), "zcdp": ("rho",), "approximate": ("epsilon", "delta")}

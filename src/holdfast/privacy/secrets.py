@@ -62,7 +62,7 @@ def facts_of(lattice: Lattice, unit: str = "person", max_records: int = 1) -> Se
     if max_records < 1:
         raise InvalidParameter(f"max_records must be a whole number, 1 or more. Got {max_records}.")
     l1, l2 = lattice.shortest("l1"), lattice.shortest("l2")
-    if l1.value > 2 * max_records:  # further than one unit can reach; proved also where the value is a lower bound
+    if l1.value > 2 * max_records or l2.value > 2 * max_records**2:  # further than one unit can reach; lower bounds prove it too
         can_move = False
     elif max_records > 1:  # several records may move together along longer moves: not ruled out
         can_move = True

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact
+from holdfast.privacy.guarantee import SAME_CELLS, Guarantee, Promise
 from holdfast.privacy.parameters import shown, shown_up
-
-if TYPE_CHECKING:
-    from holdfast.privacy.guarantee import Guarantee, Promise
 
 WEAK_EPSILON = 10
 """Above this an epsilon for one person deserves a warning: e^10 is more than 22,000."""
@@ -19,9 +16,10 @@ WEAK_EPSILON = 10
 def paragraph(guarantee: Guarantee, delta: Exact | None) -> str:
     """What is promised, for whom, what is not protected, how sure it is, and what it rests on."""
     if guarantee.kind == "pure" and guarantee.epsilon == 0:
+        depends = "depends on the kept totals alone" if _has_totals(guarantee) else "does not depend on the counts"
         return (
-            f"What is published depends on the kept totals alone: any two {guarantee.relation} give the same publication (pure "
-            f"differential privacy, epsilon = 0). {_not_protected(guarantee)}"
+            f"What is published {depends}: any two {guarantee.relation} give the same publication (pure differential privacy, "
+            f"epsilon = 0). {_not_protected(guarantee)}"
         )
     lead = guarantee.per_person(delta=delta) or guarantee.per_smallest_secret(delta=delta)
     sentences = [
@@ -38,10 +36,10 @@ def paragraph(guarantee: Guarantee, delta: Exact | None) -> str:
 
 def _pairs(guarantee: Guarantee) -> str:
     """Between which tables the promise is."""
-    unit = guarantee.unit
+    unit, kept = guarantee.unit, _has_totals(guarantee)
     if guarantee.person is None:
         return (
-            f"No {unit} can change alone: every change of a single {unit} would show in a kept total. "
+            f"No {unit} can change alone: every change of a single {unit} would {'show in a kept total' if kept else 'break an identity'}. "
             f"Any two {guarantee.relation} differ by at least {_distance(guarantee, guarantee.smallest_secret)}"
             f"{_unsure(guarantee)}. Take two that are this near."
         )
@@ -73,12 +71,32 @@ def _promise(guarantee: Guarantee, lead: Promise) -> str:
 
 
 def _not_protected(guarantee: Guarantee) -> str:
+    sentences = [
+        _totals(guarantee) if _has_totals(guarantee) else _no_totals(guarantee),
+        _cells_that_occur(guarantee),
+        "The promise is for one record: whoever has several is protected less." if guarantee.unit == "record" else "",
+        f"What can be learned about a {guarantee.unit} from other people's data is not limited.",
+    ]
+    return " ".join(filter(None, sentences))
+
+
+def _has_totals(guarantee: Guarantee) -> bool:
+    return guarantee.exposed.kept_sums > 0 or "kept totals" in guarantee.relation
+
+
+def _no_totals(guarantee: Guarantee) -> str:
+    unit, nothing = guarantee.unit, "No totals are kept exactly: nothing is published without noise"
+    if guarantee.kind == "pure" and guarantee.epsilon == 0:
+        nothing = "No totals are kept, and no count is published"
+    if SAME_CELLS in guarantee.relation:
+        return f"{nothing}, except the list of cells."
+    if guarantee.person_can_be_added:
+        return f"{nothing}, and whether a {unit} is counted at all is protected."
+    return f"{nothing}. The promise holds for pairs of tables that both obey what is known of every data set."
+
+
+def _totals(guarantee: Guarantee) -> str:
     exposed, unit = guarantee.exposed, guarantee.unit
-    others = f"What can be learned about a {unit} from other people's data is not limited."
-    if exposed.kept_sums == 0 and guarantee.person_can_be_added:
-        return (
-            f"No totals are kept exactly: nothing is published without noise, and whether a {unit} is counted at all is protected. {others}"
-        )
     fixed = "They fix no single cell by themselves; particular values, such as a total of zero, may."
     if exposed.cells:
         names = f" ({', '.join(exposed.names)}{' and others' if exposed.cells > len(exposed.names) else ''})" if exposed.names else ""
@@ -91,7 +109,16 @@ def _not_protected(guarantee: Guarantee) -> str:
     )
     return (
         f"The promise holds for pairs of {guarantee.relation}: the kept totals are published exactly, and neither they nor what follows "
-        f"from them is protected. {fixed} {counted} {others}"
+        f"from them is protected. {fixed} {counted}"
+    )
+
+
+def _cells_that_occur(guarantee: Guarantee) -> str:
+    if SAME_CELLS not in guarantee.relation:
+        return ""
+    return (
+        f"The list of cells was taken from the data: that a cell occurs is not protected, nor a {guarantee.unit} who is the only one in it "
+        "from being known to be there."
     )
 
 

@@ -269,6 +269,10 @@ class Card(_Part):
         if twice := list(_repeated(text)):
             error = PydanticCustomError("repeated", "given more than once")
             raise ValidationError.from_exception_data("Card", [{"type": error, "loc": (name,), "input": None} for name in twice])
+        # Reading rounds: digits that were put in later would be shown to a reader and missed by the signature.
+        if json.loads(text) != card.to_dict():
+            error = PydanticCustomError("digits", "more digits than a card has")
+            raise ValidationError.from_exception_data("Card", [{"type": error, "loc": (), "input": None}])
         return card
 
 
@@ -307,6 +311,8 @@ def problems(text: str) -> list[str]:
 def _in_words(kind: str, loc: Sequence[int | str], values: Any) -> str:
     if kind == "json_invalid":
         return "The card: found text that is not JSON, expected a JSON object."
+    if kind == "digits":
+        return f"The card: found a number of more digits than cards have, expected at most {SIGNIFICANT_DIGITS} significant ones."
     if kind == "repeated":
         return f"{_path(loc)}: found more than once, expected once."
     if kind == "extra_forbidden":

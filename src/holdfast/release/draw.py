@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +34,10 @@ class Bound:
     """A key bound to one release of one data set, before a word of noise is drawn. CONFIDENTIAL: it holds the counts and the subkey."""
 
     frame: PublicFrame
-    counts: Ints
-    tasks: list[Task]
+    counts: Ints = field(repr=False)
+    tasks: list[Task] = field(repr=False)
     subkey: NoiseKey
-    input_digest: str
+    input_digest: str = field(repr=False)
     """Keyed digest of all counts: kept only where an interrupted release is to be resumed, and only until it is done."""
 
     def draw(self, progress: Progress | None = None) -> Ints:

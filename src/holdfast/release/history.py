@@ -65,7 +65,7 @@ def _joint_sentences(before: list[PublishedTotals], own: PublishedTotals) -> lis
     """All together; where that cannot be computed, with as many of those before as can be, and the others are named."""
     joint = joint_exposure([*before, own])
     if joint.computed or len(before) == 1:
-        return [joint.words]
+        return _parts(joint.words)
     joined: list[PublishedTotals] = []
     words: list[str] = []
     apart: list[str] = []
@@ -73,22 +73,16 @@ def _joint_sentences(before: list[PublishedTotals], own: PublishedTotals) -> lis
     for totals in reversed(before):
         joint = joint_exposure([totals, *joined, own])
         if joint.computed:
-            joined, words = [totals, *joined], [joint.words]
+            joined, words = [totals, *joined], _parts(joint.words)
         else:
             apart, reason = [repr(totals.name), *apart], joint.why
     return [*words, f"Not computed together with {', '.join(apart)}: {reason}"]
 
 
-def shown_exposure(releases: Iterable[Reservation]) -> str | None:
-    """For a screen: what each release exposes alone, then what the later ones said of all together, the last one first; or None."""
-    alone: dict[str, list[str]] = {}
-    together: list[str] = []
-    for release in published(releases):
-        said = release.facts.get("exposed")
-        own, *joint = said if isinstance(said, list) and said else [f"Not computed: {said or 'the ledger does not say.'}"]
-        alone.setdefault(str(own), []).append(release.release_id)
-        together = [*map(str, joint), *together]
-    return " ".join([*(f"{', '.join(names)}: {own}" for own, names in alone.items()), *dict.fromkeys(together)]) or None
+def _parts(words: str) -> list[str]:
+    """The cells that are fixed, and the rest, which may be long: a screen cuts the end."""
+    cells, mark, rest = words.partition(" Now known exactly: ")
+    return [cells, f"{mark.lstrip()}{rest}"] if mark else [words]
 
 
 def published(releases: Iterable[Reservation]) -> list[Reservation]:

@@ -18,6 +18,7 @@ from holdfast.laws.law import LatticeLaw
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.release.frame import PublicFrame
+from holdfast.release.pinned import rows_say_all, with_pinned
 from holdfast.tables import Table, Universe
 
 NAMES_SHOWN = 20
@@ -109,16 +110,24 @@ class Plan:
             words = f"{fixed} {noun} published exactly, whatever the budget, because the kept totals {verb}."
         if pinned:
             noun, other = ("cell follows", "its value") if pinned == 1 else ("cells follow", "their values")
+            since = "every cell on the list occurs" if self.frame.universe.support == "observed" else "counts are not negative"
             words = (
-                f"{words + ' ' if fixed else ''}{pinned} {'other ' if fixed else ''}{noun} from the published totals, since counts are not "
-                f"negative: {other} can be computed by anyone, whatever the noise."
+                f"{words + ' ' if fixed else ''}{pinned} {'other ' if fixed else ''}{noun} from the published totals, since {since}: "
+                f"{other} can be computed by anyone, whatever the noise."
             )
-        more = "" if self.exposure.complete else " The kept totals link too many cells to look for all of them: there may be more."
+        more = "" if self.exposure.complete else " Not all that the kept totals say together could be worked out: there may be more."
         return words + more
 
-    def with_totals(self, totals: Sequence[NDArray[np.int64]]) -> Plan:
-        """The same plan, knowing the totals as published: what their values pin is exposed too. One array for each entry of kept.rows."""
-        return replace(self, exposure=exposure(self.frame.lattice, self.frame.kept, totals))
+    def with_totals(self, totals: Sequence[NDArray[np.int64]], table: NDArray[np.int64] | None = None) -> Plan:
+        """The same plan, knowing the totals as published: what their values pin is exposed too.
+
+        Given:  one array for each entry of kept.rows; `table`, any table of these totals such as the released one, shows more of what the
+                totals say together.
+        """
+        found = exposure(self.frame.lattice, self.frame.kept, totals)
+        if table is None:
+            return replace(self, exposure=replace(found, complete=found.complete and rows_say_all(self.frame.lattice, self.frame.kept)))
+        return replace(self, exposure=with_pinned(found, self.frame.lattice, table))
 
     def to_fields(self) -> dict[str, Any]:
         """Everything as plain values, for `--json`."""

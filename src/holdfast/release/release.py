@@ -207,7 +207,7 @@ def made_release(
     versions: Mapping[str, Any] | None = None,
 ) -> Release:
     """The release with these counts. Its kept totals are public now: the cells that their values pin are exposed, and said to be."""
-    plan = plan.with_totals([rows.totals(counts) for rows in plan.frame.kept.rows])
+    plan = plan.with_totals([rows.totals(counts) for rows in plan.frame.kept.rows], counts)
     if not plan.law.publishes_cells:
         return _suppressed(plan, counts, name, date, entry, versions)
     table = ReleasedTable(plan.frame.universe, counts, plan.frame.count_name, plan.deviations, None)

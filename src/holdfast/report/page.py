@@ -159,13 +159,33 @@ def plural(count: int, noun: str) -> str:
     return f"{number(count)} {noun}" if count == 1 else f"{number(count)} {noun}s"
 
 
-def status_words(status: str) -> str:
-    return STATUS_WORDS.get(status, status)
+def status_words(card: Card) -> str:
+    status = card["sampler"]["status"]
+    return "nothing is drawn: no noise is added" if is_suppressed(card) else STATUS_WORDS.get(status, status)
 
 
 def is_bounded_below(card: Card) -> bool:
     """Whether the mechanism itself keeps counts from falling below a bound."""
     return card["mechanism"]["parameters"].get("lower") is not None
+
+
+def is_suppressed(card: Card) -> bool:
+    """Whether counts are left out instead of noised."""
+    return bool(card["mechanism"]["name"] == "suppression")
+
+
+def revision_words(card: Card) -> Html | None:
+    """What a revision gives away: both values of a total that changed are public."""
+    revision = card["kept"]["revision"]
+    if revision is None:
+        return None
+    changed = plural(revision["changed"], "kept total")
+    return join(
+        "This release revises ",
+        name(revision["of"]),
+        f": {changed} differ{'s' if revision['changed'] == 1 else ''} from before. Both values are public, and so is each difference"
+        f"{'' if revision['changed'] else ', which is zero'}. The two releases together promise less than either.",
+    )
 
 
 def deviation(value: float | None) -> str:

@@ -15,12 +15,14 @@ from holdfast.report.page import (
     deviation,
     document,
     is_bounded_below,
+    is_suppressed,
     items,
     name,
     names,
     number,
     paragraph,
     plural,
+    revision_words,
     rounded_up,
     settings,
     show,
@@ -48,8 +50,12 @@ def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int]], noise: Se
                  have the same report, byte for byte. Every text is escaped; nothing is loaded from elsewhere.
     """
     title = f"Report on release {card['release']['id']}"
-    sections = (_what(card), _promise(card), _how_far_off(card), _kept(card, kept_rows), _exposed(card), _structure(card))
-    more = (_noise(card, noise), _negative(card), _use(card), _verify(card))
+    sections: tuple[Html, ...] = (_what(card), _promise(card))
+    if is_suppressed(card):
+        more: tuple[Html, ...] = (_kept(card, kept_rows), _exposed(card), _verify(card))
+    else:
+        sections += (_how_far_off(card), _kept(card, kept_rows), _exposed(card), _structure(card))
+        more = (_noise(card, noise), _negative(card), _use(card), _verify(card))
     return document(card, title, tag("main", banner(card), tag("h1", title), *sections, *more, banner(card)), style=_STYLE)
 
 
@@ -59,21 +65,31 @@ def _section(heading: str, *pieces: str | None) -> Html:
 
 def _what(card: Card) -> Html:
     given, kept = card["table"], card["kept"]
-    totals = f"{plural(kept['totals'], 'total')} hold exactly" if kept["totals"] else "no total is kept"
+    totals = (
+        f"{plural(kept['totals'], 'total')} {'holds' if kept['totals'] == 1 else 'hold'} exactly" if kept["totals"] else "No total is kept"
+    )
     return _section(
         "What this is",
         paragraph(
             "The table ",
             name(table_name(card)),
-            f" gives one count for each of {plural(given['cells'], 'cell')}, named by ",
+            f" {'lists' if is_suppressed(card) else 'gives one count for each of'} {plural(given['cells'], 'cell')}, named by ",
             names(given["columns"], SHOWN_STATEMENTS),
-            f". Random noise was added so that little can be learned about any single {given['unit']} beyond what kept totals give away; "
-            f"{totals}. The law of the noise is public, so its effect can be computed.",
+            f". {_made(card)} {totals}.",
         ),
         paragraph(
             f"Date of the release: {card['release']['date'] or 'not given'}. "
             f"List of cells: {UNIVERSE_WORDS.get(given['universe'], given['universe'])}."
         ),
+    )
+
+
+def _made(card: Card) -> str:
+    if is_suppressed(card):
+        return "Counts that the kept totals do not fix are left out, so that nothing is published beyond what follows from them."
+    return (
+        f"Random noise was added so that little can be learned about any single {card['guarantee']['unit']} beyond what kept totals give "
+        "away. The law of the noise is public, so its effect can be computed."
     )
 
 
@@ -132,12 +148,17 @@ def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int]]) -> Html:
         else None
     )
     if not kept["totals"]:
-        return _section("What is kept", paragraph("No total is kept: every sum carries noise."), known)
+        none = "No total is kept." if is_suppressed(card) else "No total is kept: every sum carries noise."
+        return _section("What is kept", paragraph(none), known)
     rows = [(name(label), name(statement), number(total)) for statement, label, total in kept_rows[:SHOWN_KEPT]]
     rest = len(kept_rows) - len(rows)
     return _section(
         "What is kept",
-        paragraph("These totals of the released table are those of the true one: ", names(kept["statements"], SHOWN_STATEMENTS), "."),
+        paragraph(
+            f"These totals {'' if is_suppressed(card) else 'of the released table '}are those of the true table: ",
+            names(kept["statements"], SHOWN_STATEMENTS),
+            ".",
+        ),
         known,
         table("Kept totals", ("Total of", "Statement", "Value"), rows) if rows else None,
         paragraph(f"{plural(rest, 'more kept total')}, listed in kept.csv.") if rest else None,
@@ -150,7 +171,8 @@ def _exposed(card: Card) -> Html:
     more = None if exposed["complete"] else paragraph("Not all cells could be examined: the kept totals may fix more of them.")
     observed = card["table"]["universe"] == "observed"
     support = paragraph("The list of cells was taken from the data, so it shows which cells are not empty.") if observed else None
-    return _section("What is exposed", paragraph(exposed["words"]), cells, more, support)
+    changed = revision_words(card)
+    return _section("What is exposed", paragraph(exposed["words"]), cells, more, support, None if changed is None else paragraph(changed))
 
 
 def _structure(card: Card) -> Html:
@@ -173,7 +195,7 @@ def _structure(card: Card) -> Html:
         "Structure and samplers",
         paragraph(f"The noise is drawn block by block, each independent of the others. {free}"),
         table("Blocks of the table and how their noise is drawn", header, rows),
-        paragraph(f"Status: {status_words(card['sampler']['status'])}."),
+        paragraph(f"Status: {status_words(card)}."),
     )
 
 
@@ -225,8 +247,9 @@ def _verify(card: Card) -> Html:
         "How to verify",
         paragraph(
             code("holdfast verify folder"),
-            " computes each kept total again from the released counts, compares it with kept.csv, and every file with its checksum. "
-            "It needs no secret. The files of the release and their checksums are in card.json, with everything said here in fields.",
+            f" computes each kept total {'over published counts ' if is_suppressed(card) else ''}again from the released counts, compares "
+            "it with kept.csv, and every file with its checksum. It needs no secret. The files of the release and their checksums are in "
+            "card.json, with everything said here in fields.",
         ),
         paragraph(f"Made with {versions}."),
     )

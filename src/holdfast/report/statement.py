@@ -15,6 +15,7 @@ from holdfast.report.page import (
     deviation,
     document,
     is_bounded_below,
+    is_suppressed,
     items,
     join,
     name,
@@ -22,6 +23,7 @@ from holdfast.report.page import (
     number,
     paragraph,
     plural,
+    revision_words,
     settings,
     show,
     status_words,
@@ -48,7 +50,7 @@ def statement_html(card: Card) -> str:
     title = f"Statement on release {card['release']['id']}"
     first = tag("section", banner(card), _head(card, title), _published(card), _protected(card), _not_protected(card), class_="sheet")
     second = tag(
-        "section", banner(card), _exact_parameters(card), _expected_error(card), _software(card), _check(), _sign(), class_="sheet"
+        "section", banner(card), _exact_parameters(card), _expected_error(card), _software(card), _check(card), _sign(), class_="sheet"
     )
     return document(card, title, tag("main", first, second), style=_STYLE)
 
@@ -66,24 +68,29 @@ def _published(card: Card) -> Html:
     given, kept = card["table"], card["kept"]
     lines = [
         join(
-            f"One count for each of {plural(given['cells'], 'cell')}, named by ",
+            f"{'A list' if is_suppressed(card) else 'One count for each'} of {plural(given['cells'], 'cell')}, named by ",
             names(given["columns"], 8),
             f". The list of cells is public: {UNIVERSE_WORDS.get(given['universe'], given['universe'])}.",
         ),
         _kept_line(card),
-        text("Every other count carries random noise: whole numbers of a publicly known law (page 2). A count may come out negative.")
-        if not is_bounded_below(card)
-        else text("Every other count carries random noise: whole numbers of a publicly known law (page 2)."),
+        text(_other_counts(card)),
     ]
     if kept["identities"]:
         lines.append(join("Known of every data set beforehand, so nobody's secret: ", names(kept["identities"], SHOWN_STATEMENTS), "."))
     return join(tag("h2", "What is published, and what is kept exactly"), items(lines))
 
 
+def _other_counts(card: Card) -> str:
+    if is_suppressed(card):
+        return "Counts that the kept totals fix stand in the table as they are; every other count is left out. No noise is added."
+    negative = "" if is_bounded_below(card) else " A count may come out negative."
+    return f"Every other count carries random noise: whole numbers of a publicly known law (page 2).{negative}"
+
+
 def _kept_line(card: Card) -> Html:
     kept = card["kept"]
     if not kept["totals"]:
-        return text("No total is kept: every sum carries noise.")
+        return text("No total is kept." if is_suppressed(card) else "No total is kept: every sum carries noise.")
     totals = number(kept["totals"])
     return join(f"Kept exactly, without noise ({totals} totals, all in kept.csv): ", names(kept["statements"], SHOWN_STATEMENTS), ".")
 
@@ -93,7 +100,7 @@ def _protected(card: Card) -> Html:
     warning = None if private else paragraph(tag("strong", "With a test key none of this holds."), " It would hold for a secret key.")
     max_records, unit = card["table"]["max_records"], card["guarantee"]["unit"]
     records = (
-        f"One record of a {unit} at a time."
+        "It is for one record at a time: whoever has several is protected less."
         if max_records is None
         else f"A {unit} has at most {plural(max_records, 'record')} in the table."
     )
@@ -113,8 +120,11 @@ def _not_protected(card: Card) -> Html:
         text("Facts about groups. A table that is of any use shows them, and they may tell about a member of a group."),
         text("Anything outside this table: other tables, other files, what someone knows already."),
         text("Several releases from the same data: their promises add up, and what their kept totals expose together is exposed."),
-        text("Anything, against someone who has the secret key of this release. The promise rests on it, and on the cipher."),
     ]
+    if not is_suppressed(card):
+        lines.append(text("Anything, against someone who has the secret key of this release. The promise rests on it, and on the cipher."))
+    if (changed := revision_words(card)) is not None:
+        lines.insert(2, changed)
     if card["table"]["universe"] == "observed":
         lines.insert(2, text("Which cells occur: the list of cells was taken from the data, so it shows which are not empty."))
     return join(tag("h2", "What is not protected"), items(lines))
@@ -138,7 +148,7 @@ def _exact_parameters(card: Card) -> Html:
         ("Law of the noise", text(mechanism["law"])),
         ("Promise", text(f"{guarantee['kind']}: {settings(guarantee['parameters'])}, distance {guarantee['distance']}")),
         ("Kept", text(dimensions)),
-        ("Sampler", text(status_words(card["sampler"]["status"]))),
+        ("Sampler", text(status_words(card))),
         *((f"Drawn: {group['kind']}", _group_line(group)) for group in card["sampler"]["groups"][:SHOWN_GROUPS]),
         *_more(card["sampler"]["groups"], SHOWN_GROUPS),
         ("Budget ledger", text("none" if card["release"]["ledger"] is None else "recorded; the head of the ledger is in card.json")),
@@ -153,6 +163,8 @@ def _group_line(group: Card) -> Html:
 
 def _expected_error(card: Card) -> Html:
     error = card["expected_error"]
+    if is_suppressed(card):
+        return join(tag("h2", "Expected error"), paragraph(error["words"]))
     spread = error["cell_standard_deviation"]
     rows = [(f"One cell, {which}", deviation(spread[which])) for which in ("smallest", "median", "largest")]
     rows += [(name(margin["name"]), deviation(margin["standard_deviation"])) for margin in error["margins"][:SHOWN_MARGINS]]
@@ -166,13 +178,17 @@ def _software(card: Card) -> Html:
     return join(tag("h2", "Software"), paragraph(versions, "."))
 
 
-def _check() -> Html:
+def _check(card: Card) -> Html:
+    totals = (
+        "each kept total over published counts is computed again and compared with kept.csv, the others are listed there"
+        if is_suppressed(card)
+        else "each kept total is computed again from the released counts and compared with kept.csv"
+    )
     return join(
         tag("h2", "How to check"),
         paragraph(
             code("holdfast verify folder"),
-            " reads the published folder and needs no secret: each kept total is computed again from the released counts and compared with "
-            "kept.csv, and every file with its checksum in card.json.",
+            f" reads the published folder and needs no secret: {totals}, and every file is compared with its checksum in card.json.",
         ),
     )
 

@@ -11,7 +11,7 @@ from holdfast.privacy.ledger.account import Account
 from holdfast.privacy.ledger.chain import Event
 from holdfast.privacy.ledger.values import Grant, Reservation, amount
 
-WIDTH = 100
+WIDTH, HEIGHT = 100, 24
 MAX_GRANTS = 4
 MAX_RELEASES = 8
 EXPOSED_LINES = 3
@@ -34,8 +34,8 @@ def screen(account: Account, last: Event, exposed: str | None) -> str:
         *_releases(list(account.releases.values())),
         f"Spent     {name} = {spent} of {granted}",
         f"Left      {name} = {left} ({share} %)",
-        *_exposed(account.releases.values(), exposed),
     ]
+    lines += _exposed(account.releases.values(), exposed, max(HEIGHT - len(lines), EXPOSED_LINES))
     return "\n".join(fit(line, WIDTH) for line in lines)
 
 
@@ -69,7 +69,7 @@ def _notes(facts: Mapping[str, Any]) -> str:
     return "".join(f"; {note}" for note in notes)
 
 
-def _exposed(releases: Iterable[Reservation], exposed: str | None) -> list[str]:
+def _exposed(releases: Iterable[Reservation], exposed: str | None, most_lines: int) -> list[str]:
     """What is published as it is. Where a release does not say, it is "not computed", never "nothing"."""
     words: list[str] = []
     for release in releases:
@@ -78,7 +78,7 @@ def _exposed(releases: Iterable[Reservation], exposed: str | None) -> list[str]:
             texts = said if isinstance(said, list) else [said if said else f"not computed for {release.release_id}"]
             words.extend(map(str, texts))
     text = exposed if exposed is not None else "; ".join(dict.fromkeys(words)) or "nothing was published yet"
-    wrapped = textwrap.wrap(clean(text), WIDTH - 10, max_lines=EXPOSED_LINES, placeholder=" ...") or [""]
+    wrapped = textwrap.wrap(clean(text), WIDTH - 10, max_lines=most_lines, placeholder=" ...") or [""]
     return [("Exposed   " if index == 0 else " " * 10) + line for index, line in enumerate(wrapped)]
 
 
