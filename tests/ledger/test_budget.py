@@ -215,6 +215,18 @@ def test_disjoint_releases_cost_the_dearest(small: Ledger) -> None:
     assert small.verify() == []
 
 
+@pytest.mark.parametrize("facts", [{"parameters": {"epsilon": "1", "norm": "l2"}}, {"max_records": 3}], ids=["l2", "other max_records"])
+def test_disjoint_releases_that_one_move_pays_twice_add_up(small: Ledger, facts: dict[str, Any]) -> None:
+    """A record that goes from one part to the other is l2 = 1 in each, not sqrt 1/2; and people's reach differs with max_records."""
+    grant(small, "1")
+    reserve(small, "north", "0.6", parameters={"epsilon": "1", "norm": "l1"}, max_records=1)
+    with pytest.raises(BudgetExceeded):
+        reserve(small, "south", "0.7", **{"max_records": 1, "disjoint_from": ["north"], **facts})
+    reserve(small, "south", "0.4", **{"max_records": 1, "disjoint_from": ["north"], **facts})
+    assert small.balance(DATA).spent == 1
+    assert small.verify() == []
+
+
 def test_what_was_declared_about_a_voided_release_says_nothing_about_its_successor(small: Ledger) -> None:
     grant(small, "1")
     held = reserve(small, "a", "0.6")

@@ -170,6 +170,15 @@ class TestOneStreamForOneNoiseVector:
         assert len({tuple(run) for run in runs}) == len(runs)
 
 
+def test_what_is_bound_to_a_key_shows_no_count_and_no_digest() -> None:
+    frame = PublicFrame.of(GRID, [hf.margin("a")])
+    with hf.NoiseKey.for_tests("shown") as key:
+        bound = bind(frame, MECHANISMS["laplace"].law(frame.lattice), COUNTS, key, "r1")
+        assert "120" not in repr(bound)
+        assert bound.input_digest not in repr(bound)
+        bound.subkey.close()
+
+
 class TestDeclaredValues:
     def test_values_that_are_not_the_tables_are_refused_before_the_draw(self) -> None:
         rows = [[1, 1, 0, 0, 0, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0, 0, 0, 0]]

@@ -11,7 +11,9 @@ disjoint, so a person's move v splits into parts v_k, one per component, and cos
 
     c_k |v_k|_1 / (2 m)  (epsilon),    c_k |v_k|_2^2 / (2 m^2)  (rho of Gaussian noise),    c_k (|v_k|_1 / (2 m))^2  (rho of pure noise),
 
-c_k the sum of component k and m the most records of a person. The parts together have |v|_1 <= 2 m and |v|_2^2 <= 2 m^2, so the shares
+c_k the sum of component k and m the most records of a person, in all tables of the account together: so releases with different m are taken
+to overlap. So are pure releases in l2, e |v_k|_2: one record that goes from one part to the other costs both, e_1 + e_2, and each charge is
+only e sqrt 2. The parts together have |v|_1 <= 2 m and |v|_2^2 <= 2 m^2, so the shares
 add up to at most 1 (mixed kinds too: the sum of shares is convex in how v is split, and 1 at the ends), and the total is at most max c_k.
 It may be more than what is lost: two disjoint releases that both overlap a third are counted together.
 """
@@ -304,5 +306,13 @@ def components(releases: list[Reservation]) -> list[list[Reservation]]:
 
 
 def _overlap(one: Reservation, other: Reservation) -> bool:
+    if _is_in_l2(one) or _is_in_l2(other) or one.facts.get("max_records") != other.facts.get("max_records"):
+        return True
     earlier, later = sorted((one, other), key=lambda release: release.seq)
     return earlier.release_id not in later.facts.get("disjoint_from", ())
+
+
+def _is_in_l2(release: Reservation) -> bool:
+    """Whether it is a pure release whose epsilon is for each unit of l2 distance."""
+    parameters = release.facts.get("parameters")
+    return isinstance(parameters, Mapping) and parameters.get("norm") == "l2"
