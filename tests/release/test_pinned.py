@@ -91,3 +91,11 @@ def test_rows_and_columns_of_cells_that_occur() -> None:
     plan = hf.plan(table, [hf.margin("a"), hf.margin("b")], LAPLACE)
     assert told(plan, counts) == (pinned(plan, counts, least=1), True)
     assert not told(plan, counts, with_table=False)[1]
+
+
+def test_where_not_all_is_known_it_is_not_called_none() -> None:
+    plan = hf.plan(hf.Universe.product({c: ["0", "1"] for c in "abc"}), [hf.margin(c) for c in "abc"], hf.GeneralizedGaussian(rho="1/10"))
+    counts = np.array([1, 0, 0, 0, 0, 0, 0, 5])
+    said = plan.with_totals([rows.totals(counts) for rows in plan.frame.kept.rows], counts).exposed()
+    assert (said["cells"], said["complete"]) == (0, False)
+    assert said["words"].startswith("No cell was found that is published exactly. Not all")

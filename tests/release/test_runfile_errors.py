@@ -282,8 +282,8 @@ WRONG: list[tuple[str, str, str]] = [
     # the whole file
     ("unknown section", DESIGN.replace("[keep]", "[kep]"),
      "line 5, kep: there is no such section. Did you mean [keep]? Sections: [table], [keep], [release]."),
-    ("a section more", DESIGN + "[ledger]\n",
-     "line 13, ledger: there is no such section. Sections: "),
+    ("a section more", DESIGN + "[budget]\n",
+     "line 13, budget: there is no such section. Sections: "),
     ("key outside of a section", "epsilon = 1\n" + DESIGN,
      "line 1, epsilon: there is no such section. epsilon stands in [release]: move it below that line. "),
     ("missing section", re.sub(r"\[keep\].*\[release\]", "[release]", DESIGN, flags=re.DOTALL),

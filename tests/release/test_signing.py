@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from holdfast.errors import InvalidParameter
-from holdfast.release.card import Card
+from holdfast.release.card import Card, problems
 from holdfast.release.signing import load_public_key, load_signing_key, signature_holds, signed
 from tests.report.cards import CARD, a_card
 
@@ -33,6 +33,18 @@ def test_a_signed_card_holds_and_any_other_card_does_not() -> None:
     assert not signature_holds(made.model_copy(update={"signature": wrong}))
     no_point = made.signature.model_copy(update={"public_key": "ff" * 32})
     assert not signature_holds(made.model_copy(update={"signature": no_point}))
+
+
+def test_digits_that_reading_would_round_away_are_no_card() -> None:
+    """A reader would see them, and the signature would not."""
+    made = signed(
+        Card.model_validate(a_card(expected_error__cell_standard_deviation={"smallest": 1.25, "median": 7.25, "largest": 9.0})), KEY
+    )
+    text = made.to_json()
+    assert signature_holds(Card.from_json(text))
+    changed = text.replace("7.25", "7.2500004")
+    assert changed != text
+    assert problems(changed) == ["The card: found a number of more digits than cards have, expected at most 6 significant ones."]
 
 
 def test_the_same_card_and_key_give_the_same_signature() -> None:

@@ -104,7 +104,7 @@ class Plan:
         return {"cells": len(fixed) + len(pinned), "names": names, "complete": self.exposure.complete, "words": words}
 
     def _exposed_words(self, fixed: int, pinned: int) -> str:
-        words = "No cell is published exactly."
+        words = "No cell is published exactly." if self.exposure.complete else "No cell was found that is published exactly."
         if fixed:
             noun, verb = ("cell is", "fix it") if fixed == 1 else ("cells are", "fix them")
             words = f"{fixed} {noun} published exactly, whatever the budget, because the kept totals {verb}."
