@@ -326,7 +326,7 @@ class TestInterrupted:
     def test_another_version_of_the_streams_is_refused(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         interrupted(ledger, tmp_path / "out")
         monkeypatch.setattr(booked, "STREAM_VERSION", 99)
-        with pytest.raises(OtherInput, match="another version of the streams"):
+        with pytest.raises(OtherInput, match="another version of Holdfast"):
             run(ledger, tmp_path / "out", resume=True)
 
     def test_staged_is_only_renamed(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

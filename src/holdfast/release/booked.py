@@ -15,7 +15,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,7 +42,7 @@ class Booking:
 
     ledger: Ledger
     dataset: str
-    secret: bytes | None = None
+    secret: bytes | None = field(default=None, repr=False)
     """None: an interrupted release cannot be resumed before it is staged; its charge stays spent."""
 
 
@@ -184,8 +184,11 @@ def _bind_again(found: Reservation, plan: Plan, table: Table, booking: Booking, 
     same = ("mechanism", "parameters", "unit", "universe", "statements")
     if any(asked[name] != found.facts[name] for name in same) or Charge.of(plan.guarantee) != found.charge:
         raise OtherInput(f"The release {found.release_id!r} was begun with another mechanism, table or kept totals. Resume with the same.")
-    if found.facts["stream_version"] != STREAM_VERSION:
-        raise OtherInput(f"The release {found.release_id!r} was begun with another version of the streams. Resume with that version.")
+    decisive = ("holdfast", "python-flint")  # other samplers, or another reduced basis, would draw other noise from the same words
+    if found.facts["stream_version"] != STREAM_VERSION or any(found.facts["software"].get(n) != software().get(n) for n in decisive):
+        raise OtherInput(
+            f"The release {found.release_id!r} was begun with another version of Holdfast or python-flint. Resume with that version."
+        )
     with NoiseKey.unseal(found.sealed_key, booking.secret) as key:
         bound = bind(plan.frame, plan.law, table.counts, key, order.release_id)
     booking.ledger.check_input(found, bound.input_digest)

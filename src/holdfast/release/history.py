@@ -32,6 +32,7 @@ def public_facts(
         "mechanism": plan.mechanism.name,
         "parameters": plan.mechanism.parameters,
         "unit": frame.unit if frame.max_records is not None else "record",
+        "max_records": frame.max_records,
         "universe": universe_facts(frame.universe),
         "statements": [definition(statement, frame.universe) for statement in frame.statements],
         "exposed": exposed_sentences(plan, before, name),

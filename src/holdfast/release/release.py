@@ -39,7 +39,9 @@ _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class Release:
-    """A drawn release. It holds no true count and no noise; everything in it is public once it is published."""
+    """A drawn release. It holds no true count and no noise; what it holds is public once it is published, except `booked`: the ledger it is
+    charged to and the secret that seals its key.
+    """
 
     def __init__(
         self,
