@@ -55,14 +55,14 @@ def points_of(which: str) -> Points:
 def weights_of(points: Points, mechanism: Any) -> NDArray[np.float64]:
     if isinstance(mechanism, hf.GeneralizedGaussian):
         assert mechanism.sigma_squared is not None
-        return np.exp(-(points**2).sum(axis=1) / (2 * float(mechanism.sigma_squared)))
+        return np.asarray(np.exp(-(points**2).sum(axis=1) / (2 * float(mechanism.sigma_squared))))
     length = np.abs(points).sum(axis=1) if mechanism.norm == "l1" else np.sqrt((points**2).sum(axis=1))
-    return np.exp(-float(mechanism.epsilon) * length)
+    return np.asarray(np.exp(-float(mechanism.epsilon) * length))
 
 
 def summary(points: Points) -> NDArray[np.int64]:
     """The l1 length and the first cell, both cut off far out: what two different laws would show first."""
-    return np.minimum(np.abs(points).sum(axis=1), 40) * 16 + np.clip(points[:, 0], -7, 8) + 7
+    return np.asarray(np.minimum(np.abs(points).sum(axis=1), 40) * 16 + np.clip(points[:, 0], -7, 8) + 7)
 
 
 def law_of_summary(which: str, mechanism: Any) -> dict[int, float]:

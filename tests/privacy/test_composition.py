@@ -134,7 +134,9 @@ def test_a_calibrated_gaussian_adds_up_by_its_rho() -> None:
     assert promise is not None
     assert promise.rho is not None
     whole = compose(promise, promise)
-    assert (whole.kind, whole.rho, whole.fixed_delta) == ("zcdp", 2 * promise.rho, 0)
+    assert whole.kind == "zcdp"
+    assert whole.rho == 2 * promise.rho
+    assert whole.fixed_delta == 0
     below = {bound.method: bound.epsilon for bound in whole.at("1e-5", pld=False).found}
     assert "sum" not in below  # 1e-5 is less than twice the delta of one
     assert below["zcdp, Proposition 7"] == zcdp_epsilon(2 * promise.rho, "1e-5")

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
+from holdfast.invariants.statements import Statement
 from holdfast.randomness import NoiseKey
 from holdfast.release.plan import Plan
 
@@ -48,7 +49,7 @@ def pinned(plan: Plan, counts: list[int], least: int = 0) -> set[int]:
     st.lists(st.sampled_from([0, 0, 1, 2]), min_size=6, max_size=6),
 )
 @settings(max_examples=150, deadline=None)
-def test_what_is_said_to_be_all_is_all(keep: list[hf.Statement], counts: list[int]) -> None:
+def test_what_is_said_to_be_all_is_all(keep: list[Statement], counts: list[int]) -> None:
     try:
         plan = hf.plan(UNIVERSE, keep, LAPLACE)
     except hf.errors.NothingLeft:

@@ -38,7 +38,7 @@ def some_points(shape: tuple[int, ...], count: int) -> list[list[int]]:
     points = rng.integers(-6, 7, (count, *(n - 1 for n in shape)))
     for axis in range(1, len(shape) + 1):
         points = np.concatenate([points, -points.sum(axis=axis, keepdims=True)], axis=axis)
-    return points.reshape(count, -1).tolist()  # type: ignore[no-any-return]
+    return points.reshape(count, -1).tolist()
 
 
 def solve(rows: list[list[Fraction]], right: list[Fraction]) -> list[Fraction]:
@@ -193,12 +193,12 @@ def enumerated(shape: tuple[int, ...], sigma_squared: float, reach: int, by_ener
     energy = (points * points).sum(axis=1)
     weights = np.exp(-energy / (2 * sigma_squared))
     weights /= weights.sum()
-    return np.bincount(energy, weights=weights) if by_energy else weights
+    return np.asarray(np.bincount(energy, weights=weights) if by_energy else weights, dtype=np.float64)
 
 
 def codes(drawn: NDArray[np.int64], shape: tuple[int, ...], reach: int, by_energy: bool) -> NDArray[np.int64]:
     if by_energy:
-        return (drawn * drawn).sum(axis=1)
+        return np.asarray((drawn * drawn).sum(axis=1))
     corner = drawn.reshape(-1, *shape)[(slice(None), *(slice(0, n - 1) for n in shape))].reshape(len(drawn), -1)
     code = np.zeros(len(drawn), dtype=np.int64)
     for column in corner.T:
@@ -220,7 +220,8 @@ ENUMERATED = [
 def test_every_point_of_small_grids(shape: tuple[int, ...], sigma_squared: Fraction, reach: int, wrong: Fraction) -> None:
     """|z|^2 is what a wrong sigma changes: 1 % is seen there. Every point is a bin of its own, where they are not too many."""
     sampler = SequentialGaussian(shape, sigma_squared)
-    draws = {(3, 3): 1_000_000, (2, 2): 8_000_000 if sigma_squared < 1 else 2_500_000}.get(shape, 2_500_000)
+    larger: dict[tuple[int, ...], int] = {(3, 3): 1_000_000, (2, 2): 8_000_000 if sigma_squared < 1 else 2_500_000}
+    draws = larger.get(shape, 2_500_000)
     drawn = sampler.draw(draws, NoiseKey.for_tests("enumerated").stream(str(shape), str(sigma_squared)))
     for by_energy, off in ((True, wrong), (False, 3 * wrong - 2)):
         if by_energy or shape != (3, 3):
