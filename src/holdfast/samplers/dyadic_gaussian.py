@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidParameter
 from holdfast.exact import DiscreteGaussian
 from holdfast.exact.compiled import loops_for
-from holdfast.exact.law import check_memory
+from holdfast.exact.law import Sampler, check_memory
 from holdfast.exact.parameters import exact_integer, positive_fraction, sample_size
 from holdfast.exact.predicates import BAND, is_below
 from holdfast.exact.table import TableSampler
@@ -97,9 +97,14 @@ class DyadicGaussian:
         # Level by level from the top: cells in half a node, and the tables for an even and an odd total.
         self._halves = [1 << level for level in range(piece.bit_length() - 2, -1, -1)]
         self._tables = [half_tables(self.sigma_squared * m / 2) for m in self._halves]
-        self._proposals = {
-            size: DiscreteGaussian(stretch_for(self.sigma_squared * size)[0] * self.sigma_squared * size) for size in (piece, 1)
-        }
+        self._proposals = {size: self._proposal(size) for size in (piece, 1)}
+
+    def _proposal(self, size: int) -> tuple[Sampler, int, NDArray[np.float64]]:
+        """For parts of this many cells: the prepared proposal, its share of rejections, and the constants of the compiled loop."""
+        variance = self.sigma_squared * size
+        stretch, share = stretch_for(variance)
+        constants = np.array([float(variance), float(stretch), float(1 / (2 * variance * stretch)), self._band])
+        return DiscreteGaussian(stretch * variance).sampler(), share, constants
 
     def __repr__(self) -> str:
         return f"DyadicGaussian(cells={self.cells}, sigma_squared='{self.sigma_squared}')"
@@ -165,9 +170,10 @@ class DyadicGaussian:
         self, size: int, count: int, left: int, total: int, words: Words, loops: ModuleType | None, loss: NDArray[np.float64]
     ) -> NDArray[np.int64]:
         """Totals of `count` parts of `size` cells, when `left` cells are left and those before have sum `total`."""
+        proposal, share, constants = self._proposals[size]
         variance = self.sigma_squared * size
-        stretch, share = stretch_for(variance)
-        pairs = Pairs(self._proposals[size], share, self._chunk_pairs, words)
+        stretch, _ = stretch_for(variance)
+        pairs = Pairs(proposal, share, self._chunk_pairs, words)
         out = np.empty(count, dtype=np.int64)
         if loops is None:
             for i in range(count):
@@ -179,7 +185,6 @@ class DyadicGaussian:
                 out[i] = base + int(pairs.proposals[pair])
                 total, left = total + int(out[i]), left - size
             return out
-        constants = np.array([float(variance), float(stretch), float(1 / (2 * variance * stretch)), self._band])
         state = np.zeros(loops.STATE_SIZE, dtype=np.int64)
         state[loops.TOTAL], state[loops.KNOWN_PAIR] = total, -1
         while True:

@@ -45,7 +45,7 @@ from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact import DiscreteGaussian
 from holdfast.exact.balls import ball
 from holdfast.exact.compiled import loops_for
-from holdfast.exact.law import check_memory
+from holdfast.exact.law import Sampler, check_memory
 from holdfast.exact.parameters import exact_integer, positive_fraction, sample_size
 from holdfast.exact.predicates import BAND, is_below
 from holdfast.randomness.words import Words
@@ -128,6 +128,11 @@ class SequentialGaussian:
         return f"SequentialGaussian(shape={self.shape}, sigma_squared='{self.sigma_squared}')"
 
     @cached_property
+    def _prepared(self) -> Sampler:
+        """The proposal's sampler, found once: looking up a law by its exact parameters costs more than a small draw."""
+        return self._proposal.sampler()
+
+    @cached_property
     def expected_tries(self) -> float:
         """Expected whole-block tries for one draw. One sum: their value in doubles. Grids: the proven bound of theta.tries_bound."""
         if self.axes == 1:
@@ -161,7 +166,7 @@ class SequentialGaussian:
         remaining = np.ones(self.axes, dtype=np.int64)
         state, losses = np.zeros(loops.STATE_SIZE, dtype=np.int64), np.zeros(1)
         state[loops.CELL] = state[loops.KNOWN_PAIR] = -1
-        pairs = Pairs(self._proposal, self._share, self._chunk_pairs, words)
+        pairs = Pairs(self._prepared, self._share, self._chunk_pairs, words)
         while True:
             status = loops.draw_blocks(out, *workspace, remaining, self._constants, pairs.proposals, pairs.accepts, state, losses)
             if status == loops.DONE:
@@ -203,7 +208,7 @@ class SequentialGaussian:
 
     def draw_slowly(self, n: int, words: Words) -> NDArray[np.int64]:
         """The same draws from the same words without floating point: the oracle of `draw`."""
-        pairs = Pairs(self._proposal, self._share, self._chunk_pairs, words)
+        pairs = Pairs(self._prepared, self._share, self._chunk_pairs, words)
         out = np.empty((n, self.cells), dtype=np.int64)
         for row in range(n):
             while True:
@@ -266,8 +271,8 @@ class SequentialGaussian:
 class Pairs:
     """Proposals with their accept words, in chunks."""
 
-    def __init__(self, law: DiscreteGaussian, share: int, most: int, words: Words) -> None:
-        self._law, self._share, self._most = law, share, most
+    def __init__(self, proposal: DiscreteGaussian | Sampler, share: int, most: int, words: Words) -> None:
+        self._proposal, self._share, self._most = proposal, share, most
         self._words = words
         self._begin = self._used = 0
         self.proposals = np.empty(0, dtype=np.int64)
@@ -276,7 +281,7 @@ class Pairs:
     def refill(self, left: int) -> None:
         """New pairs, enough for about `left` accepted ones if a chunk can hold them."""
         count = min(self._most, left + left // self._share + 32)
-        self.proposals = self._law.draw(count, self._words)
+        self.proposals = self._proposal.draw(count, self._words)
         self._begin = self._words.position
         self.accepts = self._words.take(count)
         self._used = 0
