@@ -10,12 +10,14 @@ import importlib
 import os
 import shutil
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.running import Run, running
 
 MINIMUM_TESTS = 4500
 """A run of the whole suite that collects fewer tests than this fails: tests must not vanish unseen. Raise it when tests are added."""
@@ -55,6 +57,12 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("no shared data beside the project; set HOLDFAST_SHARED to the folder that holds data/")
     return folder
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """holdfast with these arguments, in this process."""
+    yield from running(monkeypatch, capfd)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

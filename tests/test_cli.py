@@ -11,8 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 import holdfast as hf
-from holdfast.cli import main
+from tests.running import Ran
 
 SECRET = 918273645546
 """A count that occurs in no text by chance."""
@@ -44,30 +43,6 @@ id = "counties"
 mechanism = "generalized-laplace"
 epsilon = "1/2"
 """
-
-
-@dataclass
-class Ran:
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Ran]]:
-    """holdfast with these arguments, in this process."""
-    before = signal.getsignal(signal.SIGTERM)
-
-    def call(*arguments: object) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["holdfast", *map(str, arguments)])
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main()
-        code = end.value.code
-        return Ran(code if isinstance(code, int) else 0, *capfd.readouterr())
-
-    yield call
-    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture

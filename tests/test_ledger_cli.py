@@ -8,8 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ import holdfast.release.draw as draw_module
 from holdfast.cli import main
 from holdfast.privacy.ledger import Ledger
 from tests.ledger.helpers import run_sql
+from tests.running import Run
 
 COUNTIES = "state,county,people\n17,031,41\n17,043,12\n17,097,5\n18,001,7\n18,003,21\n19,001,3\n"
 RUN = """\
@@ -35,33 +34,6 @@ epsilon = "1/2"
 DEFAULT = "holdfast-ledger.sqlite"
 GRANT = ("ledger", "grant", "counties", "--epsilon", "3", "--approver", "A. Chief", "--reason", "the census")
 LEDGER_PROBLEM, WRONG_INPUT, IDENTICAL = 12, 2, 9
-
-
-@dataclass
-class Ran:
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ran]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """holdfast with these arguments, in this process."""
-    before = signal.getsignal(signal.SIGTERM)
-
-    def call(*arguments: object) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["holdfast", *map(str, arguments)])
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main()
-        code = end.value.code
-        return Ran(code if isinstance(code, int) else 0, *capfd.readouterr())
-
-    yield call
-    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -155,3 +157,15 @@ def test_an_incomplete_search_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     found = exposure(Lattice.from_kept(kept), kept)
     assert not found.complete
     assert found.frame().column("what").to_pylist() == ["note"]
+
+
+def test_cells_that_occur_hold_one_at_least() -> None:
+    """Two cells that occur and a total of 2: both hold 1. The same total over declared cells says nothing."""
+    cases: list[tuple[Literal["observed", "declared"], list[int]]] = [("observed", [0, 1]), ("declared", [])]
+    for support, pinned in cases:
+        universe = replace(Universe.product({"a": ["x", "y"]}), support=support)
+        kept = compile_rows(universe, [total()])
+        found = exposure(Lattice.from_kept(kept), kept, [np.array([2])])
+        assert found.pinned.tolist() == pinned
+        assert found.lower is not None
+        assert found.lower.tolist() == [len(pinned) // 2] * 2

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -147,6 +149,15 @@ class TestStepByStep:
         assert ledger.void(held, "never saved") is False
         assert spent(ledger) == Fraction(1, 2)
         assert left(tmp_path) == []
+
+    def test_no_copy_that_could_be_saved_unspent(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Nor a pickle that would hold the secret which seals keys."""
+        monkeypatch.setenv("HOLDFAST_KEY", "a secret that is long enough")
+        made = a_release(ledger)
+        for duplicate in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(LedgerProblem, match="cannot be pickled or copied"):
+                duplicate(made)
+        assert "a secret that is long enough" not in repr(vars(made))
 
     def test_saved_once(self, ledger: Ledger, tmp_path: Path) -> None:
         """A refused place changes nothing, another one is taken, and a second copy is refused, wherever it is to go."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from typing import Any
 
@@ -64,8 +63,12 @@ def test_a_changed_definition_is_a_statement_or_refused(which: int, place: int, 
     changed = definition(STATEMENTS[which], UNIVERSE)
     field = list(changed)[place % len(changed)]
     changed[field] = instead
-    with contextlib.suppress(InvalidStatement):
-        compile_rows(UNIVERSE, [statement_of(changed)])
+    try:
+        rows = compile_rows(UNIVERSE, [statement_of(changed)])
+    except InvalidStatement:
+        return
+    assert rows.statement_of == (1,) * len(rows.rows)
+    assert definition(statement_of(changed), UNIVERSE)["type"] == changed["type"]
 
 
 @pytest.mark.parametrize("given", [{}, {"kind": "kept"}, {"kind": "other", "type": "margin", "columns": []}, {"kind": "kept", "type": "x"}])

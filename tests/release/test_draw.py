@@ -7,7 +7,8 @@ only together with STREAM_VERSION.
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 import holdfast as hf
 from holdfast.errors import ContradictingTotals, StreamReused
 from holdfast.laws import law as laws_module
-from holdfast.release.draw import _input_digest, _statements_digest, bind
+from holdfast.release.draw import Bound, _input_digest, _statements_digest, bind
 from holdfast.release.frame import PublicFrame
 
 GRID = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q", "r"]})
@@ -240,3 +241,46 @@ def test_progress_counts_cells_up_to_all_that_are_drawn() -> None:
     seen: list[tuple[int, int]] = []
     hf.release(hf.Table(GRID, COUNTS), [hf.margin("a")], MECHANISMS["laplace"], progress=lambda done, of: seen.append((done, of)))
     assert seen == [(3, 9), (6, 9), (9, 9)]
+
+
+class Wrong:
+    """A sampler that forgets the kept total: all its noise goes one way."""
+
+    name, expected_tries = "wrong", 1.0
+
+    def __init__(self, noise: list[int]) -> None:
+        self.cells, self._noise = len(noise), noise
+
+    def draw(self, n: int, words: object) -> Any:
+        return np.array([self._noise], dtype=np.int64)
+
+
+class TestTheLastCheck:
+    """A fault in a sampler stops the release; no law of ours can reach this, so the sampler is put there by hand."""
+
+    KEPT: ClassVar[dict[str, Any]] = {
+        "total": hf.total(),
+        "subset": hf.subset("a", ["a0", "a1"]),
+        "linear": hf.linear([[2, -3, 1]]),
+        "identity": hf.identity(hf.total()),
+    }
+
+    def bound(self, statement: Any, noise: list[int]) -> Bound:
+        frame = PublicFrame.of(hf.Universe.product({"a": ["a0", "a1", "a2"]}), [statement])
+        made = bind(frame, hf.GeneralizedGaussian(rho=1).law(frame.lattice), np.array([5, 6, 7]), hf.NoiseKey.for_tests("last"), "any")
+        task = replace(made.tasks[0], cells=np.arange(3), sampler=Wrong(noise))
+        return replace(made, tasks=[task])
+
+    @pytest.mark.parametrize("kept", KEPT)
+    def test_a_total_that_is_off_by_one_is_refused(self, kept: str) -> None:
+        with pytest.raises(hf.errors.InvariantBroken, match=r"did not come out exactly\. Nothing was written") as caught:
+            self.bound(self.KEPT[kept], [1, 0, 0]).draw()
+        assert not {"5", "6", "7", "18", "19"} & set(str(caught.value).split())
+
+    def test_noise_that_keeps_the_total_passes(self) -> None:
+        assert self.bound(hf.total(), [1, 0, -1]).draw().tolist() == [6, 6, 6]
+
+    @pytest.mark.parametrize("sign", [1, -1])
+    def test_a_count_that_leaves_62_bits_is_refused(self, sign: int) -> None:
+        with pytest.raises(hf.errors.RequestTooLarge, match="less noise"):
+            self.bound(hf.total(), [sign * 2**62, -sign * 2**62, 0]).draw()

@@ -87,7 +87,8 @@ class TestRefusals:
         assert os.listdir(tmp_path) == ["out"]
 
     def test_force_on_a_new_name_is_no_different(self, tmp_path: Path) -> None:
-        hf.verify(a_release().save(tmp_path / "out", force=True))
+        made = a_release()
+        assert hf.verify(made.save(tmp_path / "out", force=True)).release_id == made.id
 
     def test_force_without_the_system_call_that_swaps(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         a_release("one").save(tmp_path / "out")

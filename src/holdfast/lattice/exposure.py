@@ -130,9 +130,14 @@ def _fixed_by_identities(kept: Kept) -> Ints:
     return Lattice.from_kept(identities).exposed_cells
 
 
+def least_count(universe: Universe) -> int:
+    """What everyone knows a cell to hold at least: 1 where the list of cells is that of the cells that occur."""
+    return 1 if universe.support == "observed" else 0
+
+
 def _bounds(kept: Kept, totals: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Propagate bounds through all rows with coefficients of one sign until nothing changes."""
-    lower = np.zeros(len(kept.universe), dtype=np.int64)
+    """Propagate bounds through all rows with coefficients of one sign until nothing changes. Cells that were observed hold at least 1."""
+    lower = np.full(len(kept.universe), least_count(kept.universe), dtype=np.int64)
     upper = np.full(len(kept.universe), _UNBOUNDED, dtype=np.int64)
     families = [(rows, np.asarray(t, dtype=np.int64)) for rows, t in zip(kept.rows, totals, strict=True) if isinstance(rows, RowFamily)]
     for rows, given in families:

@@ -113,7 +113,7 @@ def _input_digest(counts: Ints, tasks: list[Task], key: NoiseKey, names: list[st
 
 def _check(frame: PublicFrame, counts: Ints, released: Ints) -> None:
     """Every kept total and identity, as integers. The noise of a lattice law keeps them; this is where a fault of ours would show."""
-    if int(np.abs(released).max(initial=0)) >= LARGEST:
+    if released.max(initial=0) >= LARGEST or released.min(initial=0) <= -LARGEST:
         raise RequestTooLarge("A released count would leave 2^62. Use less noise (a larger budget).")
     for rows in frame.kept.rows:
         if not np.array_equal(rows.totals(released), rows.totals(counts)):

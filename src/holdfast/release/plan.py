@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from holdfast.errors import HoldfastWarning, InvalidParameter
 from holdfast.invariants.statements import Statement
 from holdfast.lattice import Exposure, exposure
+from holdfast.lattice.pinned import rows_say_all, with_pinned
 from holdfast.laws.law import LatticeLaw
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.release.frame import PublicFrame
-from holdfast.release.pinned import rows_say_all, with_pinned
 from holdfast.tables import Table, Universe
 
 NAMES_SHOWN = 20

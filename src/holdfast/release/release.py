@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.errors import InvalidParameter
+from holdfast.errors import InvalidParameter, LedgerProblem
 from holdfast.invariants.statements import Statement
 from holdfast.laws.law import LatticeLaw
 from holdfast.mechanisms.mechanism import Mechanism
@@ -130,6 +130,12 @@ class Release:
         check_output(place, self.card, force, signing)
         save_booked(self, Order(place, self.id, self.date, chosen, signing, force))
         return place
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickle holds what is public. One charged to a ledger is refused: a copy could be saved without its spend being committed."""
+        if self.booked is not None:
+            raise LedgerProblem("A release that is charged to a ledger cannot be pickled or copied. Save it, and use the folder.")
+        return self.__dict__
 
     def __repr__(self) -> str:
         return f"Release({self.id!r}, {len(self.table)} cells, {self.plan.mechanism.name}{'' if self.private else ', NOT PRIVATE'})"

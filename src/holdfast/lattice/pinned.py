@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.invariants.rows import Kept
-from holdfast.lattice import Exposure, Lattice
 from holdfast.lattice.blocks import Template
+from holdfast.lattice.exposure import Exposure, least_count
+from holdfast.lattice.lattice import Lattice
 
 Ints = NDArray[np.int64]
 
@@ -32,7 +33,7 @@ def with_pinned(found: Exposure, lattice: Lattice, table: Ints) -> Exposure:
     """
     assert found.lower is not None
     assert found.upper is not None
-    least = 1 if found.universe.support == "observed" else 0
+    least = least_count(found.universe)
     lower, upper, complete = found.lower.copy(), found.upper.copy(), found.complete
     blocks = lattice.blocks
     for number, template in enumerate(blocks.templates):
