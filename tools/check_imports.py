@@ -26,9 +26,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "invariants": ("errors", "tables"),
     "lattice": ("errors", "tables", "invariants"),
     "samplers": ("errors", "randomness", "exact", "lattice"),
+    "chains": ("errors", "randomness", "exact", "lattice", "samplers"),
     "privacy": ("errors", "exact", "lattice"),
-    "laws": ("errors", "randomness", "exact", "lattice", "samplers", "privacy"),
-    "mechanisms": ("errors", "randomness", "exact", "tables", "invariants", "lattice", "samplers", "privacy", "laws"),
+    "laws": ("errors", "randomness", "exact", "lattice", "samplers", "chains", "privacy"),
+    "mechanisms": ("errors", "randomness", "exact", "tables", "invariants", "lattice", "samplers", "chains", "privacy", "laws"),
     "report": ("errors",),
     "release": (
         "errors",

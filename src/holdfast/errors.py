@@ -26,6 +26,9 @@
     |   +-- NothingLeft              kept totals that fix every cell: nothing is left to protect
     +-- InvalidHierarchy             a code tree with a cycle, two parents, a gap, or other leaves than its column   (also a ValueError)
     +-- NoExactSampler               a law that no exact sampler can draw in reasonable time
+    +-- ChainProblem                 a Markov chain that cannot be used
+    |   +-- UnreachableLattice       moves that do not reach every table with the kept totals
+    |   +-- NoMeeting                coupled chains that did not meet before the cap: no bound was obtained
     +-- InvalidRun                   a run file that cannot be read or asks for what is not there   (also a ValueError)
     +-- OutputProblem                a folder that cannot be written
     |   +-- OutputExists             something is there already
@@ -210,6 +213,25 @@ class NoExactSampler(HoldfastError):
 
     code = "no-exact-sampler"
     exit_code = 8
+
+
+class ChainProblem(HoldfastError):
+    """A Markov chain cannot be used for this."""
+
+    code = "chain-problem"
+    exit_code = 13
+
+
+class UnreachableLattice(ChainProblem):
+    """The moves do not generate the lattice; the message names a direction that they miss."""
+
+    code = "unreachable-lattice"
+
+
+class NoMeeting(ChainProblem):
+    """Coupled chains did not meet before the cap, so that nothing is known about how far the chain is from its law."""
+
+    code = "no-meeting"
 
 
 class InvalidRun(HoldfastError, ValueError):

@@ -1,0 +1,1 @@
+"""Markov chains on the lattice, and couplings that say how far they are from their law."""

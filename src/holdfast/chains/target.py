@@ -1,0 +1,149 @@
+"""What a chain aims at: a law on the lattice whose weights are a decreasing function of an integer energy.
+
+Legend: f_1 .. f_K are integer linear forms of the cells, m_1 .. m_K positive integers. The energy of a table z is the integer
+
+    E(z) = sum_k m_k |f_k z|        kind "absolute"
+    E(z) = sum_k m_k (f_k z)^2      kinds "squares" and "norm"
+
+and its weight exp(-rate E(z)), or exp(-rate sqrt(E(z))) for "norm". Rational factors of the forms go into the rate. So every comparison of
+two weights starts from two exact integers, and the exponent's only real number is, at most, a square root.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+import numpy as np
+from flint import arb
+from numpy.typing import ArrayLike, NDArray
+
+from holdfast.errors import InvalidParameter
+from holdfast.exact.balls import ball
+from holdfast.exact.parameters import Exact, positive_fraction
+
+Ints: TypeAlias = NDArray[np.int64]
+EnergyKind: TypeAlias = Literal["absolute", "squares", "norm"]
+
+LARGEST_ENTRY = 1 << 31
+"""Entries of forms, moves and states stay below this, so that one product fits 64 bits."""
+
+
+@dataclass(frozen=True)
+class Decay:
+    """How weights fall with the energy: exp(-rate E), or exp(-rate sqrt(E)) for kind "norm".
+
+    `base` replaces exp(-rate) by a rational number, so that tests can compute a whole chain in fractions; not for kind "norm".
+    """
+
+    kind: EnergyKind
+    rate: Fraction
+    base: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        if self.base is not None and (self.kind == "norm" or not 0 < self.base < 1):
+            raise InvalidParameter(f"A rational base lies between 0 and 1 and needs energies that are not under a root. Got {self.base}.")
+
+    @property
+    def rate_double(self) -> float:
+        """The rate as the nearest double or its neighbour."""
+        return float(self.rate) if self.base is None else -math.log(self.base)
+
+    def ratio(self, energy: int, reference: int) -> arb:
+        """weight(energy) / weight(reference) as a ball at flint's current precision."""
+        if self.base is not None:
+            return ball(self.base) ** (energy - reference)
+        if self.kind == "norm":
+            return (ball(self.rate) * (ball(Fraction(reference)).sqrt() - ball(Fraction(energy)).sqrt())).exp()
+        return (ball(self.rate * (reference - energy))).exp()
+
+    def exact_ratio(self, energy: int, reference: int) -> Fraction:
+        """The same as a fraction, where the base is rational."""
+        if self.base is None:
+            raise InvalidParameter("Weights are fractions only where the target has a rational base.")
+        return self.base ** (energy - reference)
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Law:   P[z] proportional to the weight of E(z), for z in a lattice (which the moves of a kernel span) with lower <= z <= upper.
+
+    Given:  forms as rows over the cells, multipliers positive; bounds hold zero, where chains start. Only public facts.
+    """
+
+    decay: Decay
+    forms: Ints
+    multipliers: Ints
+    lower: Ints | None = None
+    upper: Ints | None = None
+
+    def __post_init__(self) -> None:
+        forms, multipliers = _integers(self.forms, 2, "forms"), _integers(self.multipliers, 1, "multipliers")
+        object.__setattr__(self, "forms", forms)
+        object.__setattr__(self, "multipliers", multipliers)
+        if len(multipliers) != len(forms) or (multipliers < 1).any():
+            raise InvalidParameter("A target needs one positive multiplier for each form.")
+        for name, sign in (("lower", 1), ("upper", -1)):
+            bound = getattr(self, name)
+            if bound is None:
+                continue
+            bound = _integers(bound, 1, name)
+            object.__setattr__(self, name, bound)
+            if len(bound) != self.cells or (sign * bound > 0).any():
+                raise InvalidParameter(f"{name} needs one bound for each of the {self.cells} cells, and zero must lie within the bounds.")
+
+    @classmethod
+    def laplace(cls, cells: int, epsilon: Exact, norm: Literal["l1", "l2"] = "l1") -> Target:
+        """exp(-epsilon |z|), the generalized Laplace law."""
+        decay = Decay("absolute" if norm == "l1" else "norm", positive_fraction(epsilon, "epsilon"))
+        return cls(decay, np.eye(cells, dtype=np.int64), np.ones(cells, dtype=np.int64))
+
+    @classmethod
+    def gaussian(cls, cells: int, sigma_squared: Exact) -> Target:
+        """exp(-|z|_2^2 / (2 sigma_squared)), the generalized Gaussian law."""
+        decay = Decay("squares", 1 / (2 * positive_fraction(sigma_squared, "sigma_squared")))
+        return cls(decay, np.eye(cells, dtype=np.int64), np.ones(cells, dtype=np.int64))
+
+    @classmethod
+    def of_forms(cls, kind: EnergyKind, forms: ArrayLike, weights: Sequence[Exact]) -> Target:
+        """exp(-sum_k w_k |f_k z|), exp(-sum_k w_k (f_k z)^2), or exp(-sqrt(sum_k w_k (f_k z)^2)), rational weights w_k > 0."""
+        exact = [positive_fraction(w, "weights") for w in weights]
+        scale = Fraction(math.gcd(*(w.numerator for w in exact)), math.lcm(*(w.denominator for w in exact)))
+        multipliers = np.array([int(w / scale) for w in exact], dtype=np.int64)
+        if kind == "norm":  # sqrt(scale) need not be rational: sqrt(p/q) = (1/q) sqrt(p q), and p q goes into the multipliers
+            multipliers *= scale.numerator * scale.denominator
+            return cls(Decay("norm", Fraction(1, scale.denominator)), np.asarray(forms), multipliers)
+        return cls(Decay(kind, scale), np.asarray(forms), multipliers)
+
+    def within(self, lower: ArrayLike | None = None, upper: ArrayLike | None = None) -> Target:
+        """The same law given lower <= z <= upper."""
+        return replace(self, lower=None if lower is None else np.asarray(lower), upper=None if upper is None else np.asarray(upper))
+
+    @property
+    def cells(self) -> int:
+        return int(self.forms.shape[1])
+
+    def energy(self, z: Ints) -> int:
+        """E(z)."""
+        values = [int(v) for v in self.forms @ z]
+        if self.decay.kind == "absolute":
+            return sum(int(m) * abs(v) for m, v in zip(self.multipliers, values, strict=True))
+        return sum(int(m) * v * v for m, v in zip(self.multipliers, values, strict=True))
+
+    def allows(self, z: Ints) -> bool:
+        """Whether z lies within the bounds."""
+        return (self.lower is None or bool((z >= self.lower).all())) and (self.upper is None or bool((z <= self.upper).all()))
+
+
+def _integers(values: ArrayLike, dimensions: int, name: str) -> Ints:
+    array = np.asarray(values)
+    if array.ndim != dimensions or array.dtype.kind not in "iu":
+        raise InvalidParameter(f"{name} must be whole numbers in {dimensions} dimension{'s' if dimensions > 1 else ''}. Got {array.dtype}.")
+    if array.size and max(-int(array.min()), int(array.max())) >= LARGEST_ENTRY:
+        raise InvalidParameter(f"{name} must stay below 2^31 in absolute value.")
+    out = np.ascontiguousarray(array, dtype=np.int64)
+    out.flags.writeable = False
+    return out
