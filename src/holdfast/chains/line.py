@@ -106,18 +106,16 @@ class Line:
 
 def line_through(target: Target, z: Ints, move: Ints) -> Line:
     """The law of t in z + t move, under the target."""
-    steps = target.forms @ move
-    moving = steps != 0
-    values = (target.forms @ z).tolist()
-    kept = [(int(v), int(m)) for v, m, moves in zip(values, target.multipliers, moving, strict=True) if not moves]
-    constant = sum(m * v * v for v, m in kept) if target.decay.kind == "norm" else 0
+    steps, values = target.values(move).tolist(), target.values(z).tolist()
+    moving = [k for k, step in enumerate(steps) if step]
+    kept = (k for k, step in enumerate(steps) if not step) if target.decay.kind == "norm" else ()
     first, last = _ends(target, z, move)
     return Line(
         target.decay,
-        tuple(int(v) for v, moves in zip(values, moving, strict=True) if moves),
-        tuple(int(s) for s in steps[moving]),
-        tuple(int(m) for m in target.multipliers[moving]),
-        constant,
+        tuple(values[k] for k in moving),
+        tuple(steps[k] for k in moving),
+        tuple(target.multiplier(k) for k in moving),
+        sum(target.multiplier(k) * values[k] ** 2 for k in kept),
         first,
         last,
     )

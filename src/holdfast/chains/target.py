@@ -71,67 +71,73 @@ class Decay:
 class Target:
     """Law:   P[z] proportional to the weight of E(z), for z in a lattice (which the moves of a kernel span) with lower <= z <= upper.
 
-    Given:  forms as rows over the cells, multipliers positive; bounds hold zero, where chains start. Only public facts.
+    Given:  forms as rows over the cells, None for the cells themselves (large tables never have a matrix); multipliers positive, None for
+            all ones; bounds hold zero, where chains start. Only public facts.
     """
 
     decay: Decay
-    forms: Ints
-    multipliers: Ints
+    cells: int
+    forms: Ints | None = None
+    multipliers: Ints | None = None
     lower: Ints | None = None
     upper: Ints | None = None
 
     def __post_init__(self) -> None:
-        forms, multipliers = _integers(self.forms, 2, "forms"), _integers(self.multipliers, 1, "multipliers")
-        object.__setattr__(self, "forms", forms)
-        object.__setattr__(self, "multipliers", multipliers)
-        if len(multipliers) != len(forms) or (multipliers < 1).any():
-            raise InvalidParameter("A target needs one positive multiplier for each form.")
-        for name, sign in (("lower", 1), ("upper", -1)):
-            bound = getattr(self, name)
-            if bound is None:
-                continue
-            bound = _integers(bound, 1, name)
-            object.__setattr__(self, name, bound)
-            if len(bound) != self.cells or (sign * bound > 0).any():
+        for name, dimensions in (("forms", 2), ("multipliers", 1), ("lower", 1), ("upper", 1)):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _integers(getattr(self, name), dimensions, name))
+        if self.forms is not None and self.forms.shape[1] != self.cells:
+            raise InvalidParameter(f"A form needs one coefficient for each of the {self.cells} cells. Got {self.forms.shape[1]}.")
+        if self.multipliers is not None and (len(self.multipliers) != self.terms or (self.multipliers < 1).any()):
+            raise InvalidParameter(f"A target needs one positive multiplier for each of its {self.terms} forms.")
+        for name, bound, sign in (("lower", self.lower, 1), ("upper", self.upper, -1)):
+            if bound is not None and (len(bound) != self.cells or (sign * bound > 0).any()):
                 raise InvalidParameter(f"{name} needs one bound for each of the {self.cells} cells, and zero must lie within the bounds.")
 
     @classmethod
     def laplace(cls, cells: int, epsilon: Exact, norm: Literal["l1", "l2"] = "l1") -> Target:
         """exp(-epsilon |z|), the generalized Laplace law."""
-        decay = Decay("absolute" if norm == "l1" else "norm", positive_fraction(epsilon, "epsilon"))
-        return cls(decay, np.eye(cells, dtype=np.int64), np.ones(cells, dtype=np.int64))
+        return cls(Decay("absolute" if norm == "l1" else "norm", positive_fraction(epsilon, "epsilon")), cells)
 
     @classmethod
     def gaussian(cls, cells: int, sigma_squared: Exact) -> Target:
         """exp(-|z|_2^2 / (2 sigma_squared)), the generalized Gaussian law."""
-        decay = Decay("squares", 1 / (2 * positive_fraction(sigma_squared, "sigma_squared")))
-        return cls(decay, np.eye(cells, dtype=np.int64), np.ones(cells, dtype=np.int64))
+        return cls(Decay("squares", 1 / (2 * positive_fraction(sigma_squared, "sigma_squared"))), cells)
 
     @classmethod
     def of_forms(cls, kind: EnergyKind, forms: ArrayLike, weights: Sequence[Exact]) -> Target:
         """exp(-sum_k w_k |f_k z|), exp(-sum_k w_k (f_k z)^2), or exp(-sqrt(sum_k w_k (f_k z)^2)), rational weights w_k > 0."""
+        rows = _integers(forms, 2, "forms")
         exact = [positive_fraction(w, "weights") for w in weights]
         scale = Fraction(math.gcd(*(w.numerator for w in exact)), math.lcm(*(w.denominator for w in exact)))
         multipliers = np.array([int(w / scale) for w in exact], dtype=np.int64)
         if kind == "norm":  # sqrt(scale) need not be rational: sqrt(p/q) = (1/q) sqrt(p q), and p q goes into the multipliers
             multipliers *= scale.numerator * scale.denominator
-            return cls(Decay("norm", Fraction(1, scale.denominator)), np.asarray(forms), multipliers)
-        return cls(Decay(kind, scale), np.asarray(forms), multipliers)
+            return cls(Decay("norm", Fraction(1, scale.denominator)), rows.shape[1], rows, multipliers)
+        return cls(Decay(kind, scale), rows.shape[1], rows, multipliers)
 
     def within(self, lower: ArrayLike | None = None, upper: ArrayLike | None = None) -> Target:
         """The same law given lower <= z <= upper."""
         return replace(self, lower=None if lower is None else np.asarray(lower), upper=None if upper is None else np.asarray(upper))
 
     @property
-    def cells(self) -> int:
-        return int(self.forms.shape[1])
+    def terms(self) -> int:
+        """Number of forms."""
+        return self.cells if self.forms is None else len(self.forms)
+
+    def values(self, z: Ints) -> Ints:
+        """f_k z for every form; of a move, by how much each form changes."""
+        return z if self.forms is None else self.forms @ z
+
+    def multiplier(self, k: int) -> int:
+        return 1 if self.multipliers is None else int(self.multipliers[k])
 
     def energy(self, z: Ints) -> int:
         """E(z)."""
-        values = [int(v) for v in self.forms @ z]
+        values = enumerate(self.values(z).tolist())
         if self.decay.kind == "absolute":
-            return sum(int(m) * abs(v) for m, v in zip(self.multipliers, values, strict=True))
-        return sum(int(m) * v * v for m, v in zip(self.multipliers, values, strict=True))
+            return sum(self.multiplier(k) * abs(v) for k, v in values)
+        return sum(self.multiplier(k) * v * v for k, v in values)
 
     def allows(self, z: Ints) -> bool:
         """Whether z lies within the bounds."""
