@@ -395,3 +395,102 @@ def test_the_traceback_of_a_fault_shows_no_counts(work: Path) -> None:
     assert "broken" in ran.stderr
     assert str(SECRET) not in ran.stdout + ran.stderr
     assert not (work / "out").exists()
+
+
+SQUARE = "a,b,n\n" + "".join(f"{i},{j},{SECRET + 10 * i + j}\n" for i in range(3) for j in range(3))
+SQUARE_TWIN = SQUARE.replace(f"0,0,{SECRET}\n", f"0,0,{SECRET - 7}\n").replace(f"0,1,{SECRET + 1}\n", f"0,1,{SECRET + 8}\n")
+SQUARE_TWIN = SQUARE_TWIN.replace(f"1,0,{SECRET + 10}\n", f"1,0,{SECRET + 17}\n").replace(f"1,1,{SECRET + 11}\n", f"1,1,{SECRET + 4}\n")
+
+
+class TestDiagnose:
+    FEW = ("--pairs", "20", "--kernel", "block_gibbs", "--kernel", "line_gibbs")
+
+    @pytest.fixture
+    def square(self, work: Path) -> Path:
+        (work / "run.toml").write_text(GRID)
+        (work / "counties.csv").write_text(SQUARE)
+        return work
+
+    def test_the_table_and_the_page(self, square: Path, run: Callable[..., Ran]) -> None:
+        ran = run("diagnose", "run.toml", "-o", "page.html", *self.FEW)
+        assert (ran.code, ran.err) == (0, "")
+        assert ran.out.startswith(
+            "Table      9 cells by a, b\nKept       margin(a), margin(b)\nMechanism  generalized-laplace, epsilon = 0.25"
+        )
+        kernels = [line.split()[5] for line in ran.out.splitlines() if line.startswith("3 x 3 grid")]
+        assert kernels == ["block_gibbs", "line_gibbs"]
+        assert ran.out.count("20 of 20") == 2
+        assert ran.out.endswith("\nRead page.html\n")
+        page = (square / "page.html").read_text(encoding="utf-8")
+        assert page.startswith("<!DOCTYPE html>")
+        assert page.count("<svg ") == 1
+        assert str(SECRET)[:6] not in ran.out + page
+
+    def test_json_and_without_a_page(self, square: Path, run: Callable[..., Ran]) -> None:
+        before = everything(square)
+        ran = run("diagnose", "run.toml", "--json", *self.FEW)
+        assert (ran.code, ran.err) == (0, "")
+        found = json.loads(ran.out)
+        assert [(row["kernel"], row["met"], row["eta"]) for row in found["rows"]] == [
+            ("block_gibbs", 20, "3/20"),
+            ("line_gibbs", 20, "3/20"),
+        ]
+        assert everything(square) == before
+
+    def test_twins(self, square: Path, run: Callable[..., Ran]) -> None:
+        def all_of() -> tuple[list[Ran], bytes]:
+            ran = [run("diagnose", "run.toml", *self.FEW, *more) for more in (["--json"], ["-o", "page.html"])]
+            page = (square / "page.html").read_bytes()
+            (square / "page.html").unlink()
+            return ran, page
+
+        first = all_of()
+        (square / "counties.csv").write_text(SQUARE_TWIN)
+        assert SQUARE_TWIN != SQUARE
+        assert all_of() == first
+
+    def test_the_sampler_of_the_run_and_pairs_that_do_not_meet(self, square: Path, run: Callable[..., Ran]) -> None:
+        (square / "run.toml").write_text(GRID + 'sampler = "metropolis"\n')
+        ran = run("diagnose", "run.toml", "--pairs", "10", "--most-sweeps", "3")
+        assert (ran.code, ran.err) == (0, "")
+        (line,) = (line for line in ran.out.splitlines() if line.startswith("3 x 3 grid"))
+        assert "metropolis" in line
+        assert "of 10 pairs met within 3 sweeps" in line
+
+    @pytest.mark.parametrize(
+        ("arguments", "code", "words"),
+        [
+            (["--kernel", "gibbs"], 2, "kernel must be one of"),
+            (["--pairs", "1"], 2, "fewer than 2 pairs"),
+            (["--most-sweeps", "0"], 2, "most_sweeps = 0"),
+            (["-o", "counties.csv"], 9, "'counties.csv' is there already and is not overwritten"),
+            (["-o", "none/page.html"], 9, "is not there. Create it first."),
+        ],
+        ids=str,
+    )
+    def test_refused(self, square: Path, run: Callable[..., Ran], arguments: list[str], code: int, words: str) -> None:
+        before = everything(square)
+        ran = run("diagnose", "run.toml", *arguments)
+        assert (ran.code, ran.out) == (code, "")
+        assert ran.err.count("\n") == 1
+        assert words in ran.err
+        assert everything(square) == before
+
+    def test_a_mechanism_without_chains(self, square: Path, run: Callable[..., Ran]) -> None:
+        (square / "run.toml").write_text(GRID.replace("generalized-laplace", "rounded-projection"))
+        ran = run("diagnose", "run.toml")
+        assert (ran.code, ran.out) == (2, "")
+        assert "'rounded-projection' has no chains" in ran.err
+
+    def test_bars_on_a_terminal(self, square: Path, run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("FORCE_COLOR", "1")  # Rich takes the stream for a terminal
+        (square / "run.toml").write_text(GRID + 'sampler = "block_gibbs"\neta = "1/40"\n')
+        planned = run("plan", "run.toml")
+        assert planned.code == 0
+        assert "Assessing chains" in planned.err
+        assert "block_gibbs" in planned.out
+        diagnosed = run("diagnose", "run.toml", "--pairs", "20")
+        assert diagnosed.code == 0
+        assert "block_gibbs, 3 x 3 grid: " in diagnosed.err
+        (square / "run.toml").write_text(GRID)
+        assert "Assessing chains" not in run("plan", "run.toml").err

@@ -57,14 +57,48 @@ def working(what: str) -> Iterator[None]:
         yield
 
 
+def _bar(unit: str) -> Progress:
+    """A progress bar on the terminal only, with the task's description before it."""
+    parts = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,.0f} of {task.total:,.0f} " + unit))
+    console = Console(stderr=True)
+    return Progress(*parts, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal)
+
+
 @contextmanager
 def drawing(cells: int) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar over cells, on the terminal only."""
-    columns = (TextColumn("Drawing"), BarColumn(), TextColumn("{task.completed:,.0f} of {task.total:,.0f} cells"), TimeElapsedColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=cells)
+    """A progress bar over cells."""
+    with _bar("cells") as bar:
+        task = bar.add_task("Drawing", total=cells)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def coupling() -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar over pairs of chains."""
+    with _bar("pairs") as bar:
+        task = bar.add_task("", visible=False)
+        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total, visible=True)
+
+
+@contextmanager
+def planning() -> Iterator[None]:
+    """A moving sign while a plan is made; where chains are assessed for it, a progress bar over their pairs instead."""
+    from holdfast.chains.watching import watching
+
+    sign, bar = Console(stderr=True).status("Planning"), _bar("pairs")
+    task = bar.add_task("Assessing chains", total=1)
+
+    def assessed(done: int, total: int) -> None:
+        if not bar.live.is_started:
+            sign.stop()
+            bar.start()
+        bar.update(task, completed=done, total=total)
+
+    try:
+        with sign, watching(assessed):
+            yield
+    finally:
+        bar.stop()
 
 
 def _show_version(wanted: bool) -> None:
@@ -140,10 +174,43 @@ def plan(run_file: RunFile, as_json: AsJson = False) -> None:
     run = load_run(run_file)
     with working("Reading the table"):
         table = run.read_table()
-    with working("Planning"):
+    with planning():
         made = make_plan(table, run.keep, run.mechanism())
         text = json.dumps(made.to_fields(), indent=2) if as_json else str(made)
     print(text)
+
+
+@app.command()
+def diagnose(
+    run_file: RunFile,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Page (HTML) to write; an existing file is not touched.")] = None,
+    pairs: Annotated[int, typer.Option(help="Coupled pairs of chains for each curve.")] = 200,
+    kernel: Annotated[
+        list[str] | None,
+        typer.Option(help="Kernel to look at (metropolis, line_gibbs, block_gibbs); repeat for more. By default the run's own, or all."),
+    ] = None,
+    most_sweeps: Annotated[int, typer.Option(help="Sweeps after which a pair that has not met is given up.")] = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Show how many steps Markov chains need for a release: meeting times, curves, diagnostics. Nothing is drawn for a release."""
+    from holdfast.release.diagnose import check_page
+    from holdfast.release.diagnose import diagnose as run_chains
+    from holdfast.release.runfile import load_run
+
+    run = load_run(run_file)
+    if output is not None:
+        check_page(output)
+    with working("Reading the table"):
+        table = run.read_table()
+    with coupling() as progress:
+        found = run_chains(
+            table, run.keep, run.mechanism(), kernels=kernel or None, pairs=pairs, most_sweeps=most_sweeps, progress=progress
+        )
+    if output is not None:
+        found.save(output)
+    print(json.dumps(found.to_fields(), indent=2) if as_json else found)
+    if output is not None and not as_json:
+        print(f"Read {output}")
 
 
 @app.command()
@@ -165,7 +232,7 @@ def release(
         raise LedgerProblem("There is no ledger to resume from. Name the one that the release was begun in with --ledger.")
     with working("Reading the table"):
         table = run.read_table()
-    with working("Planning"):
+    with planning():
         made = make_plan(table, run.keep, run.mechanism())
     if place is None:
         kept = _release_without_ledger(run, made, table, output, force)

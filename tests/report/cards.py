@@ -24,7 +24,7 @@ HOSTILE = [
 ]
 
 CARD: dict[str, Any] = {
-    "schema_version": "1.0",
+    "schema_version": "1.1",
     "release": {"id": "counties-2030-v1", "date": "2030-04-01", "private": True, "ledger": None},
     "table": {
         "name": "counties",
@@ -66,8 +66,17 @@ CARD: dict[str, Any] = {
                 "sampler": "corrected geometrics",
                 "expected_tries": 1.4,
                 "why": "one kept total over the cells",
+                "chain": None,
             },
-            {"kind": "pinned", "blocks": 1, "cells": 1, "sampler": "none", "expected_tries": 1.0, "why": "fixed by the kept totals"},
+            {
+                "kind": "pinned",
+                "blocks": 1,
+                "cells": 1,
+                "sampler": "none",
+                "expected_tries": 1.0,
+                "why": "fixed by the kept totals",
+                "chain": None,
+            },
         ],
     },
     "guarantee": {

@@ -16,6 +16,8 @@ ALL_DONE, NEEDS_WORDS, LEFT_OPEN = 0, 1, 2
 """Why a compiled loop came back: all steps done (or chains met), too few words for another step, a word that doubles did not settle."""
 
 CHUNK_WORDS = 1 << 15
+FEW_WORDS = 8
+"""Words a step takes in most kernels, or more than that: short runs ask for so many a step, and double it where that is too few."""
 
 Loop: TypeAlias = Callable[[NDArray[np.uint32], int], tuple[int, int, int]]
 """(words, steps wanted) -> (steps done, words used by them, one of the three codes). It changes its state in place, whole steps only."""
@@ -44,7 +46,7 @@ def run_steps(loop: Loop, exact_step: Callable[[], bool], steps: int, words: Wor
                  (chains that met); the loop stops there of its own accord, with ALL_DONE and fewer steps.
     Guarantees:  the words are read as if every step had been made by `exact_step`: what the loop did not use is given back.
     """
-    done, size = 0, CHUNK_WORDS
+    done, size = 0, min(CHUNK_WORDS, FEW_WORDS * (steps + 1))
     while done < steps:
         chunk = words.take(size)
         made, used, code = loop(chunk, steps - done)
@@ -56,7 +58,6 @@ def run_steps(loop: Loop, exact_step: Callable[[], bool], steps: int, words: Wor
             done += 1
             if exact_step():
                 return done
-            size = CHUNK_WORDS
-        elif made == 0:  # not even one step fits
+        elif made == 0 or size < CHUNK_WORDS:  # not even one step fits, or steps take more words than was thought
             size *= 2
     return done

@@ -10,11 +10,14 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from threading import RLock
 from typing import NamedTuple, Protocol, TypeAlias
 
 from flint import arb, ctx, fmpq
 
 from holdfast.errors import PrecisionExhausted
+
+_CONTEXT = RLock()
 
 SMALLEST_EXPONENT = -(1 << 16)
 """Numbers below 2 to this power are enclosed by 0 and that power: their own digits would only fill the memory."""
@@ -68,13 +71,14 @@ def affine(value: Real, factor: Fraction, shift: Fraction) -> Real:
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Work at `bits` of precision inside the block; restore what was set before."""
-    before = ctx.prec
-    ctx.prec = bits
-    try:
-        yield
-    finally:
-        ctx.prec = before
+    """Work at `bits` of precision inside the block; restore what was set before. One thread at a time: all share flint's context."""
+    with _CONTEXT:
+        before = ctx.prec
+        ctx.prec = bits
+        try:
+            yield
+        finally:
+            ctx.prec = before
 
 
 def ball(value: Real | int) -> arb:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.chains.sampler import EXACT_ONLY, Wish
+from holdfast.chains.target import Decay
 from holdfast.exact import DiscreteGaussian
 from holdfast.lattice import Lattice
 from holdfast.lattice.blocks import Template
@@ -27,9 +29,9 @@ class GaussianLaw(LatticeLaw):
     Reference:   [DGGY22] Definition 13; math.md R7 for the guarantee; [CKS20].
     """
 
-    def __init__(self, lattice: Lattice, sigma_squared: Fraction, guarantee: Guarantee) -> None:
+    def __init__(self, lattice: Lattice, sigma_squared: Fraction, guarantee: Guarantee, wish: Wish = EXACT_ONLY) -> None:
         self.sigma_squared = sigma_squared
-        super().__init__(lattice, guarantee)
+        super().__init__(lattice, guarantee, wish)
 
     def __repr__(self) -> str:
         return f"GaussianLaw(sigma_squared='{self.sigma_squared}')"
@@ -49,6 +51,9 @@ class GaussianLaw(LatticeLaw):
 
     def _choice(self, template: Template) -> Choice:
         return gaussian_choice(template, self.sigma_squared)
+
+    def _decay(self) -> Decay:
+        return Decay("squares", 1 / (2 * self.sigma_squared))
 
     def _block_variance(self, template: Template) -> tuple[float, NDArray[np.float64] | None, str, float]:
         """The continuous form, which is never too small: the law is sub-Gaussian with proxy sigma in every direction (math.md R7)."""

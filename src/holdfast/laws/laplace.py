@@ -12,17 +12,24 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.chains.sampler import EXACT_ONLY, ChainSampler, Wish, whole_chain
+from holdfast.chains.target import Decay
+from holdfast.errors import NoExactSampler
 from holdfast.lattice import Lattice
 from holdfast.lattice.blocks import Template
 from holdfast.laws import moments, tails
 from holdfast.laws.covariance import Covariance, Part
-from holdfast.laws.law import Ints, LatticeLaw, SamplerGroup, SamplerPlan, Task
+from holdfast.laws.law import Ints, LatticeLaw, SamplerGroup, SamplerPlan, Task, described
 from holdfast.randomness import Words
 from holdfast.samplers.choose import Choice, affordable, laplace_choice
 
 if TYPE_CHECKING:
     from holdfast.privacy import Guarantee
     from holdfast.samplers.l2_laplace import L2Laplace
+
+
+_WHOLE = -1
+"""In the place of a template's number: the lattice taken whole."""
 
 
 class LaplaceLaw(LatticeLaw):
@@ -34,9 +41,9 @@ class LaplaceLaw(LatticeLaw):
 
     norm: Literal["l1", "l2"] = "l1"
 
-    def __init__(self, lattice: Lattice, epsilon: Fraction, guarantee: Guarantee) -> None:
+    def __init__(self, lattice: Lattice, epsilon: Fraction, guarantee: Guarantee, wish: Wish = EXACT_ONLY) -> None:
         self.epsilon = epsilon
-        super().__init__(lattice, guarantee)
+        super().__init__(lattice, guarantee, wish)
 
     def __repr__(self) -> str:
         return f"LaplaceLaw(epsilon='{self.epsilon}', norm='{self.norm}')"
@@ -60,13 +67,16 @@ class LaplaceLaw(LatticeLaw):
     def _choice(self, template: Template) -> Choice:
         return laplace_choice(template, self.epsilon)
 
+    def _decay(self) -> Decay:
+        return Decay("absolute" if self.norm == "l1" else "norm", self.epsilon)
+
     def _block_variance(self, template: Template) -> tuple[float, NDArray[np.float64] | None, str, float]:
         if template.kind == "free":
             return moments.free_laplace_variance(self.epsilon), None, "exact", 1e-14
         if template.kind == "one sum":
             cell, error = moments.one_sum_laplace_variance(template.size, self.epsilon)
             return cell * template.size / (template.size - 1), None, "exact", error
-        sampler = laplace_choice(template, self.epsilon).sampler
+        sampler = self._choices[self.lattice.blocks.templates.index(template)].sampler
         name = f"{self!r} on {template!r}"
         if template.kind == "grid":
             cell, error = moments.estimated_variance(sampler, name)
@@ -107,17 +117,33 @@ class L2LaplaceLaw(LaplaceLaw):
         return L2Laplace(len(self._moving), proposal, weaker, self.epsilon, proposal_tries=tries)
 
     def _choose(self) -> dict[int, Choice]:
-        choice = affordable(lambda: self._whole, "a small lattice taken whole", f"{len(self._moving)} cells", "l2 Laplace")
-        return {-1: choice}
+        if self._wish.names_a_chain:
+            return {_WHOLE: Choice(self._whole_chain(self._wish.sampler), "asked for")}
+        try:
+            return {_WHOLE: affordable(lambda: self._whole, "a small lattice taken whole", f"{len(self._moving)} cells", "l2 Laplace")}
+        except NoExactSampler:
+            if not self._wish.allow_estimated:
+                raise
+            return {_WHOLE: Choice(self._whole_chain("line_gibbs"), "no exact sampler draws it in reasonable time")}
+
+    def _whole_chain(self, name: str) -> ChainSampler:
+        return whole_chain(name, self.lattice.basis[self._moving], self._decay(), self._wish.eta)
+
+    def _chains(self) -> Iterator[tuple[int, ChainSampler]]:
+        sampler = self._choices[_WHOLE].sampler
+        if isinstance(sampler, ChainSampler):
+            yield 1, sampler
 
     @cached_property
     def sampler(self) -> SamplerPlan:
-        choice = self._choices[-1]
-        return SamplerPlan((SamplerGroup("general", 1, len(self._moving), choice.sampler.name, choice.sampler.expected_tries, choice.why),))
+        choice = self._choices[_WHOLE]
+        chain = described(choice)
+        tries = choice.sampler.expected_tries if chain is None else None
+        return SamplerPlan((SamplerGroup("general", 1, len(self._moving), choice.sampler.name, tries, choice.why, chain),))
 
     def tasks(self) -> Iterator[Task]:
-        yield Task(("whole", json.dumps(self.norm)), self._moving, self._choices[-1].sampler)
+        yield Task(("whole", json.dumps(self.norm)), self._moving, self._choices[_WHOLE].sampler)
 
     def covariance(self) -> Covariance:
-        matrix, error = moments.estimated_covariance(self._choices[-1].sampler, f"{self!r} on {self._lattice_digest}")
+        matrix, error = moments.estimated_covariance(self._choices[_WHOLE].sampler, f"{self!r} on {self._lattice_digest}")
         return Covariance(self.lattice.cells, [Part(self._moving[None, :], None, 0.0, None, matrix, "estimated", error)])

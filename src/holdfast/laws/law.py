@@ -7,13 +7,17 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import RequestTooLarge
+from holdfast.chains.kernels import usual_kernel
+from holdfast.chains.sampler import EXACT_ONLY, ChainSampler, Wish, block_chain
+from holdfast.chains.target import Decay
+from holdfast.errors import NoExactSampler, RequestTooLarge
 from holdfast.exact.law import check_memory
 from holdfast.exact.parameters import sample_size
 from holdfast.lattice import Lattice
@@ -57,8 +61,15 @@ class SamplerGroup:
     blocks: int
     cells: int
     sampler: str
-    expected_tries: float
+    expected_tries: float | None
+    """None for a chain, which throws nothing away."""
     why: str
+    chain: dict[str, str | int] | None = None
+    """What was estimated about a chain, as plain values; None for exact samplers."""
+
+    def __str__(self) -> str:
+        tail = "estimated" if self.expected_tries is None else f"{self.expected_tries:.3g} tries"
+        return f"{self.blocks} {self.kind}, {self.cells} cells: {self.sampler} ({self.why}; {tail})"
 
 
 @dataclass(frozen=True)
@@ -66,11 +77,33 @@ class SamplerPlan:
     """Which sampler draws what, decided before anything is drawn."""
 
     groups: tuple[SamplerGroup, ...]
-    status: str = "exact"
+
+    @property
+    def status(self) -> str:
+        return "exact" if all(group.chain is None for group in self.groups) else "estimated"
 
     def __str__(self) -> str:
-        lines = [f"{g.blocks} {g.kind}, {g.cells} cells: {g.sampler} ({g.why}; {g.expected_tries:.3g} tries)" for g in self.groups]
-        return "\n".join(lines)
+        return "\n".join(map(str, self.groups))
+
+
+_PINNED = ("none", "fixed by the kept totals", 1.0)
+
+
+def described(choice: Choice | None) -> dict[str, str | int] | None:
+    """What was estimated about a chain, as plain values."""
+    if choice is None or not isinstance(choice.sampler, ChainSampler):
+        return None
+    found = choice.sampler.assessment
+    return {
+        "kernel": found.kernel,
+        "steps": found.steps,
+        "sweeps": found.sweeps,
+        "pairs": found.pairs,
+        "lag": found.lag,
+        "median_meeting": found.median,
+        "largest_meeting": found.largest,
+        "eta": str(found.eta),
+    }
 
 
 class LatticeLaw(ABC):
@@ -82,11 +115,13 @@ class LatticeLaw(ABC):
     publishes_cells = True
     """False where cells are left out instead of noised."""
 
-    def __init__(self, lattice: Lattice, guarantee: Guarantee) -> None:
+    def __init__(self, lattice: Lattice, guarantee: Guarantee, wish: Wish = EXACT_ONLY) -> None:
         self.lattice = lattice
         self.guarantee = guarantee
+        self._wish = wish
         self._check_reach()
         self._choices = self._choose()  # impossible requests are refused here, before anything is drawn
+        self._weaken()
 
     @property
     @abstractmethod
@@ -95,7 +130,11 @@ class LatticeLaw(ABC):
 
     @abstractmethod
     def _choice(self, template: Template) -> Choice:
-        """The sampler for blocks of this shape."""
+        """The exact sampler for blocks of this shape."""
+
+    def _decay(self) -> Decay:
+        """How weights fall with a block's energy, for laws that a chain can draw."""
+        raise NotImplementedError
 
     @abstractmethod
     def _block_variance(self, template: Template) -> tuple[float, NDArray[np.float64] | None, str, float]:
@@ -114,27 +153,71 @@ class LatticeLaw(ABC):
         return min(1.0, float(np.nextafter(value, np.inf)))
 
     def _choose(self) -> dict[int, Choice]:
-        """Per template in use its sampler; pinned blocks need none, free cells come in chunks."""
+        """Per template in use its sampler; pinned blocks need none, free cells come in chunks. Blocks drawn by chains share eta evenly."""
         blocks = self.lattice.blocks
-        used = (int(i) for i in np.unique(blocks.template_of))
-        return {i: self._choice(blocks.templates[i]) for i in used if blocks.templates[i].kind != "pinned"}
+        numbers = np.bincount(blocks.template_of, minlength=len(blocks.templates))
+        used = [i for i, template in enumerate(blocks.templates) if numbers[i] and template.kind != "pinned"]
+        found = {i: self._exact_or_none(blocks.templates[i]) for i in used}
+        chained = sum(int(numbers[i]) for i in used if found[i] is None)
+        return {i: choice or self._chain(blocks.templates[i], chained) for i, choice in found.items()}
+
+    def _exact_or_none(self, template: Template) -> Choice | None:
+        """The exact sampler; None where a chain is to take its place, as the user asked or allowed."""
+        if self._wish.names_a_chain and template.kind != "free":
+            return None
+        try:
+            return self._choice(template)
+        except NoExactSampler:
+            if self._wish.allow_estimated:
+                return None
+            raise
+
+    def _chain(self, template: Template, chained: int) -> Choice:
+        asked = self._wish.names_a_chain
+        name = self._wish.sampler if asked else usual_kernel(template)
+        why = "asked for" if asked else "no exact sampler draws it in reasonable time"
+        return Choice(block_chain(name, template, self._decay(), self._wish.eta / chained), why)
+
+    def _chains(self) -> Iterator[tuple[int, ChainSampler]]:
+        """(number of blocks, sampler) for everything that a chain draws."""
+        numbers = np.bincount(self.lattice.blocks.template_of, minlength=len(self.lattice.blocks.templates))
+        for i, choice in self._choices.items():
+            if isinstance(choice.sampler, ChainSampler):
+                yield int(numbers[i]), choice.sampler
+
+    def _weaken(self) -> None:
+        """A chain's estimated error enters the promise: blocks are drawn independently, so that their errors add."""
+        chains = list(self._chains())
+        if chains:
+            from holdfast.privacy.estimated import weakened
+
+            eta = sum((number * chain.assessment.eta for number, chain in chains), Fraction(0))
+            notes = dict.fromkeys(chain.assessment.words() for _, chain in chains)
+            self.guarantee = weakened(self.guarantee, eta, " ".join(notes))
 
     @cached_property
     def sampler(self) -> SamplerPlan:
         """Which sampler draws which blocks, why, and the expected number of tries."""
         blocks = self.lattice.blocks
         numbers = np.bincount(blocks.template_of, minlength=len(blocks.templates))
-        merged: dict[tuple[Kind, str, str], list[float]] = {}
+        merged: dict[tuple[Kind, str, str, int | None], list[float]] = {}
+        chains: dict[int | None, dict[str, str | int] | None] = {None: None}
         for i, template in enumerate(blocks.templates):
             if not numbers[i]:
                 continue
             choice = self._choices.get(i)
-            key = (template.kind, choice.sampler.name, choice.why) if choice else (template.kind, "none", "fixed by the kept totals")
-            entry = merged.setdefault(key, [0, 0, 1.0])
+            name, why, tries = (choice.sampler.name, choice.why, choice.sampler.expected_tries) if choice else _PINNED
+            chained = choice is not None and isinstance(choice.sampler, ChainSampler)
+            if chained:
+                chains[i] = described(choice)
+            entry = merged.setdefault((template.kind, name, why, i if chained else None), [0, 0, 1.0])
             entry[0] += int(numbers[i])
             entry[1] += int(numbers[i]) * template.size
-            entry[2] = max(entry[2], choice.sampler.expected_tries if choice else 1.0)
-        groups = (SamplerGroup(kind, int(n), int(c), name, t, why) for (kind, name, why), (n, c, t) in merged.items())
+            entry[2] = max(entry[2], tries)
+        groups = (
+            SamplerGroup(kind, int(n), int(c), name, t if i is None else None, why, chains[i])
+            for (kind, name, why, i), (n, c, t) in merged.items()
+        )
         return SamplerPlan(tuple(groups))
 
     def tasks(self) -> Iterator[Task]:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from holdfast.chains.sampler import Wish
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact, positive_fraction
 from holdfast.lattice import Lattice
 from holdfast.laws.gaussian import GaussianLaw
 from holdfast.mechanisms.promise import promise
-from holdfast.mechanisms.words import check_sampler, known
+from holdfast.mechanisms.words import DEFAULT_ETA, known, wish_of, wish_parameters
 from holdfast.privacy.calibration import paper_sigma_squared, simple_sigma_squared, tight_sigma_squared
 from holdfast.privacy.parameters import budget, probability, shown
 
@@ -26,7 +27,8 @@ class GeneralizedGaussian:
                  `calibration` says how (epsilon, delta) becomes sigma_squared: "tight" (default) and "simple" hold for tables of every
                  size, "paper" is the constant of the paper's order, which grows with the dimension, for comparison.
     Guarantees:  (|x - x'|_2^2 / (2 sigma_squared))-zCDP between tables with the same kept totals, in every dimension; with epsilon and
-                 delta also the (epsilon, delta) of [DGGY22] Definition 2. Unbiased; every kept total exact.
+                 delta also the (epsilon, delta) of [DGGY22] Definition 2. Unbiased; every kept total exact. Exact samplers; a Markov chain
+                 where one is asked for or `allow_estimated=True`, for (epsilon, delta) only, as for GeneralizedLaplace.
     Reference:   [DGGY22] Definition 13; math.md R7; [CKS20].
     """
 
@@ -35,7 +37,7 @@ class GeneralizedGaussian:
     epsilon: Fraction | None
     delta: Fraction | None
     calibration: Calibration
-    sampler: str
+    wish: Wish
 
     name = "generalized-gaussian"
 
@@ -47,6 +49,9 @@ class GeneralizedGaussian:
         delta: Exact | None = None,
         calibration: Calibration = "tight",
         sampler: str = "auto",
+        *,
+        allow_estimated: bool = False,
+        eta: Exact = DEFAULT_ETA,
     ) -> None:
         given = [name for name, value in (("rho", rho), ("sigma_squared", sigma_squared), ("epsilon", epsilon)) if value is not None]
         if len(given) != 1 or (delta is None) != (epsilon is None):
@@ -59,13 +64,18 @@ class GeneralizedGaussian:
         object.__setattr__(self, "epsilon", None if epsilon is None else budget(epsilon, "epsilon"))
         object.__setattr__(self, "delta", None if delta is None else probability(delta, "delta"))
         object.__setattr__(self, "calibration", known(calibration, ("tight", "simple", "paper"), "calibration"))
-        object.__setattr__(self, "sampler", check_sampler(sampler))
+        object.__setattr__(self, "wish", wish_of(sampler, allow_estimated, eta))
+
+    @property
+    def sampler(self) -> str:
+        """The sampler asked for."""
+        return self.wish.sampler
 
     @property
     def parameters(self) -> dict[str, str]:
         named = {"rho": self.rho, "sigma_squared": self.sigma_squared, "epsilon": self.epsilon, "delta": self.delta}
         out = {name: shown(value) for name, value in named.items() if value is not None}
-        return out if self.epsilon is None else {**out, "calibration": self.calibration}
+        return {**out, **({} if self.epsilon is None else {"calibration": self.calibration}), **wish_parameters(self.wish)}
 
     def variance_parameter(self, lattice: Lattice) -> Fraction:
         """The sigma_squared used on this lattice."""
@@ -90,4 +100,4 @@ class GeneralizedGaussian:
             guarantee = promise(
                 lattice, "approximate", "l2", unit, max_records, epsilon=self.epsilon, delta=self.delta, rho=1 / (2 * sigma_squared)
             )
-        return GaussianLaw(lattice, sigma_squared, guarantee)
+        return GaussianLaw(lattice, sigma_squared, guarantee, self.wish)

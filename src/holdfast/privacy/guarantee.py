@@ -103,6 +103,8 @@ class Guarantee:
     status: Status = "exact"
     status_note: str = ""
     """For "proven" the stated error, for "estimated" the stated confidence, as a sentence."""
+    eta: Fraction | None = None
+    """For "estimated": the total variation error that `delta` accounts for (estimated.py)."""
 
     def __post_init__(self) -> None:
         for name, allowed in (("kind", Kind), ("distance", Distance), ("status", Status), ("smallest_secret_status", Found)):
@@ -123,6 +125,10 @@ class Guarantee:
             raise InvalidParameter(
                 "An estimated law has no pure promise: its error is a probability. Write kind='approximate' and a delta."
             )
+        if self.eta is not None:
+            if self.status != "estimated":
+                raise InvalidParameter("eta is the estimated error of a law that is not exact. Leave it out, or write status='estimated'.")
+            object.__setattr__(self, "eta", probability(self.eta, "eta"))
         if self.status != "exact" and not self.status_note:
             raise InvalidParameter(f"A guarantee that is {self.status!r} needs a status_note that states its error or its confidence.")
 
@@ -202,7 +208,7 @@ class Guarantee:
         squared = self.distance == "l2"
         return {
             "kind": self.kind,
-            "parameters": {n: shown(v) for n in ("epsilon", "rho", "delta") if (v := getattr(self, n)) is not None},
+            "parameters": {n: shown(v) for n in ("epsilon", "rho", "delta", "eta") if (v := getattr(self, n)) is not None},
             "distance": self.distance,
             "distances_are_squared": squared,
             "relation": self.relation,

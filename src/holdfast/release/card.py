@@ -138,6 +138,22 @@ class MechanismInfo(_Part):
     law: Text = Field(description="The probability law of the noise as a formula, complete enough to compute it.")
 
 
+class ChainInfo(_Part):
+    """What was estimated about a Markov chain before anything was drawn, from coupled chains that saw no data."""
+
+    kernel: Text = Field(description="The kind of step: metropolis, line_gibbs or block_gibbs.")
+    steps: Count = Field(description="Steps that a draw makes.")
+    sweeps: Count = Field(description="The same in sweeps; a sweep touches every free dimension about once.")
+    pairs: Count = Field(description="Pairs of coupled chains that were run, N. All of them met, or nothing would have been drawn.")
+    lag: Count = Field(description="The lag between the two chains of a pair, in steps.")
+    median_meeting: Count = Field(description="Steps after the lag within which half of the pairs met.")
+    largest_meeting: Count = Field(description="Steps after the lag within which all pairs met.")
+    eta: Text = Field(
+        description="The total variation distance of one part from its stated law, estimated from above: 3 / N, with 95 % confidence. This "
+        "is an estimate and not a proof."
+    )
+
+
 class SamplerGroup(_Part):
     """Parts of the table of one shape, drawn in one way."""
 
@@ -149,6 +165,7 @@ class SamplerGroup(_Part):
         description="Tries a draw needs on average, known beforehand and the same for all data; null if there is no such number."
     )
     why: Text = Field(description="Why this sampler was taken.")
+    chain: ChainInfo | None = Field(description="What was estimated about a Markov chain; null for an exact sampler.")
 
 
 class SamplerInfo(_Part):
@@ -234,7 +251,7 @@ class Card(_Part):
 
     model_config = ConfigDict(title="Card of a Holdfast release")
 
-    schema_version: Literal["1.0"] = Field(description="Version of this schema.")
+    schema_version: Literal["1.1"] = Field(description="Version of this schema.")
     release: ReleaseInfo = Field(description="Which release this is.")
     table: TableInfo = Field(description="The published table, as far as everyone may know it.")
     kept: KeptInfo = Field(description="What holds exactly in the released table.")
@@ -286,7 +303,7 @@ def canonical_bytes(card: Card) -> bytes:
 def schema() -> dict[str, Any]:
     """JSON Schema of a card, as it stands in card.schema.json."""
     made = Card.model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:holdfast:card:1.0", **made}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:holdfast:card:1.1", **made}
 
 
 def schema_text() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.laws.law import LatticeLaw
+from holdfast.laws.moments import public_draws
 from holdfast.randomness import NoiseKey
 
 CELLS = 4_000
@@ -23,7 +24,7 @@ def noise_charts(law: LatticeLaw) -> list[tuple[str, list[tuple[int, float]]]]:
         seen.add(kind)
         count = max(1, CELLS // task.sampler.cells)
         with NoiseKey.for_tests("noise chart") as key, key.stream(repr(law), *task.label) as words:
-            draws = task.sampler.draw(count, words).ravel()
+            draws = public_draws(task.sampler, count, words).ravel()
         charts.append((f"A cell in a block of {task.sampler.cells} cells ({task.sampler.name})", _shares(draws)))
         if len(charts) == 3:
             break

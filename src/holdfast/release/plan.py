@@ -163,9 +163,8 @@ class Plan:
         for number, group in enumerate(self.law.sampler.groups):
             head = "Sampler" if number == 0 else ""
             blocks = f"{group.blocks} x {group.kind}" if group.blocks > 1 else group.kind
-            lines.append(
-                f"{head:<10} {blocks} ({group.cells} cells): {group.sampler}; {group.why}; {group.expected_tries:.3g} tries expected"
-            )
+            tail = "an estimate" if group.expected_tries is None else f"{group.expected_tries:.3g} tries expected"
+            lines.append(f"{head:<10} {blocks} ({group.cells} cells): {group.sampler}; {group.why}; {tail}")
         error = fields["expected_error"]
         lines.append(f"Error      {error['words']} ({error['basis']})")
         lines.append(f"Promise    {self.guarantee.words()}")

@@ -284,7 +284,7 @@ def card_fields(
     }
     definitions = [definition(statement, frame.universe) for statement in frame.statements]
     made = {
-        "schema_version": "1.0",
+        "schema_version": "1.1",
         "release": {"id": release_id, "date": date, "private": private, "ledger": entry},
         "table": table,
         "kept": {**fields["kept"], "definitions": definitions, "revision": revision},

@@ -114,7 +114,7 @@ class Run:
         trees = self._trees(lambda column: _codes_of(listed, column, None))
         return Table.from_records(data, universe=Universe.listed(listed, section.cells, hierarchies=trees), **common)
 
-    def parameters(self) -> dict[str, Fraction | str]:
+    def parameters(self) -> dict[str, Fraction | str | bool]:
         """What the mechanism's constructor is given: exact numbers per unit of distance.
 
         Guarantees:  the cost for one person is at most what the run file says, and equal to it except for epsilon under the l2 norm, which
@@ -122,11 +122,13 @@ class Run:
         """
         asked, m = self._release, self.max_records
         persons = self.per == "person"
-        given: dict[str, Fraction | str] = {key: value.value for key, value in asked.numbers().items()}
+        given: dict[str, Fraction | str | bool] = {key: value.value for key, value in asked.numbers().items()}
         if self.mechanism_name == "generalized-laplace":
             given["norm"] = asked.norm or "l1"
         if self.mechanism_name.startswith("generalized-"):
             given["sampler"] = asked.sampler or "auto"
+        if asked.allow_estimated:
+            given["allow_estimated"] = True
         if asked.rho is not None and persons:
             given["rho"] = asked.rho.value / (2 * m * m)
         elif asked.epsilon is not None and asked.delta is not None:
@@ -134,7 +136,8 @@ class Run:
                 from holdfast.privacy.calibration import pair_sigma_squared
 
                 squared = pair_sigma_squared(asked.epsilon.value, asked.delta.value, distance_squared=2 * m * m)
-                return {"sigma_squared": squared, "sampler": given["sampler"]}
+                del given["epsilon"], given["delta"]
+                return given | {"sigma_squared": squared}
             given["calibration"] = asked.calibration or "tight"
         elif asked.epsilon is not None and persons:
             given["epsilon"] = below_root(asked.epsilon.value**2 / (2 * m * m)) if asked.norm == "l2" else asked.epsilon.value / (2 * m)

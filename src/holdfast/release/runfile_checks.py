@@ -14,9 +14,11 @@ from holdfast.tables.databases import is_url
 
 _NEEDS_ONE = "give rho, or sigma_squared, or epsilon and delta"
 
+_CHAINS = ("sampler", "allow_estimated", "eta")
+
 _TAKES: dict[str, tuple[str, ...]] = {
-    "generalized-laplace": ("epsilon", "norm", "sampler"),
-    "generalized-gaussian": ("rho", "sigma_squared", "epsilon", "delta", "calibration", "sampler"),
+    "generalized-laplace": ("epsilon", "norm", *_CHAINS),
+    "generalized-gaussian": ("rho", "sigma_squared", "epsilon", "delta", "calibration", *_CHAINS),
     "rounded-projection": ("epsilon",),
     "suppression": (),
 }
@@ -98,6 +100,8 @@ def checked_options(release: ReleaseSection) -> dict[str, str]:
     """The mechanism's keys as the file writes them; refuses those that do not belong to it, and budgets that cannot be."""
     name, numbers = release.mechanism, release.numbers()
     words = {key: getattr(release, key) for key in ("norm", "calibration", "sampler") if getattr(release, key) is not None}
+    if release.allow_estimated:
+        words["allow_estimated"] = "true"
     for key in (*numbers, *words):
         if key not in _TAKES[name]:
             takes = f"It takes {', '.join(_TAKES[name])}" if _TAKES[name] else "It takes no parameters"
@@ -142,6 +146,8 @@ def _check_number(key: str, number: Number) -> None:
         )
     if key == "delta" and value >= 1:
         raise Problem(place, f'must be less than 1: a larger delta promises nothing. Got {number.text}. Write delta = "1e-9".')
+    if key == "eta" and value >= 1:
+        raise Problem(place, f'must be less than 1: it is a probability. Got {number.text}. Write eta = "1/1000".')
     if value <= 0:
         raise Problem(place, f"must be greater than zero. Got {number.text}.")
 

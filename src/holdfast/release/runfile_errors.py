@@ -51,6 +51,8 @@ EXAMPLES = {
     "release.calibration": 'calibration = "tight"',
     "release.per": 'per = "person"',
     "release.sampler": 'sampler = "auto"',
+    "release.allow_estimated": "allow_estimated = true",
+    "release.eta": 'eta = "1/1000"',
     "release.formats": 'formats = ["parquet", "csv"]',
     "release.sign": 'sign = "office-key.pem"',
 }

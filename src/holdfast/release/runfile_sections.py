@@ -238,6 +238,8 @@ class ReleaseSection(Section):
     calibration: str | None = None
     per: Literal["person", "unit"] = "person"
     sampler: str | None = None
+    allow_estimated: bool = False
+    eta: Exact | None = None
     formats: Annotated[list[Literal["parquet", "csv"]], Field(min_length=1), AfterValidator(_each_once)] = ["parquet", "csv"]
     sign: PathText | None = None
     ledger: PathText | None = None
@@ -246,7 +248,7 @@ class ReleaseSection(Section):
 
     def numbers(self) -> dict[str, Number]:
         """The exact parameters that are given."""
-        given = {key: getattr(self, key) for key in ("epsilon", "delta", "rho", "sigma_squared")}
+        given = {key: getattr(self, key) for key in ("epsilon", "delta", "rho", "sigma_squared", "eta")}
         return {key: number for key, number in given.items() if number is not None}
 
 

@@ -1,4 +1,4 @@
-"""What both pages share: HTML that is escaped and well formed by construction, numbers, tables, the frame and its style.
+"""What all pages share: HTML that is escaped and well formed by construction, numbers, tables, the frame and its style.
 
 Pages are self-contained (no script, no outside resource) and pure functions of their arguments: no clock, no host, no path, no random name.
 """
@@ -215,16 +215,20 @@ def banner(card: Card) -> Html | None:
 
 
 def document(card: Card, title: str, *body: Piece, style: str = "") -> str:
-    """A whole page, with the style of both pages and the given additions."""
-    private = card["release"]["private"]
+    """A whole page about a release, with the style of all pages and the given additions."""
+    return framed(title, *body, style=style, mark=None if card["release"]["private"] else NOT_PRIVATE)
+
+
+def framed(title: str, *body: Piece, style: str = "", mark: str | None = None) -> str:
+    """A whole page; `mark`, plain words of ours, stands before its title and at the top of every printed page."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         # Nothing is loaded and nothing runs, even if a way round the escaping were found.
         tag("meta", http_equiv="Content-Security-Policy", content="default-src 'none'; style-src 'unsafe-inline'"),
-        tag("title", title if private else f"{NOT_PRIVATE}: {title}"),
-        tag("style", Html(_STYLE + style + ("" if private else _MARGIN_BANNER))),
+        tag("title", title if mark is None else f"{mark}: {title}"),
+        tag("style", Html(_STYLE + style + ("" if mark is None else _MARGIN_BANNER.replace("MARK", mark)))),
     )
     return "<!DOCTYPE html>\n" + tag("html", head, tag("body", *body), lang="en")
 
@@ -255,6 +259,6 @@ code { font-family: "DejaVu Sans Mono", "Liberation Mono", monospace; font-size:
 }
 """
 
-_MARGIN_BANNER = f"""
-@page {{ @top-center {{ content: "{NOT_PRIVATE}"; color: #900; font-weight: bold; }} }}
+_MARGIN_BANNER = """
+@page { @top-center { content: "MARK"; color: #900; font-weight: bold; } }
 """

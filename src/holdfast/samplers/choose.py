@@ -148,9 +148,10 @@ def _too_many(shape: str, tries: float, law: str) -> str:
 
 
 _ALTERNATIVES: dict[str, str] = {
-    "Laplace": "Use GeneralizedGaussian, or RoundedProjection with the same epsilon: pure, exact, and hardly noisier on large blocks.",
-    "l2 Laplace": "Use norm='l1', or GeneralizedGaussian, whose guarantee is in l2 too.",
-    "Gaussian": "Use a larger sigma_squared (more noise), or RoundedProjection.",
+    "Laplace": "Use GeneralizedGaussian, or RoundedProjection with the same epsilon: pure, exact, and hardly noisier on large blocks. "
+    "Or allow a Markov chain with allow_estimated=True: its promise is an estimate.",
+    "l2 Laplace": "Use norm='l1', or GeneralizedGaussian, whose guarantee is in l2 too. Or allow a Markov chain with allow_estimated=True.",
+    "Gaussian": "Use a larger sigma_squared (more noise), or RoundedProjection. Or allow a Markov chain with allow_estimated=True.",
 }
 
 

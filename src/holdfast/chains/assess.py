@@ -1,0 +1,215 @@
+"""How many steps a chain should make, from coupled pairs that see no data.
+
+    pilot      two pairs, to see whether chains meet at all; then few, to find a lag that 95 % of meeting times keep within
+    assess     N = 3 / eta pairs at that lag; steps = twice the largest meeting time, in whole sweeps
+    stability  curves at several lags: they should agree
+
+The lag changes how sharp the curve is, not whether it holds: E[J_t] bounds the distance for every lag. With a small lag J_0 is large (the
+curve starts above 1, where it says nothing); J_0 is at least 1 always, since a pair makes at least one coupled step.
+
+What is claimed: all N pairs met within the largest tau - L, so with 95 % confidence P[tau - L > that] <= 3/N = eta (curve.py). Twice as
+many steps are then made. The distance is bounded by a sum of such probabilities, one for each further lag; the second half of the steps
+makes that sum smaller than eta, if meeting times have a tail that falls like a geometric one. That is usual and was not proved here: the
+result is "estimated", never "exact".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from holdfast.chains.curve import TotalVariationCurve, check_all_met
+from holdfast.chains.meeting import Meetings, meeting_times
+from holdfast.chains.protocol import Kernel
+from holdfast.chains.watching import Progress
+from holdfast.errors import InvalidParameter, NoMeeting, RequestTooLarge
+from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
+
+DEFAULT_SWEEPS = 20_000
+"""Sweeps after which a pair is given up, unless said otherwise."""
+MAX_STEPS = 2 * 10**9
+"""Steps that the pairs may take in all, unless said otherwise: some minutes of compiled loops."""
+LEAST_PAIRS = 100
+PILOT_PAIRS = 50
+PILOT_ROUNDS = 3
+SHARP_ENOUGH = Fraction(5, 4)
+"""A pilot stops when the curve starts below this; it never starts below 1."""
+
+
+class Pilot(NamedTuple):
+    """The lag that a pilot chose, and its last pairs (at that lag, or at one that was too small)."""
+
+    lag: int
+    meetings: Meetings
+
+    def steps_for(self, pairs: int) -> int:
+        """Steps that so many pairs are expected to take: a pair makes L steps alone and tau - L steps of both chains."""
+        return pairs * (self.lag + 2 * int(self.meetings.coupled_steps.sum()) // self.meetings.pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """A recommended number of steps, and what it rests on. Times are in steps, tau - L of the pairs."""
+
+    kernel: str
+    sweeps: int
+    steps: int
+    """Steps to make: twice `largest`, rounded up to whole sweeps."""
+    lag: int
+    pairs: int
+    met: int
+    median: int
+    """The lower median."""
+    largest: int
+    eta: Fraction
+    """3 / pairs."""
+    curve: TotalVariationCurve
+
+    @property
+    def steps_per_sweep(self) -> int:
+        return self.steps // self.sweeps
+
+    def words(self) -> str:
+        """One sentence for a card."""
+        within = -(-self.largest // self.steps_per_sweep)
+        return (
+            f"{self.pairs} coupled pairs, all met within {_sweeps(within)}; "
+            f"{_sweeps(self.sweeps)} {'is' if self.sweeps == 1 else 'are'} made; "
+            f"total variation estimated below {self.eta} with 95 % confidence"
+        )
+
+
+def pilot_lag(kernel: Kernel, *, seed: str, most: int, pairs: int = PILOT_PAIRS, workers: int | None = None) -> int:
+    """A lag, in whole sweeps, at which about 95 % of pairs meet within one lag; NoMeeting if a pair does not meet at all."""
+    return pilot(kernel, seed=seed, most=most, pairs=pairs, workers=workers).lag
+
+
+def pilot(
+    kernel: Kernel, *, seed: str, most: int, pairs: int = PILOT_PAIRS, workers: int | None = None, progress: Progress | None = None
+) -> Pilot:
+    """`pilot_lag` with the pairs it rests on.
+
+    Where neither of two pairs meets it ends there: chains that do not meet would cost the most. The first round has a lag of one sweep.
+    While the curve starts above SHARP_ENOUGH, the next lag is the 95 % quantile of tau - L, in whole sweeps; at most PILOT_ROUNDS rounds,
+    each with pairs of its own.
+    """
+    lag = kernel.steps_per_sweep
+    probe = meeting_times(kernel, lag=lag, pairs=2, most=most, seed=f"{seed}: probe", workers=workers, progress=progress)
+    if probe.censored == 2:
+        check_all_met(probe)
+    for number in range(1, PILOT_ROUNDS + 1):
+        meetings = meeting_times(
+            kernel, lag=lag, pairs=pairs, most=most, seed=f"{seed}: pilot {number}", workers=workers, progress=progress
+        )
+        check_all_met(meetings)
+        if Fraction(TotalVariationCurve(meetings).bound(0)) <= SHARP_ENOUGH:
+            break
+        ordered = np.sort(meetings.coupled_steps)
+        lag = _whole_sweeps(int(ordered[-(-95 * pairs // 100) - 1]), kernel)
+    return Pilot(lag, meetings)
+
+
+def assess(
+    kernel: Kernel,
+    *,
+    eta: Exact,
+    seed: str,
+    most: int | None = None,
+    max_steps: int = MAX_STEPS,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Assessment:
+    """Couple ceil(3 / eta) pairs, at least 100, and recommend a number of steps.
+
+    Given:       0 < eta < 1; `most` coupled steps a pair, by default 20 000 sweeps. `progress` sees the pilot's rounds and the main run,
+                 each with its own total.
+    Guarantees:  deterministic and data-free. NoMeeting if any pair did not meet; RequestTooLarge if the pilot says that all pairs together
+                 would take more than `max_steps` steps. The module's text says what the result claims.
+    """
+    wanted = positive_fraction(eta, "eta")
+    if wanted >= 1:
+        raise InvalidParameter(f"eta is a total variation distance and must be below 1. Got {wanted}. Use for example '1/1000'.")
+    pairs = max(LEAST_PAIRS, math.ceil(3 / wanted))
+    cap = DEFAULT_SWEEPS * kernel.steps_per_sweep if most is None else exact_integer(most, "most")
+    lag = _affordable_lag(kernel, pairs, cap, exact_integer(max_steps, "max_steps"), seed, workers, progress)
+    meetings = meeting_times(kernel, lag=lag, pairs=pairs, most=cap, seed=seed, workers=workers, progress=progress)
+    _check_met(kernel, meetings)
+    ordered = np.sort(meetings.coupled_steps)
+    steps = _whole_sweeps(2 * int(ordered[-1]), kernel)
+    return Assessment(
+        kernel=kernel.name,
+        sweeps=steps // kernel.steps_per_sweep,
+        steps=steps,
+        lag=lag,
+        pairs=pairs,
+        met=pairs - meetings.censored,
+        median=int(ordered[(pairs - 1) // 2]),
+        largest=int(ordered[-1]),
+        eta=Fraction(3, pairs),
+        curve=TotalVariationCurve(meetings),
+    )
+
+
+def stability(
+    kernel: Kernel,
+    lags: Sequence[int],
+    *,
+    pairs: int,
+    most: int,
+    seed: str,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> list[TotalVariationCurve]:
+    """A curve for each lag, from pairs of its own. Where lags are long enough the curves agree: then the bound does not hang on the lag.
+
+    A lag with censored pairs gives a curve too, which refuses to call its figures a bound.
+    """
+    if not lags:
+        raise InvalidParameter("Stability is looked at over one lag or more. Got none.")
+    return [
+        TotalVariationCurve(meeting_times(kernel, lag=lag, pairs=pairs, most=most, seed=seed, workers=workers, progress=progress))
+        for lag in lags
+    ]
+
+
+def _affordable_lag(kernel: Kernel, pairs: int, cap: int, max_steps: int, seed: str, workers: int | None, progress: Progress | None) -> int:
+    """The pilot's lag, or RequestTooLarge. The pilot itself stays within max_steps a round: its pairs get a smaller cap if need be."""
+    allowed = max_steps // (2 * PILOT_PAIRS) - kernel.steps_per_sweep
+    if allowed < 1:
+        raise RequestTooLarge(f"{max_steps} steps do not even allow a pilot of {PILOT_PAIRS} pairs. Allow more with max_steps.")
+    try:
+        tried = pilot(kernel, seed=seed, most=min(cap, allowed), workers=workers, progress=progress)
+    except NoMeeting as problem:
+        if allowed >= cap:
+            raise
+        raise NoMeeting(f"{problem} Pairs of the pilot were given up that early because max_steps is {max_steps}.") from None
+    needed = tried.steps_for(pairs)
+    if needed > max_steps:
+        raise RequestTooLarge(
+            f"{pairs} coupled pairs of {kernel.name} would take about {needed:.2g} steps in all, and {max_steps} are allowed. "
+            "Use a larger eta, another kernel, or a larger max_steps."
+        )
+    return tried.lag
+
+
+def _check_met(kernel: Kernel, meetings: Meetings) -> None:
+    """NoMeeting, with all that is known, if a pair of the main run is censored."""
+    if meetings.censored:
+        raise NoMeeting(
+            f"{meetings.pairs - meetings.censored} of {meetings.pairs} coupled pairs of {kernel.name} met within "
+            f"{meetings.most} steps ({_sweeps(meetings.most // kernel.steps_per_sweep)}), {meetings.censored} did not, so no bound was "
+            "obtained. Allow more steps with `most`, or use another kernel."
+        )
+
+
+def _whole_sweeps(steps: int, kernel: Kernel) -> int:
+    return -(-steps // kernel.steps_per_sweep) * kernel.steps_per_sweep
+
+
+def _sweeps(count: int) -> str:
+    return f"{count} sweep{'' if count == 1 else 's'}"

@@ -1,0 +1,188 @@
+"""Two Metropolis chains that propose the same as often as they can, and accept by the same uniform.
+
+In each coordinate the two jump laws, centred on v_j and on w_j, are paired maximally:
+
+    X = v_j + e;  Y = X with probability min(1, eta(X - w_j) / eta(X - v_j)) = a^max(0, |X - w_j| - |X - v_j|);
+    otherwise Y = w_j + e', redrawn until a coin of probability a^max(0, |Y - v_j| - |Y - w_j|) shows tails.
+
+Coordinates in which the chains agree always propose the same. A coin that must show heads takes no word. So two identical chains read the
+words of one chain, and stay identical.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, partial
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from holdfast.chains.metropolis import Metropolis
+from holdfast.chains.protocol import CoupledInfo, Pair
+from holdfast.chains.words_in_steps import run_steps
+from holdfast.exact.balls import floors
+from holdfast.exact.parameters import sample_size
+from holdfast.exact.predicates import is_below
+from holdfast.randomness import Words
+
+
+def overlap(base: Fraction, shift: int) -> Fraction:
+    """Sum of the lesser of two double geometric laws of this base whose centres lie `shift` apart: how often a maximal pairing agrees."""
+    shift = abs(shift)
+    if shift % 2 == 0:
+        return base ** (shift // 2)
+    return 2 * base ** ((shift + 1) // 2) / (1 + base)
+
+
+@dataclass(frozen=True, eq=False)
+class CoupledMetropolis:
+    """Two chains of one kernel.
+
+    Law:         each chain alone moves by the kernel's law; jumps paired as above, then one uniform for both accept decisions.
+    Guarantees:  exact over uniform words; how many of them a step reads varies. Identical chains stay identical.
+    Reference:   000, Algorithm 2; paper-notes 1.5.
+    """
+
+    kernel: Metropolis
+
+    def __post_init__(self) -> None:
+        _ = self.coins  # made here, not by several threads at once: flint's precision is one for all of them
+
+    def step(self, pair: Pair, words: Words) -> tuple[Pair, CoupledInfo]:
+        """One coupled transition, every decision in integers and balls."""
+        kernel = self.kernel
+        v, w = kernel.entering(pair.first), kernel.entering(pair.second)
+        if np.array_equal(v, w):
+            state, _ = kernel.step(v, words)
+            return Pair(state, state), CoupledInfo(1, True)
+        proposed = [self._propose(int(x), int(y), words) for x, y in zip(v, w, strict=True)]
+        first = kernel.checked(np.array([x for x, _ in proposed], dtype=np.int64))
+        second = kernel.checked(np.array([y for _, y in proposed], dtype=np.int64))
+        index = words.position
+        cell = int(words.take(1)[0])
+        v = first if kernel.accepts(v, first, cell, words, index) else v
+        w = second if kernel.accepts(w, second, cell, words, index) else w
+        identical = np.array_equal(v, w)
+        return Pair(v, v if identical else w), CoupledInfo(1, identical)
+
+    def _propose(self, v: int, w: int, words: Words) -> tuple[int, int]:
+        """Proposals of one coordinate for both chains."""
+        jump = int(self.kernel.sampler.draw(1, words)[0])
+        x = v + jump
+        if self._heads(abs(x - w) - abs(jump), words):
+            return x, x
+        while True:
+            jump = int(self.kernel.sampler.draw(1, words)[0])
+            y = w + jump
+            if not self._heads(abs(y - v) - abs(jump), words):
+                return x, y
+
+    def _heads(self, exponent: int, words: Words) -> bool:
+        """A coin of probability a^max(0, exponent); it takes a word only where it is not certain."""
+        if exponent <= 0:
+            return True
+        index = words.position
+        return is_below(int(words.take(1)[0]), 32, lambda: self.kernel.power(exponent), words, index)
+
+    def run(self, pair: Pair, most: int, words: Words) -> tuple[Pair, CoupledInfo]:
+        """At most so many steps, compiled; stops after the first step at which the chains are identical."""
+        from holdfast.chains import _metropolis_compiled as compiled
+
+        kernel = self.kernel
+        v, w = kernel.entering(pair.first).copy(), kernel.entering(pair.second).copy()
+
+        def loop(chunk: NDArray[np.uint32], wanted: int) -> tuple[int, int, int]:
+            made, used, code = compiled.advance_pair(
+                chunk, wanted, v, w, kernel.matrix @ v, kernel.matrix @ w, kernel.watched, kernel.table, self.coins, kernel.rule
+            )
+            return int(made), int(used), int(code)
+
+        def exact_step() -> bool:
+            (v[:], w[:]), info = self.step(Pair(v, w), words)
+            return info.identical
+
+        most = sample_size(most)
+        made = run_steps(loop, exact_step, most, words) if most else 0
+        identical = np.array_equal(v, w)
+        return Pair(v, v if identical else w), CoupledInfo(made, identical)
+
+    @cached_property
+    def coins(self) -> NDArray[np.int64]:
+        """For k = 0, 1, ...: bounds of floor(a^k 2^32), up to the first that is zero. A word between them, ends included, is left open."""
+        rows = [(1 << 32, 1 << 32)]
+        while rows[-1][1] > 0:
+            low, high = floors(partial(self._scaled_power, len(rows)), 128)
+            rows.append((max(low, 0), high))
+        return np.array(rows, dtype=np.int64)
+
+    def _scaled_power(self, exponent: int) -> arb:
+        return self.kernel.power(exponent) * (1 << 32)
+
+    def transitions(self, pair: Pair) -> dict[tuple[tuple[int, ...], tuple[int, ...]], Fraction]:
+        """The exact law of one coupled step, for rational bases and bounded tables."""
+        kernel = self.kernel
+        v, w = (tuple(int(x) for x in kernel.entering(state)) for state in pair)
+        out: dict[tuple[tuple[int, ...], tuple[int, ...]], Fraction] = {}
+
+        def add(first: tuple[int, ...], second: tuple[int, ...], mass: Fraction) -> None:
+            if mass:
+                out[first, second] = out.get((first, second), Fraction(0)) + mass
+
+        # What is left of each proposal when the other chain's lies outside the bounds.
+        left_v = {x: kernel.jump_mass(v, x) for x in kernel.fibre}
+        left_w = {y: kernel.jump_mass(w, y) for y in kernel.fibre}
+        stays = Fraction(1)
+        for x in kernel.fibre:
+            for y in kernel.fibre:
+                mass = self._proposal_mass(v, w, x, y)
+                if not mass:
+                    continue
+                left_v[x] -= mass
+                left_w[y] -= mass
+                stays -= mass
+                accept_v, accept_w = kernel.acceptance(v, x), kernel.acceptance(w, y)
+                add(x, y, mass * min(accept_v, accept_w))
+                add(x, w, mass * max(accept_v - accept_w, Fraction(0)))
+                add(v, y, mass * max(accept_w - accept_v, Fraction(0)))
+                add(v, w, mass * (1 - max(accept_v, accept_w)))
+        for x, mass in left_v.items():
+            stays -= mass
+            add(x, w, mass * kernel.acceptance(v, x))
+            add(v, w, mass * (1 - kernel.acceptance(v, x)))
+        for y, mass in left_w.items():
+            stays -= mass
+            add(v, y, mass * kernel.acceptance(w, y))
+            add(v, w, mass * (1 - kernel.acceptance(w, y)))
+        add(v, w, stays)
+        return out
+
+    def _proposal_mass(self, v: tuple[int, ...], w: tuple[int, ...], x: tuple[int, ...], y: tuple[int, ...]) -> Fraction:
+        """Probability that the chains propose x and y."""
+        total = Fraction(1)
+        for places in zip(v, w, x, y, strict=True):
+            total *= self._joint(*places)
+            if not total:
+                break
+        return total
+
+    def _joint(self, v: int, w: int, x: int, y: int) -> Fraction:
+        """Probability that x and y are proposed in one coordinate."""
+        if (w - v, x - v, y - v) not in self._joints:
+            self._joints[w - v, x - v, y - v] = self._joint_from_zero(w - v, x - v, y - v)
+        return self._joints[w - v, x - v, y - v]
+
+    def _joint_from_zero(self, w: int, x: int, y: int) -> Fraction:
+        """The maximal pairing of the jump laws around 0 and w: what they share where x = y, and the product of what is left of each."""
+        mass = self.kernel.mass
+        joint = min(mass(x), mass(x - w)) if x == y else Fraction(0)
+        left, right = max(mass(x) - mass(x - w), Fraction(0)), max(mass(y - w) - mass(y), Fraction(0))
+        if left and right:
+            assert self.kernel.jump_base is not None
+            joint += left * right / (1 - overlap(self.kernel.jump_base, w))
+        return joint
+
+    @cached_property
+    def _joints(self) -> dict[tuple[int, int, int], Fraction]:
+        return {}

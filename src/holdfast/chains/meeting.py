@@ -1,0 +1,138 @@
+"""Meeting times of two chains a lag apart: the raw material of every statement about convergence.
+
+Legend: X and Y are two chains of one kernel, started independently from its starting law; L is the lag. X makes L steps alone; from then on
+both move together by the coupled kernel, X being L steps ahead. The meeting time is
+
+    tau = the first l > L with X_l = Y_(l-L),
+
+so tau = L + (coupled steps made). A pair that has not met after `most` coupled steps is censored: its tau is larger than L + most, and that
+is all that is known. Censored pairs are kept and counted, never dropped: leaving them out would make any chain look fast.
+
+No data enters: kernels are made from public facts, and the words come from a test key that anyone can recompute from `seed`.
+
+Reference: [BJV19] Biswas, Jacob, Vanetti, Estimating convergence of Markov chains with L-lag couplings, 2019.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.chains.protocol import CoupledKernel, Kernel, Pair
+from holdfast.chains.watching import Progress
+from holdfast.errors import InvalidParameter
+from holdfast.exact.parameters import exact_integer
+from holdfast.randomness import NoiseKey, Words
+
+UPDATES = 50
+"""Pieces of work for each worker, so that progress is shown about that often and no worker waits long for the last."""
+
+
+@dataclass(frozen=True, eq=False)
+class Meetings:
+    """Meeting times of independent pairs, one entry each, in the order of their numbers."""
+
+    kernel: str
+    lag: int
+    most: int
+    """Coupled steps after which a pair was given up."""
+    times: NDArray[np.int64]
+    """tau; for a censored pair lag + most, which its tau exceeds."""
+    met: NDArray[np.bool_]
+    seed: str
+
+    def __post_init__(self) -> None:
+        assert self.times.shape == self.met.shape == (len(self.times),)
+        assert len(self.times) > 1
+        for array in (self.times, self.met):
+            array.flags.writeable = False
+
+    @property
+    def pairs(self) -> int:
+        return len(self.times)
+
+    @property
+    def censored(self) -> int:
+        """Pairs that did not meet within `most` coupled steps."""
+        return self.pairs - int(self.met.sum())
+
+    @property
+    def coupled_steps(self) -> NDArray[np.int64]:
+        """tau - lag: the steps that a pair made together, at least 1."""
+        return self.times - self.lag
+
+
+def meeting_times(
+    kernel: Kernel, *, lag: int, pairs: int, most: int, seed: str, workers: int | None = None, progress: Progress | None = None
+) -> Meetings:
+    """Run `pairs` independent pairs until they meet, or for `most` coupled steps.
+
+    Given:       lag, most at least 1, pairs at least 2 (checked); `workers` threads, by default one for each core; `progress` is called
+                 from the thread that asks, never from theirs.
+    Guarantees:  the same times on every machine and for any number of workers: each pair has streams of its own, labelled by the
+                 kernel's name, the lag and the pair's number. Threads run side by side because compiled loops release the interpreter.
+    Reference:   [BJV19]; the conventions are those of the module's text.
+    """
+    lag, most = _at_least(lag, 1, "lag", "steps"), _at_least(most, 1, "most", "coupled steps")
+    pairs = exact_integer(pairs, "pairs")
+    if pairs < 2:
+        raise InvalidParameter(f"A statement about convergence cannot be made from fewer than 2 chains a side. Got {pairs} pairs. Use 100.")
+    exact_integer(lag + most, "lag + most")
+    count = (os.cpu_count() or 1) if workers is None else _at_least(workers, 1, "workers", "threads")
+    if not isinstance(seed, str):
+        raise InvalidParameter(f"seed must be a text. Got {type(seed).__name__}. Any will do; the same text gives the same pairs.")
+    times, met = np.empty(pairs, dtype=np.int64), np.empty(pairs, dtype=np.bool_)
+    size = max(1, pairs // (UPDATES * count))
+    pieces = [range(first, min(first + size, pairs)) for first in range(0, pairs, size)]
+    coupled, done = kernel.coupled(), 0
+    if progress is not None:
+        progress(0, pairs)
+    with ThreadPoolExecutor(count) as pool:
+        waiting = {pool.submit(_piece, coupled, lag, most, seed, piece): piece for piece in pieces}
+        try:
+            for ready in as_completed(waiting):
+                piece = waiting[ready]
+                times[piece.start : piece.stop], met[piece.start : piece.stop] = ready.result()
+                done += len(piece)
+                if progress is not None:
+                    progress(done, pairs)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return Meetings(kernel.name, lag, most, times, met, seed)
+
+
+def meet_once(coupled: CoupledKernel, lag: int, most: int, first: Words, second: Words, together: Words) -> tuple[int, bool]:
+    """One pair: (tau, True), or (lag + most, False) if it did not meet. X starts and advances by `first`, Y starts by `second`."""
+    kernel = coupled.kernel
+    x, _ = kernel.run(kernel.start(first), lag, first)
+    y = kernel.start(second)
+    # X_L = Y_0 does not count, since l > L; the chains then move as one, and l = L + 1 does.
+    pair = Pair(x, x) if np.array_equal(x, y) else Pair(x, y)
+    _, info = coupled.run(pair, most, together)
+    assert info.steps == most or (info.identical and 0 < info.steps < most)
+    return lag + info.steps, info.identical
+
+
+def _piece(coupled: CoupledKernel, lag: int, most: int, seed: str, numbers: range) -> tuple[list[int], list[bool]]:
+    """The pairs of these numbers. Each piece opens the key anew: nothing is shared between threads."""
+    times, met = [], []
+    with NoiseKey.for_tests("chain meetings: " + seed) as key:
+        for number in numbers:
+            label = coupled.kernel.name, lag, number
+            with key.stream(*label, "first") as first, key.stream(*label, "second") as second, key.stream(*label, "together") as together:
+                time, identical = meet_once(coupled, lag, most, first, second, together)
+            times.append(time)
+            met.append(identical)
+    return times, met
+
+
+def _at_least(value: int, least: int, name: str, unit: str) -> int:
+    number = exact_integer(value, name)
+    if number < least:
+        raise InvalidParameter(f"{name} is a number of {unit}, {least} or more. Got {number}.")
+    return number

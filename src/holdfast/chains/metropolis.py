@@ -1,0 +1,432 @@
+"""Metropolis steps along a basis of the lattice: the sampler of the integer subspace paper.
+
+Legend: B is the basis (cells x m), v in Z^m the state, z = B v the table it stands for. One step jumps in every coordinate at once,
+
+    e_j with P[e_j] = (1 - a) / (1 + a) a^|e_j|,  a = exp(-jump_rate),    independent,
+
+and takes all of it, v + e, with probability min(1, weight(B (v + e)) / weight(B v)), or none of it. The jumps are symmetric, so this leaves
+the target unchanged; every jump has positive probability, so one step reaches every table that the target allows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from holdfast.chains.protocol import Info, State
+from holdfast.chains.target import LARGEST_ENTRY, Decay, Ints, Target
+from holdfast.chains.words_in_steps import run_steps
+from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.exact import DiscreteLaplace
+from holdfast.exact.balls import ball, precision
+from holdfast.exact.parameters import Exact, exact_fraction, positive_fraction, sample_size
+from holdfast.exact.predicates import BAND, is_below
+from holdfast.exact.table import TableSampler
+from holdfast.exact.weights import FixedWeights
+from holdfast.lattice import Block, Lattice, Template, algebra
+from holdfast.lattice.lattice import block_basis
+from holdfast.randomness import Words
+
+if TYPE_CHECKING:
+    from holdfast.chains.coupled_metropolis import CoupledMetropolis
+
+LARGEST_ENERGY = 1 << 62
+LEAST_ROOM = 1 << 12
+"""A kernel is refused where 64-bit energies would leave its coordinates less room than this."""
+LARGEST_FIBRE = 1 << 16
+"""Tables looked through by `transitions`, which is for tests on small fibres."""
+INDEX_BITS = 12
+"""Cells of the table of jumps: few, so that it stays in the first-level cache."""
+
+
+@dataclass(frozen=True)
+class RationalJumps:
+    """Law:  P[e] proportional to base^|e| for a rational base. Implements `weights.WeightSource`."""
+
+    base: Fraction
+
+    def fixed_weights(self, bits: int, guard: int) -> FixedWeights:
+        unit = 1 << (bits + guard + 64)
+        arm, weight = [], self.base
+        while weight * (1 << (bits + 1)) >= 1:
+            arm.append(weight)
+            weight *= self.base
+        lows = [math.floor(w * unit) for w in arm]
+        highs = [math.ceil(w * unit) for w in arm]
+        beyond = weight / (1 - self.base) * unit
+        tail = (math.floor(beyond), math.ceil(beyond))
+        return FixedWeights(-len(arm), [*lows[::-1], unit, *lows], [*highs[::-1], unit, *highs], tail, tail)
+
+
+class Watched(NamedTuple):
+    """The linear forms that decide a step, as functions of the coordinates: those of the energy, and cells with bounds.
+
+    Their values are the product of a matrix with v; its nonzero entries are listed column by column.
+    """
+
+    columns: Ints
+    rows: Ints
+    entries: Ints
+    multipliers: Ints
+    """Of the first forms, those of the energy; what follows is there for its bounds. For absolute values the entries hold them already."""
+    lower: Ints
+    upper: Ints
+
+
+class Jumps(NamedTuple):
+    """The table of one jump for the compiled loop: see `TableSampler`; `lookup` reads it with fewer index bits."""
+
+    direct: NDArray[np.int32]
+    high: NDArray[np.uint32]
+    low: NDArray[np.uint32]
+    shift: int
+    first: int
+
+
+class Rule(NamedTuple):
+    """How the compiled loop decides."""
+
+    absolute: bool
+    norm: bool
+    bounded: bool
+    rate: float
+    band: float
+    room: int
+    """Coordinates stay at or below this in size; the exact step refuses what goes further."""
+
+
+@dataclass(frozen=True, eq=False)
+class Metropolis:
+    """The paper's own kernel.
+
+    Law:         one step from v: jump in every coordinate, one accept decision for all (text above). A table outside the target's bounds
+                 is never accepted.
+    Given:       `basis` as columns, independent (checked). `jump_base` replaces exp(-jump_rate) by a rational number, for tests that
+                 compute in fractions. `band` is the doubtful zone of the compiled loop; it changes the time and nothing else.
+    Guarantees:  the transition law is exact over uniform words. A step takes m + 1 words: one for each jump, one to accept.
+    Reference:   000, Algorithm 1; paper-notes 1.5. Doubles in the loop: the exponent is an exact integer times a rate correct to 2^-52 of
+                 itself (for "norm" a quotient by two square roots, five roundings), so exp(-x) is off by less than
+                 x exp(-x) 2^-50 + 2^-51 < 2^-50, a thousandth of the band.
+    """
+
+    target: Target
+    basis: Ints
+    jump_rate: Fraction = Fraction(1)
+    jump_base: Fraction | None = None
+    band: float = BAND
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "basis", _checked_basis(self.basis, self.target.cells))
+        object.__setattr__(self, "jump_rate", positive_fraction(self.jump_rate, "jump_rate"))
+        if self.jump_base is not None:
+            object.__setattr__(self, "jump_base", exact_fraction(self.jump_base, "jump_base"))
+            if not 0 < self.jump_base < 1:
+                raise InvalidParameter(f"jump_base must lie between 0 and 1. Got {self.jump_base}.")
+        elif not Fraction(1, 1000) <= self.jump_rate <= 1000:
+            raise RequestTooLarge(
+                "jump_rate must lie between 1/1000 and 1000: jumps of about 1/jump_rate are drawn by table. Rates near 1 are usual."
+            )
+        if not 2.0**-500 < _rate_double(self.target.decay) < 2.0**500:
+            raise RequestTooLarge("The target's rate is too far from one for the loop's doubles. Use an epsilon of ordinary size.")
+        if self.rule.room < max(LEAST_ROOM, 4 * abs(self.sampler.first)):
+            raise RequestTooLarge(
+                f"Energies of this target could leave 64-bit integers: coordinates would have to stay within {self.rule.room}. "
+                "Use forms, multipliers or a basis with smaller entries."
+            )
+
+    @classmethod
+    def of_lattice(cls, target: Target, lattice: Lattice, jump_rate: Exact = 1) -> Metropolis:
+        """Along the basis that the Smith form gives: the last columns of V, as in the paper."""
+        if lattice.dimension == 0:
+            return cls(target, np.zeros((lattice.cells, 0), dtype=np.int64))  # refused there
+        columns = algebra.to_numpy(lattice.smith().V)[:, lattice.cells - lattice.dimension :]
+        return cls(target, columns, positive_fraction(jump_rate, "jump_rate"))
+
+    @classmethod
+    def of_template(cls, target: Target, template: Template, jump_rate: Exact = 1) -> Metropolis:
+        """Along the basis of one block: differences of neighbours on grids and under one sum, a reduced basis for general blocks."""
+        cells = np.arange(template.size)
+        block = Block(template, cells.reshape(template.shape) if template.kind == "grid" else cells)
+        return cls(target, block_basis(block), positive_fraction(jump_rate, "jump_rate"))
+
+    @property
+    def name(self) -> str:
+        return "metropolis"
+
+    @property
+    def steps_per_sweep(self) -> int:
+        """One step moves every coordinate."""
+        return 1
+
+    @property
+    def dimension(self) -> int:
+        return int(self.basis.shape[1])
+
+    @property
+    def bounded(self) -> bool:
+        return self.target.lower is not None or self.target.upper is not None
+
+    def start(self, words: Words) -> State:
+        """One jump in every coordinate; zeros where the target has bounds."""
+        if self.bounded:
+            return np.zeros(self.dimension, dtype=np.int64)
+        return self.sampler.draw(self.dimension, words)
+
+    def cells_of(self, state: State) -> Ints:
+        return self.basis @ self.checked(state)
+
+    def step(self, state: State, words: Words) -> tuple[State, Info]:
+        """One transition: jumps by certified table, the accept step in balls."""
+        state = self.entering(state)
+        proposed = self.checked(state + self.sampler.draw(self.dimension, words))
+        index = words.position
+        cell = int(words.take(1)[0])
+        if self.accepts(state, proposed, cell, words, index):
+            return proposed, Info(1, 1)
+        return state, Info(1, 0)
+
+    def accepts(self, state: State, proposed: State, cell: int, words: Words, index: int) -> bool:
+        """Whether U < weight(proposed) / weight(state), for the uniform U that begins with this word."""
+        z = self.basis @ proposed
+        if not self.target.allows(z):
+            return False
+        before, after = self.target.energy(self.basis @ state), self.target.energy(z)
+        return after <= before or is_below(cell, 32, lambda: self.target.decay.ratio(after, before), words, index)
+
+    def run(self, state: State, steps: int, words: Words) -> tuple[State, Info]:
+        """`step` so many times, compiled: the same states from the same words."""
+        return self._advance(state, sample_size(steps), 0, np.empty((0, 3), dtype=np.int64), words)
+
+    def trace(self, state: State, records: int, every: int, words: Words) -> tuple[State, NDArray[np.int64]]:
+        """records * every steps; after each `every` of them the energy, the first cell, and a partial sum."""
+        if every < 1:
+            raise InvalidParameter(f"every must be one or more. Got {every}.")
+        record = np.zeros((sample_size(records), 3), dtype=np.int64)
+        state, _ = self._advance(state, records * every, every, record, words)
+        return state, record
+
+    def _advance(self, state: State, steps: int, every: int, record: NDArray[np.int64], words: Words) -> tuple[State, Info]:
+        from holdfast.chains import _metropolis_compiled as compiled
+
+        v = self.entering(state).copy()
+        made = accepted = 0
+
+        def loop(chunk: NDArray[np.uint32], wanted: int) -> tuple[int, int, int]:
+            nonlocal made, accepted
+            done, used, code, taken = compiled.advance(
+                chunk, wanted, v, self.matrix @ v, made, every, record, self.shown, self.watched, self.table, self.rule
+            )
+            made, accepted = made + int(done), accepted + int(taken)
+            return int(done), int(used), int(code)
+
+        def exact_step() -> bool:
+            nonlocal made, accepted
+            v[:], info = self.step(v, words)
+            made, accepted = made + 1, accepted + info.accepted
+            if every and made % every == 0:
+                record[made // every - 1] = (self.target.energy(self.basis @ v), *(self.shown @ v))
+            return False
+
+        if steps:
+            run_steps(loop, exact_step, steps, words)
+        return v, Info(made, accepted)
+
+    def coupled(self) -> CoupledMetropolis:
+        from holdfast.chains.coupled_metropolis import CoupledMetropolis
+
+        return CoupledMetropolis(self)
+
+    def transitions(self, state: State) -> dict[tuple[int, ...], Fraction]:
+        """The exact law of one step, where the jumps and the target have a rational base and every table is bounded."""
+        here = tuple(int(x) for x in self.entering(state))
+        out = {}
+        for there in self.fibre:
+            if there != here:
+                out[there] = self.jump_mass(here, there) * self.acceptance(here, there)
+        out[here] = 1 - sum(out.values(), start=Fraction(0))
+        return out
+
+    def jump_mass(self, here: tuple[int, ...], there: tuple[int, ...]) -> Fraction:
+        """Probability that `there` is proposed from `here`."""
+        return math.prod((self.mass(y - x) for x, y in zip(here, there, strict=True)), start=Fraction(1))
+
+    def mass(self, jump: int) -> Fraction:
+        """P[e = jump], where the jumps have a rational base."""
+        if self.jump_base is None:
+            raise InvalidParameter("Jumps have rational probabilities only with jump_base. Give one.")
+        return (1 - self.jump_base) / (1 + self.jump_base) * self.jump_base ** abs(jump)
+
+    def acceptance(self, here: tuple[int, ...], there: tuple[int, ...]) -> Fraction:
+        """Probability that `there`, which the bounds allow, is accepted."""
+        before, after = self._energies[here], self._energies[there]
+        return min(Fraction(1), self.target.decay.exact_ratio(after, before))
+
+    def power(self, exponent: int) -> arb:
+        """a^exponent as a ball at flint's current precision."""
+        if self.jump_base is not None:
+            return ball(self.jump_base) ** exponent
+        return (-ball(self.jump_rate * exponent)).exp()
+
+    def checked(self, state: State) -> State:
+        """The state, if it has the right shape and leaves room in 64-bit integers."""
+        v = np.asarray(state)
+        if v.shape != (self.dimension,) or v.dtype != np.int64:
+            raise InvalidParameter(
+                f"A state of this kernel has {self.dimension} coordinates of type int64. Got shape {v.shape} of {v.dtype}."
+            )
+        if (v > self.rule.room).any() or (v < -self.rule.room).any():
+            raise RequestTooLarge(
+                f"A coordinate of the chain went beyond {self.rule.room}: energies could leave 64-bit integers. Use a larger epsilon."
+            )
+        return v
+
+    def entering(self, state: State) -> State:
+        """A state that a step may begin with: `checked`, and within the target's bounds."""
+        v = self.checked(state)
+        if self.bounded and not self.target.allows(self.basis @ v):
+            raise InvalidParameter("A state must stand for a table within the target's bounds. Begin with start(), which gives one.")
+        return v
+
+    @cached_property
+    def sampler(self) -> TableSampler:
+        """One jump from one word."""
+        if self.jump_base is not None:
+            return TableSampler(RationalJumps(self.jump_base))
+        sampler = DiscreteLaplace(1 / self.jump_rate).sampler()
+        assert isinstance(sampler, TableSampler)  # jump_rate >= 1/1000
+        return sampler
+
+    @cached_property
+    def table(self) -> Jumps:
+        shift = 32 - INDEX_BITS
+        sampler = self.sampler
+        cells = np.arange((1 << INDEX_BITS) + 1, dtype=np.uint64) << np.uint64(shift)
+        start = np.searchsorted(sampler.high, cells[:-1], side="left").astype(np.int32)
+        direct = np.where(sampler.low[start] < cells[1:], -1 - start, start).astype(np.int32)
+        return Jumps(np.append(direct, np.int32(len(sampler.high) - 1)), sampler.high, sampler.low, shift, sampler.first)
+
+    @cached_property
+    def _watched(self) -> tuple[Ints, Watched]:
+        target, far = self.target, LARGEST_ENERGY
+        _check_products(target, self.basis)
+        matrix = target.values(self.basis)
+        multipliers = np.array([target.multiplier(k) for k in range(target.terms)], dtype=np.int64)
+        if target.decay.kind == "absolute":
+            matrix = multipliers[:, None] * matrix
+        lower, upper = [-far] * len(matrix), [far] * len(matrix)
+        if self.bounded:
+            rows = [tuple(row) for row in matrix.tolist()]
+            place = {row: k for k, row in enumerate(rows)}
+            for i, row in enumerate(map(tuple, self.basis.tolist())):
+                k = place.setdefault(row, len(rows))
+                if k == len(rows):
+                    rows, lower, upper = [*rows, row], [*lower, -far], [*upper, far]
+                lower[k] = max(lower[k], -far if target.lower is None else int(target.lower[i]))
+                upper[k] = min(upper[k], far if target.upper is None else int(target.upper[i]))
+            matrix = np.array(rows, dtype=np.int64)
+        columns, places = (indices.astype(np.int64) for indices in np.nonzero(matrix.T))
+        bounds = (np.array(bound, dtype=np.int64) for bound in (lower, upper))
+        return matrix, Watched(columns, places, np.ascontiguousarray(matrix[places, columns]), multipliers, *bounds)
+
+    @property
+    def watched(self) -> Watched:
+        return self._watched[1]
+
+    @property
+    def matrix(self) -> Ints:
+        """Values of the watched forms = matrix times coordinates."""
+        return self._watched[0]
+
+    @cached_property
+    def shown(self) -> Ints:
+        """The two rows that `trace` records, over the coordinates: the first cell, and the sum of every
+        other cell of the first half (of a table in rows, the whole half may be a kept sum).
+        """
+        return np.stack([self.basis[0], self.basis[: max(1, self.target.cells // 2) : 2].sum(axis=0)])
+
+    @cached_property
+    def rule(self) -> Rule:
+        decay = self.target.decay
+        reach = [sum(map(abs, row)) for row in self.matrix.tolist()]
+        linear = max(reach + [sum(map(abs, row)) for row in (*self.basis.tolist(), *self.shown.tolist())])
+        room = min(LARGEST_ENTRY - 1, LARGEST_ENERGY // max(1, linear))
+        multipliers = self.watched.multipliers.tolist()
+        if decay.kind == "absolute":
+            room = min(room, LARGEST_ENERGY // max(1, sum(reach[: len(multipliers)])))
+        else:
+            room = min(room, math.isqrt(LARGEST_ENERGY // max(1, sum(m * r * r for m, r in zip(multipliers, reach, strict=False)))))
+        return Rule(decay.kind == "absolute", decay.kind == "norm", self.bounded, _rate_double(decay), self.band, room)
+
+    @cached_property
+    def _energies(self) -> dict[tuple[int, ...], int]:
+        """Every state that the bounds allow, with its energy."""
+        target = self.target
+        if target.lower is None or target.upper is None:
+            raise InvalidParameter("The states can be listed only where every cell has a lower and an upper bound. Use target.within.")
+        rows = list(algebra.independent_rows(algebra.as_matrix(self.basis)))
+        sides = [range(int(target.lower[i]), int(target.upper[i]) + 1) for i in rows]
+        if math.prod(map(len, sides)) > LARGEST_FIBRE:
+            raise RequestTooLarge("These bounds allow too many tables to list. Use narrower bounds.")
+        square = algebra.take_rows(algebra.as_matrix(self.basis), rows)
+        numerators, denominator = algebra.solve(square, algebra.identity(len(rows)))
+        inverse = algebra.to_numpy(numerators)
+        out = {}
+        for chosen in product(*sides):
+            scaled = inverse @ np.array(chosen, dtype=np.int64)
+            v = scaled // denominator
+            if (v * denominator == scaled).all() and target.allows(self.basis @ v):
+                out[tuple(int(x) for x in v)] = target.energy(self.basis @ v)
+        return out
+
+    @property
+    def fibre(self) -> tuple[tuple[int, ...], ...]:
+        """Every state that the bounds allow."""
+        return tuple(self._energies)
+
+
+def _checked_basis(basis: Any, cells: int) -> Ints:
+    columns = np.asarray(basis)
+    if columns.ndim != 2 or len(columns) != cells or columns.dtype.kind not in "iu":
+        raise InvalidParameter(
+            f"basis must hold whole numbers, one row for each of the {cells} cells. Got shape {columns.shape} of {columns.dtype}."
+        )
+    if columns.shape[1] == 0:
+        raise InvalidParameter("basis has no columns: the kept totals fix every cell, so a chain has nowhere to go. Keep fewer totals.")
+    if max(-int(columns.min()), int(columns.max())) >= LARGEST_ENTRY:
+        raise RequestTooLarge("basis must stay below 2^31 in absolute value. Use a reduced basis.")
+    rank = algebra.rank(columns)
+    if rank < columns.shape[1]:
+        raise InvalidParameter(
+            f"basis has {columns.shape[1]} columns of rank {rank}. Give independent columns (reduced_basis removes the rest)."
+        )
+    out = columns.astype(np.int64)
+    out.flags.writeable = False
+    return out
+
+
+def _check_products(target: Target, basis: Ints) -> None:
+    """Refuse what `_watched` would compute beyond 64 bits."""
+    largest = int(np.abs(basis).max())
+    widest = 1 if target.forms is None else max((sum(map(abs, row)) for row in target.forms.tolist()), default=0)
+    multiplier = 1 if target.multipliers is None else int(target.multipliers.max(initial=1))
+    if max(widest * multiplier, len(basis)) * largest >= LARGEST_ENERGY:
+        raise RequestTooLarge("The target's forms times the basis would leave 64-bit integers. Use smaller entries.")
+
+
+def _rate_double(decay: Decay) -> float:
+    """The rate correct to 2^-52 of itself, also where it is the logarithm of a rational base; 0 or inf where no double is near it."""
+    try:
+        if decay.base is None:
+            return float(decay.rate)
+        with precision(256):
+            return float(-ball(decay.base).log().mid())
+    except OverflowError:
+        return math.inf

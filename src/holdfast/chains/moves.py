@@ -1,0 +1,252 @@
+"""Along which directions a line Gibbs kernel moves, and whether they reach the whole lattice.
+
+    swaps    on a grid: two places on every axis, chosen anywhere (not neighbours: far pairs keep large-scale modes fast), and +1 or -1 on
+             the cells where they cross. One axis: e_i - e_j.
+    listed   any list of integer vectors: a basis of the lattice, or more.
+
+Without bounds, moves that generate the lattice L over the integers make the chain irreducible: any z in L is a sum of multiples of moves,
+and one step reaches every multiple. Within bounds that is not enough, since the way may leave them. Known there: swaps connect all tables
+of a two-way grid with cells >= 0 (and of one sum, within any box); they do not connect three-way grids, and a basis connects in general
+nothing more than a part. A Markov basis, listed, does: it is the caller's to give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, product
+from math import prod
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.chains.target import LARGEST_ENTRY, Ints
+from holdfast.chains.words_in_steps import pick
+from holdfast.errors import InvalidParameter, NoExactSampler, NothingLeft, RequestTooLarge, UnreachableLattice
+from holdfast.lattice import algebra
+from holdfast.lattice.blocks import Template
+from holdfast.lattice.lattice import Lattice
+from holdfast.randomness import Words
+from holdfast.samplers.choose import general_basis
+
+ONE_WORD_CHOICES = 1 << 14
+"""Ordered pairs of an axis up to which one word picks both places. A word is left open with probability choices / 2^32, and an open one
+costs a slow step: above, each place has its own word."""
+LARGEST_CHECK = 4_000_000
+"""Entries of a matrix of moves that are checked by exact algebra."""
+FREE_CELLS = 4096
+_SHOWN = 12
+
+
+class Move(NamedTuple):
+    """A direction by its non-zero entries."""
+
+    cells: Ints
+    coefficients: Ints
+
+    def dense(self, cells: int) -> Ints:
+        out = np.zeros(cells, dtype=np.int64)
+        out[self.cells] = self.coefficients
+        return out
+
+
+class Moves(Protocol):
+    """A finite set of directions, one of them picked uniformly from a fixed number of words."""
+
+    @property
+    def cells(self) -> int: ...
+
+    @property
+    def dimension(self) -> int:
+        """Of the lattice that the moves generate."""
+
+    @property
+    def words_per_pick(self) -> int: ...
+
+    def pick(self, words: Words) -> Move:
+        """A uniform choice; a move and its opposite are the same direction."""
+
+    def all(self) -> Iterator[Move]:
+        """Every direction once: all are equally likely."""
+
+    def matrix(self) -> NDArray[Any]:
+        """Rows that generate the same lattice as the moves; for small cases."""
+
+
+@dataclass(frozen=True, eq=False)
+class Swaps:
+    """Products of differences on a grid, row-major; `signs` (+1 or -1 for each cell) turn the sums kept into sums with signs.
+
+    Guarantees:  generates all integer tables whose sums along each axis are zero: neighbouring swaps alone are a basis.
+    """
+
+    shape: tuple[int, ...]
+    signs: Ints | None = None
+
+    def __post_init__(self) -> None:
+        if not self.shape or min(self.shape) < 2:
+            raise InvalidParameter(f"Swaps need at least two places on every axis. Got a grid of shape {self.shape}.")
+        if max(self.shape) >= 1 << 32:
+            raise RequestTooLarge(f"An axis of {max(self.shape)} places is too long to pick from with one word.")
+        if self.signs is None:
+            return
+        signs = np.ascontiguousarray(self.signs, dtype=np.int64)
+        if signs.shape != (self.cells,) or not (abs(signs) == 1).all():
+            raise InvalidParameter(f"Signs are +1 or -1, one for each of the {self.cells} cells.")
+        object.__setattr__(self, "signs", signs)
+
+    @property
+    def cells(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def dimension(self) -> int:
+        return prod(n - 1 for n in self.shape)
+
+    @property
+    def words_per_pick(self) -> int:
+        return sum(1 if n * (n - 1) <= ONE_WORD_CHOICES else 2 for n in self.shape)
+
+    def pick(self, words: Words) -> Move:
+        return self._move([_two_places(n, words) for n in self.shape])
+
+    def all(self) -> Iterator[Move]:
+        return (self._move(pairs) for pairs in product(*(combinations(range(n), 2) for n in self.shape)))
+
+    def matrix(self) -> NDArray[Any]:
+        if self.cells * self.dimension > LARGEST_CHECK:
+            raise RequestTooLarge(f"The moves of a grid of {self.cells} cells are too many to list.")
+        out = np.ones((1, 1), dtype=np.int64)
+        for n in self.shape:
+            out = np.kron(out, np.eye(n - 1, n, dtype=np.int64) - np.eye(n - 1, n, k=1, dtype=np.int64))
+        return out if self.signs is None else out * self.signs
+
+    def _move(self, pairs: Any) -> Move:
+        cells, coefficients = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
+        for n, (i, j) in zip(self.shape, pairs, strict=True):
+            cells = np.concatenate([cells * n + i, cells * n + j])
+            coefficients = np.concatenate([coefficients, -coefficients])
+        return Move(cells, coefficients if self.signs is None else coefficients * self.signs[cells])
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """The rows of an integer matrix, each a direction over the cells."""
+
+    vectors: Ints
+
+    def __post_init__(self) -> None:
+        vectors = np.asarray(self.vectors)
+        if vectors.ndim != 2 or not vectors.shape[0] or vectors.dtype.kind not in "iuO":
+            raise InvalidParameter(f"Moves are a list of integer vectors, at least one. Got shape {vectors.shape}, {vectors.dtype}.")
+        if max(-int(vectors.min()), int(vectors.max())) >= LARGEST_ENTRY:
+            raise RequestTooLarge("The entries of a move must stay below 2^31 in absolute value. Use a reduced basis.")
+        vectors = np.ascontiguousarray(vectors, dtype=np.int64)
+        if not vectors.any(axis=1).all():
+            raise InvalidParameter("A move of zeros goes nowhere. Leave it out.")
+        object.__setattr__(self, "vectors", vectors)
+
+    @property
+    def cells(self) -> int:
+        return int(self.vectors.shape[1])
+
+    @cached_property
+    def dimension(self) -> int:
+        return algebra.rank(self.vectors)
+
+    @property
+    def words_per_pick(self) -> int:
+        return 1
+
+    def pick(self, words: Words) -> Move:
+        return _sparse(self.vectors[pick(len(self.vectors), words)])
+
+    def all(self) -> Iterator[Move]:
+        return (_sparse(vector) for vector in self.vectors)
+
+    def matrix(self) -> NDArray[Any]:
+        return self.vectors
+
+
+def moves_for(template: Template) -> Moves:
+    """Moves that generate all of a block's lattice: swaps where the block is a grid or has one sum, else a reduced basis."""
+    if template.kind == "pinned":
+        raise NothingLeft("The kept totals fix every cell of this block, so no move is left. Leave it out.")
+    if template.kind == "grid":
+        return Swaps(template.shape)
+    if template.kind == "one sum":
+        rows = template.matrix()
+        return Swaps(template.shape, None if rows is None else np.sign(rows[0]))
+    if template.kind == "free":
+        if template.size > FREE_CELLS:
+            raise RequestTooLarge(f"{template.size} cells under no kept total are not for a chain. Draw them independently.")
+        return Listed(np.eye(template.size, dtype=np.int64))
+    try:
+        return Listed(general_basis(template).T)
+    except NoExactSampler as error:
+        raise RequestTooLarge(
+            f"The kept totals link {template.size} cells ({template.dimension} free dimensions): too many for a basis of moves. "
+            "Keep fewer totals, nested ones, or all sums along the axes of a product."
+        ) from error
+
+
+def moves_of_lattice(lattice: Lattice) -> Moves:
+    """The whole lattice by its basis: for targets that do not factorise over blocks, such as an l2 norm."""
+    if lattice.dimension == 0:
+        raise NothingLeft("The kept totals fix every cell, so no move is left.")
+    return Listed(lattice.basis.T)
+
+
+def check_generates(moves: Moves, lattice_or_rows: Lattice | algebra.Matrix) -> None:
+    """Refuse moves that leave the lattice {z : A z = 0}, or do not generate all of it over the integers.
+
+    Guarantees:  exact integers. The message names a vector of the lattice that no sum of moves gives; of a reduced basis, so a short one.
+    """
+    rows = lattice_or_rows.matrix.toarray() if isinstance(lattice_or_rows, Lattice) else lattice_or_rows
+    matrix = algebra.as_matrix(rows, "the matrix of kept totals")
+    if matrix.ncols() != moves.cells:
+        raise InvalidParameter(f"The moves have {moves.cells} cells, the kept totals {matrix.ncols()}. Give both over the same cells.")
+    generators = algebra.as_matrix(moves.matrix())
+    outside = algebra.to_numpy(generators * matrix.transpose()).any(axis=1)
+    if outside.any():
+        vector = algebra.to_numpy(generators)[int(np.flatnonzero(outside)[0])]
+        raise UnreachableLattice(f"A move changes a kept total: {shown(vector)}. Leave it out.")
+    basis = algebra.reduced_basis(algebra.kernel_basis(matrix))
+    if algebra.same_lattice(basis, generators.transpose()):
+        return
+    reached = algebra.reduced_basis(generators.transpose())
+    missing = next(vector for vector in algebra.to_numpy(basis).T if not _contains(reached, vector))
+    raise UnreachableLattice(
+        f"The moves do not reach every table with the kept totals: no sum of them gives {shown(missing)}. Add this move to the list."
+    )
+
+
+def shown(vector: NDArray[Any]) -> str:
+    """The non-zero entries of a move, such as '+1 at cell 0, -1 at cell 3'."""
+    places = np.flatnonzero(vector)
+    text = ", ".join(f"{int(vector[i]):+d} at cell {i}" for i in places[:_SHOWN])
+    return text if len(places) <= _SHOWN else f"{text} and {len(places) - _SHOWN} further entries"
+
+
+def _contains(basis: Any, vector: NDArray[Any]) -> bool:
+    try:
+        algebra.coordinates(basis, vector)
+    except InvalidParameter:
+        return False
+    return True
+
+
+def _sparse(vector: Ints) -> Move:
+    places = np.flatnonzero(vector)
+    return Move(places, vector[places])
+
+
+def _two_places(n: int, words: Words) -> tuple[int, int]:
+    """Two different places of an axis, in order of choice, uniformly."""
+    if n * (n - 1) <= ONE_WORD_CHOICES:
+        i, j = divmod(pick(n * (n - 1), words), n - 1)
+    else:
+        i, j = pick(n, words), pick(n - 1, words)
+    return i, j + (j >= i)

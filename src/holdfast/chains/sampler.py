@@ -1,0 +1,94 @@
+"""A chain in the place of a sampler: a fixed number of steps, found beforehand from coupled chains that saw no data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.chains.assess import Assessment, assess
+from holdfast.chains.kernels import kernel_for, kernel_of_basis
+from holdfast.chains.protocol import Kernel
+from holdfast.chains.target import Decay
+from holdfast.chains.watching import watched
+from holdfast.lattice.blocks import Template
+from holdfast.randomness import Words
+
+BETWEEN_SWEEPS = 2
+"""Sweeps between two tables of one chain, where many are wanted and need not be independent."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a user allows: the kernel asked for ("auto" for none), whether an estimate will do, and the total variation error eta of all."""
+
+    sampler: str
+    allow_estimated: bool
+    eta: Fraction
+
+    @property
+    def names_a_chain(self) -> bool:
+        return self.sampler != "auto"
+
+
+EXACT_ONLY = Wish("auto", False, Fraction(1, 1000))
+
+
+class ChainSampler:
+    """A kernel run for the assessed number of steps from its starting law (implements `samplers.protocol.BlockSampler`).
+
+    Law:         that of the chain after so many steps; its total variation distance from the target was estimated, not proved, to be at
+                 most `assessment.eta`.
+    """
+
+    def __init__(self, kernel: Kernel, assessment: Assessment) -> None:
+        self.kernel, self.assessment = kernel, assessment
+
+    @property
+    def name(self) -> str:
+        return f"{self.kernel.name}, {self.assessment.sweeps} sweeps"
+
+    @property
+    def cells(self) -> int:
+        return self.kernel.target.cells
+
+    @property
+    def expected_tries(self) -> float:
+        """Nothing is thrown away."""
+        return 1.0
+
+    def draw(self, n: int, words: Words) -> NDArray[np.int64]:
+        """n independent runs."""
+        out = np.empty((n, self.cells), dtype=np.int64)
+        for row in out:
+            state, _ = self.kernel.run(self.kernel.start(words), self.assessment.steps, words)
+            row[:] = self.kernel.cells_of(state)
+        return out
+
+    def along(self, n: int, words: Words) -> NDArray[np.int64]:
+        """n tables of ONE chain, two sweeps apart: for figures about the law, never for a release."""
+        out = np.empty((n, self.cells), dtype=np.int64)
+        state, _ = self.kernel.run(self.kernel.start(words), self.assessment.steps, words)
+        for row in out:
+            row[:] = self.kernel.cells_of(state)
+            state, _ = self.kernel.run(state, BETWEEN_SWEEPS * self.kernel.steps_per_sweep, words)
+        return out
+
+
+@lru_cache(maxsize=64)
+def block_chain(name: str, template: Template, decay: Decay, eta: Fraction) -> ChainSampler:
+    """The chain of this name for blocks of one shape, assessed to eta."""
+    return _assessed(kernel_for(name, template, decay), f"{name} on {template!r} under {decay!r}", eta)
+
+
+def whole_chain(name: str, basis: NDArray[Any], decay: Decay, eta: Fraction) -> ChainSampler:
+    """The same on a lattice taken whole, spanned by the columns."""
+    return _assessed(kernel_of_basis(name, basis, decay), f"{name} on {basis.tolist()!r} under {decay!r}", eta)
+
+
+def _assessed(kernel: Kernel, seed: str, eta: Fraction) -> ChainSampler:
+    return ChainSampler(kernel, assess(kernel, eta=eta, seed=seed, progress=watched()))

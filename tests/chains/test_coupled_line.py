@@ -1,0 +1,222 @@
+"""Coupled line Gibbs: margins in fractions, compiled loops equal to repeated steps, chains that meet and stay together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.chains.coupled_line import CoupledLine, best_shifts, shifted
+from holdfast.chains.line_gibbs import LineGibbs
+from holdfast.chains.moves import Move, Swaps
+from holdfast.chains.pairing import Residual, _overlap, maximal_joint, quantile_joint
+from holdfast.chains.protocol import Pair
+from holdfast.chains.target import Target
+from holdfast.chains.words_in_steps import CHUNK_WORDS
+from holdfast.exact.balls import precision
+from holdfast.exact.thresholds import certified_thresholds
+from holdfast.randomness.words import Words
+from holdfast.testing import ListedWords, check_fit_categories, chi_square_p_value
+
+from .fibres import check_margins, enumerate_fibre
+from .test_line_gibbs import KERNELS, STATIONARY, VENN_BASIS, middle_of_pick, rational, words_of
+
+moves_and_differences = st.integers(1, 5).flatmap(
+    lambda n: st.tuples(
+        st.lists(st.integers(-3, 3).filter(bool), min_size=n, max_size=n), st.lists(st.integers(-20, 20), min_size=n, max_size=n)
+    )
+)
+
+
+@given(moves_and_differences)
+def test_the_best_shifts_are_those_of_brute_force(case: tuple[list[int], list[int]]) -> None:
+    from holdfast.chains import _line_compiled as compiled
+
+    u, d = (np.array(part, dtype=np.int64) for part in case)
+    sizes = {s: int(abs(d - s * u).sum()) for s in range(-25, 26)}
+    best = [s for s, size in sizes.items() if size == min(sizes.values())]
+    x, y, cells = d + 7, np.full(len(d), 7), np.arange(len(d))
+    assert best_shifts(x, y, Move(cells, u)) == (best[0], best[-1])
+    assert compiled.best_shifts(len(d), cells, u, x, y) == (best[0], len(best) > 1)
+
+
+@pytest.mark.parametrize("case", range(len(STATIONARY)))
+def test_each_chain_alone_has_the_kernels_law_as_fractions(case: int) -> None:
+    moves, target = STATIONARY[case]
+    fibre = enumerate_fibre(moves, target.lower, target.upper)  # type: ignore[arg-type]
+    check_margins(LineGibbs(target, moves).coupled(), fibre, every=max(1, len(fibre) ** 2 // 150))
+
+
+def test_a_pairing_that_looked_at_its_draw_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutation: the first chain's draws taken by the quantile pairing where they are even, by the maximal one where they are odd."""
+    import holdfast.chains.coupled_line as module
+
+    def mixed(p: dict[int, Fraction], q: dict[int, Fraction]) -> dict[tuple[int, int], Fraction]:
+        even = {pair: mass for pair, mass in quantile_joint(p, q).items() if pair[0] % 2 == 0}
+        return even | {pair: mass for pair, mass in maximal_joint(p, q).items() if pair[0] % 2}
+
+    monkeypatch.setattr(module, "quantile_joint", mixed)
+    moves, target = STATIONARY[4]
+    fibre = enumerate_fibre(moves, target.lower, target.upper)  # type: ignore[arg-type]
+    with pytest.raises(AssertionError, match="margin"):
+        check_margins(LineGibbs(target, moves).coupled(), fibre)
+
+
+def started(kernel: LineGibbs, words: Words) -> Pair:
+    x, _ = kernel.run(kernel.start(words), 40, words)
+    y, _ = kernel.run(kernel.start(words), 40, words)
+    return Pair(x, y)
+
+
+COUPLED = {
+    **{name: KERNELS[name] for name in ("pairs", "signed pairs", "swaps, bounds", "multipliers", "gaussian", "forms, squares", "rational")},
+    "swaps": LineGibbs(Target.laplace(12, "3/4"), Swaps((3, 4))),
+    "three-way": LineGibbs(Target.laplace(12, 1), Swaps((2, 3, 2))),
+    "forms, basis": LineGibbs(KERNELS["forms, basis"].target.within(lower=[-9] * 7, upper=[9] * 7), VENN_BASIS),
+    "norm": LineGibbs(Target.laplace(9, 1, "l2"), Swaps((3, 3))),
+}
+
+
+@pytest.mark.parametrize("name", COUPLED)
+def test_run_equals_repeated_steps_whatever_the_band(name: str) -> None:
+    kernel = COUPLED[name]
+    most = 12
+    by_step = words_of("coupled " + name)
+    pair = begin = started(kernel, by_step)
+    met, made = False, 0
+    while made < most and not met:
+        pair, info = kernel.coupled().step(pair, by_step)
+        made, met = made + 1, info.identical
+    for band in (2.0**-40, 2.0**-20, 2.0**-5):
+        by_run = words_of("coupled " + name)
+        started(kernel, by_run)
+        found, info = LineGibbs(kernel.target, kernel.moves, band).coupled().run(begin, most, by_run)
+        assert info == (made, met)
+        assert (found.first == pair.first).all()
+        assert (found.second == pair.second).all()
+        assert (found.first is found.second) == met
+        assert by_run.position == by_step.position
+
+
+@pytest.mark.parametrize("name", [n for n in COUPLED if n != "norm"])
+def test_long_runs_do_not_depend_on_the_band(name: str) -> None:
+    results = []
+    for band in (2.0**-40, 2.0**-18):
+        kernel = LineGibbs(COUPLED[name].target, COUPLED[name].moves, band)
+        words = words_of("long " + name)
+        pair, info = kernel.coupled().run(started(kernel, words), 1500, words)
+        results.append((pair.first.tolist(), pair.second.tolist(), info, words.position))
+    assert results[0] == results[1]
+
+
+def maximal_pair(kernel: LineGibbs, move: Move, words: Words) -> Pair:
+    """Two states whose laws along the move are paired maximally and differ."""
+    for _ in range(500):
+        pair = Pair(*(kernel.run(kernel.start(words), 40, words)[0] for _ in range(2)))
+        low, high = best_shifts(*pair, move)
+        p, q = kernel.line(pair.first, move), shifted(kernel.line(pair.second, move), low)
+        lifts = {p.energy(t) - q.energy(t) for t in range(-4, 5)}  # one constant matters under a root only
+        if low == high and (len(lifts) > 1 or (kernel.target.decay.kind == "norm" and lifts != {0})):
+            return pair
+    raise AssertionError("no such pair was found")
+
+
+@pytest.mark.parametrize("name", ["swaps", "swaps, bounds", "gaussian", "forms, basis", "norm", "rational"])
+def test_words_on_both_sides_of_the_thresholds_of_each_decision(name: str) -> None:
+    """The maximal pairing's three words, each at its thresholds and beside them, the others in the middle of nowhere."""
+    kernel = COUPLED[name]
+    picks = middle_of_pick(kernel)
+    move = kernel.moves.pick(ListedWords(picks))
+    x, y = maximal_pair(kernel, move, words_of("thresholds " + name))
+    low, _ = best_shifts(x, y, move)
+    p, q = kernel.line(x, move), shifted(kernel.line(y, move), low)
+    first = certified_thresholds(p, 32)
+    tries = [[T + side, 0x12345678, 0x9ABCDEF0] for T in first.values[:: max(1, len(first.values) // 6)] for side in (-1, 0, 1)]
+    parted = 0
+    for before, T, t in zip([0, *first.values], first.values, range(first.first, first.first + len(first.values)), strict=False):
+        with precision(100):
+            ratio = float(_overlap(p, q, t)().mid())
+        if T - before > 10_000 and ratio < 1:
+            parted += 1
+            coin = int(ratio * 2**32)
+            tries += [[(before + T) // 2, coin + side, 0x9ABCDEF0] for side in (-1, 0, 1)]
+            rest = certified_thresholds(Residual(q, p), 32).values
+            tries += [[(before + T) // 2, 0xFFFFFFF0, T + side] for T in rest[:: max(1, len(rest) // 5)] for side in (-1, 0, 1)]
+        if parted == 2:
+            break
+    assert parted
+    padding = np.zeros(CHUNK_WORDS, dtype=np.uint32)
+    for chosen in tries:
+        clipped = [min(max(int(word), 1), 2**32 - 2) for word in chosen]
+        listed = np.concatenate([np.array([*picks, *clipped], dtype=np.uint32), padding])
+        slow, _ = kernel.coupled().step(Pair(x, y), ListedWords(listed, default_extra=77))
+        fast, _ = kernel.coupled().run(Pair(x, y), 1, ListedWords(listed, default_extra=77))
+        assert (slow.first == fast.first).all()
+        assert (slow.second == fast.second).all()
+
+
+def test_a_coupled_step_fits_its_joint_law() -> None:
+    kernel = LineGibbs(rational("absolute", 4, 3), Swaps((4,)))
+    pair = Pair(np.array([2, -1, -1, 0]), np.array([-1, 1, 1, -1]))
+    law = kernel.coupled().transitions(pair)
+    words = words_of("fit of a coupled step")
+    n = 6000
+    counts: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()
+    for _ in range(n):
+        after, _ = kernel.coupled().run(pair, 1, words)
+        counts[tuple(after.first.tolist()), tuple(after.second.tolist())] += 1
+    assert counts.keys() <= law.keys()
+    check_fit_categories(counts, law, name="coupled_line: one coupled step")
+    # a law tilted on every third outcome is seen
+    tilted = np.array([float(mass) for mass in law.values()])
+    tilted[::3] *= 1.4
+    assert chi_square_p_value([counts[key] for key in law], tilted / tilted.sum(), n) < 1e-9
+
+
+def test_moves_of_two_cells_never_part_the_chains_further() -> None:
+    kernel = LineGibbs(Target.laplace(12, "1/5"), Swaps((12,)))
+    words = words_of("two cells")
+    pair = started(kernel, words)
+    gap = int(abs(pair.first - pair.second).sum())
+    assert gap > 0
+    for _ in range(3000):
+        pair, info = kernel.coupled().run(pair, 1, words)
+        after = int(abs(pair.first - pair.second).sum())
+        assert after <= gap
+        gap = after
+        if info.identical:
+            return
+    raise AssertionError("twelve cells under one sum should have met")
+
+
+def test_chains_meet_on_a_small_grid_and_stay_together() -> None:
+    kernel = LineGibbs(Target.laplace(16, "1/4"), Swaps((4, 4)))
+    coupled = CoupledLine(kernel)
+    for index in range(20):
+        words = words_of(f"meeting {index}")
+        pair, info = coupled.run(started(kernel, words), 2000 * kernel.steps_per_sweep, words)
+        assert info.identical
+        assert pair.first is pair.second
+    state = pair.first
+    alone, together = words_of("together"), words_of("together")
+    for _ in range(5):
+        state, _ = kernel.step(state, alone)
+        pair, info = coupled.step(pair, together)
+        assert info.identical
+        assert pair.first is pair.second
+        assert (pair.first == state).all()
+    after, info = coupled.run(pair, 100, together)
+    assert info == (1, True)
+    assert after.first is after.second
+
+
+def test_no_steps_asked_for_are_no_steps() -> None:
+    kernel = LineGibbs(Target.laplace(4, 1), Swaps((4,)))
+    pair = Pair(np.array([1, -1, 0, 0]), np.zeros(4, dtype=np.int64))
+    found, info = kernel.coupled().run(pair, 0, words_of("none"))
+    assert info == (0, False)
+    assert found is pair

@@ -1,0 +1,320 @@
+"""Line Gibbs: exact stationarity in fractions, the step's law on enumerated words, and compiled loops equal to repeated steps."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from holdfast.chains.line import draw_point, line_through
+from holdfast.chains.line_gibbs import LineGibbs
+from holdfast.chains.moves import Listed, Move, Moves, Swaps, moves_of_lattice
+from holdfast.chains.protocol import State
+from holdfast.chains.target import Decay, EnergyKind, Target
+from holdfast.chains.words_in_steps import CHUNK_WORDS
+from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.exact.thresholds import certified_thresholds
+from holdfast.lattice.lattice import Lattice
+from holdfast.randomness import NoiseKey
+from holdfast.randomness.words import Words
+from holdfast.testing import ListedWords, all_words, check_fit_categories, chi_square_p_value
+
+from .fibres import check_stationary, enumerate_fibre
+from .test_moves import VENN
+
+BASE = Fraction(2, 3)
+FORMS = np.array([[1, 0, 0, 0, 0, 0, 0], [0, 1, 1, 0, 0, 0, 0], [0, 0, 0, 1, -2, 0, 0], [0, 0, 1, 1, 1, 1, 1]])
+VENN_BASIS = Listed(Lattice(VENN).basis.T)
+
+
+def rational(kind: EnergyKind, cells: int, bound: int, forms: np.ndarray | None = None, multipliers: list[int] | None = None) -> Target:
+    target = Target(Decay(kind, Fraction(1), BASE), cells, forms, None if multipliers is None else np.array(multipliers))
+    return target.within(lower=[-bound] * cells, upper=[bound + 1] * cells)
+
+
+def words_of(name: str) -> Words:
+    return NoiseKey.for_tests(name).stream("words")
+
+
+STATIONARY: list[tuple[Moves, Target]] = [
+    (Swaps((2, 2)), rational("absolute", 4, 3)),
+    (Swaps((2, 3)), rational("squares", 6, 2)),
+    (Swaps((2, 3)), rational("absolute", 6, 2, np.array([[1, 0, 0, 0, 0, 0], [0, 1, 1, 0, 0, 0], [1, 1, 0, 0, 2, 0]]), [1, 2, 1])),
+    (Swaps((3, 3)), rational("absolute", 9, 1)),
+    (Swaps((3,)), rational("absolute", 3, 3, None, [1, 3, 2])),
+    (Swaps((4,), np.array([1, -1, 1, -1])), rational("squares", 4, 2)),
+    (VENN_BASIS, rational("absolute", 7, 1, FORMS, [2, 1, 1, 3])),
+    (VENN_BASIS, rational("squares", 7, 1)),
+]
+
+
+@pytest.mark.parametrize("case", range(len(STATIONARY)))
+def test_the_target_is_stationary_as_fractions(case: int) -> None:
+    moves, target = STATIONARY[case]
+    kernel = LineGibbs(target, moves)
+    assert target.lower is not None
+    assert target.upper is not None
+    fibre = enumerate_fibre(moves, target.lower, target.upper)
+    assert len(fibre) > 5
+    check_stationary(kernel, fibre, target)
+
+
+def test_a_kernel_with_a_wrong_law_is_caught() -> None:
+    moves, target = STATIONARY[0]
+    fibre = enumerate_fibre(moves, target.lower, target.upper)  # type: ignore[arg-type]
+    other = Target(Decay("absolute", Fraction(1), Fraction(667, 1000)), 4).within(target.lower, target.upper)
+    with pytest.raises(AssertionError):
+        check_stationary(LineGibbs(other, moves), fibre, target)
+
+
+def test_a_step_has_the_stated_law_over_all_words() -> None:
+    """Two moves picked by one bit, t by nine bits of its word: every probability is bracketed by counting words."""
+    moves = Listed(np.array([[1, -1, 0], [1, 1, -2]]))
+    kernel = LineGibbs(rational("absolute", 3, 3), moves)
+    state = np.array([1, 1, -2])
+    law = kernel.transitions(state)
+    settled: Counter[tuple[int, ...]] = Counter()
+    reach: Counter[tuple[int, ...]] = Counter()
+    for move in (0x40000000, 0xC0000000):
+        for row in all_words(9, 1, shift=23):
+            found = {
+                tuple(kernel.step(state, ListedWords([move, int(row[0]) | low], default_extra=extra))[0].tolist())
+                for low, extra in ((0, 0), ((1 << 23) - 1, 2**32 - 2))
+            }
+            settled.update(found if len(found) == 1 else ())
+            reach.update(found)
+    assert settled.keys() | reach.keys() <= law.keys()
+    assert settled.total() > 950
+    for after, mass in law.items():
+        # a cell of the word may hold several thresholds: outcomes between its two ends are not seen
+        assert Fraction(settled[after], 1024) <= mass
+        assert mass <= Fraction(reach[after], 1024) or mass < Fraction(1, 512)
+
+
+KERNELS: dict[str, LineGibbs] = {
+    "swaps": LineGibbs(Target.laplace(12, "1/4"), Swaps((3, 4))),
+    "swaps, long axis": LineGibbs(Target.laplace(2 * 130, "1/4"), Swaps((2, 130))),
+    "pairs": LineGibbs(Target.laplace(6, "3/4"), Swaps((6,))),
+    "signed pairs": LineGibbs(Target.laplace(4, 1), Swaps((4,), np.array([1, -1, -1, 1]))),
+    "three-way": LineGibbs(Target.laplace(12, "1/8"), Swaps((2, 3, 2))),
+    "swaps, bounds": LineGibbs(Target.laplace(9, "1/2").within(lower=[-1] * 9, upper=[3] * 9), Swaps((3, 3))),
+    "swaps, lower bounds": LineGibbs(Target.laplace(9, "1/5").within(lower=[-2] * 9), Swaps((3, 3))),
+    "multipliers": LineGibbs(Target(Decay("absolute", Fraction(1, 8)), 6, None, np.array([1, 2, 3, 1, 1, 2])), Swaps((2, 3))),
+    "forms, swaps": LineGibbs(
+        Target.of_forms("absolute", np.vstack([np.eye(6, dtype=np.int64), np.ones((1, 6), dtype=np.int64)]), ["1/4"] * 6 + ["1/2"]),
+        Swaps((2, 3)),
+    ),
+    "forms, basis": LineGibbs(Target(Decay("absolute", Fraction(2, 3)), 7, FORMS, np.array([2, 1, 1, 3])), VENN_BASIS),
+    "forms, squares": LineGibbs(Target(Decay("squares", Fraction(1, 7)), 7, FORMS, np.array([2, 1, 1, 3])), VENN_BASIS),
+    "gaussian": LineGibbs(Target.gaussian(9, 3), Swaps((3, 3))),
+    "gaussian, basis": LineGibbs(Target.gaussian(7, 3).within(upper=[2] * 7), VENN_BASIS),
+    "norm": LineGibbs(Target.laplace(6, "1/2", "l2"), Swaps((2, 3))),
+    "norm, forms": LineGibbs(Target.of_forms("norm", FORMS, ["1/4", "1/8", "9/16", "1/4"]), VENN_BASIS),
+    "rational": LineGibbs(rational("absolute", 9, 3), Swaps((3, 3))),
+}
+
+
+def stepped(kernel: LineGibbs, steps: int, words: Words) -> list[State]:
+    states = [kernel.start(words)]
+    for _ in range(steps):
+        states.append(kernel.step(states[-1], words)[0])
+    return states
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_run_equals_repeated_steps_whatever_the_band(name: str) -> None:
+    kernel, steps = KERNELS[name], 80
+    by_step = words_of(name)
+    states = stepped(kernel, steps, by_step)
+    assert len({tuple(z) for z in states}) > 20
+    for band in (2.0**-40, 2.0**-20, 2.0**-4):
+        by_run = words_of(name)
+        found, info = LineGibbs(kernel.target, kernel.moves, band).run(states[0], steps, by_run)
+        assert (found == states[-1]).all()
+        assert info == (steps, steps)
+        assert by_run.position == by_step.position
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_long_runs_do_not_depend_on_how_they_are_cut_nor_on_the_band(name: str) -> None:
+    kernel = KERNELS[name]
+    words = words_of(name)
+    whole, _ = kernel.run(kernel.start(words), 3000, words)
+    words = words_of(name)
+    part, _ = kernel.run(kernel.start(words), 1, words)
+    part, _ = kernel.run(part, 1999, words)
+    part, record = kernel.trace(part, 100, 10, words)
+    assert (part == whole).all()
+    assert record[-1].tolist() == [kernel.target.energy(whole), whole[0], whole[kernel.quadrant].sum()]
+    words = words_of(name)
+    wider, _ = LineGibbs(kernel.target, kernel.moves, 2.0**-16).run(kernel.start(words), 3000, words)
+    assert (wider == whole).all()
+
+
+@pytest.mark.parametrize("band", [2.0**-40, 2.0**-3])
+@pytest.mark.parametrize("name", ["swaps", "forms, squares"])
+def test_a_trace_notes_every_state(name: str, band: float) -> None:
+    kernel = LineGibbs(KERNELS[name].target, KERNELS[name].moves, band)
+    states = stepped(kernel, 12, words_of(name))
+    _, record = kernel.trace(states[0], 12, 1, words_of(name))
+    assert record.tolist() == [[kernel.target.energy(z), z[0], z[kernel.quadrant].sum()] for z in states[1:]]
+    _, record = kernel.trace(states[0], 4, 3, words_of(name))
+    assert record.tolist() == [[kernel.target.energy(z), z[0], z[kernel.quadrant].sum()] for z in states[3::3]]
+
+
+def middle_of_pick(kernel: LineGibbs) -> list[int]:
+    """Words that pick the same move, far from any border."""
+    if isinstance(kernel.moves, Listed):
+        return [(1 << 31) // len(kernel.moves.vectors)]
+    sizes = [s for n in kernel.moves.shape for s in ([n * (n - 1)] if n <= 128 else [n, n - 1])]  # type: ignore[attr-defined]
+    return [((2 * (s // 2) + 1) << 31) // s for s in sizes]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_words_on_both_sides_of_every_threshold(name: str) -> None:
+    """One run of one step for the words T - 1, T, T + 1 of every threshold of a line: doubles decide all but T, rightly."""
+    kernel = KERNELS[name]
+    words = words_of(name)
+    state, _ = kernel.run(kernel.start(words), 30, words)
+    picks = middle_of_pick(kernel)
+    move = kernel.moves.pick(ListedWords(picks))
+    thresholds = certified_thresholds(kernel.line(state, move), 32)
+    padding = np.zeros(CHUNK_WORDS, dtype=np.uint32)
+    steps = np.unique([min(max(T + side, 0), 2**32 - 1) for T in thresholds.values for side in (-1, 0, 1)])
+    for word in steps[:: max(1, len(steps) // 60)]:
+        for extra in (1, 2**32 - 2):
+            listed = np.concatenate([np.array([*picks, word], dtype=np.uint32), padding])
+            slow, _ = kernel.step(state, ListedWords(listed, default_extra=extra))
+            fast, _ = kernel.run(state, 1, ListedWords(listed, default_extra=extra))
+            assert (slow == fast).all()
+
+
+@pytest.mark.parametrize("name", ["swaps", "swaps, long axis", "pairs", "three-way", "norm, forms"])
+def test_words_on_both_sides_of_every_border_of_two_moves(name: str) -> None:
+    kernel = KERNELS[name]
+    words = words_of(name)
+    state, _ = kernel.run(kernel.start(words), 20, words)
+    picks = middle_of_pick(kernel)
+    padding = np.zeros(CHUNK_WORDS, dtype=np.uint32)
+    choices = len(kernel.moves.vectors) if isinstance(kernel.moves, Listed) else kernel.moves.shape[-1]  # type: ignore[attr-defined]
+    if isinstance(kernel.moves, Swaps):
+        choices = choices * (choices - 1) if choices <= 128 else choices - 1
+    for border in range(1, choices, max(1, choices // 10)):
+        for side in (-1, 0, 1):
+            for extra in (0, 2**32 - 1):
+                chosen = [*picks[:-1], (border << 32) // choices + side, 0x23456789]
+                listed = np.concatenate([np.array(chosen, dtype=np.uint32), padding])
+                slow, _ = kernel.step(state, ListedWords(listed, default_extra=extra))
+                fast, _ = kernel.run(state, 1, ListedWords(listed, default_extra=extra))
+                assert (slow == fast).all()
+
+
+def test_the_fast_loops_place_of_a_word_is_the_inverse_distribution_function() -> None:
+    """`draw_flat` against balls, for breakpoints near and far, at several rates."""
+    from holdfast.chains import _line_compiled as compiled
+
+    rng = np.random.default_rng(20)
+    for rate in (Fraction(1, 4), Fraction(3, 2), Fraction(9)):
+        kernel = LineGibbs(Target.laplace(4, rate), Swaps((2, 2)))
+        q, _, inner, outer = kernel.powers
+        constants = compiled.constants_of(q, inner, outer, float(rate))
+        for spread in (0, 1, 5, 2000):
+            z = rng.integers(-spread, spread + 1, 4)
+            move = Move(np.arange(4), np.array([1, -1, -1, 1]))
+            b = sorted([-z[0], z[1], z[2], -z[3]])
+            for word in rng.integers(0, 1 << 32, 5 if spread > 100 else 25).tolist():
+                t, settled = compiled.draw_flat(np.uint32(word), *b, *kernel.powers, constants, 2.0**-40)
+                assert settled
+                assert t == draw_point(kernel.line(z, move), ListedWords([word]))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_sparse_line_is_the_line_through_the_table(name: str) -> None:
+    kernel = KERNELS[name]
+    words = words_of(name)
+    state, _ = kernel.run(kernel.start(words), 30, words)
+    for _, move in zip(range(5), kernel.moves.all(), strict=False):
+        ours, plain = kernel.line(state, move), line_through(kernel.target, state, move.dense(kernel.target.cells))
+        assert (ours.first, ours.last) == (plain.first, plain.last)
+        assert [ours.energy(t) for t in range(-5, 6)] == [plain.energy(t) for t in range(-5, 6)]
+
+
+def one_step_law(kernel: LineGibbs, state: State) -> dict[tuple[int, ...], float]:
+    """In doubles, for targets that have no fractions; within bounds."""
+    moves = list(kernel.moves.all())
+    law: dict[tuple[int, ...], float] = {}
+    for move in moves:
+        line = kernel.line(state, move)
+        points = range(line.first or 0, (line.last or 0) + 1)
+        energy = {t: kernel.target.energy(state + t * move.dense(kernel.target.cells)) for t in points}
+        raw = {t: math.exp(-float(kernel.target.decay.rate) * math.sqrt(e)) for t, e in energy.items()}
+        for t, w in raw.items():
+            after = tuple((state + t * move.dense(kernel.target.cells)).tolist())
+            law[after] = law.get(after, 0.0) + w / sum(raw.values()) / len(moves)
+    return law
+
+
+def test_one_step_fits_its_law_for_the_norm() -> None:
+    kernel = LineGibbs(Target.laplace(4, "1/2", "l2").within(lower=[-3] * 4, upper=[4] * 4), Swaps((4,)))
+    state = np.array([2, -1, -1, 0])
+    words = words_of("fit of the norm")
+    n = 8000
+    counts: Counter[tuple[int, ...]] = Counter(tuple(kernel.run(state, 1, words)[0].tolist()) for _ in range(n))
+    law = one_step_law(kernel, state)
+    check_fit_categories(counts, law, name="line_gibbs: one step under an l2 norm")
+    wrong = one_step_law(LineGibbs(Target.laplace(4, "2/5", "l2").within(lower=[-3] * 4, upper=[4] * 4), Swaps((4,))), state)
+    observed = [counts[after] for after in law]
+    assert chi_square_p_value(observed, [wrong[after] for after in law], n) < 1e-9
+
+
+def test_moments_of_a_small_grid() -> None:
+    """4 x 4 at epsilon 1/4: mean size and variance as known from exact draws (35.0 and 8.80), here over 2 * 10^5 sweeps.
+
+    The autocorrelation time is some 4 sweeps, so the standard errors are about .05 and .06: the bands are more than 8 of them.
+    """
+    kernel = LineGibbs(Target.laplace(16, "1/4"), Swaps((4, 4)))
+    words = words_of("moments")
+    _, record = kernel.trace(kernel.start(words), 200_000, kernel.steps_per_sweep, words)
+    assert abs(record[:, 0].mean() - 35.0) < 0.4
+    assert abs(record[:, 1].var() - 8.80) < 0.5
+
+
+def test_a_kernel_survives_a_pickle() -> None:
+    kernel = KERNELS["forms, basis"]
+    back = pickle.loads(pickle.dumps(kernel))
+    a, b = words_of("pickle"), words_of("pickle")
+    assert (back.run(back.start(a), 100, a)[0] == kernel.run(kernel.start(b), 100, b)[0]).all()
+    assert kernel.name == "line_gibbs"
+    assert kernel.steps_per_sweep == 4
+
+
+def test_refusals() -> None:
+    with pytest.raises(InvalidParameter, match="They must be the same"):
+        LineGibbs(Target.laplace(5, 1), Swaps((2, 3)))
+    with pytest.raises(InvalidParameter, match="changes no form"):
+        LineGibbs(Target(Decay("absolute", Fraction(1)), 6, np.eye(1, 6, dtype=np.int64)), Swaps((2, 3)))
+    with pytest.raises(RequestTooLarge, match="64-bit"):
+        LineGibbs(Target(Decay("squares", Fraction(1)), 2, np.eye(2, dtype=np.int64) << 30, np.array([9, 9])), Swaps((2,)))
+    with pytest.raises(RequestTooLarge, match="entries of the moves"):
+        LineGibbs(Target.laplace(2, 1), Listed(np.array([[1 << 30, -(1 << 30)]])))
+    kernel = KERNELS["swaps, bounds"]
+    with pytest.raises(InvalidParameter, match="outside the target's bounds"):
+        kernel.run(np.full(9, 9), 1, words_of("refusals"))
+    with pytest.raises(InvalidParameter, match="one integer for each"):
+        kernel.run(np.zeros(8, dtype=np.int64), 1, words_of("refusals 2"))
+    with pytest.raises(InvalidParameter, match="records >= 0"):
+        kernel.trace(np.zeros(9, dtype=np.int64), 1, 0, words_of("refusals 3"))
+    far = LineGibbs(Target.laplace(2, 1), Swaps((2,)))
+    with pytest.raises(RequestTooLarge, match="less noise"):
+        far.run(np.array([1 << 31, -(1 << 31)]), 1, words_of("refusals 4"))
+
+
+def test_a_chain_of_the_whole_lattice_reaches_it() -> None:
+    kernel = LineGibbs(Target.laplace(7, 1), moves_of_lattice(Lattice(VENN)))
+    words = words_of("whole lattice")
+    z, _ = kernel.run(kernel.start(words), 1000, words)
+    assert not (VENN @ z).any()

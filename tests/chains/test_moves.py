@@ -1,0 +1,164 @@
+"""Moves: what they are, that each is picked equally often, and that those which miss a direction are refused with it."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Callable
+from math import comb, prod
+
+import numpy as np
+import pytest
+
+from holdfast.chains import moves as moves_module
+from holdfast.chains.moves import Listed, Move, Swaps, check_generates, moves_for, moves_of_lattice, shown
+from holdfast.errors import InvalidParameter, NothingLeft, RequestTooLarge, UnreachableLattice
+from holdfast.lattice import algebra
+from holdfast.lattice.blocks import Template
+from holdfast.lattice.lattice import Lattice
+from holdfast.testing import ListedWords
+
+VENN = np.array([[1, 0, 0, 1, 1, 0, 1], [0, 1, 0, 1, 0, 1, 1], [0, 0, 1, 0, 1, 1, 1]])
+"""The seven regions of three overlapping sets."""
+
+
+def grid_rows(shape: tuple[int, ...]) -> np.ndarray:
+    """All sums along each axis of a grid."""
+    cells = np.arange(prod(shape)).reshape(shape)
+    rows = []
+    for axis in range(len(shape)):
+        for line in np.moveaxis(cells, axis, -1).reshape(-1, shape[axis]):
+            rows.append(np.isin(cells.ravel(), line).astype(np.int64))
+    return np.array(rows)
+
+
+def key(move: Move, cells: int) -> tuple[int, ...]:
+    dense = move.dense(cells)
+    return tuple((dense * np.sign(dense[np.flatnonzero(dense)[0]])).tolist())
+
+
+@pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 3), (2, 2)])
+def test_swaps_are_all_different_keep_every_sum_and_generate_the_lattice(shape: tuple[int, ...]) -> None:
+    swaps = Swaps(shape)
+    every = [move.dense(swaps.cells) for move in swaps.all()]
+    assert len({tuple(v) for v in every}) == len(every) == prod(comb(n, 2) for n in shape)
+    rows = grid_rows(shape)
+    assert not (rows @ np.array(every).T).any()
+    assert algebra.same_lattice(np.array(every).T, swaps.matrix().T)
+    check_generates(swaps, rows)
+    check_generates(Listed(np.array(every)), rows)
+    assert swaps.dimension == len(swaps.matrix()) == algebra.rank(np.array(every))
+
+
+def test_signs() -> None:
+    row = np.array([[1, -1, 1, -1, -1]])
+    swaps = Swaps((5,), row[0])
+    assert not (row @ np.array([m.dense(5) for m in swaps.all()]).T).any()
+    check_generates(swaps, row)
+    with pytest.raises(UnreachableLattice, match="changes a kept total"):
+        check_generates(Swaps((5,)), row)
+
+
+@pytest.mark.parametrize("swaps", [Swaps((5,)), Swaps((3, 4)), Swaps((2, 3, 2))])
+@pytest.mark.parametrize("one_word", [True, False])
+def test_every_direction_is_picked_by_the_same_number_of_words(swaps: Swaps, one_word: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One word in the middle of each of its equally likely cells, all combinations: each direction as often as any other."""
+    if not one_word:
+        monkeypatch.setattr(moves_module, "ONE_WORD_CHOICES", 0)
+    sizes = [size for n in swaps.shape for size in ([n * (n - 1)] if one_word else [n, n - 1])]
+    assert swaps.words_per_pick == len(sizes)
+    counts: Counter[tuple[int, ...]] = Counter()
+    for index in np.ndindex(*sizes):
+        words = ListedWords([((2 * i + 1) << 31) // size for i, size in zip(index, sizes, strict=True)])
+        counts[key(swaps.pick(words), swaps.cells)] += 1
+        assert words.position == len(sizes)
+    assert len(counts) == len(list(swaps.all()))
+    assert set(counts.values()) == {2 ** len(swaps.shape)}
+
+
+def test_a_word_on_the_border_of_two_moves_is_settled_by_bits_of_its_own() -> None:
+    listed = Listed(np.eye(3, dtype=np.int64))
+    border = (1 << 32) // 3
+    picked = [int(listed.pick(ListedWords([border], default_extra=extra)).cells[0]) for extra in (0, 2**32 - 1)]
+    assert picked == [0, 1]
+    assert [int(listed.pick(ListedWords([border + side])).cells[0]) for side in (-1, 1)] == [0, 1]
+
+
+def test_moves_of_templates() -> None:
+    grid = moves_for(Template("grid", (3, 4)))
+    assert isinstance(grid, Swaps)
+    assert grid.shape == (3, 4)
+    assert isinstance(moves_for(Template("one sum", (6,))), Swaps)
+    signed = moves_for(Template("one sum", (3,), ((1, -1),), (1, 2)))
+    assert isinstance(signed, Swaps)
+    check_generates(signed, [[1, -1, -1]])
+    free = moves_for(Template("free", (3,)))
+    assert algebra.same_lattice(free.matrix().T, np.eye(3, dtype=np.int64))
+    general = Template("general", (7,), tuple(map(tuple, VENN.tolist())), (1,) * 7)
+    check_generates(moves_for(general), VENN)
+    with pytest.raises(NothingLeft):
+        moves_for(Template("pinned", (2,)))
+    with pytest.raises(RequestTooLarge):
+        moves_for(Template("general", (10**6,), general_rank=3))
+    with pytest.raises(RequestTooLarge):
+        moves_for(Template("free", (10**6,)))
+
+
+def test_moves_of_a_lattice() -> None:
+    lattice = Lattice(VENN)
+    moves = moves_of_lattice(lattice)
+    assert moves.dimension == 4
+    check_generates(moves, lattice)
+    with pytest.raises(NothingLeft):
+        moves_of_lattice(Lattice(np.eye(2, dtype=np.int64)))
+
+
+def test_moves_that_miss_a_direction_are_refused_with_it() -> None:
+    basis = moves_of_lattice(Lattice(VENN)).matrix()
+    with pytest.raises(UnreachableLattice, match=r"no sum of them gives .* at cell") as caught:
+        check_generates(Listed(basis[1:]), VENN)
+    assert "Add this move" in str(caught.value)
+    # the right dimension but every second point only
+    doubled = basis.copy()
+    doubled[0] *= 2
+    with pytest.raises(UnreachableLattice, match="no sum of them gives"):
+        check_generates(Listed(doubled), VENN)
+    # two multiples whose greatest common divisor is one do generate it
+    check_generates(Listed(np.vstack([doubled, 3 * basis[:1]])), VENN)
+
+
+def test_a_move_outside_the_lattice_is_refused() -> None:
+    basis = moves_of_lattice(Lattice(VENN)).matrix()
+    with pytest.raises(UnreachableLattice, match=r"changes a kept total: \+1 at cell 0\. "):
+        check_generates(Listed(np.vstack([basis, np.eye(1, 7, dtype=np.int64)])), VENN)
+    with pytest.raises(InvalidParameter, match="7 cells"):
+        check_generates(Listed(basis), VENN[:, :6])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Swaps(()),
+        lambda: Swaps((3, 1)),
+        lambda: Swaps((3,), np.array([1, 2, 1])),
+        lambda: Swaps((3,), np.array([1, 1])),
+        lambda: Listed(np.zeros((0, 3), dtype=np.int64)),
+        lambda: Listed(np.zeros((1, 3), dtype=np.int64)),
+        lambda: Listed(np.array([[1.0, -1.0]])),
+        lambda: Listed(np.array([[1 << 40, -1]])),
+    ],
+)
+def test_refusals(make: Callable[[], object]) -> None:
+    with pytest.raises(InvalidParameter):
+        make()
+
+
+def test_long_moves_are_shown_in_short() -> None:
+    assert shown(np.array([1, 0, -2])) == "+1 at cell 0, -2 at cell 2"
+    assert shown(np.ones(20, dtype=np.int64)).endswith("and 8 further entries")
+
+
+def test_moves_survive_a_pickle() -> None:
+    for moves in (Swaps((3, 4)), Swaps((3,), np.array([1, -1, 1])), Listed(VENN)):
+        back = pickle.loads(pickle.dumps(moves))
+        assert (back.matrix() == moves.matrix()).all()

@@ -1,0 +1,100 @@
+"""Pairings of two laws: margins, how good they are, and the draws enumerated on words that cut the unit interval evenly."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.chains.line import Line
+from holdfast.chains.pairing import Joint, Residual, draw_maximal, draw_quantile, maximal_joint, normalised, quantile_joint
+from holdfast.chains.target import Decay
+from holdfast.exact.thresholds import certified_thresholds
+from holdfast.exact.weights import ListedSource
+from holdfast.randomness import NoiseKey
+from holdfast.testing import ListedWords, all_words
+
+laws = st.dictionaries(st.integers(-4, 4), st.integers(1, 9).map(Fraction), min_size=1)
+
+
+def margins(joint: Joint) -> tuple[dict[int, Fraction], dict[int, Fraction]]:
+    first: dict[int, Fraction] = {}
+    second: dict[int, Fraction] = {}
+    for (x, y), mass in joint.items():
+        first[x] = first.get(x, Fraction(0)) + mass
+        second[y] = second.get(y, Fraction(0)) + mass
+    return first, second
+
+
+@given(laws, laws)
+def test_both_pairings_have_the_right_margins_and_are_the_best_of_their_kind(p: dict[int, Fraction], q: dict[int, Fraction]) -> None:
+    alone = normalised(p), normalised(q)
+    maximal, quantile = maximal_joint(p, q), quantile_joint(p, q)
+    assert margins(maximal) == alone
+    assert margins(quantile) == alone
+    points = range(-4, 5)
+    distance = sum(abs(alone[0].get(k, Fraction(0)) - alone[1].get(k, Fraction(0))) for k in points) / 2
+    assert sum(mass for (x, y), mass in maximal.items() if x != y) == distance
+    below = [[sum(law.get(j, Fraction(0)) for j in range(-4, k + 1)) for k in points] for law in alone]
+    assert sum(mass * abs(x - y) for (x, y), mass in quantile.items()) == sum(abs(a - b) for a, b in zip(*below, strict=True))
+
+
+P = [8, 4, 2, 2]
+Q = [4, 4, 4, 4]
+R = [0, 2, 6, 8]
+"""In sixteenths: every threshold of the pairings of P with Q, and of Q with R, is a multiple of 1/16."""
+
+
+def source(weights: list[int]) -> ListedSource:
+    return ListedSource(0, [Fraction(w) for w in weights])
+
+
+def listed(weights: list[int]) -> dict[int, Fraction]:
+    return {k: Fraction(w) for k, w in enumerate(weights) if w}
+
+
+@pytest.mark.parametrize(("p", "q"), [(P, Q), (Q, P), (P, P)])
+def test_the_maximal_draw_has_its_joint_law_over_all_words_of_four_bits(p: list[int], q: list[int]) -> None:
+    counts: Counter[tuple[int, int]] = Counter()
+    rows = all_words(4, 3, shift=28)
+    for row in rows:
+        words = ListedWords(row, default_extra=1)  # a word on a threshold lies just above it
+        counts[draw_maximal(source(p), source(q), words)] += 1
+        assert words.position == 3
+    assert {pair: Fraction(n, len(rows)) for pair, n in counts.items()} == maximal_joint(listed(p), listed(q))
+
+
+@pytest.mark.parametrize(("p", "q"), [(P, Q), (Q, R), (R, P)])
+def test_the_quantile_draw_has_its_joint_law_over_all_words_of_four_bits(p: list[int], q: list[int]) -> None:
+    counts: Counter[tuple[int, int]] = Counter()
+    for row in all_words(4, 1, shift=28):
+        words = ListedWords(row, default_extra=1)  # a word on a threshold lies just above it
+        counts[draw_quantile(source(p), source(q), words)] += 1
+        assert words.position == 1
+    assert {pair: Fraction(n, 16) for pair, n in counts.items()} == quantile_joint(listed(p), listed(q))
+
+
+def test_the_residual_of_two_near_laws_is_still_known_to_all_bits() -> None:
+    """Two lines whose laws differ by some 2^-60: the residual's thresholds against those of a slow sum in fractions."""
+    base = Fraction(1) - Fraction(1, 1 << 60)
+    p = Line(Decay("absolute", Fraction(1), base), (0,), (1,), (1,), 0, 0, 3)
+    q = Line(Decay("absolute", Fraction(1), base), (0,), (-1,), (2,), 0, 0, 3)
+    alone = normalised(p.exact_weights()), normalised(q.exact_weights())
+    left = [max(Fraction(0), alone[1][k] - alone[0][k]) for k in range(4)]
+    found = certified_thresholds(Residual(q, p), 32)
+    total, running = sum(left), Fraction(0)
+    for k, (low, high) in enumerate(zip(found.lows, found.values, strict=True)):
+        running += left[found.first + k]
+        exact = min(int(running / total * (1 << 32)), (1 << 32) - 1)
+        assert low <= exact <= high
+
+
+def test_identical_laws_give_identical_draws() -> None:
+    line = Line(Decay("norm", Fraction(2)), (3, -2), (1, -1), (1, 1), 7)
+    words = NoiseKey.for_tests("identical laws").stream("words")
+    pairs = [draw_maximal(line, line, words) for _ in range(12)] + [draw_quantile(line, line, words) for _ in range(12)]
+    assert all(x == y for x, y in pairs)
+    assert len({x for x, _ in pairs}) > 2

@@ -1,0 +1,95 @@
+"""Targets: integer energies that stand for the weights asked for, bounds, what is refused."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.chains.target import Decay, Target
+from holdfast.errors import HoldfastError, InvalidParameter
+from holdfast.exact.balls import precision
+
+FORMS = np.array([[1, 0, 0], [0, 1, -1], [1, 1, 1]])
+WEIGHTS = [Fraction(1, 4), Fraction(3, 10), Fraction(7)]
+
+tables = st.lists(st.integers(-50, 50), min_size=3, max_size=3).map(lambda z: np.array(z, dtype=np.int64))
+
+
+@given(tables)
+def test_forms_with_rational_weights_give_exactly_the_exponent_asked_for(z: np.ndarray) -> None:
+    values = [int(v) for v in FORMS @ z]
+    absolute = Target.of_forms("absolute", FORMS, WEIGHTS)
+    assert absolute.decay.rate * absolute.energy(z) == sum(w * abs(v) for w, v in zip(WEIGHTS, values, strict=True))
+    squares = Target.of_forms("squares", FORMS, WEIGHTS)
+    assert squares.decay.rate * squares.energy(z) == sum(w * v * v for w, v in zip(WEIGHTS, values, strict=True))
+    norm = Target.of_forms("norm", FORMS, WEIGHTS)
+    assert norm.decay.rate**2 * norm.energy(z) == sum(w * v * v for w, v in zip(WEIGHTS, values, strict=True))
+
+
+@given(tables)
+def test_the_usual_targets(z: np.ndarray) -> None:
+    assert Target.laplace(3, "1/4").energy(z) == abs(z).sum()
+    assert Target.laplace(3, "1/4", "l2").energy(z) == (z * z).sum() == Target.gaussian(3, 8).energy(z)
+    assert Target.gaussian(3, 8).decay.rate == Fraction(1, 16)
+    eye = Target(Decay("absolute", Fraction(1)), 3, np.eye(3, dtype=np.int64))
+    assert eye.energy(z) == Target.laplace(3, 1).energy(z)
+    assert (eye.values(z) == z).all()
+
+
+def test_ratios_of_weights_are_what_they_say() -> None:
+    with precision(100):
+        assert arb(-5).exp().overlaps(Decay("absolute", Fraction(1, 2)).ratio(13, 3))
+        assert (-(arb(13).sqrt() - arb(3).sqrt()) / 2).exp().overlaps(Decay("norm", Fraction(1, 2)).ratio(13, 3))
+        rational = Decay("squares", Fraction(1), Fraction(2, 3))
+        assert (arb(2) / 3 * arb(2) / 3).overlaps(rational.ratio(5, 3))
+    assert rational.exact_ratio(5, 3) == Fraction(4, 9)
+    assert rational.rate_double == pytest.approx(math.log(1.5), rel=1e-15)
+    with pytest.raises(InvalidParameter, match="rational base"):
+        Decay("absolute", Fraction(1)).exact_ratio(2, 1)
+
+
+def test_bounds() -> None:
+    target = Target.laplace(2, 1).within(lower=[-1, 0], upper=[4, 0])
+    assert target.allows(np.array([4, 0]))
+    assert not target.allows(np.array([-2, 0]))
+    assert not target.allows(np.array([0, 1]))
+    assert target.within().allows(np.array([99, 99]))
+
+
+def test_a_target_survives_a_pickle() -> None:
+    target = Target.of_forms("absolute", FORMS, WEIGHTS).within(lower=[-1, -1, -1])
+    back = pickle.loads(pickle.dumps(target))
+    assert back.decay == target.decay
+    assert (back.forms == FORMS).all()
+    assert back.upper is None
+    assert (back.lower == -1).all()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Target.laplace(3, 0),
+        lambda: Target.laplace(3, 0.25),  # type: ignore[arg-type]
+        lambda: Target(Decay("absolute", Fraction(1)), 3, FORMS[:, :2]),
+        lambda: Target(Decay("absolute", Fraction(1)), 3, FORMS, np.array([1, 2])),
+        lambda: Target(Decay("absolute", Fraction(1)), 3, FORMS, np.array([1, 2, 0])),
+        lambda: Target(Decay("absolute", Fraction(1)), 3, FORMS * 0.5),  # type: ignore[arg-type]
+        lambda: Target(Decay("absolute", Fraction(1)), 3, FORMS << 31),
+        lambda: Target.laplace(2, 1).within(lower=[1, 0]),
+        lambda: Target.laplace(2, 1).within(upper=[0, -1]),
+        lambda: Target.laplace(2, 1).within(upper=[0]),
+        lambda: Decay("norm", Fraction(1), Fraction(1, 2)),
+        lambda: Decay("absolute", Fraction(1), Fraction(3, 2)),
+    ],
+)
+def test_refusals(make: Callable[[], object]) -> None:
+    with pytest.raises(HoldfastError):
+        make()

@@ -1,0 +1,172 @@
+"""Chains asked for by a mechanism: what is promised, what is drawn, what is refused."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.chains.sampler import ChainSampler
+from holdfast.errors import HoldfastError, InexactParameter, InvalidParameter, NoExactSampler
+from holdfast.lattice import Lattice
+from holdfast.privacy.estimated import added_delta
+from holdfast.randomness import NoiseKey
+from holdfast.samplers.choose import laplace_choice
+
+KERNELS = ("metropolis", "line_gibbs", "block_gibbs")
+ETA = Fraction(3, 100)
+"""The least number of pairs: assessments stay quick."""
+
+
+def grids(blocks: int, rows: int = 3, columns: int = 3) -> Lattice:
+    """Several tables of kept rows and columns side by side."""
+    one = np.vstack([np.kron(np.eye(rows), np.ones(columns)), np.kron(np.ones(rows), np.eye(columns))]).astype(np.int64)
+    return Lattice(np.kron(np.eye(blocks, dtype=np.int64), one))
+
+
+class TestPromise:
+    @pytest.mark.parametrize("kernel", KERNELS)
+    def test_an_estimate_with_its_error_and_the_delta_it_adds(self, kernel: str) -> None:
+        law = hf.GeneralizedLaplace("1/4", sampler=kernel, eta=ETA).law(grids(1))
+        found = law.guarantee
+        assert (found.kind, found.status, found.epsilon, found.eta) == ("approximate", "estimated", Fraction(1, 4), ETA)
+        assert found.delta == added_delta(Fraction(1, 4), ETA)
+        assert "100 coupled pairs" in found.status_note
+        assert law.sampler.status == "estimated"
+        (group,) = law.sampler.groups
+        assert group.expected_tries is None
+        assert group.chain is not None
+        assert (group.chain["kernel"], group.chain["pairs"], group.chain["eta"]) == (kernel, 100, "3/100")
+        assert group.sampler == f"{kernel}, {group.chain['sweeps']} sweeps"
+
+    def test_errors_of_blocks_add_and_share_what_is_allowed(self) -> None:
+        law = hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta="6/100").law(grids(2))
+        (group,) = law.sampler.groups
+        assert group.chain is not None
+        assert group.chain["eta"] == "3/100"
+        assert law.guarantee.eta == Fraction(6, 100)
+
+    def test_a_gaussian_adds_to_its_delta(self) -> None:
+        mechanism = hf.GeneralizedGaussian(epsilon=1, delta="1e-6", sampler="block_gibbs", eta=ETA)
+        found = mechanism.law(grids(1)).guarantee
+        assert found.delta == Fraction(1, 10**6) + added_delta(Fraction(1), ETA)
+        assert (found.kind, found.rho, found.status) == ("approximate", None, "estimated")
+
+    def test_free_cells_stay_exact(self) -> None:
+        """Two cells under one total, one under none: the second is drawn independently, and no error is counted for it."""
+        law = hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta=ETA).law(Lattice(np.array([[1, 1, 0]])))
+        assert {group.kind: group.chain is None for group in law.sampler.groups} == {"one sum": False, "free": True}
+        assert law.guarantee.eta == ETA
+
+    def test_where_everything_is_free_nothing_is_estimated(self) -> None:
+        law = hf.GeneralizedLaplace("1/4", sampler="line_gibbs").law(Lattice(np.zeros((1, 3), dtype=np.int64)))
+        assert (law.guarantee.kind, law.guarantee.status, law.sampler.status) == ("pure", "exact", "exact")
+
+    def test_the_l2_norm_is_drawn_whole(self) -> None:
+        law = hf.GeneralizedLaplace("1/2", "l2", sampler="line_gibbs", eta=ETA).law(grids(1, 2, 3))
+        assert law.guarantee.status == "estimated"
+        draws = law.sample(20, NoiseKey.for_tests("whole"))
+        assert all(law.lattice.contains(z) for z in draws)
+        assert law.covariance().diagonal().min() > 0
+
+    def test_parameters_name_the_chain(self) -> None:
+        assert hf.GeneralizedLaplace("1/4", sampler="line_gibbs").parameters == {
+            "epsilon": "0.25", "norm": "l1", "sampler": "line_gibbs", "eta": "0.001"
+        }  # fmt: skip
+        assert hf.GeneralizedLaplace("1/4").parameters == {"epsilon": "0.25", "norm": "l1"}
+        assert hf.GeneralizedLaplace("1/4", allow_estimated=True).sampler == "auto"
+        assert "eta" in hf.GeneralizedGaussian(rho=1, allow_estimated=True).parameters
+
+
+class TestDraws:
+    @pytest.mark.parametrize("kernel", KERNELS)
+    def test_lie_in_the_lattice_and_follow_the_key(self, kernel: str) -> None:
+        law = hf.GeneralizedLaplace("1/4", sampler=kernel, eta=ETA).law(grids(2))
+        draws = law.sample(10, NoiseKey.for_tests("a"))
+        assert all(law.lattice.contains(z) for z in draws)
+        assert np.array_equal(draws, law.sample(10, NoiseKey.for_tests("a")))
+        assert not np.array_equal(draws, law.sample(10, NoiseKey.for_tests("b")))
+        assert not np.array_equal(draws[:, :9], draws[:, 9:])  # each block from words of its own
+
+    def test_expected_error_is_near_that_of_exact_draws(self) -> None:
+        """Both are estimates with stated standard errors; 6.5 of them together, two-sided below 1e-10 for a normal law."""
+        exact = hf.GeneralizedLaplace("1/4").law(grids(1)).covariance()
+        chain = hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta=ETA).law(grids(1)).covariance()
+        errors = [covariance.relative_error for covariance in (exact, chain)]
+        ratio = chain.diagonal()[0] / exact.diagonal()[0]
+        assert abs(ratio - 1) < 6.5 * np.hypot(*errors)
+
+
+class TestAuto:
+    @pytest.fixture(autouse=True)
+    def _little_patience(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Rejection is refused on a 4 x 4 table already; at 12 x 12, where it really is, an assessment takes half a minute."""
+        monkeypatch.setattr("holdfast.samplers.choose.MAX_CELL_TRIES", 300)
+        laplace_choice.cache_clear()
+
+    def test_never_takes_a_chain_unless_allowed(self) -> None:
+        with pytest.raises(NoExactSampler, match="allow_estimated=True"):
+            hf.GeneralizedLaplace("1/4").law(grids(1, 4, 4))
+
+    def test_takes_one_only_where_no_exact_sampler_will_do(self) -> None:
+        """A grid too large for rejection beside a total over two cells: the first by a chain, the second exactly."""
+        both = np.zeros((9, 18), dtype=np.int64)
+        both[:8, :16] = np.asarray(grids(1, 4, 4).matrix.todense())
+        both[8, 16:] = 1
+        law = hf.GeneralizedLaplace("1/4", allow_estimated=True, eta=ETA).law(Lattice(both))
+        kernels = {group.kind: group.chain and group.chain["kernel"] for group in law.sampler.groups}
+        assert kernels == {"grid": "block_gibbs", "one sum": None}
+        assert law.guarantee.eta == ETA
+
+    def test_the_same_for_the_l2_norm(self) -> None:
+        with pytest.raises(NoExactSampler, match="allow_estimated=True"):
+            hf.GeneralizedLaplace("1/4", "l2").law(grids(1, 4, 4))
+        law = hf.GeneralizedLaplace("1/4", "l2", allow_estimated=True, eta=ETA).law(grids(1, 4, 4))
+        (group,) = law.sampler.groups
+        assert group.chain is not None
+        assert group.chain["kernel"] == "line_gibbs"
+
+    def test_stays_exact_where_it_can(self) -> None:
+        law = hf.GeneralizedLaplace("1/4", allow_estimated=True).law(grids(1))
+        assert (law.sampler.status, law.guarantee.kind) == ("exact", "pure")
+
+
+class TestRefused:
+    def test_zcdp_with_a_chain(self) -> None:
+        with pytest.raises(InvalidParameter, match=r"no zCDP promise.*epsilon and delta"):
+            hf.GeneralizedGaussian(rho="1/10", sampler="line_gibbs", eta=ETA).law(grids(1))
+
+    def test_block_gibbs_off_two_way_tables(self) -> None:
+        with pytest.raises(InvalidParameter, match=r"block_gibbs.*a block of 5 cells \(one sum\)"):
+            hf.GeneralizedLaplace("1/4", sampler="block_gibbs").law(Lattice(np.ones((1, 5), dtype=np.int64)))
+        with pytest.raises(InvalidParameter, match="an l2 norm is not"):
+            hf.GeneralizedLaplace("1/4", "l2", sampler="block_gibbs").law(grids(1))
+
+    @pytest.mark.parametrize(
+        ("arguments", "error"),
+        [
+            ({"eta": 0.001}, InexactParameter),
+            ({"eta": "0"}, InvalidParameter),
+            ({"eta": 1}, InvalidParameter),
+            ({"allow_estimated": "yes"}, InvalidParameter),
+        ],
+    )
+    def test_wishes_that_cannot_be(self, arguments: dict[str, object], error: type[HoldfastError]) -> None:
+        with pytest.raises(error):
+            hf.GeneralizedLaplace("1/4", sampler="line_gibbs", **arguments)  # type: ignore[arg-type]
+
+    def test_a_ledger_books_no_estimate(self) -> None:
+        from holdfast.privacy.ledger.values import Charge
+
+        guarantee = hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta=ETA).law(grids(1)).guarantee
+        with pytest.raises(InvalidParameter, match="delta"):
+            Charge.of(guarantee)
+
+
+def test_a_chain_is_prepared_once_for_all_blocks_of_a_shape() -> None:
+    law = hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta="6/100").law(grids(2))
+    samplers = {id(task.sampler) for task in law.tasks()}
+    assert len(samplers) == 1
+    assert all(isinstance(task.sampler, ChainSampler) for task in law.tasks())
