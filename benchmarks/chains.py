@@ -13,7 +13,7 @@ import numpy as np
 import holdfast as hf
 from benchmarks.report import Bar, Report, Row, Table, number
 from benchmarks.timing import Call, Steps, best_of, load, machine
-from holdfast.chains.assess import pilot
+from holdfast.chains.assessment import pilot
 from holdfast.chains.block_gibbs import BlockGibbs
 from holdfast.chains.diagnostics import COLUMNS, TracedKernel, trace_summary
 from holdfast.chains.line_gibbs import LineGibbs

@@ -48,7 +48,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "__init__": ("errors", "randomness", "exact", "tables", "invariants", "lattice", "privacy", "laws", "mechanisms", "release"),
     "testing": ("errors", "randomness", "exact"),
     "demo": ("errors", "randomness", "exact", "tables", "invariants", "mechanisms", "release", "__init__"),
-    "warm": ("errors", "randomness", "exact", "samplers", "__init__"),
+    "warm": ("errors", "randomness", "exact", "lattice", "samplers", "chains", "__init__"),
     "ledger_cli": ("errors", "privacy", "__init__"),
     "cli": (
         "errors",

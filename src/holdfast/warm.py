@@ -25,6 +25,7 @@ def warm() -> float:
         key.streams("warm", items=np.arange(COLD_THRESHOLD)).take(4)
         key.streams("warm", "text", items=np.arange(COLD_THRESHOLD).astype("S24"), text=True).take(4)
         _warm_samplers(key)
+        _warm_chains(key)
     return time.perf_counter() - began
 
 
@@ -54,6 +55,23 @@ def _warm_samplers(key: NoiseKey) -> None:
     for number, sampler in enumerate(samplers):
         with key.stream("sampler", number) as words:
             sampler.draw(2 if sampler.cells > 100 else 4000, words)
+
+
+def _warm_chains(key: NoiseKey) -> None:
+    from holdfast.chains.kernels import KERNELS, kernel_for, kernel_of_basis
+    from holdfast.chains.protocol import Kernel, Pair
+    from holdfast.chains.target import Decay
+    from holdfast.lattice.blocks import Template
+
+    table, row = Template("grid", (3, 3)), Template("one sum", (4,))
+    absolute, squares = Decay("absolute", Fraction(1, 4)), Decay("squares", Fraction(1, 20))
+    kernels: list[Kernel] = [kernel_for(name, table, decay) for name in KERNELS for decay in (absolute, squares)]
+    kernels.append(kernel_for("line_gibbs", row, absolute))
+    kernels += [kernel_of_basis(name, np.array([[1, 0], [-1, 1], [0, -1]]), Decay("norm", Fraction(1, 4))) for name in KERNELS[:2]]
+    for number, kernel in enumerate(kernels):
+        with key.stream("kernel", number) as words:
+            state, _ = kernel.run(kernel.start(words), 100, words)
+            kernel.coupled().run(Pair(state, kernel.start(words)), 100, words)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ class Refresh:
     values: int = 4
     uniform_start: bool = False
     steps_per_sweep: int = 1
+    step_nanoseconds: int = 1000
     name: str = "refresh"
 
     @property

@@ -15,7 +15,9 @@ from holdfast.privacy import Guarantee
 from holdfast.privacy.estimated import added_delta, weakened
 
 PURE = Guarantee(kind="pure", distance="l1", epsilon=Fraction(1, 4), smallest_secret=2, person=2)
-PAIR = Guarantee(kind="approximate", distance="l2", epsilon=Fraction(1, 4), delta=Fraction(1, 10**6), rho=Fraction(1), smallest_secret=2, person=2)
+PAIR = Guarantee(
+    kind="approximate", distance="l2", epsilon=Fraction(1, 4), delta=Fraction(1, 10**6), rho=Fraction(1), smallest_secret=2, person=2
+)
 
 etas = st.fractions(min_value=Fraction(1, 10**9), max_value=Fraction(1, 100))
 epsilons = st.fractions(min_value=Fraction(1, 100), max_value=3, max_denominator=1000)

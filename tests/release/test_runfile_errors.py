@@ -259,7 +259,8 @@ WRONG: list[tuple[str, str, str]] = [
     ("delta alone", released(*GAUSSIAN, 'delta = "0.1"'),
      "line 8, release.epsilon: this key is missing: delta goes with epsilon. "),
     ("delta for Laplace", released(*LAPLACE, "epsilon = 1", 'delta = "0.1"'),
-     'line 12, release.delta: this key does not belong to mechanism = "generalized-laplace". It takes epsilon, norm, sampler, allow_estimated, eta. '
+     'line 12, release.delta: this key does not belong to mechanism = "generalized-laplace". It takes epsilon, norm, sampler, '
+     'allow_estimated, eta. '
      "Leave delta out."),
     ("budget for suppression", released('mechanism = "suppression"', "epsilon = 1"),
      'line 11, release.epsilon: this key does not belong to mechanism = "suppression". It takes no parameters. '),

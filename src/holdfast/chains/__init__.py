@@ -1,1 +1,28 @@
 """Markov chains on the lattice, and couplings that say how far they are from their law."""
+
+from holdfast.chains.assessment import Assessment, assess, pilot_lag, stability
+from holdfast.chains.curve import TotalVariationCurve
+from holdfast.chains.kernels import KERNELS, kernel_for, kernel_of_basis
+from holdfast.chains.meeting import Meetings, meeting_times
+from holdfast.chains.protocol import CoupledInfo, CoupledKernel, Info, Kernel, Pair
+from holdfast.chains.target import Decay, Target
+
+__all__ = [
+    "KERNELS",
+    "Assessment",
+    "CoupledInfo",
+    "CoupledKernel",
+    "Decay",
+    "Info",
+    "Kernel",
+    "Meetings",
+    "Pair",
+    "Target",
+    "TotalVariationCurve",
+    "assess",
+    "kernel_for",
+    "kernel_of_basis",
+    "meeting_times",
+    "pilot_lag",
+    "stability",
+]

@@ -85,6 +85,10 @@ class BlockGibbs:
     def steps_per_sweep(self) -> int:
         return sum(self.shape) // 2
 
+    @property
+    def step_nanoseconds(self) -> int:
+        return 20_000 + 6_000 * max(self.shape)
+
     def start(self, words: Words) -> State:
         """The table of zeros; reads no words."""
         return np.zeros(math.prod(self.shape), dtype=np.int64)
@@ -114,6 +118,18 @@ class BlockGibbs:
 
         made = run_steps(loop, exact_step, steps, words)
         return cells, Info(made, made)
+
+    def trace(self, state: State, records: int, every: int, words: Words) -> tuple[State, NDArray[np.int64]]:
+        """records * every steps; after each `every` of them the energy, the first cell, and the sum of a quadrant. (A call for each record:
+        its cost is small against a step's.)
+        """
+        rows = np.zeros((records, 3), dtype=np.int64)
+        for row in rows:
+            state, _ = self.run(state, every, words)
+            grid = state.reshape(self.shape)
+            quadrant = grid[: self.shape[0] // 2, : self.shape[1] // 2]
+            row[:] = self.target.energy(state), state[0], quadrant.sum()
+        return state, rows
 
     def coupled(self) -> CoupledBlockGibbs:
         from holdfast.chains.coupled_block import CoupledBlockGibbs

@@ -11,7 +11,7 @@ Why 3/N: if P[tau - L > t] were above 3/N, then all of N independent pairs would
 which is less than 5 %. So where no pair is left, "P[tau - L > t] <= 3/N" is wrong with probability e^-3 at most, and nothing smaller can be
 said from N pairs. This also holds at the largest tau - L that was seen, although the pairs themselves chose that t: the law beyond the
 largest of N has more than mass 3/N with probability at most (1 - 3/N)^N. It bounds a probability; E[J_t] is larger where pairs may need
-more than one lag beyond t, which is why steps are recommended at twice the largest time (assess.py).
+more than one lag beyond t, which is why steps are recommended at twice the largest time (assessment.py).
 
 A censored pair has a tau that is not known, and no upper bound follows from the others: then the curve refuses.
 

@@ -175,6 +175,10 @@ class LineGibbs:
                 law[after] = law.get(after, Fraction(0)) + mass / len(moves)
         return law
 
+    @property
+    def step_nanoseconds(self) -> int:
+        return 10_000 + 50 * self.target.terms if self.target.decay.kind == "norm" else 2_000
+
     def run(self, state: State, steps: int, words: Words) -> tuple[State, Info]:
         z = np.array(state, dtype=np.int64)
         self._run(z, steps, words, np.zeros((0, 3), dtype=np.int64), 0)

@@ -180,6 +180,10 @@ class Metropolis:
             return np.zeros(self.dimension, dtype=np.int64)
         return self.sampler.draw(self.dimension, words)
 
+    @property
+    def step_nanoseconds(self) -> int:
+        return 100 + 50 * int(self.basis.shape[1])
+
     def cells_of(self, state: State) -> Ints:
         return self.basis @ self.checked(state)
 

@@ -54,6 +54,10 @@ class Kernel(Protocol):
     def steps_per_sweep(self) -> int:
         """Steps that touch every free dimension about once."""
 
+    @property
+    def step_nanoseconds(self) -> int:
+        """About how long a coupled step takes: for refusing what would take hours, nothing else."""
+
     def start(self, words: Words) -> State:
         """A state from the starting law, which sees no data."""
 

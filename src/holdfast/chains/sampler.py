@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.chains.assess import Assessment, assess
+from holdfast.chains.assessment import Assessment, assess
 from holdfast.chains.kernels import kernel_for, kernel_of_basis
 from holdfast.chains.protocol import Kernel
 from holdfast.chains.target import Decay

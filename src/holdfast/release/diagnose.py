@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.chains.assess import MAX_STEPS, PILOT_PAIRS, pilot, stability
+from holdfast.chains.assessment import PILOT_PAIRS, pilot, stability, steps_allowed
 from holdfast.chains.curve import TotalVariationCurve
 from holdfast.chains.diagnostics import trace_summary
 from holdfast.chains.kernels import KERNELS, kernel_for, kernel_of_basis
@@ -458,8 +458,7 @@ def _row(part: Part, name: str, pairs: int, most_sweeps: int, progress: Told | N
 
 def _run(part: Part, kernel: Kernel, seed: str, pairs: int, most_sweeps: int, progress: Told | None) -> Row:
     sweep = kernel.steps_per_sweep
-    # A pair makes up to `most` steps alone and as many of both chains together.
-    most = min(most_sweeps, MAX_STEPS // (3 * max(pairs, PILOT_PAIRS) * sweep)) * sweep
+    most = min(most_sweeps, steps_allowed(kernel) // (max(pairs, PILOT_PAIRS) * sweep)) * sweep
     if most < 1:
         raise InvalidParameter(f"{pairs:,} pairs leave less than one sweep of {sweep:,} steps for each. Use fewer pairs.")
 
@@ -477,7 +476,7 @@ def _run(part: Part, kernel: Kernel, seed: str, pairs: int, most_sweeps: int, pr
     for count in numbers:
         (curve,) = curves("pairs", count, lag)
         if curve.meetings.censored:
-            early = f" (no more were allowed, so that all pairs take at most {MAX_STEPS:.0e} steps)" if most < most_sweeps * sweep else ""
+            early = " (no more were allowed: fewer pairs may take more)" if most < most_sweeps * sweep else ""
             problem = f"no bound: {count - curve.meetings.censored:,} of {count:,} pairs met within {most // sweep:,} sweeps{early}"
             return Row(part, kernel.name, problem, sweep, curve, (), _movement(kernel, seed, None))
     others = curves("other lags", pairs, *sorted({max(1, lag // 2), 2 * lag} - {lag}))

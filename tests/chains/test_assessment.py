@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.chains.assess import MAX_STEPS, PILOT_PAIRS, Assessment, Pilot, assess, pilot, pilot_lag, stability
+from holdfast.chains.assessment import MAX_MINUTES, PILOT_PAIRS, Assessment, Pilot, assess, pilot, pilot_lag, stability, steps_allowed
 from holdfast.chains.curve import TotalVariationCurve
 from holdfast.chains.meeting import Meetings, meeting_times
 from holdfast.chains.protocol import State
@@ -85,7 +85,7 @@ def test_words() -> None:
     meetings = Meetings("k", 9, 99, np.array([10, 11]), np.array([True, True]), "s")
     found = Assessment("line_gibbs", 82, 738, 90, 3000, 3000, 120, 365, Fraction(1, 1000), TotalVariationCurve(meetings))
     assert found.words() == (
-        "3000 coupled pairs, all met within 41 sweeps; 82 sweeps are made; total variation estimated below 1/1000 with 95 % confidence"
+        "3000 coupled pairs, all met within 41 sweeps; 82 sweeps are made; total variation estimated below 1/1000 with 95 % confidence."
     )
     assert "all met within 1 sweep; 1 sweep is made" in replace(found, sweeps=1, steps=9, largest=4).words()
 
@@ -116,7 +116,7 @@ def test_two_pairs_that_do_not_meet_end_the_pilot() -> None:
 def test_a_pair_that_does_not_meet_in_the_main_run_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind a pilot that saw nothing of it: a quarter of these pairs start equal, the others never meet."""
     quick = Meetings("refresh", 4, 90, np.array([5] * 50), np.array([True] * 50), "s")
-    monkeypatch.setattr("holdfast.chains.assess.pilot", lambda *_, **__: Pilot(4, quick))
+    monkeypatch.setattr("holdfast.chains.assessment.pilot", lambda *_, **__: Pilot(4, quick))
     kernel = replace(NEVER, steps_per_sweep=2)
     met = int(meeting_times(kernel, lag=4, pairs=100, most=90, seed="late").met.sum())
     told = rf"{met} of 100 coupled pairs of refresh met within 90 steps \(45 sweeps\), {100 - met} did not, so no bound was obtained\."
@@ -127,11 +127,12 @@ def test_a_pair_that_does_not_meet_in_the_main_run_is_told(monkeypatch: pytest.M
 def test_too_many_steps_are_refused_before_they_are_made() -> None:
     calls: list[int] = []
     with pytest.raises(
-        RequestTooLarge, match=r"30000 coupled pairs of refresh would take about .* and 100000 are allowed\. Use a larger eta"
+        RequestTooLarge,
+        match=r"30000 coupled pairs .* some 1 minute of processor time, and 1e\+05 steps are allowed\. Use a larger eta",
     ):
         assess(SLOW, eta="1/10000", seed="cost", max_steps=100_000, progress=lambda _, total: calls.append(total))
     assert set(calls) == {2, PILOT_PAIRS}
-    assert MAX_STEPS == 2e9
+    assert steps_allowed(SLOW) * SLOW.step_nanoseconds == MAX_MINUTES * 60 * 10**9
 
 
 def test_the_pilot_itself_keeps_within_the_steps_allowed() -> None:

@@ -32,8 +32,8 @@ from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
 
 DEFAULT_SWEEPS = 20_000
 """Sweeps after which a pair is given up, unless said otherwise."""
-MAX_STEPS = 2 * 10**9
-"""Steps that the pairs may take in all, unless said otherwise: some minutes of compiled loops."""
+MAX_MINUTES = 30
+"""Processor time that the pairs may take in all, by the kernel's own rough figure, unless said otherwise."""
 LEAST_PAIRS = 100
 PILOT_PAIRS = 50
 PILOT_ROUNDS = 3
@@ -80,7 +80,7 @@ class Assessment:
         return (
             f"{self.pairs} coupled pairs, all met within {_sweeps(within)}; "
             f"{_sweeps(self.sweeps)} {'is' if self.sweeps == 1 else 'are'} made; "
-            f"total variation estimated below {self.eta} with 95 % confidence"
+            f"total variation estimated below {self.eta} with 95 % confidence."
         )
 
 
@@ -110,7 +110,7 @@ def pilot(
         if Fraction(TotalVariationCurve(meetings).bound(0)) <= SHARP_ENOUGH:
             break
         ordered = np.sort(meetings.coupled_steps)
-        lag = _whole_sweeps(int(ordered[-(-95 * pairs // 100) - 1]), kernel)
+        lag = whole_sweeps(int(ordered[-(-95 * pairs // 100) - 1]), kernel)
     return Pilot(lag, meetings)
 
 
@@ -120,7 +120,7 @@ def assess(
     eta: Exact,
     seed: str,
     most: int | None = None,
-    max_steps: int = MAX_STEPS,
+    max_steps: int | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Assessment:
@@ -129,18 +129,20 @@ def assess(
     Given:       0 < eta < 1; `most` coupled steps a pair, by default 20 000 sweeps. `progress` sees the pilot's rounds and the main run,
                  each with its own total.
     Guarantees:  deterministic and data-free. NoMeeting if any pair did not meet; RequestTooLarge if the pilot says that all pairs together
-                 would take more than `max_steps` steps. The module's text says what the result claims.
+                 would take more than `max_steps` steps (by default what half an hour allows). The module's text says what is
+                 claimed.
     """
     wanted = positive_fraction(eta, "eta")
     if wanted >= 1:
         raise InvalidParameter(f"eta is a total variation distance and must be below 1. Got {wanted}. Use for example '1/1000'.")
     pairs = max(LEAST_PAIRS, math.ceil(3 / wanted))
     cap = DEFAULT_SWEEPS * kernel.steps_per_sweep if most is None else exact_integer(most, "most")
-    lag = _affordable_lag(kernel, pairs, cap, exact_integer(max_steps, "max_steps"), seed, workers, progress)
+    allowed = steps_allowed(kernel) if max_steps is None else exact_integer(max_steps, "max_steps")
+    lag = _affordable_lag(kernel, pairs, cap, allowed, seed, workers, progress)
     meetings = meeting_times(kernel, lag=lag, pairs=pairs, most=cap, seed=seed, workers=workers, progress=progress)
     _check_met(kernel, meetings)
     ordered = np.sort(meetings.coupled_steps)
-    steps = _whole_sweeps(2 * int(ordered[-1]), kernel)
+    steps = whole_sweeps(2 * int(ordered[-1]), kernel)
     return Assessment(
         kernel=kernel.name,
         sweeps=steps // kernel.steps_per_sweep,
@@ -191,10 +193,25 @@ def _affordable_lag(kernel: Kernel, pairs: int, cap: int, max_steps: int, seed: 
     needed = tried.steps_for(pairs)
     if needed > max_steps:
         raise RequestTooLarge(
-            f"{pairs} coupled pairs of {kernel.name} would take about {needed:.2g} steps in all, and {max_steps} are allowed. "
-            "Use a larger eta, another kernel, or a larger max_steps."
+            f"{pairs} coupled pairs of {kernel.name} would take about {needed:.2g} steps in all, some {_minutes(needed, kernel)}, and "
+            f"{max_steps:.2g} steps are allowed. Use a larger eta, which takes fewer pairs, another kernel, or a larger max_steps."
         )
     return tried.lag
+
+
+def steps_allowed(kernel: Kernel) -> int:
+    """Steps that MAX_MINUTES allow, by the kernel's own rough figure."""
+    return MAX_MINUTES * 60 * 10**9 // kernel.step_nanoseconds
+
+
+def whole_sweeps(steps: int, kernel: Kernel) -> int:
+    """The number of steps, rounded up to whole sweeps."""
+    return -(-steps // kernel.steps_per_sweep) * kernel.steps_per_sweep
+
+
+def _minutes(steps: int, kernel: Kernel) -> str:
+    minutes = max(1, round(steps * kernel.step_nanoseconds / 60e9))
+    return f"{minutes} minute{'' if minutes == 1 else 's'} of processor time"
 
 
 def _check_met(kernel: Kernel, meetings: Meetings) -> None:
@@ -205,10 +222,6 @@ def _check_met(kernel: Kernel, meetings: Meetings) -> None:
             f"{meetings.most} steps ({_sweeps(meetings.most // kernel.steps_per_sweep)}), {meetings.censored} did not, so no bound was "
             "obtained. Allow more steps with `most`, or use another kernel."
         )
-
-
-def _whole_sweeps(steps: int, kernel: Kernel) -> int:
-    return -(-steps // kernel.steps_per_sweep) * kernel.steps_per_sweep
 
 
 def _sweeps(count: int) -> str:
