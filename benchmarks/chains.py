@@ -66,10 +66,10 @@ def move_cost(shape: tuple[int, int], rounds: int, done: Call) -> Row:
     return Row(f"{shape[0]} x {shape[1]}", [number(v) for v in (ours, bytes_a_move, numpy_ns, ratio)], bars)
 
 
-def autocorrelation(shape: tuple[int, int], done: Call) -> Row:
+def autocorrelation(shape: tuple[int, int], most: int, done: Call) -> Row:
     """Autocorrelation times in sweeps."""
     kernel = grid_kernel(shape)
-    records = 20_000 if shape[0] <= 20 else 2_000
+    records = min(most, 20_000 if shape[0] <= 20 else 2_000)
     found = trace_summary(
         kernel, records=records, every=kernel.steps_per_sweep, chains=2, seed="bench", burn_in=100 * kernel.steps_per_sweep
     )
@@ -101,16 +101,13 @@ def speed(name: str, kernel: TracedKernel, every: int, records: int, rounds: int
     return Speed(Row(name, shown), per_second)
 
 
-def gains(rounds: int, done: Call) -> list[Row]:
+def gains(rounds: int, records: int, done: Call) -> list[Row]:
     """line_gibbs against metropolis with the best of several jump rates, on 4 x 4."""
     target = Target.laplace(16, QUARTER)
-    lattice = hf.lattice(
-        hf.Table.from_counts({"a": list("1111222233334444"), "b": list("1234" * 4), "n": [0] * 16}, ["a", "b"], "n").universe,
-        [hf.margin("a"), hf.margin("b")],
-    )
-    line = speed("line_gibbs", grid_kernel((4, 4)), 9, 50_000, rounds, done)
+    lattice = Lattice(_margins(4, 4))
+    line = speed("line_gibbs", grid_kernel((4, 4)), 9, records, rounds, done)
     others = [
-        speed(f"metropolis, a = exp(-{float(rate):g})", Metropolis.of_lattice(target, lattice, rate), 20, 50_000, rounds, done)
+        speed(f"metropolis, a = exp(-{float(rate):g})", Metropolis.of_lattice(target, lattice, rate), 20, records, rounds, done)
         for rate in JUMP_RATES
     ]
     best = [max(other.per_second[c] for other in others) for c in range(len(COLUMNS))]
@@ -120,13 +117,13 @@ def gains(rounds: int, done: Call) -> list[Row]:
     return [line.row, *(other.row for other in others), Row("line_gibbs over the best of each", [*blanks, *map(number, ratios)], bars)]
 
 
-def counties(rounds: int, done: Call) -> list[Row]:
+def counties(rounds: int, records: int, done: Call) -> list[Row]:
     """Both kernels on 102 cells with one total, at the census's epsilon."""
     target = Target.laplace(102, CENSUS)
     metropolis = Metropolis.of_lattice(target, Lattice(np.ones((1, 102), dtype=np.int64)), Fraction(5, 2))
     return [
-        speed("line_gibbs", LineGibbs(target, Swaps((102,))), 101, 5_000, rounds, done).row,
-        speed("metropolis, a = exp(-2.5)", metropolis, 200, 5_000, rounds, done).row,
+        speed("line_gibbs", LineGibbs(target, Swaps((102,))), 101, records, rounds, done).row,
+        speed("metropolis, a = exp(-2.5)", metropolis, 200, records, rounds, done).row,
     ]
 
 
@@ -209,12 +206,12 @@ def cases(pairs: int, small: bool) -> list[Case]:
     made += [
         Case("4 x 4, l1", grid_kernel((4, 4)), pairs),
         Case("4 x 4, l1", BlockGibbs(l1, (4, 4)), pairs, exact=drawn["4 x 4, l1"]),
-        Case("4 x 4, l2", Metropolis.of_lattice(l2, table, Fraction(3, 2)), pairs, most_sweeps=10**7),
+        Case("4 x 4, l2", Metropolis.of_lattice(l2, table, Fraction(3, 2)), pairs, 20_000, most_sweeps=10**7),
         Case("4 x 4, l2", LineGibbs(l2, Swaps((4, 4))), pairs, exact=drawn["4 x 4, l2"]),
     ]
-    for norm, rate, paper in (("l1", Fraction(1), 1e5), ("l2", Fraction(3, 2), 1e6)):
+    for norm, rate, paper, lag in (("l1", Fraction(1), 1e5, 20_000), ("l2", Fraction(3, 2), 1e6, 200_000)):
         target = Target.laplace(14, QUARTER, norm)  # type: ignore[arg-type]
-        made.append(Case(f"14 cells, {norm}", Metropolis.of_lattice(target, sets, rate), pairs, most_sweeps=2 * 10**7, paper=paper))
+        made.append(Case(f"14 cells, {norm}", Metropolis.of_lattice(target, sets, rate), pairs, lag, most_sweeps=2 * 10**7, paper=paper))
         made.append(Case(f"14 cells, {norm}", LineGibbs(target, moves_of_lattice(sets)), pairs, exact=drawn[f"14 cells, {norm}"]))
     target = Target.laplace(102, CENSUS)
     made.append(Case("102 counties, l1", Metropolis.of_lattice(target, one_total, Fraction(5, 2)), pairs, most_sweeps=500_000))
@@ -232,7 +229,9 @@ def _margins(rows: int, columns: int) -> np.ndarray[tuple[int, ...], np.dtype[np
                       np.kron(np.ones(rows, dtype=np.int64), np.eye(columns, dtype=np.int64))])  # fmt: skip
 
 
-def run(*, grids: Sequence[tuple[int, int]] = GRIDS, rounds: int = 15, pairs: int = 200, small: bool = False) -> Report:
+def run(
+    *, grids: Sequence[tuple[int, int]] = GRIDS, rounds: int = 15, pairs: int = 200, records: int = 50_000, small: bool = False
+) -> Report:
     """Measure everything. `small` leaves out the coupled pairs on larger grids."""
     load_before = load()
     listed = cases(pairs, small)
@@ -242,9 +241,9 @@ def run(*, grids: Sequence[tuple[int, int]] = GRIDS, rounds: int = 15, pairs: in
             return lambda: steps.done(f"chains: {what}")
 
         moved = [move_cost(shape, rounds, done("moves")) for shape in grids]
-        correlated = [autocorrelation(shape, done("autocorrelation")) for shape in grids]
-        gained = gains(max(1, rounds // 3), done("effective draws"))
-        in_counties = counties(max(1, rounds // 3), done("counties"))
+        correlated = [autocorrelation(shape, records, done("autocorrelation")) for shape in grids]
+        gained = gains(max(1, rounds // 3), records, done("effective draws"))
+        in_counties = counties(max(1, rounds // 3), records // 10, done("counties"))
         met = [meetings(case, done(case.law)) for case in listed]
     tables = (
         Table("One move of line_gibbs, l1, epsilon 1/4", MOVE, moved),

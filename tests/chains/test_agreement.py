@@ -91,7 +91,7 @@ def table_laplace() -> dict[str, Mean]:
         "rejection by rows": exact(GridLaplace((4, 4), QUARTER), 400_000, 1, "grid"),
         "line_gibbs, swaps": chain(LineGibbs(target, Swaps((4, 4))), 3_000_000, 9, "swaps"),
         "metropolis": chain(Metropolis.of_template(target, template, Fraction(1)), 1_000_000, 50, "metropolis"),
-        "block_gibbs": chain(BlockGibbs(target, (4, 4)), 400_000, 4, "block"),
+        "block_gibbs": chain(BlockGibbs(target, (4, 4)), 500_000, 8, "block"),
     }
 
 
@@ -106,7 +106,7 @@ def table_gaussian() -> dict[str, Mean]:
         "line_gibbs, swaps": chain(LineGibbs(target, Swaps((4, 4))), 600_000, 9, "swaps, squares"),
         "line_gibbs, basis": chain(LineGibbs(target, moves_of_lattice(lattice)), 1_000_000, 9, "basis, squares"),
         "metropolis": chain(Metropolis.of_template(target, template, Fraction(1)), 1_000_000, 50, "metropolis, squares"),
-        "block_gibbs": chain(BlockGibbs(target, (4, 4)), 400_000, 4, "block, squares"),
+        "block_gibbs": chain(BlockGibbs(target, (4, 4)), 150_000, 8, "block, squares"),
     }
 
 

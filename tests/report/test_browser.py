@@ -1,4 +1,4 @@
-"""The two pages in a real browser: they print as intended and load nothing from anywhere."""
+"""The pages in a real browser: they print as intended and load nothing from anywhere."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.report.diagnosis import diagnosis_html
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from tests.report.cards import CARD
+from tests.report.test_diagnosis import FIELDS
 
 pytestmark = pytest.mark.browser
 
@@ -47,6 +49,14 @@ def test_the_report_is_laid_out_and_asks_for_nothing(tmp_path: Path) -> None:
     assert "CONSOLE" not in messages, messages
     assert (tmp_path / "page.png").stat().st_size > 10_000
     assert printed_pages(tmp_path, "report.html") >= 2
+
+
+def test_the_page_about_chains_is_laid_out_and_asks_for_nothing(tmp_path: Path) -> None:
+    (tmp_path / "chains.html").write_text(diagnosis_html(FIELDS), encoding="utf-8")
+    messages = run_browser(tmp_path, f"--screenshot={tmp_path / 'page.png'}", "--window-size=900,1200", (tmp_path / "chains.html").as_uri())
+    assert "CONSOLE" not in messages, messages
+    assert (tmp_path / "page.png").stat().st_size > 10_000
+    assert printed_pages(tmp_path, "chains.html") >= 1
 
 
 def test_a_page_that_asks_for_something_would_be_noticed(tmp_path: Path) -> None:

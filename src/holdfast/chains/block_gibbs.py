@@ -128,7 +128,8 @@ class BlockGibbs:
             state, _ = self.run(state, every, words)
             grid = state.reshape(self.shape)
             quadrant = grid[: self.shape[0] // 2, : self.shape[1] // 2]
-            row[:] = self.target.energy(state), state[0], quadrant.sum()
+            energy = np.abs(state).sum() if self.target.decay.kind == "absolute" else (state * state).sum()
+            row[:] = energy, state[0], quadrant.sum()
         return state, rows
 
     def coupled(self) -> CoupledBlockGibbs:

@@ -30,14 +30,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.chains.line import Line, draw_point
-from holdfast.chains.moves import ONE_WORD_CHOICES, Listed, Move, Moves, Swaps
+from holdfast.chains.moves import ONE_WORD_CHOICES, Listed, Move, Moves, Swaps, check_generates, moves_of_lattice
 from holdfast.chains.pairing import normalised
 from holdfast.chains.protocol import Info, State
 from holdfast.chains.target import LARGEST_ENTRY, Ints, Target
 from holdfast.chains.words_in_steps import run_steps
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.predicates import BAND
-from holdfast.lattice import algebra
+from holdfast.lattice import Lattice, algebra
 from holdfast.randomness import Words
 
 if TYPE_CHECKING:
@@ -81,6 +81,14 @@ class LineGibbs:
             raise RequestTooLarge("The target's forms and multipliers are too large for energies in 64-bit integers. Use smaller ones.")
         if isinstance(self.moves, Listed) and int(abs(self.moves.vectors).max()) > self.limit >> 8:
             raise RequestTooLarge("The entries of the moves are too large for energies in 64-bit integers. Use a reduced basis.")
+
+    @classmethod
+    def of_lattice(cls, target: Target, lattice: Lattice, moves: Moves | None = None) -> LineGibbs:
+        """On this lattice: along the given moves, refused where they do not generate it, or along a basis."""
+        if moves is None:
+            return cls(target, moves_of_lattice(lattice))
+        check_generates(moves, lattice)
+        return cls(target, moves)
 
     def _sees_every_move(self) -> bool:
         """Whether the forms tell all points of the lattice apart."""
