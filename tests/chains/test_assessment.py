@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.chains.assessment import MAX_MINUTES, PILOT_PAIRS, Assessment, Pilot, assess, pilot, pilot_lag, stability, steps_allowed
+from holdfast.chains.assessment import (
+    MAX_MINUTES,
+    PILOT_PAIRS,
+    Assessment,
+    Pilot,
+    assess,
+    assess_all,
+    pilot,
+    pilot_lag,
+    stability,
+    steps_allowed,
+)
 from holdfast.chains.curve import TotalVariationCurve
 from holdfast.chains.meeting import Meetings, meeting_times
 from holdfast.chains.protocol import State
@@ -124,22 +135,37 @@ def test_a_pair_that_does_not_meet_in_the_main_run_is_told(monkeypatch: pytest.M
         assess(kernel, eta="3/100", seed="late", most=90)
 
 
-def test_too_many_steps_are_refused_before_they_are_made() -> None:
+def test_what_takes_too_long_is_refused_before_it_is_made() -> None:
     calls: list[int] = []
+    slow = replace(SLOW, step_nanoseconds=10**8)
     with pytest.raises(
-        RequestTooLarge,
-        match=r"30000 coupled pairs .* some 1 minute of processor time, and 1e\+05 steps are allowed\. Use a larger eta",
+        RequestTooLarge, match=r"3000 coupled pairs of refresh would take \d+ minutes .* and 30 are allowed\. Use a larger eta"
     ):
-        assess(SLOW, eta="1/10000", seed="cost", max_steps=100_000, progress=lambda _, total: calls.append(total))
+        assess(slow, eta="1/1000", seed="cost", progress=lambda _, total: calls.append(total))
     assert set(calls) == {2, PILOT_PAIRS}
     assert steps_allowed(SLOW) * SLOW.step_nanoseconds == MAX_MINUTES * 60 * 10**9
 
 
-def test_the_pilot_itself_keeps_within_the_steps_allowed() -> None:
-    with pytest.raises(NoMeeting, match=r"did not meet within 99 steps, .* because max_steps is 10000\."):
-        assess(NEVER, eta="1/100", seed="never", max_steps=10_000)
-    with pytest.raises(RequestTooLarge, match="50 steps do not even allow a pilot of 50 pairs"):
-        assess(NEVER, eta="1/100", seed="never", max_steps=50)
+def test_the_pilot_itself_keeps_within_the_time_allowed() -> None:
+    never = replace(NEVER, step_nanoseconds=6 * 10**6)
+    with pytest.raises(NoMeeting, match=r"did not meet within 99 steps, .* because of the time allowed\."):
+        assess(never, eta="1/100", seed="never", max_minutes=1)
+    with pytest.raises(RequestTooLarge, match="too short for a pilot of 50 pairs"):
+        assess(replace(NEVER, step_nanoseconds=10**10), eta="1/100", seed="never", max_minutes=1)
+
+
+def test_many_shapes_share_the_time_and_too_many_pairs_are_refused_at_once() -> None:
+    calls: list[int] = []
+    many = [(SLOW, str(number)) for number in range(45)]
+    with pytest.raises(RequestTooLarge, match=r"150000 coupled pairs of refresh for each of 45 shapes of blocks .* Use a larger eta"):
+        assess_all(many, eta="1/50000", progress=lambda _, total: calls.append(total))
+    assert not calls
+    together = [(replace(SLOW, step_nanoseconds=10**7), str(number)) for number in range(3)]
+    assert len(assess_all(together[:1], eta="1/50", max_minutes=4)) == 1
+    with pytest.raises(RequestTooLarge, match="for each of 3 shapes"):
+        assess_all(together, eta="1/50", max_minutes=4)
+    found = assess_all([(SLOW, "a"), (SLOW, "b")], eta="1/50")
+    assert found[0].curve.meetings.times.tolist() == assess(SLOW, eta="1/50", seed="a").curve.meetings.times.tolist()
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,8 @@ DEFAULT_SWEEPS = 20_000
 """Sweeps after which a pair is given up, unless said otherwise."""
 MAX_MINUTES = 30
 """Processor time that the pairs may take in all, by the kernel's own rough figure, unless said otherwise."""
+PAIR_NANOSECONDS = 300_000
+"""What a pair costs before its first step: streams and states."""
 LEAST_PAIRS = 100
 PILOT_PAIRS = 50
 PILOT_ROUNDS = 3
@@ -114,13 +116,22 @@ def pilot(
     return Pilot(lag, meetings)
 
 
+class Planned(NamedTuple):
+    """Pairs to be coupled: how many, at which lag, given up after how many coupled steps, and what a pilot says they take."""
+
+    pairs: int
+    lag: int
+    cap: int
+    nanoseconds: int
+
+
 def assess(
     kernel: Kernel,
     *,
     eta: Exact,
     seed: str,
     most: int | None = None,
-    max_steps: int | None = None,
+    max_minutes: int = MAX_MINUTES,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Assessment:
@@ -129,17 +140,53 @@ def assess(
     Given:       0 < eta < 1; `most` coupled steps a pair, by default 20 000 sweeps. `progress` sees the pilot's rounds and the main run,
                  each with its own total.
     Guarantees:  deterministic and data-free. NoMeeting if any pair did not meet; RequestTooLarge if the pilot says that all pairs together
-                 would take more than `max_steps` steps (by default what half an hour allows). The module's text says what is
-                 claimed.
+                 would take more than `max_minutes` of processor time. The module's text says what the result claims.
     """
+    (found,) = assess_all([(kernel, seed)], eta=eta, most=most, max_minutes=max_minutes, workers=workers, progress=progress)
+    return found
+
+
+def assess_all(
+    kernels: Sequence[tuple[Kernel, str]],
+    *,
+    eta: Exact,
+    most: int | None = None,
+    max_minutes: int = MAX_MINUTES,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> list[Assessment]:
+    """`assess` for several kernels, each with its seed and to the same eta; the time allowed is for all of them together."""
     wanted = positive_fraction(eta, "eta")
     if wanted >= 1:
         raise InvalidParameter(f"eta is a total variation distance and must be below 1. Got {wanted}. Use for example '1/1000'.")
     pairs = max(LEAST_PAIRS, math.ceil(3 / wanted))
-    cap = DEFAULT_SWEEPS * kernel.steps_per_sweep if most is None else exact_integer(most, "most")
-    allowed = steps_allowed(kernel) if max_steps is None else exact_integer(max_steps, "max_steps")
-    lag = _affordable_lag(kernel, pairs, cap, allowed, seed, workers, progress)
-    meetings = meeting_times(kernel, lag=lag, pairs=pairs, most=cap, seed=seed, workers=workers, progress=progress)
+    limit = exact_integer(max_minutes, "max_minutes") * 60 * 10**9
+    _check_time(len(kernels) * pairs * PAIR_NANOSECONDS, limit, pairs, kernels)
+    plans = []
+    for kernel, seed in kernels:
+        cap = DEFAULT_SWEEPS * kernel.steps_per_sweep if most is None else exact_integer(most, "most")
+        plans.append(_planned(kernel, pairs, cap, limit, seed, workers, progress))
+        _check_time(sum(plan.nanoseconds for plan in plans), limit, pairs, kernels)
+    return [_coupled(kernel, plan, seed, workers, progress) for (kernel, seed), plan in zip(kernels, plans, strict=True)]
+
+
+def _planned(kernel: Kernel, pairs: int, cap: int, limit: int, seed: str, workers: int | None, progress: Progress | None) -> Planned:
+    """The pilot's lag and cost. A round of the pilot stays within the limit too: its pairs get a smaller cap if need be."""
+    allowed = limit // (2 * PILOT_PAIRS * kernel.step_nanoseconds) - kernel.steps_per_sweep
+    if allowed < 1:
+        raise RequestTooLarge(f"The time allowed is too short for a pilot of {PILOT_PAIRS} pairs. Allow more with max_minutes.")
+    try:
+        tried = pilot(kernel, seed=seed, most=min(cap, allowed), workers=workers, progress=progress)
+    except NoMeeting as problem:
+        if allowed >= cap:
+            raise
+        raise NoMeeting(f"{problem} Pairs of the pilot were given up that early because of the time allowed.") from None
+    return Planned(pairs, tried.lag, cap, tried.steps_for(pairs) * kernel.step_nanoseconds + pairs * PAIR_NANOSECONDS)
+
+
+def _coupled(kernel: Kernel, plan: Planned, seed: str, workers: int | None, progress: Progress | None) -> Assessment:
+    pairs = plan.pairs
+    meetings = meeting_times(kernel, lag=plan.lag, pairs=pairs, most=plan.cap, seed=seed, workers=workers, progress=progress)
     _check_met(kernel, meetings)
     ordered = np.sort(meetings.coupled_steps)
     steps = whole_sweeps(2 * int(ordered[-1]), kernel)
@@ -147,7 +194,7 @@ def assess(
         kernel=kernel.name,
         sweeps=steps // kernel.steps_per_sweep,
         steps=steps,
-        lag=lag,
+        lag=plan.lag,
         pairs=pairs,
         met=pairs - meetings.censored,
         median=int(ordered[(pairs - 1) // 2]),
@@ -155,6 +202,17 @@ def assess(
         eta=Fraction(3, pairs),
         curve=TotalVariationCurve(meetings),
     )
+
+
+def _check_time(nanoseconds: int, limit: int, pairs: int, kernels: Sequence[tuple[Kernel, str]]) -> None:
+    """Refuse what would take longer than is allowed, as far as is known by now."""
+    if nanoseconds > limit:
+        names = ", ".join(dict.fromkeys(kernel.name for kernel, _ in kernels))
+        where = "" if len(kernels) == 1 else f" for each of {len(kernels)} shapes of blocks"
+        raise RequestTooLarge(
+            f"{pairs} coupled pairs of {names}{where} would take {math.ceil(nanoseconds / 60e9)} minutes of processor time or more, and "
+            f"{limit // (60 * 10**9)} are allowed. Use a larger eta, which takes fewer pairs, or another sampler."
+        )
 
 
 def stability(
@@ -179,26 +237,6 @@ def stability(
     ]
 
 
-def _affordable_lag(kernel: Kernel, pairs: int, cap: int, max_steps: int, seed: str, workers: int | None, progress: Progress | None) -> int:
-    """The pilot's lag, or RequestTooLarge. The pilot itself stays within max_steps a round: its pairs get a smaller cap if need be."""
-    allowed = max_steps // (2 * PILOT_PAIRS) - kernel.steps_per_sweep
-    if allowed < 1:
-        raise RequestTooLarge(f"{max_steps} steps do not even allow a pilot of {PILOT_PAIRS} pairs. Allow more with max_steps.")
-    try:
-        tried = pilot(kernel, seed=seed, most=min(cap, allowed), workers=workers, progress=progress)
-    except NoMeeting as problem:
-        if allowed >= cap:
-            raise
-        raise NoMeeting(f"{problem} Pairs of the pilot were given up that early because max_steps is {max_steps}.") from None
-    needed = tried.steps_for(pairs)
-    if needed > max_steps:
-        raise RequestTooLarge(
-            f"{pairs} coupled pairs of {kernel.name} would take about {needed:.2g} steps in all, some {_minutes(needed, kernel)}, and "
-            f"{max_steps:.2g} steps are allowed. Use a larger eta, which takes fewer pairs, another kernel, or a larger max_steps."
-        )
-    return tried.lag
-
-
 def steps_allowed(kernel: Kernel) -> int:
     """Steps that MAX_MINUTES allow, by the kernel's own rough figure."""
     return MAX_MINUTES * 60 * 10**9 // kernel.step_nanoseconds
@@ -207,11 +245,6 @@ def steps_allowed(kernel: Kernel) -> int:
 def whole_sweeps(steps: int, kernel: Kernel) -> int:
     """The number of steps, rounded up to whole sweeps."""
     return -(-steps // kernel.steps_per_sweep) * kernel.steps_per_sweep
-
-
-def _minutes(steps: int, kernel: Kernel) -> str:
-    minutes = max(1, round(steps * kernel.step_nanoseconds / 60e9))
-    return f"{minutes} minute{'' if minutes == 1 else 's'} of processor time"
 
 
 def _check_met(kernel: Kernel, meetings: Meetings) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.chains.assessment import Assessment, assess
+from holdfast.chains.assessment import Assessment, assess_all
 from holdfast.chains.kernels import kernel_for, kernel_of_basis
 from holdfast.chains.protocol import Kernel
 from holdfast.chains.target import Decay
@@ -80,15 +81,18 @@ class ChainSampler:
 
 
 @lru_cache(maxsize=64)
-def block_chain(name: str, template: Template, decay: Decay, eta: Fraction) -> ChainSampler:
-    """The chain of this name for blocks of one shape, assessed to eta."""
-    return _assessed(kernel_for(name, template, decay), f"{name} on {template!r} under {decay!r}", eta)
+def block_chains(asked: tuple[tuple[str, Template], ...], decay: Decay, eta: Fraction) -> tuple[ChainSampler, ...]:
+    """The chain of each name for blocks of its shape, all assessed to eta."""
+    kernels = [(kernel_for(name, template, decay), f"{name} on {template!r} under {decay!r}") for name, template in asked]
+    return _assessed(kernels, eta)
 
 
 def whole_chain(name: str, basis: NDArray[Any], decay: Decay, eta: Fraction) -> ChainSampler:
     """The same on a lattice taken whole, spanned by the columns."""
-    return _assessed(kernel_of_basis(name, basis, decay), f"{name} on {basis.tolist()!r} under {decay!r}", eta)
+    (chain,) = _assessed([(kernel_of_basis(name, basis, decay), f"{name} on {basis.tolist()!r} under {decay!r}")], eta)
+    return chain
 
 
-def _assessed(kernel: Kernel, seed: str, eta: Fraction) -> ChainSampler:
-    return ChainSampler(kernel, assess(kernel, eta=eta, seed=seed, progress=watched()))
+def _assessed(kernels: Sequence[tuple[Kernel, str]], eta: Fraction) -> tuple[ChainSampler, ...]:
+    found = assess_all(kernels, eta=eta, progress=watched())
+    return tuple(ChainSampler(kernel, assessment) for (kernel, _), assessment in zip(kernels, found, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.chains.kernels import usual_kernel
-from holdfast.chains.sampler import EXACT_ONLY, ChainSampler, Wish, block_chain
+from holdfast.chains.sampler import EXACT_ONLY, ChainSampler, Wish, block_chains
 from holdfast.chains.target import Decay
 from holdfast.errors import NoExactSampler, RequestTooLarge
 from holdfast.exact.law import check_memory
@@ -158,8 +158,12 @@ class LatticeLaw(ABC):
         numbers = np.bincount(blocks.template_of, minlength=len(blocks.templates))
         used = [i for i, template in enumerate(blocks.templates) if numbers[i] and template.kind != "pinned"]
         found = {i: self._exact_or_none(blocks.templates[i]) for i in used}
-        chained = sum(int(numbers[i]) for i in used if found[i] is None)
-        return {i: choice or self._chain(blocks.templates[i], chained) for i, choice in found.items()}
+        exact = {i: choice for i, choice in found.items() if choice is not None}
+        chained = [i for i in used if i not in exact]
+        if not chained:
+            return exact
+        eta = self._wish.eta / sum(int(numbers[i]) for i in chained)
+        return exact | dict(zip(chained, self._chain_choices([blocks.templates[i] for i in chained], eta), strict=True))
 
     def _exact_or_none(self, template: Template) -> Choice | None:
         """The exact sampler; None where a chain is to take its place, as the user asked or allowed."""
@@ -172,11 +176,11 @@ class LatticeLaw(ABC):
                 return None
             raise
 
-    def _chain(self, template: Template, chained: int) -> Choice:
+    def _chain_choices(self, templates: Sequence[Template], eta: Fraction) -> list[Choice]:
         asked = self._wish.names_a_chain
-        name = self._wish.sampler if asked else usual_kernel(template)
+        wanted = tuple((self._wish.sampler if asked else usual_kernel(template), template) for template in templates)
         why = "asked for" if asked else "no exact sampler draws it in reasonable time"
-        return Choice(block_chain(name, template, self._decay(), self._wish.eta / chained), why)
+        return [Choice(chain, why) for chain in block_chains(wanted, self._decay(), eta)]
 
     def _chains(self) -> Iterator[tuple[int, ChainSampler]]:
         """(number of blocks, sampler) for everything that a chain draws."""
