@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from holdfast import __version__
-from holdfast.errors import HoldfastError, LedgerProblem
+from holdfast.errors import HoldfastError, LedgerProblem, NoMeeting
 from holdfast.ledger_cli import app as ledger_app
 from holdfast.ledger_cli import find_ledger
 
@@ -211,6 +211,8 @@ def diagnose(
     print(json.dumps(found.to_fields(), indent=2) if as_json else found)
     if output is not None and not as_json:
         print(f"Read {output}")
+    if not found.has_bounds:
+        raise NoMeeting("For some shape of blocks no kernel gave a bound: a release by chains would be refused.")
 
 
 @app.command()
@@ -230,6 +232,10 @@ def release(
     place = None if no_ledger else find_ledger(ledger or run.ledger, run_file.absolute().parent)
     if place is None and resume:
         raise LedgerProblem("There is no ledger to resume from. Name the one that the release was begun in with --ledger.")
+    if place is not None and run.options.get("sampler", "auto") != "auto":
+        from holdfast.privacy.ledger.values import ESTIMATED
+
+        raise LedgerProblem(ESTIMATED)  # now, before chains are assessed
     with working("Reading the table"):
         table = run.read_table()
     with planning():

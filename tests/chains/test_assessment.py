@@ -94,11 +94,15 @@ def test_pilot_pairs_are_not_used_again() -> None:
 
 def test_words() -> None:
     meetings = Meetings("k", 9, 99, np.array([10, 11]), np.array([True, True]), "s")
-    found = Assessment("line_gibbs", 82, 738, 90, 3000, 3000, 120, 365, Fraction(1, 1000), TotalVariationCurve(meetings))
+    found = Assessment("line_gibbs", 82, 738, 90, 3000, 3000, 120, 365, Fraction(1, 1000), 1, TotalVariationCurve(meetings))
     assert found.words() == (
-        "3000 coupled pairs, all met within 41 sweeps; 82 sweeps are made; total variation estimated below 1/1000 with 95 % confidence."
+        "3000 coupled pairs of line_gibbs all met within 41 sweeps, so that a pair takes longer with probability at most 1/1000, with "
+        "95 % confidence. 82 sweeps are made. That their total variation error is then below 1/1000 supposes that meeting times have a "
+        "tail that falls like a geometric one."
     )
-    assert "all met within 1 sweep; 1 sweep is made" in replace(found, sweeps=1, steps=9, largest=4).words()
+    assert "all met within 1 sweep, so" in replace(found, sweeps=1, steps=9, largest=4).words()
+    assert "1 sweep is made" in replace(found, sweeps=1, steps=9, largest=4).words()
+    assert "with 95 % confidence for all 4 shapes of blocks together." in replace(found, shapes=4).words()
 
 
 def test_chains_that_never_meet_are_told_by_the_pilot() -> None:

@@ -74,11 +74,11 @@ class TestPromise:
 
     def test_parameters_name_the_chain(self) -> None:
         assert hf.GeneralizedLaplace("1/4", sampler="line_gibbs").parameters == {
-            "epsilon": "0.25", "norm": "l1", "sampler": "line_gibbs", "eta": "0.001"
+            "epsilon": "0.25", "norm": "l1", "sampler": "line_gibbs", "eta_allowed": "0.001"
         }  # fmt: skip
         assert hf.GeneralizedLaplace("1/4").parameters == {"epsilon": "0.25", "norm": "l1"}
         assert hf.GeneralizedLaplace("1/4", allow_estimated=True).sampler == "auto"
-        assert "eta" in hf.GeneralizedGaussian(rho=1, allow_estimated=True).parameters
+        assert "eta_allowed" in hf.GeneralizedGaussian(rho=1, allow_estimated=True).parameters
 
 
 class TestDraws:

@@ -7,10 +7,10 @@
 The lag changes how sharp the curve is, not whether it holds: E[J_t] bounds the distance for every lag. With a small lag J_0 is large (the
 curve starts above 1, where it says nothing); J_0 is at least 1 always, since a pair makes at least one coupled step.
 
-What is claimed: all N pairs met within the largest tau - L, so with 95 % confidence P[tau - L > that] <= 3/N = eta (curve.py). Twice as
-many steps are then made. The distance is bounded by a sum of such probabilities, one for each further lag; the second half of the steps
-makes that sum smaller than eta, if meeting times have a tail that falls like a geometric one. That is usual and was not proved here: the
-result is "estimated", never "exact".
+What is claimed: all N pairs met within the largest tau - L, so with 95 % confidence P[tau - L > that] <= 3/N = eta (curve.py; where several
+kernels are assessed together `confidence_factor` takes the place of 3). Twice as many steps are then made. The distance is bounded by a sum
+of such probabilities, one for each further lag; the second half of the steps makes that sum smaller than eta, if meeting times have a tail
+that falls like a geometric one. That is usual and was not proved here: the result is "estimated", never "exact".
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from holdfast.chains.meeting import Meetings, meeting_times
 from holdfast.chains.protocol import Kernel
 from holdfast.chains.watching import Progress
 from holdfast.errors import InvalidParameter, NoMeeting, RequestTooLarge
+from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
 
 DEFAULT_SWEEPS = 20_000
@@ -36,6 +37,8 @@ MAX_MINUTES = 30
 """Processor time that the pairs may take in all, by the kernel's own rough figure, unless said otherwise."""
 PAIR_NANOSECONDS = 300_000
 """What a pair costs before its first step: streams and states."""
+FEW_SWEEPS = 3
+"""No pair of a block worth the trouble is expected to meet in fewer."""
 LEAST_PAIRS = 100
 PILOT_PAIRS = 50
 PILOT_ROUNDS = 3
@@ -69,7 +72,9 @@ class Assessment:
     """The lower median."""
     largest: int
     eta: Fraction
-    """3 / pairs."""
+    """confidence_factor(shapes) / pairs: 3 / pairs where one shape is assessed."""
+    shapes: int
+    """Kernels assessed together: the confidence is for all of them."""
     curve: TotalVariationCurve
 
     @property
@@ -77,12 +82,13 @@ class Assessment:
         return self.steps // self.sweeps
 
     def words(self) -> str:
-        """One sentence for a card."""
+        """For a card: what was seen, what follows from it, and what is supposed."""
         within = -(-self.largest // self.steps_per_sweep)
         return (
-            f"{self.pairs} coupled pairs, all met within {_sweeps(within)}; "
-            f"{_sweeps(self.sweeps)} {'is' if self.sweeps == 1 else 'are'} made; "
-            f"total variation estimated below {self.eta} with 95 % confidence."
+            f"{self.pairs} coupled pairs of {self.kernel} all met within {_sweeps(within)}, so that a pair takes longer with probability "
+            f"at most {self.eta}, with 95 % confidence{'' if self.shapes == 1 else f' for all {self.shapes} shapes of blocks together'}. "
+            f"{_sweeps(self.sweeps)} {'is' if self.sweeps == 1 else 'are'} made. That their total variation error is then below {self.eta} "
+            "supposes that meeting times have a tail that falls like a geometric one."
         )
 
 
@@ -159,7 +165,8 @@ def assess_all(
     wanted = positive_fraction(eta, "eta")
     if wanted >= 1:
         raise InvalidParameter(f"eta is a total variation distance and must be below 1. Got {wanted}. Use for example '1/1000'.")
-    pairs = max(LEAST_PAIRS, math.ceil(3 / wanted))
+    factor = confidence_factor(len(kernels))
+    pairs = max(LEAST_PAIRS, math.ceil(factor / wanted))
     limit = exact_integer(max_minutes, "max_minutes") * 60 * 10**9
     _check_time(len(kernels) * pairs * PAIR_NANOSECONDS, limit, pairs, kernels)
     plans = []
@@ -167,11 +174,27 @@ def assess_all(
         cap = DEFAULT_SWEEPS * kernel.steps_per_sweep if most is None else exact_integer(most, "most")
         plans.append(_planned(kernel, pairs, cap, limit, seed, workers, progress))
         _check_time(sum(plan.nanoseconds for plan in plans), limit, pairs, kernels)
-    return [_coupled(kernel, plan, seed, workers, progress) for (kernel, seed), plan in zip(kernels, plans, strict=True)]
+    return [
+        _coupled(kernel, plan, factor / pairs, len(kernels), seed, workers, progress)
+        for (kernel, seed), plan in zip(kernels, plans, strict=True)
+    ]
+
+
+def confidence_factor(shapes: int) -> Fraction:
+    """c such that c / N bounds, for each of so many shapes, what N pairs that all met leave open; all of it with 95 % confidence together.
+
+    (1 - c / N)^N < e^-c, and K e^-c <= 1/20 for c = ln(20 K), here rounded up to a thousandth; for one shape the customary 3.
+    """
+    if shapes == 1:
+        return Fraction(3)
+    with precision(64):
+        return Fraction(math.ceil(1000 * enclosure(ball(20 * shapes).log()).upper), 1000)
 
 
 def _planned(kernel: Kernel, pairs: int, cap: int, limit: int, seed: str, workers: int | None, progress: Progress | None) -> Planned:
     """The pilot's lag and cost. A round of the pilot stays within the limit too: its pairs get a smaller cap if need be."""
+    # Chains that meet take several sweeps at the least: what cannot be paid even then is not tried.
+    _check_time(pairs * 2 * FEW_SWEEPS * kernel.steps_per_sweep * kernel.step_nanoseconds, limit, pairs, [(kernel, seed)])
     allowed = limit // (2 * PILOT_PAIRS * kernel.step_nanoseconds) - kernel.steps_per_sweep
     if allowed < 1:
         raise RequestTooLarge(f"The time allowed is too short for a pilot of {PILOT_PAIRS} pairs. Allow more with max_minutes.")
@@ -184,7 +207,9 @@ def _planned(kernel: Kernel, pairs: int, cap: int, limit: int, seed: str, worker
     return Planned(pairs, tried.lag, cap, tried.steps_for(pairs) * kernel.step_nanoseconds + pairs * PAIR_NANOSECONDS)
 
 
-def _coupled(kernel: Kernel, plan: Planned, seed: str, workers: int | None, progress: Progress | None) -> Assessment:
+def _coupled(
+    kernel: Kernel, plan: Planned, eta: Fraction, shapes: int, seed: str, workers: int | None, progress: Progress | None
+) -> Assessment:
     pairs = plan.pairs
     meetings = meeting_times(kernel, lag=plan.lag, pairs=pairs, most=plan.cap, seed=seed, workers=workers, progress=progress)
     _check_met(kernel, meetings)
@@ -199,7 +224,8 @@ def _coupled(kernel: Kernel, plan: Planned, seed: str, workers: int | None, prog
         met=pairs - meetings.censored,
         median=int(ordered[(pairs - 1) // 2]),
         largest=int(ordered[-1]),
-        eta=Fraction(3, pairs),
+        eta=eta,
+        shapes=shapes,
         curve=TotalVariationCurve(meetings),
     )
 

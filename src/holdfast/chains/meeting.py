@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from threading import Event
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,8 @@ from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import exact_integer
 from holdfast.randomness import NoiseKey, Words
 
+SLICE_NANOSECONDS = 300_000_000
+"""Work between two looks at whether to stop."""
 UPDATES = 50
 """Pieces of work for each worker, so that progress is shown about that often and no worker waits long for the last."""
 
@@ -82,17 +85,17 @@ def meeting_times(
     if pairs < 2:
         raise InvalidParameter(f"A statement about convergence cannot be made from fewer than 2 chains a side. Got {pairs} pairs. Use 100.")
     exact_integer(lag + most, "lag + most")
-    count = (os.cpu_count() or 1) if workers is None else _at_least(workers, 1, "workers", "threads")
+    count = len(os.sched_getaffinity(0)) if workers is None else _at_least(workers, 1, "workers", "threads")
     if not isinstance(seed, str):
         raise InvalidParameter(f"seed must be a text. Got {type(seed).__name__}. Any will do; the same text gives the same pairs.")
     times, met = np.empty(pairs, dtype=np.int64), np.empty(pairs, dtype=np.bool_)
     size = max(1, pairs // (UPDATES * count))
     pieces = [range(first, min(first + size, pairs)) for first in range(0, pairs, size)]
-    coupled, done = kernel.coupled(), 0
+    coupled, done, stop = kernel.coupled(), 0, Event()
     if progress is not None:
         progress(0, pairs)
     with ThreadPoolExecutor(count) as pool:
-        waiting = {pool.submit(_piece, coupled, lag, most, seed, piece): piece for piece in pieces}
+        waiting = {pool.submit(_piece, coupled, lag, most, seed, piece, stop): piece for piece in pieces}
         try:
             for ready in as_completed(waiting):
                 piece = waiting[ready]
@@ -100,32 +103,52 @@ def meeting_times(
                 done += len(piece)
                 if progress is not None:
                     progress(done, pairs)
-        except BaseException:
+        except BaseException:  # Ctrl-C above all: threads see the flag after their next slice
+            stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return Meetings(kernel.name, lag, most, times, met, seed)
 
 
-def meet_once(coupled: CoupledKernel, lag: int, most: int, first: Words, second: Words, together: Words) -> tuple[int, bool]:
-    """One pair: (tau, True), or (lag + most, False) if it did not meet. X starts and advances by `first`, Y starts by `second`."""
+def meet_once(
+    coupled: CoupledKernel, lag: int, most: int, first: Words, second: Words, together: Words, stop: Event | None = None
+) -> tuple[int, bool]:
+    """One pair: (tau, True), or (lag + most, False) if it did not meet. X starts and advances by `first`, Y starts by `second`.
+
+    Long runs are made in slices, so that `stop` is heeded within a second or so; slices change no word and no state.
+    """
     kernel = coupled.kernel
-    x, _ = kernel.run(kernel.start(first), lag, first)
+    size = max(1, SLICE_NANOSECONDS // kernel.step_nanoseconds)
+    x = kernel.start(first)
+    for made in range(0, lag, size):
+        _heed(stop)
+        x, _ = kernel.run(x, min(size, lag - made), first)
     y = kernel.start(second)
     # X_L = Y_0 does not count, since l > L; the chains then move as one, and l = L + 1 does.
     pair = Pair(x, x) if np.array_equal(x, y) else Pair(x, y)
-    _, info = coupled.run(pair, most, together)
-    assert info.steps == most or (info.identical and 0 < info.steps < most)
-    return lag + info.steps, info.identical
+    steps = 0
+    while steps < most:
+        _heed(stop)
+        pair, info = coupled.run(pair, min(size, most - steps), together)
+        steps += info.steps
+        if info.identical:
+            return lag + steps, True
+    return lag + most, False
 
 
-def _piece(coupled: CoupledKernel, lag: int, most: int, seed: str, numbers: range) -> tuple[list[int], list[bool]]:
+def _heed(stop: Event | None) -> None:
+    if stop is not None and stop.is_set():
+        raise InterruptedError("stopped")
+
+
+def _piece(coupled: CoupledKernel, lag: int, most: int, seed: str, numbers: range, stop: Event) -> tuple[list[int], list[bool]]:
     """The pairs of these numbers. Each piece opens the key anew: nothing is shared between threads."""
     times, met = [], []
     with NoiseKey.for_tests("chain meetings: " + seed) as key:
         for number in numbers:
             label = coupled.kernel.name, lag, number
             with key.stream(*label, "first") as first, key.stream(*label, "second") as second, key.stream(*label, "together") as together:
-                time, identical = meet_once(coupled, lag, most, first, second, together)
+                time, identical = meet_once(coupled, lag, most, first, second, together, stop)
             times.append(time)
             met.append(identical)
     return times, met

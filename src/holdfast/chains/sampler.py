@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,9 +86,11 @@ def block_chains(asked: tuple[tuple[str, Template], ...], decay: Decay, eta: Fra
     return _assessed(kernels, eta)
 
 
-def whole_chain(name: str, basis: NDArray[Any], decay: Decay, eta: Fraction) -> ChainSampler:
-    """The same on a lattice taken whole, spanned by the columns."""
-    (chain,) = _assessed([(kernel_of_basis(name, basis, decay), f"{name} on {basis.tolist()!r} under {decay!r}")], eta)
+@lru_cache(maxsize=16)
+def whole_chain(name: str, basis: tuple[tuple[int, ...], ...], decay: Decay, eta: Fraction) -> ChainSampler:
+    """The same on a lattice taken whole, spanned by the columns of these rows."""
+    listed = [list(row) for row in basis]
+    (chain,) = _assessed([(kernel_of_basis(name, np.array(listed), decay), f"{name} on {listed!r} under {decay!r}")], eta)
     return chain
 
 

@@ -127,7 +127,8 @@ class L2LaplaceLaw(LaplaceLaw):
             return {_WHOLE: Choice(self._whole_chain("line_gibbs"), "no exact sampler draws it in reasonable time")}
 
     def _whole_chain(self, name: str) -> ChainSampler:
-        return whole_chain(name, self.lattice.basis[self._moving], self._decay(), self._wish.eta)
+        rows = tuple(tuple(map(int, row)) for row in self.lattice.basis[self._moving])
+        return whole_chain(name, rows, self._decay(), self._wish.eta)
 
     def _chains(self) -> Iterator[tuple[int, ChainSampler]]:
         sampler = self._choices[_WHOLE].sampler

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from holdfast.chains.kernels import usual_kernel
 from holdfast.chains.sampler import EXACT_ONLY, ChainSampler, Wish, block_chains
 from holdfast.chains.target import Decay
-from holdfast.errors import NoExactSampler, RequestTooLarge
+from holdfast.errors import NoExactSampler, NoMeeting, RequestTooLarge
 from holdfast.exact.law import check_memory
 from holdfast.exact.parameters import sample_size
 from holdfast.lattice import Lattice
 from holdfast.lattice.blocks import Kind, Template
 from holdfast.laws import tails
 from holdfast.laws.covariance import Covariance, Part
+from holdfast.privacy.estimated import check_can_weaken, weakened
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.choose import Choice
 from holdfast.samplers.independent import Independent
@@ -86,7 +87,15 @@ class SamplerPlan:
         return "\n".join(map(str, self.groups))
 
 
+WITHOUT_CHAINS = "GeneralizedGaussian and RoundedProjection draw such blocks exactly."
+SHOWN_NOTES = 3
+"""Shapes of blocks whose assessment is told in the guarantee's note; all are in the sampler's groups."""
+
 _PINNED = ("none", "fixed by the kept totals", 1.0)
+
+
+def _note(number: int, chain: ChainSampler) -> str:
+    return f"{number} block{'' if number == 1 else 's'} of {chain.cells} cells: {chain.assessment.words()}"
 
 
 def described(choice: Choice | None) -> dict[str, str | int] | None:
@@ -148,7 +157,10 @@ class LatticeLaw(ABC):
     def __repr__(self) -> str: ...
 
     def tail_bound(self, t: float) -> float:
-        """An upper bound of P[|z| >= t], in the norm of the law (l1 for l1 Laplace, else l2); laws/tails.py."""
+        """An upper bound of P[|z| >= t], in the norm of the law (l1 for l1 Laplace, else l2); laws/tails.py.
+
+        Where a chain draws it is that of the law aimed at.
+        """
         value = float(np.exp(self.log_tail(float(t))))
         return min(1.0, float(np.nextafter(value, np.inf)))
 
@@ -162,6 +174,7 @@ class LatticeLaw(ABC):
         chained = [i for i in used if i not in exact]
         if not chained:
             return exact
+        check_can_weaken(self.guarantee)  # before the assessment, which may take long
         eta = self._wish.eta / sum(int(numbers[i]) for i in chained)
         return exact | dict(zip(chained, self._chain_choices([blocks.templates[i] for i in chained], eta), strict=True))
 
@@ -180,7 +193,10 @@ class LatticeLaw(ABC):
         asked = self._wish.names_a_chain
         wanted = tuple((self._wish.sampler if asked else usual_kernel(template), template) for template in templates)
         why = "asked for" if asked else "no exact sampler draws it in reasonable time"
-        return [Choice(chain, why) for chain in block_chains(wanted, self._decay(), eta)]
+        try:
+            return [Choice(chain, why) for chain in block_chains(wanted, self._decay(), eta)]
+        except NoMeeting as problem:
+            raise NoMeeting(f"{problem} {WITHOUT_CHAINS}") from None
 
     def _chains(self) -> Iterator[tuple[int, ChainSampler]]:
         """(number of blocks, sampler) for everything that a chain draws."""
@@ -193,11 +209,8 @@ class LatticeLaw(ABC):
         """A chain's estimated error enters the promise: blocks are drawn independently, so that their errors add."""
         chains = list(self._chains())
         if chains:
-            from holdfast.privacy.estimated import weakened
-
             eta = sum((number * chain.assessment.eta for number, chain in chains), Fraction(0))
-            notes = dict.fromkeys(chain.assessment.words() for _, chain in chains)
-            self.guarantee = weakened(self.guarantee, eta, " ".join(notes))
+            self.guarantee = weakened(self.guarantee, eta, " ".join(_note(number, chain) for number, chain in chains[:SHOWN_NOTES]))
 
     @cached_property
     def sampler(self) -> SamplerPlan:
@@ -253,8 +266,9 @@ class LatticeLaw(ABC):
     def sample(self, n: int, key: NoiseKey | None = None, *, label: str = "") -> Ints:
         """n independent draws of the noise as int64, shape (n, cells).
 
-        Guarantees:  exact law over uniform words. `key=None` draws a fresh secret key. Equal keys and labels give equal draws, and a key
-                     object refuses to serve the same law and label twice.
+        Guarantees:  exact law over uniform words (of a chain: its law after the steps it makes, near the one aimed at). `key=None` draws a
+                     fresh secret key. Equal keys and labels give equal draws, and a key object refuses to serve the same law and label
+                     twice.
         """
         n = sample_size(n)
         check_memory(n * self.lattice.cells)

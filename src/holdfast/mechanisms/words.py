@@ -36,4 +36,4 @@ def wish_parameters(wish: Wish) -> dict[str, str]:
     """As a card shows it: nothing where only exact samplers are allowed."""
     if not (wish.names_a_chain or wish.allow_estimated):
         return {}
-    return {"sampler": wish.sampler, "eta": shown(wish.eta)}
+    return {"sampler": wish.sampler, "eta_allowed": shown(wish.eta)}

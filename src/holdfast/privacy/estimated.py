@@ -25,17 +25,23 @@ def added_delta(epsilon: Fraction, eta: Fraction) -> Fraction:
         return round_up(enclosure((1 + ball(epsilon).exp()) * ball(eta)).upper, DIGITS)
 
 
+def check_can_weaken(guarantee: Guarantee) -> None:
+    """Refuse a promise that says nothing about noise which only nearly has its law."""
+    if guarantee.kind == "zcdp" or guarantee.epsilon is None:
+        raise InvalidParameter(
+            "Noise drawn by a Markov chain has no zCDP promise: its error is a probability. Give epsilon and delta per unit of distance "
+            '(in a run file with per = "unit") instead of rho or sigma_squared, or use an exact sampler.'
+        )
+
+
 def weakened(guarantee: Guarantee, eta: Fraction, note: str) -> Guarantee:
     """The promise of noise that is within eta of the law that `guarantee` is about, as far as was estimated.
 
     Given:       a pure or an (epsilon, delta) guarantee; `note`, how eta was estimated, as a sentence.
     Guarantees:  kind "approximate", status "estimated", never pure. There is no rho: total variation says nothing about Renyi divergences.
     """
-    if guarantee.kind == "zcdp" or guarantee.epsilon is None:
-        raise InvalidParameter(
-            "Noise drawn by a Markov chain has no zCDP promise: its error is a probability. Give epsilon and delta (per unit of distance) "
-            "instead of rho or sigma_squared, or use an exact sampler."
-        )
+    check_can_weaken(guarantee)
+    assert guarantee.epsilon is not None
     added = added_delta(guarantee.epsilon, eta)
     delta = added + (guarantee.delta or 0)
     if delta >= 1:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context
 from pathlib import Path
@@ -18,6 +19,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, Valid
 from pydantic_core import PydanticCustomError
 
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
+
+SCHEMA_VERSION = "1.1"
+"""1.1 added what is known about Markov chains to the sampler's groups."""
 
 SIGNIFICANT_DIGITS = 6
 """Enough for any reader; few enough that the last bits of a platform's mathematics never show."""
@@ -135,7 +139,9 @@ class MechanismInfo(_Part):
     parameters: Settings = Field(
         description="Its parameters. Those that decide privacy are exact: text that holds a whole number, a decimal or a fraction."
     )
-    law: Text = Field(description="The probability law of the noise as a formula, complete enough to compute it.")
+    law: Text = Field(
+        description="The probability law of the noise as a formula, complete enough to compute it; for a Markov chain, the law it aims at."
+    )
 
 
 class ChainInfo(_Part):
@@ -149,8 +155,9 @@ class ChainInfo(_Part):
     median_meeting: Count = Field(description="Steps after the lag within which half of the pairs met.")
     largest_meeting: Count = Field(description="Steps after the lag within which all pairs met.")
     eta: Text = Field(
-        description="The total variation distance of one part from its stated law, estimated from above: 3 / N, with 95 % confidence. This "
-        "is an estimate and not a proof."
+        description="The total variation distance of one part from its stated law, as estimated: at most this. With 95 % confidence, for "
+        "all shapes together, a pair takes longer than largest_meeting with a probability of at most this; that the distance is no larger "
+        "after twice as many steps supposes that meeting times have a tail that falls like a geometric one."
     )
 
 
@@ -308,6 +315,15 @@ def schema() -> dict[str, Any]:
 
 def schema_text() -> str:
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def other_version(text: str) -> str | None:
+    """The schema version of a card that is not of this one; None where there is none to be read."""
+    try:
+        version = json.loads(text).get("schema_version")
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    return version if isinstance(version, str) and re.fullmatch(r"[0-9]{1,3}\.[0-9]{1,3}", version) and version != SCHEMA_VERSION else None
 
 
 def problems(text: str) -> list[str]:

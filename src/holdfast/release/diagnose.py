@@ -45,6 +45,7 @@ from holdfast.release.folder import in_words
 from holdfast.release.frame import PublicFrame
 from holdfast.tables import Table, Universe
 
+LEAST_PAIRS = 4
 DEFAULT_PAIRS = 200
 """As in figure 1 of the integer subspace paper."""
 DEFAULT_SWEEPS = 10_000
@@ -226,6 +227,11 @@ class Diagnosis:
         """Blocks that a chain could draw."""
         return sum(part.blocks for part in self.parts)
 
+    @property
+    def has_bounds(self) -> bool:
+        """Whether for every shape of blocks some kernel gave a bound."""
+        return all(any(row.part is part and row.problem is None for row in self.rows) for part in self.parts)
+
     def together(self) -> dict[str, Any]:
         """The error of all blocks together, if each is drawn by a chain that was assessed with so many pairs."""
         if not self.parts:
@@ -238,7 +244,7 @@ class Diagnosis:
         epsilon = _epsilon(self.mechanism)
         added = _added(epsilon, eta)
         if epsilon is None:
-            tail = "A promise in rho or sigma_squared has no delta to add to: give epsilon and delta for a chain"
+            tail = "a promise in rho or sigma_squared has no delta to add to: give epsilon and delta for a chain"
         elif added is None:
             tail = "(1 + e^epsilon) eta is 1 or more, which promises nothing"
         else:
@@ -363,8 +369,10 @@ def diagnose_frame(
 ) -> Diagnosis:
     """`diagnose` from public facts: this function cannot reach a count."""
     pairs, most_sweeps = exact_integer(pairs, "pairs"), exact_integer(most_sweeps, "most_sweeps")
-    if pairs < 2:
-        raise InvalidParameter(f"A curve cannot be made from fewer than 2 pairs of chains. Got pairs = {pairs}. Use 100 or more.")
+    if pairs < LEAST_PAIRS:  # with three pairs or fewer 3/N is no probability
+        raise InvalidParameter(
+            f"A curve cannot be made from fewer than {LEAST_PAIRS} pairs of chains. Got pairs = {pairs}. Use 100 or more."
+        )
     if most_sweeps < 1:
         raise InvalidParameter(f"Pairs must be given 1 sweep or more. Got most_sweeps = {most_sweeps}.")
     decay = _decay(mechanism, frame.lattice)

@@ -76,7 +76,7 @@ class Plan:
         )
         return {
             "cell_standard_deviation": {"smallest": smallest, "median": median, "largest": largest},
-            "basis": basis[self._covariance.basis],
+            "basis": basis[self._covariance.basis] + ("" if self.law.sampler.status == "exact" else "; of the law that the chain aims at"),
             "words": words,
             "margins": self._margins,
         }

@@ -126,6 +126,9 @@ def _check_gaussian(release: ReleaseSection, numbers: Mapping[str, Number]) -> N
     if ways == ["epsilon"] and "delta" not in numbers:
         advice = 'Add delta = "1e-9", or use rho; mechanism = "generalized-laplace" takes epsilon alone.'
         raise Problem(("release", "delta"), f"this key is missing: a Gaussian promises epsilon only together with delta. {advice}")
+    if release.sampler not in (None, "auto") and (ways != ["epsilon"] or release.per != "unit"):
+        told = 'a Markov chain needs a promise in epsilon and delta per unit of distance. Give both with per = "unit", or sampler = "auto".'
+        raise Problem(("release", "sampler"), told)
     if release.calibration is not None and ways != ["epsilon"]:
         raise Problem(("release", "calibration"), "this key goes with epsilon and delta. Leave it out.")
     if release.calibration is not None and release.per == "person":

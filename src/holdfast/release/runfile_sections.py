@@ -237,7 +237,7 @@ class ReleaseSection(Section):
     norm: Literal["l1", "l2"] | None = None
     calibration: str | None = None
     per: Literal["person", "unit"] = "person"
-    sampler: str | None = None
+    sampler: Literal["auto", "metropolis", "line_gibbs", "block_gibbs"] | None = None
     allow_estimated: bool = False
     eta: Exact | None = None
     formats: Annotated[list[Literal["parquet", "csv"]], Field(min_length=1), AfterValidator(_each_once)] = ["parquet", "csv"]

@@ -16,7 +16,7 @@ from holdfast.errors import HoldfastError, VerificationFailed
 from holdfast.invariants.rows import Kept, RowFamily, Rows, compile_rows
 from holdfast.lattice import Lattice
 from holdfast.mechanisms import Suppression
-from holdfast.release.card import Card, problems
+from holdfast.release.card import Card, other_version, problems
 from holdfast.release.definitions import statement_of
 from holdfast.release.folder import CARD, FORMATS
 from holdfast.release.official import compare_with
@@ -111,6 +111,11 @@ def _read_card(place: Path) -> Card:
             f"{place.name!r} has no readable {CARD}. Give the complete folder that `holdfast release` wrote."
         ) from None
     wrong = problems(text)
+    if wrong and (version := other_version(text)) is not None:
+        raise VerificationFailed(
+            f"The card has schema version {version!r}, which this version of Holdfast does not read. Verify with the version named under "
+            "software in the card."
+        )
     if wrong:
         _fail([f"{CARD}: {line.rstrip('.')}" for line in wrong])
     return Card.from_json(text)

@@ -33,7 +33,7 @@ def _what(fields: Fields) -> Html:
     return tag(
         "section",
         paragraph(
-            "How many steps Markov chains need before they draw the noise of this release. No count was read: "
+            "How many steps Markov chains need before they draw the noise of this release. No count enters: "
             if not fields["confidential"]
             else "How many steps Markov chains need before they draw the noise of this release: ",
             "two chains started apart run until they are the same table, many times, and the times until then say how far a chain can "

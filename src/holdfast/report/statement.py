@@ -108,7 +108,7 @@ def _protected(card: Card) -> Html:
         tag("h2", "What is protected"),
         warning,
         paragraph(card["guarantee"]["words"]),
-        table("The promise in exact numbers", ("When", "The promise"), cost_rows(card)),
+        table("The promise in numbers", ("When", "The promise"), cost_rows(card)),
         paragraph(f"It holds between {card['guarantee']['relation']}. {records} Status: {card['guarantee']['status']}."),
     )
 
@@ -154,7 +154,7 @@ def _exact_parameters(card: Card) -> Html:
         ("Budget ledger", text("none" if card["release"]["ledger"] is None else "recorded; the head of the ledger is in card.json")),
     ]
     running = paragraph("Release ", name(card["release"]["id"]), ", table ", name(table_name(card)), ". Page 2 of 2.", class_="subtitle")
-    return join(running, tag("h2", "Exact parameters"), table("How the noise is made and drawn", ("What", "Value"), rows))
+    return join(running, tag("h2", "Parameters"), table("How the noise is made and drawn", ("What", "Value"), rows))
 
 
 def _group_line(group: Card) -> Html:

@@ -21,6 +21,10 @@ State: TypeAlias = Literal["reserved", "drawing", "staged", "committed", "publis
 
 OPEN: tuple[State, ...] = ("reserved", "drawing", "staged", "committed", "published")
 """States in which a release may still be resumed: the ledger holds its sealed key and the digest of its input."""
+ESTIMATED = (
+    "Noise drawn by a Markov chain has an estimated promise, which a ledger cannot add up with others. Use an exact sampler (sampler = "
+    "'auto'), or release without a ledger (--no-ledger)."
+)
 GRANT_NEEDS: dict[GrantKind, tuple[str, ...]] = {"pure": ("epsilon",), "zcdp": ("rho",), "approximate": ("epsilon", "delta")}
 MAX_NAME = 200
 """Longest name of a data set or release, in characters."""
@@ -73,6 +77,8 @@ class Charge:
 
         This pair is taken also where the kept totals let no person change alone: releases with other totals share the account.
         """
+        if guarantee.status == "estimated":
+            raise InvalidParameter(ESTIMATED)
         if guarantee.kind == "approximate" and guarantee.rho is None:
             return cls("approximate")  # type: ignore[arg-type]  # refused, with the message for it
         moved = 2 * guarantee.max_records * (1 if guarantee.distance == "l1" else guarantee.max_records)
