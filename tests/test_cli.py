@@ -426,6 +426,46 @@ class TestDiagnose:
         assert page.count("<svg ") == 1
         assert str(SECRET)[:6] not in ran.out + page
 
+    def test_a_release_by_chains(self, square: Path, run: Callable[..., Ran]) -> None:
+        (square / "run.toml").write_text(GRID + 'sampler = "block_gibbs"\neta = "3/100"\n')
+        ran = run("release", "run.toml", "-o", "out", "--no-ledger")
+        assert ran.code == 0, ran.err
+        assert "This promise is an estimate and not a proof." in ran.out
+        card = json.loads((square / "out" / "card.json").read_text())
+        assert (card["sampler"]["status"], card["guarantee"]["status"], card["guarantee"]["kind"]) == (
+            "estimated",
+            "estimated",
+            "approximate",
+        )
+        (group,) = card["sampler"]["groups"]
+        assert (group["chain"]["pairs"], group["chain"]["eta"], group["expected_tries"]) == (100, "3/100", None)
+        assert card["guarantee"]["parameters"]["eta"] == "0.03"
+        assert card["expected_error"]["basis"].endswith("; of the law that the chain aims at")
+        for page in ("statement.html", "report.html"):
+            text = (square / "out" / page).read_text(encoding="utf-8")
+            assert "Status: estimated" in text
+            assert "in exact numbers" not in text
+        assert run("verify", "out").code == 0
+        older = (square / "out" / "card.json").read_text().replace('"schema_version": "1.1"', '"schema_version": "1.0"')
+        (square / "out" / "card.json").write_text(older)
+        ran = run("verify", "out")
+        assert ran.code == 10
+        assert "schema version '1.0', which this version of Holdfast does not read" in ran.err
+
+    def test_a_ledger_takes_no_estimate_and_says_so_before_anything_runs(self, square: Path, run: Callable[..., Ran]) -> None:
+        (square / "run.toml").write_text(GRID + 'sampler = "block_gibbs"\n')
+        before = everything(square)
+        ran = run("release", "run.toml", "-o", "out", "--ledger", "ledger.sqlite")
+        assert (ran.code, ran.out) == (12, "")
+        assert "Noise drawn by a Markov chain has an estimated promise" in ran.err
+        assert everything(square) == before
+
+    def test_no_bound_is_no_success(self, square: Path, run: Callable[..., Ran]) -> None:
+        ran = run("diagnose", "run.toml", "--pairs", "20", "--kernel", "metropolis", "--most-sweeps", "1")
+        assert ran.code == 13
+        assert "no bound" in ran.out
+        assert "no kernel gave a bound" in ran.err
+
     def test_json_and_without_a_page(self, square: Path, run: Callable[..., Ran]) -> None:
         before = everything(square)
         ran = run("diagnose", "run.toml", "--json", *self.FEW)
@@ -452,7 +492,7 @@ class TestDiagnose:
     def test_the_sampler_of_the_run_and_pairs_that_do_not_meet(self, square: Path, run: Callable[..., Ran]) -> None:
         (square / "run.toml").write_text(GRID + 'sampler = "metropolis"\n')
         ran = run("diagnose", "run.toml", "--pairs", "10", "--most-sweeps", "3")
-        assert (ran.code, ran.err) == (0, "")
+        assert (ran.code, "no kernel gave a bound" in ran.err) == (13, True)
         (line,) = (line for line in ran.out.splitlines() if line.startswith("3 x 3 grid"))
         assert "metropolis" in line
         assert "of 10 pairs met within 3 sweeps" in line
@@ -461,7 +501,7 @@ class TestDiagnose:
         ("arguments", "code", "words"),
         [
             (["--kernel", "gibbs"], 2, "kernel must be one of"),
-            (["--pairs", "1"], 2, "fewer than 2 pairs"),
+            (["--pairs", "1"], 2, "fewer than 4 pairs"),
             (["--most-sweeps", "0"], 2, "most_sweeps = 0"),
             (["-o", "counties.csv"], 9, "'counties.csv' is there already and is not overwritten"),
             (["-o", "none/page.html"], 9, "is not there. Create it first."),

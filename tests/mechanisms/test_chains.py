@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.chains.assessment import confidence_factor
 from holdfast.chains.sampler import ChainSampler
-from holdfast.errors import HoldfastError, InexactParameter, InvalidParameter, NoExactSampler
+from holdfast.errors import HoldfastError, InexactParameter, InvalidParameter, NoExactSampler, NoMeeting
 from holdfast.lattice import Lattice
 from holdfast.privacy.estimated import added_delta
 from holdfast.randomness import NoiseKey
@@ -43,11 +44,24 @@ class TestPromise:
         assert group.sampler == f"{kernel}, {group.chain['sweeps']} sweeps"
 
     def test_errors_of_blocks_add_and_share_what_is_allowed(self) -> None:
-        law = hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta="6/100").law(grids(2))
+        law = hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta="3/100").law(grids(2))
         (group,) = law.sampler.groups
         assert group.chain is not None
-        assert group.chain["eta"] == "3/100"
-        assert law.guarantee.eta == Fraction(6, 100)
+        assert (group.chain["pairs"], group.chain["eta"]) == (200, "3/200")
+        assert law.guarantee.eta == Fraction(3, 100)
+
+    def test_several_shapes_share_one_confidence(self) -> None:
+        """A 3 x 3 table beside a total over two cells: each shape needs ln(40) = 3.689 pairs for every 3 that it would need alone."""
+        both = np.zeros((7, 11), dtype=np.int64)
+        both[:6, :9] = np.asarray(grids(1).matrix.todense())
+        both[6, 9:] = 1
+        law = hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta="6/100").law(Lattice(both))
+        assert confidence_factor(2) == Fraction(3689, 1000)
+        pairs = 123  # 3.689 / 0.03, rounded up
+        assert [group.chain and (group.chain["pairs"], group.chain["eta"]) for group in law.sampler.groups] == [(pairs, "3689/123000")] * 2
+        assert law.guarantee.eta == 2 * Fraction(3689, 123_000)
+        assert "for all 2 shapes of blocks together" in law.guarantee.status_note
+        assert "1 block of 9 cells: " in law.guarantee.status_note
 
     def test_a_gaussian_adds_to_its_delta(self) -> None:
         mechanism = hf.GeneralizedGaussian(epsilon=1, delta="1e-6", sampler="block_gibbs", eta=ETA)
@@ -135,9 +149,19 @@ class TestAuto:
 
 
 class TestRefused:
-    def test_zcdp_with_a_chain(self) -> None:
+    def test_zcdp_with_a_chain(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Before anything is assessed."""
+        monkeypatch.setattr("holdfast.laws.law.block_chains", lambda *_: pytest.fail("assessed"))
         with pytest.raises(InvalidParameter, match=r"no zCDP promise.*epsilon and delta"):
             hf.GeneralizedGaussian(rho="1/10", sampler="line_gibbs", eta=ETA).law(grids(1))
+
+    def test_chains_that_do_not_meet(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(*_: object) -> None:
+            raise NoMeeting("No pair met.")
+
+        monkeypatch.setattr("holdfast.laws.law.block_chains", refuse)
+        with pytest.raises(NoMeeting, match=r"No pair met\. GeneralizedGaussian and RoundedProjection draw such blocks exactly\."):
+            hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta=ETA).law(grids(1))
 
     def test_block_gibbs_off_two_way_tables(self) -> None:
         with pytest.raises(InvalidParameter, match=r"block_gibbs.*a block of 5 cells \(one sum\)"):
@@ -162,12 +186,12 @@ class TestRefused:
         from holdfast.privacy.ledger.values import Charge
 
         guarantee = hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta=ETA).law(grids(1)).guarantee
-        with pytest.raises(InvalidParameter, match="delta"):
+        with pytest.raises(InvalidParameter, match="Markov chain has an estimated promise, which a ledger cannot add up"):
             Charge.of(guarantee)
 
 
 def test_a_chain_is_prepared_once_for_all_blocks_of_a_shape() -> None:
-    law = hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta="6/100").law(grids(2))
+    law = hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta="3/100").law(grids(2))
     samplers = {id(task.sampler) for task in law.tasks()}
     assert len(samplers) == 1
     assert all(isinstance(task.sampler, ChainSampler) for task in law.tasks())

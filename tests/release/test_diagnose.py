@@ -21,6 +21,7 @@ from holdfast.chains.protocol import Kernel
 from holdfast.chains.target import Decay
 from holdfast.errors import InvalidParameter, NoMeeting, OutputExists, OutputProblem, RequestTooLarge
 from holdfast.lattice.blocks import Template
+from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy.estimated import added_delta
 from holdfast.release import diagnose as module
 from holdfast.release.diagnose import CONFIDENTIAL, NOT_INSTALLED, Diagnosis, Part, Row, diagnose
@@ -62,10 +63,20 @@ def test_tables_with_equal_totals_have_the_same_diagnosis() -> None:
     assert found[0].to_html() == found[1].to_html()
 
 
-def test_the_pairs_are_those_of_a_release() -> None:
+@pytest.mark.parametrize(
+    ("plain", "mechanism"),
+    [
+        (LAPLACE, hf.GeneralizedLaplace(epsilon="1/2", sampler="block_gibbs", eta="3/120")),
+        (
+            hf.GeneralizedGaussian(epsilon=1, delta="1e-3"),
+            hf.GeneralizedGaussian(epsilon=1, delta="1e-3", sampler="block_gibbs", eta="3/120"),
+        ),
+    ],
+    ids=["Laplace", "Gaussian"],
+)
+def test_the_pairs_are_those_of_a_release(plain: Mechanism, mechanism: Mechanism) -> None:
     """With eta = 3/N a release assesses the same pairs and makes the recommended steps."""
-    (row,) = diagnose(UNIVERSE, MARGINS, LAPLACE, pairs=120, kernels=["block_gibbs"]).rows
-    mechanism = hf.GeneralizedLaplace(epsilon="1/2", sampler="block_gibbs", eta="3/120")
+    (row,) = diagnose(UNIVERSE, MARGINS, plain, pairs=120, kernels=["block_gibbs"]).rows
     (group,) = mechanism.law(hf.plan(UNIVERSE, MARGINS, LAPLACE).frame.lattice).sampler.groups
     assert group.chain is not None
     assert (row.steps, row.eta) == (group.chain["steps"], Fraction(1, 40))
@@ -130,6 +141,18 @@ class TestRows:
         together = found.together()
         assert (together["blocks"], together["eta"], together["added_delta"]) == (2, "1/2", None)
         assert "which promises nothing" in together["words"]
+
+    def test_two_blocks_and_two_shapes_add(self) -> None:
+        """Of a 3 x 2 table with a total for each row: one row of two cells and, beside it, a pair of rows with one total."""
+        universe = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q"]})
+        found = diagnose(universe, [hf.margin("a")], hf.GeneralizedLaplace("1/2"), kernels=["line_gibbs"], pairs=200)
+        (row,) = fields(found)["rows"]
+        added = added_delta(Fraction(1, 2), 3 * Fraction(3, 200))
+        assert added <= Fraction(row["added_delta"]) <= added * Fraction(101, 100)
+        keep = [hf.subset("a = 'x'"), hf.subset("a = 'y' or a = 'z'")]
+        together = diagnose(universe, keep, hf.GeneralizedLaplace("1/2"), kernels=["line_gibbs"], pairs=200).together()
+        assert together["eta"] == str(2 * Fraction(3689, 200_000))
+        assert "2 blocks together of 2 shapes" in together["words"]
 
     def test_the_sampler_of_the_run_comes_first(self) -> None:
         named = hf.GeneralizedLaplace(epsilon="1/2", sampler="block_gibbs")
@@ -265,7 +288,7 @@ class TestRefused:
         [
             ({"kernels": ["gibbs"]}, "kernel must be one of 'metropolis', 'line_gibbs', 'block_gibbs'. Got 'gibbs'"),
             ({"kernels": "metropolis"}, "kernels is a list of names"),
-            ({"pairs": 1}, "fewer than 2 pairs of chains. Got pairs = 1"),
+            ({"pairs": 1}, "fewer than 4 pairs of chains. Got pairs = 1"),
             ({"pairs": 2.5}, "pairs"),
             ({"most_sweeps": 0}, "Got most_sweeps = 0"),
         ],
@@ -285,13 +308,13 @@ class TestConfidential:
         page = (tmp_path / "page.html").read_text(encoding="utf-8")
         assert "<title>CONFIDENTIAL: Chains for count</title>" in page
         assert page.index(CONFIDENTIAL) < page.index("<h1>")
-        assert "No count was read" not in page
+        assert "No count enters" not in page
         assert os.stat(tmp_path / "page.html").st_mode & 0o777 == 0o600
 
     def test_laws_that_read_nothing_are_not_marked(self) -> None:
         found = diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=["block_gibbs"], **FEW)
         assert "CONFIDENTIAL" not in str(found) + found.to_html()
-        assert "No count was read" in found.to_html()
+        assert "No count enters" in found.to_html()
 
 
 class TestPage:

@@ -27,14 +27,13 @@ if TYPE_CHECKING:
     from holdfast.chains.block_gibbs import BlockGibbs
 
 ALL_DONE, NEEDS_WORDS, LEFT_OPEN = 0, 1, 2
-UNIT = 2.0**-53
-WORD = 2.0**-32
-CUT = 2.0**-64
+UNIT, WORD, CUT = 2.0**-53, 2.0**-32, 2.0**-64
 SKIPPED = 2.0**-84
 """Products below this are left out of a convolution."""
 FAR = 2.0**-76
 """Ends of a convolution below this are dropped."""
 LONGEST_TABLE = 1 << 16
+LARGEST_STATE = 1 << 30  # as in block_gibbs.py
 # Places in a head.
 OFFSET, FIRST, LENGTH, FLAT = 0, 1, 2, 3
 ERROR, MISSING, RATIO = 0, 1, 2
@@ -46,6 +45,7 @@ class Tables(NamedTuple):
     even: NDArray[np.float64]
     odd: NDArray[np.float64]
     is_squares: bool
+    reach: int
     widest: int
     lower: NDArray[np.int64]
     upper: NDArray[np.int64]
@@ -72,7 +72,7 @@ def tables(kernel: BlockGibbs) -> Tables:
     target, weights = kernel.target, kernel.weights
     lower = np.full(target.cells, -NO_BOUND, dtype=np.int64) if target.lower is None else target.lower.copy()
     upper = np.full(target.cells, NO_BOUND, dtype=np.int64) if target.upper is None else target.upper.copy()
-    return Tables(weights.even, weights.odd, target.decay.kind == "squares", WIDEST_COLUMN, lower, upper)
+    return Tables(weights.even, weights.odd, target.decay.kind == "squares", weights.reach, WIDEST_COLUMN, lower, upper)
 
 
 def space(kernel: BlockGibbs) -> Space:
@@ -98,14 +98,14 @@ def space(kernel: BlockGibbs) -> Space:
 def make_column(tables, space, slot, total, low, high):  # type: ignore[no-untyped-def]
     """The table of one column with sum `total` and low <= x <= high; False where it does not fit."""
     if tables.is_squares:
-        inner_low = total >> 1
-        inner_high = total - inner_low
+        inner_low, inner_high = total >> 1, total - (total >> 1)
         weights = tables.odd if total & 1 else tables.even
     else:
         inner_low, inner_high = min(0, total), max(0, total)
         weights = tables.even
     nearest = max(0, inner_low - high, low - inner_high)
-    if nearest + 3 >= weights.size:
+    widest = min(2 * tables.reach + 1 + (1 if tables.is_squares else abs(total)), high - low + 1)  # as in rows_between, which refuses
+    if nearest + 3 >= weights.size or widest > tables.widest:
         return False
     least = weights[nearest] * CUT
     furthest = nearest
@@ -116,7 +116,7 @@ def make_column(tables, space, slot, total, low, high):  # type: ignore[no-untyp
     first, last = max(low, inner_low - furthest), min(high, inner_high + furthest)
     length = last - first + 1
     offset = space.top[0]
-    if length > tables.widest or offset + length > space.arena.size:
+    if offset + length > space.arena.size:
         return False
     values = space.arena[offset : offset + length]
     mass = 0.0
@@ -356,13 +356,11 @@ def pick_lines(words, place, rows, columns):  # type: ignore[no-untyped-def]
     if line < 0:
         return 0, 0, 0, 0
     is_row = line < rows
-    if not is_row:
-        line -= rows
+    line -= 0 if is_row else rows
     partner = picked(words[place + 1], (rows if is_row else columns) - 1)
     if partner < 0:
         return 0, 0, 0, 0
-    if partner >= line:
-        partner += 1
+    partner += partner >= line
     if is_row:
         return line * columns, partner * columns, 1, columns
     return line, partner, columns, rows
@@ -403,12 +401,17 @@ def line_sum(cells, first, stride, n):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def has_room(space, chain, n):  # type: ignore[no-untyped-def]
+    """Whether the new cells of both lines may be part of a state; the exact step refuses others."""
+    values, sums = space.values[chain, :n], space.sums[chain, :n]
+    return max(np.abs(values).max(), np.abs(sums - values).max()) < LARGEST_STATE
+
+
+@njit(cache=True, nogil=True)
 def draw_lines(cells, tables, space, words, place, first, second, stride, n, band):  # type: ignore[no-untyped-def]
     """New values of the line to space.values[0], one word a column but the last; False where it was left open."""
     space.top[0] = 0
-    if not make_columns(cells, tables, space, 0, first, second, stride, n, 0, False):
-        return False
-    if not suffixes(space, np.arange(n), n, 2 * n):
+    if not make_columns(cells, tables, space, 0, first, second, stride, n, 0, False) or not suffixes(space, np.arange(n), n, 2 * n):
         return False
     total = line_sum(cells, first, stride, n)
     for j in range(n - 1):
@@ -418,7 +421,7 @@ def draw_lines(cells, tables, space, words, place, first, second, stride, n, ban
         space.values[0, j] = value
         total -= value
     space.values[0, n - 1] = total
-    return True
+    return has_room(space, 0, n)
 
 
 @njit(cache=True, nogil=True)
@@ -461,10 +464,8 @@ def order_columns(space, n):  # type: ignore[no-untyped-def]
             into[place] = into[place - 1]
             place -= 1
         into[place] = j
-        if difference > 0:
-            above += 1
-        else:
-            below += 1
+        above += difference > 0
+        below += difference < 0
     count = max(above, below)
     for m in range(count):
         space.items[m, 0] = first[m] if m < above else second[m]
@@ -531,14 +532,14 @@ def draw_items(space, n, count, x, y, words, place, band):  # type: ignore[no-un
 def draw_pair(cells, others, tables, space, words, place, first, second, stride, n, is_near, band):  # type: ignore[no-untyped-def]
     """New values of both chains' lines to space.values: (next place among the words, whether settled)."""
     space.top[0] = 0
-    if not make_columns(cells, tables, space, 0, first, second, stride, n, 0, False):
-        return place, False
-    if not make_columns(others, tables, space, 1, first, second, stride, n, n, True):
+    fits = make_columns(cells, tables, space, 0, first, second, stride, n, 0, False)
+    if not fits or not make_columns(others, tables, space, 1, first, second, stride, n, n, True):
         return place, False
     same, count = order_columns(space, n)
     if same > 0 and not suffixes(space, space.same, same, 2 * n):
         return place, False
     x, y = line_sum(cells, first, stride, n), line_sum(others, first, stride, n)
+    a, b = np.int64(0), np.int64(0)
     if count > 0:
         if not make_items(space, n, count, 0) or not make_items(space, n, count, 1):
             return place, False
@@ -554,12 +555,11 @@ def draw_pair(cells, others, tables, space, words, place, first, second, stride,
                 return place, False
         x -= a
         y -= b
-    else:
-        a, b = np.int64(0), np.int64(0)
     place, settled = draw_same(space, n, same, x, y, words, place, band)
     if not settled:
         return place, False
-    return draw_items(space, n, count, a, b, words, place, band)
+    place, settled = draw_items(space, n, count, a, b, words, place, band)
+    return place, settled and has_room(space, 0, n) and has_room(space, 1, n)
 
 
 @njit(cache=True, nogil=True)

@@ -35,6 +35,8 @@ WIDEST_COLUMN = 1 << 14
 CUT = 2.0**-64
 """Compiled loops leave out weights below this share of the largest; what they leave out is bounded and goes into the band."""
 SMALLEST_WEIGHT = 2.0**-900
+LARGEST_STATE = LARGEST_ENTRY // 2
+"""Cells stay below this, so that the sum of two is an entry."""
 NO_BOUND = 1 << 40
 """Stands for no bound in the compiled loops; beyond any sum of two states."""
 
@@ -79,6 +81,8 @@ class BlockGibbs:
                 f"block_gibbs needs a target whose forms are the {cells} cells of the grid in order, all multipliers 1. "
                 f"Got {self.target.terms} forms of {self.target.cells} cells. Use line_gibbs."
             )
+        if not self.band >= BAND:
+            raise InvalidParameter(f"band must be 2^-40 or more: the loop's doubles need that much. Got {self.band!r}. Leave it out.")
         _ = self.weights  # refuses what is too wide
 
     @property
@@ -97,10 +101,11 @@ class BlockGibbs:
         return state
 
     def step(self, state: State, words: Words) -> tuple[State, Info]:
+        state = self.checked_state(state)
         first, second = self.lines(*self.picked(words))
         rows = self.rows_between(state, first, second)
         values = draw_alone(rows, self.shares(len(first)), int(state[first].sum()), words)
-        return replaced(state, first, second, values), Info(1, 1)
+        return self.moved(state, first, second, values), Info(1, 1)
 
     def run(self, state: State, steps: int, words: Words) -> tuple[State, Info]:
         from holdfast.chains import _block_compiled as compiled
@@ -140,7 +145,7 @@ class BlockGibbs:
     def transitions(self, state: Sequence[int] | State) -> dict[tuple[int, ...], Fraction]:
         """The law of one step as fractions, for a target with a rational base and finite bounds."""
         self.check_listed()
-        cells = self.checked_state(np.asarray(state, dtype=np.int64))
+        cells = self.checked_state(state)
         out: dict[tuple[int, ...], Fraction] = {}
         for line, partner, chance in self.picks():
             first, second = self.lines(line, partner)
@@ -191,7 +196,7 @@ class BlockGibbs:
         sums = [int(s) for s in state[first] + state[second]]
         lowest, highest = self._ends(first, second, sums)
         for total, low, high in zip(sums, lowest, highest, strict=True):
-            width = 2 * self.weights.reach + 1 + (abs(total) if self.target.decay.kind == "absolute" else 1)
+            width = 2 * self.weights.reach + 1 + (abs(total) if self.target.decay.kind == "absolute" else 1)  # as in make_column
             if low is not None and high is not None:
                 width = min(width, high - low + 1)
             if width > WIDEST_COLUMN or abs(total) >= LARGEST_ENTRY:
@@ -220,13 +225,21 @@ class BlockGibbs:
         """Column after column."""
         return one_by_one([(column,) for column in range(columns)])
 
-    def checked_state(self, state: State) -> State:
+    def moved(self, state: State, first: Ints, second: Ints, values: Sequence[int]) -> State:
+        """`replaced`, if the next step can begin with it."""
+        out = replaced(state, first, second, values)
+        if _largest(out) >= LARGEST_STATE:
+            raise RequestTooLarge("A cell of the chain went beyond 2^30. Start nearer to zero, as `start` does, or use a larger epsilon.")
+        return out
+
+    def checked_state(self, state: Sequence[int] | State) -> State:
         """The state, if it is one."""
+        state = np.asarray(state)
         if state.shape != (math.prod(self.shape),) or state.dtype != np.int64:
             raise InvalidParameter(
                 f"A state of this chain has {math.prod(self.shape)} whole numbers. Got {state.dtype} of shape {state.shape}."
             )
-        if int(np.abs(state).max()) >= LARGEST_ENTRY // 2 or not self.target.allows(state):
+        if _largest(state) >= LARGEST_STATE or not self.target.allows(state):
             raise InvalidParameter("A state of this chain lies within the target's bounds and below 2^30. Start from `start`.")
         return state
 
@@ -255,7 +268,7 @@ class ColumnWeights:
             even = odd = _doubles(target, 0, 2)
         else:
             even, odd = _doubles(target, 2, 0), _doubles(target, 2, 2)
-        return cls(even, odd, int((even >= CUT).sum()))
+        return cls(even, odd, max(int((table >= CUT).sum()) for table in (even, odd)))
 
 
 def _doubles(target: Target, quadratic: int, linear: int) -> NDArray[np.float64]:
@@ -271,6 +284,11 @@ def _doubles(target: Target, quadratic: int, linear: int) -> NDArray[np.float64]
                     "Use a larger epsilon, less noise, or line_gibbs."
                 )
     return np.array(out)
+
+
+def _largest(state: State) -> int:
+    """Largest absolute value; in Python, since 64 bits do not hold that of -2^63."""
+    return max(int(state.max()), -int(state.min()))
 
 
 def replaced(state: State, first: Ints, second: Ints, values: Sequence[int]) -> State:

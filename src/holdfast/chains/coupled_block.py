@@ -65,6 +65,7 @@ class CoupledBlockGibbs:
         return NEAR_PER_LINE * max(self.kernel.shape) if self.near is None else self.near
 
     def step(self, pair: Pair, words: Words) -> tuple[Pair, CoupledInfo]:
+        pair = self._checked(pair)
         if np.array_equal(pair.first, pair.second):
             state, _ = self.kernel.step(pair.first, words)
             return Pair(state, state), CoupledInfo(1, True)
@@ -73,14 +74,13 @@ class CoupledBlockGibbs:
         rows = [self.kernel.rows_between(state, first, second) for state in pair]
         totals = int(pair.first[first].sum()), int(pair.second[first].sum())
         values = draw_together(rows[0], rows[1], shares, totals, words)
-        return _as_pair(*(replaced(state, first, second, v) for state, v in zip(pair, values, strict=True)))
+        return _as_pair(*(self.kernel.moved(state, first, second, v) for state, v in zip(pair, values, strict=True)))
 
     def run(self, pair: Pair, most: int, words: Words) -> tuple[Pair, CoupledInfo]:
         from holdfast.chains import _block_compiled as compiled
 
         kernel = self.kernel
-        x, y = (kernel.checked_state(state).copy() for state in pair)
-        self._check_sums(x, y)
+        x, y = (state.copy() for state in self._checked(pair))
         tables, space = compiled.tables(kernel), compiled.space(kernel)
 
         def loop(chunk: NDArray[np.uint32], wanted: int) -> tuple[int, int, int]:
@@ -101,8 +101,7 @@ class CoupledBlockGibbs:
     def transitions(self, pair: tuple[Sequence[int], Sequence[int]] | Pair) -> dict[tuple[tuple[int, ...], tuple[int, ...]], Fraction]:
         """The law of one step as fractions, for a target with a rational base and finite bounds."""
         self.kernel.check_listed()
-        x, y = (self.kernel.checked_state(np.asarray(state, dtype=np.int64)) for state in pair)
-        self._check_sums(x, y)
+        x, y = self._checked(pair)
         out: dict[tuple[tuple[int, ...], tuple[int, ...]], Fraction] = {}
         for line, partner, chance in self.kernel.picks():
             first, second = self.kernel.lines(line, partner)
@@ -119,10 +118,13 @@ class CoupledBlockGibbs:
         is_near = int(np.abs(pair.first - pair.second).sum()) <= self.largest_near
         return shares_of(differences, is_near)
 
-    def _check_sums(self, x: State, y: State) -> None:
+    def _checked(self, pair: tuple[Sequence[int], Sequence[int]] | Pair) -> Pair:
+        """Both states, if they are states of chains that can meet."""
+        x, y = (self.kernel.checked_state(state) for state in pair)
         apart = (x - y).reshape(self.kernel.shape)
         if apart.sum(axis=0).any() or apart.sum(axis=1).any():
             raise InvalidParameter("Chains can meet only if their tables have the same row and column sums. Start both from `start`.")
+        return Pair(x, y)
 
 
 def shares_of(differences: Sequence[int], is_near: bool) -> list[Share]:

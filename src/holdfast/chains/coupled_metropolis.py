@@ -48,7 +48,7 @@ class CoupledMetropolis:
     kernel: Metropolis
 
     def __post_init__(self) -> None:
-        _ = self.coins  # made here, not by several threads at once: flint's precision is one for all of them
+        _ = self.coins  # made once, here: threads that share the kernel would each make it again
 
     def step(self, pair: Pair, words: Words) -> tuple[Pair, CoupledInfo]:
         """One coupled transition, every decision in integers and balls."""

@@ -134,6 +134,8 @@ class Metropolis:
             raise RequestTooLarge(
                 "jump_rate must lie between 1/1000 and 1000: jumps of about 1/jump_rate are drawn by table. Rates near 1 are usual."
             )
+        if not self.band >= BAND:
+            raise InvalidParameter(f"band must be 2^-40 or more: the loop's doubles need that much. Got {self.band!r}. Leave it out.")
         if not 2.0**-500 < _rate_double(self.target.decay) < 2.0**500:
             raise RequestTooLarge("The target's rate is too far from one for the loop's doubles. Use an epsilon of ordinary size.")
         if self.rule.room < max(LEAST_ROOM, 4 * abs(self.sampler.first)):
@@ -141,6 +143,18 @@ class Metropolis:
                 f"Energies of this target could leave 64-bit integers: coordinates would have to stay within {self.rule.room}. "
                 "Use forms, multipliers or a basis with smaller entries."
             )
+        if not self._has_a_law():
+            raise InvalidParameter(
+                f"The target's forms have a rank below {self.dimension} on the basis, and not every cell has a lower and an upper bound: "
+                "the weights do not add up to a finite number. Add forms, or bounds on both sides."
+            )
+
+    def _has_a_law(self) -> bool:
+        """Whether the weights have a finite sum for certain: within bounds on both sides, or where every direction raises the energy."""
+        target = self.target
+        if target.forms is None or (target.lower is not None and target.upper is not None):
+            return True
+        return len(target.forms) >= self.dimension and algebra.rank(target.values(self.basis)) == self.dimension
 
     @classmethod
     def of_lattice(cls, target: Target, lattice: Lattice, jump_rate: Exact = 1) -> Metropolis:

@@ -1,8 +1,8 @@
 """How fast the Markov chains of a release come to their law, before anything is drawn: from public facts and coupled chains alone.
 
 For every shape of block and every kernel: a pilot finds a lag, pairs of chains at that lag give the curve and the recommended number of
-steps, pairs at half and at twice the lag show whether the curve hangs on it. The pairs are those that a release makes first: with eta = 3/N
-it makes exactly these.
+steps, pairs at half and at twice the lag show whether the curve hangs on it. The pairs are those that a release makes first: with eta =
+3/N, N at least 100 and one shape of blocks, it makes exactly these.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.chains.assessment import PILOT_PAIRS, pilot, stability, steps_allowed
+from holdfast.chains.assessment import PILOT_PAIRS, confidence_factor, pilot, stability, steps_allowed
 from holdfast.chains.curve import TotalVariationCurve
 from holdfast.chains.diagnostics import trace_summary
 from holdfast.chains.kernels import KERNELS, kernel_for, kernel_of_basis
@@ -240,7 +240,7 @@ class Diagnosis:
         unknown = [part.label for part in self.parts if not any(row.part is part and row.eta is not None for row in self.rows)]
         if unknown:
             return {"blocks": self.blocks, "eta": None, "added_delta": None, "words": f"No bound was obtained for {'; '.join(unknown)}."}
-        eta = self.blocks * Fraction(3, self.pairs)
+        eta = self.blocks * confidence_factor(len(self.parts)) / self.pairs
         epsilon = _epsilon(self.mechanism)
         added = _added(epsilon, eta)
         if epsilon is None:
@@ -250,6 +250,8 @@ class Diagnosis:
         else:
             tail = f"it adds (1 + e^epsilon) eta = {added} to delta"
         blocks = "1 block" if self.blocks == 1 else f"{self.blocks:,} blocks together"
+        if len(self.parts) > 1:
+            blocks += f" of {len(self.parts)} shapes (ln(20 x {len(self.parts)}) in place of 3, so that 95 % confidence is for all)"
         words = (
             f"eta = {shown(eta)} for {blocks}, from {self.pairs:,} pairs each; {tail}. A release makes as many pairs as its eta asks for."
         )
@@ -350,9 +352,8 @@ def diagnose(
     """Run coupled chains on the noise law of a release, and say how many steps each kernel needs.
 
     Given:       a table, of which only the declarations are read, or a universe; the kept statements; GeneralizedLaplace or
-                 GeneralizedGaussian. `kernels` by default the sampler that the mechanism names, or all that apply; `pairs` at least 2;
-                 a pair that has not met after `most_sweeps` sweeps is given up (earlier where all pairs would take more than 2 x 10^9
-                 steps).
+                 GeneralizedGaussian. `kernels` by default the sampler that the mechanism names, or all that apply; `pairs` at least 4;
+                 a pair that has not met after `most_sweeps` sweeps is given up (earlier where all would take more than half an hour).
     Guarantees:  deterministic, and no count is read. A kernel that gives no bound has a row that says why; the other rows stand.
     """
     return diagnose_frame(PublicFrame.of(table, keep), mechanism, kernels=kernels, pairs=pairs, most_sweeps=most_sweeps, progress=progress)
