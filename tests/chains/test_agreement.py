@@ -1,6 +1,6 @@
 """Every sampler of one law, exact ones and chains, must give the same spread.
 
-One figure is compared, the mean energy: |z|_1 for the Laplace law, |z|_2^2 for the Gaussian, the sum of all cells' squares. Each sampler's
+One figure is compared, the mean energy: |z|_1 for the Laplace law, |z|_2^2 for the Gaussian and for the l2 norm. Each sampler's
 mean comes with a standard error from batches, and is compared with the mean of all others, weighted by their precision. It disagrees where
 the difference has a p-value below ALPHA divided by the number of samplers, by Student's law with the degrees of freedom of one sampler's
 batches (the difference has more).
@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import holdfast as hf
 from holdfast.chains.block_gibbs import BlockGibbs
 from holdfast.chains.diagnostics import TracedKernel
 from holdfast.chains.line_gibbs import LineGibbs
@@ -122,6 +123,28 @@ def one_sum_laplace() -> dict[str, Mean]:
     }
 
 
+def three_sets_laplace() -> dict[str, Mean]:
+    """14 cells, three overlapping sets kept: a block of no simpler shape."""
+    rows = np.repeat(np.array([[1, 0, 0, 1, 1, 0, 1], [0, 1, 0, 1, 0, 1, 1], [0, 0, 1, 0, 1, 1, 1]]), 2, axis=1)
+    target, lattice = Target.laplace(14, QUARTER), Lattice(rows)
+    return {
+        "rejection on pivots": exact(PivotLaplace(rows, QUARTER), 400_000, 1, "pivots, sets"),
+        "line_gibbs, basis": chain(LineGibbs.of_lattice(target, lattice), 1_000_000, 22, "basis, sets"),
+        "metropolis": chain(Metropolis.of_lattice(target, lattice, Fraction(1)), 1_000_000, 100, "metropolis, sets"),
+    }
+
+
+def one_sum_norm() -> dict[str, Mean]:
+    """9 cells with one total, the l2 norm, epsilon 1."""
+    target, lattice = Target.laplace(9, 1, "l2"), Lattice(np.ones((1, 9), dtype=np.int64))
+    (task,) = hf.GeneralizedLaplace(1, "l2").law(lattice).tasks()
+    return {
+        "rejection from l1": exact(task.sampler, 800_000, 2, "l2"),
+        "line_gibbs, pairs": chain(LineGibbs(target, Swaps((9,))), 700_000, 16, "pairs, l2"),
+        "metropolis": chain(Metropolis.of_lattice(target, lattice, Fraction(1)), 1_500_000, 60, "metropolis, l2"),
+    }
+
+
 def _margins() -> NDArray[np.int64]:
     eye, ones = np.eye(4, dtype=np.int64), np.ones(4, dtype=np.int64)
     return np.vstack([np.kron(eye, ones), np.kron(ones, eye)])
@@ -131,6 +154,8 @@ LAWS: dict[str, tuple[Callable[[], dict[str, Mean]], float]] = {
     "4 x 4, Laplace": (table_laplace, 1.005),
     "4 x 4, Gaussian": (table_gaussian, 1.01),
     "one sum, Laplace": (one_sum_laplace, 1.005),
+    "three sets, Laplace": (three_sets_laplace, 1.005),
+    "one sum, l2 norm": (one_sum_norm, 1.01),
 }
 """The samplers of each law, and the factor on the mean energy of a law whose variance is 1 % too large."""
 

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import fmpz_poly
 
 from holdfast.chains import _block_compiled as compiled
 from holdfast.chains import block_gibbs
 from holdfast.chains.block_gibbs import BlockGibbs
-from holdfast.chains.pair_of_rows import PairOfRows, Share, ShareLaw, Values, draw_alone, one_by_one
+from holdfast.chains.pair_of_rows import PairOfRows, Share, ShareLaw, Sums, Values, draw_alone, one_by_one
 from holdfast.chains.protocol import State
 from holdfast.chains.target import Decay, EnergyKind, Ints, Target
 from holdfast.errors import InvalidParameter, RequestTooLarge
@@ -287,6 +288,157 @@ def test_doubles_are_as_near_as_their_band_says(kernel: BlockGibbs) -> None:
     assert largest <= Fraction(band)
 
 
+# Error margins: of integer sums, and of the loop's tables.
+
+
+def sums_of(first: int, lows: list[int], highs: list[int], missing: int) -> Sums:
+    return Sums(first, fmpz_poly(lows), fmpz_poly(highs), missing)
+
+
+def test_products_of_sums_keep_what_either_lacks_and_round_outwards() -> None:
+    one, other = sums_of(0, [4], [5], 3), sums_of(2, [6, 1], [7, 1], 2)
+    assert one.times(other, 64) == sums_of(2, [24, 4], [35, 5], 3 * (8 + 2) + 5 * 2)
+    assert other.times(one, 64) == one.times(other, 64)
+    assert one.times(other, 3) == sums_of(2, [3], [5, 1], 5)
+    exact = sums_of(0, [3, 1], [3, 1], 0)
+    assert exact.times(exact, 1) == sums_of(0, [9, 6, 1], [9, 6, 1], 0)
+
+
+def test_a_column_knows_what_it_lacks() -> None:
+    """Weights 4^-|x|, in units of that at 0: they add up to 5/3."""
+    rows = PairOfRows.of(Decay("absolute", Fraction(1), Fraction(1, 2)), (0, 0), [None] * 2, [None] * 2)
+    column = rows.sums((0,), 20)
+    unit = int(column.highs[-column.first])
+    assert int(column.lows(1)) < Fraction(5, 3) * unit <= int(column.highs(1)) + column.missing
+    assert column.missing > Fraction(1, 2) * (Fraction(5, 3) * unit - int(column.lows(1)))
+
+
+def test_a_share_adds_all_that_is_missing_to_every_upper_bound() -> None:
+    class Stub:
+        def sums(self, group: tuple[int, ...], working: int) -> Sums:
+            return sums_of(0, [4, 1], [5, 2], 3) if group == (0,) else sums_of(1, [6, 1], [7, 1], 2)
+
+    law = ShareLaw(Stub(), Share((0, 1), (0,), (1,)), 2)  # type: ignore[arg-type]
+    weights = law._bounds(8)
+    missing = 3 * (8 + 2) + 7 * 2
+    assert (weights.first, weights.lows, weights.highs) == (0, [4 * 1, 1 * 6], [5 * 1 + missing, 2 * 7 + missing])
+    assert weights.left_tail == weights.right_tail == (0, missing)
+
+
+def two_columns(kernel: BlockGibbs, *sums: int) -> tuple[compiled.Tables, compiled.Space]:
+    """Tables of columns with these sums and no bounds, in slots 0, 1, ..."""
+    tables, space = compiled.tables(kernel), compiled.space(kernel)
+    for slot, total in enumerate(sums):
+        assert compiled.make_column(tables, space, slot, total, -block_gibbs.NO_BOUND, block_gibbs.NO_BOUND)
+    return tables, space
+
+
+def test_tables_know_what_they_lack() -> None:
+    kernel = BlockGibbs(Target(Decay("absolute", Fraction(1), Fraction(1, 2)), 4), (2, 2))
+    _, space = two_columns(kernel, 0, 3)
+    missing, lengths = space.bounds[:, compiled.MISSING], space.heads[:, compiled.LENGTH]
+    for slot, total in enumerate((0, 3)):
+        reach = (int(lengths[slot]) - total - 1) // 2  # weights 4^-d at distance d: what follows on both sides, against all
+        beyond = 2 * Fraction(1, 4 ** (reach + 1)) / (1 - Fraction(1, 4))
+        share = beyond / (total + Fraction(5, 3))
+        assert share <= Fraction(float(missing[slot])) <= 4 * share
+    assert compiled.convolve(space, 0, 1, 2)
+    assert missing[2] >= missing[0] + missing[1]
+    space.heads[:2, compiled.FLAT] = 0  # the other way to convolve, which skips small products
+    assert compiled.convolve(space, 0, 1, 3)
+    assert missing[3] >= missing[0] + missing[1] + lengths[0] * compiled.SKIPPED
+
+
+def test_what_tables_lack_widens_the_band_of_a_share() -> None:
+    kernel = BlockGibbs(Target.laplace(4, "1/2"), (2, 2))
+    _, space = two_columns(kernel, 0, 1)
+    first, count, narrow = compiled.share(space, 0, 1, 0, 0.0, space.left)
+    law = space.left[:count].copy()
+    part, rest = (space.arena[space.heads[k, 0] : space.heads[k, 0] + space.heads[k, 2]] for k in (0, 1))
+    rest_at = dict(zip(range(int(space.heads[1, 1]), int(space.heads[1, 1]) + len(rest)), rest, strict=True))
+    mass = sum(p * rest_at.get(-x, 0.0) for x, p in enumerate(part, int(space.heads[0, 1])))
+    assert narrow < 2.0**-40
+    assert compiled.share(space, 0, 1, 0, 2.0**-7, space.left)[2] == 2.0**-7
+    word = int((law[: count // 2].sum() + 2.0**-11) * 2**32)  # beside a threshold
+    assert compiled.draw_one(space, 0, 1, 0, word, 2.0**-40) == (first + count // 2, True)
+    for slot in (0, 1):
+        before = space.bounds[slot, compiled.MISSING]
+        space.bounds[slot, compiled.MISSING] = 2.0**-10
+        assert compiled.share(space, 0, 1, 0, 0.0, space.left)[2] >= 2 * 2.0**-10 / mass
+        assert not compiled.draw_one(space, 0, 1, 0, word, 2.0**-40)[1]
+        space.bounds[slot, compiled.MISSING] = before
+
+
+@pytest.mark.parametrize("beyond", [1, 2])
+def test_widths_are_refused_whatever_the_band(beyond: int) -> None:
+    """A column of sum S, no bounds: the loop's table is narrower than what the exact step allows for, and both must refuse alike."""
+    kernel = BlockGibbs(Target.laplace(4, 1), (2, 2))
+    widest = block_gibbs.WIDEST_COLUMN - 2 * kernel.weights.reach - 1
+    for band in (2.0**-40, 0.5):
+        banded = BlockGibbs(kernel.target, kernel.shape, band)
+        for state in ([widest + beyond, 0, 0, 0], [0, -widest - beyond, 0, 0]):
+            with pytest.raises(RequestTooLarge, match="values of some weight"):
+                banded.run(np.array(state), 1, NoiseKey.for_tests("width").stream("a"))
+
+
+def test_the_widest_column_is_drawn_whatever_the_band() -> None:
+    kernel = BlockGibbs(Target.laplace(4, 1), (2, 2))
+    state = np.array([block_gibbs.WIDEST_COLUMN - 2 * kernel.weights.reach - 1, 0, 0, 0])
+    ends = []
+    for band in (2.0**-40, 4.0):
+        words = NoiseKey.for_tests("width").stream("a")
+        ends.append((BlockGibbs(kernel.target, kernel.shape, band).run(state, 1, words)[0].tolist(), words.position))
+    assert ends[0] == ends[1]
+
+
+def test_reach_covers_both_tables() -> None:
+    for kernel in FREE:
+        weights = kernel.weights
+        assert weights.even[weights.reach] < block_gibbs.CUT > weights.odd[weights.reach]
+
+
+@pytest.mark.parametrize("band", [2.0**-40, 4.0])
+def test_a_cell_that_goes_beyond_its_room_is_refused(band: float) -> None:
+    """Squares: the new cells lie about the middle of their sum, which may be at the edge."""
+    kernel = BlockGibbs(Target.gaussian(4, 100), (2, 2), band)
+    state = np.full(4, (1 << 30) - 1)
+    listed = np.full(1 << 16, 0xF0000000, dtype=np.uint32)
+    for act in (kernel.step, lambda s, w: kernel.run(s, 1, w), lambda s, w: kernel.run(s, 3, w)):
+        with pytest.raises(RequestTooLarge, match="went beyond"):
+            act(state, ListedWords(listed))
+    near = kernel.run(state - 100, 1, ListedWords(listed))[0]
+    assert near.max() > (1 << 30) - 101
+
+
+@pytest.mark.parametrize("band", [2.0**-41, 0.0, -1.0, float("nan")])
+def test_a_band_narrower_than_the_doubles_error_is_refused(band: float) -> None:
+    with pytest.raises(InvalidParameter, match="band must be"):
+        BlockGibbs(FREE[0].target, (2, 3), band)
+
+
+@pytest.mark.parametrize("kernel", [FREE[1], FREE[3], FREE[5]], ids=lambda k: f"{k.target.decay.kind} {k.shape}")
+def test_a_trace_notes_every_state(kernel: BlockGibbs) -> None:
+    words = NoiseKey.for_tests("trace").stream("block")
+    states = [kernel.start(words)]
+    for _ in range(12):
+        states.append(kernel.run(states[-1], 1, words)[0])
+
+    def row(state: State) -> list[int]:
+        rows, columns = kernel.shape
+        quadrant = sum(int(state[i * columns + j]) for i in range(rows // 2) for j in range(columns // 2))
+        return [kernel.target.energy(state), int(state[0]), quadrant]
+
+    assert len({tuple(row(z)) for z in states}) > 6
+    for every in (1, 3):
+        words = NoiseKey.for_tests("trace").stream("block")
+        after, record = kernel.trace(states[0], 12 // every, every, words)
+        assert record.tolist() == [row(z) for z in states[every::every]]
+        assert np.array_equal(after, states[-1])
+
+
+# Laws that come out
+
+
 def two_by_two(epsilon: float) -> dict[int, float]:
     raw = {a: math.exp(-4 * epsilon * abs(a)) for a in range(-100, 101)}
     return {a: w / sum(raw.values()) for a, w in raw.items()}
@@ -368,10 +520,17 @@ def test_norms_wrong_bounds_wide_laws_and_wrong_states_are_refused() -> None:
         with pytest.raises(RequestTooLarge, match="values of some weight"):
             BlockGibbs(target, (2, 3))
     kernel, words = FREE[0], ListedWords(np.zeros(1 << 16, dtype=np.uint32))
-    wrong: list[Any] = [np.zeros(5, dtype=np.int64), np.zeros(6), np.full(6, 1 << 30)]
+    least = np.array([-(1 << 63), 0, 0, 0, 0, 0])  # its absolute value is negative in 64 bits
+    wrong: list[Any] = [np.zeros(5, dtype=np.int64), np.zeros(6), np.zeros(6, dtype=np.int32), np.full(6, 1 << 30), least, [0.5] * 6]
     for state in wrong:
-        with pytest.raises(InvalidParameter, match="state of this chain"):
-            kernel.run(state, 1, words)
+        for act in (kernel.step, lambda s, w: kernel.run(s, 1, w)):
+            with pytest.raises(InvalidParameter, match="state of this chain"):
+                act(state, words)
+    for act in (SMALL[4].step, lambda s, w: SMALL[4].run(s, 1, w)):
+        with pytest.raises(InvalidParameter, match="within the target's bounds"):
+            act(np.array([5, -5, 0, -5, 5, 0]), words)
+    with pytest.raises(InvalidParameter, match="state of this chain"):
+        SMALL[4].transitions([0.5] * 6)  # type: ignore[list-item]
     far = 20_000 * np.array([1, -1, 0, -1, 1, 0])
     with pytest.raises(RequestTooLarge, match="values of some weight"):
         BlockGibbs(Target.laplace(9, 1), (3, 3)).run(np.append(far, [0, 0, 0]), 50, NoiseKey.for_tests("far").stream("x"))

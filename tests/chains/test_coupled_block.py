@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 
+from holdfast.chains import _block_compiled as compiled
 from holdfast.chains import coupled_block
 from holdfast.chains.block_gibbs import BlockGibbs
 from holdfast.chains.coupled_block import CoupledBlockGibbs, shares_of
@@ -16,12 +18,12 @@ from holdfast.chains.pair_of_rows import PairOfRows, Share, list_together
 from holdfast.chains.pairing import quantile_joint
 from holdfast.chains.protocol import CoupledInfo, Pair
 from holdfast.chains.target import Decay, EnergyKind, Target
-from holdfast.errors import InvalidParameter
+from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.randomness import NoiseKey, Words
 from holdfast.testing import ListedWords, check_fit_categories, chi_square_p_value
 
 from .fibres import check_margins
-from .test_block_gibbs import FREE, ONES, SMALL, UNEVEN, fibre_of, name_of, rational
+from .test_block_gibbs import FREE, ONES, SMALL, UNEVEN, fibre_of, name_of, rational, two_columns
 
 ALWAYS, NEVER = 1 << 20, -1
 """Values of `near` with which the maximal pairing is used at every step, and at none."""
@@ -165,6 +167,55 @@ def test_a_wider_band_changes_nothing(kernel: BlockGibbs) -> None:
     assert len(ends) == 1
 
 
+@pytest.mark.parametrize(("band", "slow"), [(2.0**-40, 0), (1.0, 10)])
+def test_the_band_decides_who_makes_a_step(band: float, slow: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Pair] = []
+    plain = CoupledBlockGibbs.step
+
+    def counted(self: CoupledBlockGibbs, pair: Pair, words: Words) -> tuple[Pair, CoupledInfo]:
+        calls.append(pair)
+        return plain(self, pair, words)
+
+    monkeypatch.setattr(CoupledBlockGibbs, "step", counted)
+    kernel = FREE[1]
+    pair = lagged(kernel)
+    _, info = CoupledBlockGibbs(BlockGibbs(kernel.target, kernel.shape, band)).run(pair, 10, NoiseKey.for_tests("who").stream("block"))
+    assert (info.steps, len(calls)) == (10, slow)
+
+
+def test_a_coin_near_its_threshold_is_left_open() -> None:
+    """The maximal pairing, a word well inside what draws x, and a coin 2^-12 from q(x) / p(x): settled, but not with a band of 2^-10."""
+    kernel = BlockGibbs(Target.laplace(4, "1/2"), (2, 2))
+    _, space = two_columns(kernel, 0, 0, 2, -2)
+    first, count, _ = compiled.share(space, 0, 1, 0, 0.0, space.left)
+    other_first, _, _ = compiled.share(space, 2, 3, 0, 0.0, space.right)
+    p, q = space.left[:count].copy(), space.right.copy()
+    x = -1
+    ratio = q[x - other_first] / p[x - first]
+    assert 0.2 < ratio < 0.9
+    here = int((p[: x - first].sum() + p[x - first] / 2) * 2**32)
+    for shift, is_same in ((-(2.0**-12), True), (2.0**-12, False)):
+        words = np.array([here, int((ratio + shift) * 2**32), 0x90000000], dtype=np.uint32)
+        a, b, settled = compiled.draw_near(space, 0, 1, 2, 3, 0, 0, words, 0, 2.0**-40)
+        assert (a, settled, a == b) == (x, True, is_same)
+        assert not compiled.draw_near(space, 0, 1, 2, 3, 0, 0, words, 0, 2.0**-10)[2]
+
+
+def test_what_is_left_of_a_law_is_drawn_only_where_it_is_known() -> None:
+    """p = 1/2 on 0, 1; q = 1/4 on 0 .. 3: the residual has mass 1/2, half of it at 2 and half at 3."""
+    _, space = two_columns(BlockGibbs(Target.laplace(4, "1/2"), (2, 2)), 0)
+
+    def draw(doubt: float, place: float) -> tuple[int, bool]:
+        space.left[:2], space.right[:4] = 0.5, 0.25
+        _, y, settled = compiled.draw_residual(space, 0, 2, 0, 4, doubt, 0, int(place * 2**32))
+        return int(y), bool(settled)
+
+    assert [draw(2.0**-30, place) for place in (0.1, 0.5 - 2.0**-12, 0.5 + 2.0**-12, 0.9)] == [(2, True)] * 2 + [(3, True)] * 2
+    for place in (0.5 - 2.0**-12, 0.5 + 2.0**-12, 2.0**-12):
+        assert not draw(2.0**-12, place)[1]
+    assert not draw(0.13, 0.25)[1], "mass no more than four times the doubt"
+
+
 def test_identical_chains_read_the_words_of_one() -> None:
     kernel = FREE[1]
     pair = lagged(kernel)
@@ -181,12 +232,36 @@ def test_identical_chains_read_the_words_of_one() -> None:
 def test_chains_with_other_sums_are_refused() -> None:
     kernel = FREE[0]
     x, y = np.zeros(6, dtype=np.int64), np.array([1, -1, 0, 0, 0, 0])
-    with pytest.raises(InvalidParameter, match="same row and column sums"):
-        kernel.coupled().run(Pair(x, y), 1, NoiseKey.for_tests("sums").stream("x"))
+    for act in (kernel.coupled().step, lambda p, w: kernel.coupled().run(p, 1, w)):
+        with pytest.raises(InvalidParameter, match="same row and column sums"):
+            act(Pair(x, y), NoiseKey.for_tests("sums").stream("x"))
     with pytest.raises(InvalidParameter, match="same row and column sums"):
         SMALL[2].coupled().transitions(Pair(x, y))
     with pytest.raises(InvalidParameter, match="rational base"):
         kernel.coupled().transitions(Pair(x, x))
+
+
+def test_a_step_begins_with_states_only() -> None:
+    coupled = SMALL[4].coupled()
+    good = np.zeros(6, dtype=np.int64)
+    bad: list[Any] = [np.zeros(6), np.zeros(6, dtype=np.int32), np.zeros(5, dtype=np.int64), np.array([5, -5, 0, -5, 5, 0])]
+    for state in bad:
+        for pair in (Pair(good, state), Pair(state, good), Pair(state, state)):
+            for act in (coupled.step, lambda p, w: coupled.run(p, 1, w), lambda p, w: coupled.transitions(p)):
+                with pytest.raises(InvalidParameter, match="state of this chain"):
+                    act(pair, ListedWords([]))
+
+
+@pytest.mark.parametrize("band", [2.0**-40, 4.0])
+def test_a_cell_that_goes_beyond_its_room_is_refused(band: float) -> None:
+    coupled = BlockGibbs(Target.gaussian(4, 100), (2, 2), band).coupled()
+    x = np.full(4, (1 << 30) - 2)
+    y = x + np.array([-1, 1, 1, -1])
+    listed = np.full(1 << 16, 0xF0000000, dtype=np.uint32)
+    for pair in (Pair(x, y), Pair(y, x)):
+        for act in (coupled.step, lambda p, w: coupled.run(p, 1, w)):
+            with pytest.raises(RequestTooLarge, match="went beyond"):
+                act(pair, ListedWords(listed))
 
 
 def meetings(target: Target, side: int, pairs: int, most_sweeps: int) -> list[float]:

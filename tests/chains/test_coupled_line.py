@@ -14,9 +14,10 @@ from holdfast.chains.coupled_line import CoupledLine, best_shifts, shifted
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.moves import Move, Swaps
 from holdfast.chains.pairing import Residual, _overlap, maximal_joint, quantile_joint
-from holdfast.chains.protocol import Pair
+from holdfast.chains.protocol import CoupledInfo, Pair
 from holdfast.chains.target import Target
 from holdfast.chains.words_in_steps import CHUNK_WORDS
+from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import precision
 from holdfast.exact.thresholds import certified_thresholds
 from holdfast.randomness.words import Words
@@ -74,6 +75,7 @@ def started(kernel: LineGibbs, words: Words) -> Pair:
 
 COUPLED = {
     **{name: KERNELS[name] for name in ("pairs", "signed pairs", "swaps, bounds", "multipliers", "gaussian", "forms, squares", "rational")},
+    "steep moves, bounds": KERNELS["steep moves, bounds"],
     "swaps": LineGibbs(Target.laplace(12, "3/4"), Swaps((3, 4))),
     "three-way": LineGibbs(Target.laplace(12, 1), Swaps((2, 3, 2))),
     "forms, basis": LineGibbs(KERNELS["forms, basis"].target.within(lower=[-9] * 7, upper=[9] * 7), VENN_BASIS),
@@ -220,3 +222,96 @@ def test_no_steps_asked_for_are_no_steps() -> None:
     found, info = kernel.coupled().run(pair, 0, words_of("none"))
     assert info == (0, False)
     assert found is pair
+
+
+@pytest.mark.parametrize("name", COUPLED)
+def test_a_band_of_one_leaves_every_step_to_the_exact_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = COUPLED[name]
+    words = words_of("all exact " + name)
+    pair = started(kernel, words)
+    plain, calls = CoupledLine.step, []
+
+    def counted(self: CoupledLine, pair: Pair, words: Words) -> tuple[Pair, CoupledInfo]:
+        calls.append(1)
+        return plain(self, pair, words)
+
+    monkeypatch.setattr(CoupledLine, "step", counted)
+    _, info = LineGibbs(kernel.target, kernel.moves, 1.0).coupled().run(pair, 4, words)
+    assert len(calls) == info.steps > 0
+
+
+def test_states_that_are_none_are_refused() -> None:
+    kernel = COUPLED["swaps, bounds"]
+    coupled, inside = kernel.coupled(), np.zeros(9, dtype=np.int64)
+    outside = np.full(9, 9)
+    for pair in (Pair(outside, outside), Pair(inside, outside), Pair(outside, inside)):
+        for call in (coupled.step, lambda pair, words: coupled.run(pair, 3, words), lambda pair, words: coupled.run(pair, 0, words)):
+            with pytest.raises(InvalidParameter, match="outside the target's bounds"):
+                call(pair, words_of("outside"))
+    for other in (np.zeros(9), np.zeros(9, dtype=np.int32)):
+        for pair in (Pair(inside, other), Pair(other, other)):  # type: ignore[arg-type]
+            for call in (coupled.step, lambda pair, words: coupled.run(pair, 3, words)):
+                with pytest.raises(InvalidParameter, match="array of int64"):
+                    call(pair, words_of("not int64"))
+
+
+def test_residuals_too_small_for_doubles_are_left_open() -> None:
+    """Half of the mass at place 0, half at 3; the word 3/4 is far from all thresholds."""
+    from holdfast.chains import _line_compiled as compiled
+
+    word = np.uint32(3 << 30)
+    for total, settled in ((2.0**-23, True), (2.0**-24, True), (2.0**-24 * (1 - 2.0**-50), False), (2.0**-30, False), (0.0, False)):
+        sums = np.array([total / 2, total / 2, total / 2, total])
+        found = compiled.locate_residual(word, np.int64(0), np.int64(3), sums, 2.0**-40)
+        assert found[1] == settled
+        assert found[0] == 3 or not settled
+
+
+def test_the_band_of_a_residual_grows_as_it_shrinks() -> None:
+    """A total of 2^-20 leaves 2^-45 / 2^-20 = 2^-25 of the unit interval in doubt, 128 words on each side of a threshold."""
+    from holdfast.chains import _line_compiled as compiled
+
+    for total, doubt in ((1.0, 1), (2.0**-20, 128), (2.0**-22, 512)):
+        sums = np.array([total / 2, total])
+        for distance, settled in ((doubt + 2, True), (doubt - 1, False)):
+            for word, place in (((1 << 31) + distance, 1), ((1 << 31) - 1 - distance, 0)):
+                found = compiled.locate_residual(np.uint32(word), np.int64(0), np.int64(1), sums, 2.0**-40)
+                assert found[1] == (settled if distance else False)
+                assert found[0] == place or not settled
+
+
+def test_a_coin_within_the_band_of_the_ratio_is_left_open() -> None:
+    """p and q the same shape, q twice as narrow: the coin 2^-12 from q / p is open at a band of 2^-10 and settled at 2^-14."""
+    from holdfast.chains import _line_compiled as compiled
+
+    rate, square = 0.25, np.int64(0)
+    table = np.exp(-rate * np.arange(400))
+
+    def law(steps: int) -> tuple[object, ...]:
+        line, sums = np.array([[0], [1], [steps]]), np.zeros((2, 1000))
+        nothing = np.int64(0)
+        return compiled.law_of(np.int64(1), line, square, nothing, nothing, -compiled.FAR, compiled.FAR, 0, rate, table, sums)  # type: ignore[no-any-return]
+
+    p, q, t, shift = law(1), law(2), np.int64(6), np.int64(0)
+    ratio = compiled.mass_at(t, q, 1, square, 0, rate, table) / compiled.mass_at(t, p, 1, square, 0, rate, table)
+    assert ratio < 0.9
+    residual = np.empty(4000)
+    for offset, verdict in ((-(2.0**-12), True), (2.0**-12, False)):
+        coin = np.uint32((ratio + offset) * 2**32)
+        for band, settled in ((2.0**-10, False), (2.0**-14, True)):
+            found = compiled.pair_maximally(t, coin, np.uint32(77777777), p, q, shift, 1, square, 0, rate, table, residual, band)
+            assert found[1] == settled
+            assert (found[0] == t) == verdict or not settled
+
+
+def test_pairs_so_far_apart_that_heights_leave_64_bits_are_left_open() -> None:
+    from holdfast.chains import _line_compiled as compiled
+
+    line, sums, zero = np.array([[0], [1], [1 << 28]]), np.zeros((2, 1000)), np.int64(0)
+    table = np.exp(-np.arange(40.0))
+    law = compiled.law_of(np.int64(1), line, zero, zero, zero, -compiled.FAR, compiled.FAR, 0, 1.0, table, sums)
+    assert law[10] == 2.0**32
+    coin, word, residual = np.uint32(1 << 30), np.uint32(1 << 30), np.empty(4000)
+    for shift, settled in ((0, True), (1 << 31, False), (1 << 33, False), (1 << 36, False)):
+        found = compiled.pair_maximally(zero, coin, word, law, law, np.int64(shift), 1, zero, 0, 1.0, table, residual, 2.0**-40)
+        assert found[1] == settled

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from holdfast.chains.coupled_metropolis import CoupledMetropolis, overlap
 from holdfast.chains.metropolis import Metropolis
-from holdfast.chains.protocol import Pair
+from holdfast.chains.protocol import CoupledInfo, Pair
 from holdfast.chains.target import Target
-from holdfast.errors import InvalidParameter
+from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.randomness import NoiseKey
 from holdfast.testing import ListedWords, check_fit_categories, chi_square_p_value
@@ -110,6 +110,24 @@ def test_the_loop_makes_the_same_steps(name: str, band: float) -> None:
             assert (info, words.position) == ((made, identical), end)
         assert [fast.first.tolist(), fast.second.tolist()] == [slow.first.tolist(), slow.second.tolist()]
         assert (fast.first is fast.second) == identical == (slow.first is slow.second)
+
+
+@pytest.mark.parametrize("band", [2.0**-40, 1.0])
+def test_the_band_decides_who_makes_a_step(band: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a band of one the loop settles only steps at which neither chain's energy would rise."""
+    calls: list[Pair] = []
+    plain = CoupledMetropolis.step
+
+    def counted(self: CoupledMetropolis, pair: Pair, words: Any) -> tuple[Pair, CoupledInfo]:
+        calls.append(pair)
+        return plain(self, pair, words)
+
+    monkeypatch.setattr(CoupledMetropolis, "step", counted)
+    kernel = replace(KERNELS["l1"], band=band)
+    with NoiseKey.for_tests("who makes a step").stream("a") as words:
+        _, info = kernel.coupled().run(two_starts(kernel), 60, words)
+    assert info.steps == 60
+    assert len(calls) == 0 if band < 1 else len(calls) > 30
 
 
 def test_chunks_of_words_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,3 +250,30 @@ def test_bad_input_is_refused() -> None:
     rational = replace(small("sum of 3"), jump_base=None).coupled()
     with pytest.raises(InvalidParameter, match="jump_base"):
         rational.transitions(Pair(np.array([0, 0]), np.array([1, 0])))
+
+
+def test_a_proposal_beyond_the_room_of_either_chain_is_refused() -> None:
+    """Whether both leave it, or one alone after a coin that showed tails; the loop leaves such a step to the exact one, which says so."""
+    kernel = Metropolis(Target.gaussian(2, 1), (1 << 18) * np.array([[1], [-1]]))
+    coupled, room, sampler = kernel.coupled(), kernel.rule.room, kernel.sampler
+    stay = int(sampler.high[-sampler.first]) // 2 + int(sampler.high[-sampler.first - 1]) // 2
+    up, tails = TOP - 2, TOP - 1
+    for v, w, listed in (
+        (room, room - 1, [up, 0]),
+        (room - 1, room, [up, 0]),
+        (room, room - 1, [up, tails, stay, tails]),  # the first chain alone
+        (room - 1, room, [stay, tails, up, tails]),  # the second alone
+    ):
+        for act in (coupled.step, lambda p, w: coupled.run(p, 1, w)):
+            with pytest.raises(RequestTooLarge, match="went beyond"):
+                act(Pair(np.array([v]), np.array([w])), ListedWords([*listed, *[0] * (1 << 15)], extra=extra_words(0)))
+
+
+def test_a_step_begins_with_states_only() -> None:
+    coupled = small("sum of 3").coupled()
+    good = np.zeros(2, dtype=np.int64)
+    for bad, message in ((np.array([0.5, 0.0]), "of type int64"), (np.array([5, 0]), "within the target's bounds")):
+        for pair in (Pair(good, bad), Pair(bad, good), Pair(bad, bad)):
+            for act in (coupled.step, lambda p, w: coupled.run(p, 1, w)):
+                with pytest.raises(InvalidParameter, match=message):
+                    act(pair, ListedWords([]))

@@ -14,7 +14,7 @@ from holdfast.chains import line as line_module
 from holdfast.chains.line import Line, draw_point, line_through
 from holdfast.chains.pairing import normalised
 from holdfast.chains.target import Decay, EnergyKind, Target
-from holdfast.errors import RequestTooLarge
+from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import fixed_point, precision
 from holdfast.testing import ListedWords, all_words
 
@@ -105,3 +105,31 @@ def test_a_line_too_long_to_sum_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     line = Line(Decay("absolute", Fraction(1, 10)), (0,), (1,), (1,), 0)
     with pytest.raises(RequestTooLarge, match="further than 100 steps"):
         draw_point(line, ListedWords([1]))
+
+
+@pytest.mark.parametrize("move", [[2, -3, 0], [-2, 3, 1], [3, 2, -2], [-3, -2, 2]])
+@pytest.mark.parametrize("z", [[0, 0, 0], [1, -1, 2], [-2, 3, -1]])
+def test_ends_that_steps_do_not_divide_evenly(move: list[int], z: list[int]) -> None:
+    """The ends are those of a search over all t, within both bounds and within one of them."""
+    target, at, u = Target.laplace(3, 1), np.array(z), np.array(move)
+    lower, upper = [-7, -8, -5], [8, 6, 7]
+    for bounds in ({"lower": lower, "upper": upper}, {"lower": lower}, {"upper": upper}):
+        within = target.within(**bounds)  # type: ignore[arg-type]
+        allowed = [t for t in range(-40, 41) if within.allows(at + t * u)]
+        line = line_through(within, at, u)
+        assert (-40 if line.first is None else line.first, 40 if line.last is None else line.last) == (allowed[0], allowed[-1])
+
+
+def test_what_a_move_keeps_counts_under_a_root() -> None:
+    norm = Target.of_forms("norm", np.eye(3, dtype=np.int64), [1, 2, 3])
+    z, move = np.array([1, -1, 2]), np.array([1, -1, 0])
+    line = line_through(norm, z, move)
+    assert line.constant == 3 * 4
+    assert [line.energy(t) for t in range(-5, 6)] == [norm.energy(z + t * move) for t in range(-5, 6)]
+
+
+def test_a_line_that_ends_before_it_begins_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="outside the target's bounds"):
+        Line(Decay("absolute", Fraction(1)), (0,), (1,), (1,), 0, 2, 1)
+    with pytest.raises(InvalidParameter, match="outside the target's bounds"):
+        line_through(Target.laplace(2, 1).within([-1, -1], [1, 1]), np.array([3, 3]), np.array([1, -1]))

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import pickle
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from holdfast.chains.line import draw_point, line_through
+from holdfast.chains import line as line_module
+from holdfast.chains.line import Line, draw_point, line_through
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.moves import Listed, Move, Moves, Swaps, moves_of_lattice
-from holdfast.chains.protocol import State
+from holdfast.chains.protocol import Info, State
 from holdfast.chains.target import Decay, EnergyKind, Target
 from holdfast.chains.words_in_steps import CHUNK_WORDS
 from holdfast.errors import InvalidParameter, RequestTooLarge
@@ -29,6 +31,8 @@ from .test_moves import VENN
 BASE = Fraction(2, 3)
 FORMS = np.array([[1, 0, 0, 0, 0, 0, 0], [0, 1, 1, 0, 0, 0, 0], [0, 0, 0, 1, -2, 0, 0], [0, 0, 1, 1, 1, 1, 1]])
 VENN_BASIS = Listed(Lattice(VENN).basis.T)
+STEEP = Listed(np.array([[1, -1, 0], [0, 1, -1], [1, 1, -2], [-3, 1, 2]]))
+"""Moves whose entries do not divide the bounds evenly."""
 
 
 def rational(kind: EnergyKind, cells: int, bound: int, forms: np.ndarray | None = None, multipliers: list[int] | None = None) -> Target:
@@ -49,6 +53,7 @@ STATIONARY: list[tuple[Moves, Target]] = [
     (Swaps((4,), np.array([1, -1, 1, -1])), rational("squares", 4, 2)),
     (VENN_BASIS, rational("absolute", 7, 1, FORMS, [2, 1, 1, 3])),
     (VENN_BASIS, rational("squares", 7, 1)),
+    (STEEP, rational("absolute", 3, 2)),
 ]
 
 
@@ -115,6 +120,7 @@ KERNELS: dict[str, LineGibbs] = {
     "norm": LineGibbs(Target.laplace(6, "1/2", "l2"), Swaps((2, 3))),
     "norm, forms": LineGibbs(Target.of_forms("norm", FORMS, ["1/4", "1/8", "9/16", "1/4"]), VENN_BASIS),
     "rational": LineGibbs(rational("absolute", 9, 3), Swaps((3, 3))),
+    "steep moves, bounds": LineGibbs(Target.laplace(3, "1/2").within([-2] * 3, [3] * 3), STEEP),
 }
 
 
@@ -130,7 +136,7 @@ def test_run_equals_repeated_steps_whatever_the_band(name: str) -> None:
     kernel, steps = KERNELS[name], 80
     by_step = words_of(name)
     states = stepped(kernel, steps, by_step)
-    assert len({tuple(z) for z in states}) > 20
+    assert len({tuple(z) for z in states}) > (10 if name == "steep moves, bounds" else 20)
     for band in (2.0**-40, 2.0**-20, 2.0**-4):
         by_run = words_of(name)
         found, info = LineGibbs(kernel.target, kernel.moves, band).run(states[0], steps, by_run)
@@ -222,12 +228,13 @@ def test_the_fast_loops_place_of_a_word_is_the_inverse_distribution_function() -
         kernel = LineGibbs(Target.laplace(4, rate), Swaps((2, 2)))
         q, _, inner, outer = kernel.powers
         constants = compiled.constants_of(q, inner, outer, float(rate))
+        room = (1 << 20, 1 << 31)
         for spread in (0, 1, 5, 2000):
             z = rng.integers(-spread, spread + 1, 4)
             move = Move(np.arange(4), np.array([1, -1, -1, 1]))
             b = sorted([-z[0], z[1], z[2], -z[3]])
             for word in rng.integers(0, 1 << 32, 5 if spread > 100 else 25).tolist():
-                t, settled = compiled.draw_flat(np.uint32(word), *b, *kernel.powers, constants, 2.0**-40)
+                t, settled = compiled.draw_flat(np.uint32(word), *b, *kernel.powers, *room, constants, 2.0**-40)
                 assert settled
                 assert t == draw_point(kernel.line(z, move), ListedWords([word]))
 
@@ -308,6 +315,15 @@ def test_refusals() -> None:
         kernel.run(np.zeros(8, dtype=np.int64), 1, words_of("refusals 2"))
     with pytest.raises(InvalidParameter, match="records >= 0"):
         kernel.trace(np.zeros(9, dtype=np.int64), 1, 0, words_of("refusals 3"))
+    for state in (np.zeros(9), np.zeros(9, dtype=np.int32), [0] * 9):
+        for call in (kernel.step, lambda z, words: kernel.run(z, 1, words), lambda z, words: kernel.trace(z, 1, 1, words)):
+            with pytest.raises(InvalidParameter, match="array of int64"):
+                call(state, words_of("refusals 5"))  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameter, match="outside the target's bounds"):
+        kernel.step(np.full(9, 9), words_of("refusals 6"))
+    for band in (2.0**-41, 0.0, math.nan):
+        with pytest.raises(InvalidParameter, match=r"band must be 2\^-40 or more"):
+            LineGibbs(kernel.target, kernel.moves, band)
     far = LineGibbs(Target.laplace(2, 1), Swaps((2,)))
     with pytest.raises(RequestTooLarge, match="less noise"):
         far.run(np.array([1 << 31, -(1 << 31)]), 1, words_of("refusals 4"))
@@ -318,3 +334,157 @@ def test_a_chain_of_the_whole_lattice_reaches_it() -> None:
     words = words_of("whole lattice")
     z, _ = kernel.run(kernel.start(words), 1000, words)
     assert not (VENN @ z).any()
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_band_of_one_leaves_every_step_to_the_exact_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop that did not heed its band would give the same states, rightly, and make fewer exact steps."""
+    plain, calls = LineGibbs.step, []
+
+    def counted(self: LineGibbs, state: State, words: Words) -> tuple[State, Info]:
+        calls.append(1)
+        return plain(self, state, words)
+
+    monkeypatch.setattr(LineGibbs, "step", counted)
+    kernel = LineGibbs(KERNELS[name].target, KERNELS[name].moves, 1.0)
+    words = words_of(name)
+    kernel.run(kernel.start(words), 10, words)
+    assert len(calls) == 10
+    words = words_of(name)
+    KERNELS[name].run(kernel.start(words), 10, words)
+    assert len(calls) == 10
+
+
+@pytest.mark.parametrize(
+    "decay",
+    [
+        Decay("absolute", Fraction(1, 10**30)),
+        Decay("norm", Fraction(1, 2**40)),
+        Decay("absolute", Fraction(10**400)),
+        Decay("squares", Fraction(1, 10**400)),
+        Decay("squares", Fraction(1), 1 - Fraction(1, 10**20)),
+    ],
+)
+def test_rates_that_doubles_cannot_hold_are_refused(decay: Decay) -> None:
+    large = np.array([(1 << 31) - 1] * 2)
+    with pytest.raises(RequestTooLarge, match="rate is too far from one"):
+        LineGibbs(Target(decay, 2, multipliers=large), Listed(np.array([[1 << 20, -(1 << 20)]])))
+    with pytest.raises(RequestTooLarge, match="rate is too far from one"):
+        LineGibbs(Target(decay, 2), Swaps((2,)))
+
+
+def test_a_base_near_zero_makes_a_chain_that_stays() -> None:
+    kernel = LineGibbs(Target(Decay("absolute", Fraction(1), Fraction(1, 10**400)), 2), Swaps((2,)))
+    assert kernel.run(np.zeros(2, dtype=np.int64), 50, words_of("stays"))[0].tolist() == [0, 0]
+
+
+def window_of(line: Line, length: int) -> tuple[int, int, int, np.ndarray, float]:
+    """(mode, right, left, sums, total) of the compiled loop's window."""
+    from holdfast.chains import _line_compiled as compiled
+
+    kind, rate = {"absolute": 0, "squares": 1, "norm": 2}[line.decay.kind], line.decay.rate_double
+    entries = np.array([line.values, line.steps, line.multipliers], dtype=np.int64)
+    square = sum(m * s * s for m, s in zip(line.multipliers, line.steps, strict=True))
+    cross = sum(m * s * v for m, s, v in zip(line.multipliers, line.steps, line.values, strict=True))
+    count = len(line.values) if kind == 0 else 0
+    table = np.exp(-rate * np.arange(0 if kind == 2 else 1000))
+    sums = np.zeros((2, length))
+    energy = np.int64(line.energy(0))
+    first, last = -compiled.FAR if line.first is None else line.first, compiled.FAR if line.last is None else line.last
+    mode, _, right, left = compiled.fill_window(
+        count, entries, np.int64(square), np.int64(cross), energy, np.int64(first), np.int64(last), kind, rate, table, sums
+    )
+    return mode, right, left, sums, sums[0, right] + sums[1, left]
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 4), Fraction(1, 50)])
+@pytest.mark.parametrize("kind", ["absolute", "squares", "norm"])
+def test_a_window_holds_the_distribution_function_to_45_bits(kind: EnergyKind, rate: Fraction) -> None:
+    """Against running sums of balls, everywhere: what the window cuts off included."""
+    from holdfast.chains import _line_compiled as compiled
+
+    line = Line(Decay(kind, rate), (2, -1, 5), (1, -1, 2), (1, 3, 1), 0)
+    mode, right, left, sums, total = window_of(line, 1 << 13)
+    exact = line.fixed_weights(80, 40)
+    whole = sum(exact.lows)
+    assert 0 < right < 1 << 13
+    running, place = 0, exact.first
+    for place, low in enumerate(exact.lows, exact.first):
+        running += low
+        found = compiled.cumulative(place, mode, right, left, sums) if place >= mode - left else 0.0
+        assert abs(Fraction(found) / Fraction(total) - Fraction(running, whole)) < Fraction(1, 1 << 45)
+    assert place > mode + right
+
+
+def test_windows_whose_heights_would_leave_64_bits_are_left_open() -> None:
+    """Under a root weights fall so slowly that a window goes on for 2^18 points, here of 2^42 i^2 each."""
+    from holdfast.chains import _line_compiled as compiled
+
+    slow = Line(Decay("norm", Fraction(1, 1 << 35)), (0, 0), (1 << 20, -(1 << 20)), (2, 2), 0)
+    assert window_of(slow, 1 << 18)[1] == compiled.OPEN
+    quick = Line(Decay("norm", Fraction(1, 1 << 15)), (0, 0), (1 << 20, -(1 << 20)), (2, 2), 0)
+    assert window_of(quick, 1 << 18)[1] > 0
+    # on the way to the mode 2^28 |t 2^23| would be looked at for t = 2^29 and more
+    steep = Line(Decay("absolute", Fraction(1)), (1 << 30, 0), (1, 1 << 23), (1 << 28, 1 << 28), 0)
+    assert window_of(steep, 1 << 10)[1] == compiled.OPEN
+    kernel = LineGibbs(Target(Decay("absolute", Fraction(1)), 2, None, np.array([1 << 28] * 2)), Listed(np.array([[1, 1 << 23]])))
+    state = np.array([1 << 30, 0])
+    assert (kernel.run(state, 5, words_of("steep"))[0] == state).all()
+    assert compiled.weight(np.int64(-1), np.int64(5), 0, 0.5, np.ones(4)) == pytest.approx(math.exp(0.5))
+
+
+def refuses(call: Callable[[], object], message: str) -> bool:
+    """Whether a call is refused so; any other refusal is an error."""
+    try:
+        call()
+    except RequestTooLarge as error:
+        assert message in str(error)
+        return True
+    return False
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 2)])
+def test_what_is_too_long_to_sum_is_refused_whatever_the_band(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line_module, "LONGEST_LINE", 400)
+    target, moves = Target.laplace(2 ** len(shape), 1), Swaps(shape)
+    verdicts = []
+    for length in (300, 310, 317, 319, 330, 350, 380, 399, 400, 410, 500):
+        # breakpoints -length / 2 and length / 2 (twice): weights are even between them
+        low, high = length // 2, length - length // 2
+        state = np.array([low, high] if len(shape) == 1 else [low, high, high, low])
+        word = [1 << 31] * moves.words_per_pick + [0x70000000] + [0] * CHUNK_WORDS
+        found = {
+            band: refuses(lambda band=band: LineGibbs(target, moves, band).run(state, 1, ListedWords(word)), "further than")  # type: ignore[misc]
+            for band in (2.0**-40, 1.0)
+        }
+        assert found[2.0**-40] == found[1.0] == refuses(lambda: LineGibbs(target, moves).step(state, ListedWords(word)), "further than")
+        verdicts.append(found[1.0])
+    assert verdicts == sorted(verdicts)
+    assert set(verdicts) == {False, True}
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 2)])
+def test_cells_that_leave_the_limit_are_refused_at_that_very_step(shape: tuple[int, ...]) -> None:
+    """The next step would bring them back: a look at the end of the run would not see it."""
+    target, moves = Target.laplace(2 ** len(shape), "1/8"), Swaps(shape)
+    kernel = LineGibbs(target, moves)
+    edge = kernel.limit - 1
+    # two cells at the edge: the law of t keeps near the middle, some steps from where the other cell stands, and a move adds to one
+    state = np.array([edge, -edge] if len(shape) == 1 else [edge, -edge, -edge, edge])
+    picks = [1 << 31] * moves.words_per_pick
+    move = moves.pick(ListedWords(picks))
+    outwards = np.sign(move.dense(len(state)) * state)[0] > 0
+    words = [*picks, 0xFFFFFF00 if outwards else 0x100, *picks, 0x80000000, *[0] * CHUNK_WORDS]
+    with pytest.raises(RequestTooLarge, match="less noise"):
+        kernel.step(state, ListedWords(words))
+    for steps in (1, 2):
+        with pytest.raises(RequestTooLarge, match="less noise"):
+            kernel.run(state, steps, ListedWords(words))
+
+
+def test_moves_far_beyond_the_limit_are_refused_before_they_are_made() -> None:
+    kernel = LineGibbs(Target.laplace(2, 1), Listed(np.array([[1 << 22, -(1 << 22)]])))
+    move = next(iter(kernel.moves.all()))
+    for t in (1 << 42, 1 << 70, -(1 << 42)):  # 2^42 2^22 is 0 in 64 bits
+        with pytest.raises(RequestTooLarge, match="less noise"):
+            kernel.moved(np.zeros(2, dtype=np.int64), move, t)

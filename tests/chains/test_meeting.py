@@ -53,8 +53,15 @@ def test_meeting_times_follow_their_law(lag: int) -> None:
     times = np.minimum(meetings.coupled_steps, 61)
     check_fit(times, law, name=f"meeting times of the toy chain, lag {lag}")
     assert not fits(np.minimum(meetings.coupled_steps + 1, 61), law)  # counted from the wrong step
-    assert not fits(times, kernel.meeting_law(lag + 2, 60)) or lag > 1  # another lag is another law while X_L still depends on it
     assert not fits(times, Refresh(sixteenths=4, values=8).meeting_law(lag, 60))
+
+
+def test_meeting_times_of_another_lag_are_told_apart() -> None:
+    """At lag 1: X_L depends on L still, by stay^L = 13/16. Later it hardly does, and the law hardly changes."""
+    kernel = Refresh(sixteenths=3, values=8)
+    times = np.minimum(meeting_times(kernel, lag=1, pairs=4000, most=1000, seed="law").coupled_steps, 61)
+    assert fits(times, kernel.meeting_law(1, 60))
+    assert not fits(times, kernel.meeting_law(3, 60))
 
 
 def test_output_does_not_depend_on_workers_or_on_how_many_pairs_follow() -> None:

@@ -160,6 +160,30 @@ def test_the_band_changes_nothing(name: str, band: float) -> None:
     assert results[0] == results[1]
 
 
+@pytest.mark.parametrize(("band", "least", "most"), [(2.0**-40, 0, 0), (1.0, 50, 200)])
+def test_the_band_decides_who_accepts(band: float, least: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a band of one every step that raises the energy goes to the balls; with the usual one, none of 200 (but for 200 in 2^31)."""
+    calls: list[int] = []
+    plain = Metropolis.accepts
+
+    def counted(self: Metropolis, state: State, proposed: State, cell: int, words: Any, index: int) -> bool:
+        calls.append(cell)
+        return plain(self, state, proposed, cell, words, index)
+
+    monkeypatch.setattr(Metropolis, "accepts", counted)
+    kernel = replace(KERNELS["l1"], band=band)
+    with NoiseKey.for_tests("who accepts").stream("a") as words:
+        kernel.run(kernel.start(words), 200, words)
+    assert least <= len(calls) <= most
+
+
+def test_the_loops_rate_is_right_for_bases_near_one() -> None:
+    """-log(1 - x) lies between x and x + x^2; from a double of the base only x's first bits would be left."""
+    x = Fraction(1, 3 << 40)
+    kernel = Metropolis(Target(Decay("absolute", Fraction(1), 1 - x), 2), PAIR)
+    assert abs(Fraction(kernel.rule.rate) / (x + x * x / 2) - 1) < Fraction(1, 1 << 52)
+
+
 def test_words_on_thresholds_are_settled_by_their_own_bits() -> None:
     """z = (v, -v), rate 1/4, from v = 3: a jump of +2 raises the energy by 4, so U is compared with exp(-1)."""
     kernel = Metropolis(Target.laplace(2, "1/4"), PAIR)
@@ -262,6 +286,7 @@ def test_starts_are_jumps_and_zero_within_bounds() -> None:
         assert not KERNELS["bounded"].start(words).any()
     law = DiscreteLaplace(1)
     check_fit(starts.ravel(), law.pmf, name="Metropolis starts")
+    assert not fits(starts.ravel(), DiscreteLaplace(Fraction(9, 10)).pmf)
 
 
 # Bases
@@ -313,6 +338,38 @@ def test_bad_rates_are_refused() -> None:
         Metropolis(Target.laplace(2, Fraction(10**380)), PAIR)
 
 
+@pytest.mark.parametrize("band", [2.0**-41, 0.0, -1.0, float("nan")])
+def test_a_band_narrower_than_the_doubles_error_is_refused(band: float) -> None:
+    with pytest.raises(InvalidParameter, match="band must be"):
+        replace(KERNELS["l1"], band=band)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        Target.of_forms("absolute", [[1, 1]], [1]),
+        Target.of_forms("norm", [[1, 1], [-2, -2]], [1, 2]),
+        Target(Decay("norm", Fraction(1)), 2, np.zeros((0, 2), dtype=np.int64)),
+        Target(Decay("absolute", Fraction(1)), 2, np.zeros((0, 2), dtype=np.int64)),
+    ],
+)
+def test_a_target_without_a_law_is_refused(target: Target) -> None:
+    """z = (v, -v) leaves the forms as they are, so that every v would have the same weight."""
+    for unbounded in (target, target.within(lower=[-5, -5]), target.within(upper=[5, 5])):
+        with pytest.raises(InvalidParameter, match="do not add up"):
+            Metropolis(unbounded, PAIR)
+    flat = Metropolis(target.within([-1, -1], [1, 1]), PAIR)
+    with NoiseKey.for_tests("flat").stream("a") as words:
+        assert flat.target.allows(flat.cells_of(flat.run(flat.start(words), 50, words)[0]))
+
+
+def test_one_direction_that_no_form_sees_is_enough_to_refuse() -> None:
+    basis, forms = np.array([[1, 0], [-1, 1], [0, -1]]), [[1, 1, 0], [2, 2, 0]]
+    with pytest.raises(InvalidParameter, match="rank below 2"):
+        Metropolis(Target.of_forms("squares", forms, [1, 1]), basis)
+    Metropolis(Target.of_forms("squares", [*forms, [1, 0, 0]], [1, 1, 1]), basis)
+
+
 def test_what_could_leave_64_bits_is_refused() -> None:
     big = 1 << 30
     with pytest.raises(RequestTooLarge, match="64-bit"):
@@ -335,16 +392,18 @@ def test_bad_states_and_counts_are_refused() -> None:
     kernel = Metropolis(Target.laplace(2, 1), PAIR)
     states: list[Any] = [np.array([1, 2]), np.array([0.5]), np.array([1], dtype=np.int32)]
     for state in states:
-        with pytest.raises(InvalidParameter, match="1 coordinates of type int64"):
-            kernel.run(state, 1, ListedWords([]))
+        for act in (kernel.step, lambda s, w: kernel.run(s, 1, w)):
+            with pytest.raises(InvalidParameter, match="1 coordinates of type int64"):
+                act(state, ListedWords([]))
     with pytest.raises(InvalidParameter, match="every"):
         kernel.trace(np.array([0]), 1, 0, ListedWords([]))
     with pytest.raises(InvalidParameter):
         kernel.run(np.array([0]), -1, ListedWords([]))
     assert kernel.run(np.array([7]), 0, ListedWords([]))[1] == (0, 0)
     bounded = small("sum of 3")
-    with pytest.raises(InvalidParameter, match="within the target's bounds"):
-        bounded.run(np.array([5, 0]), 1, ListedWords([]))
+    for act in (bounded.step, lambda s, w: bounded.run(s, 1, w)):
+        with pytest.raises(InvalidParameter, match="within the target's bounds"):
+            act(np.array([5, 0]), ListedWords([]))
     with pytest.raises(InvalidParameter, match="within the target's bounds"):
         bounded.transitions(np.array([5, 0]))
     with pytest.raises(InvalidParameter, match="nowhere to go"):

@@ -162,3 +162,13 @@ def test_moves_survive_a_pickle() -> None:
     for moves in (Swaps((3, 4)), Swaps((3,), np.array([1, -1, 1])), Listed(VENN)):
         back = pickle.loads(pickle.dumps(moves))
         assert (back.matrix() == moves.matrix()).all()
+
+
+def test_moves_keep_copies_of_what_they_were_given() -> None:
+    signs, vectors = np.array([1, -1, 1]), np.array([[1, -1, 0], [0, 1, -1]])
+    swaps, listed = Swaps((3,), signs), Listed(vectors)
+    signs *= -1
+    vectors += 5
+    assert swaps.signs is not None
+    assert swaps.signs.tolist() == [1, -1, 1]
+    assert listed.vectors.tolist() == [[1, -1, 0], [0, 1, -1]]

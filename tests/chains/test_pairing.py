@@ -98,3 +98,37 @@ def test_identical_laws_give_identical_draws() -> None:
     pairs = [draw_maximal(line, line, words) for _ in range(12)] + [draw_quantile(line, line, words) for _ in range(12)]
     assert all(x == y for x, y in pairs)
     assert len({x for x, _ in pairs}) > 2
+
+
+HALF = Fraction(1, 2)
+WIDE = (Line(Decay("absolute", Fraction(1), HALF), (0,), (1,), (1,), 0), Fraction(1, 3), HALF)
+NARROW = (Line(Decay("absolute", Fraction(1), HALF), (0,), (1,), (2,), 0), Fraction(3, 5), HALF**2)
+"""Lines without ends, with masses c a^|k|: (line, c, a)."""
+
+
+@pytest.mark.parametrize("working", [6, 24, 90])
+@pytest.mark.parametrize(("q", "p"), [(WIDE, NARROW), (NARROW, WIDE)])
+def test_the_bounds_of_a_residual_hold(working: int, q: tuple[Line, Fraction, Fraction], p: tuple[Line, Fraction, Fraction]) -> None:
+    """Every mass max(0, q - p) between its bounds; what lies beyond the list below its own bound, on each side."""
+    found = Residual(q[0], p[0])._bounds(working)
+    stop = found.first + len(found.lows)
+    assert found.first < 0 < stop
+
+    def left(k: int) -> Fraction:
+        return max(Fraction(0), q[1] * q[2] ** abs(k) - p[1] * p[2] ** abs(k)) * (1 << working)
+
+    for k, low, high in zip(range(found.first, stop), found.lows, found.highs, strict=True):
+        assert low <= left(k) <= high
+    for beyond, (low, high) in ((1 - found.first, found.left_tail), (stop, found.right_tail)):
+        # both laws fall geometrically, and beyond the list one of them lies above the other throughout
+        assert beyond > 2
+        rest = q[1] * q[2] ** beyond / (1 - q[2]) - p[1] * p[2] ** beyond / (1 - p[2])
+        assert low <= max(Fraction(0), rest) * (1 << working) <= high
+
+
+def test_what_a_law_leaves_unlisted_is_not_taken_for_nothing() -> None:
+    """q has half its mass at 200, where p's list has ended: p's mass there is known by its tail only, and q's keeps its own bounds."""
+    q, p = source([1] + [0] * 199 + [1]), WIDE[0]
+    found = Residual(q, p)._bounds(6)
+    assert found.lows[200 - found.first] < 32
+    assert found.highs[200 - found.first] >= 32

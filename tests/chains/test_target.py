@@ -86,6 +86,9 @@ def test_a_target_survives_a_pickle() -> None:
         lambda: Target.laplace(2, 1).within(lower=[1, 0]),
         lambda: Target.laplace(2, 1).within(upper=[0, -1]),
         lambda: Target.laplace(2, 1).within(upper=[0]),
+        lambda: Target.of_forms("norm", np.eye(2, dtype=np.int64), [Fraction(1, 1 << 40), Fraction(1, 3 << 40)]),
+        lambda: Target.of_forms("absolute", np.eye(2, dtype=np.int64), [1, 1 << 31]),
+        lambda: Target.of_forms("absolute", np.eye(2, dtype=np.int64), [1, 1 << 70]),
         lambda: Decay("norm", Fraction(1), Fraction(1, 2)),
         lambda: Decay("absolute", Fraction(1), Fraction(3, 2)),
     ],
@@ -93,3 +96,43 @@ def test_a_target_survives_a_pickle() -> None:
 def test_refusals(make: Callable[[], object]) -> None:
     with pytest.raises(HoldfastError):
         make()
+
+
+def test_factors_of_a_norm_go_into_multipliers_up_to_the_largest() -> None:
+    """Weights 1 / q and 2 / q: multipliers q and 2 q, which are refused once they reach 2^31, not wrapped."""
+    q = (1 << 30) - 1
+    target = Target.of_forms("norm", np.eye(2, dtype=np.int64), [Fraction(1, q), Fraction(2, q)])
+    assert target.multipliers is not None
+    assert target.multipliers.tolist() == [q, 2 * q]
+    with pytest.raises(InvalidParameter, match="below 2\\^31"):
+        Target.of_forms("norm", np.eye(2, dtype=np.int64), [Fraction(1, q + 1), Fraction(2, q + 1)])
+
+
+def test_the_rate_of_a_rational_base_is_a_double_within_one_rounding() -> None:
+    """A base near 1 loses its digits in a double, its logarithm must not; bases and rates beyond all doubles give 0 or inf."""
+    near = Fraction(1) - Fraction(1, 10**12)
+    # -log(1 - x) = x + x^2 / 2 + x^3 / 3 + ..., what follows being below x^4
+    x = 1 - near
+    exact = x + x**2 / 2 + x**3 / 3
+    assert abs(Fraction(Decay("absolute", Fraction(1), near).rate_double) - exact) <= exact / 2**52
+    tiny = Decay("absolute", Fraction(1), 1 - Fraction(1, 10**120)).rate_double
+    assert abs(Fraction(tiny) * 10**120 - 1) <= Fraction(1, 2**52)
+    assert Decay("absolute", Fraction(1), Fraction(1, 10**400)).rate_double == pytest.approx(400 * math.log(10), rel=1e-15)
+    assert Decay("absolute", Fraction(10**400)).rate_double == math.inf
+    assert Decay("absolute", Fraction(1, 10**400)).rate_double == 0
+
+
+def test_a_target_keeps_copies_of_what_it_was_given() -> None:
+    whole = np.arange(12).reshape(4, 3)
+    multipliers, upper = np.array([1, 2, 3, 4]), np.array([1, 2, 3])
+    target = Target(Decay("absolute", Fraction(1)), 3, whole[:], multipliers, None, upper)
+    for array in (whole, multipliers, upper):
+        array += 7  # still free to change
+    assert target.forms is not None
+    assert target.multipliers is not None
+    assert target.upper is not None
+    assert target.forms[0].tolist() == [0, 1, 2]
+    assert target.multipliers.tolist() == [1, 2, 3, 4]
+    assert target.upper.tolist() == [1, 2, 3]
+    with pytest.raises(ValueError, match="read-only"):
+        target.upper[0] = 9

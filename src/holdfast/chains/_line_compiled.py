@@ -1,6 +1,6 @@
 """Compiled loops of line_gibbs.py and coupled_line.py, where laws, pairings and the error of every double are explained.
 
-All helpers stay in this module, because Numba's cache does not notice a change in a function imported from elsewhere.
+All helpers but the choices stay in this module, because Numba's cache does not notice a change in a function imported from elsewhere.
 """
 
 from __future__ import annotations
@@ -10,47 +10,21 @@ import math
 import numpy as np
 from numba import njit
 
+from holdfast.chains._picks_compiled import OPEN, choose, two_places
+
 ALL_DONE, NEEDS_WORDS, LEFT_OPEN, TOO_LARGE = 0, 1, 2, 3
 ABSOLUTE, SQUARES, NORM = 0, 1, 2
-OPEN = -1
 
 WIDTH = 2.0**-32
-MASK = np.uint64(0xFFFFFFFF)
-CELL_BITS = np.uint64(32)
-TWO_32 = np.uint64(1 << 32)
 FAR = np.int64(1) << np.int64(40)
 """Where a line without an end is taken to end: further than any window."""
+ROOM = np.int64(1) << np.int64(60)
+"""How far heights may lie above the mode. Those of states stay below 2^60, one step of t adds at most 2^62 (line_gibbs.py refuses larger
+forms and moves): sums then fit 64 bits. Windows that would go further are left open."""
 CUT = 2.0**-56
 """What a window leaves out of each tail, against the weight of the mode."""
 LEAST_RESIDUAL = 2.0**-24
 RESIDUAL_ERROR = 2.0**-45
-
-
-@njit(cache=True, nogil=True, inline="always")
-def choose(word, choices):  # type: ignore[no-untyped-def]
-    """floor(U choices), or OPEN where the word's cell crosses a border."""
-    scaled = np.uint64(word) * np.uint64(choices)
-    if (scaled & MASK) > TWO_32 - np.uint64(choices):
-        return np.int64(OPEN)
-    return np.int64(scaled >> CELL_BITS)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def two_places(words, at, n, count):  # type: ignore[no-untyped-def]
-    """(i, j), two different places of n, from `count` words (one or two); i is OPEN where a word leaves it open."""
-    if count == 1:
-        scaled = np.uint64(words[at]) * np.uint64(n)
-        i = np.int64(scaled >> CELL_BITS)
-        scaled = (scaled & MASK) * np.uint64(n - 1)
-        j = np.int64(scaled >> CELL_BITS)
-        if (scaled & MASK) > TWO_32 - np.uint64(n * (n - 1)):
-            i = np.int64(OPEN)
-    else:
-        i = choose(words[at], n)
-        j = choose(words[at + 1], n - 1)
-        if j == OPEN:
-            i = np.int64(OPEN)
-    return i, j + np.int64(j >= i)  # no branch: nothing could predict it
 
 
 @njit(cache=True, nogil=True)
@@ -76,13 +50,15 @@ def constants_of(powers, inner, outer, rate):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def draw_flat(word, b1, b2, b3, b4, powers, short, inner, outer, constants, band):  # type: ignore[no-untyped-def]
+def draw_flat(word, b1, b2, b3, b4, powers, short, inner, outer, longest, widest, constants, band):  # type: ignore[no-untyped-def]
     """(t, settled) for weights exp(-rate sum |t - b|), b1 <= b2 <= b3 <= b4; two breakpoints only: b1 and b4 far away.
 
     Flat from b2 to b3, falling by exp(-2 rate) a step up to b1 and b4, by exp(-4 rate) beyond. In units of the flat weight the mass at
     distance >= j on a side is q^j / (1 - q) - q^(L+1) / (1 - q^2) for j <= L, q^(2j-L) / (1 - q^2) beyond, q = exp(-2 rate). Selections
-    stand in place of branches, and indices are unsigned, for speed alone.
+    stand in place of branches, and indices are unsigned, for speed alone. Not settled where b2 .. b3 is too long for `step` or b1 .. b4 is
+    so wide that a cell may leave the limit.
     """
+    fits = (b3 - b2 <= longest) & (b4 - b1 <= widest)
     whole_side, first_beyond, per_inner, per_outer, two_rate, per_two_rate, per_four_rate = constants
     last = np.int64(powers.size - 1)
     left_length = min(b2 - b1, last)
@@ -97,7 +73,7 @@ def draw_flat(word, b1, b2, b3, b4, powers, short, inner, outer, constants, band
     if 0.0 <= place < flat:
         j = np.int64(place)
         inside = place - np.float64(j)
-        return b2 + j, (inside >= reach) & (inside + reach <= 1.0)
+        return b2 + j, fits & (inside >= reach) & (inside + reach <= 1.0)
     is_left = place < 0.0
     v = middle if is_left else total - middle
     length = left_length if is_left else right_length
@@ -111,14 +87,15 @@ def draw_flat(word, b1, b2, b3, b4, powers, short, inner, outer, constants, band
     here, next_one = j <= length, j < length
     at_j = powers[np.uint64(j if here else 2 * j - length)] * (inner if here else outer) + (less if here else 0.0)
     after = powers[np.uint64(j + 1 if next_one else 2 * j + 2 - length)] * (inner if next_one else outer) + (less if next_one else 0.0)
-    return (b2 - j if is_left else b3 + j), (at_j >= v + reach) & (after <= v - reach)
+    return (b2 - j if is_left else b3 + j), fits & (at_j >= v + reach) & (after <= v - reach)
 
 
 @njit(cache=True, nogil=True)
 def run_swaps(  # type: ignore[no-untyped-def]
-    words, steps, z, rows, columns, row_words, column_words, powers, short, inner, outer, rate, band, record, every, done, quadrant
+    words, steps, z, rows, columns, row_words, column_words, law, band, record, every, done, quadrant
 ):
     """Swaps of a two-way grid. Returns (steps made, words used, why it stopped); z is changed in place."""
+    powers, short, inner, outer, longest, widest, rate = law
     per_step = row_words + column_words + 1
     whole = min(steps, words.size // per_step)
     countdown = every - done % every if every else np.int64(-1)
@@ -135,7 +112,8 @@ def run_swaps(  # type: ignore[no-untyped-def]
         low_1, high_1, low_2, high_2 = min(a, b), max(a, b), min(c, d), max(c, d)
         m_1, m_2 = max(low_1, low_2), min(high_1, high_2)
         b1, b2, b3, b4 = min(low_1, low_2), min(m_1, m_2), max(m_1, m_2), max(high_1, high_2)
-        t, settled = draw_flat(words[at + per_step - 1], b1, b2, b3, b4, powers, short, inner, outer, constants, band)
+        word = words[at + per_step - 1]
+        t, settled = draw_flat(word, b1, b2, b3, b4, powers, short, inner, outer, longest, widest, constants, band)
         if not settled:
             return step, at, LEFT_OPEN
         z[ik] += t
@@ -150,10 +128,9 @@ def run_swaps(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def run_pairs(  # type: ignore[no-untyped-def]
-    words, steps, z, signs, pair_words, powers, short, inner, outer, rate, band, record, every, done, quadrant
-):
+def run_pairs(words, steps, z, signs, pair_words, law, band, record, every, done, quadrant):  # type: ignore[no-untyped-def]
     """Swaps of one axis, with signs or without. Returns as `run_swaps`."""
+    powers, short, inner, outer, longest, widest, rate = law
     per_step = pair_words + 1
     whole = min(steps, words.size // per_step)
     countdown = every - done % every if every else np.int64(-1)
@@ -167,7 +144,8 @@ def run_pairs(  # type: ignore[no-untyped-def]
         up, down = (signs[i], signs[j]) if signs.size else (np.int64(1), np.int64(1))
         a, b = -up * z[i], down * z[j]
         low, high = min(a, b), max(a, b)
-        t, settled = draw_flat(words[at + pair_words], low - far, low, high, high + far, powers, short, inner, outer, constants, band)
+        b1, b4, word = low - far, high + far, words[at + pair_words]
+        t, settled = draw_flat(word, b1, low, high, b4, powers, short, inner, outer, longest, widest, constants, band)
         if not settled:
             return step, at, LEFT_OPEN
         z[i] += t * up
@@ -276,7 +254,7 @@ def weight(excess, least, kind, rate, table):  # type: ignore[no-untyped-def]
         if excess == 0:
             return 1.0
         return math.exp(-rate * (np.float64(excess) / (math.sqrt(np.float64(least + excess)) + math.sqrt(np.float64(least)))))
-    if excess < table.size:
+    if 0 <= excess < table.size:
         return table[excess]
     return math.exp(-rate * np.float64(excess))
 
@@ -295,11 +273,10 @@ def outer_stretches(count, line):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def lowest(count, line, square, cross, first, last):  # type: ignore[no-untyped-def]
-    """A t of least energy within the ends."""
+def lowest(count, line, square, cross, low, high, first, last):  # type: ignore[no-untyped-def]
+    """A t of least energy within the ends; `low` and `high` of `outer_stretches`."""
     if count == 0:
         return min(max((square - 2 * cross) // (2 * square), first), last)
-    low, high, _ = outer_stretches(count, line)
     low, high = min(max(low, first), last), min(max(high, first), last)
     while low < high:
         middle = (low + high) >> 1
@@ -317,10 +294,12 @@ def fill_window(count, line, square, cross, energy, first, last, kind, rate, tab
     Returns (mode, its energy, entries on the right, entries on the left), entries OPEN where the window is too narrow for the law. Sums are
     compensated, so that their error stays that of one addition.
     """
-    mode = lowest(count, line, square, cross, first, last)
+    low, high, slope = outer_stretches(count, line)
+    if np.float64(slope) * np.float64(max(-low, high)) > ROOM:  # heights on the way to the mode
+        return np.int64(0), energy, np.int64(OPEN), np.int64(OPEN)
+    mode = lowest(count, line, square, cross, low, high, first, last)
     base = height(mode, count, line, square, cross)
     least = energy + base
-    low, high, slope = outer_stretches(count, line)
     sizes = (np.int64(0), np.int64(0))
     for side in range(2):
         direction, end, edge = (np.int64(1), last, high) if side == 0 else (np.int64(-1), first, -low)
@@ -338,7 +317,7 @@ def fill_window(count, line, square, cross, energy, first, last, kind, rate, tab
             if w <= CUT and w * before <= CUT * (before - w):
                 break
             i += 1
-            if i >= sums.shape[1]:
+            if i >= sums.shape[1] or not 0 <= excess <= ROOM:
                 return mode, least, np.int64(OPEN), np.int64(OPEN)
             after = total + w
             shadow = after - total
@@ -394,6 +373,8 @@ def set_line(touched, forms, steps, values, multipliers, kind, line):  # type: i
 @njit(cache=True, nogil=True)
 def advance(t, count, cells, coefficients, touched, forms, steps, z, values, has_forms, limit):  # type: ignore[no-untyped-def]
     """z + t u and the forms' values with it; says whether everything stays below the limit."""
+    if abs(t) >= 2 * limit:  # from one end of the limit beyond the other
+        return False
     fits = True
     for p in range(count):
         z[cells[p]] += t * coefficients[p]
@@ -479,7 +460,7 @@ def settle(word, value, band):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True, inline="always")
 def mass_at(t, law, count, square, kind, rate, table):  # type: ignore[no-untyped-def]
     """Probability of t, with the relative error of its weight: not from cumulative sums. `law`: what `law_of` packs."""
-    line, cross, first, last, _, least, _, _, base, total = law
+    line, cross, first, last, _, least, _, _, base, total, _ = law
     if t < first or t > last:
         return 0.0
     return weight(height(t, count, line, square, cross) - base, least, kind, rate, table) / total
@@ -487,10 +468,11 @@ def mass_at(t, law, count, square, kind, rate, table):  # type: ignore[no-untype
 
 @njit(cache=True, nogil=True)
 def law_of(count, line, square, cross, energy, first, last, kind, rate, table, sums):  # type: ignore[no-untyped-def]
-    """`fill_window`, and everything that is asked of the law of t afterwards."""
+    """`fill_window`, and everything that is asked of the law of t afterwards; last, how large t may be for its height to fit 64 bits."""
     mode, least, right, left = fill_window(count, line, square, cross, energy, first, last, kind, rate, table, sums)
     total = sums[0, right] + sums[1, left] if right != OPEN else 0.0
-    return line, cross, first, last, mode, least, right, left, height(mode, count, line, square, cross), total
+    furthest = ROOM / outer_stretches(count, line)[2] if count else math.sqrt(ROOM / square)
+    return line, cross, first, last, mode, least, right, left, height(mode, count, line, square, cross), total, furthest
 
 
 @njit(cache=True, nogil=True)
@@ -498,7 +480,8 @@ def fill_residual(p_law, q_law, shift, count, square, kind, rate, table, residua
     """Cumulative sums of (q - p)+ over the places where either has mass, q moved by the shift; returns the first and the last place."""
     low = min(p_law[4] - p_law[7], q_law[4] - q_law[7] - shift)
     high = max(p_law[4] + p_law[6], q_law[4] + q_law[6] - shift)
-    if high - low + 1 > residual.size:
+    reach = max(-low, high)
+    if high - low + 1 > residual.size or reach > p_law[10] or reach + abs(shift) > q_law[10]:
         return low, low - 1
     total, error = 0.0, 0.0
     for r in range(low, high + 1):
@@ -515,6 +498,8 @@ def fill_residual(p_law, q_law, shift, count, square, kind, rate, table, residua
 @njit(cache=True, nogil=True)
 def pair_maximally(t, coin, word, p_law, q_law, shift, count, square, kind, rate, table, residual, band):  # type: ignore[no-untyped-def]
     """(t', settled) of the maximal pairing once t is drawn: t + shift if the coin says so, else from the residual."""
+    if abs(t + shift) > q_law[10]:
+        return t, False
     p = mass_at(t, p_law, count, square, kind, rate, table)
     q = mass_at(t + shift, q_law, count, square, kind, rate, table)
     verdict = 1 if q >= p * (1.0 + band) else settle(coin, min(q / p, 1.0), band)

@@ -45,7 +45,7 @@ class CoupledLine:
     kernel: LineGibbs
 
     def step(self, pair: Pair, words: Words) -> tuple[Pair, CoupledInfo]:
-        x, y = pair
+        x, y = self._checked(pair)
         kernel = self.kernel
         if np.array_equal(x, y):
             x, _ = kernel.step(x, words)
@@ -79,12 +79,10 @@ class CoupledLine:
         return law
 
     def run(self, pair: Pair, most: int, words: Words) -> tuple[Pair, CoupledInfo]:
-        if most <= 0 or np.array_equal(*pair):
-            pair, info = self.step(pair, words) if most > 0 else _met(pair)
+        if most <= 0 or np.array_equal(*self._checked(pair)):
+            pair, info = self.step(pair, words) if most > 0 else _met(self._checked(pair))
             return pair, info if most > 0 else CoupledInfo(0, info.identical)
-        x, y = (np.array(state, dtype=np.int64) for state in pair)
-        for state in (x, y):
-            self.kernel.check_state(state)
+        x, y = (np.array(state) for state in pair)
         target = self.kernel.target
         values = [state if target.forms is None else target.values(state) for state in (x, y)]
         energies = np.zeros(2, dtype=np.int64)
@@ -107,6 +105,11 @@ class CoupledLine:
         made = run_steps(compiled, exact_step, most, words)
         met, info = _met(Pair(x, y))
         return met, CoupledInfo(made, info.identical)
+
+    def _checked(self, pair: Pair) -> Pair:
+        for state in pair:
+            self.kernel.check_state(state)
+        return pair
 
     def _compiled_run(
         self, x: State, y: State, x_values: State, y_values: State, energies: State, differ: State

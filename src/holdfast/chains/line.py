@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from holdfast.chains.target import Decay, Ints, Target
-from holdfast.errors import RequestTooLarge
+from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import fixed_point, precision
 from holdfast.exact.table import TableSampler
 from holdfast.exact.weights import FixedWeights, ListedSource, WeightSource
@@ -38,6 +38,10 @@ class Line:
     """Energy of the other forms: matters under a root only."""
     first: int | None = None
     last: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.first is not None and self.last is not None and self.first > self.last:
+            raise InvalidParameter("A line ends before it begins: its table lies outside the target's bounds. Start within them.")
 
     def energy(self, t: int) -> int:
         if self.decay.kind == "absolute":

@@ -15,6 +15,7 @@ two values of F beside the place found; any other word is left to `step`. The er
 
 The fast loops (absolute values of the cells, swaps on one or two axes) know F in closed form: between its four breakpoints the law of a
 swap is flat, then geometric with ratio exp(-2 rate), then with exp(-4 rate). A logarithm proposes the place, a table of powers verifies it.
+What `step` might refuse, a stretch too long to sum or cells near the limit, they leave to it: the band does not change what is refused.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.chains import line as line_module
 from holdfast.chains.line import Line, draw_point
 from holdfast.chains.moves import ONE_WORD_CHOICES, Listed, Move, Moves, Swaps, check_generates, moves_of_lattice
 from holdfast.chains.pairing import normalised
@@ -43,6 +45,8 @@ from holdfast.randomness import Words
 if TYPE_CHECKING:
     from holdfast.chains.coupled_line import CoupledLine
 
+LEAST_RATE, LARGEST_RATE = 2.0**-40, 2.0**500
+"""Between them 1 / rate, a rate times an energy and the size of every table are doubles of ordinary size."""
 LEAST_LIMIT = 1 << 16
 """A target whose energies leave less room than this for the cells is refused."""
 POWERS = 1 << 18
@@ -70,9 +74,13 @@ class LineGibbs:
     target: Target
     moves: Moves
     band: float = BAND
-    """Wider ones change the running time and nothing else."""
+    """Wider ones change the running time and nothing else; narrower ones would not cover the errors of doubles and are refused."""
 
     def __post_init__(self) -> None:
+        if not self.band >= BAND:
+            raise InvalidParameter(f"band must be 2^-40 or more, so that it covers the errors of doubles. Got {self.band}.")
+        if not LEAST_RATE < self.target.decay.rate_double < LARGEST_RATE:
+            raise RequestTooLarge("The target's rate is too far from one for the loops' doubles. Use an epsilon of ordinary size.")
         if self.moves.cells != self.target.cells:
             raise InvalidParameter(f"The moves have {self.moves.cells} cells, the target {self.target.cells}. They must be the same.")
         if self.target.forms is not None and not self._sees_every_move():
@@ -125,6 +133,7 @@ class LineGibbs:
         return state
 
     def step(self, state: State, words: Words) -> tuple[State, Info]:
+        self.check_state(state)
         move = self.moves.pick(words)
         t = draw_point(self.line(state, move), words)
         return self.moved(state, move, t), Info(1, 1)
@@ -167,6 +176,8 @@ class LineGibbs:
         """state + t move, refused where it leaves the limit."""
         if not t:
             return state
+        if abs(t) >= 2 * self.limit:  # from one end of the limit beyond the other, and t move need not fit 64 bits
+            raise RequestTooLarge(too_far(self.limit))
         after = state.copy()
         after[move.cells] += t * move.coefficients
         if (abs(after[move.cells]) >= self.limit).any():
@@ -188,7 +199,8 @@ class LineGibbs:
         return 10_000 + 50 * self.target.terms if self.target.decay.kind == "norm" else 2_000
 
     def run(self, state: State, steps: int, words: Words) -> tuple[State, Info]:
-        z = np.array(state, dtype=np.int64)
+        self.check_state(state)
+        z = np.array(state)
         self._run(z, steps, words, np.zeros((0, 3), dtype=np.int64), 0)
         return z, Info(steps, steps)
 
@@ -197,7 +209,8 @@ class LineGibbs:
         along each axis (a quadrant of a two-way grid; of listed moves the first half of the cells)."""
         if records < 0 or every < 1:
             raise InvalidParameter(f"A trace needs records >= 0, every >= 1. Got {records} and {every}.")
-        z = np.array(state, dtype=np.int64)
+        self.check_state(state)
+        z = np.array(state)
         record = np.zeros((records, 3), dtype=np.int64)
         self._run(z, records * every, words, record, every)
         return z, record
@@ -209,7 +222,6 @@ class LineGibbs:
 
     def _run(self, z: State, steps: int, words: Words, record: NDArray[np.int64], every: int) -> None:
         """Changes z in place."""
-        self.check_state(z)
         values = z if self.target.forms is None else self.target.values(z)
         energy = np.zeros(1, dtype=np.int64)
         done = 0
@@ -240,6 +252,8 @@ class LineGibbs:
 
     def check_state(self, z: State) -> None:
         """Refuse a state that is none, or too large."""
+        if not isinstance(z, np.ndarray) or z.dtype != np.int64:
+            raise InvalidParameter(f"A state is an array of int64, which is never rounded. Got {getattr(z, 'dtype', type(z).__name__)}.")
         if z.shape != (self.target.cells,):
             raise InvalidParameter(f"A state has one integer for each of the {self.target.cells} cells. Got shape {z.shape}.")
         if z.size and max(-int(z.min()), int(z.max())) >= self.limit:
@@ -256,13 +270,14 @@ class LineGibbs:
         if self.is_fast:
             assert isinstance(moves, Swaps)
             counts = self.move_arrays[1].tolist()
-            where = (*self.powers, rate, self.band, record, every)
+            tail = self.powers[0].size  # no t lies further beyond the breakpoints, and no sum of `step` goes on for longer there
+            law = (*self.powers, line_module.LONGEST_LINE - tail, self.limit - tail, rate)
             if len(moves.shape) == 2:
                 return lambda chunk, wanted, done: compiled.run_swaps(
-                    chunk, wanted, z, *moves.shape, counts[0], counts[1], *where, done, self.quadrant
+                    chunk, wanted, z, *moves.shape, counts[0], counts[1], law, self.band, record, every, done, self.quadrant
                 )
             return lambda chunk, wanted, done: compiled.run_pairs(
-                chunk, wanted, z, self.move_arrays[2], counts[0], *where, done, self.quadrant
+                chunk, wanted, z, self.move_arrays[2], counts[0], law, self.band, record, every, done, self.quadrant
             )
         kind, picks, scratch = KINDS[self.target.decay.kind], moves.words_per_pick, self.scratch()
         return lambda chunk, wanted, done: compiled.run_windows(

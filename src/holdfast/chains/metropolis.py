@@ -22,11 +22,11 @@ from flint import arb
 from numpy.typing import NDArray
 
 from holdfast.chains.protocol import Info, State
-from holdfast.chains.target import LARGEST_ENTRY, Decay, Ints, Target
+from holdfast.chains.target import LARGEST_ENTRY, Ints, Target
 from holdfast.chains.words_in_steps import run_steps
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact import DiscreteLaplace
-from holdfast.exact.balls import ball, precision
+from holdfast.exact.balls import ball
 from holdfast.exact.parameters import Exact, exact_fraction, positive_fraction, sample_size
 from holdfast.exact.predicates import BAND, is_below
 from holdfast.exact.table import TableSampler
@@ -136,7 +136,7 @@ class Metropolis:
             )
         if not self.band >= BAND:
             raise InvalidParameter(f"band must be 2^-40 or more: the loop's doubles need that much. Got {self.band!r}. Leave it out.")
-        if not 2.0**-500 < _rate_double(self.target.decay) < 2.0**500:
+        if not 2.0**-500 < self.target.decay.rate_double < 2.0**500:
             raise RequestTooLarge("The target's rate is too far from one for the loop's doubles. Use an epsilon of ordinary size.")
         if self.rule.room < max(LEAST_ROOM, 4 * abs(self.sampler.first)):
             raise RequestTooLarge(
@@ -381,7 +381,7 @@ class Metropolis:
             room = min(room, LARGEST_ENERGY // max(1, sum(reach[: len(multipliers)])))
         else:
             room = min(room, math.isqrt(LARGEST_ENERGY // max(1, sum(m * r * r for m, r in zip(multipliers, reach, strict=False)))))
-        return Rule(decay.kind == "absolute", decay.kind == "norm", self.bounded, _rate_double(decay), self.band, room)
+        return Rule(decay.kind == "absolute", decay.kind == "norm", self.bounded, decay.rate_double, self.band, room)
 
     @cached_property
     def _energies(self) -> dict[tuple[int, ...], int]:
@@ -437,14 +437,3 @@ def _check_products(target: Target, basis: Ints) -> None:
     multiplier = 1 if target.multipliers is None else int(target.multipliers.max(initial=1))
     if max(widest * multiplier, len(basis)) * largest >= LARGEST_ENERGY:
         raise RequestTooLarge("The target's forms times the basis would leave 64-bit integers. Use smaller entries.")
-
-
-def _rate_double(decay: Decay) -> float:
-    """The rate correct to 2^-52 of itself, also where it is the logarithm of a rational base; 0 or inf where no double is near it."""
-    try:
-        if decay.base is None:
-            return float(decay.rate)
-        with precision(256):
-            return float(-ball(decay.base).log().mid())
-    except OverflowError:
-        return math.inf

@@ -92,7 +92,7 @@ class Swaps:
             raise RequestTooLarge(f"An axis of {max(self.shape)} places is too long to pick from with one word.")
         if self.signs is None:
             return
-        signs = np.ascontiguousarray(self.signs, dtype=np.int64)
+        signs = np.array(self.signs, dtype=np.int64, order="C")  # a copy: the caller's may change
         if signs.shape != (self.cells,) or not (abs(signs) == 1).all():
             raise InvalidParameter(f"Signs are +1 or -1, one for each of the {self.cells} cells.")
         object.__setattr__(self, "signs", signs)
@@ -143,7 +143,7 @@ class Listed:
             raise InvalidParameter(f"Moves are a list of integer vectors, at least one. Got shape {vectors.shape}, {vectors.dtype}.")
         if max(-int(vectors.min()), int(vectors.max())) >= LARGEST_ENTRY:
             raise RequestTooLarge("The entries of a move must stay below 2^31 in absolute value. Use a reduced basis.")
-        vectors = np.ascontiguousarray(vectors, dtype=np.int64)
+        vectors = np.array(vectors, dtype=np.int64, order="C")  # a copy: the caller's may change
         if not vectors.any(axis=1).all():
             raise InvalidParameter("A move of zeros goes nowhere. Leave it out.")
         object.__setattr__(self, "vectors", vectors)

@@ -22,7 +22,7 @@ from flint import arb
 from numpy.typing import ArrayLike, NDArray
 
 from holdfast.errors import InvalidParameter
-from holdfast.exact.balls import ball
+from holdfast.exact.balls import ball, precision
 from holdfast.exact.parameters import Exact, positive_fraction
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -49,8 +49,14 @@ class Decay:
 
     @property
     def rate_double(self) -> float:
-        """The rate as the nearest double or its neighbour."""
-        return float(self.rate) if self.base is None else -math.log(self.base)
+        """The rate correct to 2^-52 of itself, also where it is the logarithm of a rational base; 0 or inf where no double is near it."""
+        if self.base is None:
+            try:
+                return float(self.rate)
+            except OverflowError:
+                return math.inf
+        with precision(128 + self.base.denominator.bit_length()):  # 1 - base is at least one part of the denominator
+            return float(-ball(self.base).log().mid())
 
     def ratio(self, energy: int, reference: int) -> arb:
         """weight(energy) / weight(reference) as a ball at flint's current precision."""
@@ -110,11 +116,13 @@ class Target:
         rows = _integers(forms, 2, "forms")
         exact = [positive_fraction(w, "weights") for w in weights]
         scale = Fraction(math.gcd(*(w.numerator for w in exact)), math.lcm(*(w.denominator for w in exact)))
-        multipliers = np.array([int(w / scale) for w in exact], dtype=np.int64)
+        rate, factor = scale, 1
         if kind == "norm":  # sqrt(scale) need not be rational: sqrt(p/q) = (1/q) sqrt(p q), and p q goes into the multipliers
-            multipliers *= scale.numerator * scale.denominator
-            return cls(Decay("norm", Fraction(1, scale.denominator)), rows.shape[1], rows, multipliers)
-        return cls(Decay(kind, scale), rows.shape[1], rows, multipliers)
+            rate, factor = Fraction(1, scale.denominator), scale.numerator * scale.denominator
+        multipliers = [int(w / scale) * factor for w in exact]
+        if max(multipliers, default=0) >= LARGEST_ENTRY:
+            raise InvalidParameter("The weights are no multiples below 2^31 of one fraction. Use weights with fewer digits.")
+        return cls(Decay(kind, rate), rows.shape[1], rows, np.array(multipliers, dtype=np.int64))
 
     def within(self, lower: ArrayLike | None = None, upper: ArrayLike | None = None) -> Target:
         """The same law given lower <= z <= upper."""
@@ -150,6 +158,6 @@ def _integers(values: ArrayLike, dimensions: int, name: str) -> Ints:
         raise InvalidParameter(f"{name} must be whole numbers in {dimensions} dimension{'s' if dimensions > 1 else ''}. Got {array.dtype}.")
     if array.size and max(-int(array.min()), int(array.max())) >= LARGEST_ENTRY:
         raise InvalidParameter(f"{name} must stay below 2^31 in absolute value.")
-    out = np.ascontiguousarray(array, dtype=np.int64)
+    out = np.array(array, dtype=np.int64, order="C")  # a copy: the caller's array stays free to change, and this one does not
     out.flags.writeable = False
     return out
