@@ -19,7 +19,7 @@ from hypothesis import settings
 
 from tests.running import Run, running
 
-MINIMUM_TESTS = 4500
+MINIMUM_TESTS = 5300
 """A run of the whole suite that collects fewer tests than this fails: tests must not vanish unseen. Raise it when tests are added."""
 
 TOOLS = {

@@ -344,9 +344,12 @@ def test_tables_know_what_they_lack() -> None:
         assert share <= Fraction(float(missing[slot])) <= 4 * share
     assert compiled.convolve(space, 0, 1, 2)
     assert missing[2] >= missing[0] + missing[1]
-    space.heads[:2, compiled.FLAT] = 0  # the other way to convolve, which skips small products
-    assert compiled.convolve(space, 0, 1, 3)
-    assert missing[3] >= missing[0] + missing[1] + lengths[0] * compiled.SKIPPED
+    tables, space = two_columns(kernel)
+    for slot in (0, 1):  # between bounds nothing is lacking but the products that may be skipped
+        assert compiled.make_column(tables, space, slot, 0, -3, 3)
+    assert compiled.convolve(space, 0, 1, 2)
+    assert space.bounds[:2, compiled.MISSING].tolist() == [0.0, 0.0]
+    assert space.bounds[2, compiled.MISSING] >= 7 * 7 * compiled.SKIPPED
 
 
 def test_what_tables_lack_widens_the_band_of_a_share() -> None:

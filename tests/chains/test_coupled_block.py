@@ -206,7 +206,8 @@ def test_what_is_left_of_a_law_is_drawn_only_where_it_is_known() -> None:
     _, space = two_columns(BlockGibbs(Target.laplace(4, "1/2"), (2, 2)), 0)
 
     def draw(doubt: float, place: float) -> tuple[int, bool]:
-        space.left[:2], space.right[:4] = 0.5, 0.25
+        space.left[:2] = 0.5
+        space.right[:4] = 0.25
         _, y, settled = compiled.draw_residual(space, 0, 2, 0, 4, doubt, 0, int(place * 2**32))
         return int(y), bool(settled)
 
@@ -214,6 +215,8 @@ def test_what_is_left_of_a_law_is_drawn_only_where_it_is_known() -> None:
     for place in (0.5 - 2.0**-12, 0.5 + 2.0**-12, 2.0**-12):
         assert not draw(2.0**-12, place)[1]
     assert not draw(0.13, 0.25)[1], "mass no more than four times the doubt"
+    space.right[:2] = 0.5
+    assert not compiled.draw_residual(space, 0, 2, 0, 2, 2.0**-40, 0, 1 << 31)[2], "nothing is left"
 
 
 def test_identical_chains_read_the_words_of_one() -> None:
@@ -253,15 +256,26 @@ def test_a_step_begins_with_states_only() -> None:
 
 
 @pytest.mark.parametrize("band", [2.0**-40, 4.0])
-def test_a_cell_that_goes_beyond_its_room_is_refused(band: float) -> None:
-    coupled = BlockGibbs(Target.gaussian(4, 100), (2, 2), band).coupled()
-    x = np.full(4, (1 << 30) - 2)
-    y = x + np.array([-1, 1, 1, -1])
-    listed = np.full(1 << 16, 0xF0000000, dtype=np.uint32)
-    for pair in (Pair(x, y), Pair(y, x)):
-        for act in (coupled.step, lambda p, w: coupled.run(p, 1, w)):
-            with pytest.raises(RequestTooLarge, match="went beyond"):
-                act(pair, ListedWords(listed))
+@pytest.mark.parametrize("is_second", [False, True])
+def test_a_cell_of_either_chain_that_goes_beyond_its_room_is_refused(is_second: bool, band: float) -> None:
+    """Squares: adding one number to all cells shifts the law. So a pair is shifted until one chain alone comes to 2^30."""
+    coupled = CoupledBlockGibbs(BlockGibbs(Target.gaussian(9, 100), (3, 3), band), NEVER)
+    zero, apart = np.zeros(9, dtype=np.int64), np.array([3, -3, 0, 0, 0, 0, -3, 3, 0])
+    words = np.full(1 << 16, 0xF0000000, dtype=np.uint32)
+    words[:2] = 0  # rows 0 and 1, whose column sums differ: by 3 in column 0 and by -3 in column 1
+    if not is_second:
+        words[3] = 0x10000000  # little for column 0 and so much for column 1, where the first chain has the larger sum
+    pair = Pair(zero, apart)
+    after, _ = coupled.step(pair, ListedWords(words))
+    tops = [int(state.max()) for state in after]
+    assert tops[is_second] > max(tops[not is_second], 3)
+    for act in (coupled.step, lambda p, w: coupled.run(p, 1, w)):
+        room = (1 << 30) - tops[is_second]
+        with pytest.raises(RequestTooLarge, match="went beyond"):
+            act(Pair(pair.first + room, pair.second + room), ListedWords(words))
+        shifted, _ = act(Pair(pair.first + room - 1, pair.second + room - 1), ListedWords(words))
+        assert np.array_equal(shifted.first, after.first + room - 1)
+        assert np.array_equal(shifted.second, after.second + room - 1)
 
 
 def meetings(target: Target, side: int, pairs: int, most_sweeps: int) -> list[float]:

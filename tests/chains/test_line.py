@@ -114,7 +114,7 @@ def test_ends_that_steps_do_not_divide_evenly(move: list[int], z: list[int]) -> 
     target, at, u = Target.laplace(3, 1), np.array(z), np.array(move)
     lower, upper = [-7, -8, -5], [8, 6, 7]
     for bounds in ({"lower": lower, "upper": upper}, {"lower": lower}, {"upper": upper}):
-        within = target.within(**bounds)  # type: ignore[arg-type]
+        within = target.within(**bounds)
         allowed = [t for t in range(-40, 41) if within.allows(at + t * u)]
         line = line_through(within, at, u)
         assert (-40 if line.first is None else line.first, 40 if line.last is None else line.last) == (allowed[0], allowed[-1])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import pickle
 from collections import Counter
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -384,9 +383,9 @@ def window_of(line: Line, length: int) -> tuple[int, int, int, np.ndarray, float
 
     kind, rate = {"absolute": 0, "squares": 1, "norm": 2}[line.decay.kind], line.decay.rate_double
     entries = np.array([line.values, line.steps, line.multipliers], dtype=np.int64)
-    square = sum(m * s * s for m, s in zip(line.multipliers, line.steps, strict=True))
-    cross = sum(m * s * v for m, s, v in zip(line.multipliers, line.steps, line.values, strict=True))
     count = len(line.values) if kind == 0 else 0
+    terms = [] if count else list(zip(line.multipliers, line.steps, line.values, strict=True))
+    square, cross = sum(m * s * s for m, s, _ in terms), sum(m * s * v for m, s, v in terms)
     table = np.exp(-rate * np.arange(0 if kind == 2 else 1000))
     sums = np.zeros((2, length))
     energy = np.int64(line.energy(0))
@@ -419,67 +418,71 @@ def test_a_window_holds_the_distribution_function_to_45_bits(kind: EnergyKind, r
 def test_windows_whose_heights_would_leave_64_bits_are_left_open() -> None:
     """Under a root weights fall so slowly that a window goes on for 2^18 points, here of 2^42 i^2 each."""
     from holdfast.chains import _line_compiled as compiled
+    from holdfast.chains._picks_compiled import OPEN
 
     slow = Line(Decay("norm", Fraction(1, 1 << 35)), (0, 0), (1 << 20, -(1 << 20)), (2, 2), 0)
-    assert window_of(slow, 1 << 18)[1] == compiled.OPEN
-    quick = Line(Decay("norm", Fraction(1, 1 << 15)), (0, 0), (1 << 20, -(1 << 20)), (2, 2), 0)
+    _, right, _, sums, _ = window_of(slow, 1 << 18)
+    assert right == OPEN
+    assert sums[0, 511] > 500
+    assert not sums[0, 513:].any()  # 2^42 512^2 is the room there is
+    quick = Line(Decay("norm", Fraction(1, 1 << 20)), (0, 0), (1 << 20, -(1 << 20)), (2, 2), 0)
     assert window_of(quick, 1 << 18)[1] > 0
     # on the way to the mode 2^28 |t 2^23| would be looked at for t = 2^29 and more
     steep = Line(Decay("absolute", Fraction(1)), (1 << 30, 0), (1, 1 << 23), (1 << 28, 1 << 28), 0)
-    assert window_of(steep, 1 << 10)[1] == compiled.OPEN
+    assert window_of(steep, 1 << 10)[1] == OPEN
     kernel = LineGibbs(Target(Decay("absolute", Fraction(1)), 2, None, np.array([1 << 28] * 2)), Listed(np.array([[1, 1 << 23]])))
     state = np.array([1 << 30, 0])
     assert (kernel.run(state, 5, words_of("steep"))[0] == state).all()
     assert compiled.weight(np.int64(-1), np.int64(5), 0, 0.5, np.ones(4)) == pytest.approx(math.exp(0.5))
 
 
-def refuses(call: Callable[[], object], message: str) -> bool:
-    """Whether a call is refused so; any other refusal is an error."""
+def refusal(kernel: LineGibbs, state: State, words: list[int], steps: int | None) -> str:
+    """What so many steps of a run (None: one exact step) are refused with; nothing if they are made."""
     try:
-        call()
+        if steps is None:
+            kernel.step(state, ListedWords(words))
+        else:
+            kernel.run(state, steps, ListedWords(words))
     except RequestTooLarge as error:
-        assert message in str(error)
-        return True
-    return False
+        return str(error)
+    return ""
 
 
 @pytest.mark.parametrize("shape", [(2,), (2, 2)])
 def test_what_is_too_long_to_sum_is_refused_whatever_the_band(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_module, "LONGEST_LINE", 400)
     target, moves = Target.laplace(2 ** len(shape), 1), Swaps(shape)
+    words = [*[1 << 31] * moves.words_per_pick, 0x70000000, *[0] * CHUNK_WORDS]
     verdicts = []
     for length in (300, 310, 317, 319, 330, 350, 380, 399, 400, 410, 500):
-        # breakpoints -length / 2 and length / 2 (twice): weights are even between them
+        # breakpoints at -length / 2 and length / 2, or there twice: weights are even between them
         low, high = length // 2, length - length // 2
         state = np.array([low, high] if len(shape) == 1 else [low, high, high, low])
-        word = [1 << 31] * moves.words_per_pick + [0x70000000] + [0] * CHUNK_WORDS
-        found = {
-            band: refuses(lambda band=band: LineGibbs(target, moves, band).run(state, 1, ListedWords(word)), "further than")  # type: ignore[misc]
-            for band in (2.0**-40, 1.0)
-        }
-        assert found[2.0**-40] == found[1.0] == refuses(lambda: LineGibbs(target, moves).step(state, ListedWords(word)), "further than")
-        verdicts.append(found[1.0])
+        found = [refusal(LineGibbs(target, moves, band), state, words, 1) for band in (2.0**-40, 1.0)]
+        assert found[0] == found[1] == refusal(LineGibbs(target, moves), state, words, None)
+        verdicts.append("further than" in found[0])
     assert verdicts == sorted(verdicts)
     assert set(verdicts) == {False, True}
 
 
-@pytest.mark.parametrize("shape", [(2,), (2, 2)])
-def test_cells_that_leave_the_limit_are_refused_at_that_very_step(shape: tuple[int, ...]) -> None:
-    """The next step would bring them back: a look at the end of the run would not see it."""
-    target, moves = Target.laplace(2 ** len(shape), "1/8"), Swaps(shape)
-    kernel = LineGibbs(target, moves)
-    edge = kernel.limit - 1
-    # two cells at the edge: the law of t keeps near the middle, some steps from where the other cell stands, and a move adds to one
-    state = np.array([edge, -edge] if len(shape) == 1 else [edge, -edge, -edge, edge])
+def test_cells_that_leave_the_limit_are_refused_at_that_very_step() -> None:
+    """The second step would bring them back: a look at the end of the run would not see it."""
+    moves = Swaps((2, 2))
+    kernel = LineGibbs(Target.laplace(4, "1/8"), moves)
     picks = [1 << 31] * moves.words_per_pick
-    move = moves.pick(ListedWords(picks))
-    outwards = np.sign(move.dense(len(state)) * state)[0] > 0
-    words = [*picks, 0xFFFFFF00 if outwards else 0x100, *picks, 0x80000000, *[0] * CHUNK_WORDS]
-    with pytest.raises(RequestTooLarge, match="less noise"):
-        kernel.step(state, ListedWords(words))
-    for steps in (1, 2):
-        with pytest.raises(RequestTooLarge, match="less noise"):
-            kernel.run(state, steps, ListedWords(words))
+    u = moves.pick(ListedWords(picks)).dense(4)
+    # cell 0 at the edge, the other breakpoints together 6 steps further out: t takes the three cells to about zero
+    state = -6 * u[0] * u
+    state[0] = kernel.limit - 1
+    back = 1 << 26 if u[0] > 0 else (1 << 32) - (1 << 26)
+    words = [*picks, 1 << 31, *picks, back, *[0] * CHUNK_WORDS]
+    for steps in (None, 1, 2):
+        assert "Use less noise" in refusal(kernel, state, words, steps)
+    nearer = state.copy()
+    nearer[0] -= 1000
+    after, _ = kernel.run(nearer, 1, ListedWords(words))
+    last, _ = kernel.run(nearer, 2, ListedWords(words))
+    assert last[0] < nearer[0] < after[0]
 
 
 def test_moves_far_beyond_the_limit_are_refused_before_they_are_made() -> None:
@@ -488,3 +491,20 @@ def test_moves_far_beyond_the_limit_are_refused_before_they_are_made() -> None:
     for t in (1 << 42, 1 << 70, -(1 << 42)):  # 2^42 2^22 is 0 in 64 bits
         with pytest.raises(RequestTooLarge, match="less noise"):
             kernel.moved(np.zeros(2, dtype=np.int64), move, t)
+
+
+@pytest.mark.parametrize("name", ["steep moves, bounds", "swaps, bounds", "swaps, lower bounds", "gaussian, basis"])
+def test_the_compiled_ends_are_those_of_the_line(name: str) -> None:
+    """All moves of forty states, against a search over all t."""
+    from holdfast.chains import _line_compiled as compiled
+
+    kernel = KERNELS[name]
+    target = kernel.target
+    lower, upper = kernel.target_arrays[4:6]
+    for state in stepped(kernel, 40, words_of("ends " + name)):
+        for _, move in zip(range(12), kernel.moves.all(), strict=False):
+            found = compiled.ends(len(move.cells), move.cells, move.coefficients, state, lower, upper)
+            allowed = [t for t in range(-30, 31) if target.allows(state + t * move.dense(target.cells))]
+            assert (max(found[0], -30), min(found[1], 30)) == (allowed[0], allowed[-1])
+            line = kernel.line(state, move)
+            assert (line.first in (None, found[0]), line.last in (None, found[1])) == (True, True)

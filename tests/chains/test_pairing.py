@@ -13,7 +13,7 @@ from holdfast.chains.line import Line
 from holdfast.chains.pairing import Joint, Residual, draw_maximal, draw_quantile, maximal_joint, normalised, quantile_joint
 from holdfast.chains.target import Decay
 from holdfast.exact.thresholds import certified_thresholds
-from holdfast.exact.weights import ListedSource
+from holdfast.exact.weights import FixedWeights, ListedSource
 from holdfast.randomness import NoiseKey
 from holdfast.testing import ListedWords, all_words
 
@@ -132,3 +132,16 @@ def test_what_a_law_leaves_unlisted_is_not_taken_for_nothing() -> None:
     found = Residual(q, p)._bounds(6)
     assert found.lows[200 - found.first] < 32
     assert found.highs[200 - found.first] >= 32
+
+
+class Loose:
+    """A law of which little is known: a weight between 8 and 16 at 0, and at most 4 beyond it, on the right."""
+
+    def fixed_weights(self, bits: int, guard: int) -> FixedWeights:
+        return FixedWeights(0, [8], [16], (0, 0), (0, 4))
+
+
+def test_a_tail_is_divided_by_the_least_total_there_may_be() -> None:
+    found = Residual(Loose(), source([1]))._bounds(6)
+    assert found.right_tail == (0, 4 * 64 // 8)
+    assert (found.lows, found.highs) == ([0], [64])

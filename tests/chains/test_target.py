@@ -136,3 +136,9 @@ def test_a_target_keeps_copies_of_what_it_was_given() -> None:
     assert target.upper.tolist() == [1, 2, 3]
     with pytest.raises(ValueError, match="read-only"):
         target.upper[0] = 9
+
+
+def test_a_rate_that_is_not_positive_is_refused() -> None:
+    for rate in (Fraction(0), Fraction(-1)):
+        with pytest.raises(InvalidParameter, match="greater than zero"):
+            Decay("absolute", rate)

@@ -196,8 +196,6 @@ def _planned(kernel: Kernel, pairs: int, cap: int, limit: int, seed: str, worker
     # Chains that meet take several sweeps at the least: what cannot be paid even then is not tried.
     _check_time(pairs * 2 * FEW_SWEEPS * kernel.steps_per_sweep * kernel.step_nanoseconds, limit, pairs, [(kernel, seed)])
     allowed = limit // (2 * PILOT_PAIRS * kernel.step_nanoseconds) - kernel.steps_per_sweep
-    if allowed < 1:
-        raise RequestTooLarge(f"The time allowed is too short for a pilot of {PILOT_PAIRS} pairs. Allow more with max_minutes.")
     try:
         tried = pilot(kernel, seed=seed, most=min(cap, allowed), workers=workers, progress=progress)
     except NoMeeting as problem:

@@ -128,6 +128,8 @@ class BlockGibbs:
         """records * every steps; after each `every` of them the energy, the first cell, and the sum of a quadrant. (A call for each record:
         its cost is small against a step's.)
         """
+        if records < 0 or every < 1:
+            raise InvalidParameter(f"A trace needs records >= 0, every >= 1. Got {records} and {every}.")
         rows = np.zeros((records, 3), dtype=np.int64)
         for row in rows:
             state, _ = self.run(state, every, words)

@@ -44,6 +44,8 @@ class Decay:
     base: Fraction | None = None
 
     def __post_init__(self) -> None:
+        if self.rate <= 0:
+            raise InvalidParameter(f"Weights fall with the energy: the rate must be greater than zero. Got {self.rate}.")
         if self.base is not None and (self.kind == "norm" or not 0 < self.base < 1):
             raise InvalidParameter(f"A rational base lies between 0 and 1 and needs energies that are not under a root. Got {self.base}.")
 
