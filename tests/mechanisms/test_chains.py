@@ -160,7 +160,7 @@ class TestRefused:
             raise NoMeeting("No pair met.")
 
         monkeypatch.setattr("holdfast.laws.law.block_chains", refuse)
-        with pytest.raises(NoMeeting, match=r"No pair met\. GeneralizedGaussian and RoundedProjection draw such blocks exactly\."):
+        with pytest.raises(NoMeeting, match=r"No pair met\. Try GeneralizedGaussian or RoundedProjection, which are drawn exactly\."):
             hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta=ETA).law(grids(1))
 
     def test_block_gibbs_off_two_way_tables(self) -> None:

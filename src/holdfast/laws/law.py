@@ -87,7 +87,7 @@ class SamplerPlan:
         return "\n".join(map(str, self.groups))
 
 
-WITHOUT_CHAINS = "GeneralizedGaussian and RoundedProjection draw such blocks exactly."
+WITHOUT_CHAINS = "Try GeneralizedGaussian or RoundedProjection, which are drawn exactly."
 SHOWN_NOTES = 3
 """Shapes of blocks whose assessment is told in the guarantee's note; all are in the sampler's groups."""
 
