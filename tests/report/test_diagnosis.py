@@ -103,7 +103,7 @@ class TestWords:
         text = read().text
         for words in [
             "Chains for education",
-            "No count was read",
+            "No count enters",
             "Table: 48 cells.",
             "Kept: margin(a) ; margin(b)",
             "generalized-laplace, epsilon = 1/4 (= 0.25), norm = l1",
@@ -151,7 +151,7 @@ class TestWords:
         page = Page(html)
         assert page.text.startswith("CONFIDENTIAL: Chains for education CONFIDENTIAL: this law depends on the data. Chains for education")
         assert page.text.endswith(words)
-        assert "No count was read" not in page.text
+        assert "No count enters" not in page.text
         assert '@top-center { content: "CONFIDENTIAL"' in html
         assert "CONFIDENTIAL" not in diagnosis_html(FIELDS)
 
