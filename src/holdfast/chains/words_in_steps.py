@@ -26,6 +26,7 @@ Loop: TypeAlias = Callable[[NDArray[np.uint32], int], tuple[int, int, int]]
 def pick(choices: int, words: Words) -> int:
     """A uniform number below `choices` (at most 2^32): floor(U choices) for the uniform U that begins with the next word.
 
+    Always one word, unlike `exact.UniformInteger`, which throws words away: a compiled step then finds its other words where `step` does.
     The word leaves it open where its cell crosses a border of two choices (probability below choices / 2^32): then bits of its own decide.
     """
     index = words.position

@@ -52,7 +52,8 @@ class GaussianLaw(LatticeLaw):
     def _choice(self, template: Template) -> Choice:
         return gaussian_choice(template, self.sigma_squared)
 
-    def _decay(self) -> Decay:
+    @property
+    def decay(self) -> Decay:
         return Decay("squares", 1 / (2 * self.sigma_squared))
 
     def _block_variance(self, template: Template) -> tuple[float, NDArray[np.float64] | None, str, float]:

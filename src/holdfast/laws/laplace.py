@@ -67,7 +67,8 @@ class LaplaceLaw(LatticeLaw):
     def _choice(self, template: Template) -> Choice:
         return laplace_choice(template, self.epsilon)
 
-    def _decay(self) -> Decay:
+    @property
+    def decay(self) -> Decay:
         return Decay("absolute" if self.norm == "l1" else "norm", self.epsilon)
 
     def _block_variance(self, template: Template) -> tuple[float, NDArray[np.float64] | None, str, float]:
@@ -128,7 +129,7 @@ class L2LaplaceLaw(LaplaceLaw):
 
     def _whole_chain(self, name: str) -> ChainSampler:
         rows = tuple(tuple(map(int, row)) for row in self.lattice.basis[self._moving])
-        return whole_chain(name, rows, self._decay(), self._wish.eta)
+        return whole_chain(name, rows, self.decay, self._wish.eta)
 
     def _chains(self) -> Iterator[tuple[int, ChainSampler]]:
         sampler = self._choices[_WHOLE].sampler

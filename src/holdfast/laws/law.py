@@ -141,9 +141,10 @@ class LatticeLaw(ABC):
     def _choice(self, template: Template) -> Choice:
         """The exact sampler for blocks of this shape."""
 
-    def _decay(self) -> Decay:
-        """How weights fall with a block's energy, for laws that a chain can draw."""
-        raise NotImplementedError
+    @property
+    def decay(self) -> Decay | None:
+        """How weights fall with a block's energy; None for a law without weights, which no chain can draw."""
+        return None
 
     @abstractmethod
     def _block_variance(self, template: Template) -> tuple[float, NDArray[np.float64] | None, str, float]:
@@ -193,8 +194,9 @@ class LatticeLaw(ABC):
         asked = self._wish.names_a_chain
         wanted = tuple((self._wish.sampler if asked else usual_kernel(template), template) for template in templates)
         why = "asked for" if asked else "no exact sampler draws it in reasonable time"
+        assert self.decay is not None  # only mechanisms whose law has weights take a wish
         try:
-            return [Choice(chain, why) for chain in block_chains(wanted, self._decay(), eta)]
+            return [Choice(chain, why) for chain in block_chains(wanted, self.decay, eta)]
         except NoMeeting as problem:
             raise NoMeeting(f"{problem} {WITHOUT_CHAINS}") from None
 
