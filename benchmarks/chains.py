@@ -23,7 +23,7 @@ from holdfast.chains.moves import Swaps, moves_of_lattice
 from holdfast.chains.protocol import Kernel
 from holdfast.chains.target import Target
 from holdfast.errors import NoMeeting
-from holdfast.lattice import Lattice
+from holdfast.lattices import Lattice
 from holdfast.randomness import NoiseKey
 
 QUARTER, CENSUS = Fraction(1, 4), Fraction(24, 125)

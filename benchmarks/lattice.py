@@ -52,7 +52,7 @@ _CHILD = """
 import json, resource, sys, time
 from holdfast.invariants import margin
 from holdfast.invariants.rows import compile_rows
-from holdfast.lattice import Lattice
+from holdfast.lattices import Lattice
 from holdfast.tables import Table
 
 def classify(path):

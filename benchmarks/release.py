@@ -37,7 +37,7 @@ IMPORTS = "import numpy, pyarrow, duckdb, numba"
 _CHILD = """
 import json, shutil, time
 import holdfast as hf
-from holdfast.release.release import release_from_plan
+from holdfast.publication.release import release_from_plan
 
 def publish(path, folder):
     marks = [time.perf_counter()]

@@ -17,8 +17,8 @@ from benchmarks.timing import Call, best_of, repeated
 from holdfast.errors import NoExactSampler
 from holdfast.exact import DiscreteGaussian, DiscreteLaplace, IntegerLaw
 from holdfast.invariants import margin
-from holdfast.lattice import lattice
-from holdfast.lattice.blocks import Template
+from holdfast.lattices import lattice
+from holdfast.lattices.blocks import Template
 from holdfast.mechanisms import GeneralizedLaplace
 from holdfast.randomness import NoiseKey, Stream
 from holdfast.samplers.choose import gaussian_choice, laplace_choice

@@ -20,7 +20,7 @@ from benchmarks.timing import best_of, fresh_interpreter
 from holdfast.chains import BlockGibbs, Target
 from holdfast.errors import NoExactSampler
 from holdfast.invariants import margin
-from holdfast.lattice import lattice as lattice_of
+from holdfast.lattices import lattice as lattice_of
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Table as Counts
 

@@ -385,7 +385,7 @@ class TestProcess:
 
 def test_the_traceback_of_a_fault_shows_no_counts(work: Path) -> None:
     code = (
-        "import sys\nfrom holdfast.release import draw\n"
+        "import sys\nfrom holdfast.publication import draw\n"
         "def broken(frame, counts, released):\n    raise RuntimeError('broken')\n"
         "draw._check = broken\nsys.argv = ['holdfast', 'release', 'run.toml', '-o', 'out']\n"
         "from holdfast.cli import main\nmain()\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-import holdfast.release.draw as draw_module
+import holdfast.publication.draw as draw_module
 from holdfast.cli import main
 from holdfast.privacy.ledger import Ledger
 from tests.ledger.helpers import run_sql
@@ -288,7 +288,7 @@ class TestVerifyAndVoid:
             raise RuntimeError
 
         with monkeypatch.context() as patch:
-            patch.setattr("holdfast.release.draw.Bound.draw" if drawn else "holdfast.privacy.ledger.Ledger.start_drawing", stop)
+            patch.setattr("holdfast.publication.draw.Bound.draw" if drawn else "holdfast.privacy.ledger.Ledger.start_drawing", stop)
             patch.setattr(sys, "argv", ["holdfast", "release", "run.toml", "-o", "out"])
             with pytest.raises(RuntimeError):
                 main()
@@ -316,7 +316,7 @@ class TestVerifyAndVoid:
 
 STOPPED = """
 import os, signal
-from holdfast.release import booked
+from holdfast.publication import booked
 fill = booked.fill_folder
 def slow(*given):
     fill(*given)

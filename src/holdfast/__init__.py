@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from holdfast import errors, exact, privacy
     from holdfast.exact import DiscreteGaussian, DiscreteLaplace
     from holdfast.invariants import areas, identity, linear, margin, subset, total
-    from holdfast.lattice import Lattice, lattice
+    from holdfast.lattices import Lattice, lattice
     from holdfast.mechanisms import GeneralizedGaussian, GeneralizedLaplace, RoundedProjection, Suppression
+    from holdfast.publication.plan import plan
+    from holdfast.publication.release import release
+    from holdfast.publication.verify import verify
     from holdfast.randomness import NoiseKey
-    from holdfast.release.plan import plan
-    from holdfast.release.release import release
-    from holdfast.release.verify import verify
     from holdfast.tables import Hierarchy, Table, Universe
 
 __all__ = [
@@ -61,7 +61,7 @@ _HOME = {
     "GeneralizedGaussian": "holdfast.mechanisms",
     "GeneralizedLaplace": "holdfast.mechanisms",
     "Hierarchy": "holdfast.tables",
-    "Lattice": "holdfast.lattice",
+    "Lattice": "holdfast.lattices",
     "NoiseKey": "holdfast.randomness",
     "RoundedProjection": "holdfast.mechanisms",
     "Suppression": "holdfast.mechanisms",
@@ -71,15 +71,15 @@ _HOME = {
     "errors": "holdfast.errors",
     "exact": "holdfast.exact",
     "identity": "holdfast.invariants",
-    "lattice": "holdfast.lattice",
+    "lattice": "holdfast.lattices",
     "linear": "holdfast.invariants",
     "margin": "holdfast.invariants",
-    "plan": "holdfast.release",
+    "plan": "holdfast.publication.plan",
     "privacy": "holdfast.privacy",
-    "release": "holdfast.release",
+    "release": "holdfast.publication.release",
     "subset": "holdfast.invariants",
     "total": "holdfast.invariants",
-    "verify": "holdfast.release.verify",
+    "verify": "holdfast.publication.verify",
 }
 
 

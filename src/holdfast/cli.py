@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from holdfast.demo import Part as DemoPart
     from holdfast.invariants.statements import Statement
     from holdfast.mechanisms.mechanism import Mechanism
-    from holdfast.release.plan import Plan
-    from holdfast.release.runfile import Run
+    from holdfast.publication.plan import Plan
+    from holdfast.publication.runfile import Run
     from holdfast.tables import Table as HoldfastTable
 
 # Tracebacks never show local variables: they could hold keys or confidential counts.
@@ -158,7 +158,7 @@ def _cross_table(part: DemoPart) -> Table:
 
 def make_plan(table: HoldfastTable, keep: list[Statement], mechanism: Mechanism) -> Plan:
     """A plan; its module is loaded only by the commands that need it."""
-    from holdfast.release.plan import plan
+    from holdfast.publication.plan import plan
 
     return plan(table, keep, mechanism)
 
@@ -169,7 +169,7 @@ RunFile = Annotated[Path, typer.Argument(help="A run file (TOML): docs/run-files
 @app.command()
 def plan(run_file: RunFile, as_json: AsJson = False) -> None:
     """Show what a release would do: kept, exposed, samplers, promise, expected error. Nothing is drawn or written."""
-    from holdfast.release.runfile import load_run
+    from holdfast.publication.runfile import load_run
 
     run = load_run(run_file)
     with working("Reading the table"):
@@ -193,9 +193,9 @@ def diagnose(
     as_json: AsJson = False,
 ) -> None:
     """Show how many steps Markov chains need for a release: meeting times, curves, diagnostics. Nothing is drawn for a release."""
-    from holdfast.release.diagnose import check_page
-    from holdfast.release.diagnose import diagnose as run_chains
-    from holdfast.release.runfile import load_run
+    from holdfast.publication.diagnose import check_page
+    from holdfast.publication.diagnose import diagnose as run_chains
+    from holdfast.publication.runfile import load_run
 
     run = load_run(run_file)
     if output is not None:
@@ -226,7 +226,7 @@ def release(
     as_json: AsJson = False,
 ) -> None:
     """Draw the noise and write the output folder: tables, kept totals, card, statement, report."""
-    from holdfast.release.runfile import load_run
+    from holdfast.publication.runfile import load_run
 
     run = load_run(run_file)
     place = None if no_ledger else find_ledger(ledger or run.ledger, run_file.absolute().parent)
@@ -256,8 +256,8 @@ def release(
 
 
 def _release_without_ledger(run: Run, plan: Plan, table: HoldfastTable, output: Path, force: bool) -> int:
-    from holdfast.release.folder import check_output
-    from holdfast.release.release import card_fields, release_from_plan
+    from holdfast.publication.folder import check_output
+    from holdfast.publication.release import card_fields, release_from_plan
 
     check_output(output, card_fields(plan, run.id, run.date, True, {}), force, run.sign)
     with drawing(len(table)) as progress:
@@ -272,8 +272,8 @@ def _release_with_ledger(
     run: Run, plan: Plan, table: HoldfastTable, output: Path, force: bool, place: str, resume: bool
 ) -> tuple[int, str]:
     from holdfast.privacy.ledger import Ledger
-    from holdfast.release.booked import Booking, Order, release_through_ledger, secret_from_environment
-    from holdfast.release.history import exposed_words
+    from holdfast.publication.booked import Booking, Order, release_through_ledger, secret_from_environment
+    from holdfast.publication.history import exposed_words
 
     booking = Booking(Ledger.open(place), run.dataset, secret_from_environment())
     order = Order(output, run.id, run.date, run.formats, run.sign, force, _revised(run))
@@ -288,7 +288,7 @@ def _release_with_ledger(
 
 
 def _revised(run: Run) -> tuple[str, list[tuple[str, str, int]]] | None:
-    from holdfast.release.verify import published_rows
+    from holdfast.publication.verify import published_rows
 
     return None if run.revises is None else published_rows(run.revises)
 
@@ -301,7 +301,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Check a published folder from its files alone: card, checksums, signature, every kept total."""
-    from holdfast.release.verify import verify as check
+    from holdfast.publication.verify import verify as check
 
     with working("Verifying"):
         found = check(folder, against, signer=signer)

@@ -16,8 +16,8 @@ from holdfast.errors import OutputExists, OutputProblem
 from holdfast.invariants import margin
 from holdfast.mechanisms import GeneralizedGaussian, GeneralizedLaplace
 from holdfast.mechanisms.mechanism import Mechanism
-from holdfast.release.release import Release, release
-from holdfast.release.verify import Verified, verify
+from holdfast.publication.release import Release, release
+from holdfast.publication.verify import Verified, verify
 from holdfast.tables import Table
 from holdfast.tables.synth import synthesize
 

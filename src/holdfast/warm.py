@@ -61,7 +61,7 @@ def _warm_chains(key: NoiseKey) -> None:
     from holdfast.chains.kernels import KERNELS, kernel_for, kernel_of_basis
     from holdfast.chains.protocol import Kernel, Pair
     from holdfast.chains.target import Decay
-    from holdfast.lattice.blocks import Template
+    from holdfast.lattices.blocks import Template
 
     table, row = Template("grid", (3, 3)), Template("one sum", (4,))
     absolute, squares = Decay("absolute", Fraction(1, 4)), Decay("squares", Fraction(1, 20))

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from holdfast.chains.protocol import Pair
 from holdfast.chains.target import Target
-from holdfast.lattice import algebra
+from holdfast.lattices import algebra
 
 Point: TypeAlias = tuple[int, ...]
 

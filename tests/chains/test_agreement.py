@@ -26,8 +26,8 @@ from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.metropolis import Metropolis
 from holdfast.chains.moves import Swaps, moves_of_lattice
 from holdfast.chains.target import Target
-from holdfast.lattice import Lattice
-from holdfast.lattice.blocks import Template
+from holdfast.lattices import Lattice
+from holdfast.lattices.blocks import Template
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.grid_laplace import GridLaplace
 from holdfast.samplers.klein import KleinGaussian

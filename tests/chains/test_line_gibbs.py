@@ -19,7 +19,7 @@ from holdfast.chains.target import Decay, EnergyKind, Target
 from holdfast.chains.words_in_steps import CHUNK_WORDS
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.thresholds import certified_thresholds
-from holdfast.lattice.lattice import Lattice
+from holdfast.lattices.lattice import Lattice
 from holdfast.randomness import NoiseKey
 from holdfast.randomness.words import Words
 from holdfast.testing import ListedWords, all_words, check_fit_categories, chi_square_p_value

@@ -20,7 +20,7 @@ from holdfast.chains.target import Decay, Target
 from holdfast.errors import InexactParameter, InvalidParameter, RequestTooLarge
 from holdfast.exact import DiscreteLaplace
 from holdfast.exact.table import TableSampler
-from holdfast.lattice import Lattice, Template, algebra
+from holdfast.lattices import Lattice, Template, algebra
 from holdfast.randomness import NoiseKey
 from holdfast.testing import ListedWords, bracket_inverse_cdf, check_brackets, check_fit, check_fit_categories, chi_square_p_value, fits
 

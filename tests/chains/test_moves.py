@@ -13,9 +13,9 @@ import pytest
 from holdfast.chains import moves as moves_module
 from holdfast.chains.moves import Listed, Move, Swaps, check_generates, moves_for, moves_of_lattice, shown
 from holdfast.errors import InvalidParameter, NothingLeft, RequestTooLarge, UnreachableLattice
-from holdfast.lattice import algebra
-from holdfast.lattice.blocks import Template
-from holdfast.lattice.lattice import Lattice
+from holdfast.lattices import algebra
+from holdfast.lattices.blocks import Template
+from holdfast.lattices.lattice import Lattice
 from holdfast.testing import ListedWords
 
 VENN = np.array([[1, 0, 0, 1, 1, 0, 1], [0, 1, 0, 1, 0, 1, 1], [0, 0, 1, 0, 1, 1, 1]])

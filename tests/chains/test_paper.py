@@ -17,7 +17,7 @@ from holdfast.chains import BlockGibbs, LineGibbs, Listed, Metropolis, Swaps, Ta
 from holdfast.chains.assessment import stability
 from holdfast.chains.protocol import Kernel
 from holdfast.errors import NoMeeting, UnreachableLattice
-from holdfast.lattice import Lattice
+from holdfast.lattices import Lattice
 
 QUARTER = Fraction(1, 4)
 TABLE = Lattice(np.vstack([np.kron(np.eye(4, dtype=int), np.ones(4, dtype=int)), np.kron(np.ones(4, dtype=int), np.eye(4, dtype=int))]))

@@ -10,7 +10,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.chains.sampler import BETWEEN_SWEEPS, ChainSampler
-from holdfast.lattice import Lattice
+from holdfast.lattices import Lattice
 from holdfast.randomness import NoiseKey, Stream
 
 from .toy import Refresh

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.lattice import Lattice
+from holdfast.lattices import Lattice
 
 
 def one_sum(cells: int) -> Lattice:

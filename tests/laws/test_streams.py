@@ -11,7 +11,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import StreamReused
-from holdfast.lattice import Lattice
+from holdfast.lattices import Lattice
 from holdfast.laws.law import FREE_CHUNK
 from holdfast.laws.moments import free_laplace_variance, one_sum_laplace_variance
 from tests.laws.lattices import free, margins, one_sum

@@ -12,7 +12,7 @@ import holdfast as hf
 from holdfast.chains.assessment import confidence_factor
 from holdfast.chains.sampler import ChainSampler
 from holdfast.errors import HoldfastError, InexactParameter, InvalidParameter, NoExactSampler, NoMeeting
-from holdfast.lattice import Lattice
+from holdfast.lattices import Lattice
 from holdfast.privacy.estimated import added_delta
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.choose import laplace_choice

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import holdfast as hf
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import precision
-from holdfast.lattice import Lattice
+from holdfast.lattices import Lattice
 from holdfast.privacy import (
     Guarantee,
     Part,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InexactParameter, InvalidParameter
 from holdfast.exact.balls import precision
-from holdfast.lattice import Lattice
+from holdfast.lattices import Lattice
 from holdfast.privacy import Exposed, Guarantee, facts_of, zcdp_epsilon
 from tests.privacy.reference import real
 

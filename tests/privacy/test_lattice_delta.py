@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import precision
-from holdfast.lattice import Lattice
+from holdfast.lattices import Lattice
 from holdfast.privacy import (
     discrete_gaussian_delta_bounds,
     lattice_gaussian_delta,

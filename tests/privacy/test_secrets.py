@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.errors import InvalidParameter, NothingLeft
-from holdfast.lattice import Lattice
+from holdfast.lattices import Lattice
 from holdfast.privacy import facts_of
 from holdfast.privacy.secrets import _has_equal_sparse_columns
 

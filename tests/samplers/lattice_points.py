@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.lattice.algebra import kernel_basis, reduced_basis, to_numpy
+from holdfast.lattices.algebra import kernel_basis, reduced_basis, to_numpy
 from holdfast.testing import chi_square_p_value
 
 VENN = np.array([[1, 0, 0, 1, 1, 0, 1], [0, 1, 0, 1, 0, 1, 1], [0, 0, 1, 0, 1, 1, 1]])

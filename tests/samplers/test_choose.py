@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from holdfast.errors import NoExactSampler
-from holdfast.lattice.blocks import Template
+from holdfast.lattices.blocks import Template
 from holdfast.randomness import NoiseKey
 from holdfast.samplers import choose
 from holdfast.samplers.choose import affordable, gaussian_choice, laplace_choice, rounded_choice

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import ball, precision
 from holdfast.exact.predicates import is_below
-from holdfast.lattice import algebra
+from holdfast.lattices import algebra
 from holdfast.randomness import NoiseKey
 from holdfast.samplers import klein
 from holdfast.samplers.gram_schmidt import gram_schmidt

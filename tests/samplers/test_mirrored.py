@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from holdfast.lattice.blocks import Template
+from holdfast.lattices.blocks import Template
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.choose import gaussian_choice
 from holdfast.samplers.mirrored import Mirrored

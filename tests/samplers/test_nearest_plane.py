@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from holdfast.lattice import algebra
+from holdfast.lattices import algebra
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.nearest_plane import NearestPlane
 from holdfast.samplers.rounded_projection import Coin, WordCoins

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.lattice.algebra import as_matrix, independent_rows, rank, take_rows
+from holdfast.lattices.algebra import as_matrix, independent_rows, rank, take_rows
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.pivot_laplace import PivotLaplace, pivot_choices, solve_pivots, unit_pivots
 from holdfast.testing import ALPHA, ListedWords, check_fit_categories

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from holdfast.errors import InexactParameter, InvalidParameter
-from holdfast.lattice import algebra
+from holdfast.lattices import algebra
 from holdfast.randomness import NoiseKey
 from holdfast.samplers import rounded_projection
 from holdfast.samplers.controlled_rounding import RoundedGrid2

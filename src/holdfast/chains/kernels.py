@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from holdfast.chains.protocol import Kernel
 from holdfast.chains.target import Decay, Target
 from holdfast.errors import InvalidParameter
-from holdfast.lattice.blocks import Template
+from holdfast.lattices.blocks import Template
 
 KERNELS = ("metropolis", "line_gibbs", "block_gibbs")
 

@@ -39,7 +39,7 @@ from holdfast.chains.target import LARGEST_ENTRY, Ints, Target
 from holdfast.chains.words_in_steps import run_steps
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.predicates import BAND
-from holdfast.lattice import Lattice, algebra
+from holdfast.lattices import Lattice, algebra
 from holdfast.randomness import Words
 
 if TYPE_CHECKING:

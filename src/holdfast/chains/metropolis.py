@@ -31,8 +31,8 @@ from holdfast.exact.parameters import Exact, exact_fraction, positive_fraction, 
 from holdfast.exact.predicates import BAND, is_below
 from holdfast.exact.table import TableSampler
 from holdfast.exact.weights import FixedWeights
-from holdfast.lattice import Block, Lattice, Template, algebra
-from holdfast.lattice.lattice import block_basis
+from holdfast.lattices import Block, Lattice, Template, algebra
+from holdfast.lattices.lattice import block_basis
 from holdfast.randomness import Words
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from holdfast.chains.target import LARGEST_ENTRY, Ints
 from holdfast.chains.words_in_steps import pick
 from holdfast.errors import InvalidParameter, NoExactSampler, NothingLeft, RequestTooLarge, UnreachableLattice
-from holdfast.lattice import algebra
-from holdfast.lattice.blocks import Template
-from holdfast.lattice.lattice import Lattice
+from holdfast.lattices import algebra
+from holdfast.lattices.blocks import Template
+from holdfast.lattices.lattice import Lattice
 from holdfast.randomness import Words
 from holdfast.samplers.choose import general_basis
 

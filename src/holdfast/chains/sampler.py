@@ -15,7 +15,7 @@ from holdfast.chains.kernels import kernel_for, kernel_of_basis
 from holdfast.chains.protocol import Kernel
 from holdfast.chains.target import Decay
 from holdfast.chains.watching import watched
-from holdfast.lattice.blocks import Template
+from holdfast.lattices.blocks import Template
 from holdfast.randomness import Words
 
 BETWEEN_SWEEPS = 2

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from holdfast.chains.sampler import EXACT_ONLY, Wish
 from holdfast.chains.target import Decay
 from holdfast.exact import DiscreteGaussian
-from holdfast.lattice import Lattice
-from holdfast.lattice.blocks import Template
+from holdfast.lattices import Lattice
+from holdfast.lattices.blocks import Template
 from holdfast.laws import tails
 from holdfast.laws.law import LatticeLaw
 from holdfast.samplers.choose import Choice, gaussian_choice, general_basis

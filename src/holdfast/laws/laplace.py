@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from holdfast.chains.sampler import EXACT_ONLY, ChainSampler, Wish, whole_chain
 from holdfast.chains.target import Decay
 from holdfast.errors import NoExactSampler
-from holdfast.lattice import Lattice
-from holdfast.lattice.blocks import Template
+from holdfast.lattices import Lattice
+from holdfast.lattices.blocks import Template
 from holdfast.laws import moments, tails
 from holdfast.laws.covariance import Covariance, Part
 from holdfast.laws.law import Ints, LatticeLaw, SamplerGroup, SamplerPlan, Task, described

@@ -20,8 +20,8 @@ from holdfast.chains.target import Decay
 from holdfast.errors import NoExactSampler, NoMeeting, RequestTooLarge
 from holdfast.exact.law import check_memory
 from holdfast.exact.parameters import sample_size
-from holdfast.lattice import Lattice
-from holdfast.lattice.blocks import Kind, Template
+from holdfast.lattices import Lattice
+from holdfast.lattices.blocks import Kind, Template
 from holdfast.laws import tails
 from holdfast.laws.covariance import Covariance, Part
 from holdfast.privacy.estimated import check_can_weaken, weakened

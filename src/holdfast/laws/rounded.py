@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.lattice import Lattice
-from holdfast.lattice.blocks import Template
+from holdfast.lattices import Lattice
+from holdfast.lattices.blocks import Template
 from holdfast.laws import moments, tails
 from holdfast.laws.law import LatticeLaw
 from holdfast.samplers.choose import Choice, general_basis, rounded_choice

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.lattice.blocks import Template
+from holdfast.lattices.blocks import Template
 from holdfast.laws.covariance import Covariance
 from holdfast.laws.law import LatticeLaw, SamplerPlan, Task
 from holdfast.samplers.choose import Choice

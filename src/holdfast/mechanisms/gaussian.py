@@ -9,7 +9,7 @@ from typing import Literal
 from holdfast.chains.sampler import Wish
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact, positive_fraction
-from holdfast.lattice import Lattice
+from holdfast.lattices import Lattice
 from holdfast.laws.gaussian import GaussianLaw
 from holdfast.mechanisms.promise import promise
 from holdfast.mechanisms.words import DEFAULT_ETA, known, wish_of, wish_parameters

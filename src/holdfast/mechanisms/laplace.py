@@ -8,7 +8,7 @@ from typing import Literal
 
 from holdfast.chains.sampler import Wish
 from holdfast.exact.parameters import Exact
-from holdfast.lattice import Lattice
+from holdfast.lattices import Lattice
 from holdfast.laws.laplace import L2LaplaceLaw, LaplaceLaw
 from holdfast.mechanisms.promise import promise
 from holdfast.mechanisms.words import DEFAULT_ETA, known, wish_of, wish_parameters

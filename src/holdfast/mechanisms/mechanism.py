@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from holdfast.lattice import Lattice
+from holdfast.lattices import Lattice
 from holdfast.laws.law import LatticeLaw
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.invariants.rows import Kept
-from holdfast.lattice import Lattice
+from holdfast.lattices import Lattice
 from holdfast.privacy.guarantee import MAX_NAMES, SAME_CELLS, Exposed, Guarantee, Kind
 from holdfast.privacy.secrets import Distance, facts_of
 

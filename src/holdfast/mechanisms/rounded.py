@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from holdfast.exact.parameters import Exact
-from holdfast.lattice import Lattice
+from holdfast.lattices import Lattice
 from holdfast.laws.rounded import RoundedLaw
 from holdfast.mechanisms.promise import promise
 from holdfast.privacy.parameters import budget, shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from holdfast.lattice import Lattice
+from holdfast.lattices import Lattice
 from holdfast.laws.suppressed import SuppressedLaw
 from holdfast.mechanisms.promise import promise
 

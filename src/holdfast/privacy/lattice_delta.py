@@ -39,9 +39,9 @@ from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact import DiscreteGaussian, Enclosure
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
-from holdfast.lattice import Block, Lattice
-from holdfast.lattice.algebra import reduced_basis, to_numpy
-from holdfast.lattice.lattice import block_basis
+from holdfast.lattices import Block, Lattice
+from holdfast.lattices.algebra import reduced_basis, to_numpy
+from holdfast.lattices.lattice import block_basis
 from holdfast.privacy.conversions import LARGE_EPSILON, discrete_gaussian_delta_bounds
 from holdfast.privacy.independent import independent_delta_bounds
 from holdfast.privacy.parameters import not_negative

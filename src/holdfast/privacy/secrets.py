@@ -9,7 +9,7 @@ import numpy as np
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import exact_integer
-from holdfast.lattice import Lattice, Template
+from holdfast.lattices import Lattice, Template
 
 Distance: TypeAlias = Literal["l1", "l2"]
 Found: TypeAlias = Literal["exact", "lower bound"]

@@ -21,8 +21,8 @@ import numpy as np
 
 from holdfast.errors import NoExactSampler
 from holdfast.exact import DiscreteGaussian, DiscreteLaplace
-from holdfast.lattice import algebra
-from holdfast.lattice.blocks import Template
+from holdfast.lattices import algebra
+from holdfast.lattices.blocks import Template
 from holdfast.samplers.independent import Independent, Signed
 from holdfast.samplers.protocol import BlockSampler
 

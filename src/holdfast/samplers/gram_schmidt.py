@@ -18,7 +18,7 @@ from flint import fmpz_mat
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter
-from holdfast.lattice import algebra
+from holdfast.lattices import algebra
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ from holdfast.exact.balls import ball
 from holdfast.exact.law import Sampler
 from holdfast.exact.parameters import Exact, positive_fraction, sample_size
 from holdfast.exact.predicates import BAND, is_below, settle
-from holdfast.lattice import algebra
+from holdfast.lattices import algebra
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.gram_schmidt import GramSchmidt, gram_schmidt
 from holdfast.samplers.theta import log_theta_error, log_theta_ratio, theta_ratio_ball, tries_bound

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
-from holdfast.lattice import algebra
+from holdfast.lattices import algebra
 from holdfast.randomness.words import Words
 from holdfast.samplers.gram_schmidt import gram_schmidt
 from holdfast.samplers.rounded_projection import Coin, Ints, RoundedSampler, settle_coin

@@ -21,7 +21,7 @@ from holdfast.errors import InvalidParameter
 from holdfast.exact import DiscreteLaplace, Geometric
 from holdfast.exact.law import Sampler
 from holdfast.exact.parameters import Exact, positive_fraction, sample_size
-from holdfast.lattice.algebra import Matrix, as_matrix, pivot_columns
+from holdfast.lattices.algebra import Matrix, as_matrix, pivot_columns
 from holdfast.randomness import Words
 from holdfast.samplers.pilot import Acceptance, estimate_acceptance, safe_exp
 from holdfast.samplers.rejection import INT64_SUMS, check_l1_reach, first_accepted

@@ -1,0 +1,289 @@
+"""From group codes to blocks: connected components, then the kind of each. Never builds a dense matrix of the whole table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from math import gcd
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.lattices import algebra
+from holdfast.lattices.blocks import Blocks, Kind, Template
+from holdfast.lattices.grids import grid_order
+from holdfast.lattices.split import finest_split
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+FEW_PLACES = 1 << 17
+"""Places up to which sorting is quick enough; beyond, counting is, and pays for loading SciPy."""
+
+Ints = NDArray[np.int64]
+
+LARGEST_SEARCHED = 400
+"""Different columns up to which a general component is split exactly."""
+
+
+@dataclass
+class _Builder:
+    """Collects blocks; equal templates are stored once."""
+
+    pieces: list[Ints] = field(default_factory=list)
+    lengths: list[Ints] = field(default_factory=list)
+    template_of: list[NDArray[np.int32]] = field(default_factory=list)
+    templates: dict[Template, int] = field(default_factory=dict)
+    finest: bool = True
+    total_rank: int | None = None
+
+    def add(self, template: Template, cells: Ints) -> None:
+        self.add_many(cells, np.array([len(cells)]), np.array([self.number(template)], dtype=np.int32))
+
+    def add_many(self, cells: Ints, lengths: Ints, template_of: NDArray[np.int32]) -> None:
+        self.pieces.append(cells)
+        self.lengths.append(lengths)
+        self.template_of.append(template_of)
+
+    def number(self, template: Template) -> int:
+        return self.templates.setdefault(template, len(self.templates))
+
+    def _ranked(self) -> tuple[Template, ...]:
+        """The templates, where the rank of the whole is known with what is left of it for the blocks too large to look into.
+
+        Only margins on a full product have such a rank; their components are all alike, so there is one such template.
+        """
+        unknown = [template for template in self.templates if template.kind == "general" and template.rows is None]
+        if self.total_rank is None or not unknown:
+            return tuple(self.templates)
+        assert len(unknown) == 1
+        times = np.bincount(np.concatenate(self.template_of), minlength=len(self.templates))
+        others = sum(template.rank * int(times[i]) for template, i in self.templates.items() if template is not unknown[0])
+        share, rest = divmod(self.total_rank - others, int(times[self.templates[unknown[0]]]))
+        assert rest == 0
+        return tuple(replace(template, general_rank=share) if template is unknown[0] else template for template in self.templates)
+
+    def blocks(self) -> Blocks:
+        lengths = np.concatenate([np.zeros(0, dtype=np.int64), *self.lengths])
+        return Blocks(
+            self.pieces[0] if len(self.pieces) == 1 else np.concatenate([np.zeros(0, dtype=np.int64), *self.pieces]),
+            np.concatenate([[0], np.cumsum(lengths)]),
+            np.concatenate([np.zeros(0, dtype=np.int32), *self.template_of]),
+            self._ranked(),
+            self.finest,
+        )
+
+
+def find_blocks(
+    n_cells: int, groups: Sequence[Ints], counts: Sequence[int], linear: csr_array | None, *, total_rank: int | None = None
+) -> Blocks:
+    """Split the cells into blocks and classify each.
+
+    Given:       families reduced by `reduce_nested`, and further integer rows. `total_rank`: the rank of all rows where it has a closed
+                 form (margins on a full product), so that none need be computed for blocks too large to look into.
+    Guarantees:  the lattice of moves is the direct sum over the blocks. The split is the finest one where `finest` says so: components of
+                 families that form one set or a grid cannot be split, other components are split by their echelon form.
+    """
+    builder = _Builder(total_rank=total_rank)
+    active = [group for group in groups if (group >= 0).any()]
+    if linear is None and len(active) <= 1:  # nested totals: no graph is needed
+        component = active[0] if active else np.full(n_cells, -1, dtype=np.int64)
+        _add_free(builder, component)
+        _add_single_sums(builder, component)
+        return builder.blocks()
+    node_of, component_of, has_linear = _components(n_cells, groups, counts, linear)
+    _add_free(builder, node_of)
+    component = np.where(node_of >= 0, component_of[node_of], -1)
+    simple = (np.bincount(component_of, minlength=len(has_linear)) == 1) & ~has_linear
+    is_simple = (component >= 0) & simple[component]
+    _add_single_sums(builder, np.where(is_simple, component, -1))
+    rest = np.flatnonzero((component >= 0) & ~is_simple)
+    for cells in _gathered(component[rest]):
+        own = rest[cells]
+        _add_component(builder, own, groups, linear, bool(has_linear[component[own[0]]]))
+    return builder.blocks()
+
+
+def _add_free(builder: _Builder, component: Ints) -> None:
+    free = np.flatnonzero(component < 0)
+    if len(free):
+        builder.add(Template("free", (len(free),)), free)
+
+
+def _by_number(numbers: Ints) -> tuple[Ints, Ints]:
+    """(places ordered by their number, where each number begins and the end), by counting: linear, unlike a sort."""
+    if not len(numbers):
+        return np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    if not (numbers[1:] < numbers[:-1]).any():  # tables are mostly in order already
+        return np.arange(len(numbers)), np.concatenate([[0], np.cumsum(np.bincount(numbers))])
+    if len(numbers) < FEW_PLACES:
+        return np.argsort(numbers, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(numbers))])
+    from scipy.sparse import coo_array
+
+    ones = np.ones(len(numbers), dtype=np.int8)
+    counted = coo_array((ones, (numbers, np.arange(len(numbers)))), shape=(int(numbers.max()) + 1, len(numbers))).tocsr()
+    return counted.indices, counted.indptr.astype(np.int64)
+
+
+def _gathered(numbers: Ints) -> Iterator[Ints]:
+    """The places of each number that occurs."""
+    order, starts = _by_number(numbers)
+    for begin, end in pairwise(starts.tolist()):
+        if end > begin:
+            yield order[begin:end]
+
+
+def _components(
+    n_cells: int, groups: Sequence[Ints], counts: Sequence[int], linear: csr_array | None
+) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """(some row of each cell, -1 for none; component of each row; whether a component holds a linear row). Rows are the nodes."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    offsets = np.concatenate([[0], np.cumsum(np.asarray(counts, dtype=np.int64))]).astype(np.int64)
+    n_linear = 0 if linear is None else linear.shape[0]
+    total = int(offsets[-1]) + n_linear
+    node_of = np.full(n_cells, -1, dtype=np.int64)
+    edges: list[Ints] = []
+    for offset, group in zip(offsets[:-1], groups, strict=True):
+        present = group >= 0
+        both = present & (node_of >= 0)
+        if both.any():
+            edges.append(np.unique(np.stack([node_of[both], offset + group[both]]), axis=1))
+        new = present & (node_of < 0)
+        node_of[new] = offset + group[new]
+    for row in range(n_linear):
+        assert linear is not None
+        cells = linear.indices[linear.indptr[row] : linear.indptr[row + 1]]
+        node = int(offsets[-1]) + row
+        seen = node_of[cells]
+        met = np.unique(seen[seen >= 0])
+        edges.append(np.stack([np.full(len(met), node), met]))
+        node_of[cells[seen < 0]] = node
+    ends = np.concatenate([np.zeros((2, 0), dtype=np.int64), *edges], axis=1)
+    graph = coo_array((np.ones(ends.shape[1], dtype=np.int8), (ends[0], ends[1])), shape=(total, total))
+    n_components, component_of = connected_components(graph, directed=False) if total else (0, np.zeros(0, dtype=np.int32))
+    has_linear = np.zeros(n_components, dtype=np.bool_)
+    has_linear[component_of[int(offsets[-1]) :]] = True
+    # Rows emptied by reduction are nodes without cells: components of their own that hold nothing.
+    return node_of, component_of.astype(np.int64), has_linear
+
+
+def _add_single_sums(builder: _Builder, component: Ints) -> None:
+    """Components of one 0/1 row: one sum, or a pinned cell where the sum has one cell. All at once: there may be millions."""
+    if (component >= 0).all():
+        order, starts = _by_number(component)
+        cells = order.astype(np.int64, copy=False)
+    else:
+        inside = np.flatnonzero(component >= 0)
+        order, starts = _by_number(component[inside])
+        cells = inside[order]
+    lengths = np.diff(starts)
+    lengths = lengths[lengths > 0]
+    if (lengths == 1).any():
+        single = np.repeat(lengths == 1, lengths)
+        builder.add(Template("pinned", (int(single.sum()),)), np.sort(cells[single]))
+        cells, lengths = cells[~single], lengths[lengths > 1]
+    if len(lengths):
+        sizes, which = np.unique(lengths, return_inverse=True)
+        numbers = np.array([builder.number(Template("one sum", (int(size),))) for size in sizes], dtype=np.int32)
+        builder.add_many(cells, lengths, numbers[which])
+
+
+def _add_component(builder: _Builder, cells: Ints, groups: Sequence[Ints], linear: csr_array | None, has_linear: bool) -> None:
+    """Classify a component of several rows."""
+    local = [group[cells] for group in groups if (group[cells] >= 0).any()]
+    if not has_linear and all((group >= 0).all() for group in local):
+        grid = grid_order(local)
+        if grid is not None:
+            order, shape = grid
+            kind_cells = cells[order]
+            if min(shape) > 1:
+                builder.add(Template("grid", shape), kind_cells)
+            else:  # an axis of length one: its sum is the cell itself
+                builder.add(Template("pinned", (len(cells),)), np.sort(cells))
+            return
+    _add_general(builder, cells, _local_matrix(cells, local, linear if has_linear else None))
+
+
+def _local_matrix(cells: Ints, local: Sequence[Ints], linear: csr_array | None) -> csr_array:
+    """The component's rows over its own cells."""
+    from scipy.sparse import csr_array, vstack
+
+    parts = []
+    for group in local:
+        here = np.flatnonzero(group >= 0)
+        _, row = np.unique(group[here], return_inverse=True)
+        parts.append(csr_array((np.ones(len(here), dtype=np.int64), (row, here)), shape=(int(row.max()) + 1, len(cells))))
+    if linear is not None:
+        own = csr_array(linear[:, cells])
+        parts.append(csr_array(own[np.flatnonzero(np.diff(own.indptr) > 0)]))
+    return csr_array(vstack(parts, format="csr", dtype=np.int64))
+
+
+def _add_general(builder: _Builder, cells: Ints, matrix: csr_array) -> None:
+    """Split by echelon form on the different columns: cells with equal columns are always together."""
+    columns, class_of = distinct_columns(matrix)
+    if columns is None or columns.shape[1] > LARGEST_SEARCHED:
+        builder.finest = False
+        rank = None if builder.total_rank is not None else gram_rank(matrix)
+        builder.add(Template("general", (len(cells),), general_rank=rank), cells)
+        return
+    for classes in finest_split(columns):
+        mine = np.flatnonzero(np.isin(class_of, classes))
+        order, starts = _by_number(np.searchsorted(classes, class_of[mine]))
+        _add_split(builder, cells[mine[order]], columns[:, list(classes)], np.diff(starts))
+
+
+def _add_split(builder: _Builder, cells: Ints, columns: Ints, class_sizes: Ints) -> None:
+    """One indecomposable piece, its cells class after class: independent rows decide its kind."""
+    rows = primitive_rows(columns)
+    if not len(rows):
+        builder.add(Template("free", (len(cells),)), cells)
+    elif len(rows) == len(cells):
+        builder.add(Template("pinned", (len(cells),)), cells)
+    elif len(rows) == 1 and (rows == rows[0, 0]).all():
+        builder.add(Template("one sum", (len(cells),)), np.sort(cells))
+    else:
+        kind: Kind = "one sum" if len(rows) == 1 and len(np.unique(np.abs(rows))) == 1 else "general"
+        listed = np.sign(rows) if kind == "one sum" else rows
+        builder.add(Template(kind, (len(cells),), tuple(map(tuple, listed.tolist())), tuple(class_sizes.tolist())), cells)
+
+
+def distinct_columns(matrix: csr_array) -> tuple[Ints | None, Ints]:
+    """(the different columns as a dense matrix, the column number of each cell), in order of first appearance; None for far too many."""
+    by_column = matrix.tocsc()
+    by_column.sort_indices()
+    seen: dict[bytes, int] = {}
+    class_of = np.empty(matrix.shape[1], dtype=np.int64)
+    kept: list[int] = []
+    for j in range(matrix.shape[1]):
+        begin, end = by_column.indptr[j], by_column.indptr[j + 1]
+        key = by_column.indices[begin:end].tobytes() + b"|" + by_column.data[begin:end].tobytes()
+        if key not in seen:
+            seen[key] = len(kept)
+            kept.append(j)
+            if len(kept) > 4 * LARGEST_SEARCHED:
+                return None, class_of
+        class_of[j] = seen[key]
+    return by_column[:, kept].toarray().astype(np.int64), class_of
+
+
+def primitive_rows(matrix: Ints) -> Ints:
+    """A maximal independent set of the rows, each divided by the greatest common divisor of its entries, zero rows left out."""
+    chosen = matrix[list(algebra.independent_rows(matrix))] if matrix.size else matrix[:0]
+    return np.array([row // gcd(*map(int, row)) for row in chosen], dtype=np.int64).reshape(-1, matrix.shape[1])
+
+
+def gram_rank(matrix: csr_array) -> int:
+    """Rank of A as that of A A^T, which has only as many columns as A has rows.
+
+    Exact: entries below 2^31 are cut into halves of 16 bits, whose products and sums stay in 64 bits; Python's integers join them.
+    """
+    high, low = matrix.copy(), matrix.copy()
+    high.data, low.data = matrix.data >> 16, matrix.data & 0xFFFF
+    parts = [(high @ high.T, 32), (high @ low.T, 16), (low @ high.T, 16), (low @ low.T, 0)]
+    gram = sum(part.toarray().astype(object) * 2**shift for part, shift in parts)
+    return algebra.rank([[int(entry) for entry in row] for row in gram])

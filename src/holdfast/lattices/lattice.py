@@ -1,0 +1,316 @@
+"""The lattice of moves that keep the totals: what noise may be added."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from math import log
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import HoldfastWarning, InvalidParameter, NothingLeft, RequestTooLarge
+from holdfast.invariants.rows import Kept, compile_rows, integer_matrix
+from holdfast.invariants.statements import Statement
+from holdfast.lattices import algebra
+from holdfast.lattices.blocks import Block, Blocks, Template
+from holdfast.lattices.components import find_blocks
+from holdfast.lattices.consistency import check_values
+from holdfast.lattices.margins import margin_basis, margin_rank, smallest_secret
+from holdfast.lattices.reduction import reduce_nested
+from holdfast.lattices.redundancy import redundant_names
+from holdfast.lattices.shortest import Norm, Shortest, shortest_vector
+from holdfast.lattices.smith import Smith, smith
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from holdfast.tables.universe import Universe
+
+Ints = NDArray[np.int64]
+
+MAX_DENSE = 4_000_000
+"""Entries of a basis or Smith form above which it is refused: use the blocks instead."""
+FEW_DIMENSIONS = 10
+"""Warn when fewer than one dimension in this many cells is left free."""
+
+
+class Lattice:
+    """L = {z in Z^d : A z = 0}, the integer moves that change no kept total.
+
+    Given:       an integer matrix A, one row for each kept sum, one column for each cell; dependent rows are allowed.
+    Guarantees:  exact integers throughout. The lattice is the direct sum of its blocks (math.md R1).
+    """
+
+    def __init__(self, A: Any) -> None:
+        matrix = integer_matrix(A)
+        families, counts, rest = _families_of(matrix)
+        self._set_up(matrix.shape[1], families, counts, rest, matrix=matrix)
+
+    @classmethod
+    def from_kept(cls, kept: Kept) -> Lattice:
+        """The lattice of compiled statements; group codes are used as they are, no matrix is built."""
+        self = cls.__new__(cls)
+        linear = [rows.matrix for rows in kept.linear]
+        families, counts = [rows.group for rows in kept.families], [rows.count for rows in kept.families]
+        self._set_up(len(kept.universe), families, counts, _stacked(linear), kept=kept)
+        return self
+
+    def _set_up(
+        self,
+        cells: int,
+        families: Sequence[Ints],
+        counts: Sequence[int],
+        linear: csr_array | None,
+        *,
+        kept: Kept | None = None,
+        matrix: csr_array | None = None,
+    ) -> None:
+        if cells == 0:
+            raise InvalidParameter("A lattice needs at least one cell. The matrix has no columns.")
+        self.cells = cells
+        self._kept = kept
+        self._matrix = matrix
+        self._reduced = reduce_nested(families, counts)
+        total_rank = None if self._margins is None else margin_rank(*self._margins)
+        self.blocks: Blocks = find_blocks(cells, self._reduced.groups, counts, linear, total_rank=total_rank)
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in self.blocks.kinds().items())
+        return f"Lattice({self.cells} cells, {self.rank} independent sums, {self.dimension} free dimensions; blocks: {kinds})"
+
+    @property
+    def kept(self) -> Kept | None:
+        """The compiled statements; None for a lattice made from a matrix."""
+        return self._kept
+
+    @property
+    def universe(self) -> Universe | None:
+        """The cells' names; None for a lattice made from a matrix."""
+        return None if self._kept is None else self._kept.universe
+
+    def log_gram_determinant(self) -> float:
+        """ln det(B^T B) for any basis B: twice the logarithm of the volume of a fundamental cell."""
+        numbers = np.bincount(self.blocks.template_of, minlength=len(self.blocks.templates))
+        return sum(int(n) * _log_determinant(t) for n, t in zip(numbers, self.blocks.templates, strict=True) if n)
+
+    @cached_property
+    def rank(self) -> int:
+        """Number of independent rows of A."""
+        return self.blocks.rank
+
+    @property
+    def dimension(self) -> int:
+        """Free dimensions: cells minus rank."""
+        return self.cells - self.rank
+
+    @property
+    def matrix(self) -> csr_array:
+        """A as a sparse integer matrix, rows as given."""
+        if self._matrix is None:
+            assert self._kept is not None
+            self._matrix = self._kept.matrix()
+        return self._matrix
+
+    @cached_property
+    def exposed_cells(self) -> Ints:
+        """Cells that no move changes: published exactly, whatever the budget. All of them where `blocks.finest`; else there may be more."""
+        pinned = [block.cells for block in self._pinned_blocks()]
+        return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *pinned]))
+
+    def contains(self, z: Any) -> bool:
+        """Whether A z = 0, decided on exact integers."""
+        move = np.asarray(z)
+        if move.shape != (self.cells,):
+            raise InvalidParameter(f"A move has one entry for each of the {self.cells} cells. Got shape {move.shape}.")
+        if move.dtype.kind not in "iuO":
+            raise InvalidParameter(f"A move holds integers. Got {move.dtype}.")
+        if move.dtype.kind == "O" and not all(isinstance(entry, numbers.Integral) for entry in move):
+            raise InvalidParameter("A move holds integers. Got other numbers.")
+        largest = max((abs(int(entry)) for entry in (move.min(), move.max())), default=0)
+        reach = int(abs(self.matrix).sum(axis=1).max()) if self.matrix.nnz else 0
+        if largest * reach < 2**62:
+            return not (self.matrix @ move.astype(np.int64)).any()
+        exact = [int(entry) for entry in move]
+        rows = zip(self.matrix.indptr[:-1], self.matrix.indptr[1:], strict=True)
+        return all(sum(int(self.matrix.data[i]) * exact[self.matrix.indices[i]] for i in range(b, e)) == 0 for b, e in rows)
+
+    @cached_property
+    def basis(self) -> NDArray[Any]:
+        """A Z-basis of L as the columns of a (cells x dimension) integer matrix: block by block, or in closed form for large margins."""
+        self._check_dense("A basis")
+        if self._margins is not None and not self.blocks.finest and self._kept is not None and self._kept.universe.is_in_order:
+            return np.asarray(margin_basis(*self._margins).toarray())
+        out = np.zeros((self.cells, self.dimension), dtype=np.int64)
+        column = 0
+        for block in self.blocks:
+            part = block_basis(block)
+            width = part.shape[1]
+            out[block.cells.ravel(), column : column + width] = part
+            column += width
+        return out
+
+    def coordinates(self, z: Any) -> tuple[int, ...]:
+        """The integers v with basis v = z; InvalidParameter if z is not in the lattice."""
+        return algebra.coordinates(self.basis, z)
+
+    def smith(self) -> Smith:
+        """U, D, V with U A V = D and U, V unimodular; the last `dimension` columns of V are a basis of L."""
+        self._check_dense("A Smith form")
+        return smith(self.matrix.toarray().astype(np.int64))
+
+    def shortest(self, norm: Norm) -> Shortest:
+        """The smallest secret: the shortest nonzero move in l1, or in l2 (then `value` is the square of the length).
+
+        Exact where it says so; a proven lower bound for general blocks too large to search.
+        """
+        if self.dimension == 0:
+            raise NothingLeft("The kept totals fix every cell: no two tables agree on them, so nothing is left to protect.")
+        margins = self._margins
+        if margins is not None:
+            value = smallest_secret(*margins)
+            assert value is not None
+            return Shortest(norm, value, None, "exact")
+        found = [_shortest_of(self.blocks.templates[i], norm) for i in np.unique(self.blocks.template_of)]
+        return min((s for s in found if s is not None), key=lambda s: (s.value, s.status != "exact"))
+
+    @cached_property
+    def _margins(self) -> tuple[dict[str, int], list[tuple[str, ...]]] | None:
+        """(sizes of the axes, margins kept) where the lattice is that of margins on a full product; else None."""
+        if self._kept is None or not self._kept.universe.is_product or self._kept.linear:
+            return None
+        if not self._kept.families or not all(rows.is_margin for rows in self._kept.families):
+            return None
+        sizes = {column: self._kept.universe.code_count(column) for column in self._kept.universe.columns}
+        return sizes, [rows.columns for rows in self._kept.families]
+
+    def _pinned_blocks(self) -> Iterable[Block]:
+        kinds = np.array([template.kind == "pinned" for template in self.blocks.templates])
+        return (self.blocks[int(i)] for i in np.flatnonzero(kinds[self.blocks.template_of]))
+
+    def _check_dense(self, what: str) -> None:
+        if self.cells * max(self.dimension, 1) > MAX_DENSE:
+            raise RequestTooLarge(
+                f"{what} of {self.cells} cells would have {self.cells * self.dimension} entries. Use .blocks, which never needs it."
+            )
+
+    @property
+    def redundant_count(self) -> int:
+        """Rows given minus independent rows."""
+        return (len(self._kept) if self._kept is not None else self.matrix.shape[0]) - self.rank
+
+    def redundant_rows(self) -> list[str]:
+        """Names of kept rows that others imply: nothing more is kept by stating them. `redundant_count` says how many there are in all;
+        in large general blocks not all of them are named.
+        """
+        return [] if self._kept is None else list(redundant_names(self._kept, self._reduced, self.blocks))
+
+
+def lattice(universe: Universe, keep: Iterable[Statement]) -> Lattice:
+    """The lattice of moves that keep these totals over a table's universe.
+
+    Refuses kept totals that leave nothing to protect, and values that contradict one another; warns when little is left.
+    """
+    kept = compile_rows(universe, keep)
+    check_values(kept)
+    made = Lattice.from_kept(kept)
+    if made.dimension == 0:
+        raise NothingLeft("The kept totals fix every cell, so nothing is left to protect. Keep fewer totals, or publish without noise.")
+    if made.dimension * FEW_DIMENSIONS < made.cells:
+        warnings.warn(
+            f"The kept totals leave {made.dimension} free dimensions for {made.cells} cells: most of the table is published exactly.",
+            HoldfastWarning,
+            stacklevel=2,
+        )
+    return made
+
+
+def block_basis(block: Block) -> NDArray[Any]:
+    """A Z-basis of one block's moves, as columns over its cells in the block's order."""
+    kind, shape = block.template.kind, block.template.shape
+    if kind == "free":
+        return np.eye(shape[0], dtype=np.int64)
+    if kind == "pinned":
+        return np.zeros((shape[0], 0), dtype=np.int64)
+    if kind == "grid":
+        out = np.ones((1, 1), dtype=np.int64)
+        for length in shape:
+            out = np.kron(out, _differences(length))
+        return out
+    if kind == "one sum":
+        signs = block.template.matrix()
+        return _differences(shape[0]) if signs is None else signs[0][:, None] * _differences(shape[0])
+    rows = block.template.matrix()
+    if rows is None:
+        raise RequestTooLarge(
+            "A basis of this general block was not computed: it is too large. For margins use lattice.margins.margin_basis."
+        )
+    return algebra.to_numpy(algebra.reduced_basis(algebra.kernel_basis(rows)))
+
+
+def _differences(n: int) -> Ints:
+    """e_i - e_(i+1) as columns: a basis of the integer vectors with sum zero."""
+    return np.eye(n, n - 1, dtype=np.int64) - np.eye(n, n - 1, k=-1, dtype=np.int64)
+
+
+def _log_determinant(template: Template) -> float:
+    """Zero sums over n cells have det(B^T B) = n; a grid is the tensor product of its axes."""
+    if template.kind in ("free", "pinned"):
+        return 0.0
+    if template.kind in ("one sum", "grid"):
+        return sum(log(n) * (template.dimension // (n - 1)) for n in template.shape)
+    rows = template.matrix()
+    if rows is None:
+        raise RequestTooLarge("The determinant of this general block was not computed: it is too large.")
+    return log(algebra.determinant_squared(algebra.kernel_basis(rows)))
+
+
+def _shortest_of(template: Any, norm: Norm) -> Shortest | None:
+    if template.dimension == 0:
+        return None
+    if template.kind == "free":
+        return Shortest(norm, 1, None, "exact")
+    if template.kind == "one sum":
+        return Shortest(norm, 2, None, "exact")
+    if template.kind == "grid":
+        return Shortest(norm, 2 ** len(template.shape), None, "exact")  # l1 length and squared l2 length agree: entries are 0, 1, -1
+    rows = template.matrix()
+    if rows is None:
+        return Shortest(norm, 2, None, "lower bound")  # no cell of the block is free, so a move touches two at least
+    if max(template.class_sizes) > 1:  # two equal columns: one up, one down
+        return Shortest(norm, 2, None, "exact")
+    return shortest_vector(algebra.reduced_basis(algebra.kernel_basis(rows)), norm)
+
+
+def _families_of(matrix: csr_array) -> tuple[list[Ints], list[int], csr_array | None]:
+    """Rows with coefficients 0 and 1 (up to a common factor) gathered into families of disjoint supports; the other rows as they are."""
+    families: list[Ints] = []
+    counts: list[int] = []
+    others = []
+    for row in range(matrix.shape[0]):
+        data = matrix.data[matrix.indptr[row] : matrix.indptr[row + 1]]
+        cells = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
+        if not len(data):
+            continue
+        if (data != data[0]).any():
+            others.append(row)
+            continue
+        home = next((i for i, family in enumerate(families) if (family[cells] < 0).all()), None)
+        if home is None:
+            home = len(families)
+            families.append(np.full(matrix.shape[1], -1, dtype=np.int64))
+            counts.append(0)
+        families[home][cells] = counts[home]
+        counts[home] += 1
+    return families, counts, matrix[others] if others else None
+
+
+def _stacked(parts: Sequence[csr_array]) -> csr_array | None:
+    if not parts:
+        return None
+    from scipy.sparse import csr_array, vstack
+
+    return csr_array(vstack(parts, format="csr", dtype=np.int64))

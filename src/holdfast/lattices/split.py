@@ -1,0 +1,70 @@
+"""The finest split of the cells into blocks that can be sampled on their own, and the cells that never move.
+
+Legend: A is k x d; S its row space over Q; L = {z in Z^d : A z = 0} = Z^d intersected with the orthogonal complement of S. For a set J of
+columns, S_J and L_J are the vectors of S and L that vanish outside J.
+"""
+
+from __future__ import annotations
+
+from flint import fmpz_mat
+
+from holdfast.errors import InvalidParameter
+from holdfast.lattices.algebra import Matrix, Vector, as_matrix, as_vector
+
+
+def finest_split(A: Matrix) -> list[tuple[int, ...]]:
+    """The finest partition of the columns for which L is the direct sum of the L_J over its parts J.
+
+    A cell under no invariant is a part of its own, and so is a cell that never moves. Parts are sorted, and ordered by their first column.
+
+    Guarantees:  L is the direct sum of the L_J, and no part can be divided further.
+    Proof:       the parts are the connected components of the row supports of the reduced row echelon form R of A over Q.
+                 (1) Each row of R lies in one component, so S is the sum of the S_J; hence A z = 0 iff every piece z_J satisfies the rows
+                 in J, that is, iff every z_J is in L.
+                 (2) Let L be the direct sum of the L_J for any partition. L spans the complement of S, so S is the sum of the S_J too.
+                 Write the echelon forms of the S_J below one another, padded with zeros and sorted by leading column: leading entries
+                 are 1, and a leading column of one part is zero in the rows of the others. So this is a reduced echelon form of S, and by
+                 uniqueness it is R. Every row of R then lies in one part, and so does every component.
+    """
+    matrix = as_matrix(A)
+    parent = list(range(matrix.ncols()))
+    for support in _echelon_supports(matrix):
+        root = _find(parent, support[0])
+        for column in support[1:]:
+            parent[_find(parent, column)] = root
+    parts: dict[int, list[int]] = {}
+    for column in range(matrix.ncols()):
+        parts.setdefault(_find(parent, column), []).append(column)
+    return [tuple(part) for part in parts.values()]
+
+
+def fixed_columns(A: Matrix) -> tuple[int, ...]:
+    """The cells whose entry is 0 in every vector of L: published exactly, whatever the budget.
+
+    Proof:  z_j = 0 on L iff e_j is in S. Then S is the sum of Q e_j and of its vectors that vanish at j, and by step (2) of `finest_split`
+            e_j is a row of the echelon form; so the fixed cells are the rows with a single entry.
+    """
+    return tuple(sorted(support[0] for support in _echelon_supports(as_matrix(A)) if len(support) == 1))
+
+
+def row_space_contains(A: Matrix, row: Vector) -> bool:
+    """Whether the linear function `row` is fixed by the invariants: a rational combination of the rows of A, hence zero on all of L."""
+    matrix, entries = as_matrix(A), as_vector(row, "the row")
+    if len(entries) != matrix.ncols():
+        raise InvalidParameter(f"the row has {len(entries)} entries, the matrix {matrix.ncols()} columns. Give one entry per column.")
+    extended = fmpz_mat(matrix.nrows() + 1, matrix.ncols(), [*matrix.entries(), *entries])
+    return bool(extended.rank() == matrix.rank())
+
+
+def _echelon_supports(A: fmpz_mat) -> list[list[int]]:
+    """For each nonzero row of the reduced row echelon form the columns in which it is not zero (flint scales all rows alike)."""
+    echelon, _, dimension = A.rref()
+    return [[column for column, entry in enumerate(row) if entry != 0] for row in echelon.tolist()[: int(dimension)]]
+
+
+def _find(parent: list[int], column: int) -> int:
+    """The representative of the column's part; halves the path on the way."""
+    while parent[column] != column:
+        parent[column] = parent[parent[column]]
+        column = parent[column]
+    return column

@@ -1,0 +1,472 @@
+"""The card of a release: card.json, what was promised and how, in fields a program can check and words a reader can follow.
+
+The models below are the schema; card.schema.json beside this file is made from them (`python -m holdfast.publication.card` rewrites it).
+A card holds public things only: nothing in it depends on the confidential counts, except the released counts' checksums.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationError
+from pydantic_core import PydanticCustomError
+
+SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
+
+SCHEMA_VERSION = "1.1"
+"""1.1 added what is known about Markov chains to the sampler's groups."""
+
+SIGNIFICANT_DIGITS = 6
+"""Enough for any reader; few enough that the last bits of a platform's mathematics never show."""
+
+
+def _nearest(value: float) -> float:
+    return float(Context(prec=SIGNIFICANT_DIGITS, rounding=ROUND_HALF_EVEN).create_decimal(repr(value))) + 0.0  # no minus zero
+
+
+def _upward(value: float) -> float:
+    # repr, not the binary value: a number already written with six digits stays as it is.
+    return float(Context(prec=SIGNIFICANT_DIGITS, rounding=ROUND_CEILING).create_decimal(repr(value))) + 0.0
+
+
+def _real_date(value: str) -> str:
+    try:
+        datetime.date.fromisoformat(value)
+    except ValueError:
+        raise PydanticCustomError("date", "not a day of the calendar") from None
+    return value
+
+
+def _with_holdfast(value: dict[str, str | int]) -> dict[str, str | int]:
+    if missing := [name for name in ("holdfast", "python", "stream_version") if name not in value]:
+        raise PydanticCustomError("software", "missing: {names}", {"names": ", ".join(missing)})
+    return value
+
+
+Text: TypeAlias = Annotated[str, Field(min_length=1)]
+Count: TypeAlias = Annotated[int, Field(ge=0)]
+Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_nearest)]
+Spread: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False), AfterValidator(_nearest)]
+Cost: TypeAlias = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_upward)]
+# A list is accepted for a tuple, so that a card can be made from plain values; what is inside stays strict.
+Texts: TypeAlias = Annotated[tuple[Text, ...], Strict(False)]
+Settings: TypeAlias = dict[Text, str | int | Number | bool | None]
+Costs: TypeAlias = dict[Text, str | int | Cost | bool | None]
+PublicFile: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
+Sha256: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+
+class ReleaseInfo(_Part):
+    """Which release this is."""
+
+    id: Text = Field(description="Identifier of the release, chosen by the office. One identifier names one release.")
+    date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(_real_date)] | None = Field(
+        description="Date the office gave to the release, as year-month-day; null if it gave none. It is not read from a clock."
+    )
+    private: bool = Field(
+        description="True if the noise came from a secret key. False if it came from a test key that anyone can repeat: then nothing is "
+        "protected, and the release must not be published."
+    )
+    ledger: str | None = Field(description="Head of the budget ledger after this release was recorded; null if no ledger was used.")
+
+
+class TableInfo(_Part):
+    """The published table, as far as everyone may know it."""
+
+    name: Text | None = Field(description="Name of the table; null if it was given none.")
+    columns: Texts = Field(description="Columns whose codes name a cell, in the order of the table.")
+    count: Text = Field(description="Column that holds the released count.")
+    cells: Count = Field(description="Number of cells of the table, those with a count of zero included.")
+    universe: Literal["declared", "as listed", "observed"] = Field(
+        description="Where the list of cells comes from. 'declared': written down before looking at the data. 'as listed': the rows of the "
+        "given table, zeros included. 'observed': the cells that occur in the data; then the list itself tells which cells are not empty."
+    )
+    universe_digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")] = Field(
+        description="SHA-256 of the public list of columns and cells, so that two releases can be seen to share it. Counts do not enter."
+    )
+    unit: Text = Field(description="Whose privacy is promised, such as person or household.")
+    max_records: Annotated[int, Field(ge=1)] | None = Field(
+        description="The most records one unit may have in the table; null if the promise is for one record."
+    )
+
+
+class Revision(_Part):
+    """An earlier release of the same population that this one revises."""
+
+    of: Text = Field(description="Identifier of the earlier release.")
+    changed: Count = Field(description="Number of kept totals that differ from the earlier ones. Both are public: so is the difference.")
+    totals: Texts = Field(description="The changed totals by name, before and now; a long list may be cut, the number never is.")
+
+
+class KeptInfo(_Part):
+    """What holds exactly in the released table."""
+
+    statements: Texts = Field(description="Kept totals, as stated. Each is published without noise; every single total is in kept.csv.")
+    identities: Texts = Field(description="Statements that hold for every data set, such as structural zeros. They expose nothing.")
+    definitions: Annotated[tuple[dict[str, Any], ...], Strict(False)] = Field(
+        description="The statements and identities in full, as plain values, so that a program can add up the table again."
+    )
+    revision: Revision | None = Field(description="The earlier release that this one revises; null if it revises none.")
+    totals: Count = Field(description="Number of kept totals that the statements make.")
+    independent: Count = Field(description="How many of the kept sums do not follow from the others.")
+    free_dimensions: Count = Field(description="Dimensions in which tables with the same kept totals can still differ.")
+
+
+class ExposedInfo(_Part):
+    """Cells that are published exactly because the kept totals fix them, whatever the budget."""
+
+    cells: Count = Field(description="Number of exposed cells.")
+    names: Texts = Field(description="Exposed cells by column and code; a long list may be cut, the number of cells never is.")
+    complete: bool = Field(description="True if every exposed cell was found. False if the kept totals link too many cells to look at all.")
+    words: Text = Field(description="What is exposed, in a sentence.")
+
+
+class MechanismInfo(_Part):
+    """How the noise is made."""
+
+    name: Text = Field(description="Name of the mechanism.")
+    parameters: Settings = Field(
+        description="Its parameters. Those that decide privacy are exact: text that holds a whole number, a decimal or a fraction."
+    )
+    law: Text = Field(
+        description="The probability law of the noise as a formula, complete enough to compute it; for a Markov chain, the law it aims at."
+    )
+
+
+class ChainInfo(_Part):
+    """What was estimated about a Markov chain before anything was drawn, from coupled chains that saw no data."""
+
+    kernel: Text = Field(description="The kind of step: metropolis, line_gibbs or block_gibbs.")
+    steps: Count = Field(description="Steps that a draw makes.")
+    sweeps: Count = Field(description="The same in sweeps; a sweep touches every free dimension about once.")
+    pairs: Count = Field(description="Pairs of coupled chains that were run, N. All of them met, or nothing would have been drawn.")
+    lag: Count = Field(description="The lag between the two chains of a pair, in steps.")
+    median_meeting: Count = Field(description="Steps after the lag within which half of the pairs met.")
+    largest_meeting: Count = Field(description="Steps after the lag within which all pairs met.")
+    eta: Text = Field(
+        description="The total variation distance of one part from its stated law, as estimated: at most this. With 95 % confidence, for "
+        "all shapes together, a pair takes longer than largest_meeting with a probability of at most this; that the distance is no larger "
+        "after twice as many steps supposes that meeting times have a tail that falls like a geometric one."
+    )
+
+
+class SamplerGroup(_Part):
+    """Parts of the table of one shape, drawn in one way."""
+
+    kind: Text = Field(description="Shape of these parts: free, pinned, one sum, grid, general.")
+    blocks: Count = Field(description="Number of parts of this shape. Parts are drawn independently.")
+    cells: Count = Field(description="Number of cells in them together.")
+    sampler: Text = Field(description="How their noise is drawn.")
+    expected_tries: Spread | None = Field(
+        description="Tries a draw needs on average, known beforehand and the same for all data; null if there is no such number."
+    )
+    why: Text = Field(description="Why this sampler was taken.")
+    chain: ChainInfo | None = Field(description="What was estimated about a Markov chain; null for an exact sampler.")
+
+
+class SamplerInfo(_Part):
+    """How the noise was drawn from its law."""
+
+    status: Literal["exact", "proven", "estimated"] = Field(
+        description="'exact': what is drawn has exactly the stated law. 'proven': it differs by at most a proven, stated error. "
+        "'estimated': the difference was estimated, with a stated confidence."
+    )
+    groups: Annotated[tuple[SamplerGroup, ...], Strict(False)] = Field(description="The parts of the table, by shape.")
+
+
+class GuaranteeInfo(_Part):
+    """The promise."""
+
+    kind: Text = Field(description="Kind of the promise: pure, zcdp or approximate.")
+    parameters: Costs = Field(description="Parameters of the promise. Text is exact; a number is rounded up, never below the true one.")
+    distance: Text = Field(description="Distance between tables in which the promise is stated, such as l1 or l2.")
+    unit: Text = Field(description="Whose privacy is promised.")
+    relation: Text = Field(description="Between which tables the promise holds. Tables outside this relation can be told apart.")
+    status: Literal["exact", "proven", "estimated"] = Field(
+        description="Standing of the promise: exact, proven with a stated error, or estimated with a stated confidence."
+    )
+    status_note: str = Field(description="The stated error or confidence of a promise that is not exact; else empty.")
+    per_unit: Costs = Field(description="The promise for two tables at distance one. Numbers are rounded up.")
+    per_person: Costs | None = Field(
+        description="The promise when one person (or other unit) changes its answers; null if no person can change alone without changing "
+        "a kept total. Numbers are rounded up."
+    )
+    smallest_secret: Costs = Field(
+        description="The promise for the smallest change that leaves every kept total as it is. Numbers are rounded up."
+    )
+    words: Text = Field(description="The promise in one plain paragraph.")
+
+
+class CellSpread(_Part):
+    """Standard deviation of the noise over the cells of the table."""
+
+    smallest: Spread | None = Field(description="That of the cell with the least noise; null if it depends on the data.")
+    median: Spread | None = Field(description="That of the cell in the middle; null if it depends on the data.")
+    largest: Spread | None = Field(description="That of the cell with the most noise; null if it depends on the data.")
+
+
+class MarginSpread(_Part):
+    """Standard deviation of the noise in one kind of sum."""
+
+    name: Text = Field(description="The sum, as stated.")
+    standard_deviation: Spread | None = Field(
+        description="Standard deviation of its noise; 0 if it is kept, null if it depends on the data."
+    )
+
+
+class ExpectedError(_Part):
+    """How far released counts are from the true ones, known from the law alone; no true error is in it."""
+
+    cell_standard_deviation: CellSpread = Field(description="Standard deviation of the noise of a cell.")
+    basis: Text = Field(description="How it was found: exact, bound, approximation or simulation of the public law.")
+    words: Text = Field(description="The same in a sentence.")
+    margins: Annotated[tuple[MarginSpread, ...], Strict(False)] = Field(description="Standard deviation of sums of cells, by name.")
+
+
+class FileInfo(_Part):
+    """One public file beside the card."""
+
+    sha256: Sha256 = Field(description="SHA-256 of the file, in hexadecimal digits.")
+    bytes: Count = Field(description="Length of the file in bytes.")
+
+
+class Signature(_Part):
+    """Signature of the card by the office."""
+
+    algorithm: Literal["Ed25519"] = Field(description="The signature scheme.")
+    public_key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] = Field(
+        description="The public key, 32 bytes in hexadecimal digits. Compare it with the key the office publishes elsewhere."
+    )
+    value: Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")] = Field(
+        description="Signature of the card without this field, as JSON with sorted keys, no white space, in UTF-8."
+    )
+
+
+class Card(_Part):
+    """What was released: kept, exposed, promised, drawn and written. Everything here is public."""
+
+    model_config = ConfigDict(title="Card of a Holdfast release")
+
+    schema_version: Literal["1.1"] = Field(description="Version of this schema.")
+    release: ReleaseInfo = Field(description="Which release this is.")
+    table: TableInfo = Field(description="The published table, as far as everyone may know it.")
+    kept: KeptInfo = Field(description="What holds exactly in the released table.")
+    exposed: ExposedInfo = Field(description="Cells that the kept totals publish exactly.")
+    mechanism: MechanismInfo = Field(description="How the noise is made.")
+    sampler: SamplerInfo = Field(description="How the noise was drawn from its law.")
+    guarantee: GuaranteeInfo = Field(description="The promise.")
+    expected_error: ExpectedError = Field(description="How far released counts are from the true ones, by the law alone.")
+    software: Annotated[dict[Text, Text | int], AfterValidator(_with_holdfast)] = Field(
+        description="Versions of the software that made the release, and of the layout of its random streams (stream_version).",
+        json_schema_extra={"required": ["holdfast", "python", "stream_version"]},
+    )
+    files: dict[PublicFile, FileInfo] = Field(
+        description="The public files beside the card, by name, with length and checksum. A name holds no path.",
+        json_schema_extra={"additionalProperties": False},
+    )
+    signature: Signature | None = Field(description="Signature of the card; null if it is not signed.")
+
+    def to_json(self) -> str:
+        """The text of card.json: fields in the order of the schema, two blanks of indent, a newline at the end."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as `json.loads(card.to_json())` gives them."""
+        return self.model_dump(mode="json")
+
+    @classmethod
+    def from_json(cls, text: str) -> Card:
+        """Read card.json. Raises pydantic's ValidationError; `problems(text)` says the same in words."""
+        card = cls.model_validate_json(text)
+        # A field given twice is read differently by different programs, so it could show a reader something other than was signed.
+        if twice := list(_repeated(text)):
+            error = PydanticCustomError("repeated", "given more than once")
+            raise ValidationError.from_exception_data("Card", [{"type": error, "loc": (name,), "input": None} for name in twice])
+        # Reading rounds: digits that were put in later would be shown to a reader and missed by the signature.
+        if json.loads(text) != card.to_dict():
+            error = PydanticCustomError("digits", "more digits than a card has")
+            raise ValidationError.from_exception_data("Card", [{"type": error, "loc": (), "input": None}])
+        return card
+
+
+def canonical_bytes(card: Card) -> bytes:
+    """What a signature signs: the card without its signature, keys sorted, no white space, UTF-8."""
+    values = card.to_dict()
+    del values["signature"]
+    return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of a card, as it stands in card.schema.json."""
+    made = Card.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:holdfast:card:1.1", **made}
+
+
+def schema_text() -> str:
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def other_version(text: str) -> str | None:
+    """The schema version of a card that is not of this one; None where there is none to be read."""
+    try:
+        version = json.loads(text).get("schema_version")
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    return version if isinstance(version, str) and re.fullmatch(r"[0-9]{1,3}\.[0-9]{1,3}", version) and version != SCHEMA_VERSION else None
+
+
+def problems(text: str) -> list[str]:
+    """What is wrong with the text of a card, one line each: the field, the kind of value found, what is expected. Empty if it is a card."""
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        where = f" at line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        return [f"The card: found text that is not JSON{where}, expected a JSON object."]
+    try:
+        Card.from_json(text)
+    except ValidationError as error:
+        found = (_in_words(str(detail["type"]), detail["loc"], values) for detail in error.errors(include_url=False, include_input=False))
+        return list(dict.fromkeys(found))  # each member of a union complains for itself
+    return []
+
+
+def _in_words(kind: str, loc: Sequence[int | str], values: Any) -> str:
+    if kind == "json_invalid":
+        return "The card: found text that is not JSON, expected a JSON object."
+    if kind == "digits":
+        return f"The card: found a number of more digits than cards have, expected at most {SIGNIFICANT_DIGITS} significant ones."
+    if kind == "repeated":
+        return f"{_path(loc)}: found more than once, expected once."
+    if kind == "extra_forbidden":
+        return f"{_path(loc)}: found a field that is not known, expected only the fields of card.schema.json."
+    path, node = _resolve(loc)
+    if loc and loc[-1] == "[key]":
+        return f"{_path(path[:-1])}: found the name {_quoted(str(path[-1]))}, expected {_key_words(_resolve(path[:-1])[1])}."
+    if kind == "missing":
+        return f"{_path(path)}: found nothing, expected {_expected(node)}."
+    for part in path:
+        values = values[part]
+    if kind == "date":
+        return f"{_path(path)}: found text that is no day of the calendar, expected year-month-day."
+    if kind == "software":
+        return f"{_path(path)}: found an object without some of {', '.join(node['required'])}, expected all of them."
+    return f"{_path(path)}: found {_kind_of(values)}, expected {_expected(node)}."
+
+
+def _resolve(loc: Sequence[int | str]) -> tuple[tuple[int | str, ...], Mapping[str, Any]]:
+    """The longest start of a location that is a place in a card, and the schema of that place: the rest names members of unions."""
+    whole = schema()
+    node: Mapping[str, Any] = whole
+    path: list[int | str] = []
+    for part in loc:
+        if part == "[key]":
+            break
+        inner = next(filter(None, (_inside(member, part) for member in _members(node, whole))), None)
+        if inner is None:
+            break
+        node = inner
+        path.append(part)
+    members = _members(node, whole)
+    return tuple(path), members[0] if len(members) == 1 else {"anyOf": members}
+
+
+def _members(node: Mapping[str, Any], whole: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    if "$ref" in node:
+        node = whole["$defs"][node["$ref"].rsplit("/", 1)[-1]]
+    return [leaf for member in node["anyOf"] for leaf in _members(member, whole)] if "anyOf" in node else [node]
+
+
+def _inside(node: Mapping[str, Any], part: int | str) -> Mapping[str, Any] | None:
+    if isinstance(part, int):
+        return node.get("items")
+    # Names of a free object are either all allowed or of one pattern.
+    free = [*node.get("patternProperties", {}).values(), node.get("additionalProperties")]
+    inner = node.get("properties", {}).get(part, free[0])
+    return inner if isinstance(inner, Mapping) else None
+
+
+def _expected(node: Mapping[str, Any]) -> str:
+    if "anyOf" in node:
+        return " or ".join(dict.fromkeys(map(_expected, node["anyOf"])))
+    if "const" in node:
+        return f"the text {_quoted(node['const'])}"
+    if "enum" in node:
+        return "one of " + ", ".join(map(_quoted, node["enum"]))
+    at_least = f" of at least {node['minimum']:g}" if "minimum" in node else ""
+    if node["type"] == "string" and "pattern" in node:
+        return f"text of the form {node['pattern']}"
+    if node["type"] == "string" and "minLength" in node:
+        return "text that is not empty"
+    return f"{_KINDS[node['type']]}{at_least}"
+
+
+def _key_words(node: Mapping[str, Any]) -> str:
+    patterns = node.get("patternProperties")
+    return f"names of the form {' or '.join(patterns)}" if patterns else "names that are not empty"
+
+
+_KINDS = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "null",
+    "array": "a list",
+    "object": "an object",
+}
+
+
+def _kind_of(value: Any) -> str:
+    if isinstance(value, bool):  # before int: True is an int
+        return _KINDS["boolean"]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "a number that is not finite"
+    kinds = {str: "string", int: "integer", float: "number", type(None): "null", list: "array", dict: "object"}
+    if value == "":
+        return "empty text"
+    return "a negative number" if isinstance(value, int | float) and value < 0 else _KINDS[kinds[type(value)]]
+
+
+def _path(loc: Sequence[int | str]) -> str:
+    """guarantee.per_unit, sampler.groups[0].kind, files["table.csv"].sha256; names are escaped, since a damaged file may hold anything."""
+    text = ""
+    for part in loc:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif part.isidentifier() and part.isascii() and len(part) <= 60:
+            text += f".{part}" if text else part
+        else:
+            text += f"[{_quoted(part)}]"
+    return text or "The card"
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name if len(name) <= 60 else name[:60] + "...")
+
+
+def _repeated(text: str) -> Iterator[str]:
+    """Names that some object of a JSON text holds more than once."""
+    found: list[str] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in pairs]
+        found.extend(name for name in dict.fromkeys(names) if names.count(name) > 1)
+
+    json.loads(text, object_pairs_hook=look)
+    yield from dict.fromkeys(found)
+
+
+if __name__ == "__main__":
+    SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
+    print(f"Wrote {SCHEMA_FILE.name}.")

@@ -1,0 +1,576 @@
+"""How fast the Markov chains of a release come to their law, before anything is drawn: from public facts and coupled chains alone.
+
+For every shape of block and every kernel: a pilot finds a lag, pairs of chains at that lag give the curve and the recommended number of
+steps, pairs at half and at twice the lag show whether the curve hangs on it. The pairs are those that a release makes first: with eta =
+3/N, N at least 100 and one shape of blocks, it makes exactly these.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.chains.assessment import PILOT_PAIRS, confidence_factor, pilot, stability, steps_allowed
+from holdfast.chains.curve import TotalVariationCurve
+from holdfast.chains.diagnostics import trace_summary
+from holdfast.chains.kernels import KERNELS, kernel_for, kernel_of_basis
+from holdfast.chains.protocol import Kernel
+from holdfast.chains.target import Decay
+from holdfast.chains.watching import Progress
+from holdfast.errors import ChainProblem, InvalidParameter, NoExactSampler, NoMeeting, OutputExists, OutputProblem
+from holdfast.exact.parameters import exact_integer
+from holdfast.invariants.statements import Statement
+from holdfast.lattices import Lattice
+from holdfast.lattices.blocks import Template
+from holdfast.mechanisms.gaussian import GeneralizedGaussian
+from holdfast.mechanisms.laplace import GeneralizedLaplace
+from holdfast.mechanisms.mechanism import Mechanism
+from holdfast.mechanisms.words import known
+from holdfast.privacy.estimated import added_delta
+from holdfast.privacy.parameters import shown, shown_up
+from holdfast.publication.folder import in_words
+from holdfast.publication.frame import PublicFrame
+from holdfast.randomness import NoiseKey
+from holdfast.tables import Table, Universe
+
+LEAST_PAIRS = 4
+DEFAULT_PAIRS = 200
+"""As in figure 1 of the integer subspace paper."""
+DEFAULT_SWEEPS = 10_000
+POINTS = 101
+"""Of a curve."""
+CHAINS = 4
+RECORDS = 2_000
+"""Chains, and records of each, for conventional diagnostics."""
+NOT_INSTALLED = "not installed: pip install holdfast[diagnose]"
+CONFIDENTIAL = "CONFIDENTIAL: this law depends on the data, and so does all that is said here. Not for publication."
+ESTIMATED = (
+    "Estimated, not proved: if all N pairs met, then with 95 % confidence a pair takes longer with probability at most eta = 3/N. "
+    "Twice the longest meeting is recommended."
+)
+
+Told: TypeAlias = Callable[[str, int, int], None]
+"""Called with (what is run, pairs done, pairs in all)."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Blocks of one shape, or the lattice taken whole; `make` gives the kernel of a name and the seed of its pairs, or refuses."""
+
+    label: str
+    kind: str
+    shape: tuple[int, ...]
+    cells: int
+    dimension: int
+    blocks: int
+    make: Callable[[str], tuple[Kernel, str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Movement:
+    """How a chain moves once it is there: figures to four digits; None where nothing can be said."""
+
+    acceptance_rate: float
+    draws: int | None = None
+    effective_sample_size: float | None = None
+    """Of so many draws, for the slowest of the recorded columns."""
+    autocorrelation_sweeps: float | None = None
+    columns: dict[str, dict[str, float | None]] | None = None
+    note: str | None = None
+
+    def to_fields(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """What was found about one kernel on blocks of one shape."""
+
+    part: Part
+    kernel: str
+    problem: str | None = None
+    """Why there is no bound; None if there is one."""
+    steps_per_sweep: int = 1
+    curve: TotalVariationCurve | None = None
+    others: tuple[TotalVariationCurve, ...] = ()
+    """At half and at twice the lag."""
+    movement: Movement | None = None
+
+    @property
+    def steps(self) -> int | None:
+        """Recommended: twice the longest meeting, in whole sweeps."""
+        if self.problem is not None or self.curve is None:
+            return None
+        return self.sweeps_of(2 * int(self.curve.meetings.coupled_steps.max())) * self.steps_per_sweep
+
+    @property
+    def eta(self) -> Fraction | None:
+        """For one block."""
+        return None if self.steps is None or self.curve is None else Fraction(3, self.curve.meetings.pairs)
+
+    @property
+    def warning(self) -> str | None:
+        """What pairs at the other lags say against the recommended number."""
+        recommended = self.steps
+        if recommended is None:
+            return None
+        for curve in self.others:
+            meetings, longest = curve.meetings, int(curve.meetings.coupled_steps.max())
+            at = f"at a lag of {self.sweeps_of(meetings.lag):,} sweeps"
+            if meetings.censored:
+                within = meetings.most // self.steps_per_sweep
+                return f"{at} {meetings.censored:,} of {meetings.pairs:,} pairs did not meet within {within:,} sweeps"
+            if longest > recommended:
+                return f"{at} a pair took {self.sweeps_of(longest):,} sweeps, more than are recommended"
+        return None
+
+    def sweeps_of(self, steps: int) -> int:
+        """Whole sweeps that hold so many steps."""
+        return -(-steps // self.steps_per_sweep)
+
+    def to_fields(self, epsilon: Fraction | None) -> dict[str, Any]:
+        """Plain values; what was not found is None."""
+        part = self.part
+        curves = [] if self.curve is None else [self.curve, *self.others]
+        return {
+            "block": part.label,
+            "kind": part.kind,
+            "shape": list(part.shape),
+            "cells": part.cells,
+            "free_dimensions": part.dimension,
+            "blocks": part.blocks,
+            "kernel": self.kernel,
+            "problem": self.problem,
+            "warning": self.warning,
+            "steps_per_sweep": None if self.curve is None else self.steps_per_sweep,
+            **self._meeting_fields(),
+            "recommended_steps": self.steps,
+            "recommended_sweeps": None if self.steps is None else self.steps // self.steps_per_sweep,
+            "eta": None if self.eta is None else str(self.eta),
+            "added_delta": None if self.eta is None else _added(epsilon, part.blocks * self.eta),
+            "movement": None if self.movement is None else self.movement.to_fields(),
+            "curves": [self._curve_fields(curve, place == 0) for place, curve in enumerate(curves)],
+        }
+
+    def _meeting_fields(self) -> dict[str, Any]:
+        if self.curve is None:
+            names = ("lag_steps", "lag_sweeps", "pairs", "met", "given_up_after_sweeps", *_TIMES)
+            return dict.fromkeys(names)
+        meetings = self.curve.meetings
+        out: dict[str, Any] = {
+            "lag_steps": meetings.lag,
+            "lag_sweeps": self.sweeps_of(meetings.lag),
+            "pairs": meetings.pairs,
+            "met": meetings.pairs - meetings.censored,
+            "given_up_after_sweeps": meetings.most // self.steps_per_sweep,
+        }
+        if meetings.censored:  # the longest is not known, and the median may not be
+            return out | dict.fromkeys(_TIMES)
+        times = np.sort(meetings.coupled_steps)
+        median, largest = int(times[(len(times) - 1) // 2]), int(times[-1])
+        return out | dict(zip(_TIMES, (median, self.sweeps_of(median), largest, self.sweeps_of(largest)), strict=True))
+
+    def _curve_fields(self, curve: TotalVariationCurve, assessed: bool) -> dict[str, Any]:
+        meetings = curve.meetings
+        is_bound = not meetings.censored
+        value = curve.bound if is_bound else curve.lower_envelope_if_met_at_cap
+        last = int(meetings.coupled_steps.max())
+        # With censored pairs the last step is the cap, where the figure drops to 0 only because they count as met there.
+        steps = [step for step in curve.points(POINTS).tolist() if is_bound or step < last]
+        return {
+            "lag_steps": meetings.lag,
+            "lag_sweeps": self.sweeps_of(meetings.lag),
+            "assessed": assessed,
+            "pairs": meetings.pairs,
+            "met": meetings.pairs - meetings.censored,
+            "is_bound": is_bound,
+            "end_sweeps": _digits(last / self.steps_per_sweep, 6),
+            "sweeps": [_digits(step / self.steps_per_sweep, 6) for step in steps],
+            "estimate": [_digits(value(step), 6) for step in steps],
+            "upper": [_digits(curve.upper(step), 6) for step in steps] if is_bound else None,
+        }
+
+
+_TIMES = ("median_meeting_steps", "median_meeting_sweeps", "largest_meeting_steps", "largest_meeting_sweeps")
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What is known about the chains of a release: a row for each shape of block and kernel.
+
+    Guarantees:  made from public facts and test keys: the same for all tables with the same cells. Only where `confidential` does the
+                 law itself, and so every figure, depend on counts.
+    """
+
+    frame: PublicFrame
+    mechanism: Mechanism
+    pairs: int
+    most_sweeps: int
+    confidential: bool
+    parts: tuple[Part, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that a chain could draw."""
+        return sum(part.blocks for part in self.parts)
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether for every shape of blocks some kernel gave a bound."""
+        return all(any(row.part is part and row.problem is None for row in self.rows) for part in self.parts)
+
+    def together(self) -> dict[str, Any]:
+        """The error of all blocks together, if each is drawn by a chain that was assessed with so many pairs."""
+        if not self.parts:
+            words = "Nothing is left for a chain: cells under no kept total are drawn independently, exactly."
+            return {"blocks": 0, "eta": None, "added_delta": None, "words": words}
+        unknown = [part.label for part in self.parts if not any(row.part is part and row.eta is not None for row in self.rows)]
+        if unknown:
+            return {"blocks": self.blocks, "eta": None, "added_delta": None, "words": f"No bound was obtained for {'; '.join(unknown)}."}
+        eta = self.blocks * confidence_factor(len(self.parts)) / self.pairs
+        epsilon = _epsilon(self.mechanism)
+        added = _added(epsilon, eta)
+        if epsilon is None:
+            tail = "a promise in rho or sigma_squared has no delta to add to: give epsilon and delta for a chain"
+        elif added is None:
+            tail = "(1 + e^epsilon) eta is 1 or more, which promises nothing"
+        else:
+            tail = f"it adds (1 + e^epsilon) eta = {added} to delta"
+        blocks = "1 block" if self.blocks == 1 else f"{self.blocks:,} blocks together"
+        if len(self.parts) > 1:
+            blocks += f" of {len(self.parts)} shapes (ln(20 x {len(self.parts)}) in place of 3, so that 95 % confidence is for all)"
+        words = (
+            f"eta = {shown(eta)} for {blocks}, from {self.pairs:,} pairs each; {tail}. A release makes as many pairs as its eta asks for."
+        )
+        return {"blocks": self.blocks, "eta": str(eta), "added_delta": added, "words": words}
+
+    def to_fields(self) -> dict[str, Any]:
+        """Everything as plain values, for `--json` and the page."""
+        epsilon = _epsilon(self.mechanism)
+        return {
+            "confidential": self.confidential,
+            "confidential_words": CONFIDENTIAL if self.confidential else None,
+            "table": {"name": self.frame.name or self.frame.count_name, "cells": len(self.frame.universe)},
+            "kept": [str(s) for s in self.frame.statements if s.kind == "kept"],
+            "mechanism": {"name": self.mechanism.name, "parameters": self.mechanism.parameters},
+            "pairs": self.pairs,
+            "most_sweeps": self.most_sweeps,
+            "status": "estimated",
+            "words": ESTIMATED,
+            "together": self.together(),
+            "rows": [row.to_fields(epsilon) for row in self.rows],
+        }
+
+    def __str__(self) -> str:
+        fields = self.to_fields()
+        parameters = [f"{key} = {value}" for key, value in self.mechanism.parameters.items()]
+        return "\n".join(
+            [
+                *([CONFIDENTIAL] if self.confidential else []),
+                f"Table      {fields['table']['cells']:,} cells by {', '.join(self.frame.universe.columns)}",
+                f"Kept       {', '.join(fields['kept']) or 'nothing'}",
+                f"Mechanism  {', '.join([self.mechanism.name, *parameters])}",
+                f"Pairs      {self.pairs:,} coupled pairs for each curve, given up after {self.most_sweeps:,} sweeps",
+                *([""] if self.rows else []),
+                *_text_table(fields["rows"]),
+                *([""] if self.rows else []),
+                f"Together   {fields['together']['words']}",
+                f"Status     {ESTIMATED}",
+                *([f"Diagnosis  effective sample size and autocorrelation time: {NOT_INSTALLED}"] if self._lacks_arviz else []),
+            ]
+        )
+
+    @property
+    def _lacks_arviz(self) -> bool:
+        return any(row.movement is not None and row.movement.note == NOT_INSTALLED for row in self.rows)
+
+    def to_html(self) -> str:
+        """The page, with the curves as figures."""
+        from holdfast.report.diagnosis import diagnosis_html
+
+        return diagnosis_html(self.to_fields())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page.
+
+        Guarantees:  it appears whole or not at all; what is there already is refused. A confidential page is readable by its owner only.
+        """
+        target = Path(path)
+        check_page(target)
+        content = self.to_html().encode()
+        try:
+            handle, name = tempfile.mkstemp(dir=target.absolute().parent, prefix=".holdfast-", suffix=".html")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(content)
+                os.chmod(name, 0o600 if self.confidential else 0o644)
+                os.link(name, target)  # fails where something of that name exists, which a rename would replace
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(name)
+        except FileExistsError:
+            raise _exists(target) from None
+        except OSError as error:
+            raise in_words(error, target) from None
+
+
+def check_page(path: Path) -> None:
+    """Refuse a place that could not be written to, before anything is run."""
+    if not path.absolute().parent.is_dir():
+        raise OutputProblem(f"The folder that should hold {path.name!r} is not there. Create it first.")
+    if os.path.lexists(path):
+        raise _exists(path)
+
+
+def _exists(path: Path) -> OutputExists:
+    return OutputExists(f"{path.name!r} is there already and is not overwritten. Choose another name, or remove it first.")
+
+
+def diagnose(
+    table: Table | Universe,
+    keep: Iterable[Statement],
+    mechanism: Mechanism,
+    *,
+    kernels: Iterable[str] | None = None,
+    pairs: int = DEFAULT_PAIRS,
+    most_sweeps: int = DEFAULT_SWEEPS,
+    progress: Told | None = None,
+) -> Diagnosis:
+    """Run coupled chains on the noise law of a release, and say how many steps each kernel needs.
+
+    Given:       a table, of which only the declarations are read, or a universe; the kept statements; GeneralizedLaplace or
+                 GeneralizedGaussian. `kernels` by default the sampler that the mechanism names, or all that apply; `pairs` at least 4;
+                 a pair that has not met after `most_sweeps` sweeps is given up (earlier where all would take more than half an hour).
+    Guarantees:  deterministic, and no count is read. A kernel that gives no bound has a row that says why; the other rows stand.
+    """
+    return diagnose_frame(PublicFrame.of(table, keep), mechanism, kernels=kernels, pairs=pairs, most_sweeps=most_sweeps, progress=progress)
+
+
+def diagnose_frame(
+    frame: PublicFrame,
+    mechanism: Mechanism,
+    *,
+    kernels: Iterable[str] | None = None,
+    pairs: int = DEFAULT_PAIRS,
+    most_sweeps: int = DEFAULT_SWEEPS,
+    progress: Told | None = None,
+) -> Diagnosis:
+    """`diagnose` from public facts: this function cannot reach a count."""
+    pairs, most_sweeps = exact_integer(pairs, "pairs"), exact_integer(most_sweeps, "most_sweeps")
+    if pairs < LEAST_PAIRS:  # with three pairs or fewer 3/N is no probability
+        raise InvalidParameter(
+            f"A curve cannot be made from fewer than {LEAST_PAIRS} pairs of chains. Got pairs = {pairs}. Use 100 or more."
+        )
+    if most_sweeps < 1:
+        raise InvalidParameter(f"Pairs must be given 1 sweep or more. Got most_sweeps = {most_sweeps}.")
+    decay = _decay(mechanism, frame.lattice)
+    asked = _asked(mechanism, kernels)
+    parts = tuple(_parts(frame.lattice, decay))
+    runs = [(part, name) for part in parts for name in asked or _applicable(part)]
+    rows = tuple(_row(part, name, pairs, most_sweeps, progress) for part, name in runs)
+    confidential = getattr(mechanism, "reads", "nothing") != "nothing"
+    return Diagnosis(frame, mechanism, pairs, most_sweeps, confidential, parts, rows)
+
+
+def _decay(mechanism: Mechanism, lattice: Lattice) -> Decay:
+    """Made from the mechanism alone: its law would choose samplers, and refuse where none will do."""
+    if isinstance(mechanism, GeneralizedLaplace):
+        return Decay("absolute" if mechanism.norm == "l1" else "norm", mechanism.epsilon)
+    if isinstance(mechanism, GeneralizedGaussian):
+        return Decay("squares", 1 / (2 * mechanism.variance_parameter(lattice)))
+    name = getattr(mechanism, "name", type(mechanism).__name__)
+    raise InvalidParameter(
+        f"The mechanism {name!r} has no chains: there is nothing to diagnose. Chains draw generalized-laplace and generalized-gaussian."
+    )
+
+
+def _epsilon(mechanism: Mechanism) -> Fraction | None:
+    found = getattr(mechanism, "epsilon", None)
+    return found if isinstance(found, Fraction) else None
+
+
+def _asked(mechanism: Mechanism, kernels: Iterable[str] | None) -> list[str]:
+    """The kernels to look at, each once; none for all that apply."""
+    if kernels is None:
+        sampler = getattr(mechanism, "sampler", "auto")
+        return [] if sampler == "auto" else [sampler]
+    if isinstance(kernels, str):
+        raise InvalidParameter(f"kernels is a list of names, such as ['line_gibbs']. Got the text {kernels!r}.")
+    return list(dict.fromkeys(known(name, KERNELS, "kernel") for name in kernels))
+
+
+def _applicable(part: Part) -> Sequence[str]:
+    two_way = part.kind == "grid" and len(part.shape) == 2
+    return KERNELS if two_way else tuple(name for name in KERNELS if name != "block_gibbs")
+
+
+def _parts(lattice: Lattice, decay: Decay) -> Iterator[Part]:
+    """What chains run on, in the order of the blocks; a norm takes the lattice whole."""
+    if decay.kind == "norm":
+        moving = np.setdiff1d(np.arange(lattice.cells), lattice.exposed_cells)
+        if lattice.dimension:
+            cells = len(moving)
+            yield Part("the whole table", "whole", (cells,), cells, lattice.dimension, 1, partial(_on_whole, lattice, moving, decay))
+        return
+    numbers = np.bincount(lattice.blocks.template_of, minlength=len(lattice.blocks.templates))
+    used: dict[str, int] = {}
+    for template, number in zip(lattice.blocks.templates, numbers.tolist(), strict=True):
+        if not number or template.kind in ("free", "pinned"):
+            continue
+        label = _label(template)
+        used[label] = used.get(label, 0) + 1
+        if used[label] > 1:
+            label = f"{label}, no. {used[label]}"
+        make = partial(_on_block, template, decay)
+        yield Part(label, template.kind, template.shape, template.size, template.dimension, number, make)
+
+
+def _label(template: Template) -> str:
+    if template.kind == "grid":
+        return f"{' x '.join(map(str, template.shape))} grid"
+    return f"{template.kind} of {template.size} cells"
+
+
+# Seeds as in chains/sampler.py, so that the pairs are those of a release.
+
+
+def _on_block(template: Template, decay: Decay, name: str) -> tuple[Kernel, str]:
+    return kernel_for(name, template, decay), f"{name} on {template!r} under {decay!r}"
+
+
+def _on_whole(lattice: Lattice, moving: NDArray[np.int64], decay: Decay, name: str) -> tuple[Kernel, str]:
+    basis = lattice.basis[moving]
+    return kernel_of_basis(name, basis, decay), f"{name} on {basis.tolist()!r} under {decay!r}"
+
+
+def _row(part: Part, name: str, pairs: int, most_sweeps: int, progress: Told | None) -> Row:
+    """One kernel on blocks of one shape; what is refused becomes a row that says so."""
+    try:
+        kernel, seed = part.make(name)
+        return _run(part, kernel, seed, pairs, most_sweeps, progress)
+    except (InvalidParameter, ChainProblem, NoExactSampler) as problem:
+        return Row(part, name, problem=f"not used: {problem}")
+
+
+def _run(part: Part, kernel: Kernel, seed: str, pairs: int, most_sweeps: int, progress: Told | None) -> Row:
+    sweep = kernel.steps_per_sweep
+    most = min(most_sweeps, steps_allowed(kernel) // (max(pairs, PILOT_PAIRS) * sweep)) * sweep
+    if most < 1:
+        raise InvalidParameter(f"{pairs:,} pairs leave less than one sweep of {sweep:,} steps for each. Use fewer pairs.")
+
+    def curves(what: str, count: int, *lags: int) -> list[TotalVariationCurve]:
+        told = _told(progress, f"{kernel.name}, {part.label}: {what}")
+        return stability(kernel, lags, pairs=count, most=most, seed=seed, progress=told)
+
+    try:
+        lag = pilot(kernel, seed=seed, most=most, progress=_told(progress, f"{kernel.name}, {part.label}: pilot")).lag
+        numbers = [pairs]
+    except NoMeeting:
+        # A few pairs that all go to the cap take long enough, so more follow only if these meet. With the cap as lag, the curve is the
+        # share of pairs that are left.
+        lag, numbers = most, sorted({min(pairs, PILOT_PAIRS), pairs})
+    for count in numbers:
+        (curve,) = curves("pairs", count, lag)
+        if curve.meetings.censored:
+            early = " (no more were allowed: fewer pairs may take more)" if most < most_sweeps * sweep else ""
+            problem = f"no bound: {count - curve.meetings.censored:,} of {count:,} pairs met within {most // sweep:,} sweeps{early}"
+            return Row(part, kernel.name, problem, sweep, curve, (), _movement(kernel, seed, None))
+    others = curves("other lags", pairs, *sorted({max(1, lag // 2), 2 * lag} - {lag}))
+    found = Row(part, kernel.name, None, sweep, curve, tuple(others))
+    return replace(found, movement=_movement(kernel, seed, found.steps))
+
+
+def _told(progress: Told | None, what: str) -> Progress | None:
+    return None if progress is None else partial(progress, what)
+
+
+def _movement(kernel: Kernel, seed: str, steps: int | None) -> Movement:
+    """Conventional diagnostics, after the recommended steps where there is such a number."""
+    burn_in = RECORDS * kernel.steps_per_sweep // 2 if steps is None else max(2, steps)
+    every = kernel.steps_per_sweep if steps is None else max(1, steps // 200)
+    note = None
+    if not hasattr(kernel, "trace"):
+        note = "this kernel records no trace"
+    elif importlib.util.find_spec("arviz_stats") is None:
+        note = NOT_INSTALLED
+    if note is not None:
+        return Movement(_acceptance_rate(kernel, seed, burn_in), note=note)
+    summary = trace_summary(kernel, records=RECORDS, every=every, chains=CHAINS, seed=seed, burn_in=burn_in)  # type: ignore[arg-type]
+    columns = {
+        name: {field: None if math.isnan(value) else _digits(value, 4) for field, value in found._asdict().items()}
+        for name, found in summary.columns.items()
+    }
+    sizes = [found["effective_sample_size"] for found in columns.values() if found["effective_sample_size"] is not None]
+    times = [found["autocorrelation_time_sweeps"] for found in columns.values() if found["autocorrelation_time_sweeps"] is not None]
+    rate = _digits(summary.acceptance_rate, 4)
+    return Movement(rate, CHAINS * RECORDS, min(sizes, default=None), max(times, default=None), columns)
+
+
+def _acceptance_rate(kernel: Kernel, seed: str, steps: int) -> float:
+    """Of the second half of one chain."""
+    with NoiseKey.for_tests("chain acceptance: " + seed) as key, key.stream(kernel.name) as words:
+        state, _ = kernel.run(kernel.start(words), steps, words)
+        _, info = kernel.run(state, steps, words)
+    return _digits(info.accepted / info.steps, 4)
+
+
+def _digits(value: float, digits: int) -> float:
+    """Rounded, so that figures are the same on every machine."""
+    return float(f"{value:.{digits}g}")
+
+
+def _added(epsilon: Fraction | None, eta: Fraction) -> str | None:
+    """What estimated chains add to delta; None where there is no epsilon, or no promise would be left."""
+    if epsilon is None:
+        return None
+    added = added_delta(epsilon, eta)
+    return shown_up(added, 3) if added < 1 else None
+
+
+_HEADER = ("Block", "Blocks", "Kernel", "Lag", "Met", "Median", "Longest", "Recommended", "eta", "Accepted", "Autocorr.")
+
+
+def _text_table(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Aligned columns; a row without a bound says why instead. Times are in sweeps."""
+    if not rows:
+        return []
+    lines = [_HEADER, *map(_cells_of, rows)]
+    widths = [max(len(line[i]) for line in lines if len(line) > i + 1 or len(line) == len(_HEADER)) for i in range(len(_HEADER))]
+    out = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=False)).rstrip() for line in lines]
+    warnings = [f"Warning: {row['kernel']}, {row['block']}: {row['warning']}." for row in rows if row["warning"] is not None]
+    return [*out, "Lag, meetings, recommended number and autocorrelation time are in sweeps.", *warnings]
+
+
+def _cells_of(row: dict[str, Any]) -> tuple[str, ...]:
+    head = (row["block"], f"{row['blocks']:,}", row["kernel"])
+    if row["problem"] is not None:
+        return (*head, row["problem"])
+    moved = row["movement"]
+    time = moved["autocorrelation_sweeps"]
+    times = (row["median_meeting_sweeps"], row["largest_meeting_sweeps"])
+    recommended = f"{row['recommended_sweeps']:,} ({row['recommended_steps']:,} steps)"
+    rate = f"{100 * moved['acceptance_rate']:.3g} %"
+    met = f"{row['met']:,} of {row['pairs']:,}"
+    return (
+        *head,
+        f"{row['lag_sweeps']:,}",
+        met,
+        *(f"{t:,}" for t in times),
+        recommended,
+        row["eta"],
+        rate,
+        "-" if time is None else f"{time:.3g}",
+    )

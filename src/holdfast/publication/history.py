@@ -1,0 +1,133 @@
+"""What the ledger knows of a release: public facts only, enough to say later what several releases expose together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import HoldfastError
+from holdfast.invariants.rows import compile_rows
+from holdfast.lattices.joint import PublishedTotals, are_disjoint, joint_exposure
+from holdfast.publication.definitions import definition, statement_of
+from holdfast.publication.plan import Plan
+from holdfast.randomness.keys import STREAM_VERSION
+from holdfast.tables import Universe
+
+if TYPE_CHECKING:
+    from holdfast.privacy.ledger.values import Reservation
+
+THIS = "this release"
+MAX_CODES = 20_000
+"""Codes or cells of a universe that are written into the ledger; larger ones are known by their digest."""
+
+
+def public_facts(
+    plan: Plan, software: Mapping[str, Any], earlier: Iterable[Reservation], revision_of: str | None, name: str = THIS
+) -> dict[str, Any]:
+    """Facts for the event that reserves the release. Nothing in them depends on a count."""
+    frame = plan.frame
+    before = [release for release in earlier if release.counts]
+    facts = {
+        "mechanism": plan.mechanism.name,
+        "parameters": plan.mechanism.parameters,
+        "unit": frame.unit if frame.max_records is not None else "record",
+        "max_records": frame.max_records,
+        "universe": universe_facts(frame.universe),
+        "statements": [definition(statement, frame.universe) for statement in frame.statements],
+        "exposed": exposed_sentences(plan, before, name),
+        "disjoint_from": [release.release_id for release in before if _is_disjoint(release, frame.universe)],
+        "stream_version": STREAM_VERSION,
+        "software": dict(software),
+    }
+    return facts if revision_of is None else {**facts, "revision_of": revision_of}
+
+
+def exposed_words(plan: Plan, earlier: Iterable[Reservation]) -> str:
+    """What this release and those before it expose together, in words; what could not be computed is said so, never "none"."""
+    return " ".join(exposed_sentences(plan, earlier))
+
+
+def exposed_sentences(plan: Plan, earlier: Iterable[Reservation], name: str = THIS) -> list[str]:
+    """First what this release exposes alone, then what it does together with those before it, as far as that can be told."""
+    out = [str(plan.exposed()["words"])]
+    before = published(earlier)
+    known = [published_totals(release, plan.frame.universe) for release in before]
+    joined = [totals for totals in known if totals is not None]
+    if joined:
+        out += _joint_sentences(joined, PublishedTotals(name, plan.frame.universe, plan.frame.statements))
+    missing = [repr(release.release_id) for release, totals in zip(before, known, strict=True) if totals is None]
+    if missing:
+        out.append(f"Not computed together with {', '.join(missing)}: the ledger does not hold so large a table, or cannot read it.")
+    return out
+
+
+def _joint_sentences(before: list[PublishedTotals], own: PublishedTotals) -> list[str]:
+    """All together; where that cannot be computed, with as many of those before as can be, and the others are named."""
+    joint = joint_exposure([*before, own])
+    if joint.computed or len(before) == 1:
+        return _parts(joint.words)
+    joined: list[PublishedTotals] = []
+    words: list[str] = []
+    apart: list[str] = []
+    reason = joint.why
+    for totals in reversed(before):
+        joint = joint_exposure([totals, *joined, own])
+        if joint.computed:
+            joined, words = [totals, *joined], _parts(joint.words)
+        else:
+            apart, reason = [repr(totals.name), *apart], joint.why
+    return [*words, f"Not computed together with {', '.join(apart)}: {reason}"]
+
+
+def _parts(words: str) -> list[str]:
+    """The cells that are fixed, and the rest, which may be long: a screen cuts the end."""
+    cells, mark, rest = words.partition(" Now known exactly: ")
+    return [cells, f"{mark.lstrip()}{rest}"] if mark else [words]
+
+
+def published(releases: Iterable[Reservation]) -> list[Reservation]:
+    """Those that are published or may yet be; what was given up is not."""
+    return [release for release in releases if release.counts and release.state != "voided-spent"]
+
+
+def published_totals(release: Reservation, own: Universe) -> PublishedTotals | None:
+    """The kept totals of an earlier release over its cells, where the ledger knows them."""
+    said = release.facts.get("universe")
+    try:
+        universe = own if isinstance(said, Mapping) and said.get("digest") == own.digest() else read_universe(said)
+        if universe is None:
+            return None
+        statements = tuple(statement_of(dict(said)) for said in release.facts["statements"])
+        compile_rows(universe, statements)
+        return PublishedTotals(release.release_id, universe, statements)
+    except (HoldfastError, KeyError, TypeError, ValueError):
+        return None
+
+
+def universe_facts(universe: Universe) -> dict[str, Any]:
+    """Columns and cells in their order, as far as they are few; always the digest."""
+    facts: dict[str, Any] = {"digest": universe.digest(), "columns": list(universe.columns), "codes": None, "cells": None}
+    facts["support"] = universe.support
+    if universe.is_in_order and sum(universe.code_count(column) for column in universe.columns) <= MAX_CODES:
+        facts["codes"] = {column: list(universe.codes[column]) for column in universe.columns}
+    elif len(universe) <= MAX_CODES:
+        facts["cells"] = [list(universe.cell(i).values()) for i in range(len(universe))]
+    return facts
+
+
+def read_universe(said: Any) -> Universe | None:
+    """What `universe_facts` wrote; None where the cells were too many."""
+    if said["codes"] is not None:
+        made = Universe.product({column: said["codes"][column] for column in said["columns"]})
+    elif said["cells"] is not None:
+        made = Universe.listed({column: [cell[place] for cell in said["cells"]] for place, column in enumerate(said["columns"])})
+    else:
+        return None
+    return replace(made, support=said["support"])
+
+
+def _is_disjoint(release: Reservation, own: Universe) -> bool:
+    """Whether it is proved that the two tables have no cell in common; unknown is no."""
+    totals = published_totals(release, own)
+    return totals is not None and are_disjoint(totals.universe, own) is True

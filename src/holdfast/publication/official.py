@@ -1,0 +1,155 @@
+"""A release against totals from elsewhere: an official file, or the office's own table."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from holdfast.errors import InvalidParameter, UnreadableInput
+from holdfast.invariants.rows import Kept
+from holdfast.invariants.statements import Margin
+from holdfast.publication.card import Card
+from holdfast.publication.definitions import statement_of
+from holdfast.tables import Table, Universe
+
+KeptRow: TypeAlias = tuple[str, str, int]
+KEPT_HEADER = ["statement", "name", "total"]
+
+
+def compare_with(
+    against: Table | str | os.PathLike[str], card: Card, made: tuple[Kept, np.ndarray[Any, Any]], listed: list[KeptRow]
+) -> tuple[int, list[str]]:
+    """(how many official totals were compared, differences)."""
+    if not isinstance(against, Table):
+        header = _header(Path(against))
+        if header == KEPT_HEADER:
+            return _differences(_numbered(listed), _numbered(_listed(Path(against))), lambda key: key[1])
+        against = _as_table(Path(against), header, card)
+    columns = tuple(against.universe.columns)
+    if set(columns) == set(card.table.columns):
+        return _whole(against, made[0], listed)
+    return _margin(against, card, made, listed)
+
+
+def _header(path: Path) -> list[str]:
+    if path.suffix.lower() == ".parquet":
+        import pyarrow.parquet as pq
+
+        try:
+            return list(pq.read_schema(path).names)
+        except (OSError, ValueError) as error:
+            raise UnreadableInput(f"{path.name!r} cannot be read as Parquet ({type(error).__name__}). Check the path.") from None
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            return next(csv.reader(file), [])
+    except (OSError, UnicodeDecodeError, csv.Error):
+        raise UnreadableInput(f"{path.name!r} cannot be read. Give a .csv or .parquet file of official totals.") from None
+
+
+def _as_table(path: Path, header: list[str], card: Card) -> Table:
+    codes = [name for name in header if name in card.table.columns]
+    others = [name for name in header if name not in card.table.columns]
+    if card.table.count in others:
+        others = [card.table.count]
+    if not codes or len(others) != 1:
+        raise InvalidParameter(
+            f"{path.name!r} should have columns of codes ({', '.join(card.table.columns)}) and one of counts, or statement, name, total. "
+            f"Found {', '.join(header) or 'nothing'}."
+        )
+    return Table.from_counts(path, cells=codes, count=others[0])
+
+
+def _listed(path: Path) -> list[KeptRow]:
+    """The rows of a file of statement, name, total."""
+    if path.suffix.lower() == ".parquet":
+        import pyarrow.parquet as pq
+
+        rows = [[str(row[name]) for name in KEPT_HEADER] for row in pq.read_table(path).to_pylist()]
+    else:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.reader(file))[1:]
+    try:
+        return [(statement, name, int(total)) for statement, name, total in rows]
+    except ValueError:
+        raise UnreadableInput(f"{path.name!r} has a row that is not statement, name, total. Mend it.") from None
+
+
+def _numbered(rows: Iterable[KeptRow]) -> dict[tuple[str, str, int], int]:
+    """Totals by statement and name; where two share both, by their number among these too, so that none is lost."""
+    seen: Counter[tuple[str, str]] = Counter()
+    out = {}
+    for statement, name, total in rows:
+        seen[statement, name] += 1
+        out[statement, name, seen[statement, name]] = total
+    return out
+
+
+def _whole(table: Table, kept: Kept, listed: list[KeptRow]) -> tuple[int, list[str]]:
+    """The kept totals of another table of the same cells: only totals are looked at, so a confidential table may be given."""
+    counts = _in_order(table, kept.universe)
+    families = [rows for rows in kept.rows if rows.kind == "kept"]
+    official = [(rows.statement, rows.name(i), int(total)) for rows in families for i, total in enumerate(rows.totals(counts))]
+    return _differences(_numbered(listed), _numbered(official), lambda key: key[1])
+
+
+def _in_order(table: Table, universe: Universe) -> np.ndarray[Any, Any]:
+    """The counts of a table in the order of another universe of the same cells."""
+    if table.universe == universe:
+        return table.counts
+    indices = []
+    for column in universe.columns:
+        place = {code: i for i, code in enumerate(universe.codes[column])}
+        of_code = np.array([place.get(code, -1) for code in table.universe.codes[column]], dtype=np.int32)
+        indices.append(of_code[table.universe.code_indices(column)])
+    known = np.all([given >= 0 for given in indices], axis=0)
+    cells = universe.find(indices) if known.all() else np.full(len(known), -1)
+    if len(cells) != len(universe) or (cells < 0).any():
+        raise InvalidParameter(
+            f"The table to compare with has other cells than the release ({len(cells)} and {len(universe)} rows). "
+            "Give one row for each cell, or totals by the columns of a kept margin."
+        )
+    counts = np.zeros(len(universe), dtype=np.int64)
+    counts[cells] = table.counts
+    return counts
+
+
+def _margin(table: Table, card: Card, made: tuple[Kept, np.ndarray[Any, Any]], listed: list[KeptRow]) -> tuple[int, list[str]]:
+    """Official totals by some of the columns: the release must keep that margin."""
+    kept, _ = made
+    columns = table.universe.columns
+    stated = [statement_of(given) for given in card.kept.definitions]
+    wanted = [s for s in stated if isinstance(s, Margin) and s.kind == "kept" and set(s.columns) >= set(columns)]
+    if not wanted:
+        raise InvalidParameter(
+            f"The release does not keep totals by {', '.join(columns)}: they need not agree. It keeps {', '.join(card.kept.statements)}."
+        )
+    statement = min(wanted, key=lambda s: len(s.columns))
+    totals = iter(listed)
+    mine: dict[Any, int] = {}
+    for rows in kept.rows:
+        if rows.kind != "kept":
+            continue
+        values = [next(totals)[2] for _ in range(rows.count)]
+        if rows.statement == str(statement):
+            for codes, value in zip(rows.codes, values, strict=True):  # type: ignore[union-attr]
+                named = {c: kept.universe.codes[c][k] for c, k in zip(statement.columns, codes, strict=True)}
+                key = tuple(named[c] for c in columns)
+                mine[key] = mine.get(key, 0) + value
+            break
+    cells = (table.universe.cell(i) for i in range(len(table.universe)))
+    official = {tuple(cell[c] for c in columns): int(n) for cell, n in zip(cells, table.counts, strict=True)}
+    return _differences(mine, official, lambda key: ", ".join(f"{c}={k}" for c, k in zip(columns, key, strict=True)))
+
+
+def _differences(mine: dict[Any, int], official: dict[Any, int], name: Any) -> tuple[int, list[str]]:
+    both = [key for key in mine if key in official]
+    out = [f"{name(key)}: released {mine[key]}, official {official[key]}" for key in both if mine[key] != official[key]]
+    out += [f"{name(key)}: not among the official totals" for key in mine if key not in official]
+    out += [f"{name(key)}: not among the released totals" for key in official if key not in mine]
+    return len(official), out

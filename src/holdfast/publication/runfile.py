@@ -1,0 +1,263 @@
+"""Run files: a release described in TOML, in the office's words. docs/run-files.md documents every key.
+
+`load_run` reads the run file alone, and checks all that can be checked without the table. The confidential source is opened by
+`run.read_table()` only.
+
+    m          the most records one person may have (max_records)
+    distance   between two tables: one person who moves all records from one cell to another changes counts by 2 m in l1 and by
+               2 m^2 in squared l2. Mechanisms take parameters per unit of distance; run files say them per person unless told otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import isqrt
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from holdfast.errors import InvalidParameter, InvalidRun
+from holdfast.invariants.statements import Statement
+from holdfast.publication.runfile_checks import check_file, check_source, check_universe, checked_options, statements
+from holdfast.publication.runfile_errors import Problem, explain, parse_toml, read_toml
+from holdfast.publication.runfile_sections import Document, ReleaseSection, TableSection, keys_at, section_keys
+from holdfast.tables import Hierarchy, Table, Universe
+from holdfast.tables.databases import is_url
+from holdfast.tables.readers import open_source, read_codes
+
+_FILE_URL = re.compile(r"\A((?:sqlite(?:\+\w+)?|duckdb):///)(?!/|:memory:|file:)(.+)\Z", re.IGNORECASE | re.DOTALL)
+"""A database that is a file, named from the folder of the run file."""
+
+_DIGITS = 9
+"""Digits of an epsilon that is rounded down because it is irrational."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run file says, checked. Public facts only: no count stands here, and the source is not shown.
+
+    Given:       a file read by `load_run`.
+    Guarantees:  parameters are exact; `written` are the mechanism's keys, each with its text as the file writes it. Paths start at the
+                 folder of the run file.
+    """
+
+    path: Path
+    id: str
+    date: str | None
+    mechanism_name: str
+    per: str
+    written: tuple[tuple[str, str], ...]
+    formats: tuple[str, ...]
+    sign: Path | None
+    ledger: str | None = field(repr=False)
+    """Where the run file says its ledger is: a file or a URL. Shown nowhere: a URL may hold a password."""
+    dataset: str
+    """The account that is charged: by default the table's name, or the name of the source without its ending."""
+    revises: Path | None
+    """The folder of the earlier release of the same population that this one revises."""
+    statements: tuple[Statement, ...]
+    _folder: str = field(repr=False)
+    _table: TableSection = field(repr=False)
+    _release: ReleaseSection = field(repr=False)
+
+    @property
+    def keep(self) -> list[Statement]:
+        """The statements under [keep], in the order total, margins, subsets, areas, linear, identities."""
+        return list(self.statements)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The mechanism's keys as the file writes them, such as {"epsilon": "0.192"}."""
+        return dict(self.written)
+
+    @property
+    def max_records(self) -> int:
+        """The most records one person may have, as the run file says."""
+        return self._table.max_records
+
+    @property
+    def description(self) -> str:
+        """The mechanism and its parameters in one line."""
+        name = self.mechanism_name.replace("-", " ")
+        said = ", ".join(f"{key} = {text}" for key, text in self.written)
+        if not said:
+            return name
+        if self._release.sigma_squared is not None:
+            return f"{name}: {said}"
+        if self.per == "unit":
+            return f"{name}: {said}, per unit of distance"
+        records = "1 record" if self.max_records == 1 else f"{self.max_records} records"
+        return f"{name}: {said}, for one {self._table.unit} of at most {records} who changes cell"
+
+    def read_table(self) -> Table:
+        """Read the confidential source. CONFIDENTIAL; errors are those of Table, and name file, column and row, never a value."""
+        section, data = self._table, self._data()
+        common: dict[str, Any] = {"unit": section.unit, "max_records": section.max_records, "name": section.name, "query": section.query}
+        if section.count is not None:
+            assert isinstance(section.cells, list)
+            trees = self._trees(lambda column: _codes_of(data, column, section.query))
+            return Table.from_counts(data, section.cells, section.count, hierarchies=trees, **common)
+        common["id"] = section.id
+        if isinstance(section.cells, dict):
+            codes = {column: self._codes(column, given) for column, given in section.cells.items()}
+            trees = self._trees(lambda column: codes[column])
+            return Table.from_records(data, codes, hierarchies=trees, **common)
+        if section.universe == "observed":
+            return Table.from_records(data, section.cells, universe="observed", **common)
+        assert section.universe is not None
+        listed = self._at(section.universe)
+        trees = self._trees(lambda column: _codes_of(listed, column, None))
+        return Table.from_records(data, universe=Universe.listed(listed, section.cells, hierarchies=trees), **common)
+
+    def parameters(self) -> dict[str, Fraction | str | bool]:
+        """What the mechanism's constructor is given: exact numbers per unit of distance.
+
+        Guarantees:  the cost for one person is at most what the run file says, and equal to it except for epsilon under the l2 norm, which
+                     is irrational per unit and rounded down to nine digits, and for (epsilon, delta), where sigma_squared is rounded up.
+        """
+        asked, m = self._release, self.max_records
+        persons = self.per == "person"
+        given: dict[str, Fraction | str | bool] = {key: value.value for key, value in asked.numbers().items()}
+        if self.mechanism_name == "generalized-laplace":
+            given["norm"] = asked.norm or "l1"
+        if self.mechanism_name.startswith("generalized-"):
+            given["sampler"] = asked.sampler or "auto"
+        if asked.allow_estimated:
+            given["allow_estimated"] = True
+        if asked.rho is not None and persons:
+            given["rho"] = asked.rho.value / (2 * m * m)
+        elif asked.epsilon is not None and asked.delta is not None:
+            if persons:
+                from holdfast.privacy.calibration import pair_sigma_squared
+
+                squared = pair_sigma_squared(asked.epsilon.value, asked.delta.value, distance_squared=2 * m * m)
+                del given["epsilon"], given["delta"]
+                return given | {"sigma_squared": squared}
+            given["calibration"] = asked.calibration or "tight"
+        elif asked.epsilon is not None and persons:
+            given["epsilon"] = below_root(asked.epsilon.value**2 / (2 * m * m)) if asked.norm == "l2" else asked.epsilon.value / (2 * m)
+        return given
+
+    def mechanism(self) -> Any:
+        """The mechanism, with its parameters per unit of distance."""
+        from holdfast.mechanisms import GeneralizedGaussian, GeneralizedLaplace, RoundedProjection, Suppression
+
+        build: dict[str, Callable[..., Any]] = {
+            "generalized-laplace": GeneralizedLaplace,
+            "generalized-gaussian": GeneralizedGaussian,
+            "rounded-projection": RoundedProjection,
+            "suppression": Suppression,
+        }
+        try:
+            return build[self.mechanism_name](**self.parameters())
+        except InvalidParameter as error:
+            key = next((key for key in self.options if str(error).startswith(f"{key} ")), None)
+            problem = Problem(("release",) if key is None else ("release", key), str(error)).message(str(self.path), "")
+        raise InvalidRun(problem)
+
+    def _data(self) -> str:
+        source = self._table.source
+        return _FILE_URL.sub(lambda url: f"{url[1]}{self._at(url[2])}", source) if is_url(source) else self._at(source)
+
+    def _at(self, name: str) -> str:
+        return os.path.join(self._folder, name)
+
+    def _codes(self, column: str, given: list[str] | str) -> Any:
+        if isinstance(given, list):
+            return given
+        path = self._at(given)
+        return Hierarchy.from_tree(Path(path)) if path.lower().endswith(".hrc") else _codes_of(path, column, None)
+
+    def _trees(self, codes: Callable[[str], Iterable[str]]) -> dict[str, Hierarchy] | None:
+        trees = {}
+        for column, said in self._table.hierarchies.items():
+            if said.tree is not None:
+                trees[column] = Hierarchy.from_tree(Path(self._at(said.tree)), levels=said.levels)
+            elif said.parents is not None:
+                trees[column] = Hierarchy.from_parents(self._at(said.parents), code=said.code, parent=said.parent, levels=said.levels)
+            else:
+                assert said.prefixes is not None
+                trees[column] = Hierarchy.from_prefixes(codes(column), said.prefixes, levels=said.levels)
+        return trees or None
+
+
+def load_run(path: str | os.PathLike[str]) -> Run:
+    """Read and check a run file; the confidential source is not opened.
+
+    Guarantees:  whatever the file holds, the answer is a Run or InvalidRun with one message: file, line, field, what is wrong, what to do.
+    """
+    name = os.fsdecode(path)
+    toml = ""
+    try:
+        toml = read_toml(name)
+        return _run_of(name, toml)
+    except Problem as problem:
+        message = problem.message(name, toml)
+    # Outside of the handler: what Pydantic and tomllib quote must not travel along.
+    raise InvalidRun(message)
+
+
+def below_root(square: Fraction) -> Fraction:
+    """A short rational just below the square root: nine significant digits, rounded down.
+
+    Given:       square > 0.
+    Guarantees:  result^2 <= square, and (result * (1 + 10^-8))^2 > square.
+    """
+    scale = 1
+    while square * scale * scale < 10 ** (2 * _DIGITS - 2):
+        scale *= 10
+    return Fraction(isqrt(square.numerator * scale * scale // square.denominator), scale)
+
+
+def _run_of(name: str, toml: str) -> Run:
+    document = _document(toml)
+    folder = os.path.dirname(os.path.abspath(name))
+    table, release = document.table, document.release
+    check_source(table, folder)
+    check_universe(table, folder)
+    options = checked_options(release)
+    if release.sign is not None:
+        check_file(("release", "sign"), release.sign, folder)
+    return Run(
+        path=Path(name),
+        id=release.id,
+        date=release.date,
+        mechanism_name=release.mechanism,
+        per=release.per,
+        written=tuple(options.items()),
+        formats=tuple(release.formats),
+        sign=None if release.sign is None else Path(folder, release.sign),
+        ledger=None if release.ledger is None else release.ledger if is_url(release.ledger) else os.path.join(folder, release.ledger),
+        dataset=release.dataset or table.name or _stem(table.source),
+        revises=None if release.revises is None else Path(folder, release.revises),
+        statements=tuple(statements(document.keep, list(table.cells))),
+        _folder=folder,
+        _table=table,
+        _release=release,
+    )
+
+
+def _stem(source: str) -> str:
+    """A name for an account whose table has none: that of its file; a database says nothing of its own."""
+    return "unnamed" if is_url(source) else Path(source).stem or "unnamed"
+
+
+def _document(toml: str) -> Document:
+    parsed = parse_toml(toml)
+    try:
+        return Document.model_validate(parsed)
+    except ValidationError as error:
+        errors = error.errors(include_url=False)
+    raise explain(errors, keys_at, section_keys(), toml)
+
+
+def _codes_of(data: str, column: str, query: str | None) -> list[str]:
+    """The distinct codes of a column, in the order of their first appearance."""
+    with open_source(data, query) as source:
+        (codes,), _ = read_codes(source, [column])
+    return [str(code) for code in codes.to_pylist()]

@@ -1,0 +1,283 @@
+"""The sections of a run file as Pydantic models: names and types of all keys, the same as in Python."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
+
+from holdfast.errors import InvalidParameter
+from holdfast.exact.parameters import exact_fraction
+from holdfast.invariants import areas, linear, subset
+from holdfast.invariants.statements import Areas, Linear, Subset
+from holdfast.publication.runfile_errors import KEY, FloatText, Place, found, quoted, refuse
+
+Mechanism = Literal["generalized-laplace", "generalized-gaussian", "rounded-projection", "suppression"]
+MECHANISMS: tuple[str, ...] = get_args(Mechanism)
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+
+
+@dataclass(frozen=True)
+class Number:
+    """An exact number and how the file writes it."""
+
+    text: str
+    value: Fraction
+
+
+def _number(value: object) -> Number:
+    if isinstance(value, FloatText):
+        if re.fullmatch(r"[+-]?(?:inf|nan)", value.text):
+            refuse(f"must be a finite exact number. Got {found(value)}. Write a text such as {quoted('0.25')}.")
+        refuse(f"must be exact, because privacy depends on it. Got {found(value)}. Write {KEY} = {quoted(value.text)}.")
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        refuse(f'must be an exact number: a text such as "0.25" or "1/4", or a whole number. Got {found(value)}.')
+    try:
+        return Number(str(value).strip(), exact_fraction(value, "it"))
+    except InvalidParameter:
+        wrong = found(value)
+    refuse(f'must be a decimal or rational number of ordinary length, such as "0.25", "1/4" or "1e-10". Got {wrong}.')
+
+
+def _release_id(value: object) -> str:
+    if not isinstance(value, str) or not _ID.fullmatch(value):
+        refuse(
+            "must be a short text of letters, digits, '.', '_' and '-', at most 80, that begins with a letter or digit. "
+            f'Got {found(value)}. Write id = "counties-2030-v1".'
+        )
+    return value
+
+
+def _date(value: object) -> str:
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        return value.isoformat()
+    try:
+        if isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+            return datetime.date.fromisoformat(value).isoformat()
+    except ValueError:
+        pass  # no such day
+    refuse(f'must be a day as year-month-day. Got {found(value)}. Write date = "2030-04-01".')
+
+
+def _cells(value: object) -> list[str] | dict[str, list[str] | str]:
+    if isinstance(value, dict):
+        if not value:
+            refuse('must declare at least one column. Got an empty table. Write cells = {sex = ["F", "M"]}.')
+        return {column: _codes(column, codes) for column, codes in value.items()}
+    if not isinstance(value, list) or not all(isinstance(column, str) for column in value):
+        refuse(f'must be a list of columns, or a table of codes for each column. Got {_mixed(value)}. Write cells = ["state", "county"].')
+    if not value:
+        refuse('must name at least one column. Got an empty list. Write cells = ["state", "county"].')
+    if len(set(value)) < len(value):
+        twice = next(column for place, column in enumerate(value) if column in value[:place])
+        refuse(f"column {quoted(twice)} is named twice. Name each once.")
+    return value
+
+
+def _codes(column: str, codes: object) -> list[str] | str:
+    if isinstance(codes, str):
+        if not codes.lower().endswith((".csv", ".parquet", ".hrc")):
+            refuse(f"column {quoted(column)} needs a list of codes, or a file of codes (.csv, .parquet or .hrc). Got {found(codes)}.")
+        return codes
+    if not isinstance(codes, list) or not codes or not all(isinstance(code, str) for code in codes):
+        refuse(f'column {quoted(column)} needs a list of codes, each a text. Got {_mixed(codes)}. Write {quoted(column)} = ["01", "02"].')
+    return codes
+
+
+def _mixed(value: object) -> str:
+    """What was found; in a list, the first item that is no text."""
+    wrong = [item for item in value if not isinstance(item, str)] if isinstance(value, list) else []
+    return f"a list with {found(wrong[0])}" if wrong else found(value)
+
+
+def _path(value: object) -> object:
+    if isinstance(value, str) and not value.strip():
+        refuse("must name a file. Got an empty text.")
+    return value
+
+
+def _each_once(formats: list[str]) -> list[str]:
+    if len(set(formats)) < len(formats):
+        refuse("a format is named twice. Name each once.")
+    return formats
+
+
+PathText = Annotated[str, BeforeValidator(_path)]
+Exact = Annotated[Number, PlainValidator(_number)]
+Texts = Annotated[list[str], Field(min_length=1)]
+
+
+class Section(BaseModel):
+    """Names that are not known are refused, and values are never converted from one type to another."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
+
+
+class TreeSection(Section):
+    """One entry of hierarchies: a file with an indented tree, prefix lengths, or a file of codes and parents."""
+
+    tree: PathText | None = None
+    prefixes: Annotated[list[int], Field(min_length=1)] | None = None
+    parents: PathText | None = None
+    code: str | None = None
+    parent: str | None = None
+    levels: Texts | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> TreeSection:
+        if [self.tree, self.prefixes, self.parents].count(None) != 2:
+            refuse('give one of tree = "file.hrc", prefixes = [2, 5] and parents = "file.csv".')
+        if (self.parents is None) != (self.code is None) or (self.parents is None) != (self.parent is None):
+            refuse('parents, code and parent go together: parents = "counties.csv", code = "county", parent = "state".')
+        return self
+
+
+class TableSection(Section):
+    """[table]: the arguments of Table.from_counts (with count) or Table.from_records (without)."""
+
+    source: PathText = Field(repr=False)
+    query: str | None = Field(default=None, repr=False)
+    cells: Annotated[Any, PlainValidator(_cells)]
+    count: str | None = None
+    universe: PathText | None = None
+    unit: Annotated[str, Field(min_length=1)] = "person"
+    max_records: Annotated[int, Field(ge=1, lt=2**31)] = 1
+    id: str | None = None
+    name: str | None = None
+    hierarchies: dict[str, TreeSection] = {}
+
+
+class SubsetSection(Section):
+    """One entry of subsets: codes or a node of a column, or a condition."""
+
+    column: str | None = None
+    codes: Texts | None = None
+    node: str | None = None
+    where: str | None = None
+    by: list[str] = []
+
+    @model_validator(mode="after")
+    def _one_way(self) -> SubsetSection:
+        if (self.where is None) == (self.column is None):
+            refuse('give column with codes or node, or where: {column = "age", codes = ["85+"]} or {where = "age >= 18"}.')
+        if [self.where, self.codes, self.node].count(None) != 2:
+            refuse("give one of codes, node and where, and column with the first two.")
+        return self
+
+    def statement(self) -> Subset:
+        if self.where is not None:
+            return subset(self.where, by=self.by)
+        assert self.column is not None
+        return subset(self.column, self.codes, node=self.node, by=self.by)
+
+
+class AreasSection(Section):
+    """One entry of areas: named sets of codes of one column."""
+
+    column: str
+    sets: Annotated[dict[str, Texts], Field(min_length=1)]
+    by: list[str] = []
+
+    def statement(self) -> Areas:
+        return areas(self.column, self.sets, by=self.by)
+
+
+class LinearSection(Section):
+    """One entry of linear: rows of whole numbers, one for each cell in the table's order."""
+
+    matrix: Annotated[list[Annotated[list[int], Field(min_length=1)]], Field(min_length=1)]
+    names: list[str] | None = None
+    values: list[int] | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> LinearSection:
+        if len({len(row) for row in self.matrix}) > 1:
+            refuse("matrix has rows of different lengths. Give each row one whole number for each cell.")
+        for what, given in (("names", self.names), ("values", self.values)):
+            if given is not None and len(given) != len(self.matrix):
+                refuse(f"{what} has {len(given)} entries for {len(self.matrix)} rows. Give one for each row.")
+        return self
+
+    def statement(self) -> Linear:
+        return linear(self.matrix, self.names, self.values)
+
+
+class StatementsSection(Section):
+    """Statements, in the words of the Python functions."""
+
+    total: bool = False
+    margins: list[Texts] = []
+    subsets: list[SubsetSection] = []
+    areas: list[AreasSection] = []
+    linear: list[LinearSection] = []
+
+
+class KeepSection(StatementsSection):
+    """[keep]: what is published exactly; under identities what holds for every data set."""
+
+    identities: StatementsSection | None = None
+
+
+class ReleaseSection(Section):
+    """[release]: the mechanism, its exact parameters, and what is written."""
+
+    id: Annotated[str, PlainValidator(_release_id)]
+    date: Annotated[str, PlainValidator(_date)] | None = None
+    mechanism: Mechanism
+    epsilon: Exact | None = None
+    delta: Exact | None = None
+    rho: Exact | None = None
+    sigma_squared: Exact | None = None
+    norm: Literal["l1", "l2"] | None = None
+    calibration: str | None = None
+    per: Literal["person", "unit"] = "person"
+    sampler: Literal["auto", "metropolis", "line_gibbs", "block_gibbs"] | None = None
+    allow_estimated: bool = False
+    eta: Exact | None = None
+    formats: Annotated[list[Literal["parquet", "csv"]], Field(min_length=1), AfterValidator(_each_once)] = ["parquet", "csv"]
+    sign: PathText | None = None
+    ledger: PathText | None = None
+    dataset: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    revises: PathText | None = None
+
+    def numbers(self) -> dict[str, Number]:
+        """The exact parameters that are given."""
+        given = {key: getattr(self, key) for key in ("epsilon", "delta", "rho", "sigma_squared", "eta")}
+        return {key: number for key, number in given.items() if number is not None}
+
+
+class Document(Section):
+    """A run file."""
+
+    table: TableSection
+    keep: KeepSection
+    release: ReleaseSection
+
+
+_LISTED: dict[str, type[Section]] = {
+    "subsets": SubsetSection,
+    "areas": AreasSection,
+    "linear": LinearSection,
+    "hierarchies": TreeSection,
+    "identities": StatementsSection,
+    "table": TableSection,
+    "keep": KeepSection,
+    "release": ReleaseSection,
+}
+
+
+def keys_at(place: Place) -> Sequence[str]:
+    """The known keys of the table at this place."""
+    model = next((_LISTED[part] for part in reversed(place) if part in _LISTED), Document)
+    return list(model.model_fields)
+
+
+def section_keys() -> dict[str, Sequence[str]]:
+    """The keys of every section."""
+    return {section: keys_at((section,)) for section in Document.model_fields}

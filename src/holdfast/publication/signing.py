@@ -1,0 +1,57 @@
+"""Signatures on cards: Ed25519, so that a reader can tell whose release it is."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key, load_pem_public_key
+
+from holdfast.errors import InvalidParameter
+from holdfast.publication.card import Card, Signature, canonical_bytes
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
+
+
+def load_signing_key(path: Path) -> Ed25519PrivateKey:
+    """A private key from a PEM file without password (openssl genpkey -algorithm ed25519)."""
+    key: PrivateKeyTypes | None = None
+    with contextlib.suppress(OSError, ValueError, TypeError):  # the cause may quote the key's content: it is not handed on
+        key = load_pem_private_key(path.read_bytes(), password=None)
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InvalidParameter(
+            f"The signing key {path.name!r} is not a readable Ed25519 private key in PEM. Make one: openssl genpkey -algorithm ed25519."
+        )
+    return key
+
+
+def load_public_key(path: Path) -> str:
+    """A public key from a PEM file, as the hexadecimal digits a card shows."""
+    key: PublicKeyTypes | None = None
+    with contextlib.suppress(OSError, ValueError):
+        key = load_pem_public_key(path.read_bytes())
+    if not isinstance(key, Ed25519PublicKey):
+        raise InvalidParameter(f"The signer's key {path.name!r} is not a readable Ed25519 public key in PEM.")
+    return key.public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
+
+
+def signed(card: Card, key: Ed25519PrivateKey) -> Card:
+    """The card with its signature."""
+    public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
+    signature = Signature(algorithm="Ed25519", public_key=public, value=key.sign(canonical_bytes(card)).hex())
+    return card.model_copy(update={"signature": signature})
+
+
+def signature_holds(card: Card) -> bool:
+    """Whether the card's signature is that of its own content by the key it names."""
+    assert card.signature is not None
+    try:
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(card.signature.public_key))
+        key.verify(bytes.fromhex(card.signature.value), canonical_bytes(card))
+    except (InvalidSignature, ValueError):
+        return False
+    return True

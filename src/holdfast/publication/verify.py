@@ -1,0 +1,265 @@
+"""Anyone's check of a published folder, from its files alone: card, checksums, signature, and every kept total added up again."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from holdfast.errors import HoldfastError, VerificationFailed
+from holdfast.invariants.rows import Kept, RowFamily, Rows, compile_rows
+from holdfast.lattices import Lattice
+from holdfast.mechanisms import Suppression
+from holdfast.publication.card import Card, other_version, problems
+from holdfast.publication.definitions import statement_of
+from holdfast.publication.folder import CARD, FORMATS
+from holdfast.publication.official import compare_with
+from holdfast.publication.signing import load_public_key, signature_holds
+from holdfast.tables import Table, Universe
+
+Array: TypeAlias = np.ndarray[Any, Any]
+KeptRow: TypeAlias = tuple[str, str, int]
+
+SUPPRESSION = Suppression.name
+UNREADABLE = (HoldfastError, OSError, ValueError, LookupError, TypeError, ArithmeticError, NotImplementedError, StopIteration, csv.Error)
+"""What a file that is not what the card says can raise."""
+MAX_SHOWN = 10
+"""Differences listed in a message; the rest is counted."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was checked and found in order."""
+
+    release_id: str
+    cells: int
+    totals: int
+    files: int
+    private: bool
+    signed_by: str | None
+    official_totals: int | None
+    suppressed: bool
+
+    def __str__(self) -> str:
+        lines = [
+            f"Release {self.release_id}: {self.files} files as the card says, "
+            + (f"{self.totals} kept totals listed." if self.suppressed else f"{self.totals} kept totals add up over {self.cells} cells.")
+        ]
+        if self.official_totals is not None:
+            lines.append(f"{self.official_totals} official totals agree.")
+        lines.append(f"Signed by {self.signed_by}." if self.signed_by else "Not signed.")
+        if not self.private:
+            lines.append("NOT PRIVATE: the noise came from a test key.")
+        return "\n".join(lines)
+
+
+def verify(
+    folder: str | os.PathLike[str], against: Table | str | os.PathLike[str] | None = None, *, signer: str | os.PathLike[str] | None = None
+) -> Verified:
+    """Check a published folder.
+
+    Given:       `against`: official totals, as a Table or a file: columns of codes and one of counts (a margin that the release keeps, or
+                 the whole table, of which only the kept totals are compared), or statement, name, total as in kept.csv. `signer`: a public
+                 key in PEM that must have signed the card.
+    Guarantees:  VerificationFailed, with every difference found, unless card, checksums, signature, tables and totals all agree.
+    """
+    place = Path(folder)
+    card = _read_card(place)
+    found = [*_file_problems(place, card), *_signature_problems(card, signer)]
+    if found:
+        _fail(found)
+    try:
+        frames = {name: _read_frame(place / f"table.{name}") for name in FORMATS if f"table.{name}" in card.files}
+        listed, made, published = _read_kept(place), *_columns(card, frames)
+        found = list(_table_problems(card, frames, listed, made, published))
+    except UNREADABLE as error:
+        found = [f"the table cannot be read as the card says ({type(error).__name__})"]
+    if found:
+        _fail(found)
+    number = None
+    if against is not None:
+        number, differences = compare_with(against, card, made, listed)
+        if differences:
+            raise VerificationFailed(f"The release does not agree with the official totals: {_shown(differences)}.")
+    signer_key = None if card.signature is None else card.signature.public_key
+    suppressed = card.mechanism.name == SUPPRESSION
+    return Verified(card.release.id, card.table.cells, len(listed), len(card.files), card.release.private, signer_key, number, suppressed)
+
+
+def _fail(found: list[str]) -> None:
+    raise VerificationFailed(
+        f"The folder is not what its card says: {_shown(found)}. Do not use it; ask its publisher for a complete copy."
+    )
+
+
+def _shown(found: list[str]) -> str:
+    more = f"; and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
+    return f"{'; '.join(found[:MAX_SHOWN])}{more}"
+
+
+def _read_card(place: Path) -> Card:
+    try:
+        text = (place / CARD).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise VerificationFailed(
+            f"{place.name!r} has no readable {CARD}. Give the complete folder that `holdfast release` wrote."
+        ) from None
+    wrong = problems(text)
+    if wrong and (version := other_version(text)) is not None:
+        raise VerificationFailed(
+            f"The card has schema version {version!r}, which this version of Holdfast does not read. Verify with the version named under "
+            "software in the card."
+        )
+    if wrong:
+        _fail([f"{CARD}: {line.rstrip('.')}" for line in wrong])
+    return Card.from_json(text)
+
+
+def _file_problems(place: Path, card: Card) -> Iterator[str]:
+    needed = {"kept.csv", "statement.html", "report.html"}
+    for name in sorted(needed - card.files.keys()):
+        yield f"the card does not list {name}"
+    if not any(f"table.{name}" in card.files for name in FORMATS):
+        yield "the card lists no table"
+    present = {path.name for path in place.iterdir()}
+    for name in sorted(present - card.files.keys() - {CARD}):
+        yield f"{name} is there but not on the card"
+    for name, info in card.files.items():
+        path = place / name
+        if not path.is_file():
+            yield f"{name} is missing"
+            continue
+        with open(path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if path.stat().st_size != info.bytes:
+            yield f"{name} has {path.stat().st_size} bytes instead of {info.bytes}"
+        elif digest != info.sha256:
+            yield f"{name} was changed (its checksum differs)"
+
+
+def _signature_problems(card: Card, signer: str | os.PathLike[str] | None) -> Iterator[str]:
+    expected = None if signer is None else load_public_key(Path(signer))
+    if card.signature is None:
+        if expected is not None:
+            yield "the card is not signed"
+        return
+    if not signature_holds(card):
+        yield "the signature does not fit the card"
+    elif expected is not None and card.signature.public_key != expected:
+        yield "the card is signed by another key than the one given"
+
+
+def published_rows(folder: str | os.PathLike[str]) -> tuple[str, list[KeptRow]]:
+    """(identifier, kept rows) of a published folder, after its files were checked against its card."""
+    place = Path(folder)
+    card = _read_card(place)
+    if found := list(_file_problems(place, card)):
+        _fail(found)
+    return card.release.id, _read_kept(place)
+
+
+def _read_frame(path: Path) -> Any:
+    """The whole table as Arrow, every column of the CSV as text, so that codes stay as they are."""
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        return pq.read_table(path)
+    import pyarrow as pa
+    import pyarrow.csv
+
+    with open(path, encoding="utf-8", newline="") as file:
+        names = next(csv.reader(file))
+    options = pyarrow.csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()), quoted_strings_can_be_null=False, strings_can_be_null=True, null_values=[""]
+    )
+    return pyarrow.csv.read_csv(path, parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True), convert_options=options)
+
+
+def _read_kept(place: Path) -> list[KeptRow]:
+    with open(place / "kept.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    if not rows or rows[0] != ["statement", "name", "total"]:
+        raise ValueError
+    return [(statement, name, int(total)) for statement, name, total in rows[1:]]
+
+
+def _columns(card: Card, frames: dict[str, Any]) -> tuple[tuple[Kept, Array], Array]:
+    """(compiled statements, released counts), and which cells are published, from the first table file."""
+    frame = next(iter(frames.values()))
+    universe = Universe.listed(frame.select(list(card.table.columns)))
+    kept = compile_rows(universe, [statement_of(given) for given in card.kept.definitions])
+    counts, published = _counts(frame, card.table.count)
+    return (kept, counts), published
+
+
+def _counts(frame: Any, name: str) -> tuple[Array, Array]:
+    import pyarrow as pa
+
+    column = frame.column(name).cast(pa.int64())
+    published = ~np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return column.fill_null(0).to_numpy(), published
+
+
+def _table_problems(
+    card: Card,
+    frames: dict[str, Any],
+    listed: list[KeptRow],
+    made: tuple[Kept, Array],
+    published: Array,
+) -> Iterator[str]:
+    kept, counts = made
+    if len(counts) != card.table.cells:
+        yield f"the table has {len(counts)} cells instead of {card.table.cells}"
+    elif f"sha256:{kept.universe.digest()}" != card.table.universe_digest:
+        yield "the table has other cells, or another order of cells, than the card says"
+    first = next(iter(frames))
+    for name, frame in frames.items():
+        if frame.column_names[:-1] != [*card.table.columns, card.table.count]:
+            yield f"table.{name} has other columns than codes, count and standard deviation"
+        elif name != first and not _same(frame, frames[first]):
+            yield f"table.{name} and table.{first} differ"
+    yield from _published_problems(card, kept, published)
+    families = [rows for rows in kept.rows if rows.kind == "kept"]
+    named = [(rows.statement, rows.name(i)) for rows in families for i in range(rows.count)]
+    if named != [(statement, name) for statement, name, _ in listed] or len(named) != card.kept.totals:
+        yield "kept.csv does not list the totals that the card states"
+        return
+    totals = [(int(total), whole) for rows in families for total, whole in zip(rows.totals(counts), _whole(rows, published), strict=True)]
+    for (_, name, said), (total, whole) in zip(listed, totals, strict=True):
+        if whole and said != total:
+            yield f"{name}: the table adds up to {total}, kept.csv says {said}"
+
+
+def _published_problems(card: Card, kept: Kept, published: Array) -> Iterator[str]:
+    """Suppression publishes the cells that the kept totals fix, every other mechanism all of them."""
+    expected = np.ones(len(published), dtype=np.bool_)
+    if card.mechanism.name == SUPPRESSION:
+        expected[:] = False
+        expected[Lattice.from_kept(kept).exposed_cells] = True
+    if missing := int((expected & ~published).sum()):
+        yield f"{missing} counts are missing in the table"
+    if surplus := int((published & ~expected).sum()):
+        yield f"{surplus} counts are in the table that suppression leaves out"
+
+
+def _whole(rows: Rows, published: Array) -> Array:
+    """Which sums are over published cells only: the others add up to nothing."""
+    if isinstance(rows, RowFamily):
+        return np.asarray(rows.totals((~published).astype(np.int64)) == 0)
+    return np.asarray(abs(rows.matrix) @ (~published).astype(np.int64) == 0)
+
+
+def _same(frame: Any, other: Any) -> bool:
+    """Whether two tables hold the same codes, counts and standard deviations; a CSV holds them as text."""
+    import pyarrow as pa
+
+    if frame.column_names != other.column_names:
+        return False
+    kinds = [*[pa.string()] * (len(frame.column_names) - 2), pa.int64(), pa.float64()]
+    return all(frame.column(i).cast(kind).equals(other.column(i).cast(kind)) for i, kind in enumerate(kinds))

@@ -1,0 +1,253 @@
+"""The card: models and schema file agree, a card survives being written and read, and what is wrong with one is said in words."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from holdfast.publication.card import SCHEMA_FILE, Card, canonical_bytes, problems, schema, schema_text
+from tests.report.cards import CARD, a_card
+
+SIGNATURE = {"algorithm": "Ed25519", "public_key": "ab" * 32, "value": "cd" * 64}
+
+
+def text_of(card: dict[str, Any]) -> str:
+    return json.dumps(card)
+
+
+class TestSchema:
+    def test_the_file_is_what_the_models_give(self) -> None:
+        """If this fails after a change of the models: python -m holdfast.publication.card"""
+        assert SCHEMA_FILE.read_text(encoding="utf-8") == schema_text()
+        assert json.loads(schema_text()) == schema()
+
+    def test_every_field_has_a_description_and_nothing_else_is_allowed(self) -> None:
+        whole = schema()
+        objects = [whole, *whole["$defs"].values()]
+        assert {"Signature", "GuaranteeInfo", "SamplerGroup"} <= set(whole["$defs"])
+        for node in objects:
+            assert node["additionalProperties"] is False
+            assert node["description"].endswith(".")
+            assert node["required"] == list(node["properties"])
+            for name, field in node["properties"].items():
+                # A field without words of its own has those of what it points to.
+                described = field if "description" in field else whole["$defs"][field["$ref"].rsplit("/", 1)[-1]]
+                assert described["description"].endswith("."), name
+
+    def test_title(self) -> None:
+        assert schema()["title"] == "Card of a Holdfast release"
+
+
+class TestRoundTrip:
+    def test_text_to_card_to_text(self) -> None:
+        card = Card.from_json(text_of(CARD))
+        text = card.to_json()
+        assert Card.from_json(text) == card
+        assert Card.from_json(text).to_json() == text
+        assert json.loads(text) == CARD == card.to_dict()
+        assert text.endswith("}\n")
+        assert text.startswith('{\n  "schema_version": "1.1",\n  "release": {\n    "id": ')
+
+    def test_keys_come_in_the_order_of_the_schema_whatever_the_order_given(self) -> None:
+        backwards = {key: CARD[key] for key in reversed(CARD)}
+        text = Card.from_json(text_of(backwards)).to_json()
+        assert list(json.loads(text)) == list(CARD)
+        assert text == Card.from_json(text_of(CARD)).to_json()
+
+    def test_plain_python_values_are_accepted_as_they_are_in_json(self) -> None:
+        assert Card.model_validate(a_card()) == Card.from_json(text_of(CARD))
+
+    def test_a_card_is_frozen(self) -> None:
+        card = Card.model_validate(CARD)
+        with pytest.raises(ValidationError):
+            card.schema_version = "1.1"
+        with pytest.raises(ValidationError):
+            card.release.private = False
+
+    def test_codes_stay_as_they_are(self) -> None:
+        names = ["Ærø", " 01", "<b>", 'a"b', "你好", "\u202e", "line\nbreak"]
+        card = Card.model_validate(a_card(exposed__names=names))
+        assert "Ærø" in card.to_json()
+        assert list(Card.from_json(card.to_json()).exposed.names) == names
+
+    def test_what_may_be_null(self) -> None:
+        card = a_card(guarantee__per_person=None, table__max_records=None, expected_error__cell_standard_deviation__median=None)
+        card["sampler"]["groups"][0]["expected_tries"] = None
+        assert Card.model_validate(card).to_dict() == card
+
+    def test_values_keep_their_kind(self) -> None:
+        values = {"a": True, "b": 1, "c": 1.5, "d": "1", "e": None, "f": 10**30}
+        for path in ("guarantee__per_unit", "mechanism__parameters"):
+            card = Card.model_validate(a_card(**{path: values}))
+            again = Card.from_json(card.to_json())
+            part, field = path.split("__")
+            assert [(type(v), v) for v in getattr(getattr(again, part), field).values()] == [(type(v), v) for v in values.values()]
+
+
+class TestFloats:
+    @pytest.mark.parametrize(
+        ("given", "shown"), [(0.1 + 0.2, 0.3), (7.25000000001, 7.25), (1 / 3, 0.333333), (-0.0, 0.0), (123456789.0, 123457000.0)]
+    )
+    def test_spreads_are_rounded_to_six_digits(self, given: float, shown: float) -> None:
+        card = Card.model_validate(a_card(expected_error__cell_standard_deviation__median=given))
+        median = card.expected_error.cell_standard_deviation.median
+        assert median == shown
+        assert math.copysign(1, median or 0.0) == 1
+
+    @pytest.mark.parametrize(("given", "shown"), [(1 / 3, 0.333334), (0.384, 0.384), (1.0000001, 1.00001), (1e-10 / 3, 3.33334e-11)])
+    def test_costs_are_rounded_up(self, given: float, shown: float) -> None:
+        card = Card.model_validate(a_card(guarantee__per_unit={"epsilon": given}))
+        assert card.guarantee.per_unit["epsilon"] == shown
+
+    @given(st.floats(min_value=0, allow_infinity=False, max_value=1e300))
+    def test_rounding_again_changes_nothing_and_a_cost_never_falls(self, value: float) -> None:
+        card = Card.model_validate(a_card(guarantee__per_unit={"epsilon": value}, expected_error__cell_standard_deviation__median=value))
+        assert Card.from_json(card.to_json()) == card
+        cost = card.guarantee.per_unit["epsilon"]
+        assert isinstance(cost, float)
+        assert cost >= value
+        assert cost <= value * 1.00001 + 5e-324
+
+    @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+    def test_numbers_that_are_not_finite_are_refused(self, value: float) -> None:
+        text = text_of(a_card(guarantee__per_unit={"epsilon": value}))
+        with pytest.raises(ValidationError):
+            Card.from_json(text)
+        assert len(problems(text)) == 1
+        assert problems(text)[0].startswith("guarantee.per_unit.epsilon: found a number that is not finite, expected text or")
+
+
+class TestProblems:
+    def test_a_card_has_none(self) -> None:
+        assert problems(text_of(CARD)) == []
+        assert problems(text_of(a_card(signature=SIGNATURE))) == []
+
+    @pytest.mark.parametrize(
+        ("changes", "words"),
+        [
+            ({"extra": 1}, "extra: found a field that is not known, expected only the fields of card.schema.json."),
+            ({"table__extra": 1}, "table.extra: found a field that is not known, expected only the fields of card.schema.json."),
+            ({"schema_version": "2.0"}, 'schema_version: found text, expected the text "1.1".'),
+            ({"release": None}, "release: found null, expected an object."),
+            ({"release__private": "yes"}, "release.private: found text, expected true or false."),
+            ({"release__private": 1}, "release.private: found a whole number, expected true or false."),
+            ({"release__id": ""}, "release.id: found empty text, expected text that is not empty."),
+            ({"release__date": "2030-02-30"}, "release.date: found text that is no day of the calendar, expected year-month-day."),
+            ({"release__ledger": 5}, "release.ledger: found a whole number, expected text or null."),
+            ({"table__cells": "3143"}, "table.cells: found text, expected a whole number of at least 0."),
+            ({"table__cells": 3143.5}, "table.cells: found a number, expected a whole number of at least 0."),
+            ({"table__cells": True}, "table.cells: found true or false, expected a whole number of at least 0."),
+            ({"table__cells": -1}, "table.cells: found a negative number, expected a whole number of at least 0."),
+            ({"table__columns": "state"}, "table.columns: found text, expected a list."),
+            ({"table__columns": ["state", 5]}, "table.columns[1]: found a whole number, expected text that is not empty."),
+            ({"table__universe": "guessed"}, 'table.universe: found text, expected one of "declared", "as listed", "observed".'),
+            ({"table__universe_digest": "abc"}, "table.universe_digest: found text, expected text of the form ^sha256:[0-9a-f]{64}$."),
+            ({"sampler__groups": [7]}, "sampler.groups[0]: found a whole number, expected an object."),
+            ({"guarantee__per_person": []}, "guarantee.per_person: found a list, expected an object or null."),
+            (
+                {"guarantee__per_unit": {"epsilon": [1]}},
+                "guarantee.per_unit.epsilon: found a list, expected text or a whole number or a number or true or false or null.",
+            ),
+            (
+                {"software": {"holdfast": "0.1.0"}},
+                "software: found an object without some of holdfast, python, stream_version, expected all of them.",
+            ),
+            (
+                {"files": {"table.csv": {"sha256": "ab" * 32}}},
+                'files["table.csv"].bytes: found nothing, expected a whole number of at least 0.',
+            ),
+            (
+                {"files": {"../table.csv": {"sha256": "ab" * 32, "bytes": 1}}},
+                'files: found the name "../table.csv", expected names of the form ^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$.',
+            ),
+            ({"mechanism__parameters": {"": 1}}, 'mechanism.parameters: found the name "", expected names that are not empty.'),
+            ({"signature": {**SIGNATURE, "algorithm": "none"}}, 'signature.algorithm: found text, expected the text "Ed25519".'),
+        ],
+        ids=str,
+    )
+    def test_each_is_said_in_words(self, changes: dict[str, Any], words: str) -> None:
+        text = text_of(a_card(**changes))
+        assert problems(text) == [words]
+        with pytest.raises(ValidationError):
+            Card.from_json(text)
+
+    @pytest.mark.parametrize(
+        "path", [(part,) for part in CARD] + [(part, key) for part in CARD if isinstance(CARD[part], dict) for key in CARD[part]], ids=str
+    )
+    def test_every_field_that_is_missing_is_named(self, path: tuple[str, ...]) -> None:
+        if path[0] == "files" and len(path) == 2:
+            return  # which files there are is free
+        card = a_card()
+        place = card
+        for part in path[:-1]:
+            place = place[part]
+        del place[path[-1]]
+        found = problems(text_of(card))
+        if path[0] == "software" and len(path) == 2:
+            assert (found != []) == (path[1] in ("holdfast", "python", "stream_version"))
+            return
+        assert len(found) == 1
+        assert found[0].startswith(".".join(path) + ": found nothing, expected ")
+
+    def test_all_problems_are_listed_at_once(self) -> None:
+        found = problems(text_of(a_card(release__private=0, table__cells=-5, extra=1)))
+        assert [line.split(":")[0] for line in found] == ["release.private", "table.cells", "extra"]
+
+    @pytest.mark.parametrize("text", ["", "{", "[1, 2", "\x00", "[" * 100_000, '{"a": 1,}'])
+    def test_text_that_is_not_json(self, text: str) -> None:
+        (line,) = problems(text)
+        assert line.startswith("The card: found text that is not JSON")
+        with pytest.raises(ValidationError):
+            Card.from_json(text)
+
+    @pytest.mark.parametrize("text", ["[]", "5", "null", '"card"'])
+    def test_json_that_is_no_object(self, text: str) -> None:
+        (line,) = problems(text)
+        assert line.startswith("The card: found ")
+        assert line.endswith(", expected an object.")
+
+    def test_a_field_given_twice_is_refused(self) -> None:
+        text = text_of(CARD).replace('"private": true', '"private": false, "private": true')
+        assert problems(text) == ["private: found more than once, expected once."]
+        with pytest.raises(ValidationError):
+            Card.from_json(text)
+
+    def test_no_value_of_the_file_is_repeated_and_names_are_harmless(self) -> None:
+        secret = "VALUE\x1b[31m"
+        text = text_of(a_card(table__cells=secret, **{"na\x1bme": 1, "n" * 1000: 1}))
+        lines = problems(text)
+        assert len(lines) == 3
+        assert not any("VALUE" in line or "\x1b" in line or len(line) > 200 for line in lines)
+        with pytest.raises(ValidationError) as caught:
+            Card.from_json(text)
+        assert "VALUE" not in str(caught.value)
+
+
+class TestCanonicalBytes:
+    def test_form(self) -> None:
+        signed = canonical_bytes(Card.model_validate(a_card(release__id="Ærø")))
+        values = json.loads(signed)
+        assert "signature" not in values
+        assert values == {key: value for key, value in a_card(release__id="Ærø").items() if key != "signature"}
+        assert signed == json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
+        assert "Ærø".encode() in signed
+        assert b"\n" not in signed
+
+    def test_the_signature_does_not_enter_and_everything_else_does(self) -> None:
+        plain = canonical_bytes(Card.model_validate(CARD))
+        assert canonical_bytes(Card.model_validate(a_card(signature=SIGNATURE))) == plain
+        assert canonical_bytes(Card.from_json(Card.model_validate(CARD).to_json())) == plain
+        changes: list[dict[str, Any]] = [{"release__private": False}, {"guarantee__per_unit": {"epsilon": "1"}}, {"files": {}}]
+        for change in changes:
+            assert canonical_bytes(Card.model_validate(a_card(**change))) != plain
+
+    def test_the_order_of_keys_does_not_enter(self) -> None:
+        backwards = {key: CARD[key] for key in reversed(CARD)}
+        backwards["software"] = {key: CARD["software"][key] for key in reversed(CARD["software"])}
+        assert canonical_bytes(Card.model_validate(backwards)) == canonical_bytes(Card.model_validate(CARD))

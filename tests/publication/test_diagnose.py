@@ -1,0 +1,354 @@
+"""Diagnoses: made from public facts alone, one row for each shape and kernel, and honest about what was not found."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.chains.assessment import assess
+from holdfast.chains.curve import TotalVariationCurve
+from holdfast.chains.kernels import KERNELS, kernel_for, kernel_of_basis
+from holdfast.chains.meeting import Meetings
+from holdfast.chains.protocol import Kernel
+from holdfast.chains.target import Decay
+from holdfast.errors import InvalidParameter, NoMeeting, OutputExists, OutputProblem, RequestTooLarge
+from holdfast.lattices.blocks import Template
+from holdfast.mechanisms.mechanism import Mechanism
+from holdfast.privacy.estimated import added_delta
+from holdfast.publication import diagnose as module
+from holdfast.publication.diagnose import CONFIDENTIAL, NOT_INSTALLED, Diagnosis, Part, Row, diagnose
+from tests.chains.toy import Refresh
+from tests.publication.test_plan import Sealed
+
+UNIVERSE = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q", "r"]})
+MARGINS = [hf.margin("a"), hf.margin("b")]
+LAPLACE = hf.GeneralizedLaplace(epsilon="1/2")
+FEW: dict[str, Any] = {"pairs": 12, "most_sweeps": 2000}
+
+
+class Reading(hf.GeneralizedLaplace):
+    """A made-up mechanism whose law depends on counts."""
+
+    reads = "counts"
+
+
+def fields(found: Diagnosis) -> dict[str, Any]:
+    """As a reader of the JSON gets them."""
+    out: dict[str, Any] = json.loads(json.dumps(found.to_fields(), allow_nan=False))
+    return out
+
+
+def test_no_count_is_read() -> None:
+    found = diagnose(Sealed(UNIVERSE), MARGINS, LAPLACE, **FEW)
+    assert [row.kernel for row in found.rows] == list(KERNELS)
+    assert all(row.steps is not None for row in found.rows)
+
+
+def test_tables_with_equal_totals_have_the_same_diagnosis() -> None:
+    one = np.array([[50, 1, 2], [3, 40, 5], [6, 7, 30]])
+    two = one + np.array([[-9, 9, 0], [9, -9, 0], [0, 0, 0]])
+    assert (one.sum(axis=0) == two.sum(axis=0)).all()
+    assert (one.sum(axis=1) == two.sum(axis=1)).all()
+    found = [diagnose(hf.Table(UNIVERSE, counts.ravel()), MARGINS, LAPLACE, **FEW) for counts in (one, two)]
+    assert found[0].to_fields() == found[1].to_fields()
+    assert str(found[0]) == str(found[1])
+    assert found[0].to_html() == found[1].to_html()
+
+
+@pytest.mark.parametrize(
+    ("plain", "mechanism"),
+    [
+        (LAPLACE, hf.GeneralizedLaplace(epsilon="1/2", sampler="block_gibbs", eta="3/120")),
+        (
+            hf.GeneralizedGaussian(epsilon=1, delta="1e-3"),
+            hf.GeneralizedGaussian(epsilon=1, delta="1e-3", sampler="block_gibbs", eta="3/120"),
+        ),
+    ],
+    ids=["Laplace", "Gaussian"],
+)
+def test_the_pairs_are_those_of_a_release(plain: Mechanism, mechanism: Mechanism) -> None:
+    """With eta = 3/N a release assesses the same pairs and makes the recommended steps."""
+    (row,) = diagnose(UNIVERSE, MARGINS, plain, pairs=120, kernels=["block_gibbs"]).rows
+    (group,) = mechanism.law(hf.plan(UNIVERSE, MARGINS, LAPLACE).frame.lattice).sampler.groups
+    assert group.chain is not None
+    assert (row.steps, row.eta) == (group.chain["steps"], Fraction(1, 40))
+    assert row.curve is not None
+    assert (row.curve.meetings.lag, int(row.curve.meetings.coupled_steps.max())) == (group.chain["lag"], group.chain["largest_meeting"])
+
+
+def test_the_whole_lattice_under_a_norm_has_the_pairs_of_a_release() -> None:
+    mechanism = hf.GeneralizedLaplace(epsilon=1, norm="l2")
+    (row,) = diagnose(UNIVERSE, [hf.margin("a"), hf.subset("a = 'x' and b = 'p'")], mechanism, pairs=100, kernels=["metropolis"]).rows
+    lattice = hf.plan(UNIVERSE, [hf.margin("a"), hf.subset("a = 'x' and b = 'p'")], mechanism).frame.lattice
+    basis = lattice.basis[np.setdiff1d(np.arange(9), lattice.exposed_cells)]
+    decay = Decay("norm", Fraction(1))
+    other = assess(kernel_of_basis("metropolis", basis, decay), eta="3/100", seed=f"metropolis on {basis.tolist()!r} under {decay!r}")
+    assert row.steps == other.steps
+    assert (row.part.kind, row.part.cells, row.part.dimension) == ("whole", 8, 5)
+
+
+class TestRows:
+    def test_fields_of_a_row(self) -> None:
+        found = fields(diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=["line_gibbs"], **FEW))
+        assert next(iter(found)) == "confidential"
+        assert (found["confidential"], found["confidential_words"], found["status"]) == (False, None, "estimated")
+        assert (found["pairs"], found["most_sweeps"]) == (12, 2000)
+        (row,) = found["rows"]
+        assert (row["block"], row["kind"], row["shape"], row["blocks"]) == ("3 x 3 grid", "grid", [3, 3], 1)
+        assert (row["cells"], row["free_dimensions"], row["problem"]) == (9, 4, None)
+        assert row["recommended_steps"] == row["recommended_sweeps"] * row["steps_per_sweep"]
+        assert 0 <= row["recommended_steps"] - 2 * row["largest_meeting_steps"] < row["steps_per_sweep"]
+        assert row["median_meeting_steps"] <= row["largest_meeting_steps"]
+        assert (row["met"], row["eta"]) == (12, "1/4")
+        added = added_delta(Fraction(1, 2), Fraction(1, 4))
+        assert added <= Fraction(row["added_delta"]) <= added * Fraction(101, 100)
+        assert found["together"]["added_delta"] == row["added_delta"]
+        assert row["movement"]["acceptance_rate"] == 1
+        assert 0 < row["movement"]["effective_sample_size"] <= 2 * row["movement"]["draws"]
+        assert set(row["movement"]["columns"]) == {"energy", "first cell", "partial sum"}
+
+    def test_curves_fall_to_zero_at_three_lags(self) -> None:
+        (row,) = fields(diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=["metropolis"], **FEW))["rows"]
+        lags = [curve["lag_steps"] for curve in row["curves"]]
+        assert lags == [row["lag_steps"], row["lag_steps"] // 2, 2 * row["lag_steps"]]
+        assert [curve["assessed"] for curve in row["curves"]] == [True, False, False]
+        for curve in row["curves"]:
+            assert curve["is_bound"]
+            assert curve["sweeps"] == sorted(set(curve["sweeps"]))
+            assert curve["estimate"] == sorted(curve["estimate"], reverse=True)
+            assert (curve["estimate"][-1], curve["sweeps"][-1]) == (0, curve["end_sweeps"])
+            assert min(curve["upper"]) == 3 / 12
+
+    def test_a_lag_of_one_step_has_no_half(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "kernel_for", lambda name, template, decay: Refresh(16))
+        (row,) = diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=["metropolis"], **FEW).rows
+        assert row.curve is not None
+        assert [curve.meetings.lag for curve in (row.curve, *row.others)] == [1, 2]
+
+    def test_blocks_of_each_shape_are_counted(self) -> None:
+        universe = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q"]})
+        found = diagnose(universe, [hf.margin("a"), hf.subset("a = 'x' and b = 'p'")], hf.GeneralizedLaplace("1/100"), **FEW)
+        assert [(part.label, part.blocks) for part in found.parts] == [("one sum of 2 cells", 2)]  # of x, nothing moves
+        assert [row.kernel for row in found.rows] == ["metropolis", "line_gibbs"]
+        together = found.together()
+        assert (together["blocks"], together["eta"], together["added_delta"]) == (2, "1/2", None)
+        assert "which promises nothing" in together["words"]
+
+    def test_two_blocks_and_two_shapes_add(self) -> None:
+        """Of a 3 x 2 table with a total for each row: one row of two cells and, beside it, a pair of rows with one total."""
+        universe = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q"]})
+        found = diagnose(universe, [hf.margin("a")], hf.GeneralizedLaplace("1/2"), kernels=["line_gibbs"], pairs=200)
+        (row,) = fields(found)["rows"]
+        added = added_delta(Fraction(1, 2), 3 * Fraction(3, 200))
+        assert added <= Fraction(row["added_delta"]) <= added * Fraction(101, 100)
+        keep = [hf.subset("a = 'x'"), hf.subset("a = 'y' or a = 'z'")]
+        together = diagnose(universe, keep, hf.GeneralizedLaplace("1/2"), kernels=["line_gibbs"], pairs=200).together()
+        assert together["eta"] == str(2 * Fraction(3689, 200_000))
+        assert "2 blocks together of 2 shapes" in together["words"]
+
+    def test_the_sampler_of_the_run_comes_first(self) -> None:
+        named = hf.GeneralizedLaplace(epsilon="1/2", sampler="block_gibbs")
+        assert [row.kernel for row in diagnose(UNIVERSE, MARGINS, named, **FEW).rows] == ["block_gibbs"]
+        both = diagnose(UNIVERSE, MARGINS, named, kernels=["line_gibbs", "block_gibbs", "line_gibbs"], **FEW)
+        assert [row.kernel for row in both.rows] == ["line_gibbs", "block_gibbs"]
+
+    @pytest.mark.parametrize(
+        ("mechanism", "words"),
+        [
+            (hf.GeneralizedGaussian(rho="1/10"), "give epsilon and delta for a chain"),
+            (hf.GeneralizedGaussian(sigma_squared=5), "give epsilon and delta for a chain"),
+            (hf.GeneralizedGaussian(epsilon=1, delta="1e-3"), "eta = 0.93 to delta"),
+        ],
+        ids=str,
+    )
+    def test_gaussians(self, mechanism: Any, words: str) -> None:
+        found = diagnose(UNIVERSE, MARGINS, mechanism, kernels=["line_gibbs"], **FEW)
+        assert found.rows[0].steps is not None
+        assert words in str(found)
+
+    def test_nothing_for_a_chain_to_do(self) -> None:
+        found = diagnose(UNIVERSE, [], LAPLACE, **FEW)
+        assert found.rows == ()
+        assert "Nothing is left for a chain" in str(found)
+        assert "Nothing is left for a chain" in found.to_html()
+        assert fields(found)["rows"] == []
+
+
+class TestNoBound:
+    def test_pairs_that_do_not_meet(self) -> None:
+        """Five steps are too few for metropolis at this epsilon. Then the lag is the cap and the curve the share of pairs that are left."""
+        found = diagnose(UNIVERSE, MARGINS, hf.GeneralizedLaplace("1/10"), pairs=20, most_sweeps=5)
+        slow, *_ = found.rows
+        row = slow.to_fields(Fraction(1))
+        assert slow.curve is not None
+        met = 20 - slow.curve.meetings.censored
+        assert row["problem"] == f"no bound: {met} of 20 pairs met within 5 sweeps"
+        assert (row["recommended_steps"], row["eta"], row["added_delta"], row["median_meeting_steps"]) == (None,) * 4
+        assert (row["met"], row["pairs"], row["given_up_after_sweeps"]) == (met, 20, 5)
+        (curve,) = row["curves"]
+        assert (curve["is_bound"], curve["upper"]) == (False, None)
+        assert curve["sweeps"] == [0, 1, 2, 3, 4]  # without the cap, where the figure would be 0
+        assert curve["estimate"] == [float((slow.curve.meetings.coupled_steps > step).mean()) for step in range(5)]  # pairs left
+        assert row["movement"]["acceptance_rate"] > 0
+        assert [r.kernel for r in found.rows] == list(KERNELS)
+        assert f"metropolis   {row['problem']}" in str(found)
+
+    def test_a_pilot_that_fails_is_followed_by_few_pairs(self) -> None:
+        (row,) = diagnose(UNIVERSE, MARGINS, hf.GeneralizedLaplace("1/10"), pairs=300, most_sweeps=5, kernels=["metropolis"]).rows
+        assert row.curve is not None
+        assert row.problem == f"no bound: {50 - row.curve.meetings.censored} of 50 pairs met within 5 sweeps"
+
+    def test_a_pilot_that_fails_does_not_decide(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def no_pilot(*_: Any, **__: Any) -> None:
+            raise NoMeeting("One did not.")
+
+        monkeypatch.setattr(module, "pilot", no_pilot)
+        (row,) = diagnose(UNIVERSE, MARGINS, LAPLACE, pairs=60, most_sweeps=900, kernels=["block_gibbs"]).rows
+        assert row.curve is not None
+        assert (row.problem, row.curve.meetings.pairs) == (None, 60)
+        assert row.curve.meetings.lag == row.curve.meetings.most == 900 * row.steps_per_sweep
+
+    def test_without_a_bound_there_is_none_for_all_blocks(self) -> None:
+        found = diagnose(UNIVERSE, MARGINS, hf.GeneralizedLaplace("1/10"), pairs=20, most_sweeps=5, kernels=["metropolis"])
+        assert found.together() == {
+            "blocks": 1,
+            "eta": None,
+            "added_delta": None,
+            "words": "No bound was obtained for 3 x 3 grid.",
+        }
+
+    def test_a_kernel_that_cannot_be_used_leaves_the_others(self) -> None:
+        found = diagnose(UNIVERSE, [hf.margin("a")], LAPLACE, kernels=["block_gibbs", "line_gibbs"], **FEW)
+        refused, other = (row.to_fields(None) for row in found.rows)
+        assert refused["problem"].startswith("not used: sampler='block_gibbs' draws tables whose rows and columns are kept")
+        assert (refused["curves"], refused["movement"], refused["pairs"]) == ([], None, None)
+        assert other["problem"] is None
+        assert "not used: " in found.to_html()
+
+    def test_a_kernel_too_large_leaves_the_others(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def make(name: str, template: Template, decay: Decay) -> Kernel:
+            if name == "metropolis":
+                raise RequestTooLarge("Too large.")
+            return kernel_for(name, template, decay)
+
+        monkeypatch.setattr(module, "kernel_for", make)
+        found = diagnose(UNIVERSE, MARGINS, LAPLACE, **FEW)
+        assert [row.problem for row in found.rows] == ["not used: Too large.", None, None]
+
+    def test_the_work_is_bounded_and_the_row_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "steps_allowed", lambda kernel: 50 * 4)
+        (row,) = diagnose(UNIVERSE, MARGINS, hf.GeneralizedLaplace("1/10"), kernels=["metropolis"], **FEW).rows
+        assert row.problem is not None
+        assert row.problem.endswith("pairs met within 4 sweeps (no more were allowed: fewer pairs may take more)")
+        monkeypatch.setattr(module, "steps_allowed", lambda kernel: 40)
+        (row,) = diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=["metropolis"], **FEW).rows
+        assert row.problem == "not used: 12 pairs leave less than one sweep of 1 steps for each. Use fewer pairs."
+
+    def test_other_lags_may_speak_against_the_number(self) -> None:
+        def curve(lag: int, *times: int, met: bool = True) -> TotalVariationCurve:
+            return TotalVariationCurve(Meetings("toy", lag, 50, lag + np.array(times), np.array([True] * (len(times) - 1) + [met]), "seed"))
+
+        part = Part("toy", "grid", (2, 2), 4, 1, 1, lambda name: (Refresh(), ""))
+        assert Row(part, "toy", None, 2, curve(4, 3, 9), (curve(2, 3, 18),)).warning is None
+        longer = Row(part, "toy", None, 2, curve(4, 3, 9), (curve(2, 3, 18), curve(8, 3, 19)))
+        assert longer.warning == "at a lag of 4 sweeps a pair took 10 sweeps, more than are recommended"
+        censored = Row(part, "toy", None, 2, curve(4, 3, 9), (curve(2, 3, 50, met=False),))
+        assert censored.warning == "at a lag of 1 sweeps 1 of 2 pairs did not meet within 25 sweeps"
+
+    def test_without_arviz(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        found = diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=["metropolis"], **FEW)
+        moved = fields(found)["rows"][0]["movement"]
+        assert (moved["note"], moved["effective_sample_size"], moved["autocorrelation_sweeps"]) == (NOT_INSTALLED, None, None)
+        assert 0 < moved["acceptance_rate"] < 1
+        assert "pip install holdfast[diagnose]" in str(found)
+        assert "pip install holdfast[diagnose]" in found.to_html()
+
+
+class TestRefused:
+    @pytest.mark.parametrize("mechanism", [hf.RoundedProjection(epsilon=1), hf.Suppression()], ids=str)
+    def test_mechanisms_without_chains(self, mechanism: Any) -> None:
+        with pytest.raises(InvalidParameter, match=f"'{mechanism.name}' has no chains"):
+            diagnose(UNIVERSE, MARGINS, mechanism)
+
+    def test_what_is_no_mechanism(self) -> None:
+        with pytest.raises(InvalidParameter, match="has no chains"):
+            diagnose(UNIVERSE, MARGINS, "laplace")  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        ("wrong", "words"),
+        [
+            ({"kernels": ["gibbs"]}, "kernel must be one of 'metropolis', 'line_gibbs', 'block_gibbs'. Got 'gibbs'"),
+            ({"kernels": "metropolis"}, "kernels is a list of names"),
+            ({"pairs": 1}, "fewer than 4 pairs of chains. Got pairs = 1"),
+            ({"pairs": 2.5}, "pairs"),
+            ({"most_sweeps": 0}, "Got most_sweeps = 0"),
+        ],
+        ids=str,
+    )
+    def test_arguments(self, wrong: dict[str, Any], words: str) -> None:
+        with pytest.raises(InvalidParameter, match=words):
+            diagnose(UNIVERSE, MARGINS, LAPLACE, **wrong)
+
+
+class TestConfidential:
+    def test_everything_says_so_first(self, tmp_path: Path) -> None:
+        found = diagnose(UNIVERSE, MARGINS, Reading("1/2"), kernels=["block_gibbs"], **FEW)
+        assert str(found).startswith(CONFIDENTIAL + "\n")
+        assert list(fields(found).items())[:2] == [("confidential", True), ("confidential_words", CONFIDENTIAL)]
+        found.save(tmp_path / "page.html")
+        page = (tmp_path / "page.html").read_text(encoding="utf-8")
+        assert "<title>CONFIDENTIAL: Chains for count</title>" in page
+        assert page.index(CONFIDENTIAL) < page.index("<h1>")
+        assert "No count enters" not in page
+        assert os.stat(tmp_path / "page.html").st_mode & 0o777 == 0o600
+
+    def test_laws_that_read_nothing_are_not_marked(self) -> None:
+        found = diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=["block_gibbs"], **FEW)
+        assert "CONFIDENTIAL" not in str(found) + found.to_html()
+        assert "No count enters" in found.to_html()
+
+
+class TestPage:
+    def test_it_is_written_once(self, tmp_path: Path) -> None:
+        found = diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=["block_gibbs"], **FEW)
+        found.save(tmp_path / "page.html")
+        assert (tmp_path / "page.html").read_text(encoding="utf-8") == found.to_html()
+        assert os.stat(tmp_path / "page.html").st_mode & 0o777 == 0o644
+        with pytest.raises(OutputExists, match=r"'page.html' is there already"):
+            found.save(tmp_path / "page.html")
+        with pytest.raises(OutputProblem, match="is not there"):
+            found.save(tmp_path / "none" / "page.html")
+        assert os.listdir(tmp_path) == ["page.html"]
+
+    def test_a_file_that_appears_in_between_is_left(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        found = diagnose(UNIVERSE, [], LAPLACE)
+        (tmp_path / "page.html").write_text("mine")
+        monkeypatch.setattr(module, "check_page", lambda path: None)
+        with pytest.raises(OutputExists):
+            found.save(tmp_path / "page.html")
+        assert (tmp_path / "page.html").read_text() == "mine"
+        assert os.listdir(tmp_path) == ["page.html"]
+
+
+def test_progress_names_what_is_run_and_ends_full() -> None:
+    told: list[tuple[str, int, int]] = []
+    diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=["block_gibbs"], progress=lambda *seen: told.append(seen), **FEW)
+    last = {what: (done, total) for what, done, total in told}
+    head = "block_gibbs, 3 x 3 grid: "
+    assert last == {head + "pilot": (50, 50), head + "pairs": (12, 12), head + "other lags": (12, 12)}
+
+
+def test_the_command_has_the_same_defaults() -> None:
+    from holdfast.cli import diagnose as command
+
+    defaults = {name: parameter.default for name, parameter in inspect.signature(command).parameters.items()}
+    assert (defaults["pairs"], defaults["most_sweeps"]) == (module.DEFAULT_PAIRS, module.DEFAULT_SWEEPS)

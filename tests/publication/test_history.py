@@ -1,0 +1,209 @@
+"""What the ledger knows of a release, and what several releases expose together: computed from public facts, or said to be not computed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import holdfast as hf
+from holdfast.ledger_cli import exposed_words as shown_exposure
+from holdfast.privacy.ledger import Ledger
+from holdfast.privacy.ledger.chain import canonical, checked_facts
+from holdfast.publication import history
+from holdfast.publication.history import exposed_words, public_facts, published_totals, read_universe, universe_facts
+from holdfast.publication.plan import Plan
+
+AGES = ["0", "1", "2", "3"]
+BY_AGE = hf.Universe.product({"zip": ["z1", "z2"], "age": AGES})
+LAPLACE = hf.GeneralizedLaplace(epsilon="1/100")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    made = Ledger.open(tmp_path / "ledger.db", create=True)
+    made.grant("d", kind="pure", epsilon="3", approver="A. Chief", reason="the census")
+    return made
+
+
+def a_table(universe: hf.Universe = BY_AGE) -> hf.Table:
+    return hf.Table(universe, np.arange(len(universe)), name="d")
+
+
+def a_plan(*keep: Any, universe: hf.Universe = BY_AGE) -> Plan:
+    return hf.plan(a_table(universe), keep, LAPLACE)
+
+
+def release(ledger: Ledger, name: str, *keep: Any, universe: hf.Universe = BY_AGE) -> list[str]:
+    """What the ledger then says it exposes."""
+    hf.release(a_table(universe), keep, LAPLACE, ledger=ledger, release_id=name)
+    held = ledger.reservation("d", name)
+    assert held is not None
+    said = held.facts["exposed"]
+    assert isinstance(said, list)
+    return said
+
+
+def words(ledger: Ledger, *keep: Any, universe: hf.Universe = BY_AGE) -> str:
+    """As the command line prints it before the release."""
+    return exposed_words(a_plan(*keep, universe=universe), ledger.account("d").releases.values())
+
+
+def shown(ledger: Ledger) -> str:
+    text = shown_exposure(ledger.account("d").releases.values())
+    assert text is not None
+    return text
+
+
+class TestFacts:
+    @given(st.data())
+    def test_a_universe_comes_back(self, data: st.DataObject) -> None:
+        codes = data.draw(st.lists(st.lists(st.text(max_size=3), min_size=1, max_size=4, unique=True), min_size=1, max_size=3))
+        product = hf.Universe.product({f"c{place}": given_codes for place, given_codes in enumerate(codes)})
+        cells = [product.cell(index) for index in range(len(product))]
+        some = data.draw(st.lists(st.sampled_from(cells), min_size=1, unique_by=lambda cell: tuple(cell.values())))
+        listed = hf.Universe.listed({column: [cell[column] for cell in some] for column in product.columns})
+        for universe in (product, listed):
+            stored = json.loads(canonical(checked_facts(universe_facts(universe))))
+            read = read_universe(stored)
+            assert read is not None
+            assert read == universe
+            assert read.digest() == universe.digest() == stored["digest"]
+
+    def test_cells_that_were_observed_stay_observed(self) -> None:
+        """Such a list depends on the data: what is exposed together with another list is not computed."""
+        observed = hf.Table.from_records(pa.table({"zip": ["z1", "z2", "z1"]}), ["zip"], universe="observed").universe
+        read = read_universe(universe_facts(observed))
+        assert read is not None
+        assert read.support == observed.support == "observed"
+
+    def test_a_large_universe_is_known_by_its_digest(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(history, "MAX_CODES", 5)
+        said = universe_facts(BY_AGE)
+        assert (said["codes"], said["cells"]) == (None, None)
+        assert read_universe(said) is None
+        assert said["digest"] == BY_AGE.digest()
+
+    def test_facts_are_plain_public_and_the_same_for_other_counts(self) -> None:
+        keep: list[Any] = [hf.margin("zip"), hf.subset("age", ["0"], by=["zip"]), hf.linear([[1, 0, 0, 0, 0, 0, 0, 0]], ["first"])]
+        one, other = (hf.plan(hf.Table(BY_AGE, counts, name="d"), keep, LAPLACE) for counts in (np.arange(8), np.arange(8)[::-1].copy()))
+        facts = public_facts(one, {"holdfast": "1"}, (), "r0")
+        assert facts == public_facts(other, {"holdfast": "1"}, (), "r0")
+        assert checked_facts(facts) == facts == json.loads(canonical(facts))
+        assert facts["revision_of"] == "r0"
+        assert "revision_of" not in public_facts(one, {}, (), None)
+
+    def test_totals_come_back(self, ledger: Ledger) -> None:
+        keep = (hf.margin("zip"), hf.subset("age < 2", by=["zip"]), hf.identity(hf.subset("age = 3")))
+        release(ledger, "r1", *keep)
+        held = ledger.reservation("d", "r1")
+        assert held is not None
+        other = hf.Universe.product({"x": ["1"]})
+        totals = published_totals(held, other)
+        assert totals is not None
+        assert totals.universe == BY_AGE
+        assert totals.statements == keep
+
+    @pytest.mark.parametrize("name", ["universe", "statements"])
+    def test_facts_that_cannot_be_read_are_unknown(self, ledger: Ledger, name: str) -> None:
+        release(ledger, "r1", hf.margin("zip"))
+        held = ledger.reservation("d", "r1")
+        assert held is not None
+        values: list[Any] = [None, [{}], [{"type": "margin", "kind": "kept", "columns": ["nowhere"]}], "text", 3]
+        for wrong in values:
+            broken = held.to_state("closed", facts={**held.facts, name: wrong})
+            assert published_totals(broken, hf.Universe.product({"x": ["1"]})) is None
+            said = exposed_words(a_plan(hf.margin("age")), [broken])
+            assert said.startswith("No cell is published exactly. Not computed together with 'r1'")
+
+
+class TestExposed:
+    def test_the_first_release(self, ledger: Ledger) -> None:
+        assert words(ledger, hf.margin("zip")) == "No cell is published exactly."
+        assert release(ledger, "r1", hf.margin("zip")) == ["No cell is published exactly."]
+        assert shown(ledger) == "r1: No cell is published exactly."
+
+    def test_the_same_table_twice(self, ledger: Ledger) -> None:
+        release(ledger, "r1", hf.margin("zip"))
+        told = "fix no cell that none of them fixes alone."
+        assert words(ledger, hf.margin("zip")).startswith(
+            f"No cell is published exactly. Together the kept totals of 'r1' and 'this release' {told}"
+        )
+        assert release(ledger, "r2", hf.margin("zip"))[1].startswith(f"Together the kept totals of 'r1' and 'r2' {told}")
+
+    def test_nested_sets_that_fix_a_cell_together(self, ledger: Ledger) -> None:
+        """Ages under 2 by zip code, then ages under 3 by zip code: the difference is one age."""
+        release(ledger, "r1", hf.subset("age < 2", by=["zip"]))
+        said = words(ledger, hf.subset("age < 3", by=["zip"]))
+        assert "Together the kept totals of 'r1' and 'this release' fix 2 cells that none of them fixes alone" in said
+        assert "zip=z1, age=2; zip=z2, age=2" in said
+        assert release(ledger, "r2", hf.subset("age < 3", by=["zip"]))[1].startswith(
+            "Together the kept totals of 'r1' and 'r2' fix 2 cells"
+        )
+
+    def test_three_releases(self, ledger: Ledger) -> None:
+        release(ledger, "r1", hf.margin("zip"))
+        release(ledger, "r2", hf.subset("age", ["0", "1"], by=["zip"]))
+        said = release(ledger, "r3", hf.subset("age", ["2"], by=["zip"]))
+        assert "2 cells are published exactly" in said[0]
+        assert "Together the kept totals of 'r1', 'r2' and 'r3' fix 2 cells that none of them fixes alone: zip=z1, age=3" in said[1]
+        text = shown(ledger)
+        assert text.startswith("Together the kept totals of 'r1', 'r2' and 'r3' fix 2 cells that none of them fixes alone: zip=z1, age=3")
+        alone = text.index("r1, r2: No cell is published exactly. r3: 2 cells are published exactly")
+        assert text.index("'r1', 'r2' and 'r3'") < alone < text.index("Now known") < text.index("'r1' and 'r2'")  # a screen cuts the end
+
+    def test_other_columns_with_a_common_refinement(self, ledger: Ledger) -> None:
+        by_sex = hf.Universe.product({"zip": ["z1", "z2"], "sex": ["F", "M"]})
+        release(ledger, "r1", hf.margin("zip"))
+        said = words(ledger, hf.subset("sex", ["F"], by=["zip"]), universe=by_sex)
+        assert "fix 2 cells of the table of 'this release' that its own totals do not: zip=z1, sex=M; zip=z2, sex=M" in said
+
+    def test_without_a_common_refinement_it_is_not_computed(self, ledger: Ledger) -> None:
+        grouped = hf.Universe.product({"zip": ["z1", "z2"], "age": ["0-1", "2-3"]})
+        release(ledger, "r1", hf.margin("zip"))
+        said = words(ledger, hf.margin("zip"), universe=grouped)
+        assert "Not computed: the tables of 'r1' and 'this release' have no common refinement" in said
+        assert "fix no cell" not in said
+
+    def test_one_release_that_does_not_fit_hides_nothing_of_the_others(self, ledger: Ledger) -> None:
+        grouped = hf.Universe.product({"zip": ["z1", "z2"], "age": ["0-1", "2-3"]})
+        release(ledger, "r1", hf.subset("age < 2", by=["zip"]))
+        release(ledger, "odd", hf.margin("zip"), universe=grouped)
+        said = words(ledger, hf.subset("age < 3", by=["zip"]))
+        assert "Together the kept totals of 'r1' and 'this release' fix 2 cells" in said
+        assert "Not computed together with 'odd': " in said
+        release(ledger, "r2", hf.subset("age < 3", by=["zip"]))
+        assert "Together the kept totals of 'r1' and 'r2' fix 2 cells" in words(ledger, hf.margin("zip"), universe=grouped) + shown(ledger)
+
+    def test_a_table_that_the_ledger_does_not_hold(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Its own cells are at hand where the table is the same; another table is not computed."""
+        monkeypatch.setattr(history, "MAX_CODES", 5)
+        release(ledger, "r1", hf.subset("age < 2", by=["zip"]))
+        assert "fix 2 cells that none of them fixes alone" in words(ledger, hf.subset("age < 3", by=["zip"]))
+        by_sex = hf.Universe.product({"zip": ["z1", "z2"], "sex": ["F", "M"]})
+        said = words(ledger, hf.margin("zip"), universe=by_sex)
+        assert "Not computed together with 'r1': the ledger does not hold so large a table" in said
+        assert "fix no cell" not in said
+
+    def test_what_was_given_up_exposes_nothing(self, ledger: Ledger) -> None:
+        release(ledger, "r1", hf.subset("age < 2", by=["zip"]))
+        held = ledger.reservation("d", "r1")
+        assert held is not None
+        ledger.void(held, "never published")
+        assert words(ledger, hf.subset("age < 3", by=["zip"])) == "No cell is published exactly."
+        assert shown_exposure(ledger.account("d").releases.values()) is None
+
+    def test_a_release_that_says_nothing_is_not_computed(self, ledger: Ledger) -> None:
+        release(ledger, "r1", hf.margin("zip"))
+        held = ledger.reservation("d", "r1")
+        assert held is not None
+        values: list[Any] = [None, "", [], "text of another version"]
+        for said in values:
+            silent = held.to_state("closed", facts={**held.facts, "exposed": said})
+            assert str(shown_exposure([silent])).startswith("r1: Not computed: ")

@@ -1,0 +1,222 @@
+"""A release: what it holds, what it never holds, and that twins cannot be told apart."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.errors import InvalidParameter
+from holdfast.publication.card import Card
+from holdfast.publication.release import Release, release_from_plan
+
+UNIVERSE = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q", "r"]})
+COUNTS = np.array([70000000001, 3, 0, 7, 120, 5, 1, 9, 33])
+TWIN = COUNTS + np.array([-2, 1, 1, 3, -5, 2, 0, 0, 0])  # the same sums over b
+KEEP = [hf.margin("a")]
+MECHANISMS: dict[str, Any] = {
+    "laplace": hf.GeneralizedLaplace(epsilon="1/4"),
+    "l2 laplace": hf.GeneralizedLaplace(epsilon="1/4", norm="l2"),
+    "gaussian": hf.GeneralizedGaussian(rho="1/100"),
+    "calibrated": hf.GeneralizedGaussian(epsilon="1/4", delta="1e-5"),
+    "rounded": hf.RoundedProjection(epsilon="1/4"),
+    "suppression": hf.Suppression(),
+}
+
+
+def a_release(mechanism: Any = MECHANISMS["laplace"], counts: Any = COUNTS, keep: Any = KEEP) -> Release:
+    return hf.release(hf.Table(UNIVERSE, counts, name="t"), keep, mechanism, key=hf.NoiseKey.for_tests("release"), release_id="r")
+
+
+def reachable(start: object) -> Iterator[object]:
+    """Every object that can be reached from another, modules and code left aside."""
+    seen, waiting = {id(start)}, [start]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        for other in gc.get_referents(one):
+            if id(other) not in seen and not isinstance(other, type | types.ModuleType | types.FunctionType | types.CodeType):
+                seen.add(id(other))
+                waiting.append(other)
+
+
+class TestNothingConfidentialStays:
+    @pytest.mark.parametrize("name", MECHANISMS)
+    def test_no_true_counts_and_no_noise_can_be_reached(self, name: str, tmp_path: Path) -> None:
+        made = a_release(MECHANISMS[name])
+        assert made.card
+        made.save(tmp_path / "out")
+        noise = made.table.counts - COUNTS
+        for one in reachable(made):
+            assert not isinstance(one, hf.Table | hf.NoiseKey)
+            if isinstance(one, np.ndarray) and one.dtype.kind in "iuf" and one.size == len(COUNTS):
+                assert not np.array_equal(one.ravel(), COUNTS)
+                assert name == "suppression" or not np.array_equal(one.ravel(), noise)
+
+    @pytest.mark.parametrize("name", MECHANISMS)
+    def test_a_pickle_holds_public_things_only(self, name: str) -> None:
+        made = a_release(MECHANISMS[name])
+        text = pickle.dumps(made)
+        noise = made.table.counts - COUNTS
+        assert COUNTS.tobytes() not in text
+        assert int(COUNTS[0]).to_bytes(8, "little") not in text
+        assert name == "suppression" or noise.tobytes() not in text
+        back = pickle.loads(text)
+        assert back.card == made.card
+        assert back.kept_rows() == made.kept_rows()
+        assert back.table.counts.tolist() == made.table.counts.tolist()
+
+    def test_the_table_given_is_not_changed(self) -> None:
+        table = hf.Table(UNIVERSE, COUNTS)
+        hf.release(table, KEEP, MECHANISMS["laplace"])
+        assert table.counts.tolist() == COUNTS.tolist()
+
+    def test_printing_shows_no_count(self) -> None:
+        made = a_release()
+        assert repr(made) == "Release('r', 9 cells, generalized-laplace, NOT PRIVATE)"
+        assert repr(made.table) == "ReleasedTable(9 cells by a, b)"
+
+
+class TestKeptTotals:
+    @pytest.mark.parametrize("name", MECHANISMS)
+    def test_they_are_those_of_the_table(self, name: str) -> None:
+        keep = [hf.total(), hf.margin("a"), hf.subset("b", ["p", "q"]), hf.identity(hf.subset("a = 'z' and b = 'p'"))]
+        if name == "l2 laplace":
+            keep = keep[1:2]
+        made = a_release(MECHANISMS[name], keep=keep)
+        totals = {key: total for _, key, total in made.kept_rows()}
+        assert totals["a=x"] == 70000000004
+        assert totals["a=z"] == 43
+        if len(keep) > 1:
+            assert totals == {
+                "total": int(COUNTS.sum()),
+                "a=x": 70000000004,
+                "a=y": 132,
+                "a=z": 43,
+                "subset(b in [p, q])": int(COUNTS.reshape(3, 3)[:, :2].sum()),
+            }
+            assert made.card["kept"]["totals"] == 5
+        assert made.table.counts.dtype == np.int64
+        assert not made.table.counts.flags.writeable
+
+    def test_nested_geography(self) -> None:
+        universe = hf.Universe.listed({"state": list("AAABBC"), "county": list("123124")})
+        table = hf.Table(universe, np.array([5, 0, 2, 9, 9, 4]))
+        made = hf.release(table, [hf.margin("state")], MECHANISMS["laplace"])
+        assert [total for _, _, total in made.kept_rows()] == [7, 18, 4]
+        assert made.table.counts[5] == 4  # a state of one county
+        assert made.card["exposed"]["names"] == ["state=C, county=4"]
+        assert made.private
+
+
+class TestSuppression:
+    def test_only_cells_that_the_totals_fix_are_published(self) -> None:
+        made = a_release(MECHANISMS["suppression"], keep=[hf.margin("a"), hf.subset("a = 'x' and b = 'p'")])
+        assert made.table.frame.column("count").to_pylist() == [70000000001] + [None] * 8
+        assert made.table.published.tolist() == [True] + [False] * 8
+        assert made.private
+        assert [row[2] for row in made.kept_rows()] == [70000000004, 132, 43, 70000000001]
+
+    def test_twins_publish_the_same(self) -> None:
+        first, second = (a_release(MECHANISMS["suppression"], counts) for counts in (COUNTS, TWIN))
+        assert first.table.frame.equals(second.table.frame)
+        assert first.kept_rows() == second.kept_rows()
+
+
+class TestTwins:
+    @pytest.mark.parametrize("name", MECHANISMS)
+    def test_all_but_the_released_counts_is_the_same(self, name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        """Design rule 3: two tables with equal kept totals and one test key."""
+        folders = [a_release(MECHANISMS[name], counts).save(tmp_path / f"{i}") for i, counts in enumerate((COUNTS, TWIN))]
+        assert capfd.readouterr() == ("", "")
+        first, second = ({path.name: path.read_bytes() for path in folder.iterdir()} for folder in folders)
+        assert sorted(first) == sorted(second)
+        same = {file for file in first if first[file] == second[file]}
+        if name == "suppression":
+            assert same == set(first)
+            return
+        assert same == {"kept.csv", "statement.html", "report.html"}
+        cards = [Card.from_json(files["card.json"].decode()).to_dict() for files in (first, second)]
+        for card in cards:
+            for file in ("table.csv", "table.parquet"):
+                assert card["files"][file].pop("sha256")
+        for card in cards:  # a compressed file may have another length
+            assert card["files"]["table.parquet"].pop("bytes")
+            assert card["files"]["table.csv"].pop("bytes")
+        assert cards[0] == cards[1]
+
+    def test_the_card_is_known_before_the_draw(self) -> None:
+        from holdfast.publication.release import card_fields
+
+        made = a_release()
+        assert made.card == card_fields(hf.plan(hf.Table(UNIVERSE, TWIN, name="t"), KEEP, MECHANISMS["laplace"]), "r", None, False, {})
+
+
+class TestTestKeys:
+    def test_the_card_and_the_pages_say_that_nothing_is_private(self, tmp_path: Path) -> None:
+        folder = a_release().save(tmp_path / "out")
+        assert Card.from_json((folder / "card.json").read_text()).release.private is False
+        for page in ("statement.html", "report.html"):
+            assert "not private" in (folder / page).read_text().lower()
+        assert "NOT PRIVATE" in str(hf.verify(folder))
+
+    def test_a_fresh_key_says_nothing_of_the_kind(self, tmp_path: Path) -> None:
+        folder = hf.release(hf.Table(UNIVERSE, COUNTS), KEEP, MECHANISMS["laplace"]).save(tmp_path / "out")
+        assert Card.from_json((folder / "card.json").read_text()).release.private is True
+        for page in ("statement.html", "report.html"):
+            assert "not private" not in (folder / page).read_text().lower()
+
+    def test_fresh_keys_differ(self) -> None:
+        table = hf.Table(UNIVERSE, COUNTS)
+        runs = [hf.release(table, KEEP, MECHANISMS["gaussian"]).table.counts.tolist() for _ in range(2)]
+        assert runs[0] != runs[1]  # equal with probability below 10^-5 for six free cells of standard deviation 7
+
+
+class TestReleasedTable:
+    def test_columns_have_names_of_their_own(self) -> None:
+        universe = hf.Universe.product({"standard_deviation": ["1", "2"], "n_standard_deviation": ["1", "2"]})
+        made = hf.release(hf.Table(universe, np.arange(4), count="n"), [], MECHANISMS["laplace"])
+        assert made.table.frame.column_names == ["standard_deviation", "n_standard_deviation", "n", "n_n_standard_deviation"]
+
+    def test_the_frame(self) -> None:
+        made = a_release()
+        assert made.table.frame.column_names == ["a", "b", "count", "standard_deviation"]
+        assert made.table.frame.column("count").to_pylist() == made.table.counts.tolist()
+        assert len(set(made.table.standard_deviations)) == 1
+
+
+class TestBadInput:
+    @pytest.mark.parametrize("name", ["", "a b", ".hidden", "a/b", "x" * 101, "é", 5, "a\n"])
+    def test_identifiers(self, name: Any) -> None:
+        with pytest.raises(InvalidParameter, match=r"release identifier"):
+            hf.release(hf.Table(UNIVERSE, COUNTS), KEEP, MECHANISMS["laplace"], release_id=name)
+
+    @pytest.mark.parametrize("date", ["", "today", "2030-02-30", "2030-4-1", "20300401", 2030, "2030-01-01\n"])
+    def test_dates_are_checked_before_the_draw(self, date: Any) -> None:
+        with hf.NoiseKey.for_tests("dates") as key:
+            with pytest.raises(InvalidParameter, match=r"2030-04-01"):
+                hf.release(hf.Table(UNIVERSE, COUNTS), KEEP, MECHANISMS["laplace"], key=key, date=date)
+            assert hf.release(hf.Table(UNIVERSE, COUNTS), KEEP, MECHANISMS["laplace"], key=key, date="2030-02-28").date == "2030-02-28"
+
+    @pytest.mark.parametrize("table", [UNIVERSE, COUNTS, None])
+    def test_what_is_no_table(self, table: Any) -> None:
+        with pytest.raises(InvalidParameter, match=r"A release needs a Table"):
+            hf.release(table, KEEP, MECHANISMS["laplace"])
+
+    @pytest.mark.parametrize("key", ["secret", 5, b"x" * 32])
+    def test_what_is_no_key(self, key: Any) -> None:
+        with pytest.raises(InvalidParameter, match=r"key is a NoiseKey") as caught:
+            hf.release(hf.Table(UNIVERSE, COUNTS), KEEP, MECHANISMS["laplace"], key=key)
+        assert "secret" not in str(caught.value)
+
+    def test_a_plan_for_another_table(self) -> None:
+        other = hf.Table(hf.Universe.product({"a": ["x", "y"]}), np.array([1, 2]))
+        with pytest.raises(InvalidParameter, match=r"plan was made for another table"):
+            release_from_plan(hf.plan(UNIVERSE, KEEP, MECHANISMS["laplace"]), other)

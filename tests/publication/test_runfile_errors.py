@@ -1,0 +1,532 @@
+"""Every mistake in a run file gets one message with file, line and field; nothing in a file leads to anything but a Run or InvalidRun."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import holdfast as hf
+from holdfast.errors import InvalidRun
+from holdfast.publication.runfile import Run, load_run
+from holdfast.publication.runfile_errors import FloatText, dotted, key_lines, parse_toml
+from holdfast.publication.runfile_sections import Document, keys_at
+from tests.publication.test_runfile import DESIGN, FILES, RECORDS, released
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with small tables."""
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def written(folder: Path, text: str) -> Run:
+    """Load a run file of this text."""
+    path = folder / "run.toml"
+    path.write_text(text, encoding="utf-8")
+    return load_run(path)
+
+
+@pytest.fixture
+def refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """The message for a run file of this text."""
+    monkeypatch.chdir(folder)
+
+    def message(text: str) -> str:
+        Path("run.toml").write_text(text, encoding="utf-8")
+        with pytest.raises(InvalidRun) as caught:
+            load_run("run.toml")
+        assert caught.value.__context__ is None  # nothing that quotes the file travels along
+        return str(caught.value)
+
+    return message
+
+
+LAPLACE = ['mechanism = "generalized-laplace"']
+GAUSSIAN = ['mechanism = "generalized-gaussian"']
+
+# One case per entry: what it is, the text of the run file, how the message begins after the name of the file.
+# fmt: off
+WRONG: list[tuple[str, str, str]] = [
+    # [table]
+    ("unknown key", DESIGN.replace("source", "souce"),
+     "line 2, table.souce: there is no such key. Did you mean source? Keys of table: source, "),
+    ("another word", RECORDS.replace("[keep]", 'person = "x"\n[keep]'),
+     "line 4, table.person: there is no such key. Did you mean id? "),
+    ("no source", DESIGN.replace("source", "#"),
+     'line 1, table.source: this key is missing. Write source = "counties.csv".'),
+    ("source type", DESIGN.replace('"counties.csv"', "3"),
+     "line 2, table.source: must be a text in double quotes. Got the whole number 3. "),
+    ("source list", DESIGN.replace('"counties.csv"', "['a']"),
+     "line 2, table.source: must be a text in double quotes. Got a list. "),
+    ("source empty", DESIGN.replace('"counties.csv"', '" "'),
+     "line 2, table.source: must name a file. Got an empty text."),
+    ("no such file", DESIGN.replace('"counties.csv', '"x/count.csv'),
+     "line 2, table.source: file 'count.csv' is not there. Check the name; paths start at"),
+    ("a folder", DESIGN.replace('"counties.csv"', '"."'),
+     "line 2, table.source: file '.' is a folder. "),
+    ("url without query", DESIGN.replace('"counties.csv"', '"sqlite:///a.db"'),
+     "line 1, table.query: this key is missing: a database URL needs"),
+    ("query without url", DESIGN.replace("[keep]", 'query = "x"\n[keep]'),
+     "line 5, table.query: this key belongs to a database URL, and source is"),
+    ("no cells", DESIGN.replace("cells ", "#"),
+     "line 1, table.cells: this key is missing. "),
+    ("cells text", DESIGN.replace('["state", "county"]', '"state"'),
+     'line 3, table.cells: must be a list of columns, or a table of codes for each column. Got "state". '),
+    ("cells number", DESIGN.replace('"county"]', "1]"),
+     "line 3, table.cells: must be a list of columns, or a table of codes for each column. Got a list with the whole number 1."
+     " "),
+    ("cells empty", DESIGN.replace('["state", "county"]', "[]"),
+     "line 3, table.cells: must name at least one column. "),
+    ("cells twice", DESIGN.replace('"county"]', '"state"]'),
+     'line 3, table.cells: column "state" is named twice. '),
+    ("cells declared with count", RECORDS.replace("[keep]", 'count = "n"\n[keep]'),
+     "line 3, table.cells: with count, cells is a list of columns. "),
+    ("count in cells", DESIGN.replace('"population"', '"county"'),
+     'line 4, table.count: column "county" stands in cells too. '),
+    ("count type", DESIGN.replace('"population"', "true"),
+     'line 4, table.count: must be a text in double quotes. Got true. Write count = "population".'),
+    ("universe with count", DESIGN.replace("[keep]", 'universe = "observed"\n[keep]'),
+     "line 5, table.universe: this key is for records, "),
+    ("id with count", DESIGN.replace("[keep]", 'id = "n"\n[keep]'),
+     "line 5, table.id: this key is for records, "),
+    ("records undeclared", DESIGN.replace("count ", "#"),
+     "line 3, table.cells: the universe of records must be declared, "),
+    ("universe twice", RECORDS.replace("[keep]", 'universe = "observed"\n[keep]'),
+     "line 4, table.universe: cells declares the universe already. "),
+    ("universe missing", DESIGN.replace("count  =", "universe ="),
+     "line 4, table.universe: file 'population' is not there. "),
+    ("codes empty", RECORDS.replace('["F", "M"]', "[]"),
+     'line 3, table.cells: column "sex" needs a list of codes, each a text. Got an empty list. '),
+    ("codes numbers", RECORDS.replace('["F", "M"]', "[1.5]"),
+     'line 3, table.cells: column "sex" needs a list of codes, each a text. Got a list with the float 1.5. '),
+    ("codes nowhere", RECORDS.replace('["F", "M"]', '"x.csv"'),
+     "line 3, table.cells.sex: file 'x.csv' is not there. "),
+    ("codes of no kind", RECORDS.replace('["F", "M"]', '"x.txt"'),
+     'line 3, table.cells: column "sex" needs a list of codes, or a file of codes (.csv, .parquet or .hrc). Got "x.txt".'),
+    ("cells no columns", re.sub("cells = .*", "cells = {}", RECORDS),
+     "line 3, table.cells: must declare at least one column. "),
+    ("max_records zero", RECORDS.replace("[keep]", "max_records = 0\n[keep]"),
+     "line 4, table.max_records: is too small. Got the whole number 0. Write max_records = 1."),
+    ("max_records huge", RECORDS.replace("[keep]", "max_records = 2147483648\n[keep]"),
+     "line 4, table.max_records: is too large. "),
+    ("max_records float", RECORDS.replace("[keep]", "max_records = 1.0\n[keep]"),
+     "line 4, table.max_records: must be a whole number. Got the float 1.0. "),
+    ("tree of no column", DESIGN.replace("[keep]", "[table.hierarchies]\nconty = {prefixes = [1]}\n[keep]"),
+     'line 6, table.hierarchies.conty: cells has no column "conty". Did you mean county? Columns: "state", "county".'),
+    ("tree two ways", DESIGN.replace("[keep]", 'hierarchies.county = {prefixes = [1], tree = "a.hrc"}\n[keep]'),
+     "line 5, table.hierarchies.county: give one of tree"),
+    ("tree half", DESIGN.replace("[keep]", 'hierarchies.county = {parents = "parents.csv", code = "a"}\n[keep]'),
+     "line 5, table.hierarchies.county: parents, code and parent go together"),
+    ("tree missing", DESIGN.replace("[keep]", 'hierarchies.county = {tree = "a.hrc"}\n[keep]'),
+     "line 5, table.hierarchies.county.tree: file 'a.hrc' is not there. "),
+    ("tree key", DESIGN.replace("[keep]", "hierarchies.county = {prefix = [1]}\n[keep]"),
+     "line 5, table.hierarchies.county.prefix: there is no such key. Did you mean prefixes? Keys of table.hierarchies.county: "
+     "tree, "),
+    ("tree given twice", re.sub("cells = .*", 'cells = {county = "counties.hrc"}\nhierarchies = {county = {prefixes = [2]}}', RECORDS),
+     "line 4, table.hierarchies.county: cells gives this column a code tree already. "),
+    ("tree observed", re.sub("cells = .*", 'cells = ["county"]\nuniverse = "observed"\nhierarchies = {county = {prefixes = [2]}}', RECORDS),
+     "line 5, table.hierarchies.county: an observed universe takes no hierarchies. "),
+    # [keep]
+    ("margin without brackets", DESIGN.replace('[["state"]]', '["state"]'),
+     'line 6, keep.margins[0]: must be a list. Got "state". Write margins = [["state"], '),
+    ("margin empty", DESIGN.replace('[["state"]]', '[["state"],\n []]'),
+     "line 7, keep.margins[1]: must not be empty. Got an empty list. "),
+    ("margin of no column", DESIGN.replace('[["state"]]', '[["stat"]]'),
+     'line 6, keep.margins[0]: cells has no column "stat". Did you mean state? Columns: "state", "county".'),
+    ("margin twice a column", DESIGN.replace('[["state"]]', '[["state", "state"]]'),
+     "line 6, keep.margins[0]: margin names a column twice: state, state. "),
+    ("total", DESIGN.replace("[keep]", '[keep]\ntotal = "yes"'),
+     'line 6, keep.total: must be true or false. Got "yes". Write total = true.'),
+    ("keep key", DESIGN.replace("margins", "margin"),
+     "line 6, keep.margin: there is no such key. Did you mean margins? Keys of keep: total, margins, subsets, areas, linear, "
+     "identities."),
+    ("subset key", DESIGN.replace("subsets = []", 'subsets = [\n  {where = "state = 1"},\n  {colum = "a"},\n]'),
+     "line 9, keep.subsets[1].colum: there is no such key. Did you mean column? Keys of keep.subsets[1]: column, codes, node, "
+     "where, by."),
+    ("subset nothing", DESIGN.replace("subsets = []", "subsets = [{}]"),
+     "line 7, keep.subsets[0]: give column with codes or node, or where: "),
+    ("subset both", DESIGN.replace("subsets = []", 'subsets = [{column = "state", codes = ["1"], node = "a"}]'),
+     "line 7, keep.subsets[0]: give one of codes, node and where, "),
+    ("subset column alone", DESIGN.replace("subsets = []", 'subsets = [{column = "state"}]'),
+     "line 7, keep.subsets[0]: give one of codes, node and where, "),
+    ("subset by", DESIGN.replace("subsets = []", 'subsets = [{where = "a = 1",\nby = ["x"]}]'.replace("\n", " ")),
+     'line 7, keep.subsets[0].by: cells has no column "x". Columns: '),
+    ("subset codes", DESIGN.replace("subsets = []", 'subsets = [{column = "state", codes = [17]}]'),
+     "line 7, keep.subsets[0].codes[0]: must be a text in double quotes. Got the whole number 17. "),
+    ("subset code twice", DESIGN.replace("subsets = []", 'subsets = [{column = "state", codes = ["1", "1"]}]'),
+     "line 7, keep.subsets[0]: codes name a code twice. "),
+    ("areas sets", DESIGN.replace("subsets = []", 'areas = [{column = "state", sets = {}}]'),
+     "line 7, keep.areas[0].sets: must not be empty. "),
+    ("areas column", DESIGN.replace("subsets = []", '[[keep.areas]]\nsets = {a = ["1"]}\n[[keep.areas]]\ncolumn = "x"\nsets = {a = ["1"]}'),
+     "line 7, keep.areas[0].column: this key is missing. "),
+    ("areas of no column",
+     DESIGN.replace("subsets = []", "".join(f'[[keep.areas]]\ncolumn = "{name}"\nsets = {{a = ["1"]}}\n' for name in ("state", "x"))),
+     'line 11, keep.areas[1].column: cells has no column "x". '),
+    ("linear ragged", DESIGN.replace("subsets = []", "linear = [{matrix = [[1], [1, 2]]}]"),
+     "line 7, keep.linear[0]: matrix has rows of different lengths. "),
+    ("linear names", DESIGN.replace("subsets = []", 'linear = [{matrix = [[1]], names = ["a", "b"]}]'),
+     "line 7, keep.linear[0]: names has 2 entries for 1 rows. "),
+    ("linear float", DESIGN.replace("subsets = []", "linear = [{matrix = [[1.0]]}]"),
+     "line 7, keep.linear[0].matrix[0][0]: must be a whole number. Got the float 1.0. "),
+    ("identities", DESIGN.replace("subsets = []", "identities = {margins = [['x']]}"),
+     'line 7, keep.identities.margins[0]: cells has no column "x". '),
+    ("identities key", DESIGN.replace("subsets = []", "identities = {identities = {}}"),
+     "line 7, keep.identities.identities: there is no such key. "),
+    # [release]
+    ("no id", DESIGN.replace("id =", "# ="),
+     'line 8, release.id: this key is missing. Write id = "counties-2030-v1".'),
+    ("id with a blank", DESIGN.replace("counties-2030-v1", "a b"),
+     "line 9, release.id: must be a short text of letters, digits, '.', '_' and '-', at most 80, that begins with a letter or "
+     'digit. Got "a b". '),
+    ("id as a path", DESIGN.replace("counties-2030-v1", "../a"),
+     "line 9, release.id: must be a short text of letters"),
+    ("id number", DESIGN.replace('"counties-2030-v1"', "7"),
+     "line 9, release.id: must be a short text of letters"),
+    ("date", released(*LAPLACE, "epsilon = 1", 'date = "2030-02-30"'),
+     'line 12, release.date: must be a day as year-month-day. Got "2030-02-30". '),
+    ("date and time", released(*LAPLACE, "epsilon = 1", "date = 2030-02-01T00:00:00"),
+     "line 12, release.date: must be a day as year-month-day. Got the time 2030-02-01T00:00:00. "),
+    ("no mechanism", released("epsilon = 1"),
+     'line 8, release.mechanism: this key is missing. Write mechanism = "generalized-laplace".'),
+    ("mechanism", DESIGN.replace("-laplace", "-laplac"),
+     'line 10, release.mechanism: must be one of "generalized-laplace", "generalized-gaussian", "rounded-projection", '
+     '"suppression". Got "generalized-laplac". Did you mean generalized-laplace?'),
+    ("mechanism unbuilt", DESIGN.replace("generalized-laplace", "conditional"),
+     'line 10, release.mechanism: must be one of "generalized-laplace", "generalized-gaussian", "rounded-projection", '
+     '"suppression". Got "conditional".'),
+    ("per", DESIGN.replace('"unit"', '"persons"'),
+     'line 12, release.per: must be one of "person", "unit". Got "persons". Did you mean person?'),
+    ("per list", DESIGN.replace('"unit"', "[]"),
+     'line 12, release.per: must be one of "person", "unit". Got an empty list.'),
+    ("norm", released(*LAPLACE, "epsilon = 1", 'norm = "L1"'),
+     'line 12, release.norm: must be one of "l1", "l2". Got "L1". Did you mean l1?'),
+    ("float", DESIGN.replace('"0.192"', "0.250"),
+     'line 11, release.epsilon: must be exact, because privacy depends on it. Got the float 0.250. Write epsilon = "0.250".'),
+    ("float with exponent", released(*GAUSSIAN, "epsilon = 1", "delta = 1e-6"),
+     'line 12, release.delta: must be exact, because privacy depends on it. Got the float 1e-6. Write delta = "1e-6".'),
+    ("float infinite", DESIGN.replace('"0.192"', "inf"),
+     "line 11, release.epsilon: must be a finite exact number. Got the float inf. "),
+    ("number as a word", DESIGN.replace('"0.192"', '"small"'),
+     'line 11, release.epsilon: must be a decimal or rational number of ordinary length, such as "0.25", "1/4" or "1e-10". Got'
+     ' "small".'),
+    ("number over zero", DESIGN.replace('"0.192"', '"1/0"'),
+     "line 11, release.epsilon: must be a decimal or rational number"),
+    ("number as a list", DESIGN.replace('"0.192"', "[1]"),
+     "line 11, release.epsilon: must be an exact number"),
+    ("number as a bool", DESIGN.replace('"0.192"', "true"),
+     "line 11, release.epsilon: must be an exact number"),
+    ("number too long", DESIGN.replace('"0.192"', "9" * 500),
+     "line 11, release.epsilon: must be a decimal or rational number of ordinary length"),
+    ("no epsilon", released(*LAPLACE),
+     'line 8, release.epsilon: this key is missing: mechanism = "generalized-laplace" needs it. '),
+    ("epsilon zero", DESIGN.replace('"0.192"', '"0"'),
+     'line 11, release.epsilon: a budget of zero publishes nothing about the cells: use mechanism = "suppression", which '
+     "publishes the kept totals alone."),
+    ("rho zero", released(*GAUSSIAN, "rho = 0"),
+     'line 11, release.rho: a budget of zero publishes nothing about the cells: use mechanism = "suppression", '),
+    ("epsilon negative", DESIGN.replace('"0.192"', '"-1/4"'),
+     "line 11, release.epsilon: must be greater than zero. Got -1/4."),
+    ("sigma_squared zero", released(*GAUSSIAN, "sigma_squared = 0"),
+     "line 11, release.sigma_squared: must be greater than zero. Got 0."),
+    ("rho negative", released(*GAUSSIAN, "rho = -2"),
+     "line 11, release.rho: must be greater than zero. Got -2."),
+    ("delta zero", released(*GAUSSIAN, "epsilon = 1", "delta = 0"),
+     "line 12, release.delta: must be greater than zero: no Gaussian reaches 0. "),
+    ("delta one", released(*GAUSSIAN, "epsilon = 1", "delta = 1"),
+     "line 12, release.delta: must be less than 1: a larger delta promises nothing. Got 1. "),
+    ("delta negative", released(*GAUSSIAN, "epsilon = 1", 'delta = "-0.1"'),
+     "line 12, release.delta: must be greater than zero. Got -0.1."),
+    ("two budgets", released(*GAUSSIAN, "rho = 1", "epsilon = 1"),
+     "line 12, release.epsilon: rho and epsilon are given together, and each sets the noise: give rho, or sigma_squared, or "
+     "epsilon and delta."),
+    ("three budgets", released(*GAUSSIAN, "rho = 1", "epsilon = 1", "sigma_squared = 1"),
+     "line 13, release.sigma_squared: rho and sigma_squared and epsilon are given together"),
+    ("no budget", released(*GAUSSIAN),
+     "line 8, release.rho: the budget is missing: give rho, or sigma_squared, or epsilon and delta."),
+    ("no delta", released(*GAUSSIAN, "epsilon = 1"),
+     "line 8, release.delta: this key is missing: a Gaussian promises epsilon only together with delta. "),
+    ("chain with rho", released(*GAUSSIAN, "rho = 1", 'sampler = "line_gibbs"'),
+     'line 12, release.sampler: a Markov chain needs a promise in epsilon and delta per unit of distance. '),
+    ("chain per person", released(*GAUSSIAN, "epsilon = 1", 'delta = "1e-6"', 'sampler = "line_gibbs"'),
+     'line 13, release.sampler: a Markov chain needs a promise in epsilon and delta per unit of distance. '),
+    ("unknown sampler", released(*LAPLACE, "epsilon = 1", 'sampler = "fast"'),
+     "line 12, release.sampler: "),
+    ("eta above one", released(*LAPLACE, "epsilon = 1", 'sampler = "line_gibbs"', "eta = 2"),
+     "line 13, release.eta: must be less than 1: it is a probability. "),
+    ("delta alone", released(*GAUSSIAN, 'delta = "0.1"'),
+     "line 8, release.epsilon: this key is missing: delta goes with epsilon. "),
+    ("delta for Laplace", released(*LAPLACE, "epsilon = 1", 'delta = "0.1"'),
+     'line 12, release.delta: this key does not belong to mechanism = "generalized-laplace". It takes epsilon, norm, sampler, '
+     'allow_estimated, eta. '
+     "Leave delta out."),
+    ("budget for suppression", released('mechanism = "suppression"', "epsilon = 1"),
+     'line 11, release.epsilon: this key does not belong to mechanism = "suppression". It takes no parameters. '),
+    ("norm for Gaussian", released(*GAUSSIAN, "rho = 1", 'norm = "l2"'),
+     "line 12, release.norm: this key does not belong to"),
+    ("calibration for rho", released(*GAUSSIAN, "rho = 1", 'calibration = "tight"'),
+     "line 12, release.calibration: this key goes with epsilon and delta. "),
+    ("calibration per person", released(*GAUSSIAN, "epsilon = 1", 'delta = "0.1"', 'calibration = "tight"'),
+     'line 13, release.calibration: this key goes with per = "unit": '),
+    ("formats", released(*LAPLACE, "epsilon = 1", 'formats = ["csv", "excel"]'),
+     'line 12, release.formats[1]: must be one of "parquet", "csv". Got "excel".'),
+    ("formats none", released(*LAPLACE, "epsilon = 1", "formats = []"),
+     "line 12, release.formats: must not be empty. "),
+    ("formats twice", released(*LAPLACE, "epsilon = 1", 'formats = ["csv", "csv"]'),
+     "line 12, release.formats: a format is named twice. "),
+    ("sign", released(*LAPLACE, "epsilon = 1", 'sign = "key.pem"'),
+     "line 12, release.sign: file 'key.pem' is not there. "),
+    ("release key", DESIGN.replace("epsilon", "epsilom"),
+     "line 11, release.epsilom: there is no such key. Did you mean epsilon? Keys of release: id, date, mechanism, "),
+    # the whole file
+    ("unknown section", DESIGN.replace("[keep]", "[kep]"),
+     "line 5, kep: there is no such section. Did you mean [keep]? Sections: [table], [keep], [release]."),
+    ("a section more", DESIGN + "[budget]\n",
+     "line 13, budget: there is no such section. Sections: "),
+    ("key outside of a section", "epsilon = 1\n" + DESIGN,
+     "line 1, epsilon: there is no such section. epsilon stands in [release]: move it below that line. "),
+    ("missing section", re.sub(r"\[keep\].*\[release\]", "[release]", DESIGN, flags=re.DOTALL),
+     "keep: this section is missing. Write [keep], and leave it empty if no total is to be kept."),
+    ("missing sections", "",
+     "table: this section is missing. "),
+    ("section as a value", "table = 3\n" + DESIGN[DESIGN.index("[keep]") :],
+     "line 1, table: must be a table. Got the whole number 3. "),
+    ("section as a list", DESIGN.replace("[table]", "[[table]]"),
+     "line 1, table: must be a table. Got a list. "),
+    ("no TOML", DESIGN.replace('"counties-2030-v1"', "counties"),
+     "line 9: this is not TOML: invalid value at column 6. Texts stand in double quotes, lists in brackets."),
+    ("cut short", DESIGN + 'x = "a',
+     "this is not TOML: "),
+    ("end of document", DESIGN + "x = [1,",
+     "this is not TOML: "),
+    ("key twice", DESIGN + 'per = "unit"\n',
+     "line 13: this is not TOML: cannot overwrite a value at column "),
+    ("too deep", "x = " + "[" * 5000,
+     "this is not TOML: nested too deep. "),
+    ("too many digits", "x = " + "9" * 5000,
+     "this is not TOML: invalid value. "),
+]
+# fmt: on
+
+
+class TestWhatIsRefused:
+    @pytest.mark.parametrize(("text", "message"), [case[1:] for case in WRONG], ids=[case[0] for case in WRONG])
+    def test_one_message_with_file_line_and_field(self, text: str, message: str, refused: Callable[[str], str]) -> None:
+        got = refused(text)
+        assert got.startswith(("run.toml, " if message.startswith(("line ", "keep: ", "table: ")) else "run.toml: ") + message)
+        assert "\n" not in got
+
+    @pytest.mark.parametrize(
+        ("name", "message"),
+        [
+            ("absent.toml", "absent.toml: the run file is not there. Check the name and the folder."),
+            (".", ".: this is a folder. Name the run file in it."),
+            ("latin.toml", "latin.toml: the run file is not UTF-8. Save it as UTF-8."),
+            ("a\0b", "a\0b: the run file cannot be opened. Check the name, the folder and the rights."),
+        ],
+        ids=["absent", "folder", "not UTF-8", "no name"],
+    )
+    def test_no_run_file(self, name: str, message: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(folder)
+        Path("latin.toml").write_bytes("name = 'Zürich'".encode("latin-1"))
+        with pytest.raises(InvalidRun) as caught:
+            load_run(name)
+        assert str(caught.value) == message
+
+    def test_a_byte_order_mark_and_windows_line_ends(self, folder: Path) -> None:
+        (folder / "run.toml").write_bytes(b"\xef\xbb\xbf" + DESIGN.replace("\n", "\r\n").encode())
+        assert load_run(folder / "run.toml").id == "counties-2030-v1"
+        (folder / "run.toml").write_bytes(b"\xef\xbb\xbf" + DESIGN.replace("\n", "\r\n").replace('"0.192"', "0.1").encode())
+        with pytest.raises(InvalidRun, match=r"line 11, release\.epsilon"):
+            load_run(folder / "run.toml")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            DESIGN.replace('"counties.csv"', '"postgresql//me:hunter2@host/db"'),
+            DESIGN.replace('"counties.csv"', '"postgresql://me:hunter2@host/db"'),
+            DESIGN.replace('"counties.csv"', '["postgresql://me:hunter2@host/db"]'),
+            DESIGN.replace('"counties.csv"', '"host=x password=hunter2"'),
+            DESIGN.replace("source", 'query = "hunter2"\nsource'),
+            DESIGN.replace("source", 'password = "hunter2"\nsource'),
+            DESIGN.replace("source", "query = ['hunter2']\nsource"),
+            DESIGN.replace('"counties-2030-v1"', '"postgresql://me:hunter2@host/db"'),
+            DESIGN.replace('"unit"', '"me:hunter2@host"'),
+            DESIGN.replace("[keep]", '"postgresql://me:hunter2@host/db" = 1\n[keep]'),
+            'source = "postgresql://me:hunter2@host/db"\n' + DESIGN,
+            DESIGN.replace('"counties.csv"', '"postgresql://me:hunter2@host/db'),
+        ],
+    )
+    def test_passwords_stay_out(self, text: str, refused: Callable[[str], str]) -> None:
+        assert "hunter2" not in refused(text)
+
+    def test_a_password_stays_out_of_reading(self, folder: Path) -> None:
+        run = written(folder, DESIGN.replace('"counties.csv"', '"oracle://me:hunter2@host/db"\nquery = "SELECT 1"'))
+        with pytest.raises(hf.errors.UnreadableInput) as caught:
+            run.read_table()
+        assert "hunter2" not in str(caught.value)
+
+    def test_counts_are_not_read(self, refused: Callable[[str], str], folder: Path) -> None:
+        (folder / "counties.csv").write_bytes(b"\xff not a table")
+        written(folder, DESIGN)
+        assert "table" not in refused(DESIGN.replace('"0.192"', "-1"))
+
+
+JUNK = st.recursive(
+    st.sampled_from(
+        [
+            "true",
+            "0",
+            "-3",
+            "0.5",
+            "nan",
+            "1e400",
+            '"x"',
+            '"1/4"',
+            '"0"',
+            '"state"',
+            '"counties.csv"',
+            "2030-01-01",
+            "07:32:00",
+            "'''a\nb'''",
+            '"\\u0000"',
+            '"person"',
+        ]
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]"),
+        st.dictionaries(
+            st.sampled_from(["column", "codes", "by", "where", "sets", "matrix", "tree", "prefixes", "state", '"a b"', "x"]),
+            inner,
+            max_size=3,
+        ).map(lambda items: "{" + ", ".join(f"{key} = {value}" for key, value in items.items()) + "}"),
+    ),
+    max_leaves=6,
+)
+KEYS = sorted({key for section in Document.model_fields for key in keys_at((section,))})
+
+
+class TestGarbage:
+    """Whatever the file holds: a Run or InvalidRun."""
+
+    @staticmethod
+    def load(folder: Path, content: bytes) -> None:
+        path = folder / "garbage.toml"
+        path.write_bytes(content)
+        run, told = None, ""
+        try:
+            run = load_run(path)
+        except InvalidRun as error:
+            told = str(error)
+        assert run is not None or told.startswith(str(path))
+        if run is not None:
+            assert run.description
+            if run._release.delta is None:
+                assert all(not isinstance(value, Fraction) or value > 0 for value in run.parameters().values())
+
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(
+        content=st.one_of(
+            st.binary(max_size=200), st.text(alphabet="[]{}=.,#\"'\\\n ab1-_:é", max_size=200).map(lambda text: text.encode())
+        )
+    )
+    def test_any_bytes(self, content: bytes, folder: Path) -> None:
+        self.load(folder, content)
+
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=250)
+    @given(
+        sections=st.fixed_dictionaries(
+            {name: st.dictionaries(st.sampled_from(KEYS), JUNK, max_size=4) for name in ("table", "keep", "release")}
+        )
+    )
+    def test_known_keys_with_any_values(self, sections: dict[str, dict[str, str]], folder: Path) -> None:
+        """Right values first, some of them replaced, so that later checks are reached too."""
+        right: dict[str, dict[str, str]] = {
+            "table": {"source": '"counties.csv"', "cells": '["state", "county"]', "count": '"population"'},
+            "keep": {},
+            "release": {"id": '"a"', "mechanism": '"generalized-laplace"', "epsilon": '"1"'},
+        }
+        lines = []
+        for name, section in sections.items():
+            lines += [f"[{name}]", *(f"{key} = {value}" for key, value in {**right[name], **section}.items())]
+        self.load(folder, "\n".join(lines).encode())
+
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+    @given(start=st.integers(0, len(DESIGN)), length=st.integers(0, 12), put=st.text(alphabet='[]{}="\n ab1.', max_size=5))
+    def test_a_right_file_with_a_scratch(self, start: int, length: int, put: str, folder: Path) -> None:
+        self.load(folder, (DESIGN[:start] + put + DESIGN[start + length :]).encode())
+
+
+ANY = st.characters(max_codepoint=0xD7FF, exclude_characters="\x7f")
+"""What json writes as TOML reads it."""
+
+
+class TestLines:
+    def test_every_way_to_write_keys(self) -> None:
+        text = '''# a comment with [table] and x = 1
+[a]
+x = """
+[not.a.section]
+y = 2
+"""
+"quoted key".z = [
+  1, # one
+  [2, 3],
+  {p = 1, "q r" = {s = '}'}},
+]
+[[b.c]]
+d = 1
+[[b.c]]
+d = 2
+[b.c.e]
+f = "]" # ]
+[ g . 'h' ]
+i = 1979-05-27T07:32:00Z
+'''
+        tomllib.loads(text)
+        lines = key_lines(text)
+        expected: dict[Any, int] = {
+            ("a",): 2,
+            ("a", "x"): 3,
+            ("a", "quoted key"): 7,
+            ("a", "quoted key", "z", 0): 8,
+            ("a", "quoted key", "z", 1, 1): 9,
+            ("a", "quoted key", "z", 2, "q r", "s"): 10,
+            ("b", "c"): 12,
+            ("b", "c", 0, "d"): 13,
+            ("b", "c", 1): 14,
+            ("b", "c", 1, "d"): 15,
+            ("b", "c", 1, "e"): 16,
+            ("b", "c", 1, "e", "f"): 17,
+            ("g", "h", "i"): 19,
+        }
+        assert {place: lines.get(place) for place in expected} == expected
+        assert not {("not",), ("y",), ("a", "y")} & lines.keys()
+
+    @given(st.dictionaries(st.text(ANY, max_size=4), JUNK, max_size=5), st.booleans())
+    def test_every_place_of_a_document_has_a_line(self, items: dict[str, str], spread: bool) -> None:
+        """An oracle: the places that tomllib finds are those that have a line."""
+        text = "".join(f"{json.dumps(key)} = {value}\n" + "\n" * spread for key, value in items.items())
+        parsed = parse_toml(text)
+
+        def places(value: Any, at: tuple[str | int, ...]) -> set[tuple[str | int, ...]]:
+            inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+            return ({at} if at else set()).union(*(places(item, (*at, key)) for key, item in inner))
+
+        assert set(key_lines(text)) == places(parsed, ())
+
+    def test_dotted(self) -> None:
+        assert dotted(("keep", "margins", 0, "a b")) == 'keep.margins[0]."a b"'
+
+    def test_floats_keep_their_text(self) -> None:
+        assert parse_toml("x = 1_0.50") == {"x": FloatText("1_0.50")}
