@@ -3,81 +3,56 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from holdfast.lattices import Lattice
-from holdfast.lattices.blocks import Template
+from holdfast.lattices.shapes import Free, General, OneSum, Pinned, Shape
 from holdfast.laws import moments, tails
-from holdfast.laws.law import LatticeLaw
-from holdfast.samplers.choose import Choice, general_basis, rounded_choice
-
-if TYPE_CHECKING:
-    from holdfast.privacy import Guarantee
+from holdfast.laws.target import Field, Target, Variance, number_field
 
 
-class RoundedLaw(LatticeLaw):
+@dataclass(frozen=True)
+class Rounded(Target):
     """Law:         z = R(P e), e independent with P[e_i = k] proportional to exp(-epsilon |k|), P the projection on span(L), R an unbiased
-                 random rounding to L that commutes with shifts by L.
+                 random rounding to L that commutes with shifts by L. There is no closed form of P[z], hence no weight.
     Guarantees:  pure privacy, epsilon per unit of l1 distance: x + z is a random function of x + e and the kept totals.
-    Reference:   math.md R10; Cox (1987) for the rounding of two-way tables.
-
-    There is no closed form of P[z], hence no log_weight.
+    Reference:   [theory R10]; Cox (1987) for the rounding of two-way tables.
     """
 
-    def __init__(self, lattice: Lattice, epsilon: Fraction, guarantee: Guarantee) -> None:
-        self.epsilon = epsilon
-        super().__init__(lattice, guarantee)
-
-    def __repr__(self) -> str:
-        return f"RoundedLaw(epsilon='{self.epsilon}')"
+    epsilon: Fraction
 
     @property
-    def formula(self) -> str:
-        return (
-            f"independent noise with P[k] proportional to exp(-{self.epsilon} |k|), projected on the tables that change no kept total and "
-            "rounded to integers without bias"
-        )
+    def fields(self) -> tuple[Field, ...]:
+        return ("rounded projection", number_field(self.epsilon))
 
-    def log_tail(self, t: float) -> float:
+    def log_tail(self, lattice: Lattice, t: float) -> float:
         """Of P[|z|_2 >= t]: projecting shortens, and rounding moves z by at most the rounding radius."""
-        return tails.laplace_log_tail(self.lattice.cells, self.epsilon, max(t - self._rounding_radius, 0.0))
+        return tails.laplace_log_tail(lattice.cells, self.epsilon, max(t - rounding_radius(lattice), 0.0))
 
-    @cached_property
-    def _rounding_radius(self) -> float:
-        """l2 length by which rounding can move the projection: below one a cell where roundings are controlled; by nearest plane at most
-        (sum |b*_i|^2)^(1/2), and a reduced basis has |b*_i| <= |b_i|.
-        """
-        total = 0.0
-        blocks = self.lattice.blocks
-        numbers = np.bincount(blocks.template_of, minlength=len(blocks.templates))
-        for template, number in zip(blocks.templates, numbers, strict=True):
-            if template.kind in ("pinned", "free") or not number:
-                continue
-            if template.kind == "general":
-                square = float((general_basis(template).astype(np.float64) ** 2).sum())
-            else:
-                square = template.size * (1.0 if len(template.shape) <= 2 else 2.0 ** len(template.shape))
-            total += int(number) * square
-        return math.sqrt(total)
-
-    def _choice(self, template: Template) -> Choice:
-        return rounded_choice(template, self.epsilon)
-
-    def _block_variance(self, template: Template) -> tuple[float, NDArray[np.float64] | None, str, float]:
+    def block_variance(self, shape: Shape) -> Variance | None:
         spread = moments.free_laplace_variance(self.epsilon)
-        if template.kind == "free":
-            return spread, None, "exact", 1e-14
-        name = f"{self!r} on {template!r}"
-        if template.kind in ("one sum", "grid"):
-            share = math.prod(1 - 1 / n for n in template.shape)
-            if len(template.shape) == 1:  # a random subset: variance f (1 - f) of each cell
-                return spread + 0.25 / share, None, "upper bound", 0.0
-            cell, error = moments.estimated_variance(self._choice(template).sampler, name)
-            return cell / share, None, "estimated", error
-        matrix, error = moments.estimated_covariance(self._choice(template).sampler, name)
-        return 0.0, matrix, "estimated", error
+        if isinstance(shape, Free):
+            return Variance(spread, relative_error=1e-14)
+        if isinstance(shape, OneSum):  # a random subset: variance f (1 - f) of each cell
+            return Variance(spread + 0.25 / (1 - 1 / shape.size), None, "upper bound")
+        return None
+
+
+def rounding_radius(lattice: Lattice) -> float:
+    """l2 length by which rounding can move the projection: below one a cell where roundings are controlled; by nearest plane at most
+    (sum |b*_i|^2)^(1/2), and a reduced basis has |b*_i| <= |b_i|.
+    """
+    blocks = lattice.blocks
+    squares = (_rounding_square(shape) * int(count) for shape, count in zip(blocks.shapes, blocks.counts, strict=True) if count)
+    return math.sqrt(math.fsum(squares))
+
+
+def _rounding_square(shape: Shape) -> float:
+    if isinstance(shape, Pinned | Free):
+        return 0.0
+    if isinstance(shape, General):
+        return float((shape.reduced_basis().astype(np.float64) ** 2).sum())
+    return shape.size * (1.0 if len(shape.axes) <= 2 else 2.0 ** len(shape.axes))

@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
 
-from holdfast.lattices.blocks import Template
-from holdfast.laws.covariance import Covariance
-from holdfast.laws.law import LatticeLaw, SamplerPlan, Task
-from holdfast.samplers.choose import Choice
+from holdfast.lattices import Lattice
+from holdfast.laws.target import Field, Target
 
 
-class SuppressedLaw(LatticeLaw):
-    """The publication is a function of the kept totals."""
+@dataclass(frozen=True)
+class Suppressed(Target):
+    """The publication is a function of the kept totals: they, and the cells that they fix, are published; nothing is drawn."""
 
     publishes_cells = False
 
-    def __repr__(self) -> str:
-        return "SuppressedLaw()"
-
     @property
-    def formula(self) -> str:
-        return "no noise: only the kept totals, and the cells that they fix, are published"
+    def fields(self) -> tuple[Field, ...]:
+        return ("suppression",)
 
-    def log_tail(self, t: float) -> float:
+    def log_tail(self, lattice: Lattice, t: float) -> float:
         return float("-inf") if t > 0 else 0.0
-
-    def _choose(self) -> dict[int, Choice]:
-        return {}
-
-    def _choice(self, template: Template) -> Choice:
-        raise AssertionError("nothing is drawn")
-
-    def _block_variance(self, template: Template) -> Any:
-        raise AssertionError("nothing is drawn")
-
-    @property
-    def sampler(self) -> SamplerPlan:
-        return SamplerPlan(())
-
-    def tasks(self) -> Iterator[Task]:
-        return iter(())
-
-    def covariance(self) -> Covariance:
-        return Covariance(self.lattice.cells, ())

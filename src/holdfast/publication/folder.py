@@ -9,23 +9,20 @@ import errno
 import hashlib
 import io
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
 from holdfast.publication.card import Card
-from holdfast.publication.noise import noise_charts
+from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.signing import load_signing_key, signed
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables.saving import save_frame
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
     from holdfast.publication.release import Release
 
 CARD = "card.json"
@@ -35,105 +32,96 @@ _HERE, _RENAME_EXCHANGE = -100, 2
 """AT_FDCWD and RENAME_EXCHANGE of Linux's renameat2."""
 
 
-def write_folder(release: Release, folder: Path, formats: tuple[str, ...], sign: Path | None, force: bool) -> Path:
-    """Write all files of a release to a new folder.
-
-    Guarantees:  under the final name stands a complete folder or what was there before. `force` replaces another release, never an
-                 identical one: that would publish a second noisy copy.
+@dataclass(frozen=True)
+class Output:
+    """Where a release goes, and what is written. `force` replaces another release, never an identical one: that would publish a second
+    noisy copy.
     """
-    check_formats(formats)
-    check_output(folder, release.card, force)
-    signing_key = None if sign is None else load_signing_key(sign)
-    with _unfinished(folder) as temporary:
-        fill_folder(release, temporary, formats, signing_key)
-        put_in_place(temporary, folder, force)
-    return folder
+
+    folder: Path
+    formats: tuple[str, ...] = FORMATS
+    sign: Path | None = None
+    """An Ed25519 private key in PEM."""
+    force: bool = False
+
+    def check(self) -> None:
+        """Refuse formats and keys that cannot be used."""
+        unknown = [name for name in self.formats if name not in FORMATS]
+        if unknown or not self.formats:
+            raise InvalidParameter(f"Tables are written as {' and '.join(FORMATS)}. Got {', '.join(map(repr, unknown)) or 'no format'}.")
+        if self.sign is not None:
+            load_signing_key(self.sign)
 
 
-def fill_folder(release: Release, temporary: Path, formats: tuple[str, ...], signing_key: Ed25519PrivateKey | None) -> None:
+@dataclass(frozen=True)
+class OutputIdentity:
+    """What makes two releases the same: drawing it twice would publish two noisy copies."""
+
+    release_id: str
+    mechanism: str
+    parameters: dict[str, Any]
+    definitions: list[dict[str, Any]]
+    universe_digest: str
+
+    @classmethod
+    def of_card(cls, card: dict[str, Any]) -> OutputIdentity:
+        mechanism, kept = card["mechanism"], card["kept"]
+        return cls(card["release"]["id"], mechanism["name"], mechanism["parameters"], kept["definitions"], card["table"]["universe_digest"])
+
+
+def fill_folder(release: Release, temporary: Path, output: Output) -> None:
     """Write all files of a release into an empty folder, each synced to disk; the card last."""
-    for name in formats:
+    for name in output.formats:
         save_frame(release.table.frame, temporary / f"table.{name}")
     _write(temporary / "kept.csv", _kept_csv(release))
-    card = release.card_with({})
-    _write(temporary / "statement.html", statement_html(card).encode())
-    _write(temporary / "report.html", report_html(card, release.kept_rows(), noise_charts(release.law)).encode())
-    files = {path.name: _checksum(path) for path in sorted(temporary.iterdir())}
-    made = Card.model_validate(release.card_with(files))
-    _write(temporary / CARD, (made if signing_key is None else signed(made, signing_key)).to_json().encode())
+    card = release.card_model
+    _write(temporary / "statement.html", statement_html(card.to_dict()).encode())
+    _write(temporary / "report.html", report_html(card.to_dict(), release.kept_rows, noise_charts(release.plan.drawing)).encode())
+    made = card.with_files({path.name: _checksum(path) for path in sorted(temporary.iterdir())})
+    if output.sign is not None:
+        made = signed(made, load_signing_key(output.sign))
+    _write(temporary / CARD, made.to_json().encode())
     for path in temporary.iterdir():
         path.chmod(0o644)
     temporary.chmod(0o755)
     _sync(temporary)
 
 
-def check_output(folder: Path, card: dict[str, Any], force: bool, sign: Path | None = None) -> None:
-    """Refuse what could not be written, before anything is drawn: a folder that is there (with `force` only one that holds this very
-    release, or is no release), a place that is none, a signing key that is none.
+def check_output(output: Output, columns: Iterable[str], identity: OutputIdentity) -> None:
+    """Refuse what could not be written, before anything is drawn: a folder that exists (with `force` only one that holds this very
+    release, or no release), a place that does not exist, a signing key that is none.
     """
-    if any("\0" in name for name in (*card["table"]["columns"], card["table"]["count"])):
+    output.check()
+    folder = output.folder
+    if any("\0" in name for name in columns):
         raise OutputProblem("A column name with a NUL character cannot be written to a file that others read. Rename the column.")
-    if sign is not None:
-        load_signing_key(sign)
     parent = folder.absolute().parent
     if not parent.is_dir():
-        raise OutputProblem(f"The folder that should hold {folder.name!r} is not there. Create it first.")
+        raise OutputProblem(f"The folder that should hold {folder.name!r} does not exist. Create it first.")
     if os.path.lexists(folder):
-        _check_replaced(folder, card, force)
+        _check_replaced(output, identity)
     if not os.access(parent, os.W_OK | os.X_OK):
-        raise in_words(PermissionError(errno.EACCES, ""), folder)
+        raise output_problem(PermissionError(errno.EACCES, ""), folder)
 
 
-def _check_replaced(folder: Path, card: dict[str, Any], force: bool) -> None:
-    if not force:
-        raise OutputExists(f"{folder.name!r} is there already. Choose another name, or force=True (--force) to replace another release.")
-    if folder.is_symlink():
-        raise OutputExists(f"{folder.name!r} is a link, which is not replaced. Name the folder itself.")
+def _check_replaced(output: Output, identity: OutputIdentity) -> None:
+    name = output.folder.name
+    if not output.force:
+        raise OutputExists(f"{name!r} already exists. Choose another name, or force=True (--force) to replace another release.")
+    if output.folder.is_symlink():
+        raise OutputExists(f"{name!r} is a link, which is not replaced. Name the folder itself.")
     try:
-        before = Card.from_json((folder / CARD).read_text(encoding="utf-8")).to_dict()
+        before = Card.from_json((output.folder / CARD).read_text(encoding="utf-8")).to_dict()
     except (OSError, ValueError):
-        raise OutputExists(f"{folder.name!r} is there already and holds no release that could be replaced. Choose another name.") from None
-    if _identity(before) == _identity(card):
+        raise OutputExists(f"{name!r} already exists and holds no release that could be replaced. Choose another name.") from None
+    if OutputIdentity.of_card(before) == identity:
         raise IdenticalRelease(
-            f"{folder.name!r} already holds the release {before['release']['id']!r} with the same law, kept totals and cells. Drawing it "
+            f"{name!r} already holds the release {identity.release_id!r} with the same law, kept totals and cells. Drawing it "
             "again would publish a second noisy copy and spend the budget twice. Use the folder as it is, or give the release a new id."
         )
 
 
-def _identity(card: dict[str, Any]) -> tuple[Any, ...]:
-    return (
-        card["release"]["id"],
-        card["mechanism"]["name"],
-        card["mechanism"]["parameters"],
-        card["kept"]["definitions"],
-        card["table"]["universe_digest"],
-    )
-
-
-def check_formats(formats: tuple[str, ...]) -> None:
-    """Refuse a format that is not written."""
-    unknown = [name for name in formats if name not in FORMATS]
-    if unknown or not formats:
-        raise InvalidParameter(f"Tables are written as {' and '.join(FORMATS)}. Got {', '.join(map(repr, unknown)) or 'no format'}.")
-
-
-@contextlib.contextmanager
-def _unfinished(folder: Path) -> Iterator[Path]:
-    """A folder on the same file system that is gone afterwards, whatever happens (unless it was renamed)."""
-    parent = folder.absolute().parent
-    try:
-        temporary = Path(tempfile.mkdtemp(dir=parent, prefix=TEMPORARY))
-    except OSError as error:
-        raise in_words(error, folder) from None
-    try:
-        yield temporary
-    except OSError as error:
-        raise in_words(error, folder) from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def in_words(error: OSError, folder: Path) -> HoldfastError:
+def output_problem(error: OSError, folder: Path) -> HoldfastError:
     """An error of the system as one of ours."""
     reasons = {
         errno.ENOSPC: "the disk is full. Make room, or write to another disk",
@@ -154,7 +142,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _kept_csv(release: Release) -> bytes:
-    text, rows = io.StringIO(), release.kept_rows()
+    text, rows = io.StringIO(), release.kept_rows
     # Python before 3.13 leaves a lone carriage return unquoted, and readers take it for the end of a row.
     returns = any("\r" in statement or "\r" in name for statement, name, _ in rows)
     writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL)
@@ -168,9 +156,10 @@ def _checksum(path: Path) -> dict[str, Any]:
         return {"sha256": hashlib.file_digest(file, "sha256").hexdigest(), "bytes": path.stat().st_size}
 
 
-def put_in_place(temporary: Path, folder: Path, force: bool) -> None:
+def put_in_place(temporary: Path, output: Output) -> None:
     """Give the complete folder its name. A rename onto a folder that has files fails, so nothing is replaced unseen."""
-    if force and os.path.lexists(folder):
+    folder = output.folder
+    if output.force and os.path.lexists(folder):
         _exchange(temporary, folder.absolute())
     else:
         try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import HoldfastError
 from holdfast.invariants.rows import compile_rows
 from holdfast.lattices.joint import PublishedTotals, are_disjoint, joint_exposure
-from holdfast.publication.definitions import definition, statement_of
+from holdfast.invariants.definitions import definition, statement_of
 from holdfast.publication.plan import Plan
 from holdfast.randomness.keys import STREAM_VERSION
 from holdfast.tables import Universe

@@ -3,213 +3,164 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.channels import Drawing, Facts, Law, choose_samplers
+from holdfast.channels.covariance import Covariance, covariance_of
+from holdfast.channels.drawing import Progress
+from holdfast.display import html_table
 from holdfast.errors import HoldfastWarning, InvalidParameter
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import Exposure, exposure
 from holdfast.lattices.pinned import rows_say_all, with_pinned
-from holdfast.laws.law import LatticeLaw
-from holdfast.mechanisms.mechanism import Mechanism
+from holdfast.laws import Reads
+from holdfast.mechanisms.base import Mechanism
 from holdfast.privacy import Guarantee
-from holdfast.publication.frame import PublicFrame
 from holdfast.tables import Table, Universe
+from holdfast.wording.plan import plan_fields, plan_text
 
-NAMES_SHOWN = 20
-"""Exposed cells listed by name; the rest is counted."""
 MARGIN_WORK = 10**7
 """Cells times sums looked at for the expected error of margins."""
 MAX_MARGIN_CODES = 20
+
+
+@dataclass(frozen=True)
+class ExpectedError:
+    """Standard deviations of the noise, from the law alone; None where they depend on the data.
+
+    basis:    what the figures are; `of_target`: they are those of the law that a chain aims at.
+    margins:  (column, or None for the whole table; the largest standard deviation among the first few of its sums).
+    """
+
+    smallest: float | None
+    median: float | None
+    largest: float | None
+    basis: Literal["exact", "upper bound", "estimated", "unknown"]
+    of_target: bool
+    margins: tuple[tuple[str | None, float], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Public facts about a release: what is kept and exposed, which sampler and why, the promise, the expected error.
 
-    Guarantees:  made from the universe, the kept statements and the mechanism alone; no count was read.
+    Guarantees:  made from the universe, the kept statements and the mechanism alone; no count was read. A pickle holds the samplers as they
+                 were chosen and assessed: nothing is done again.
     """
 
-    frame: PublicFrame
     mechanism: Mechanism
-    law: LatticeLaw
+    drawing: Drawing
     exposure: Exposure
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """A pickle holds what the plan was made from; the law is made again, so that no sampler need be pickled."""
-        return _made_again, (self.frame, self.mechanism, self.exposure)
+    @property
+    def facts(self) -> Facts:
+        return self.drawing.channel.facts
 
     @property
     def guarantee(self) -> Guarantee:
-        return self.law.guarantee
+        return self.drawing.guarantee
+
+    @property
+    def law(self) -> Law:
+        """The law of the noise; refused where what is published depends on the counts."""
+        made = Law(self.drawing.channel)
+        made.__dict__["drawing"] = self.drawing
+        return made
 
     @cached_property
-    def deviations(self) -> NDArray[np.float64]:
-        """Standard deviation of every cell's noise, to six digits, so that it is the same on every machine."""
-        if not self.law.publishes_cells:
-            return np.zeros(len(self.frame.universe))
-        variances, which = np.unique(self._covariance.diagonal(), return_inverse=True)
+    def deviations(self) -> NDArray[np.float64] | None:
+        """Standard deviation of every cell's noise, to six digits, so that it is the same on every machine; None where it depends on the
+        data.
+        """
+        if self.covariance is None:
+            return None if self.drawing.channel.target.publishes_cells else np.zeros(len(self.facts.universe))
+        variances, which = np.unique(self.covariance.diagonal(), return_inverse=True)
         return np.array([float(f"{v**0.5:.6g}") for v in variances])[which]
 
     @cached_property
-    def _covariance(self) -> Any:
-        return self.law.covariance()
-
-    def expected_error(self) -> dict[str, Any]:
-        """Standard deviations of cells and of one-column margins, where they come from, and a sentence."""
-        if not self.law.publishes_cells:
-            spread = dict.fromkeys(("smallest", "median", "largest"))
-            words = "No noise is added: counts that the kept totals do not fix are left out. Kept totals have no error."
-            return {"cell_standard_deviation": spread, "basis": "exact", "words": words, "margins": []}
-        cells = np.sort(self.deviations)
-        basis = {"exact": "exact", "upper bound": "upper bound, proved", "estimated": "estimated from draws of the public law"}
-        smallest, median, largest = (float(cells[i]) for i in (0, len(cells) // 2, -1))
-        words = (
-            f"The error of a released count averages to zero; its standard deviation is {median:.3g} for a typical cell"
-            + (f" ({smallest:.3g} to {largest:.3g})" if smallest != largest else "")
-            + ". Kept totals have no error."
-        )
-        return {
-            "cell_standard_deviation": {"smallest": smallest, "median": median, "largest": largest},
-            "basis": basis[self._covariance.basis] + ("" if self.law.sampler.status == "exact" else "; of the law that the chain aims at"),
-            "words": words,
-            "margins": self._margins,
-        }
+    def covariance(self) -> Covariance | None:
+        """Of the noise; None where there is none, or it depends on the data."""
+        target = self.drawing.channel.target
+        return covariance_of(self.drawing) if target.publishes_cells and target.reads is Reads.NOTHING else None
 
     @cached_property
-    def _margins(self) -> list[dict[str, Any]]:
-        return list(self._margin_errors())
+    def expected_error(self) -> ExpectedError:
+        """Standard deviations of cells and of one-column margins."""
+        if self.covariance is None or self.deviations is None:
+            basis: Literal["exact", "unknown"] = "unknown" if self.drawing.channel.target.publishes_cells else "exact"
+            return ExpectedError(None, None, None, basis, False, ())
+        cells = np.sort(self.deviations)
+        smallest, median, largest = (float(cells[i]) for i in (0, len(cells) // 2, -1))
+        return ExpectedError(smallest, median, largest, self.covariance.basis, not self.drawing.is_exact, tuple(self._margins()))
 
-    def _margin_errors(self) -> Iterable[dict[str, Any]]:
-        """For each column alone, and for all cells together: the largest standard deviation among the first few sums."""
-        universe = self.frame.universe
-        for columns in [(), *((column,) for column in universe.columns)]:
-            group, codes = universe.group(columns)
+    def _margins(self) -> Iterable[tuple[str | None, float]]:
+        """For all cells together, and for each column alone."""
+        assert self.covariance is not None
+        universe = self.facts.universe
+        for column in (None, *universe.columns):
+            group, codes = universe.group(() if column is None else (column,))
             if len(codes) == len(universe) and len(universe) > 1:
                 continue
             rows = max(1, min(len(codes), MAX_MARGIN_CODES, MARGIN_WORK // len(universe)))
-            largest = max(self._covariance.of((group == row).astype(np.float64)) for row in range(rows))
-            yield {"name": f"by {columns[0]}" if columns else "total of the table", "standard_deviation": max(largest, 0.0) ** 0.5}
-
-    def exposed(self) -> dict[str, Any]:
-        """Cells published exactly, by name as far as they are few."""
-        fixed, pinned = self.exposure.fixed, self.exposure.pinned
-        names = [self.frame.universe.cell_name(int(cell)) for cell in np.concatenate([fixed, pinned])[:NAMES_SHOWN]]
-        words = self._exposed_words(len(fixed), len(pinned))
-        return {"cells": len(fixed) + len(pinned), "names": names, "complete": self.exposure.complete, "words": words}
-
-    def _exposed_words(self, fixed: int, pinned: int) -> str:
-        words = "No cell is published exactly." if self.exposure.complete else "No cell was found that is published exactly."
-        if fixed:
-            noun, verb = ("cell is", "fix it") if fixed == 1 else ("cells are", "fix them")
-            words = f"{fixed} {noun} published exactly, whatever the budget, because the kept totals {verb}."
-        if pinned:
-            noun, other = ("cell follows", "its value") if pinned == 1 else ("cells follow", "their values")
-            since = "every cell on the list occurs" if self.frame.universe.support == "observed" else "counts are not negative"
-            words = (
-                f"{words + ' ' if fixed else ''}{pinned} {'other ' if fixed else ''}{noun} from the published totals, since {since}: "
-                f"{other} can be computed by anyone, whatever the noise."
-            )
-        more = "" if self.exposure.complete else " Not all that the kept totals say together could be worked out: there may be more."
-        return words + more
-
-    def with_totals(self, totals: Sequence[NDArray[np.int64]], table: NDArray[np.int64] | None = None) -> Plan:
-        """The same plan, knowing the totals as published: what their values pin is exposed too.
-
-        Given:  one array for each entry of kept.rows; `table`, any table of these totals such as the released one, shows more of what the
-                totals say together.
-        """
-        found = exposure(self.frame.lattice, self.frame.kept, totals)
-        if table is None:
-            return replace(self, exposure=replace(found, complete=found.complete and rows_say_all(self.frame.lattice, self.frame.kept)))
-        return replace(self, exposure=with_pinned(found, self.frame.lattice, table))
+            largest = max(self.covariance.of((group == row).astype(np.float64)) for row in range(rows))
+            yield column, max(largest, 0.0) ** 0.5
 
     def to_fields(self) -> dict[str, Any]:
-        """Everything as plain values, for `--json`."""
-        lattice = self.frame.lattice
-        return {
-            "cells": len(self.frame.universe),
-            "kept": {
-                "statements": [str(s) for s in self.frame.statements if s.kind == "kept"],
-                "identities": [str(s) for s in self.frame.statements if s.kind == "identity"],
-                "totals": sum(rows.count for rows in self.frame.kept.rows if rows.kind == "kept"),
-                "independent": self.guarantee.exposed.kept_sums,
-                "free_dimensions": lattice.dimension,
-            },
-            "exposed": self.exposed(),
-            "mechanism": {"name": self.mechanism.name, "parameters": self.mechanism.parameters, "law": self.law.formula},
-            "sampler": {"status": self.law.sampler.status, "groups": [vars(group) for group in self.law.sampler.groups]},
-            "guarantee": self.guarantee.to_fields(),
-            "expected_error": self.expected_error(),
-        }
+        """Everything as plain values, for `--json` and cards."""
+        return plan_fields(self)
 
     def __str__(self) -> str:
-        fields = self.to_fields()
-        kept = fields["kept"]
-        lines = [
-            f"Table      {fields['cells']} cells by {', '.join(self.frame.universe.columns)} ({self.frame.universe.support})",
-            f"Kept       {', '.join(kept['statements']) or 'nothing'}: {kept['totals']} totals, {kept['independent']} independent; "
-            f"{kept['free_dimensions']} free dimensions",
-            *([f"Always     {', '.join(kept['identities'])}: true of every data set, exposes nothing"] if kept["identities"] else []),
-            f"Exposed    {fields['exposed']['words']}",
-            f"Mechanism  {', '.join([self.mechanism.name, *(f'{k} = {v}' for k, v in self.mechanism.parameters.items())])}",
-            f"Law        {self.law.formula}",
-        ]
-        for number, group in enumerate(self.law.sampler.groups):
-            head = "Sampler" if number == 0 else ""
-            blocks = f"{group.blocks} x {group.kind}" if group.blocks > 1 else group.kind
-            tail = "an estimate" if group.expected_tries is None else f"{group.expected_tries:.3g} tries expected"
-            lines.append(f"{head:<10} {blocks} ({group.cells} cells): {group.sampler}; {group.why}; {tail}")
-        error = fields["expected_error"]
-        lines.append(f"Error      {error['words']} ({error['basis']})")
-        lines.append(f"Promise    {self.guarantee.words()}")
-        return "\n".join(lines)
+        return plan_text(self)
+
+    def __repr__(self) -> str:
+        return f"Plan({len(self.facts.universe)} cells, {self.mechanism!r}, {self.exposure.cells} cells exposed)"
+
+    def _repr_html_(self) -> str:
+        return html_table([line.split(maxsplit=1) for line in str(self).splitlines()])
 
 
-def plan(table: Table | Universe, keep: Iterable[Statement], mechanism: Mechanism, *, published_totals: Any = None) -> Plan:
+def plan(
+    table: Table | Universe,
+    keep: Iterable[Statement],
+    mechanism: Mechanism,
+    *,
+    published_totals: Any = None,
+    progress: Progress | None = None,
+) -> Plan:
     """Everything about a release that can be known without its counts.
 
     Given:       a table, of which only the declarations are read, or a universe; the kept statements; a mechanism. `published_totals`, one
                  number for each kept total and identity in the order of `keep`, adds the cells that these values pin (counts are not
-                 negative).
+                 negative). `progress` is called with (pairs done, pairs in all) where Markov chains are assessed, which may take minutes.
     Guarantees:  no confidential count is read. Impossible requests are refused here.
     """
-    return make_plan(PublicFrame.of(table, keep), mechanism, published_totals)
-
-
-def make_plan(frame: PublicFrame, mechanism: Mechanism, published_totals: Any = None) -> Plan:
-    """The plan from public facts: this function cannot reach a count."""
-    if not callable(getattr(mechanism, "law", None)):
+    if not isinstance(mechanism, Mechanism):
         raise InvalidParameter(f"A plan needs a mechanism, such as GeneralizedLaplace(epsilon='1/4'). Got {type(mechanism).__name__}.")
-    totals = None if published_totals is None else _by_statement(frame, published_totals)
-    law = _law(frame, mechanism)
+    facts = Facts.of(table, keep)
+    return prepare(facts if published_totals is None else facts.with_totals(published_totals), mechanism, progress)
+
+
+def prepare(facts: Facts, mechanism: Mechanism, progress: Progress | None = None) -> Plan:
+    """The first step of every release, from public facts: this function cannot reach a count."""
+    drawing = choose_samplers(mechanism.channel(facts), progress)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
-        made = Plan(frame, mechanism, law, exposure(frame.lattice, frame.kept))
-        return made if totals is None else made.with_totals(totals)
+        found = exposure(facts.lattice, facts.kept, facts.published_totals)
+    if facts.published_totals is not None:
+        found = found.limited(rows_say_all(facts.lattice, facts.kept))
+    return Plan(mechanism, drawing, found)
 
 
-def _law(frame: PublicFrame, mechanism: Mechanism) -> LatticeLaw:
-    return mechanism.law(frame.lattice, unit=frame.unit, max_records=frame.max_records)
-
-
-def _made_again(frame: PublicFrame, mechanism: Mechanism, exposed: Exposure) -> Plan:
-    return Plan(frame, mechanism, _law(frame, mechanism), exposed)
-
-
-def _by_statement(frame: PublicFrame, totals: Any) -> list[NDArray[np.int64]]:
-    """One list of published totals as one array for each statement."""
-    try:
-        flat = np.asarray(list(totals))
-    except (TypeError, ValueError):
-        flat = np.zeros(0)
-    if flat.dtype.kind not in "iu" or flat.shape != (len(frame.kept),):
-        raise InvalidParameter(
-            f"published_totals takes one whole number for each of the {len(frame.kept)} kept totals and identities, in the order of keep."
-        )
-    return np.split(flat.astype(np.int64), np.cumsum([rows.count for rows in frame.kept.rows])[:-1])
+def exposure_after(facts: Facts, totals: list[NDArray[np.int64]], table: NDArray[np.int64]) -> Exposure:
+    """What is exposed once these totals are published; `table`, any table of these totals such as the released one, shows more of what
+    they say together.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HoldfastWarning)
+        return with_pinned(exposure(facts.lattice, facts.kept, totals), facts.lattice, table)

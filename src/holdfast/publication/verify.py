@@ -17,7 +17,7 @@ from holdfast.invariants.rows import Kept, RowFamily, Rows, compile_rows
 from holdfast.lattices import Lattice
 from holdfast.mechanisms import Suppression
 from holdfast.publication.card import Card, other_version, problems
-from holdfast.publication.definitions import statement_of
+from holdfast.invariants.definitions import statement_of
 from holdfast.publication.folder import CARD, FORMATS
 from holdfast.publication.official import compare_with
 from holdfast.publication.signing import load_public_key, signature_holds

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.randomness import Words
 
+Ints = NDArray[np.int64]
+
 
 class BlockSampler(Protocol):
-    """Exact draws of a block's noise from words; prepared from public facts alone, shared by all blocks of one shape.
+    """Draws of a block's noise from words; prepared from public facts alone, shared by all blocks of one shape.
 
     The words it takes depend on the block's shape, on the law and on the words themselves, never on any count. A decision that a word
     leaves open asks for extra bits of that word (randomness/words.py), so that output does not depend on floating-point filters.
@@ -29,5 +31,26 @@ class BlockSampler(Protocol):
     def expected_tries(self) -> float:
         """Expected number of whole-block tries for one draw, or a proven upper bound of it; 1 where nothing is thrown away."""
 
-    def draw(self, n: int, words: Words) -> NDArray[np.int64]:
+    def draw(self, n: int, words: Words) -> Ints:
         """n independent draws, shape (n, cells); a grid's cells in C order."""
+
+
+@runtime_checkable
+class InputSampler(Protocol):
+    """Draws what is published from confidential input: for targets that read counts or cell keys (laws/target.py, `Reads`)."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def cells(self) -> int: ...
+
+    @property
+    def expected_tries(self) -> float:
+        """A bound that holds for every input, or 1."""
+
+    def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
+        """The published counts of n blocks, one a row. CONFIDENTIAL input: no message may hold a value of it.
+
+        Given:  counts of shape (n, cells), cell_keys of the same shape where the target reads them.
+        """

@@ -1,0 +1,139 @@
+"""A channel: what a mechanism does to public facts. Pure, cheap to make, and ready to be pickled; nothing is chosen or drawn here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.chains.sampler import EXACT_ONLY, SamplerRequest
+from holdfast.channels.facts import Facts
+from holdfast.errors import InvariantBroken, RequestTooLarge
+from holdfast.lattices.shapes import Free, Grid, OneSum, Pinned, Shape, Whole
+from holdfast.laws import Reads, Target, tails
+from holdfast.privacy.guarantee import Guarantee
+
+Ints = NDArray[np.int64]
+
+IDENTITY_VERSION = 1
+"""Changes with the meaning of any field below."""
+STREAM_CELLS = 1 << 11
+"""Small blocks of one shape share a stream up to so many cells: drawing one of them alone then costs no more than opening a stream. Part
+of the stream's format."""
+FREE_CELLS = 1 << 16
+"""Free cells share a stream by chunks of so many places of the universe's order. Part of the stream's format."""
+OVERFLOW_BITS = 200
+"""Noise that could leave 2^61 with more than 2^-200 is refused ([theory T1])."""
+LARGEST_COUNT = 1 << 62
+ONE_FREE_CELL = Free(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One piece of work: blocks of one shape that share a stream.
+
+    label:  names the stream by the number of the first cell of its first block, free cells by the number of their chunk. An engine that
+            runs tasks elsewhere, in another order or one at a time gets the same bytes.
+    cells:  one row a block, in the block's order.
+    """
+
+    label: tuple[str | int, ...]
+    shape: Shape
+    cells: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Channel:
+    """A target on a lattice, and what it promises when it is drawn exactly.
+
+    Guarantees:  made from public facts alone. Tasks cover every cell that is not fixed, each once.
+    """
+
+    facts: Facts
+    target: Target
+    guarantee: Guarantee
+    request: SamplerRequest = EXACT_ONLY
+
+    def __post_init__(self) -> None:
+        """No draw leaves 64-bit integers, except with probability below 2^-200."""
+        lattice = self.facts.lattice
+        reach = tails.reach(lambda t: self.target.log_tail(lattice, t), OVERFLOW_BITS)
+        if reach * max(lattice.cells, 2) > 1 << 61:
+            raise RequestTooLarge(f"The noise could leave 64-bit integers on {lattice.cells} cells. Use less noise (a larger budget).")
+
+    @cached_property
+    def identity(self) -> str:
+        """The only thing that labels streams: a digest of names and exact numbers. Equal identities draw equal noise from equal keys."""
+        fields = {"version": IDENTITY_VERSION, "target": list(self.target.fields), "facts": self.facts.digest}
+        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def needs_cell_keys(self) -> bool:
+        return self.target.reads is Reads.CELL_KEYS
+
+    def shapes(self) -> dict[Shape, int]:
+        """The shapes that are drawn, each with its number of blocks. Free cells are blocks of one cell; a law that does not factorise has
+        one shape, the lattice taken whole.
+        """
+        if not self.target.publishes_cells:
+            return {}
+        if not self.target.splits:
+            shape, cells = self._whole
+            return {shape: 1} if len(cells) else {}
+        blocks = self.facts.lattice.blocks
+        used = [(shape, int(n)) for shape, n in zip(blocks.shapes, blocks.counts, strict=True) if n and not isinstance(shape, Pinned)]
+        free = sum(shape.size * count for shape, count in used if isinstance(shape, Free))
+        return {**{s: n for s, n in used if not isinstance(s, Free)}, **({ONE_FREE_CELL: free} if free else {})}
+
+    def tasks(self) -> Iterator[Task]:
+        """Every piece of work: blocks shape by shape, then free cells chunk by chunk."""
+        if not self.target.publishes_cells:
+            return
+        if not self.target.splits:
+            shape, cells = self._whole
+            if len(cells):
+                yield Task(("whole",), shape, cells[None, :])
+            return
+        blocks = self.facts.lattice.blocks
+        free = [np.zeros(0, dtype=np.int64)]
+        for number, (shape, count) in enumerate(zip(blocks.shapes, blocks.counts, strict=True)):
+            if not count or isinstance(shape, Pinned):
+                continue
+            cells = blocks.cells_of(number)
+            if isinstance(shape, Free):
+                free.append(cells.ravel())
+                continue
+            first = cells.min(axis=1)
+            order = np.argsort(first, kind="stable")  # a block's place does not depend on how blocks were found
+            together = max(1, STREAM_CELLS // shape.size) if self.target.reads is Reads.NOTHING and isinstance(shape, OneSum | Grid) else 1
+            for begin in range(0, int(count), together):
+                rows = order[begin : begin + together]
+                yield Task(("blocks", int(first[rows[0]])), shape, cells[rows])
+        yield from self._free_tasks(np.sort(np.concatenate(free)))
+
+    def _free_tasks(self, free: Ints) -> Iterator[Task]:
+        chunks = free // FREE_CELLS
+        starts = np.flatnonzero(np.diff(chunks, prepend=-1))
+        for begin, end in zip(starts.tolist(), [*starts[1:].tolist(), len(free)], strict=True):
+            yield Task(("free", int(chunks[begin])), ONE_FREE_CELL, free[begin:end, None])
+
+    @cached_property
+    def _whole(self) -> tuple[Whole, Ints]:
+        """All blocks that move, side by side, and their cells."""
+        blocks = self.facts.lattice.blocks
+        moving = [block for block in blocks if not isinstance(block.shape, Pinned)]
+        cells = [block.cells.ravel() for block in moving]
+        return Whole(tuple(block.shape for block in moving)), np.concatenate([np.zeros(0, dtype=np.int64), *cells])
+
+    def check_output(self, counts: Ints, published: Ints) -> None:
+        """What must hold between input and output: every kept total and identity, as integers. A fault of ours would show here."""
+        if published.max(initial=0) >= LARGEST_COUNT or published.min(initial=0) <= -LARGEST_COUNT:
+            raise RequestTooLarge("A released count would leave 2^62. Use less noise (a larger budget).")
+        for rows in self.facts.kept.rows:
+            if not np.array_equal(rows.totals(published), rows.totals(counts)):
+                raise InvariantBroken(f"{rows.statement} did not come out exactly. Nothing was written. Please report this.")

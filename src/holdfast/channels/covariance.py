@@ -1,0 +1,188 @@
+"""The covariance of noise, block by block: never as one large matrix.
+
+On one sum and on grids the laws here are symmetric under permutations along each axis; the tables with zero sums along every axis are an
+irreducible representation of that group, so by Schur's lemma the covariance is a multiple of the projection on them: one number a block.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.chains.sampler import ChainSampler
+from holdfast.channels.channel import Ints
+from holdfast.channels.drawing import Drawing
+from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.lattices.shapes import Free, Grid, OneSum, Shape
+from holdfast.laws.target import Basis, Variance
+from holdfast.randomness import NoiseKey, Words
+from holdfast.samplers.protocol import BlockSampler
+
+Floats = NDArray[np.float64]
+
+MAX_DENSE_CELLS = 5_000
+PILOT_DRAWS, PILOT_CELLS = 10_000, 5_000_000
+"""At most so many draws, and about so many cell draws, for a variance that has no closed form."""
+CHAIN_DRAWS, BATCHES = 2_000, 40
+"""Tables followed along one chain, two sweeps apart, and the batches from which their standard error is taken."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeCovariance:
+    """Blocks of one shape: `cells` has one row per block, `variance` is that of one block."""
+
+    cells: Ints
+    shape: Shape
+    variance: Variance
+
+    def variance_of(self, query: Floats) -> float:
+        """Variance of the query's sum over these blocks."""
+        values = query[self.cells] * self._signs
+        if self.variance.matrix is not None:
+            return float(np.einsum("bi,ij,bj->", values, self.variance.matrix, values))
+        return self.variance.scale * float((self._projected(values) ** 2).sum())
+
+    def diagonal(self) -> Floats:
+        """Variance of each cell of one block."""
+        if self.variance.matrix is not None:
+            return np.asarray(np.diag(self.variance.matrix))
+        return np.full(self.shape.size, self.variance.scale * _projection_share(self.shape))
+
+    def dense(self) -> Floats:
+        """Covariance of one block."""
+        if self.variance.matrix is not None:
+            return self.variance.matrix
+        return self.variance.scale * self._projected(np.eye(self.shape.size)) * np.multiply.outer(self._signs, self._signs)
+
+    @property
+    def _signs(self) -> Any:
+        signs = self.shape.signs if isinstance(self.shape, OneSum) else None
+        return 1 if signs is None else np.array(signs)
+
+    def _projected(self, values: Floats) -> Floats:
+        if isinstance(self.shape, Free):
+            return values
+        grid = values.reshape(-1, *self.shape.axes)
+        for axis in range(1, grid.ndim):
+            grid = grid - grid.mean(axis=axis, keepdims=True)
+        return np.asarray(grid.reshape(values.shape))
+
+
+class Covariance:
+    """Covariance of the noise of all cells.
+
+    `basis` says what the figures are: exact (up to `relative_error`, from rounding), an upper bound (proved, never smaller than the
+    truth), or estimated from draws of the public law (`relative_error` is then one standard error). Data enter nowhere.
+    """
+
+    def __init__(self, cells: int, shapes: Iterable[ShapeCovariance]) -> None:
+        self.cells = cells
+        self.shapes: Sequence[ShapeCovariance] = tuple(shapes)
+
+    @property
+    def basis(self) -> Basis:
+        ranks: tuple[Basis, ...] = ("exact", "upper bound", "estimated")
+        return max((found.variance.basis for found in self.shapes), key=ranks.index, default="exact")
+
+    @property
+    def relative_error(self) -> float:
+        """Of every variance given, at most (for estimates: one standard error)."""
+        return max((found.variance.relative_error for found in self.shapes), default=0.0)
+
+    def diagonal(self) -> Floats:
+        """Variance of every cell's noise; 0 where the kept totals fix a cell."""
+        out = np.zeros(self.cells)
+        for found in self.shapes:
+            out[found.cells] = found.diagonal()
+        return out
+
+    def of(self, query: Any) -> float:
+        """Variance of the noise of sum of query_i y_i; 0 for kept totals."""
+        vector = np.asarray(query, dtype=np.float64)
+        if vector.shape != (self.cells,):
+            raise InvalidParameter(f"A query has one coefficient for each of the {self.cells} cells. Got shape {vector.shape}.")
+        return float(sum(found.variance_of(vector) for found in self.shapes))
+
+    def dense(self) -> Floats:
+        """The whole matrix; refused above 5,000 cells."""
+        if self.cells > MAX_DENSE_CELLS:
+            raise RequestTooLarge(
+                f"A covariance matrix of {self.cells} cells is refused above {MAX_DENSE_CELLS}. Use .diagonal() or .of(query)."
+            )
+        out = np.zeros((self.cells, self.cells))
+        for found in self.shapes:
+            block = found.dense()
+            for cells in found.cells:
+                out[np.ix_(cells, cells)] = block
+        return out
+
+    def __repr__(self) -> str:
+        return f"Covariance({self.cells} cells, {self.basis}, relative error {self.relative_error:.1e})"
+
+
+def covariance_of(drawing: Drawing) -> Covariance:
+    """Of the noise that a drawing adds; closed forms where they exist, else estimated from draws of the public law with a public key."""
+    channel = drawing.channel
+    found: dict[Shape, Variance] = {}
+    gathered: dict[Shape, list[Ints]] = {}
+    for task in channel.tasks():
+        if task.shape not in found:
+            known = channel.target.block_variance(task.shape)
+            found[task.shape] = _estimated(drawing, task.shape) if known is None else known
+        gathered.setdefault(task.shape, []).append(task.cells)
+    return Covariance(
+        channel.facts.lattice.cells, [ShapeCovariance(np.concatenate(cells), shape, found[shape]) for shape, cells in gathered.items()]
+    )
+
+
+def _estimated(drawing: Drawing, shape: Shape) -> Variance:
+    """From draws of the public law. Where all draws were zero nothing is known about the mean: its error is infinity."""
+    sampler = drawing.sampler(shape).sampler
+    assert not hasattr(sampler, "publish"), "the noise has no law of its own"
+    draws = public_draws(sampler, ("expected error", *_names(drawing, shape)), None).astype(np.float64)
+    squares = draws**2
+    if isinstance(shape, Grid):  # one number for all cells: those of a grid are alike but for the order of rounding
+        cell = squares.mean(axis=1)
+        mean = float(cell.mean())
+        error = float(_standard_error(cell, sampler)) / mean if mean > 0 else math.inf
+        return Variance(mean / _projection_share(shape), None, "estimated", error)
+    means = squares.mean(axis=0)
+    errors = _standard_error(squares, sampler) / np.where(means > 0, means, 1.0)
+    return Variance(0.0, draws.T @ draws / len(draws), "estimated", float(np.where(means > 0, errors, math.inf).max()))
+
+
+def _names(drawing: Drawing, shape: Shape) -> tuple[str, ...]:
+    return json.dumps(drawing.channel.target.fields), json.dumps(shape.fields)
+
+
+def public_draws(sampler: BlockSampler, label: tuple[str, ...], count: int | None) -> Ints:
+    """Draws for figures about the public law, from a public key; a chain is followed instead of started anew each time, so that its draws
+    are dependent. `count=None`: as many as the cost of a draw allows.
+    """
+    if count is None:
+        cost = sampler.cells * max(sampler.expected_tries, 1.0)
+        count = CHAIN_DRAWS if isinstance(sampler, ChainSampler) else int(min(PILOT_DRAWS, max(PILOT_CELLS / cost, 100)))
+    with NoiseKey.for_tests("public draws") as key, key.stream(*label) as words:
+        return _along(sampler, count, words)
+
+
+def _along(sampler: BlockSampler, count: int, words: Words) -> Ints:
+    return sampler.along(count, words) if isinstance(sampler, ChainSampler) else sampler.draw(count, words)
+
+
+def _standard_error(values: Floats, sampler: BlockSampler) -> Floats:
+    """Of the mean over the first axis; means of long batches where the draws of a chain depend on one another."""
+    if isinstance(sampler, ChainSampler):
+        values = values.reshape(BATCHES, -1, *values.shape[1:]).mean(axis=1)
+    return np.asarray(values.std(axis=0, ddof=1) / math.sqrt(len(values)))
+
+
+def _projection_share(shape: Shape) -> float:
+    """The share of a cell's own variance that the projection on the moves leaves."""
+    return 1.0 if isinstance(shape, Free) else math.prod(1 - 1 / length for length in shape.axes)

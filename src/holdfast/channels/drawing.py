@@ -1,0 +1,176 @@
+"""A drawing: a channel with a sampler for every shape. Choosing may take long (chains are assessed here), so it is a step of its own, done
+once: a drawing is a value that is pickled with its samplers and assessments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from holdfast.chains.assessment import Assessment
+from holdfast.chains.sampler import ChainSampler, chain_samplers, usual_kernel
+from holdfast.channels.channel import ONE_FREE_CELL, Channel, Ints, Task
+from holdfast.errors import NoExactSampler, NoMeeting
+from holdfast.lattices.shapes import Free, Pinned, Shape
+from holdfast.privacy.estimated import ChainFacts, check_can_weaken, weakened
+from holdfast.privacy.guarantee import Guarantee
+from holdfast.randomness import Words
+from holdfast.samplers.protocol import InputSampler
+from holdfast.samplers.table import Choice, Reason, choose
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with (pairs of chains done, pairs in all). Whatever it raises stops the assessment."""
+
+WITHOUT_CHAINS = "Try GeneralizedGaussian or RoundedProjection, which are drawn exactly."
+
+
+@dataclass(frozen=True)
+class SamplerGroup:
+    """All blocks of one kind that one sampler draws."""
+
+    kind: str
+    blocks: int
+    cells: int
+    sampler: str
+    expected_tries: float | None
+    """None for a chain, which throws nothing away."""
+    reason: Reason
+    assessment: Assessment | None = None
+    """What was estimated about a chain; None for exact samplers."""
+
+
+    def __str__(self) -> str:
+        tail = "estimated" if self.expected_tries is None else f"{self.expected_tries:.3g} tries"
+        return f"{self.blocks} {self.kind}, {self.cells} cells: {self.sampler} ({self.reason.value}; {tail})"
+
+
+@dataclass(frozen=True)
+class SamplerPlan:
+    """Which sampler draws what, decided before anything is drawn."""
+
+    groups: tuple[SamplerGroup, ...]
+
+    @property
+    def status(self) -> Literal["exact", "estimated"]:
+        return "exact" if all(group.assessment is None for group in self.groups) else "estimated"
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.groups))
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A channel, the sampler of each of its shapes, and the promise of what these samplers draw.
+
+    Guarantees:  made from public facts alone; decided before anything is drawn and never changed by how a run goes.
+    """
+
+    channel: Channel
+    choices: dict[Shape, Choice]
+    guarantee: Guarantee
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every sampler draws exactly the stated law."""
+        return not any(isinstance(choice.sampler, ChainSampler) for choice in self.choices.values())
+
+    def sampler(self, shape: Shape) -> Choice:
+        return self.choices[ONE_FREE_CELL if isinstance(shape, Free) else shape]
+
+    def run(self, task: Task, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
+        """What is published of a task's blocks, one a row. CONFIDENTIAL input."""
+        sampler = self.sampler(task.shape).sampler
+        if isinstance(sampler, InputSampler):
+            return sampler.publish(counts, cell_keys, words)
+        return counts + sampler.draw(len(task.cells), words)
+
+    @property
+    def sampler_plan(self) -> SamplerPlan:
+        """Which sampler draws which blocks and why; shapes of one kind are shown together where one sampler draws them for one reason."""
+        merged: dict[tuple[str, str, Reason, int | None], list[float]] = {}
+        assessed: dict[int | None, Assessment | None] = {None: None}
+        for number, (shape, blocks) in enumerate(self._shown_shapes()):
+            choice = None if isinstance(shape, Pinned) else self.sampler(shape)
+            name, reason, tries = ("none", Reason.FIXED, 1.0)
+            chained = None
+            if choice is not None:
+                name, reason, tries = choice.sampler.name, choice.reason, choice.sampler.expected_tries
+                if isinstance(choice.sampler, ChainSampler):
+                    chained, assessed[number] = number, choice.sampler.assessment
+            entry = merged.setdefault((shape.name, name, reason, chained), [0, 0, 1.0])
+            entry[0] += blocks
+            entry[1] += blocks * shape.size
+            entry[2] = max(entry[2], tries)
+        groups = (
+            SamplerGroup(kind, int(n), int(c), name, tries if number is None else None, reason, assessed[number])
+            for (kind, name, reason, number), (n, c, tries) in merged.items()
+        )
+        return SamplerPlan(tuple(groups))
+
+    def _shown_shapes(self) -> Iterator[tuple[Shape, int]]:
+        target, blocks = self.channel.target, self.channel.facts.lattice.blocks
+        if not target.publishes_cells:
+            return
+        if not target.splits:
+            yield from self.channel.shapes().items()
+            return
+        yield from ((shape, int(count)) for shape, count in zip(blocks.shapes, blocks.counts, strict=True) if count)
+
+
+def choose_samplers(channel: Channel, progress: Progress | None = None) -> Drawing:
+    """A sampler for every shape: an exact one, or a Markov chain where the user asked for one or allowed it and no exact one exists.
+
+    Guarantees:  deterministic, and no data are seen. NoExactSampler, NoMeeting or RequestTooLarge where a shape has no sampler. Where
+                 chains draw, the promise counts their estimated error: blocks are drawn independently, so that errors add.
+    """
+    shapes = channel.shapes()
+    exact = {shape: choice for shape in shapes if (choice := _exact(shape, channel)) is not None}
+    chained = [shape for shape in shapes if shape not in exact]
+    if not chained:
+        return Drawing(channel, exact, channel.guarantee)
+    check_can_weaken(channel.guarantee)  # before the assessment, which may take long
+    chains = _chains(channel, chained, sum(shapes[shape] for shape in chained), progress)
+    facts = tuple(_chain_facts(shapes[shape], chain) for shape, chain in zip(chained, chains, strict=True))
+    eta = sum((fact.blocks * fact.eta for fact in facts), Fraction(0))
+    reason = Reason.ASKED if channel.request.names_a_chain else Reason.NO_EXACT
+    drawn = {shape: Choice(chain, reason) for shape, chain in zip(chained, chains, strict=True)}
+    ordered = {shape: exact.get(shape) or drawn[shape] for shape in shapes}
+    return Drawing(channel, ordered, weakened(channel.guarantee, eta, facts))
+
+
+def _exact(shape: Shape, channel: Channel) -> Choice | None:
+    """The exact sampler; None where a chain is to take its place, as the user asked or allowed."""
+    if channel.request.names_a_chain and not isinstance(shape, Free):
+        return None
+    try:
+        return choose(shape, channel.target)
+    except NoExactSampler:
+        if channel.request.allow_estimated:
+            return None
+        raise
+
+
+def _chains(channel: Channel, shapes: list[Shape], blocks: int, progress: Progress | None) -> list[ChainSampler]:
+    request = channel.request
+    names = [request.sampler if request.names_a_chain else usual_kernel(shape) for shape in shapes]
+    try:
+        return chain_samplers(tuple(zip(names, shapes, strict=True)), channel.target, request.eta / blocks, progress)
+    except NoMeeting as problem:
+        raise NoMeeting(f"{problem} {WITHOUT_CHAINS}") from None
+
+
+def _chain_facts(blocks: int, chain: ChainSampler) -> ChainFacts:
+    found = chain.assessment
+    return ChainFacts(
+        blocks=blocks,
+        cells=chain.cells,
+        kernel=found.kernel,
+        pairs=found.pairs,
+        sweeps=found.sweeps,
+        largest_sweeps=-(-found.largest // found.steps_per_sweep),
+        eta=found.eta,
+        shapes=found.shapes,
+    )
+

@@ -1,0 +1,101 @@
+"""Public facts of a release: all that planning, channels, samplers and guarantees may see."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import InvalidParameter, InvalidStatement
+from holdfast.invariants.definitions import definition
+from holdfast.invariants.rows import Kept
+from holdfast.invariants.statements import Statement
+from holdfast.lattices import Lattice, lattice
+from holdfast.tables import Table, Universe
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """Universe, kept statements and what is declared about the table. They hold no count and no way to one.
+
+    `published_totals`: the values of the kept totals and identities, one array for each entry of `kept.rows`, where they are public.
+    """
+
+    lattice: Lattice
+    statements: tuple[Statement, ...] = ()
+    unit: str = "person"
+    max_records: int | None = 1
+    count_name: str = "count"
+    name: str | None = None
+    published_totals: tuple[NDArray[np.int64], ...] | None = None
+
+    @classmethod
+    def of(cls, table: Table | Universe, keep: Iterable[Statement]) -> Facts:
+        """From a table, of which only the declarations are read, or from a universe alone."""
+        if not isinstance(table, Table | Universe):
+            raise InvalidParameter(f"A plan needs a Table or a Universe. Got {type(table).__name__}.")
+        universe = table if isinstance(table, Universe) else table.universe
+        if isinstance(keep, str | Statement) or not isinstance(keep, Iterable):
+            raise InvalidStatement(f"Kept totals come as a list, such as [margin('state')]. Got {type(keep).__name__}.")
+        statements = tuple(keep)
+        moves = lattice(universe, statements)
+        if isinstance(table, Universe):
+            return cls(moves, statements)
+        return cls(moves, statements, table.unit, table.max_records, table.count_name, table.name)
+
+    @property
+    def universe(self) -> Universe:
+        found = self.lattice.universe
+        assert found is not None, "facts of a matrix have no universe"
+        return found
+
+    @property
+    def kept(self) -> Kept:
+        found = self.lattice.kept
+        assert found is not None, "facts of a matrix have no statements"
+        return found
+
+    @property
+    def records(self) -> int:
+        """The most records of one unit; 1 where the promise is for one record."""
+        return self.max_records or 1
+
+    @property
+    def protected_unit(self) -> str:
+        """Whose privacy is promised: the unit, or one record where nobody said how many a unit may have."""
+        return "record" if self.max_records is None else self.unit
+
+    def with_totals(self, totals: Any) -> Facts:
+        """The same facts with the values of the totals: one whole number for each kept total and identity, in the order of `keep`."""
+        try:
+            flat = np.asarray(list(totals))
+        except (TypeError, ValueError):
+            flat = np.zeros(0)
+        if flat.dtype.kind not in "iu" or flat.shape != (len(self.kept),):
+            raise InvalidParameter(
+                f"published_totals takes one whole number for each of the {len(self.kept)} kept totals and identities, in the order of keep."
+            )
+        ends = np.cumsum([rows.count for rows in self.kept.rows])[:-1]
+        return replace(self, published_totals=tuple(np.split(flat.astype(np.int64), ends)))
+
+    @cached_property
+    def definitions(self) -> list[dict[str, Any]]:
+        """The statements as plain values, in full."""
+        return [definition(statement, self.universe) for statement in self.statements]
+
+    @cached_property
+    def digest(self) -> str:
+        """Of universe, statements and blocks: part of every stream's label, so its encoding is part of the stream's format."""
+        blocks = self.lattice.blocks
+        named: list[Any] = [] if self.lattice.universe is None else [self.universe.digest(), self.definitions]
+        shapes = [shape.fields for shape in blocks.shapes]
+        digest = hashlib.sha256(json.dumps([named, shapes], sort_keys=True, ensure_ascii=False).encode())
+        for array in (blocks.order, blocks.starts, blocks.shape_of):
+            digest.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
+        return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""Where tasks run: the only rooms that give a drawing confidential input."""

@@ -1,0 +1,118 @@
+"""The one place where confidential counts meet noise: run every task in memory, then check every kept total.
+
+One stream serves one noise vector of one release of one data set. The subkey binds the identifier of the release, the channel's identity
+(target, universe, kept statements) and a keyed digest of all input: the same key with other data, or another channel, gives independent
+noise, never the same noise twice. Input is digested task by task, so that an engine that holds only some blocks can do its part.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.channels import Drawing, Facts, Task
+from holdfast.errors import ContradictingTotals, InvalidParameter, StreamReused
+from holdfast.exact.compiled import expecting
+from holdfast.randomness import NoiseKey
+from holdfast.tables import Table
+
+Ints = NDArray[np.int64]
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with (cells done, cells in all)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A key bound to one release of one data set, before a word of noise is drawn. CONFIDENTIAL: it holds the input and the subkey."""
+
+    drawing: Drawing
+    table: Table = field(repr=False)
+    tasks: list[Task] = field(repr=False)
+    subkey: NoiseKey
+    input_digest: str = field(repr=False)
+    """Keyed digest of the whole input: kept only where an interrupted release is to be resumed, and only until it is done."""
+
+    def draw(self, progress: Progress | None = None) -> Ints:
+        """What is published, with every kept total of the input; or an error and nothing. The subkey is closed.
+
+        Guarantees:  every task's noise follows its law over the key's words and is forgotten; integers throughout; no word is used twice.
+        """
+        counts, keys = self.table.counts, self.table.cell_keys
+        published = counts.copy()
+        done = 0
+        with self.subkey, expecting(sum(task.cells.size for task in self.tasks)):
+            for task in self.tasks:
+                given = None if keys is None else keys[task.cells]
+                with self.subkey.stream(*task.label) as words:
+                    published[task.cells] = self.drawing.run(task, counts[task.cells], given, words)
+                done += task.cells.size
+                if progress is not None:
+                    progress(done, len(published))
+        self.drawing.channel.check_output(counts, published)
+        return published
+
+
+def bind(drawing: Drawing, table: Table, key: NoiseKey, release_id: str) -> Bound:
+    """Bind a key to this release: identifier, channel and input all enter the subkey. Nothing is drawn yet."""
+    channel = drawing.channel
+    facts = channel.facts
+    if table.universe is not facts.universe and table.universe != facts.universe:
+        raise InvalidParameter("The plan was made for another table: its universe differs. Make a plan for this table.")
+    if channel.needs_cell_keys and table.cell_keys is None:
+        raise InvalidParameter("This mechanism reads cell keys, and the table has none. Name their column: record_key or cell_key.")
+    _check_declared(facts, table.counts)
+    tasks = list(channel.tasks())
+    digest = _input_digest(table, tasks, key, (release_id, channel.identity), with_keys=channel.needs_cell_keys)
+    return Bound(drawing, table, tasks, key.derive("release", release_id, channel.identity, digest), digest)
+
+
+def _check_declared(facts: Facts, counts: Ints) -> None:
+    """Values that statements declare are those of the table; the message names the row, not what was found."""
+    for rows in facts.kept.linear:
+        if rows.values is None:
+            continue
+        wrong = np.flatnonzero(rows.totals(counts) != np.array(rows.values, dtype=np.int64))
+        if len(wrong):
+            raise ContradictingTotals(
+                f"linear(): the table does not have the value declared for {rows.name(int(wrong[0]))!r} ({len(wrong)} such rows). "
+                "Correct the values or the table. Nothing was drawn."
+            )
+
+
+def _input_digest(table: Table, tasks: list[Task], key: NoiseKey, names: tuple[str, str], *, with_keys: bool) -> str:
+    """HMAC of the whole input under a key of this release: per task over its label and input, combined in the order of the labels, with
+    the fixed cells last.
+    """
+    try:
+        with key.stream("input digest", *names) as words:
+            secret = words.take(8).tobytes()
+    except StreamReused:
+        raise StreamReused(
+            f"This key has already drawn the release {names[0]!r} with this law and these kept totals. A second draw would publish a "
+            "second noisy copy. Use a new key and a new release identifier."
+        ) from None
+    fixed = np.ones(len(table.counts), dtype=np.bool_)
+    parts = []
+    for task in tasks:
+        label = json.dumps(task.label).encode()
+        parts.append((label, hmac.digest(secret, b"\0".join((label, *_input_of(table, task.cells, with_keys))), "sha256")))
+        fixed[task.cells] = False
+    whole = hmac.new(secret, b"whole", "sha256")
+    for _, digest in sorted(parts):
+        whole.update(digest)
+    for piece in _input_of(table, np.flatnonzero(fixed), with_keys):
+        whole.update(piece)
+    return whole.hexdigest()
+
+
+def _input_of(table: Table, cells: Ints, with_keys: bool) -> Iterator[bytes]:
+    yield table.counts[cells].astype("<i8").tobytes()
+    if with_keys:
+        assert table.cell_keys is not None
+        yield table.cell_keys[cells].astype("<i8").tobytes()

@@ -1,0 +1,75 @@
+"""What a channel aims at, as a value: a norm, a quadratic form, bounds, or a rule; never a lattice, a sampler or a count.
+
+A target with a shape finds its sampler in one table (samplers/table.py); its `fields` label random streams.
+"""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.lattices import Lattice
+from holdfast.lattices.shapes import Shape
+
+Basis: TypeAlias = Literal["exact", "upper bound", "estimated"]
+Field: TypeAlias = str | int
+
+
+class Reads(enum.Enum):
+    """What a task is given beside random words."""
+
+    NOTHING = "nothing"
+    """The noise sees no data: y = x + z."""
+    COUNTS = "counts"
+    CELL_KEYS = "counts and cell keys"
+
+
+@dataclass(frozen=True)
+class Variance:
+    """Covariance of the noise of one block: `scale` times the projection on the moves of its shape, or a `matrix` of its own.
+
+    `relative_error`: from rounding where the figure is exact; one standard error where it was estimated from draws of the public law.
+    """
+
+    scale: float
+    matrix: NDArray[np.float64] | None = None
+    basis: Basis = "exact"
+    relative_error: float = 0.0
+
+
+class Target(ABC):
+    """What is drawn. Subclasses are frozen values: equal targets draw equal noise."""
+
+    reads: ClassVar[Reads] = Reads.NOTHING
+    splits: ClassVar[bool] = True
+    """Whether blocks are drawn independently of each other; if not, the lattice is drawn whole."""
+    publishes_cells: ClassVar[bool] = True
+    """False where cells are left out instead of noised."""
+
+    @property
+    @abstractmethod
+    def fields(self) -> tuple[Field, ...]:
+        """Canonical: a name that is never changed, and exact numbers. Part of the stream's format: no class name, no prose."""
+
+    @abstractmethod
+    def log_tail(self, lattice: Lattice, t: float) -> float:
+        """Natural logarithm of a bound of P[|z| >= t] (docs: laws/tails.py); 0 where nothing is known."""
+
+    def log_weight(self, z: NDArray[Any]) -> float | None:
+        """Logarithm of the weight of a move, without the normaliser; None where no closed form exists."""
+        return None
+
+    def block_variance(self, shape: Shape) -> Variance | None:
+        """For blocks of this shape; None where it must be estimated from draws."""
+        return None
+
+
+def number_field(value: Fraction) -> str:
+    """An exact number as a field: "p/q" in lowest terms, or "p"."""
+    return str(value)

@@ -1,0 +1,284 @@
+"""How a release is accounted for: budget reserved before anything is drawn, and a way back after every interruption.
+
+    reserve -> draw -> stage (complete, synced, checksum in the ledger) -> commit -> rename -> publish -> close
+
+Nothing has the final name before its spend is committed. What is interrupted before it is staged is drawn again from the sealed key: the
+same bytes. From staged on it is only renamed. Other data, other statements or another version of the streams are refused. A release without
+a ledger goes the same way; its steps of account do nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.engines.local import Bound, bind
+from holdfast.errors import IdenticalRelease, LedgerProblem, OtherInput, OutputProblem, WrongState
+from holdfast.privacy.ledger import Charge
+from holdfast.publication.folder import CARD, TEMPORARY, Output, output_problem, put_in_place
+from holdfast.publication.history import public_facts
+from holdfast.publication.order import Order, software
+from holdfast.publication.plan import Plan
+from holdfast.randomness import NoiseKey
+from holdfast.randomness.keys import STREAM_VERSION
+from holdfast.tables import Table
+
+if TYPE_CHECKING:
+    from holdfast.privacy.ledger import Ledger
+    from holdfast.privacy.ledger.values import Reservation
+
+
+@dataclass(frozen=True, eq=False)
+class Account:
+    """Where a release is charged, and the secret that seals its key for an interruption."""
+
+    ledger: Ledger
+    dataset: str
+    secret: bytes | None = field(default=None, repr=False)
+    """None: an interrupted release cannot be resumed before it is staged; its charge stays spent."""
+
+
+class Booking(ABC):
+    """One release's way through the steps of account."""
+
+    entry: str | None
+    """The entry of the ledger under which it was charged; None where no ledger was used."""
+    software: Mapping[str, Any]
+    """Versions of the day the release was begun."""
+
+    @abstractmethod
+    def alone(self, output: Output) -> contextlib.AbstractContextManager[Path]:
+        """The folder in which the release is made ready, beside its final place; no other process works on it meanwhile."""
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether the complete folder was written before, by this process or one that was interrupted."""
+        return False
+
+    def stage(self, temporary: Path) -> None:
+        """The folder is complete."""
+        return None
+
+    def commit(self, temporary: Path, output: Output) -> None:
+        """The spend is final; from here on the folder may get its name."""
+        return None
+
+    def name(self, temporary: Path, output: Output) -> None:
+        """Give the folder its final name."""
+        put_in_place(temporary, output)
+
+    def close(self) -> None:
+        """Nothing is left to do; what would let the release be drawn again is destroyed."""
+        return None
+
+    def failed(self, error: OSError, output: Output) -> Exception:
+        """What to tell when the folder could not be written."""
+        return output_problem(error, output.folder)
+
+
+class Unbooked(Booking):
+    """No ledger: nothing is recorded, and a second draw under the same identifier cannot be told."""
+
+    entry = None
+
+    def __init__(self) -> None:
+        self.software = software()
+
+    @contextlib.contextmanager
+    def alone(self, output: Output) -> Iterator[Path]:
+        try:
+            temporary = Path(tempfile.mkdtemp(dir=output.folder.absolute().parent, prefix=TEMPORARY))
+        except OSError as error:
+            raise output_problem(error, output.folder) from None
+        try:
+            yield temporary
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+class Booked(Booking):
+    """A release that is charged to an account. `reservation` is where it stands in the ledger, as far as this process knows."""
+
+    def __init__(self, account: Account, reservation: Reservation) -> None:
+        self.account, self.reservation = account, reservation
+        self.entry, self.software = reservation.head, reservation.facts["software"]
+
+    @property
+    def _folder_name(self) -> str:
+        return f"{TEMPORARY}{self.account.ledger.id[:12]}-{self.reservation.seq}"
+
+    @contextlib.contextmanager
+    def alone(self, output: Output) -> Iterator[Path]:
+        """The lock falls with the process; where a disk has none, nobody waits. What another process did in the meantime is asked of the
+        ledger, and not done again.
+        """
+        parent = output.folder.absolute().parent
+        path = parent / f"{self._folder_name}.lock"
+        try:
+            while True:
+                handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+                with contextlib.suppress(OSError):
+                    fcntl.flock(handle, fcntl.LOCK_EX)
+                with contextlib.suppress(FileNotFoundError):
+                    if os.path.samestat(os.fstat(handle), os.stat(path)):
+                        break
+                os.close(handle)  # who held it was done and removed it
+        except OSError as error:
+            raise output_problem(error, output.folder) from None
+        try:
+            current = self.account.ledger.reservation(self.reservation.dataset, self.reservation.release_id)
+            assert current is not None
+            check_resumable(current, resume=True)
+            self.reservation = current
+            temporary = parent / (current.folder_name or self._folder_name)
+            if not self.is_staged:
+                shutil.rmtree(temporary, ignore_errors=True)  # of an interrupted run of this very release
+                try:
+                    temporary.mkdir()
+                except OSError as error:
+                    raise self.failed(error, output) from None
+            try:
+                yield temporary
+            except BaseException:
+                if not self.is_staged:
+                    shutil.rmtree(temporary, ignore_errors=True)
+                raise
+        finally:
+            path.unlink(missing_ok=True)
+            os.close(handle)
+
+    @property
+    def is_staged(self) -> bool:
+        return self.reservation.state in ("staged", "committed", "published")
+
+    def stage(self, temporary: Path) -> None:
+        checksum = _checksum(temporary)
+        assert checksum is not None
+        self.reservation = self.account.ledger.stage(self.reservation, temporary.name, checksum)
+
+    def commit(self, temporary: Path, output: Output) -> None:
+        if self.reservation.state == "staged":
+            self._check_complete(temporary, output)
+            self.account.ledger.commit(self.reservation)
+
+    def name(self, temporary: Path, output: Output) -> None:
+        if self.reservation.state == "published":
+            return
+        if _checksum(output.folder) != self.reservation.checksum:  # else renamed already, before the interruption
+            self._check_complete(temporary, output)
+            put_in_place(temporary, output)
+        shutil.rmtree(temporary, ignore_errors=True)  # with force: what was there before
+        self.account.ledger.publish(self.reservation)
+
+    def close(self) -> None:
+        self.entry = self.account.ledger.close(self.reservation).head
+
+    def failed(self, error: OSError, output: Output) -> Exception:
+        told = output_problem(error, output.folder)
+        return OutputProblem(f"{told} Its charge stands in the ledger: go on with --resume when that is fixed.")
+
+    def _check_complete(self, temporary: Path, output: Output) -> None:
+        if _checksum(temporary) != self.reservation.checksum:
+            raise OutputProblem(
+                f"The finished folder of {self.reservation.release_id!r} is not beside {output.folder.name!r}, or was changed. Resume with "
+                "the output in the same place as before; it is complete and must not be drawn again."
+            )
+
+    def __reduce__(self) -> Any:
+        raise LedgerProblem("A release that is charged to a ledger cannot be pickled or copied. Save it, and use the folder.")
+
+
+def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: NoiseKey | None) -> tuple[Booking, Bound]:
+    """Reserve the budget, and bind a key to the release: the given one, or a fresh one that is erased. Nothing is drawn yet."""
+    if account is None:
+        if key is not None:
+            return Unbooked(), bind(plan.drawing, table, key, order.release_id)
+        with NoiseKey.generate() as fresh:
+            return Unbooked(), bind(plan.drawing, table, fresh, order.release_id)
+    ledger = account.ledger
+    found = ledger.reservation(account.dataset, order.release_id)
+    if found is not None and found.state != "voided":
+        check_resumable(found, resume=False)
+    earlier = [release for release in ledger.account(account.dataset).releases.values() if release.release_id != order.release_id]
+    facts = public_facts(plan, software(), earlier, order.revised_id, order.release_id)
+    with NoiseKey.generate() as fresh:
+        bound = bind(plan.drawing, table, fresh, order.release_id)
+        sealed = None if account.secret is None else fresh.seal(account.secret)
+        now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        made = ledger.reserve(
+            account.dataset,
+            order.release_id,
+            Charge.of(plan.guarantee),
+            facts,
+            sealed_key=sealed,
+            input_digest=bound.input_digest,
+            now=now,
+        )
+    return Booked(account, ledger.start_drawing(made)), bound
+
+
+def begin_again(found: Reservation, plan: Plan, table: Table, order: Order, account: Account) -> tuple[Booking, Bound]:
+    """The key from its seal, bound again; anything that differs from what was reserved is refused."""
+    if found.sealed_key is None or account.secret is None:
+        raise WrongState(
+            f"The release {found.release_id!r} cannot be resumed: "
+            + ("its key was not sealed. " if found.sealed_key is None else "the secret that sealed its key was not given. ")
+            + "Give HOLDFAST_KEY (or HOLDFAST_KEY_FILE) as it was, or void the release: what was reserved stays spent if drawing had begun."
+        )
+    asked = public_facts(plan, {}, (), None)
+    same = ("mechanism", "parameters", "unit", "universe", "statements")
+    if any(asked[name] != found.facts[name] for name in same) or Charge.of(plan.guarantee) != found.charge:
+        raise OtherInput(f"The release {found.release_id!r} was begun with another mechanism, table or kept totals. Resume with the same.")
+    decisive = ("holdfast", "python-flint")  # other samplers, or another reduced basis, would draw other noise from the same words
+    if found.facts["stream_version"] != STREAM_VERSION or any(found.facts["software"].get(n) != software().get(n) for n in decisive):
+        raise OtherInput(
+            f"The release {found.release_id!r} was begun with another version of Holdfast or python-flint. Resume with that version."
+        )
+    with NoiseKey.unseal(found.sealed_key, account.secret) as key:
+        bound = bind(plan.drawing, table, key, order.release_id)
+    account.ledger.check_input(found, bound.input_digest)
+    return Booked(account, account.ledger.start_drawing(found)), bound
+
+
+def check_resumable(found: Reservation, resume: bool) -> None:
+    """Refuse to go on with a release that is over, or that nobody asked to go on with."""
+    if not found.is_open:
+        raise IdenticalRelease(
+            f"The ledger already holds the release {found.release_id!r} of this data set ({found.state}). Drawing it again would publish a "
+            "second noisy copy. Give the release a new id."
+        )
+    if not resume:
+        raise WrongState(
+            f"The release {found.release_id!r} was begun and is {found.state} in the ledger: it was interrupted, or another process is at "
+            "it. Use --resume to go on, or `holdfast ledger void` to give it up."
+        )
+
+
+def _checksum(folder: Path) -> str | None:
+    """Of the card, which holds the checksums of all other files."""
+    try:
+        return hashlib.sha256((folder / CARD).read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+def secret_from_environment() -> bytes | None:
+    """HOLDFAST_KEY, or the content of the file HOLDFAST_KEY_FILE; None where neither is set."""
+    if text := os.environ.get("HOLDFAST_KEY"):
+        return text.encode()
+    if name := os.environ.get("HOLDFAST_KEY_FILE"):
+        try:
+            return Path(name).read_bytes().strip()
+        except OSError:
+            raise OutputProblem("The file that HOLDFAST_KEY_FILE names cannot be read. Check its path and permissions.") from None
+    return None

@@ -1,0 +1,70 @@
+"""What stands on a card, from a release."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.publication.card import SCHEMA_VERSION, Card
+from holdfast.wording.exposure import exposed_fields
+
+if TYPE_CHECKING:
+    from holdfast.publication.release import Release
+
+MAX_CHANGED = 100
+"""Changed totals of a revision that are listed; all are counted."""
+
+
+def card_of(release: Release) -> Card:
+    """All fields of card.json but checksums and signature: public facts. Versions are those of the day the release was begun."""
+    plan, facts = release.plan, release.plan.facts
+    fields = plan.to_fields()
+    universe = facts.universe
+    table = {
+        "name": facts.name,
+        "columns": list(universe.columns),
+        "count": facts.count_name,
+        "cells": len(universe),
+        "universe": universe.support,
+        "universe_digest": f"sha256:{universe.digest()}",
+        "unit": facts.unit,
+        "max_records": facts.max_records,
+    }
+    made = {
+        "schema_version": SCHEMA_VERSION,
+        "release": {"id": release.id, "date": release.date, "private": release.private, "ledger": release.entry},
+        "table": table,
+        "kept": {**fields["kept"], "definitions": facts.definitions, "revision": _revision(release)},
+        "exposed": exposed_fields(release.exposure),
+        **{name: fields[name] for name in ("mechanism", "sampler", "expected_error")},
+        "guarantee": _promise_fields(fields["guarantee"]),
+        "software": dict(release.booking.software),
+        "files": {},
+        "signature": None,
+    }
+    return Card.model_validate(made)
+
+
+def _revision(release: Release) -> dict[str, Any] | None:
+    """Kept totals that differ from those of the release that this one revises: both are published, so the differences are exposed."""
+    if release.order.revises is None:
+        return None
+    earlier, rows = release.order.revises
+    before = {(statement, name): total for statement, name, total in rows}
+    changed = [(n, before[s, n], t) for s, n, t in release.kept_rows if (s, n) in before and before[s, n] != t]
+    return {
+        "of": earlier,
+        "changed": len(changed),
+        "totals": [f"{n}: {old} before, {new} now" for n, old, new in changed[:MAX_CHANGED]],
+    }
+
+
+def _promise_fields(guarantee: dict[str, Any]) -> dict[str, Any]:
+    """The part of a guarantee's fields that a card has; distances stand with the promise made at them."""
+    names = ("kind", "parameters", "distance", "unit", "relation", "status", "status_note", "per_unit", "words")
+    squared = "distance squared" if guarantee["distances_are_squared"] else "distance"
+    secret, person = guarantee["smallest_secret"], guarantee["per_person"]
+    return {
+        **{name: guarantee[name] for name in names},
+        "per_person": None if person is None else {squared: guarantee["person"]["distance"], **person},
+        "smallest_secret": {squared: secret["distance"], "found": secret["status"], **guarantee["per_smallest_secret"]},
+    }

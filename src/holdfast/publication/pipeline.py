@@ -1,0 +1,157 @@
+"""The one way from a plan to a folder: draw, then publish; the same with a ledger and without, from Python and from the command line.
+
+`prepare` (plan.py) makes the plan. `draw` reserves the budget and draws. `publish` writes the folder, commits the spend and gives the
+folder its name. `carry_out` is all of it for one order, or the rest of it where an earlier run was interrupted.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from holdfast.engines.local import Progress
+from holdfast.publication.booking import Account, Booked, Booking, begin, begin_again, check_resumable
+from holdfast.publication.folder import Output, OutputIdentity, check_output, fill_folder
+from holdfast.publication.order import Order
+from holdfast.publication.plan import Plan, exposure_after
+from holdfast.publication.release import Release
+from holdfast.publication.released import ReleasedTable
+from holdfast.tables import Table
+
+if TYPE_CHECKING:
+    from holdfast.engines.local import Bound
+    from holdfast.randomness import NoiseKey
+
+
+def release(
+    table: Table,
+    keep: Iterable[Statement],
+    mechanism: Mechanism,
+    key: NoiseKey | None = None,
+    ledger: Ledger | None = None,
+    release_id: str | None = None,
+    *,
+    dataset: str | None = None,
+    date: str | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """Draw the noise and add it: y = x + z with every kept total of x, checked as integers.
+
+    Given:       a table, the kept statements, a mechanism. `key=None` takes a fresh secret key and erases it; a test key marks the release
+                 as not private. `release_id` names the release (letters, digits, . _ -); `date` is written on the card as given.
+                 With a `ledger`, budget of `dataset` (by default the table's name) is reserved before anything is drawn, and `save`
+                 commits it; the key is then always a fresh one. `progress` is called with (cells done, cells in all).
+    Guarantees:  what `release.guarantee` says, and that no noise or true count stays behind in the release.
+    """
+    if not isinstance(table, Table):
+        raise InvalidParameter(f"A release needs a Table. Got {type(table).__name__}. Build one with Table.from_counts or from_records.")
+    if key is not None and not isinstance(key, NoiseKey):
+        raise InvalidParameter(f"key is a NoiseKey, or None for a fresh one. Got {type(key).__name__}.")
+    order = Order(UNNAMED if release_id is None else release_id, date)
+    account = None
+    if ledger is not None:
+        name = dataset or table.name
+        if key is not None or release_id is None or name is None:
+            raise InvalidParameter(
+                "A release through a ledger needs release_id and dataset (or a table with a name), and draws a fresh key of its own. "
+                "Leave key out."
+            )
+        account = Account(ledger, name, secret_from_environment())
+    return draw(plan(table, keep, mechanism), table, order, account, key=key, progress=progress)
+
+
+def draw(
+    plan: Plan,
+    table: Table,
+    order: Order,
+    account: Account | None = None,
+    *,
+    key: NoiseKey | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """Reserve the budget of an account, if one is given, and draw. Unsaved, the charge is spent and nothing is published.
+
+    Given:       `key`, for a release without account: a test key, or one of the user's own; None takes a fresh one and erases it.
+    Guarantees:  every kept total of the table holds in what is released; no noise and no true count stay behind.
+    """
+    booking, bound = begin(plan, table, order, account, key)
+    return _drawn(plan, order, booking, bound, progress)
+
+
+def publish(release: Release, output: Output) -> Path:
+    """Write the folder, whole or not at all, commit the spend, and give the folder its name."""
+    _check(output, release.plan, release.id)
+    _complete(release.booking, output, release)
+    return output.folder
+
+
+def carry_out(
+    plan: Plan,
+    table: Table,
+    order: Order,
+    output: Output,
+    account: Account | None = None,
+    *,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> str | None:
+    """Draw and publish; or, with `resume`, go on where an earlier call was interrupted. Returns the ledger's entry.
+
+    Guarantees:  no output without a committed spend; no second draw of one release; see booking.py.
+    """
+    found = None if account is None else account.ledger.reservation(account.dataset, order.release_id)
+    if account is None or found is None or found.state == "voided":
+        _check(output, plan, order.release_id)
+        release = draw(plan, table, order, account, progress=progress)
+        return _complete(release.booking, output, release)
+    check_resumable(found, resume)
+    output.check()
+    if found.state in ("staged", "committed", "published"):
+        return _complete(Booked(account, found), output, None)
+    booking, bound = begin_again(found, plan, table, order, account)
+    return _complete(booking, output, _drawn(plan, order, booking, bound, progress))
+
+
+def _check(output: Output, plan: Plan, release_id: str) -> None:
+    """That the output can be written, and does not hold this very release already: before anything is drawn."""
+    facts = plan.facts
+    digest = f"sha256:{facts.universe.digest()}"
+    identity = OutputIdentity(release_id, plan.mechanism.name, plan.mechanism.parameters, facts.definitions, digest)
+    check_output(output, (*facts.universe.columns, facts.count_name), identity)
+
+
+def _drawn(plan: Plan, order: Order, booking: Booking, bound: Bound, progress: Progress | None) -> Release:
+    """The release. Its kept totals are public now: the cells that their values pin are exposed, and listed as such."""
+    facts, target = plan.facts, plan.drawing.channel.target
+    counts = bound.draw(progress)
+    totals = [rows.totals(counts) for rows in facts.kept.rows]
+    exposure = exposure_after(facts, totals, counts)
+    shown = None
+    private = bound.subkey.is_private
+    if not target.publishes_cells:  # only cells that the kept totals fix keep their count; nothing is drawn, so no key matters
+        shown = np.zeros(len(counts), dtype=np.bool_)
+        shown[facts.lattice.exposed_cells] = True
+        counts, private = np.where(shown, counts, 0), True
+    table = ReleasedTable(facts.universe, counts, facts.count_name, plan.deviations, shown)
+    return Release(plan, table, tuple(totals), exposure, order, private, booking)
+
+
+def _complete(booking: Booking, output: Output, release: Release | None) -> str | None:
+    """From drawn on, one process at a time."""
+    with booking.alone(output) as temporary:
+        try:
+            if not booking.is_staged:
+                assert release is not None
+                fill_folder(release, temporary, output)
+                booking.stage(temporary)
+        except OSError as error:
+            raise booking.failed(error, output) from None
+        booking.commit(temporary, output)
+        try:
+            booking.name(temporary, output)
+        except OSError as error:
+            raise booking.failed(error, output) from None
+    booking.close()
+    return booking.entry

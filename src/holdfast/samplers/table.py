@@ -1,0 +1,253 @@
+"""Which sampler draws what: one table by shape and target, read from public facts before anything is drawn, never changed by how a run goes.
+
+    shape      Laplace, l1                      Gaussian                                   rounded projection
+    free       independent                      independent                                independent
+    one sum    corrected geometrics             halving; one cell after the other (small)  projection, random subset
+    grid       rejection slice by slice         one cell after the other; mirrored         projection, controlled rounding or nearest plane
+    general    rejection on pivot cells         Klein's sampler with the accept step       projection, nearest plane
+    whole      Laplace, l2: rejection from l1 draws of all blocks
+
+What would take longer than MAX_CELL_TRIES cell draws on average is refused, with the mechanisms to use instead.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from holdfast.errors import NoExactSampler
+from holdfast.exact import DiscreteGaussian, DiscreteLaplace
+from holdfast.lattices.shapes import Free, General, Grid, OneSum, Shape, Whole
+from holdfast.laws import Gaussian, L1Laplace, L2Laplace, Rounded, Target
+from holdfast.randomness import Words
+from holdfast.samplers.independent import Independent, Signed
+from holdfast.samplers.protocol import BlockSampler, InputSampler, Ints
+
+MAX_CELL_TRIES = 10**9
+"""Cells times expected tries beyond which a block is refused: some ten seconds to a minute on one core."""
+KLEIN_PRICE = 100
+"""A cell of Klein's sampler costs about as much as so many of the others: some ten microseconds."""
+HOPELESS_TRIES = 1e12
+"""By rule of thumb, at small epsilon: refused without a pilot."""
+HALVING_CELLS = 4096
+HALVING_SIGMA_SQUARED = Fraction(5, 2), Fraction(10**6)
+"""Where halving beats drawing one cell after the other, and loses nothing to its accept step; above, its tables would be too large."""
+
+
+class Reason(enum.Enum):
+    """Why a sampler was chosen; wording/samplers.py has the sentences."""
+
+    NO_TOTAL = "no total"
+    FIXED = "fixed"
+    ONE_TOTAL = "one total"
+    ONE_TOTAL_MANY_CELLS = "one total, many cells"
+    PRODUCT = "product of axes"
+    TWO_WAY = "two-way table"
+    SMALL_GRID = "small grid"
+    FEW_TOTALS = "few totals"
+    GENERAL = "general"
+    WHOLE = "whole lattice"
+    ASKED = "asked for"
+    NO_EXACT = "no exact sampler"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The sampler of a shape, and why it was chosen."""
+
+    sampler: BlockSampler | InputSampler
+    reason: Reason
+
+
+Prepare: TypeAlias = Callable[[Any, Any], Choice]
+"""(shape, target) -> choice, or NoExactSampler."""
+
+
+@lru_cache(maxsize=256)
+def choose(shape: Shape, target: Target) -> Choice:
+    """The exact sampler for blocks of this shape under this target; NoExactSampler where there is none that ends in reasonable time."""
+    prepare = SAMPLERS.get((type(shape), type(target)))
+    if prepare is None:
+        raise NoExactSampler(f"No sampler draws blocks of the kind {shape.name!r} under this mechanism. Use another mechanism.")
+    return prepare(shape, target)
+
+
+def _free_laplace(shape: Free, target: L1Laplace | Rounded) -> Choice:
+    return Choice(Independent(DiscreteLaplace.of_rate(target.epsilon), shape.size), Reason.NO_TOTAL)
+
+
+def _free_gaussian(shape: Free, target: Gaussian) -> Choice:
+    return Choice(Independent(DiscreteGaussian(target.sigma_squared), shape.size), Reason.NO_TOTAL)
+
+
+def _one_sum_laplace(shape: OneSum, target: L1Laplace) -> Choice:
+    from holdfast.samplers.one_sum_laplace import OneSumLaplace
+
+    return Choice(_signed(OneSumLaplace(shape.size, target.epsilon), shape), Reason.ONE_TOTAL)
+
+
+def _one_sum_gaussian(shape: OneSum, target: Gaussian) -> Choice:
+    if shape.size >= HALVING_CELLS and HALVING_SIGMA_SQUARED[0] <= target.sigma_squared <= HALVING_SIGMA_SQUARED[1]:
+        from holdfast.samplers.dyadic_gaussian import DyadicGaussian
+
+        return Choice(_signed(DyadicGaussian(shape.size, target.sigma_squared), shape), Reason.ONE_TOTAL_MANY_CELLS)
+    choice = _product_gaussian(shape, target, Reason.ONE_TOTAL)
+    assert not isinstance(choice.sampler, InputSampler)
+    return Choice(_signed(choice.sampler, shape), choice.reason)
+
+
+def _one_sum_rounded(shape: OneSum, target: Rounded) -> Choice:
+    from holdfast.samplers.rounded_one_sum import RoundedOneSum
+
+    return Choice(_signed(RoundedOneSum(shape.size, target.epsilon), shape), Reason.ONE_TOTAL)
+
+
+def _grid_laplace(shape: Grid, target: L1Laplace) -> Choice:
+    from holdfast.samplers.grid_laplace import GridLaplace, rule_of_thumb_tries
+
+    tries = rule_of_thumb_tries(shape.axes)
+    if target.epsilon <= Fraction(1, 2) and tries > HOPELESS_TRIES:  # no pilot would say otherwise
+        raise NoExactSampler(too_many_tries(shape, tries, target))
+    return affordable(lambda: GridLaplace(shape.axes, target.epsilon), Reason.SMALL_GRID, shape, target)
+
+
+def _grid_gaussian(shape: Grid, target: Gaussian) -> Choice:
+    return _product_gaussian(shape, target, Reason.PRODUCT)
+
+
+def _grid_rounded(shape: Grid, target: Rounded) -> Choice:
+    if len(shape.axes) == 2:
+        from holdfast.samplers.controlled_rounding import RoundedGrid2
+
+        return Choice(RoundedGrid2(shape.axes, target.epsilon), Reason.TWO_WAY)
+    from holdfast.samplers.rounded_grid import RoundedGrid
+
+    return Choice(RoundedGrid(shape.axes, target.epsilon), Reason.PRODUCT)
+
+
+def _general_laplace(shape: General, target: L1Laplace) -> Choice:
+    from holdfast.samplers.pivot_laplace import PivotLaplace
+
+    rows = shape.listed_rows()
+    return affordable(lambda: PivotLaplace(rows, target.epsilon), Reason.FEW_TOTALS, shape, target)
+
+
+def _general_gaussian(shape: General, target: Gaussian) -> Choice:
+    from holdfast.samplers.klein import KleinGaussian
+
+    basis = shape.reduced_basis()
+    return affordable(lambda: KleinGaussian(basis, target.sigma_squared), Reason.GENERAL, shape, target, KLEIN_PRICE)
+
+
+def _general_rounded(shape: General, target: Rounded) -> Choice:
+    from holdfast.samplers.nearest_plane import NearestPlane
+
+    return Choice(NearestPlane(shape.reduced_basis(), target.epsilon), Reason.GENERAL)
+
+
+def _whole_l2_laplace(shape: Whole, target: L2Laplace) -> Choice:
+    from holdfast.samplers.l2_laplace import L2Laplace as Rejection
+    from holdfast.samplers.l2_laplace import proposal_epsilon_for
+
+    weaker = L1Laplace(proposal_epsilon_for(target.epsilon, shape.size))
+    parts = SideBySide(tuple(_noise(choose(part, weaker)) for part in shape.parts))
+    make = lambda: Rejection(shape.size, parts.draw, weaker.epsilon, target.epsilon, proposal_tries=parts.expected_tries)  # noqa: E731
+    return affordable(make, Reason.WHOLE, shape, target)
+
+
+SAMPLERS: dict[tuple[type[Shape], type[Target]], Prepare] = {
+    (Free, L1Laplace): _free_laplace,
+    (Free, Gaussian): _free_gaussian,
+    (Free, Rounded): _free_laplace,
+    (OneSum, L1Laplace): _one_sum_laplace,
+    (OneSum, Gaussian): _one_sum_gaussian,
+    (OneSum, Rounded): _one_sum_rounded,
+    (Grid, L1Laplace): _grid_laplace,
+    (Grid, Gaussian): _grid_gaussian,
+    (Grid, Rounded): _grid_rounded,
+    (General, L1Laplace): _general_laplace,
+    (General, Gaussian): _general_gaussian,
+    (General, Rounded): _general_rounded,
+    (Whole, L2Laplace): _whole_l2_laplace,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class SideBySide:
+    """Several blocks drawn one after the other from the same words."""
+
+    samplers: tuple[BlockSampler, ...]
+
+    def draw(self, n: int, words: Words) -> Ints:
+        return np.concatenate([sampler.draw(n, words) for sampler in self.samplers], axis=1)
+
+    @property
+    def expected_tries(self) -> float:
+        return max((sampler.expected_tries for sampler in self.samplers), default=1.0)
+
+
+def _product_gaussian(shape: OneSum | Grid, target: Gaussian, reason: Reason) -> Choice:
+    from holdfast.samplers.sequential_gaussian import SequentialGaussian
+
+    if 2 in shape.axes:
+        return Choice(_mirrored(shape.axes, target.sigma_squared), reason)
+    return affordable(lambda: SequentialGaussian(shape.axes, target.sigma_squared), reason, shape, target)
+
+
+def _mirrored(axes: tuple[int, ...], sigma_squared: Fraction) -> BlockSampler:
+    """Axes of length two halve the variance of what is left."""
+    from holdfast.samplers.mirrored import Mirrored
+
+    others = tuple(length for length in axes if length != 2)
+    beneath = Gaussian(sigma_squared / 2 ** (len(axes) - len(others)))
+    if not others:
+        return Mirrored(Independent(DiscreteGaussian(beneath.sigma_squared), 1), axes)
+    return Mirrored(_noise(choose(OneSum(others[0]) if len(others) == 1 else Grid(others), beneath)), axes)
+
+
+def _noise(choice: Choice) -> BlockSampler:
+    assert not isinstance(choice.sampler, InputSampler)
+    return choice.sampler
+
+
+def _signed(sampler: BlockSampler, shape: OneSum) -> BlockSampler:
+    return sampler if shape.signs is None else Signed(sampler, np.array(shape.signs, dtype=np.int64))
+
+
+def affordable(make: Callable[[], BlockSampler], reason: Reason, shape: Shape, target: Target, price: int = 1) -> Choice:
+    """The sampler, if its expected work is bounded; the number of tries comes from a bound or from a pilot that sees no data."""
+    sampler = make()
+    if not sampler.expected_tries * sampler.cells * price <= MAX_CELL_TRIES:
+        raise NoExactSampler(too_many_tries(shape, sampler.expected_tries, target))
+    return Choice(sampler, reason)
+
+
+_ADVICE: dict[type[Target], tuple[str, str]] = {
+    L1Laplace: (
+        "Laplace",
+        "Use GeneralizedGaussian, or RoundedProjection with the same epsilon: pure, exact, and hardly noisier on large blocks. "
+        "Or allow a Markov chain with allow_estimated=True: its promise is an estimate.",
+    ),
+    L2Laplace: (
+        "l2 Laplace",
+        "Use norm='l1', or GeneralizedGaussian, whose guarantee is in l2 too. Or allow a Markov chain with allow_estimated=True.",
+    ),
+    Gaussian: (
+        "Gaussian",
+        "Use a larger sigma_squared (more noise), or RoundedProjection. Or allow a Markov chain with allow_estimated=True.",
+    ),
+}
+
+
+def too_many_tries(shape: Shape, tries: float, target: Target) -> str:
+    """The message of a refusal."""
+    name, advice = _ADVICE[type(target)]
+    block = " x ".join(map(str, shape.axes)) + (" cells" if len(shape.axes) == 1 else "")
+    return f"A block of {block} would need about {tries:.1e} tries for one exact {name} draw, which is refused. {advice}"
