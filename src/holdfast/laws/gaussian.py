@@ -13,10 +13,10 @@ from holdfast.chains.sampler import EXACT_ONLY, Wish
 from holdfast.chains.target import Decay
 from holdfast.exact import DiscreteGaussian
 from holdfast.lattices import Lattice
-from holdfast.lattices.blocks import Template
+from holdfast.lattices.shapes import General, Shape
 from holdfast.laws import tails
 from holdfast.laws.law import LatticeLaw
-from holdfast.samplers.choose import Choice, gaussian_choice, general_basis
+from holdfast.samplers.choose import Choice, gaussian_choice
 
 if TYPE_CHECKING:
     from holdfast.privacy import Guarantee
@@ -49,18 +49,19 @@ class GaussianLaw(LatticeLaw):
     def log_tail(self, t: float) -> float:
         return tails.gaussian_log_tail(self.lattice.dimension, self.sigma_squared, t)
 
-    def _choice(self, template: Template) -> Choice:
+    def _choice(self, template: Shape) -> Choice:
         return gaussian_choice(template, self.sigma_squared)
 
     @property
     def decay(self) -> Decay:
         return Decay("squares", 1 / (2 * self.sigma_squared))
 
-    def _block_variance(self, template: Template) -> tuple[float, NDArray[np.float64] | None, str, float]:
+    def _block_variance(self, template: Shape) -> tuple[float, NDArray[np.float64] | None, str, float]:
         """The continuous form, which is never too small: the law is sub-Gaussian with proxy sigma in every direction (math.md R7)."""
-        if template.kind == "free":
+        if template.name == "free":
             return DiscreteGaussian(self.sigma_squared).variance(), None, "exact", 1e-15
-        if template.kind in ("one sum", "grid"):
+        if template.name in ("one sum", "grid"):
             return float(self.sigma_squared), None, "upper bound", 0.0
-        frame, _ = np.linalg.qr(general_basis(template).astype(np.float64))
+        assert isinstance(template, General)  # the only shape left
+        frame, _ = np.linalg.qr(template.reduced_basis().astype(np.float64))
         return 0.0, float(self.sigma_squared) * frame @ frame.T, "upper bound", 0.0

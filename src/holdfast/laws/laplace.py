@@ -16,7 +16,8 @@ from holdfast.chains.sampler import EXACT_ONLY, ChainSampler, Wish, whole_chain
 from holdfast.chains.target import Decay
 from holdfast.errors import NoExactSampler
 from holdfast.lattices import Lattice
-from holdfast.lattices.blocks import Template
+from holdfast.lattices.shapes import Shape
+from holdfast.lattices.shapes.stream_text import stream_text
 from holdfast.laws import moments, tails
 from holdfast.laws.covariance import Covariance, Part
 from holdfast.laws.law import Ints, LatticeLaw, SamplerGroup, SamplerPlan, Task, described
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _WHOLE = -1
-"""In the place of a template's number: the lattice taken whole."""
+"""In the place of a shape's number: the lattice taken whole."""
 
 
 class LaplaceLaw(LatticeLaw):
@@ -64,24 +65,24 @@ class LaplaceLaw(LatticeLaw):
     def log_tail(self, t: float) -> float:
         return tails.laplace_log_tail(self.lattice.dimension, self.epsilon, t)
 
-    def _choice(self, template: Template) -> Choice:
+    def _choice(self, template: Shape) -> Choice:
         return laplace_choice(template, self.epsilon)
 
     @property
     def decay(self) -> Decay:
         return Decay("absolute" if self.norm == "l1" else "norm", self.epsilon)
 
-    def _block_variance(self, template: Template) -> tuple[float, NDArray[np.float64] | None, str, float]:
-        if template.kind == "free":
+    def _block_variance(self, template: Shape) -> tuple[float, NDArray[np.float64] | None, str, float]:
+        if template.name == "free":
             return moments.free_laplace_variance(self.epsilon), None, "exact", 1e-14
-        if template.kind == "one sum":
+        if template.name == "one sum":
             cell, error = moments.one_sum_laplace_variance(template.size, self.epsilon)
             return cell * template.size / (template.size - 1), None, "exact", error
-        sampler = self._choices[self.lattice.blocks.templates.index(template)].sampler
-        name = f"{self!r} on {template!r}"
-        if template.kind == "grid":
+        sampler = self._choices[self.lattice.blocks.shapes.index(template)].sampler
+        name = f"{self!r} on {stream_text(template)}"
+        if template.name == "grid":
             cell, error = moments.estimated_variance(sampler, name)
-            return cell / math.prod(1 - 1 / n for n in template.shape), None, "estimated", error
+            return cell / math.prod(1 - 1 / n for n in template.axes), None, "estimated", error
         matrix, error = moments.estimated_covariance(sampler, name)
         return 0.0, matrix, "estimated", error
 

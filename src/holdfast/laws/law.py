@@ -21,7 +21,8 @@ from holdfast.errors import NoExactSampler, NoMeeting, RequestTooLarge
 from holdfast.exact.law import check_memory
 from holdfast.exact.parameters import sample_size
 from holdfast.lattices import Lattice
-from holdfast.lattices.blocks import Kind, Template
+from holdfast.lattices.shapes import Shape
+from holdfast.lattices.shapes.stream_text import stream_text
 from holdfast.laws import tails
 from holdfast.laws.covariance import Covariance, Part
 from holdfast.privacy.estimated import check_can_weaken, weakened
@@ -58,7 +59,7 @@ class Task:
 class SamplerGroup:
     """All blocks of one kind and sampler."""
 
-    kind: Kind
+    kind: str
     blocks: int
     cells: int
     sampler: str
@@ -138,7 +139,7 @@ class LatticeLaw(ABC):
         """The law in one line."""
 
     @abstractmethod
-    def _choice(self, template: Template) -> Choice:
+    def _choice(self, template: Shape) -> Choice:
         """The exact sampler for blocks of this shape."""
 
     @property
@@ -147,7 +148,7 @@ class LatticeLaw(ABC):
         return None
 
     @abstractmethod
-    def _block_variance(self, template: Template) -> tuple[float, NDArray[np.float64] | None, str, float]:
+    def _block_variance(self, template: Shape) -> tuple[float, NDArray[np.float64] | None, str, float]:
         """(scale of the projection, matrix where that does not apply, basis, relative error) for blocks of this shape."""
 
     @abstractmethod
@@ -166,22 +167,22 @@ class LatticeLaw(ABC):
         return min(1.0, float(np.nextafter(value, np.inf)))
 
     def _choose(self) -> dict[int, Choice]:
-        """Per template in use its sampler; pinned blocks need none, free cells come in chunks. Blocks drawn by chains share eta evenly."""
+        """Per shape in use its sampler; pinned blocks need none, free cells come in chunks. Blocks drawn by chains share eta evenly."""
         blocks = self.lattice.blocks
-        numbers = np.bincount(blocks.template_of, minlength=len(blocks.templates))
-        used = [i for i, template in enumerate(blocks.templates) if numbers[i] and template.kind != "pinned"]
-        found = {i: self._exact_or_none(blocks.templates[i]) for i in used}
+        numbers = np.bincount(blocks.shape_of, minlength=len(blocks.shapes))
+        used = [i for i, template in enumerate(blocks.shapes) if numbers[i] and template.name != "pinned"]
+        found = {i: self._exact_or_none(blocks.shapes[i]) for i in used}
         exact = {i: choice for i, choice in found.items() if choice is not None}
         chained = [i for i in used if i not in exact]
         if not chained:
             return exact
         check_can_weaken(self.guarantee)  # before the assessment, which may take long
         eta = self._wish.eta / sum(int(numbers[i]) for i in chained)
-        return exact | dict(zip(chained, self._chain_choices([blocks.templates[i] for i in chained], eta), strict=True))
+        return exact | dict(zip(chained, self._chain_choices([blocks.shapes[i] for i in chained], eta), strict=True))
 
-    def _exact_or_none(self, template: Template) -> Choice | None:
+    def _exact_or_none(self, template: Shape) -> Choice | None:
         """The exact sampler; None where a chain is to take its place, as the user asked or allowed."""
-        if self._wish.names_a_chain and template.kind != "free":
+        if self._wish.names_a_chain and template.name != "free":
             return None
         try:
             return self._choice(template)
@@ -190,9 +191,9 @@ class LatticeLaw(ABC):
                 return None
             raise
 
-    def _chain_choices(self, templates: Sequence[Template], eta: Fraction) -> list[Choice]:
+    def _chain_choices(self, shapes: Sequence[Shape], eta: Fraction) -> list[Choice]:
         asked = self._wish.names_a_chain
-        wanted = tuple((self._wish.sampler if asked else usual_kernel(template), template) for template in templates)
+        wanted = tuple((self._wish.sampler if asked else usual_kernel(template), template) for template in shapes)
         why = "asked for" if asked else "no exact sampler draws it in reasonable time"
         assert self.decay is not None  # only mechanisms whose law has weights take a wish
         try:
@@ -202,7 +203,7 @@ class LatticeLaw(ABC):
 
     def _chains(self) -> Iterator[tuple[int, ChainSampler]]:
         """(number of blocks, sampler) for everything that a chain draws."""
-        numbers = np.bincount(self.lattice.blocks.template_of, minlength=len(self.lattice.blocks.templates))
+        numbers = np.bincount(self.lattice.blocks.shape_of, minlength=len(self.lattice.blocks.shapes))
         for i, choice in self._choices.items():
             if isinstance(choice.sampler, ChainSampler):
                 yield int(numbers[i]), choice.sampler
@@ -218,10 +219,10 @@ class LatticeLaw(ABC):
     def sampler(self) -> SamplerPlan:
         """Which sampler draws which blocks, why, and the expected number of tries."""
         blocks = self.lattice.blocks
-        numbers = np.bincount(blocks.template_of, minlength=len(blocks.templates))
-        merged: dict[tuple[Kind, str, str, int | None], list[float]] = {}
+        numbers = np.bincount(blocks.shape_of, minlength=len(blocks.shapes))
+        merged: dict[tuple[str, str, str, int | None], list[float]] = {}
         chains: dict[int | None, dict[str, str | int] | None] = {None: None}
-        for i, template in enumerate(blocks.templates):
+        for i, template in enumerate(blocks.shapes):
             if not numbers[i]:
                 continue
             choice = self._choices.get(i)
@@ -229,7 +230,7 @@ class LatticeLaw(ABC):
             chained = choice is not None and isinstance(choice.sampler, ChainSampler)
             if chained:
                 chains[i] = described(choice)
-            entry = merged.setdefault((template.kind, name, why, i if chained else None), [0, 0, 1.0])
+            entry = merged.setdefault((template.name, name, why, i if chained else None), [0, 0, 1.0])
             entry[0] += int(numbers[i])
             entry[1] += int(numbers[i]) * template.size
             entry[2] = max(entry[2], tries)
@@ -242,9 +243,9 @@ class LatticeLaw(ABC):
     def tasks(self) -> Iterator[Task]:
         """Every piece of noise, block by block, then free cells chunk by chunk."""
         blocks = self.lattice.blocks
-        kinds = [template.kind for template in blocks.templates]
+        kinds = [template.name for template in blocks.shapes]
         free = [np.zeros(0, dtype=np.int64)]
-        for i, template in enumerate(blocks.template_of):
+        for i, template in enumerate(blocks.shape_of):
             if kinds[template] == "free":
                 free.append(blocks[i].cells)
             elif kinds[template] != "pinned":
@@ -288,8 +289,9 @@ class LatticeLaw(ABC):
     @cached_property
     def _lattice_digest(self) -> str:
         blocks = self.lattice.blocks
-        digest = hashlib.sha256(repr(blocks.templates).encode())
-        for array in (blocks.order, blocks.starts, blocks.template_of):
+        texts = ", ".join(map(stream_text, blocks.shapes)) + ("," if len(blocks.shapes) == 1 else "")
+        digest = hashlib.sha256(f"({texts})".encode())
+        for array in (blocks.order, blocks.starts, blocks.shape_of):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
@@ -297,14 +299,14 @@ class LatticeLaw(ABC):
         """Covariance of the noise; see the object for what its figures are."""
         blocks = self.lattice.blocks
         parts = []
-        for i, template in enumerate(blocks.templates):
-            mine = np.flatnonzero(blocks.template_of == i)
-            if template.kind == "pinned" or not len(mine):
+        for i, template in enumerate(blocks.shapes):
+            mine = np.flatnonzero(blocks.shape_of == i)
+            if template.name == "pinned" or not len(mine):
                 continue
-            cells = np.stack([blocks[int(k)].cells.ravel() for k in mine])
+            cells = blocks.cells_of(i)
             scale, matrix, basis, error = self._block_variance(template)
-            shape = None if template.kind in ("free", "general") else template.shape
-            rows = template.matrix() if template.kind == "one sum" else None
+            shape = None if template.name in ("free", "general") else template.axes
+            rows = template.matrix() if template.name == "one sum" else None
             signs = None if rows is None else np.sign(rows[0])
             parts.append(Part(cells, shape, scale, signs, matrix, basis, error))  # type: ignore[arg-type]
         return Covariance(self.lattice.cells, parts)

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.lattices import Lattice
-from holdfast.lattices.blocks import Template
+from holdfast.lattices.shapes import General, Shape
+from holdfast.lattices.shapes.stream_text import stream_text
 from holdfast.laws import moments, tails
 from holdfast.laws.law import LatticeLaw
-from holdfast.samplers.choose import Choice, general_basis, rounded_choice
+from holdfast.samplers.choose import Choice, rounded_choice
 
 if TYPE_CHECKING:
     from holdfast.privacy import Guarantee
@@ -54,28 +55,27 @@ class RoundedLaw(LatticeLaw):
         """
         total = 0.0
         blocks = self.lattice.blocks
-        numbers = np.bincount(blocks.template_of, minlength=len(blocks.templates))
-        for template, number in zip(blocks.templates, numbers, strict=True):
-            if template.kind in ("pinned", "free") or not number:
+        for _, template, number in blocks.used():
+            if template.name in ("pinned", "free"):
                 continue
-            if template.kind == "general":
-                square = float((general_basis(template).astype(np.float64) ** 2).sum())
+            if isinstance(template, General):
+                square = float((template.reduced_basis().astype(np.float64) ** 2).sum())
             else:
-                square = template.size * (1.0 if len(template.shape) <= 2 else 2.0 ** len(template.shape))
-            total += int(number) * square
+                square = template.size * (1.0 if len(template.axes) <= 2 else 2.0 ** len(template.axes))
+            total += number * square
         return math.sqrt(total)
 
-    def _choice(self, template: Template) -> Choice:
+    def _choice(self, template: Shape) -> Choice:
         return rounded_choice(template, self.epsilon)
 
-    def _block_variance(self, template: Template) -> tuple[float, NDArray[np.float64] | None, str, float]:
+    def _block_variance(self, template: Shape) -> tuple[float, NDArray[np.float64] | None, str, float]:
         spread = moments.free_laplace_variance(self.epsilon)
-        if template.kind == "free":
+        if template.name == "free":
             return spread, None, "exact", 1e-14
-        name = f"{self!r} on {template!r}"
-        if template.kind in ("one sum", "grid"):
-            share = math.prod(1 - 1 / n for n in template.shape)
-            if len(template.shape) == 1:  # a random subset: variance f (1 - f) of each cell
+        name = f"{self!r} on {stream_text(template)}"
+        if template.name in ("one sum", "grid"):
+            share = math.prod(1 - 1 / n for n in template.axes)
+            if len(template.axes) == 1:  # a random subset: variance f (1 - f) of each cell
                 return spread + 0.25 / share, None, "upper bound", 0.0
             cell, error = moments.estimated_variance(self._choice(template).sampler, name)
             return cell / share, None, "estimated", error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.lattices.blocks import Template
+from holdfast.lattices.shapes import Shape
 from holdfast.laws.covariance import Covariance
 from holdfast.laws.law import LatticeLaw, SamplerPlan, Task
 from holdfast.samplers.choose import Choice
@@ -29,10 +29,10 @@ class SuppressedLaw(LatticeLaw):
     def _choose(self) -> dict[int, Choice]:
         return {}
 
-    def _choice(self, template: Template) -> Choice:
+    def _choice(self, template: Shape) -> Choice:
         raise AssertionError("nothing is drawn")
 
-    def _block_variance(self, template: Template) -> Any:
+    def _block_variance(self, template: Shape) -> Any:
         raise AssertionError("nothing is drawn")
 
     @property

@@ -15,26 +15,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from holdfast.errors import NoExactSampler
 from holdfast.exact import DiscreteGaussian, DiscreteLaplace
-from holdfast.lattices import algebra
-from holdfast.lattices.blocks import Template
+from holdfast.lattices.shapes import General, Grid, OneSum, Shape
 from holdfast.samplers.independent import Independent, Signed
 from holdfast.samplers.protocol import BlockSampler
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MAX_CELL_TRIES = 10**9
 """Cells times expected tries beyond which a block is refused: some ten seconds to a minute on one core."""
 KLEIN_PRICE = 100
 """A cell of Klein's sampler costs about as much as so many of the others: some ten microseconds."""
-MAX_DENSE_DIMENSION = 150
-"""Free dimensions of a general block beyond which its exact Gram-Schmidt form is not computed."""
 HOPELESS_TRIES = 1e12
 """By rule of thumb, at small epsilon: refused without a pilot."""
 HALVING_CELLS = 4096
@@ -51,9 +44,9 @@ class Choice:
 
 
 @lru_cache(maxsize=256)
-def laplace_choice(template: Template, epsilon: Fraction) -> Choice:
+def laplace_choice(template: Shape, epsilon: Fraction) -> Choice:
     """For weights exp(-epsilon |z|_1)."""
-    kind = template.kind
+    kind = template.name
     if kind == "free":
         return Choice(Independent(DiscreteLaplace(1 / epsilon), template.size), "under no kept total")
     if kind == "one sum":
@@ -63,19 +56,20 @@ def laplace_choice(template: Template, epsilon: Fraction) -> Choice:
     if kind == "grid":
         from holdfast.samplers.grid_laplace import GridLaplace, rule_of_thumb_tries
 
-        if epsilon <= Fraction(1, 2) and rule_of_thumb_tries(template.shape) > HOPELESS_TRIES:  # no pilot would say otherwise
-            raise NoExactSampler(_too_many(_shape(template), rule_of_thumb_tries(template.shape), "Laplace"))
-        return affordable(lambda: GridLaplace(template.shape, epsilon), "a grid small enough for rejection", _shape(template), "Laplace")
-    rows = _listed_rows(template)
+        if epsilon <= Fraction(1, 2) and rule_of_thumb_tries(template.axes) > HOPELESS_TRIES:  # no pilot would say otherwise
+            raise NoExactSampler(_too_many(_shape(template), rule_of_thumb_tries(template.axes), "Laplace"))
+        return affordable(lambda: GridLaplace(template.axes, epsilon), "a grid small enough for rejection", _shape(template), "Laplace")
+    assert isinstance(template, General)  # pinned blocks are never drawn
+    rows = template.listed_matrix()
     from holdfast.samplers.pivot_laplace import PivotLaplace
 
     return affordable(lambda: PivotLaplace(rows, epsilon), "few enough kept totals for rejection", _shape(template), "Laplace")
 
 
 @lru_cache(maxsize=256)
-def gaussian_choice(template: Template, sigma_squared: Fraction) -> Choice:
+def gaussian_choice(template: Shape, sigma_squared: Fraction) -> Choice:
     """For weights exp(-|z|_2^2 / (2 sigma_squared))."""
-    kind = template.kind
+    kind = template.name
     if kind == "free":
         return Choice(Independent(DiscreteGaussian(sigma_squared), template.size), "under no kept total")
     if kind == "one sum" and template.size >= HALVING_CELLS and HALVING_SIGMA_SQUARED[0] <= sigma_squared <= HALVING_SIGMA_SQUARED[1]:
@@ -86,37 +80,39 @@ def gaussian_choice(template: Template, sigma_squared: Fraction) -> Choice:
         from holdfast.samplers.sequential_gaussian import SequentialGaussian
 
         why = "one kept total over its cells" if kind == "one sum" else "a product of axes with all sums along each kept"
-        if 2 in template.shape:
-            return Choice(_signed(_mirrored(template.shape, sigma_squared), template), why)
-        return affordable(lambda: _signed(SequentialGaussian(template.shape, sigma_squared), template), why, _shape(template), "Gaussian")
+        if 2 in template.axes:
+            return Choice(_signed(_mirrored(template.axes, sigma_squared), template), why)
+        return affordable(lambda: _signed(SequentialGaussian(template.axes, sigma_squared), template), why, _shape(template), "Gaussian")
     from holdfast.samplers.klein import KleinGaussian
 
-    basis = general_basis(template)
+    assert isinstance(template, General)
+    basis = template.reduced_basis()
     why = "kept totals of no simpler shape"
     return affordable(lambda: KleinGaussian(basis, sigma_squared), why, _shape(template), "Gaussian", KLEIN_PRICE)
 
 
 @lru_cache(maxsize=256)
-def rounded_choice(template: Template, epsilon: Fraction) -> Choice:
+def rounded_choice(template: Shape, epsilon: Fraction) -> Choice:
     """For independent Laplace noise projected and rounded."""
-    kind = template.kind
+    kind = template.name
     if kind == "free":
         return Choice(Independent(DiscreteLaplace(1 / epsilon), template.size), "under no kept total")
     if kind == "one sum":
         from holdfast.samplers.rounded_one_sum import RoundedOneSum
 
         return Choice(_signed(RoundedOneSum(template.size, epsilon), template), "one kept total over its cells")
-    if kind == "grid" and len(template.shape) == 2:
+    if kind == "grid" and len(template.axes) == 2:
         from holdfast.samplers.controlled_rounding import RoundedGrid2
 
-        return Choice(RoundedGrid2(template.shape, epsilon), "rows and columns kept: controlled rounding")
+        return Choice(RoundedGrid2(template.axes, epsilon), "rows and columns kept: controlled rounding")
     if kind == "grid":
         from holdfast.samplers.rounded_grid import RoundedGrid
 
-        return Choice(RoundedGrid(template.shape, epsilon), "a product of axes with all sums along each kept")
+        return Choice(RoundedGrid(template.axes, epsilon), "a product of axes with all sums along each kept")
     from holdfast.samplers.nearest_plane import NearestPlane
 
-    return Choice(NearestPlane(general_basis(template), epsilon), "kept totals of no simpler shape")
+    assert isinstance(template, General)
+    return Choice(NearestPlane(template.reduced_basis(), epsilon), "kept totals of no simpler shape")
 
 
 def _mirrored(shape: tuple[int, ...], sigma_squared: Fraction) -> BlockSampler:
@@ -127,10 +123,10 @@ def _mirrored(shape: tuple[int, ...], sigma_squared: Fraction) -> BlockSampler:
     beneath = sigma_squared / 2 ** (len(shape) - len(others))
     if not others:
         return Mirrored(Independent(DiscreteGaussian(beneath), 1), shape)
-    return Mirrored(gaussian_choice(Template("one sum" if len(others) == 1 else "grid", others), beneath).sampler, shape)
+    return Mirrored(gaussian_choice(OneSum(*others) if len(others) == 1 else Grid(others), beneath).sampler, shape)
 
 
-def _signed(sampler: BlockSampler, template: Template) -> BlockSampler:
+def _signed(sampler: BlockSampler, template: Shape) -> BlockSampler:
     rows = template.matrix()
     return sampler if rows is None else Signed(sampler, np.sign(rows[0]))
 
@@ -155,29 +151,5 @@ _ALTERNATIVES: dict[str, str] = {
 }
 
 
-def _listed_rows(template: Template) -> NDArray[Any]:
-    rows = template.matrix()
-    if rows is None:
-        raise NoExactSampler(_too_large(template))
-    return rows
-
-
-@lru_cache(maxsize=256)
-def general_basis(template: Template) -> NDArray[Any]:
-    """A reduced basis of a general block's moves, as columns. Shared by all who ask: not to be written to."""
-    if template.rows is None or template.dimension > MAX_DENSE_DIMENSION:
-        raise NoExactSampler(_too_large(template))
-    basis = algebra.to_numpy(algebra.reduced_basis(algebra.kernel_basis(_listed_rows(template))))
-    basis.flags.writeable = False
-    return basis
-
-
-def _too_large(template: Template) -> str:
-    return (
-        f"The kept totals link {template.size} cells in a way that has no exact sampler for this size ({template.dimension} free "
-        f"dimensions; up to {MAX_DENSE_DIMENSION} are drawn). Keep fewer totals, nested ones, or all sums along the axes of a product."
-    )
-
-
-def _shape(template: Template) -> str:
-    return " x ".join(map(str, template.shape)) + (" cells" if len(template.shape) == 1 else "")
+def _shape(template: Shape) -> str:
+    return " x ".join(map(str, template.axes)) + (" cells" if len(template.axes) == 1 else "")
