@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.algebra import contains, kernel_basis, rank, reduced_basis
-from holdfast.lattices.norms import NormName as Norm
+from holdfast.lattices.norms import NormName, norm_of
 from holdfast.lattices.shortest import _Search, entry_share, shortest_vector
 
 
@@ -188,7 +188,7 @@ SEVEN_SETS = [[(cell + 1) >> bit & 1 for cell in range(7)] for bit in range(3)]
     ],
 )
 def test_known_values(A, l1, l2_squared):
-    norm: Norm
+    norm: NormName
     for norm, value in (("l1", l1), ("l2", l2_squared)):
         result = shortest_vector(kernel_basis(A), norm)
         assert (result.norm, result.value, result.status) == (norm, value, "exact")
