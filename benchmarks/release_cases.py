@@ -17,8 +17,7 @@ from benchmarks.timing import Call, best_of, repeated
 from holdfast.errors import NoExactSampler
 from holdfast.exact import DiscreteGaussian, DiscreteLaplace, IntegerLaw
 from holdfast.invariants import margin
-from holdfast.lattices import lattice
-from holdfast.lattices.blocks import Template
+from holdfast.lattices import Grid, OneSum, Shape, lattice
 from holdfast.mechanisms import GeneralizedLaplace
 from holdfast.randomness import NoiseKey, Stream
 from holdfast.samplers.choose import gaussian_choice, laplace_choice
@@ -56,8 +55,8 @@ class Setting:
     most_numpy: float | None = None
 
     @property
-    def template(self) -> Template:
-        return Template("one sum" if len(self.shape) == 1 else "grid", self.shape)
+    def block_shape(self) -> Shape:
+        return OneSum(*self.shape) if len(self.shape) == 1 else Grid(self.shape)
 
     @property
     def name(self) -> str:
@@ -82,7 +81,7 @@ class Setting:
         """What a release would use, made anew."""
         choose = laplace_choice if self.law == "Laplace" else gaussian_choice
         try:
-            return choose(self.template, self.size).sampler
+            return choose(self.block_shape, self.size).sampler
         finally:
             choose.cache_clear()
 

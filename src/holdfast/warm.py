@@ -61,9 +61,9 @@ def _warm_chains(key: NoiseKey) -> None:
     from holdfast.chains.kernels import KERNELS, kernel_for, kernel_of_basis
     from holdfast.chains.protocol import Kernel, Pair
     from holdfast.chains.target import Decay
-    from holdfast.lattices.blocks import Template
+    from holdfast.lattices.shapes import Grid, OneSum
 
-    table, row = Template("grid", (3, 3)), Template("one sum", (4,))
+    table, row = Grid((3, 3)), OneSum(4)
     absolute, squares = Decay("absolute", Fraction(1, 4)), Decay("squares", Fraction(1, 20))
     kernels: list[Kernel] = [kernel_for(name, table, decay) for name in KERNELS for decay in (absolute, squares)]
     kernels.append(kernel_for("line_gibbs", row, absolute))

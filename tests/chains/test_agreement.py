@@ -27,7 +27,7 @@ from holdfast.chains.metropolis import Metropolis
 from holdfast.chains.moves import Swaps, moves_of_lattice
 from holdfast.chains.target import Target
 from holdfast.lattices import Lattice
-from holdfast.lattices.blocks import Template
+from holdfast.lattices.shapes import Grid
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.grid_laplace import GridLaplace
 from holdfast.samplers.klein import KleinGaussian
@@ -87,18 +87,18 @@ def disagreements(means: dict[str, Mean]) -> list[str]:
 
 def table_laplace() -> dict[str, Mean]:
     """4 x 4, both margins kept."""
-    target, template = Target.laplace(16, QUARTER), Template("grid", (4, 4))
+    target, shape = Target.laplace(16, QUARTER), Grid((4, 4))
     return {
         "rejection by rows": exact(GridLaplace((4, 4), QUARTER), 400_000, 1, "grid"),
         "line_gibbs, swaps": chain(LineGibbs(target, Swaps((4, 4))), 3_000_000, 9, "swaps"),
-        "metropolis": chain(Metropolis.of_template(target, template, Fraction(1)), 1_000_000, 50, "metropolis"),
+        "metropolis": chain(Metropolis.of_shape(target, shape, Fraction(1)), 1_000_000, 50, "metropolis"),
         "block_gibbs": chain(BlockGibbs(target, (4, 4)), 500_000, 8, "block"),
     }
 
 
 def table_gaussian() -> dict[str, Mean]:
     """4 x 4, both margins kept, sigma_squared 12."""
-    target, template = Target.gaussian(16, 12), Template("grid", (4, 4))
+    target, shape = Target.gaussian(16, 12), Grid((4, 4))
     lattice = Lattice(_margins())
     basis = np.array(lattice.basis)
     return {
@@ -106,7 +106,7 @@ def table_gaussian() -> dict[str, Mean]:
         "Klein": exact(KleinGaussian(basis, Fraction(12)), 400_000, 2, "klein"),
         "line_gibbs, swaps": chain(LineGibbs(target, Swaps((4, 4))), 600_000, 9, "swaps, squares"),
         "line_gibbs, basis": chain(LineGibbs(target, moves_of_lattice(lattice)), 1_000_000, 9, "basis, squares"),
-        "metropolis": chain(Metropolis.of_template(target, template, Fraction(1)), 1_000_000, 50, "metropolis, squares"),
+        "metropolis": chain(Metropolis.of_shape(target, shape, Fraction(1)), 1_000_000, 50, "metropolis, squares"),
         "block_gibbs": chain(BlockGibbs(target, (4, 4)), 150_000, 8, "block, squares"),
     }
 

@@ -114,7 +114,7 @@ def test_the_loop_makes_the_same_steps(name: str, band: float) -> None:
 
 def test_the_band_decides_who_makes_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a band of one the loop settles only the steps at which neither chain's energy would rise; with the usual one, all of them."""
-    kernel, steps = Metropolis.of_template(Target.laplace(3, "1/50"), BLOCKS["sum of 3"]), 60
+    kernel, steps = Metropolis.of_shape(Target.laplace(3, "1/50"), BLOCKS["sum of 3"]), 60
     pair = Pair(np.array([0, 0]), np.array([40, -30]))
     calls: list[Pair] = []
     rising: set[int] = set()

@@ -20,7 +20,7 @@ from holdfast.chains.target import Decay, Target
 from holdfast.errors import InexactParameter, InvalidParameter, RequestTooLarge
 from holdfast.exact import DiscreteLaplace
 from holdfast.exact.table import TableSampler
-from holdfast.lattices import Lattice, Template, algebra
+from holdfast.lattices import General, Grid, Lattice, OneSum, algebra
 from holdfast.randomness import NoiseKey
 from holdfast.testing import ListedWords, bracket_inverse_cdf, check_brackets, check_fit, check_fit_categories, chi_square_p_value, fits
 
@@ -28,8 +28,8 @@ from .fibres import check_stationary, enumerate_fibre
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 GENERAL = np.array([[1, 1, 1, 0, 0], [0, 0, 1, 1, 2]])
-GENERAL_BLOCK = Template("general", (5,), ((1, 1, 1, 0, 0), (0, 0, 1, 1, 2)), (1, 1, 1, 1, 1))
-BLOCKS = {"2 x 3": Template("grid", (2, 3)), "sum of 3": Template("one sum", (3,)), "general": GENERAL_BLOCK}
+GENERAL_BLOCK = General(((1, 1, 1, 0, 0), (0, 0, 1, 1, 2)), (1, 1, 1, 1, 1))
+BLOCKS = {"2 x 3": Grid((2, 3)), "sum of 3": OneSum(3), "general": GENERAL_BLOCK}
 TOP = 1 << 32
 PAIR = np.array([[1], [-1]])
 
@@ -40,9 +40,9 @@ def margins(rows: int, columns: int) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 def small(block: str, kind: Any = "absolute", base: Fraction = HALF, reach: int = 1) -> Metropolis:
     """A kernel whose fibre is small and whose probabilities are fractions."""
-    template = BLOCKS[block]
-    lower, upper = np.full(template.size, -reach), np.full(template.size, reach + 1)
-    kernel = Metropolis.of_template(Target(Decay(kind, Fraction(1), base), template.size), template)
+    shape = BLOCKS[block]
+    lower, upper = np.full(shape.size, -reach), np.full(shape.size, reach + 1)
+    kernel = Metropolis.of_shape(Target(Decay(kind, Fraction(1), base), shape.size), shape)
     return replace(kernel, target=kernel.target.within(lower, upper), jump_base=THIRD)
 
 
@@ -53,9 +53,9 @@ def four_by_four(norm: Any = "l1", **changes: Any) -> Metropolis:
 KERNELS = {
     "l1": four_by_four(),
     "l2": four_by_four("l2"),
-    "Gaussian": Metropolis.of_template(Target.gaussian(6, 4), BLOCKS["2 x 3"], "1/2"),
+    "Gaussian": Metropolis.of_shape(Target.gaussian(6, 4), BLOCKS["2 x 3"], "1/2"),
     "bounded": small("general", reach=3),
-    "bounded below": Metropolis.of_template(Target.laplace(6, "1/2").within(lower=np.full(6, -2)), BLOCKS["2 x 3"]),
+    "bounded below": Metropolis.of_shape(Target.laplace(6, "1/2").within(lower=np.full(6, -2)), BLOCKS["2 x 3"]),
     "forms": Metropolis(
         Target.of_forms("absolute", [[1, 1, 0], [0, 1, -1], [1, 0, 0]], ["1/2", "1/3", 1]).within(upper=[9, 1, 2]),
         np.array([[1, 0], [-1, 1], [0, -1]]),
@@ -262,7 +262,7 @@ def one_sum_law(epsilon: float, cells: int) -> dict[int, float]:
 
 def test_a_long_run_has_the_law_of_the_target() -> None:
     """Three cells with sum zero, epsilon 1/2, one record in 400 steps: many autocorrelation times apart, so as good as independent."""
-    kernel = Metropolis.of_template(Target.laplace(3, "1/2"), BLOCKS["sum of 3"])
+    kernel = Metropolis.of_shape(Target.laplace(3, "1/2"), BLOCKS["sum of 3"])
     with NoiseKey.for_tests("metropolis law").stream("a") as words:
         state, _ = kernel.run(kernel.start(words), 5000, words)
         _, record = kernel.trace(state, 12_000, 400, words)
@@ -295,12 +295,12 @@ def test_starts_are_jumps_and_zero_within_bounds() -> None:
 def test_bases_span_the_lattice() -> None:
     lattice = Lattice(margins(4, 4))
     smith = Metropolis.of_lattice(Target.laplace(16, 1), lattice, "3/2")
-    neighbours = Metropolis.of_template(Target.laplace(16, 1), Template("grid", (4, 4)))
+    neighbours = Metropolis.of_shape(Target.laplace(16, 1), Grid((4, 4)))
     assert smith.jump_rate == Fraction(3, 2)
     assert not (margins(4, 4) @ smith.basis).any()
     for basis in (smith.basis, neighbours.basis):
         assert algebra.same_lattice(basis, lattice.basis)
-    general = Metropolis.of_template(Target.laplace(5, 1), GENERAL_BLOCK)
+    general = Metropolis.of_shape(Target.laplace(5, 1), GENERAL_BLOCK)
     assert algebra.same_lattice(general.basis, Lattice(GENERAL).basis)
     assert (smith.name, smith.steps_per_sweep, smith.dimension) == ("metropolis", 1, 9)
 

@@ -14,8 +14,8 @@ from holdfast.chains import moves as moves_module
 from holdfast.chains.moves import Listed, Move, Swaps, check_generates, moves_for, moves_of_lattice, shown
 from holdfast.errors import InvalidParameter, NothingLeft, RequestTooLarge, UnreachableLattice
 from holdfast.lattices import algebra
-from holdfast.lattices.blocks import Template
 from holdfast.lattices.lattice import Lattice
+from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned
 from holdfast.testing import ListedWords
 
 VENN = np.array([[1, 0, 0, 1, 1, 0, 1], [0, 1, 0, 1, 0, 1, 1], [0, 0, 1, 0, 1, 1, 1]])
@@ -84,24 +84,24 @@ def test_a_word_on_the_border_of_two_moves_is_settled_by_bits_of_its_own() -> No
     assert [int(listed.pick(ListedWords([border + side])).cells[0]) for side in (-1, 1)] == [0, 1]
 
 
-def test_moves_of_templates() -> None:
-    grid = moves_for(Template("grid", (3, 4)))
+def test_moves_of_shapes() -> None:
+    grid = moves_for(Grid((3, 4)))
     assert isinstance(grid, Swaps)
     assert grid.shape == (3, 4)
-    assert isinstance(moves_for(Template("one sum", (6,))), Swaps)
-    signed = moves_for(Template("one sum", (3,), ((1, -1),), (1, 2)))
+    assert isinstance(moves_for(OneSum(6)), Swaps)
+    signed = moves_for(OneSum(3, (1, -1, -1)))
     assert isinstance(signed, Swaps)
     check_generates(signed, [[1, -1, -1]])
-    free = moves_for(Template("free", (3,)))
+    free = moves_for(Free(3))
     assert algebra.same_lattice(free.matrix().T, np.eye(3, dtype=np.int64))
-    general = Template("general", (7,), tuple(map(tuple, VENN.tolist())), (1,) * 7)
+    general = General(tuple(map(tuple, VENN.tolist())), (1,) * 7)
     check_generates(moves_for(general), VENN)
     with pytest.raises(NothingLeft):
-        moves_for(Template("pinned", (2,)))
+        moves_for(Pinned(2))
     with pytest.raises(RequestTooLarge):
-        moves_for(Template("general", (10**6,), general_rank=3))
+        moves_for(General.unlisted(10**6, 3))
     with pytest.raises(RequestTooLarge):
-        moves_for(Template("free", (10**6,)))
+        moves_for(Free(10**6))
 
 
 def test_moves_of_a_lattice() -> None:

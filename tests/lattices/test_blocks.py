@@ -16,7 +16,6 @@ from holdfast.errors import ContradictingTotals, HoldfastWarning, InvalidParamet
 from holdfast.invariants import areas, compile_rows, identity, linear, margin, subset, total
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import Lattice, algebra, components, lattice
-from holdfast.lattices.lattice import block_basis
 from holdfast.lattices.margins import margin_basis, margin_rank, smallest_secret
 from holdfast.lattices.shortest import shortest_vector
 from holdfast.lattices.split import finest_split
@@ -120,10 +119,10 @@ def test_the_740_constraints_hold_for_block_bases_without_a_dense_matrix() -> No
     block = made.blocks[7]
     assert block.cells.shape in ((14, 24), (24, 14))
     z = np.zeros(made.cells, dtype=np.int64)
-    z[block.cells.ravel()] = block_basis(block) @ np.arange(13 * 23)
+    z[block.cells.ravel()] = block.shape.basis() @ np.arange(13 * 23)
     assert made.contains(z)
     assert z.any()
-    assert len(made.blocks.templates) == 1, "equal blocks share one template"
+    assert len(made.blocks.shapes) == 1, "equal blocks share one shape"
 
 
 entries = st.sampled_from([0, 0, 1, 1, -1, 2, -3])
@@ -142,8 +141,8 @@ def test_blocks_of_random_matrices_are_the_finest_split_and_bases_agree(rows: li
     if made.dimension:
         assert algebra.same_lattice(made.basis, algebra.kernel_basis(matrix))
     finest = {frozenset(part) for part in finest_split(matrix)}
-    ours = {frozenset(block.cells.ravel().tolist()) for block in made.blocks if block.kind not in ("free", "pinned")}
-    together = {cell for block in made.blocks if block.kind in ("free", "pinned") for cell in block.cells.tolist()}
+    ours = {frozenset(block.cells.ravel().tolist()) for block in made.blocks if block.shape.name not in ("free", "pinned")}
+    together = {cell for block in made.blocks if block.shape.name in ("free", "pinned") for cell in block.cells.tolist()}
     assert ours | {frozenset([cell]) for cell in together} == finest
     small = [np.array(z) for z in product((-2, -1, 0, 1, 2), repeat=matrix.shape[1])] if matrix.shape[1] <= 5 else []
     for z in small:
@@ -171,7 +170,7 @@ def test_blocks_of_random_group_codes_agree_with_the_dense_way(codes: list[np.nd
     if made.dimension and len(matrix):
         assert algebra.same_lattice(made.basis, algebra.kernel_basis(matrix))
         finest = {frozenset(part) for part in finest_split(matrix)}
-        ours = {frozenset(block.cells.ravel().tolist()) for block in made.blocks if block.kind not in ("free", "pinned")}
+        ours = {frozenset(block.cells.ravel().tolist()) for block in made.blocks if block.shape.name not in ("free", "pinned")}
         assert ours == {part for part in finest if len(part) > 1}
 
 
@@ -290,7 +289,7 @@ def test_contains_is_exact_beyond_64_bits() -> None:
 
 
 def test_millions_of_nested_cells_stay_arrays() -> None:
-    """Half a million cells under 50,000 counties under 100 states: linear work, one template a size, no matrix."""
+    """Half a million cells under 50,000 counties under 100 states: linear work, one shape a size, no matrix."""
     county = np.repeat(np.arange(50_000), 10)
     universe = Universe.listed(
         {
@@ -302,7 +301,7 @@ def test_millions_of_nested_cells_stay_arrays() -> None:
     made = lattice(universe, [margin("state"), margin("county")])
     assert made.blocks.kinds() == {"one sum": 50_000}
     assert made.rank == 50_000
-    assert len(made.blocks.templates) == 1
+    assert len(made.blocks.shapes) == 1
     assert made.blocks[123].cells.tolist() == list(range(1230, 1240))
 
 
@@ -376,7 +375,7 @@ def test_rank_of_large_coefficients_does_not_overflow() -> None:
 def test_large_margins_that_are_no_grid_have_their_rank_in_closed_form() -> None:
     made = lattice(table(county=300, sex=2, age=40), [margin("county"), margin("age"), margin("sex")])
     assert not made.blocks.finest
-    assert made.rank == made.blocks[0].template.rank == 300 + 39 + 1
+    assert made.rank == made.blocks[0].shape.rank == 300 + 39 + 1
     assert made.shortest("l1").value == 4
 
 
@@ -385,9 +384,9 @@ def test_equal_large_blocks_share_the_rank_of_margins() -> None:
     keep = [margin("state", "a"), margin("state", "b"), margin("state", "c")]
     made = lattice(table(state=3, a=25, b=20, c=2), keep)
     assert made.blocks.kinds() == {"general": 3}
-    assert {block.template.rank for block in made.blocks} == {25 + 20 + 2 - 2}
+    assert {block.shape.rank for block in made.blocks} == {25 + 20 + 2 - 2}
     assert made.rank == 3 * 45
-    assert made.blocks[0].template.dimension == 1000 - 45
+    assert made.blocks[0].shape.dimension == 1000 - 45
 
 
 def test_large_margins_that_are_no_grid_have_an_explicit_basis() -> None:

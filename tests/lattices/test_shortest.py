@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.algebra import contains, kernel_basis, rank, reduced_basis
-from holdfast.lattices.shortest import Norm, _Search, entry_share, shortest_vector
+from holdfast.lattices.norms import NormName, norm_of
+from holdfast.lattices.shortest import _Search, entry_share, shortest_vector
 
 
 def matrices(rows, columns, reach):
@@ -92,7 +93,7 @@ def test_the_search_itself_on_long_bases(norm, limit, A, steps):
     basis = mixed_basis(A, steps)
     everything = lengths(box_solutions(A, 6), norm)
     within = everything[everything <= limit]
-    search = _Search(basis, norm, 10**6)
+    search = _Search(basis, norm_of(norm), 10**6)
     assert len(everything) == 0 or search.first_bound() <= everything.min()
     found = search.within(limit, enough=0)
     assert not search.exhausted
@@ -110,7 +111,7 @@ def test_the_search_itself_on_long_bases(norm, limit, A, steps):
 @given(A=matrices(2, 4, 4), steps=steps, nodes=st.integers(0, 60))
 def test_a_search_given_up_claims_nothing_unproven(norm, limit, A, steps, nodes):
     assume(rank(A) < len(A[0]))
-    search = _Search(mixed_basis(A, steps), norm, nodes)
+    search = _Search(mixed_basis(A, steps), norm_of(norm), nodes)
     enough = search.first_bound()
     found = search.within(limit, enough)
     if found is not None:
@@ -187,7 +188,7 @@ SEVEN_SETS = [[(cell + 1) >> bit & 1 for cell in range(7)] for bit in range(3)]
     ],
 )
 def test_known_values(A, l1, l2_squared):
-    norm: Norm
+    norm: NormName
     for norm, value in (("l1", l1), ("l2", l2_squared)):
         result = shortest_vector(kernel_basis(A), norm)
         assert (result.norm, result.value, result.status) == (norm, value, "exact")

@@ -17,9 +17,9 @@ import pytest
 from numpy.typing import NDArray
 
 import holdfast as hf
+from holdfast.lattices.gram_schmidt import gram_schmidt
 from holdfast.laws.law import LatticeLaw
 from holdfast.laws.tails import ball_points_log_bound, gaussian_log_tail, laplace_log_tail
-from holdfast.samplers.gram_schmidt import gram_schmidt
 from holdfast.testing import check_fit_categories
 from holdfast.testing.fit import chi_square_p_value
 from tests.laws.lattices import LATTICES

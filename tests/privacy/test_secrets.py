@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import holdfast as hf
 from holdfast.errors import InvalidParameter, NothingLeft
 from holdfast.lattices import Lattice
+from holdfast.lattices.columns import has_equal_columns
 from holdfast.privacy import facts_of
-from holdfast.privacy.secrets import _has_equal_sparse_columns
 
 ROWS_AND_COLUMNS = [[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]]
 
@@ -115,7 +115,7 @@ def test_overlapping_margins_of_a_large_table_let_a_person_move_inside_equal_col
 def test_hashed_columns_find_what_trying_finds(rows: list[list[int]]) -> None:
     lattice = Lattice(np.array(rows, dtype=np.int64))
     cells = np.arange(lattice.cells)
-    assert _has_equal_sparse_columns(lattice.matrix, cells) == one_person(np.array(rows, dtype=np.int64))[0]
+    assert has_equal_columns(lattice.matrix, cells) == one_person(np.array(rows, dtype=np.int64))[0]
 
 
 def test_bad_max_records() -> None:

@@ -20,7 +20,7 @@ from holdfast.chains.meeting import Meetings
 from holdfast.chains.protocol import Kernel
 from holdfast.chains.target import Decay
 from holdfast.errors import InvalidParameter, NoMeeting, OutputExists, OutputProblem, RequestTooLarge
-from holdfast.lattices.blocks import Template
+from holdfast.lattices import Shape
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy.estimated import added_delta
 from holdfast.publication import diagnose as module
@@ -128,7 +128,7 @@ class TestRows:
             assert min(curve["upper"]) == 3 / 12
 
     def test_a_lag_of_one_step_has_no_half(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(module, "kernel_for", lambda name, template, decay: Refresh(16))
+        monkeypatch.setattr(module, "kernel_for", lambda name, shape, decay: Refresh(16))
         (row,) = diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=["metropolis"], **FEW).rows
         assert row.curve is not None
         assert [curve.meetings.lag for curve in (row.curve, *row.others)] == [1, 2]
@@ -234,10 +234,10 @@ class TestNoBound:
         assert "not used: " in found.to_html()
 
     def test_a_kernel_too_large_leaves_the_others(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def make(name: str, template: Template, decay: Decay) -> Kernel:
+        def make(name: str, shape: Shape, decay: Decay) -> Kernel:
             if name == "metropolis":
                 raise RequestTooLarge("Too large.")
-            return kernel_for(name, template, decay)
+            return kernel_for(name, shape, decay)
 
         monkeypatch.setattr(module, "kernel_for", make)
         found = diagnose(UNIVERSE, MARGINS, LAPLACE, **FEW)

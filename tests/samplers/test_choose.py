@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from holdfast.errors import NoExactSampler
-from holdfast.lattices.blocks import Template
+from holdfast.lattices import General, Grid, OneSum
 from holdfast.randomness import NoiseKey
 from holdfast.samplers import choose
 from holdfast.samplers.choose import affordable, gaussian_choice, laplace_choice, rounded_choice
@@ -24,7 +24,7 @@ def drawn(sampler: Any, n: int, name: str) -> Any:
 @pytest.mark.parametrize("sigma_squared", ["1/4", "5/2", "1000001", "1000000000000"])
 def test_every_variance_has_a_sampler_on_a_long_sum(sigma_squared: str) -> None:
     """Halving stops at 10^6; beyond, one cell after the other."""
-    sampler = gaussian_choice(Template("one sum", (5000,)), Fraction(sigma_squared)).sampler
+    sampler = gaussian_choice(OneSum(5000), Fraction(sigma_squared)).sampler
     inside = LEAST_SIGMA_SQUARED <= Fraction(sigma_squared) <= MOST_SIGMA_SQUARED
     assert sampler.name == ("dyadic Gaussian" if inside else "sequential Gaussian")
     z = drawn(sampler, 1, f"long sum {sigma_squared}")
@@ -40,17 +40,17 @@ def test_blocks_of_all_sizes_share_the_tables_of_halving() -> None:
 @pytest.mark.parametrize("choice", [laplace_choice, gaussian_choice, rounded_choice])
 def test_signs_are_those_of_the_kept_sum(choice: Any) -> None:
     """Class sizes that read differently backwards."""
-    template = Template("one sum", (5,), ((1, -1),), (3, 2))
-    z = drawn(choice(template, Fraction(1)).sampler, 200, "signed")
+    shape = OneSum(5, (1, 1, 1, -1, -1))
+    z = drawn(choice(shape, Fraction(1)).sampler, 200, "signed")
     assert z.any(axis=0).all()
-    assert not (template.matrix() @ z.T).any()
+    assert not (shape.matrix() @ z.T).any()
 
 
 @pytest.mark.parametrize("choice", [laplace_choice, gaussian_choice, rounded_choice])
 @pytest.mark.parametrize("shape", [(2, 4, 3), (4, 2, 3), (3, 4)])
 def test_axes_stay_in_their_places(choice: Any, shape: tuple[int, ...]) -> None:
     """(2, 4, 3) and (4, 2, 3): the order of the lengths is no permutation that undoes itself, and its inverse."""
-    sampler = choice(Template("grid", shape), Fraction(1, 2)).sampler
+    sampler = choice(Grid(shape), Fraction(1, 2)).sampler
     z = drawn(sampler, 100, "axes").reshape(-1, *shape)
     assert z.any()
     for axis in range(1, z.ndim):
@@ -72,8 +72,8 @@ def test_a_try_of_kleins_sampler_is_dearer() -> None:
 
 
 def test_the_basis_of_a_block_is_found_once() -> None:
-    template = Template("general", (4,), ((2, -3, 1, 0), (0, 1, 2, -3)), (1, 1, 1, 1))
-    assert choose.general_basis(template) is choose.general_basis(template)
+    shape = General(((2, -3, 1, 0), (0, 1, 2, -3)), (1, 1, 1, 1))
+    assert shape.reduced_basis() is shape.reduced_basis()
     with pytest.raises(ValueError, match="read-only"):
-        choose.general_basis(template)[0, 0] = 7
-    assert not (np.asarray(template.matrix()) @ choose.general_basis(template)).any()
+        shape.reduced_basis()[0, 0] = 7
+    assert not (np.asarray(shape.matrix()) @ shape.reduced_basis()).any()

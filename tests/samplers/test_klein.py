@@ -18,9 +18,9 @@ from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import ball, precision
 from holdfast.exact.predicates import is_below
 from holdfast.lattices import algebra
+from holdfast.lattices.gram_schmidt import gram_schmidt
 from holdfast.randomness import NoiseKey
 from holdfast.samplers import klein
-from holdfast.samplers.gram_schmidt import gram_schmidt
 from holdfast.samplers.klein import Coordinate, KleinGaussian, klein_oracle, proposal_parameter, tries_at_once
 from holdfast.samplers.protocol import BlockSampler
 from holdfast.samplers.theta import theta_ratio_ball, tries_bound

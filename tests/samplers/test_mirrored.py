@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from holdfast.lattices.blocks import Template
+from holdfast.lattices import Grid, OneSum
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.choose import gaussian_choice
 from holdfast.samplers.mirrored import Mirrored
@@ -38,7 +38,7 @@ def law_of_squares(shape: tuple[int, ...], sigma_squared: float) -> dict[int, fl
 @pytest.mark.parametrize("shape", SHAPES)
 def test_draws_follow_the_enumerated_law_and_two_percent_are_seen(shape: tuple[int, ...]) -> None:
     sigma_squared = Fraction(3)
-    sampler = gaussian_choice(Template("one sum" if len(shape) == 1 else "grid", shape), sigma_squared).sampler
+    sampler = gaussian_choice(OneSum(*shape) if len(shape) == 1 else Grid(shape), sigma_squared).sampler
     assert isinstance(sampler, Mirrored)
     with NoiseKey.for_tests(f"mirrored {shape}") as key, key.stream("draws") as words:
         draws = sampler.draw(DRAWS, words).reshape(DRAWS, *shape)
@@ -52,7 +52,7 @@ def test_draws_follow_the_enumerated_law_and_two_percent_are_seen(shape: tuple[i
 
 
 def test_small_variances_on_long_rows_of_two_are_no_longer_refused() -> None:
-    sampler = gaussian_choice(Template("grid", (1000, 2)), Fraction(1, 4)).sampler
+    sampler = gaussian_choice(Grid((1000, 2)), Fraction(1, 4)).sampler
     assert sampler.expected_tries < 10
     with NoiseKey.for_tests("thin").stream("draws") as words:
         drawn = sampler.draw(1, words).reshape(1000, 2)

@@ -11,34 +11,34 @@ from numpy.typing import NDArray
 from holdfast.chains.protocol import Kernel
 from holdfast.chains.target import Decay, Target
 from holdfast.errors import InvalidParameter
-from holdfast.lattices.blocks import Template
+from holdfast.lattices.shapes import Shape
 
 KERNELS = ("metropolis", "line_gibbs", "block_gibbs")
 
 
-def kernel_for(name: str, template: Template, decay: Decay) -> Kernel:
+def kernel_for(name: str, shape: Shape, decay: Decay) -> Kernel:
     """The kernel of this name for blocks of one shape, under weights that fall with the cells' absolute values or squares.
 
     Guarantees:  it reaches every table of the block; what cannot is refused.
     """
-    target = Target(decay, template.size)
+    target = Target(decay, shape.size)
     if name == "metropolis":
         from holdfast.chains.metropolis import Metropolis
 
-        return Metropolis.of_template(target, template, jump_rate(template.dimension))
+        return Metropolis.of_shape(target, shape, jump_rate(shape.dimension))
     if name == "line_gibbs":
         from holdfast.chains.line_gibbs import LineGibbs
         from holdfast.chains.moves import moves_for
 
-        return LineGibbs(target, moves_for(template))
-    if template.kind != "grid" or len(template.shape) != 2:
+        return LineGibbs(target, moves_for(shape))
+    if not shape.is_two_way:
         raise InvalidParameter(
-            f"sampler='block_gibbs' draws tables whose rows and columns are kept; a block of {template.size} cells ({template.kind}) is "
+            f"sampler='block_gibbs' draws tables whose rows and columns are kept; a block of {shape.size} cells ({shape.name}) is "
             "not of that kind. Use sampler='line_gibbs', or 'auto' with allow_estimated=True."
         )
     from holdfast.chains.block_gibbs import BlockGibbs
 
-    return BlockGibbs(target, (template.shape[0], template.shape[1]))
+    return BlockGibbs(target, (shape.axes[0], shape.axes[1]))
 
 
 def kernel_of_basis(name: str, basis: NDArray[Any], decay: Decay) -> Kernel:
@@ -58,9 +58,9 @@ def kernel_of_basis(name: str, basis: NDArray[Any], decay: Decay) -> Kernel:
     )
 
 
-def usual_kernel(template: Template) -> str:
+def usual_kernel(shape: Shape) -> str:
     """What `auto` takes where no exact sampler will do and an estimate is allowed: coupled chains of it meet on the largest blocks."""
-    return "block_gibbs" if template.kind == "grid" and len(template.shape) == 2 else "line_gibbs"
+    return "block_gibbs" if shape.is_two_way else "line_gibbs"
 
 
 def jump_rate(dimension: int) -> Fraction:

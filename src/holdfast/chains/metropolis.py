@@ -31,8 +31,7 @@ from holdfast.exact.parameters import Exact, exact_fraction, positive_fraction, 
 from holdfast.exact.predicates import BAND, is_below
 from holdfast.exact.table import TableSampler
 from holdfast.exact.weights import FixedWeights
-from holdfast.lattices import Block, Lattice, Template, algebra
-from holdfast.lattices.lattice import block_basis
+from holdfast.lattices import Lattice, Shape, algebra
 from holdfast.randomness import Words
 
 if TYPE_CHECKING:
@@ -165,11 +164,9 @@ class Metropolis:
         return cls(target, columns, positive_fraction(jump_rate, "jump_rate"))
 
     @classmethod
-    def of_template(cls, target: Target, template: Template, jump_rate: Exact = 1) -> Metropolis:
+    def of_shape(cls, target: Target, shape: Shape, jump_rate: Exact = 1) -> Metropolis:
         """Along the basis of one block: differences of neighbours on grids and under one sum, a reduced basis for general blocks."""
-        cells = np.arange(template.size)
-        block = Block(template, cells.reshape(template.shape) if template.kind == "grid" else cells)
-        return cls(target, block_basis(block), positive_fraction(jump_rate, "jump_rate"))
+        return cls(target, shape.basis(), positive_fraction(jump_rate, "jump_rate"))
 
     @property
     def name(self) -> str:

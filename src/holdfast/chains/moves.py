@@ -26,10 +26,10 @@ from holdfast.chains.target import LARGEST_ENTRY, Ints
 from holdfast.chains.words_in_steps import pick
 from holdfast.errors import InvalidParameter, NoExactSampler, NothingLeft, RequestTooLarge, UnreachableLattice
 from holdfast.lattices import algebra
-from holdfast.lattices.blocks import Template
 from holdfast.lattices.lattice import Lattice
+from holdfast.lattices.shapes import Free, General, Grid, OneSum, Shape
+from holdfast.lattices.shapes.grid import zero_sum_basis
 from holdfast.randomness import Words
-from holdfast.samplers.choose import general_basis
 
 ONE_WORD_CHOICES = 1 << 14
 """Ordered pairs of an axis up to which one word picks both places. A word is left open with probability choices / 2^32, and an open one
@@ -118,9 +118,7 @@ class Swaps:
     def matrix(self) -> NDArray[Any]:
         if self.cells * self.dimension > LARGEST_CHECK:
             raise RequestTooLarge(f"The moves of a grid of {self.cells} cells are too many to list.")
-        out = np.ones((1, 1), dtype=np.int64)
-        for n in self.shape:
-            out = np.kron(out, np.eye(n - 1, n, dtype=np.int64) - np.eye(n - 1, n, k=1, dtype=np.int64))
+        out = zero_sum_basis(self.shape).T
         return out if self.signs is None else out * self.signs
 
     def _move(self, pairs: Any) -> Move:
@@ -170,24 +168,23 @@ class Listed:
         return self.vectors
 
 
-def moves_for(template: Template) -> Moves:
+def moves_for(shape: Shape) -> Moves:
     """Moves that generate all of a block's lattice: swaps where the block is a grid or has one sum, else a reduced basis."""
-    if template.kind == "pinned":
+    if isinstance(shape, Grid):
+        return Swaps(shape.axes)
+    if isinstance(shape, OneSum):
+        return Swaps(shape.axes, None if shape.signs is None else np.array(shape.signs))
+    if isinstance(shape, Free):
+        if shape.size > FREE_CELLS:
+            raise RequestTooLarge(f"{shape.size} cells under no kept total are not for a chain. Draw them independently.")
+        return Listed(shape.basis())
+    if not isinstance(shape, General):
         raise NothingLeft("The kept totals fix every cell of this block, so no move is left. Leave it out.")
-    if template.kind == "grid":
-        return Swaps(template.shape)
-    if template.kind == "one sum":
-        rows = template.matrix()
-        return Swaps(template.shape, None if rows is None else np.sign(rows[0]))
-    if template.kind == "free":
-        if template.size > FREE_CELLS:
-            raise RequestTooLarge(f"{template.size} cells under no kept total are not for a chain. Draw them independently.")
-        return Listed(np.eye(template.size, dtype=np.int64))
     try:
-        return Listed(general_basis(template).T)
+        return Listed(shape.reduced_basis().T)
     except NoExactSampler as error:
         raise RequestTooLarge(
-            f"The kept totals link {template.size} cells ({template.dimension} free dimensions): too many for a basis of moves. "
+            f"The kept totals link {shape.size} cells ({shape.dimension} free dimensions): too many for a basis of moves. "
             "Keep fewer totals, nested ones, or all sums along the axes of a product."
         ) from error
 

@@ -15,7 +15,8 @@ from holdfast.chains.kernels import kernel_for, kernel_of_basis
 from holdfast.chains.protocol import Kernel
 from holdfast.chains.target import Decay
 from holdfast.chains.watching import watched
-from holdfast.lattices.blocks import Template
+from holdfast.lattices.shapes import Shape
+from holdfast.lattices.shapes.stream_text import stream_text
 from holdfast.randomness import Words
 
 BETWEEN_SWEEPS = 2
@@ -80,9 +81,9 @@ class ChainSampler:
 
 
 @lru_cache(maxsize=64)
-def block_chains(asked: tuple[tuple[str, Template], ...], decay: Decay, eta: Fraction) -> tuple[ChainSampler, ...]:
+def block_chains(asked: tuple[tuple[str, Shape], ...], decay: Decay, eta: Fraction) -> tuple[ChainSampler, ...]:
     """The chain of each name for blocks of its shape, all assessed to eta."""
-    kernels = [(kernel_for(name, template, decay), f"{name} on {template!r} under {decay!r}") for name, template in asked]
+    kernels = [(kernel_for(name, shape, decay), f"{name} on {stream_text(shape)} under {decay!r}") for name, shape in asked]
     return _assessed(kernels, eta)
 
 

@@ -1,7 +1,8 @@
 """Moves that keep the totals: integer lattices, split into blocks that can be sampled."""
 
-from holdfast.lattices.blocks import Block, Blocks, Template
+from holdfast.lattices.blocks import Block, Blocks
 from holdfast.lattices.exposure import Exposure, exposure
 from holdfast.lattices.lattice import Lattice, lattice
+from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned, Shape
 
-__all__ = ["Block", "Blocks", "Exposure", "Lattice", "Template", "exposure", "lattice"]
+__all__ = ["Block", "Blocks", "Exposure", "Free", "General", "Grid", "Lattice", "OneSum", "Pinned", "Shape", "exposure", "lattice"]

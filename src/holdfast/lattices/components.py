@@ -1,4 +1,4 @@
-"""From group codes to blocks: connected components, then the kind of each. Never builds a dense matrix of the whole table."""
+"""From group codes to blocks: connected components, then the shape of each. Never builds a dense matrix of the whole table."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.lattices import algebra
-from holdfast.lattices.blocks import Blocks, Kind, Template
+from holdfast.lattices.blocks import Blocks
+from holdfast.lattices.columns import distinct_columns
 from holdfast.lattices.grids import grid_order
+from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned, Shape
 from holdfast.lattices.split import finest_split
 
 if TYPE_CHECKING:
@@ -30,47 +32,47 @@ LARGEST_SEARCHED = 400
 
 @dataclass
 class _Builder:
-    """Collects blocks; equal templates are stored once."""
+    """Collects blocks; equal shapes are stored once."""
 
     pieces: list[Ints] = field(default_factory=list)
     lengths: list[Ints] = field(default_factory=list)
-    template_of: list[NDArray[np.int32]] = field(default_factory=list)
-    templates: dict[Template, int] = field(default_factory=dict)
+    shape_of: list[NDArray[np.int32]] = field(default_factory=list)
+    shapes: dict[Shape, int] = field(default_factory=dict)
     finest: bool = True
     total_rank: int | None = None
 
-    def add(self, template: Template, cells: Ints) -> None:
-        self.add_many(cells, np.array([len(cells)]), np.array([self.number(template)], dtype=np.int32))
+    def add(self, shape: Shape, cells: Ints) -> None:
+        self.add_many(cells, np.array([len(cells)]), np.array([self.number(shape)], dtype=np.int32))
 
-    def add_many(self, cells: Ints, lengths: Ints, template_of: NDArray[np.int32]) -> None:
+    def add_many(self, cells: Ints, lengths: Ints, shape_of: NDArray[np.int32]) -> None:
         self.pieces.append(cells)
         self.lengths.append(lengths)
-        self.template_of.append(template_of)
+        self.shape_of.append(shape_of)
 
-    def number(self, template: Template) -> int:
-        return self.templates.setdefault(template, len(self.templates))
+    def number(self, shape: Shape) -> int:
+        return self.shapes.setdefault(shape, len(self.shapes))
 
-    def _ranked(self) -> tuple[Template, ...]:
-        """The templates, where the rank of the whole is known with what is left of it for the blocks too large to look into.
+    def _ranked(self) -> tuple[Shape, ...]:
+        """The shapes, where the rank of the whole is known with what is left of it for the blocks too large to look into.
 
-        Only margins on a full product have such a rank; their components are all alike, so there is one such template.
+        Only margins on a full product have such a rank; their components are all alike, so there is one such shape.
         """
-        unknown = [template for template in self.templates if template.kind == "general" and template.rows is None]
+        unknown = [shape for shape in self.shapes if isinstance(shape, General) and shape.rows is None]
         if self.total_rank is None or not unknown:
-            return tuple(self.templates)
+            return tuple(self.shapes)
         assert len(unknown) == 1
-        times = np.bincount(np.concatenate(self.template_of), minlength=len(self.templates))
-        others = sum(template.rank * int(times[i]) for template, i in self.templates.items() if template is not unknown[0])
-        share, rest = divmod(self.total_rank - others, int(times[self.templates[unknown[0]]]))
+        times = np.bincount(np.concatenate(self.shape_of), minlength=len(self.shapes))
+        others = sum(shape.rank * int(times[i]) for shape, i in self.shapes.items() if shape is not unknown[0])
+        share, rest = divmod(self.total_rank - others, int(times[self.shapes[unknown[0]]]))
         assert rest == 0
-        return tuple(replace(template, general_rank=share) if template is unknown[0] else template for template in self.templates)
+        return tuple(replace(unknown[0], general_rank=share) if shape is unknown[0] else shape for shape in self.shapes)
 
     def blocks(self) -> Blocks:
         lengths = np.concatenate([np.zeros(0, dtype=np.int64), *self.lengths])
         return Blocks(
             self.pieces[0] if len(self.pieces) == 1 else np.concatenate([np.zeros(0, dtype=np.int64), *self.pieces]),
             np.concatenate([[0], np.cumsum(lengths)]),
-            np.concatenate([np.zeros(0, dtype=np.int32), *self.template_of]),
+            np.concatenate([np.zeros(0, dtype=np.int32), *self.shape_of]),
             self._ranked(),
             self.finest,
         )
@@ -109,7 +111,7 @@ def find_blocks(
 def _add_free(builder: _Builder, component: Ints) -> None:
     free = np.flatnonzero(component < 0)
     if len(free):
-        builder.add(Template("free", (len(free),)), free)
+        builder.add(Free(len(free)), free)
 
 
 def _by_number(numbers: Ints) -> tuple[Ints, Ints]:
@@ -184,11 +186,11 @@ def _add_single_sums(builder: _Builder, component: Ints) -> None:
     lengths = lengths[lengths > 0]
     if (lengths == 1).any():
         single = np.repeat(lengths == 1, lengths)
-        builder.add(Template("pinned", (int(single.sum()),)), np.sort(cells[single]))
+        builder.add(Pinned(int(single.sum())), np.sort(cells[single]))
         cells, lengths = cells[~single], lengths[lengths > 1]
     if len(lengths):
         sizes, which = np.unique(lengths, return_inverse=True)
-        numbers = np.array([builder.number(Template("one sum", (int(size),))) for size in sizes], dtype=np.int32)
+        numbers = np.array([builder.number(OneSum(int(size))) for size in sizes], dtype=np.int32)
         builder.add_many(cells, lengths, numbers[which])
 
 
@@ -198,12 +200,11 @@ def _add_component(builder: _Builder, cells: Ints, groups: Sequence[Ints], linea
     if not has_linear and all((group >= 0).all() for group in local):
         grid = grid_order(local)
         if grid is not None:
-            order, shape = grid
-            kind_cells = cells[order]
-            if min(shape) > 1:
-                builder.add(Template("grid", shape), kind_cells)
+            order, axes = grid
+            if min(axes) > 1:
+                builder.add(Grid(axes), cells[order])
             else:  # an axis of length one: its sum is the cell itself
-                builder.add(Template("pinned", (len(cells),)), np.sort(cells))
+                builder.add(Pinned(len(cells)), np.sort(cells))
             return
     _add_general(builder, cells, _local_matrix(cells, local, linear if has_linear else None))
 
@@ -225,12 +226,13 @@ def _local_matrix(cells: Ints, local: Sequence[Ints], linear: csr_array | None) 
 
 def _add_general(builder: _Builder, cells: Ints, matrix: csr_array) -> None:
     """Split by echelon form on the different columns: cells with equal columns are always together."""
-    columns, class_of = distinct_columns(matrix)
-    if columns is None or columns.shape[1] > LARGEST_SEARCHED:
+    found = distinct_columns(matrix, LARGEST_SEARCHED)
+    if found is None:
         builder.finest = False
         rank = None if builder.total_rank is not None else gram_rank(matrix)
-        builder.add(Template("general", (len(cells),), general_rank=rank), cells)
+        builder.add(General.unlisted(len(cells), rank), cells)
         return
+    columns, class_of = found
     for classes in finest_split(columns):
         mine = np.flatnonzero(np.isin(class_of, classes))
         order, starts = _by_number(np.searchsorted(classes, class_of[mine]))
@@ -238,37 +240,18 @@ def _add_general(builder: _Builder, cells: Ints, matrix: csr_array) -> None:
 
 
 def _add_split(builder: _Builder, cells: Ints, columns: Ints, class_sizes: Ints) -> None:
-    """One indecomposable piece, its cells class after class: independent rows decide its kind."""
+    """One indecomposable piece, its cells class after class: independent rows decide its shape."""
     rows = primitive_rows(columns)
     if not len(rows):
-        builder.add(Template("free", (len(cells),)), cells)
+        builder.add(Free(len(cells)), cells)
     elif len(rows) == len(cells):
-        builder.add(Template("pinned", (len(cells),)), cells)
+        builder.add(Pinned(len(cells)), cells)
     elif len(rows) == 1 and (rows == rows[0, 0]).all():
-        builder.add(Template("one sum", (len(cells),)), np.sort(cells))
+        builder.add(OneSum(len(cells)), np.sort(cells))
+    elif len(rows) == 1 and len(np.unique(np.abs(rows))) == 1:
+        builder.add(OneSum(len(cells), tuple(np.repeat(np.sign(rows[0]), class_sizes).tolist())), cells)
     else:
-        kind: Kind = "one sum" if len(rows) == 1 and len(np.unique(np.abs(rows))) == 1 else "general"
-        listed = np.sign(rows) if kind == "one sum" else rows
-        builder.add(Template(kind, (len(cells),), tuple(map(tuple, listed.tolist())), tuple(class_sizes.tolist())), cells)
-
-
-def distinct_columns(matrix: csr_array) -> tuple[Ints | None, Ints]:
-    """(the different columns as a dense matrix, the column number of each cell), in order of first appearance; None for far too many."""
-    by_column = matrix.tocsc()
-    by_column.sort_indices()
-    seen: dict[bytes, int] = {}
-    class_of = np.empty(matrix.shape[1], dtype=np.int64)
-    kept: list[int] = []
-    for j in range(matrix.shape[1]):
-        begin, end = by_column.indptr[j], by_column.indptr[j + 1]
-        key = by_column.indices[begin:end].tobytes() + b"|" + by_column.data[begin:end].tobytes()
-        if key not in seen:
-            seen[key] = len(kept)
-            kept.append(j)
-            if len(kept) > 4 * LARGEST_SEARCHED:
-                return None, class_of
-        class_of[j] = seen[key]
-    return by_column[:, kept].toarray().astype(np.int64), class_of
+        builder.add(General(tuple(map(tuple, rows.tolist())), tuple(class_sizes.tolist())), cells)
 
 
 def primitive_rows(matrix: Ints) -> Ints:

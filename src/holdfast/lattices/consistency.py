@@ -7,7 +7,7 @@ import numpy as np
 from holdfast.errors import ContradictingTotals
 from holdfast.invariants.rows import Kept
 from holdfast.lattices import algebra
-from holdfast.lattices.components import distinct_columns
+from holdfast.lattices.columns import distinct_columns
 
 MAX_SHOWN = 8
 
@@ -23,9 +23,9 @@ def check_values(kept: Kept) -> None:
         return
     from scipy.sparse import csr_array, vstack
 
-    matrix, _ = distinct_columns(csr_array(vstack([rows.matrix for rows in valued], format="csr")))
-    if matrix is None:  # very many different columns: take them all
-        matrix = np.vstack([rows.matrix.toarray() for rows in valued]).astype(np.int64)
+    stacked = csr_array(vstack([rows.matrix for rows in valued], format="csr"))
+    found = distinct_columns(stacked)
+    matrix = stacked.toarray().astype(np.int64) if found is None else found[0]  # very many different columns: take them all
     values = [value for rows in valued for value in rows.values or ()]
     names = [name for rows in valued for name in rows.names]
     relations = algebra.to_numpy(algebra.reduced_basis(algebra.kernel_basis(matrix.T.copy())))

@@ -104,7 +104,7 @@ def exposure(lattice: Lattice, kept: Kept, totals: Sequence[Ints] | None = None,
 
     Guarantees:  depends on the kept rows and the published totals only. No cell is called exposed that is not.
     """
-    known = _fixed_by_identities(kept)
+    _, known = known_by_identities(kept)
     fixed, complete = np.setdiff1d(lattice.exposed_cells, known), lattice.blocks.finest
     if totals is None:
         return Exposure(kept.universe, fixed, None, None, known, complete, nearly, ())
@@ -122,12 +122,13 @@ def exposure(lattice: Lattice, kept: Kept, totals: Sequence[Ints] | None = None,
     return Exposure(kept.universe, fixed, lower, upper, known, complete, nearly, tuple(small))
 
 
-def _fixed_by_identities(kept: Kept) -> Ints:
-    chosen = [place for place, rows in enumerate(kept.rows) if rows.kind == "identity"]
-    if not chosen:
-        return np.zeros(0, dtype=np.int64)
-    identities = Kept(kept.universe, tuple(kept.rows[i] for i in chosen), tuple(kept.statement_of[i] for i in chosen))
-    return Lattice.from_kept(identities).exposed_cells
+def known_by_identities(kept: Kept | None) -> tuple[int, Ints]:
+    """(number of independent sums, cells) that identities alone fix: true of every data set, so that they expose nothing."""
+    chosen = [] if kept is None else [place for place, rows in enumerate(kept.rows) if rows.kind == "identity"]
+    if kept is None or not chosen:
+        return 0, np.zeros(0, dtype=np.int64)
+    identities = Lattice.from_kept(Kept(kept.universe, tuple(kept.rows[i] for i in chosen), tuple(kept.statement_of[i] for i in chosen)))
+    return identities.rank, identities.exposed_cells
 
 
 def least_count(universe: Universe) -> int:

@@ -6,7 +6,6 @@ import numbers
 import warnings
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from math import log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +15,16 @@ from holdfast.errors import HoldfastWarning, InvalidParameter, NothingLeft, Requ
 from holdfast.invariants.rows import Kept, compile_rows, integer_matrix
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import algebra
-from holdfast.lattices.blocks import Block, Blocks, Template
+from holdfast.lattices.blocks import Blocks
+from holdfast.lattices.columns import has_equal_columns
 from holdfast.lattices.components import find_blocks
 from holdfast.lattices.consistency import check_values
 from holdfast.lattices.margins import margin_basis, margin_rank, smallest_secret
+from holdfast.lattices.norms import Norm, NormName, norm_of
 from holdfast.lattices.reduction import reduce_nested
 from holdfast.lattices.redundancy import redundant_names
-from holdfast.lattices.shortest import Norm, Shortest, shortest_vector
+from holdfast.lattices.shapes import Free, Pinned
+from holdfast.lattices.shortest import Shortest
 from holdfast.lattices.smith import Smith, smith
 
 if TYPE_CHECKING:
@@ -94,8 +96,7 @@ class Lattice:
 
     def log_gram_determinant(self) -> float:
         """ln det(B^T B) for any basis B: twice the logarithm of the volume of a fundamental cell."""
-        numbers = np.bincount(self.blocks.template_of, minlength=len(self.blocks.templates))
-        return sum(int(n) * _log_determinant(t) for n, t in zip(numbers, self.blocks.templates, strict=True) if n)
+        return sum(count * shape.log_gram_determinant() for _, shape, count in self.blocks.used())
 
     @cached_property
     def rank(self) -> int:
@@ -118,7 +119,7 @@ class Lattice:
     @cached_property
     def exposed_cells(self) -> Ints:
         """Cells that no move changes: published exactly, whatever the budget. All of them where `blocks.finest`; else there may be more."""
-        pinned = [block.cells for block in self._pinned_blocks()]
+        pinned = [self.blocks.cells_of(number).ravel() for number, shape, _ in self.blocks.used() if isinstance(shape, Pinned)]
         return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *pinned]))
 
     def contains(self, z: Any) -> bool:
@@ -147,7 +148,7 @@ class Lattice:
         out = np.zeros((self.cells, self.dimension), dtype=np.int64)
         column = 0
         for block in self.blocks:
-            part = block_basis(block)
+            part = block.shape.basis()
             width = part.shape[1]
             out[block.cells.ravel(), column : column + width] = part
             column += width
@@ -162,20 +163,40 @@ class Lattice:
         self._check_dense("A Smith form")
         return smith(self.matrix.toarray().astype(np.int64))
 
-    def shortest(self, norm: Norm) -> Shortest:
+    def shortest(self, norm: NormName | Norm) -> Shortest:
         """The smallest secret: the shortest nonzero move in l1, or in l2 (then `value` is the square of the length).
 
         Exact where it says so; a proven lower bound for general blocks too large to search.
         """
         if self.dimension == 0:
             raise NothingLeft("The kept totals fix every cell: no two tables agree on them, so nothing is left to protect.")
-        margins = self._margins
-        if margins is not None:
-            value = smallest_secret(*margins)
+        norm = norm_of(norm)
+        if self._margins is not None:
+            value = smallest_secret(*self._margins)
             assert value is not None
-            return Shortest(norm, value, None, "exact")
-        found = [_shortest_of(self.blocks.templates[i], norm) for i in np.unique(self.blocks.template_of)]
+            return Shortest(norm.name, value, None, "exact")
+        found = [shape.shortest(norm) for _, shape, _ in self.blocks.used()]
         return min((s for s in found if s is not None), key=lambda s: (s.value, s.status != "exact"))
+
+    @property
+    def free_cells(self) -> int:
+        """Number of cells under no kept sum."""
+        return sum(shape.size * count for _, shape, count in self.blocks.used() if isinstance(shape, Free))
+
+    def one_can_move(self) -> bool:
+        """Whether e_i - e_j is a move for some two cells, that is, whether their columns of kept sums are equal.
+
+        Of cells in different blocks only free ones need be looked at: there each of e_i and e_j would have to be a move by itself.
+        """
+        if self.free_cells > 1:
+            return True
+        for number, shape, _ in self.blocks.used():
+            found = shape.one_can_move()
+            if found is None:
+                found = any(has_equal_columns(self.matrix, cells) for cells in self.blocks.cells_of(number))
+            if found:
+                return True
+        return False
 
     @cached_property
     def _margins(self) -> tuple[dict[str, int], list[tuple[str, ...]]] | None:
@@ -186,10 +207,6 @@ class Lattice:
             return None
         sizes = {column: self._kept.universe.code_count(column) for column in self._kept.universe.columns}
         return sizes, [rows.columns for rows in self._kept.families]
-
-    def _pinned_blocks(self) -> Iterable[Block]:
-        kinds = np.array([template.kind == "pinned" for template in self.blocks.templates])
-        return (self.blocks[int(i)] for i in np.flatnonzero(kinds[self.blocks.template_of]))
 
     def _check_dense(self, what: str) -> None:
         if self.cells * max(self.dimension, 1) > MAX_DENSE:
@@ -226,63 +243,6 @@ def lattice(universe: Universe, keep: Iterable[Statement]) -> Lattice:
             stacklevel=2,
         )
     return made
-
-
-def block_basis(block: Block) -> NDArray[Any]:
-    """A Z-basis of one block's moves, as columns over its cells in the block's order."""
-    kind, shape = block.template.kind, block.template.shape
-    if kind == "free":
-        return np.eye(shape[0], dtype=np.int64)
-    if kind == "pinned":
-        return np.zeros((shape[0], 0), dtype=np.int64)
-    if kind == "grid":
-        out = np.ones((1, 1), dtype=np.int64)
-        for length in shape:
-            out = np.kron(out, _differences(length))
-        return out
-    if kind == "one sum":
-        signs = block.template.matrix()
-        return _differences(shape[0]) if signs is None else signs[0][:, None] * _differences(shape[0])
-    rows = block.template.matrix()
-    if rows is None:
-        raise RequestTooLarge(
-            "A basis of this general block was not computed: it is too large. For margins use lattice.margins.margin_basis."
-        )
-    return algebra.to_numpy(algebra.reduced_basis(algebra.kernel_basis(rows)))
-
-
-def _differences(n: int) -> Ints:
-    """e_i - e_(i+1) as columns: a basis of the integer vectors with sum zero."""
-    return np.eye(n, n - 1, dtype=np.int64) - np.eye(n, n - 1, k=-1, dtype=np.int64)
-
-
-def _log_determinant(template: Template) -> float:
-    """Zero sums over n cells have det(B^T B) = n; a grid is the tensor product of its axes."""
-    if template.kind in ("free", "pinned"):
-        return 0.0
-    if template.kind in ("one sum", "grid"):
-        return sum(log(n) * (template.dimension // (n - 1)) for n in template.shape)
-    rows = template.matrix()
-    if rows is None:
-        raise RequestTooLarge("The determinant of this general block was not computed: it is too large.")
-    return log(algebra.determinant_squared(algebra.kernel_basis(rows)))
-
-
-def _shortest_of(template: Any, norm: Norm) -> Shortest | None:
-    if template.dimension == 0:
-        return None
-    if template.kind == "free":
-        return Shortest(norm, 1, None, "exact")
-    if template.kind == "one sum":
-        return Shortest(norm, 2, None, "exact")
-    if template.kind == "grid":
-        return Shortest(norm, 2 ** len(template.shape), None, "exact")  # l1 length and squared l2 length agree: entries are 0, 1, -1
-    rows = template.matrix()
-    if rows is None:
-        return Shortest(norm, 2, None, "lower bound")  # no cell of the block is free, so a move touches two at least
-    if max(template.class_sizes) > 1:  # two equal columns: one up, one down
-        return Shortest(norm, 2, None, "exact")
-    return shortest_vector(algebra.reduced_basis(algebra.kernel_basis(rows)), norm)
 
 
 def _families_of(matrix: csr_array) -> tuple[list[Ints], list[int], csr_array | None]:

@@ -22,6 +22,7 @@ from flint import fmpz_mat
 from numpy.typing import NDArray
 
 from holdfast.lattices import algebra, components
+from holdfast.lattices.columns import column_numbers
 from holdfast.lattices.grids import grid_order
 from holdfast.lattices.reduction import reduce_nested
 from holdfast.tables.cells import rank_rows
@@ -84,25 +85,14 @@ def _classes(rows: RowSet) -> tuple[Ints, int, Ints]:
     """(class of each cell, number of classes, a cell of each): cells with equal columns share a class."""
     keys, radices = list(rows.families), [count + 1 for count in rows.counts]
     if rows.linear is not None:
-        keys.append(_column_numbers(rows.linear) - 1)
+        numbers = column_numbers(rows.linear)
+        assert numbers is not None
+        keys.append(numbers - 1)
         radices.append(int(keys[-1].max()) + 2)
     class_of, classes = rank_rows([(key + 1).astype(np.int32) for key in keys], radices, rows.cells)
     some_cell = np.empty(classes, dtype=np.int64)
     some_cell[class_of] = np.arange(rows.cells)
     return class_of, classes, some_cell
-
-
-def _column_numbers(matrix: csr_array) -> Ints:
-    """Equal columns get equal numbers; 0 for columns of zeros."""
-    by_column = matrix.tocsc()
-    by_column.sort_indices()
-    seen: dict[bytes, int] = {}
-    out = np.zeros(matrix.shape[1], dtype=np.int64)
-    for column in np.flatnonzero(np.diff(by_column.indptr)).tolist():
-        begin, end = by_column.indptr[column], by_column.indptr[column + 1]
-        key = by_column.indices[begin:end].tobytes() + b"|" + by_column.data[begin:end].tobytes()
-        out[column] = seen.setdefault(key, len(seen) + 1)
-    return out
 
 
 def _components(

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from holdfast.invariants.rows import Kept, RowFamily
 from holdfast.lattices import algebra
 from holdfast.lattices.blocks import Block, Blocks
-from holdfast.lattices.components import distinct_columns
+from holdfast.lattices.columns import distinct_columns
 from holdfast.lattices.reduction import Reduced
+from holdfast.lattices.shapes import Grid
 
 Ints = NDArray[np.int64]
 
@@ -40,14 +41,14 @@ def redundant_names(kept: Kept, reduced: Reduced, blocks: Blocks) -> Iterator[st
         if len(left) <= MOST_ROWS:
             left += [(place, row) for row in range(min(rows.count, MOST_ROWS + 1)) if row not in implied.get(place, ())]
     if len(left) <= MOST_ROWS:
-        columns, _ = distinct_columns(kept.matrix())
-        if columns is not None and left:
+        found = distinct_columns(kept.matrix())
+        if found is not None and left:
             first = np.cumsum([0, *(rows.count for rows in kept.rows)])
-            chosen = set(algebra.independent_rows(columns[[int(first[place]) + row for place, row in left]]))
+            chosen = set(algebra.independent_rows(found[0][[int(first[place]) + row for place, row in left]]))
             yield from (name(*left[i]) for i in range(len(left)) if i not in chosen)
             return
     for block in blocks:
-        if block.kind == "grid":
+        if isinstance(block.shape, Grid):
             yield from (name(families[family], row) for family, row in _in_grid(block, reduced))
 
 

@@ -39,9 +39,9 @@ from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact import DiscreteGaussian, Enclosure
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
-from holdfast.lattices import Block, Lattice
+from holdfast.lattices import Block, Free, Lattice, OneSum
 from holdfast.lattices.algebra import reduced_basis, to_numpy
-from holdfast.lattices.lattice import block_basis
+from holdfast.lattices.gram_schmidt import gram_schmidt
 from holdfast.privacy.conversions import LARGE_EPSILON, discrete_gaussian_delta_bounds
 from holdfast.privacy.independent import independent_delta_bounds
 from holdfast.privacy.parameters import not_negative
@@ -88,11 +88,11 @@ def lattice_gaussian_delta_bounds(lattice: Lattice, move: Any, sigma_squared: Ex
         raise InvalidParameter("The move is zero: both tables are the same. Give a move with an entry other than zero.")
     blocks = _touched(lattice, support)
     sizes = sorted({abs(int(entry)) for entry in vector[support]})
-    if all(block.kind == "free" for block in blocks):
+    if all(isinstance(block.shape, Free) for block in blocks):
         if support.size == 1:
             return discrete_gaussian_delta_bounds(sigma_squared, epsilon, sizes[0])
         return independent_delta_bounds([int(entry) for entry in vector[support]], sigma_squared, epsilon)
-    if len(blocks) == 1 and blocks[0].kind == "one sum" and support.size == 2 and len(sizes) == 1:
+    if len(blocks) == 1 and isinstance(blocks[0].shape, OneSum) and support.size == 2 and len(sizes) == 1:
         return one_sum_delta_bounds(int(blocks[0].cells.size), sigma_squared, epsilon, sizes[0])
     basis, cells = _joined_basis(blocks, support)
     return enumerated_delta_bounds(basis, vector[cells], sigma_squared, epsilon)
@@ -173,16 +173,16 @@ def _joined_basis(blocks: list[Block], support: Ints) -> tuple[Ints, Ints]:
     """A basis of the blocks that v touches (of a free block only the cells that v touches), and their cells."""
     parts: list[tuple[Ints, Ints]] = []
     for block in blocks:
-        if block.kind == "free":
+        if isinstance(block.shape, Free):
             own = np.intersect1d(block.cells, support)
             parts.append((np.eye(own.size, dtype=np.int64), own))
         else:
-            if block.template.dimension > MAX_DIMENSION:
+            if block.shape.dimension > MAX_DIMENSION:
                 raise RequestTooLarge(
-                    f"A block that this move touches has {block.template.dimension} free dimensions, too many to count its points. "
+                    f"A block that this move touches has {block.shape.dimension} free dimensions, too many to count its points. "
                     "Use zcdp_delta, which always holds."
                 )
-            parts.append((block_basis(block), block.cells.ravel()))
+            parts.append((block.shape.basis(), block.cells.ravel()))
     rows, width = sum(cells.size for _, cells in parts), sum(part.shape[1] for part, _ in parts)
     out, row, column = np.zeros((rows, width), dtype=np.int64), 0, 0
     for part, _ in parts:
@@ -297,17 +297,6 @@ def _points(basis: Ints, vector: Ints, radius_squared: int) -> tuple[Ints, Ints]
 
 def _gram_schmidt(basis: Ints) -> tuple[list[list[float]], list[float]]:
     """(mu, |b*|^2) as doubles nearest to the exact rationals: b_j = b*_j + sum over i < j of mu[j][i] b*_i."""
-    columns = [[Fraction(int(entry)) for entry in column] for column in basis.T]
-    stars: list[list[Fraction]] = []
-    lengths: list[Fraction] = []
-    mu: list[list[float]] = []
-    for column in columns:
-        star, row = list(column), []
-        for other, length in zip(stars, lengths, strict=True):
-            ratio = sum(a * b for a, b in zip(column, other, strict=True)) / length
-            row.append(float(ratio))
-            star = [a - ratio * b for a, b in zip(star, other, strict=True)]
-        stars.append(star)
-        lengths.append(sum((a * a for a in star), Fraction(0)))
-        mu.append(row)
-    return mu, [float(length) for length in lengths]
+    exact = gram_schmidt(basis)
+    mu = [[float(exact.mu(j, i)) for i in range(j)] for j in range(exact.dimension)]
+    return mu, [float(length) for length in exact.squared_lengths]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
-
-import numpy as np
+from typing import Literal, TypeAlias
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import exact_integer
-from holdfast.lattices import Lattice, Template
+from holdfast.lattices import Lattice
+from holdfast.lattices.norms import L1, L2, Norm, NormName, norm_of
 
-Distance: TypeAlias = Literal["l1", "l2"]
+Distance: TypeAlias = NormName
 Found: TypeAlias = Literal["exact", "lower bound"]
 
 
@@ -41,14 +40,18 @@ class Secrets:
 
     def smallest(self, distance: Distance) -> tuple[int, Found]:
         """(the smallest distance, squared for l2; how it was found)."""
-        return (self.smallest_l1, self.l1_status) if distance == "l1" else (self.smallest_l2_squared, self.l2_squared_status)
+        found: dict[Norm, tuple[int, Found]] = {
+            L1: (self.smallest_l1, self.l1_status),
+            L2: (self.smallest_l2_squared, self.l2_squared_status),
+        }
+        return found[norm_of(distance)]
 
     def person(self, distance: Distance) -> int | None:
         """How far one person can move the table, squared for l2; None where no person can change alone."""
         if self.person_can_move_alone:
-            return 2 * self.max_records if distance == "l1" else 2 * self.max_records**2
+            return norm_of(distance).person_moving(self.max_records)
         if self.person_can_be_added:
-            return self.max_records if distance == "l1" else self.max_records**2
+            return norm_of(distance).person_adding(self.max_records)
         return None
 
 
@@ -62,59 +65,10 @@ def facts_of(lattice: Lattice, unit: str = "person", max_records: int = 1) -> Se
     if max_records < 1:
         raise InvalidParameter(f"max_records must be a whole number, 1 or more. Got {max_records}.")
     l1, l2 = lattice.shortest("l1"), lattice.shortest("l2")
-    if l1.value > 2 * max_records or l2.value > 2 * max_records**2:  # further than one unit can reach; lower bounds prove it too
-        can_move = False
+    if l1.value > L1.person_moving(max_records) or l2.value > L2.person_moving(max_records):
+        can_move = False  # further than one unit can reach; lower bounds prove it too
     elif max_records > 1:  # several records may move together along longer moves: not ruled out
         can_move = True
     else:
-        used = np.unique(lattice.blocks.template_of)
-        can_move = any(_one_can_move(lattice, int(number)) for number in used)
-    free = any(template.kind == "free" for template in lattice.blocks.templates)
-    return Secrets(l1.value, l2.value, l1.status, l2.status, can_move, free, unit, max_records)
-
-
-def _one_can_move(lattice: Lattice, number: int) -> bool:
-    """Whether e_i - e_j is a move for two cells of a block of this template, that is, whether their columns of kept sums are equal.
-
-    Cells of different blocks need not be compared: there e_i would have to be a move by itself, and such cells are gathered as free.
-    """
-    template = lattice.blocks.templates[number]
-    if template.kind == "free":
-        return template.size > 1 or int((lattice.blocks.template_of == number).sum()) > 1
-    if template.kind in ("pinned", "grid"):
-        return False
-    if template.kind == "one sum":
-        return template.class_sizes is None or max(_sign_counts(template)) > 1
-    if template.class_sizes is not None:
-        return max(template.class_sizes) > 1 or _has_equal_columns(template.matrix())
-    blocks = np.flatnonzero(lattice.blocks.template_of == number)
-    return any(_has_equal_sparse_columns(lattice.matrix, lattice.blocks[int(i)].cells) for i in blocks)
-
-
-def _sign_counts(template: Template) -> tuple[int, int]:
-    """Cells with coefficient 1 and with coefficient -1 in a one-sum block."""
-    rows = template.matrix()
-    assert rows is not None
-    return int((rows[0] > 0).sum()), int((rows[0] < 0).sum())
-
-
-def _has_equal_columns(rows: Any) -> bool:
-    return len({column.tobytes() for column in np.ascontiguousarray(rows.T)}) < int(rows.shape[1])
-
-
-def _has_equal_sparse_columns(matrix: Any, cells: Any) -> bool:
-    """Whether two of these cells have equal columns. Equal columns have equal hashes, so only cells of equal hash are compared."""
-    part = matrix[:, cells].tocsc()
-    part.sum_duplicates()
-    weights = np.random.default_rng(0).integers(0, 2**63, size=part.shape[0], dtype=np.int64)
-    with np.errstate(over="ignore"):
-        hashes = part.T @ weights
-    _, inverse, counts = np.unique(hashes, return_inverse=True, return_counts=True)
-    seen: set[tuple[bytes, bytes]] = set()
-    for j in np.flatnonzero(counts[inverse] > 1):
-        begin, end = part.indptr[j], part.indptr[j + 1]
-        column = part.indices[begin:end].tobytes(), part.data[begin:end].tobytes()
-        if column in seen:
-            return True
-        seen.add(column)
-    return False
+        can_move = lattice.one_can_move()
+    return Secrets(l1.value, l2.value, l1.status, l2.status, can_move, lattice.free_cells > 0, unit, max_records)

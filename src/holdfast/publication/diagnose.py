@@ -33,7 +33,8 @@ from holdfast.errors import ChainProblem, InvalidParameter, NoExactSampler, NoMe
 from holdfast.exact.parameters import exact_integer
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import Lattice
-from holdfast.lattices.blocks import Template
+from holdfast.lattices.shapes import Free, Grid, Pinned, Shape
+from holdfast.lattices.shapes.stream_text import stream_text
 from holdfast.mechanisms.gaussian import GeneralizedGaussian
 from holdfast.mechanisms.laplace import GeneralizedLaplace
 from holdfast.mechanisms.mechanism import Mechanism
@@ -425,30 +426,29 @@ def _parts(lattice: Lattice, decay: Decay) -> Iterator[Part]:
             cells = len(moving)
             yield Part("the whole table", "whole", (cells,), cells, lattice.dimension, 1, partial(_on_whole, lattice, moving, decay))
         return
-    numbers = np.bincount(lattice.blocks.template_of, minlength=len(lattice.blocks.templates))
     used: dict[str, int] = {}
-    for template, number in zip(lattice.blocks.templates, numbers.tolist(), strict=True):
-        if not number or template.kind in ("free", "pinned"):
+    for _, shape, number in lattice.blocks.used():
+        if isinstance(shape, Free | Pinned):
             continue
-        label = _label(template)
+        label = _label(shape)
         used[label] = used.get(label, 0) + 1
         if used[label] > 1:
             label = f"{label}, no. {used[label]}"
-        make = partial(_on_block, template, decay)
-        yield Part(label, template.kind, template.shape, template.size, template.dimension, number, make)
+        make = partial(_on_block, shape, decay)
+        yield Part(label, shape.name, shape.axes, shape.size, shape.dimension, number, make)
 
 
-def _label(template: Template) -> str:
-    if template.kind == "grid":
-        return f"{' x '.join(map(str, template.shape))} grid"
-    return f"{template.kind} of {template.size} cells"
+def _label(shape: Shape) -> str:
+    if isinstance(shape, Grid):
+        return f"{' x '.join(map(str, shape.axes))} grid"
+    return f"{shape.name} of {shape.size} cells"
 
 
 # Seeds as in chains/sampler.py, so that the pairs are those of a release.
 
 
-def _on_block(template: Template, decay: Decay, name: str) -> tuple[Kernel, str]:
-    return kernel_for(name, template, decay), f"{name} on {template!r} under {decay!r}"
+def _on_block(shape: Shape, decay: Decay, name: str) -> tuple[Kernel, str]:
+    return kernel_for(name, shape, decay), f"{name} on {stream_text(shape)} under {decay!r}"
 
 
 def _on_whole(lattice: Lattice, moving: NDArray[np.int64], decay: Decay, name: str) -> tuple[Kernel, str]:

@@ -1,7 +1,7 @@
 """The Gaussian law on any lattice: Klein's sequential sampler with the accept step that makes it exact.
 
-Legend: B has the basis as its columns; b*_i, mu_ji are its Gram-Schmidt vectors and coefficients (gram_schmidt.py). Coefficients v_i are
-drawn from the last to the first, each from the discrete Gaussian on the integers with
+Legend: B has the basis as its columns; b*_i, mu_ji are its Gram-Schmidt vectors and coefficients (lattices/gram_schmidt.py). Coefficients
+v_i are drawn from the last to the first, each from the discrete Gaussian on the integers with
 
     centre c_i = -sum_{j > i} mu_ji v_j,   parameter s_i^2 = sigma_squared / |b*_i|^2,
 
@@ -46,8 +46,8 @@ from holdfast.exact.law import Sampler
 from holdfast.exact.parameters import Exact, positive_fraction, sample_size
 from holdfast.exact.predicates import BAND, is_below, settle
 from holdfast.lattices import algebra
+from holdfast.lattices.gram_schmidt import GramSchmidt, gram_schmidt
 from holdfast.randomness import NoiseKey, Words
-from holdfast.samplers.gram_schmidt import GramSchmidt, gram_schmidt
 from holdfast.samplers.theta import log_theta_error, log_theta_ratio, theta_ratio_ball, tries_bound
 
 Ints: TypeAlias = NDArray[np.int64]

@@ -1,7 +1,7 @@
 """Rounded projection on any lattice: randomised nearest plane.
 
-Legend (gram_schmidt.py): the projection u of integers e on the span of the basis has coefficient <e, b*_i> / |b*_i|^2 = E_i / D_{i+1} along
-b*_i, with the integer E_i = <e, D_i b*_i>. From the last direction to the first, the coefficient of what is left,
+Legend (lattices/gram_schmidt.py): the projection u of integers e on the span of the basis has coefficient <e, b*_i> / |b*_i|^2 = E_i /
+D_{i+1} along b*_i, with the integer E_i = <e, D_i b*_i>. From the last direction to the first, the coefficient of what is left,
 
     (E_i - sum_{j > i} lambda_ji v_j) / D_{i+1},
 
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
 from holdfast.lattices import algebra
+from holdfast.lattices.gram_schmidt import gram_schmidt
 from holdfast.randomness.words import Words
-from holdfast.samplers.gram_schmidt import gram_schmidt
 from holdfast.samplers.rounded_projection import Coin, Ints, RoundedSampler, settle_coin
 
 LARGEST_VECTORISED = 1 << 31

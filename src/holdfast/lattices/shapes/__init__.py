@@ -1,0 +1,17 @@
+"""Shapes of blocks as values, one file each: what a block of this shape is, its algebra, and why that is right.
+
+free       cells under no kept sum
+pinned     cells whose value the kept rows fix
+one sum    cells under a single row with coefficients equal up to sign
+grid       a product of axes with the sums along each axis kept (two axes: rows and columns of a table)
+general    anything else
+"""
+
+from holdfast.lattices.shapes.free import Free
+from holdfast.lattices.shapes.general import General
+from holdfast.lattices.shapes.grid import Grid
+from holdfast.lattices.shapes.one_sum import OneSum
+from holdfast.lattices.shapes.pinned import Pinned
+from holdfast.lattices.shapes.shape import Shape
+
+__all__ = ["Free", "General", "Grid", "OneSum", "Pinned", "Shape"]

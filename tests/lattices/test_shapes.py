@@ -1,0 +1,161 @@
+"""Shapes against exact algebra on all their rows, and as values: equal, hashed, pickled, told apart by their fields."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from itertools import product
+from math import log
+
+import numpy as np
+import pytest
+
+from holdfast.errors import InvalidParameter, NoExactSampler, RequestTooLarge
+from holdfast.lattices import Free, General, Grid, Lattice, OneSum, Pinned, Shape, algebra
+from holdfast.lattices.norms import L1, L2
+from holdfast.lattices.shapes.stream_text import stream_text
+from holdfast.lattices.shortest import shortest_vector
+
+LARGE = General.unlisted(10**6, 300)
+SHAPES: list[Shape] = [
+    Free(1),
+    Free(3),
+    Pinned(3),
+    OneSum(2),
+    OneSum(5),
+    OneSum(2, (1, -1)),
+    OneSum(5, (1, 1, 1, -1, -1)),
+    Grid((2, 2)),
+    Grid((3, 4)),
+    Grid((2, 3, 2)),
+    General(((1, 2, 3),), (1, 1, 1)),
+    General(((1, 1, 0, 0), (0, 1, 1, 2)), (2, 1, 1, 2)),
+]
+
+
+def all_rows(shape: Shape) -> np.ndarray:
+    """Every kept row of a shape, dependent ones too, written from its definition."""
+    if isinstance(shape, Grid):
+        cells = np.arange(shape.size).reshape(shape.axes)
+        lines = [line for axis in range(cells.ndim) for line in np.moveaxis(cells, axis, -1).reshape(-1, shape.axes[axis])]
+        return np.array([np.isin(np.arange(shape.size), line) for line in lines]).astype(np.int64)
+    if isinstance(shape, OneSum):
+        return np.array([shape.signs or [1] * shape.size])
+    rows = shape.matrix()
+    return rows if rows is not None else np.eye(shape.size, dtype=np.int64)[: shape.rank]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_algebra_is_that_of_the_rows(shape: Shape) -> None:
+    rows = all_rows(shape)
+    kernel = algebra.kernel_basis(rows)
+    assert (shape.rank, shape.dimension) == (algebra.rank(rows) if len(rows) else 0, kernel.ncols())
+    assert shape.size == np.prod(shape.axes) == rows.shape[1]
+    assert shape.basis().shape == (shape.size, shape.dimension)
+    listed = shape.matrix()
+    assert listed is None or algebra.rank(listed) == len(listed) == shape.rank
+    if shape.dimension == 0:
+        assert shape.shortest(L1) is None
+        return
+    assert algebra.same_lattice(shape.basis(), kernel)
+    assert shape.log_gram_determinant() == pytest.approx(log(algebra.determinant_squared(kernel)), abs=1e-12)
+    for norm in (L1, L2):
+        found, searched = shape.shortest(norm), shortest_vector(kernel, norm)
+        assert found is not None
+        assert (found.norm, found.value, found.status) == (norm.name, searched.value, "exact")
+    columns = [tuple(column) for column in rows.T.tolist()]
+    assert shape.one_can_move() == (len(set(columns)) < len(columns))
+
+
+@pytest.mark.parametrize("shape", [OneSum(3), Grid((2, 2)), Grid((2, 3)), Pinned(2)], ids=str)
+@pytest.mark.parametrize("least", [0, 1])
+def test_bounds_are_the_extremes_over_all_tables_with_the_same_sums(shape: Shape, least: int) -> None:
+    rows = all_rows(shape)
+    tables = np.array(list(product(range(least, least + 4), repeat=shape.size)))
+    sums = tables @ rows.T
+    chosen = tables[np.random.default_rng(1).integers(len(tables), size=20)]
+    chosen = chosen[(chosen - least).sum(axis=1) <= 3]  # every table with these sums is in the list
+    found = shape.bounds_given(chosen, least)
+    assert found is not None
+    for table, low, high in zip(chosen, *found, strict=True):
+        same = tables[(sums == rows @ table).all(axis=1)]
+        assert (low.tolist(), high.tolist()) == (same.min(axis=0).tolist(), same.max(axis=0).tolist())
+
+
+def test_shapes_without_sharp_bounds() -> None:
+    values = np.ones((1, 8), dtype=np.int64)
+    assert Grid((2, 2, 2)).bounds_given(values, 0) is None
+    assert LARGE.bounds_given(values, 0) is None
+    for shape in (Free(8), OneSum(8, (1,) * 7 + (-1,))):
+        low, high = shape.bounds_given(values, 1)
+        assert (low == 1).all()
+        assert (high == np.iinfo(np.int64).max).all()
+
+
+def test_shapes_are_values() -> None:
+    everything = [*SHAPES, LARGE, General.unlisted(10**6, 301)]
+    for shape in everything:
+        again = pickle.loads(pickle.dumps(shape))
+        assert again == shape
+        assert hash(again) == hash(shape)
+        assert json.loads(json.dumps(shape.fields)) == list(shape.fields)
+    assert len(set(everything)) == len(everything)
+    assert len({json.dumps(shape.fields) for shape in everything}) == len(everything), "fields tell shapes apart"
+
+
+def test_fields_and_texts_that_label_streams_stay_as_they_are() -> None:
+    assert [shape.fields for shape in (Free(3), Pinned(2), OneSum(10), Grid((3, 4)))] == [
+        ("free", 3),
+        ("pinned", 2),
+        ("one sum", 10),
+        ("grid", 3, 4),
+    ]
+    assert OneSum(3, (1, -1, -1)).fields == ("one sum", 3, [1, -1, -1])
+    assert General(((1, 2),), (3, 1)).fields == ("general", [[1, 2]], [3, 1])
+    assert LARGE.fields == ("general", 10**6, 300)
+    end = "general_rank=None)"
+    assert stream_text(Grid((3, 4))) == f"Template(kind='grid', shape=(3, 4), rows=None, class_sizes=None, {end}"
+    signed = OneSum(5, (1, 1, 1, -1, -1))
+    assert stream_text(signed) == f"Template(kind='one sum', shape=(5,), rows=((1, -1),), class_sizes=(3, 2), {end}"
+    listed = General(((1, 2),), (3, 1))
+    assert stream_text(listed) == f"Template(kind='general', shape=(4,), rows=((1, 2),), class_sizes=(3, 1), {end}"
+    assert stream_text(LARGE) == "Template(kind='general', shape=(1000000,), rows=None, class_sizes=None, general_rank=300)"
+
+
+def test_a_block_too_large_to_list() -> None:
+    assert (LARGE.size, LARGE.rank, LARGE.matrix(), LARGE.one_can_move()) == (10**6, 300, None, None)
+    found = LARGE.shortest(L1)
+    assert found is not None
+    assert (found.value, found.status) == (2, "lower bound")
+    for refused in (LARGE.basis, LARGE.log_gram_determinant):
+        with pytest.raises(RequestTooLarge, match="too large"):
+            refused()
+    for refused in (LARGE.reduced_basis, LARGE.listed_matrix, General(((1, 2),), (150, 2)).reduced_basis):
+        with pytest.raises(NoExactSampler, match="up to 150 are drawn"):
+            refused()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Grid((3,)),
+        lambda: Grid((3, 1)),
+        lambda: OneSum(1),
+        lambda: OneSum(2, (1, 1)),
+        lambda: OneSum(3, (1, -1)),
+        lambda: General(((1, 2),), (1, 1, 1)),
+    ],
+)
+def test_what_is_no_shape_is_refused(make) -> None:
+    with pytest.raises(InvalidParameter):
+        make()
+
+
+def test_cells_of_all_blocks_of_a_shape() -> None:
+    blocks = Lattice(np.kron(np.eye(4, dtype=np.int64), [[1, 1, 1]])[:, [*range(9), 9, 10]]).blocks
+    assert (blocks.shapes, blocks.counts) == ((OneSum(2), OneSum(3)), (1, 3))
+    for number, shape, count in blocks.used():
+        mine = [block.cells.ravel().tolist() for block in blocks if block.shape == shape]
+        assert blocks.cells_of(number).tolist() == mine
+        assert blocks.cells_of(number).shape == (count, shape.size)
+        assert blocks.cells_of(number).dtype == np.int64
