@@ -1,65 +1,102 @@
-"""Which kernel draws what: made by the word a user writes, from public facts."""
+"""Which kernels there are and what they draw: one table, by the word a user writes."""
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
-
-from numpy.typing import NDArray
 
 from holdfast.chains.protocol import Kernel
 from holdfast.chains.target import Decay, Target
 from holdfast.errors import InvalidParameter
-from holdfast.lattices.shapes import Shape
+from holdfast.lattices.shapes import Shape, Whole
+from holdfast.laws import Gaussian, L1Laplace, L2Laplace
+from holdfast.laws import Target as LawTarget
 
-KERNELS = ("metropolis", "line_gibbs", "block_gibbs")
+
+@dataclass(frozen=True)
+class KernelRow:
+    """One kernel: for which shapes it is made, and how."""
+
+    name: str
+    draws: Callable[[Shape], bool]
+    make: Callable[[Target, Shape], Kernel]
+    refusal: str = ""
+    """What to tell where it does not draw a shape; {shape} stands for the block."""
 
 
-def kernel_for(name: str, shape: Shape, decay: Decay) -> Kernel:
-    """The kernel of this name for blocks of one shape, under weights that fall with the cells' absolute values or squares.
+def _metropolis(target: Target, shape: Shape) -> Kernel:
+    from holdfast.chains.metropolis import Metropolis
 
-    Guarantees:  it reaches every table of the block; what cannot is refused.
-    """
-    target = Target(decay, shape.size)
-    if name == "metropolis":
-        from holdfast.chains.metropolis import Metropolis
+    return Metropolis.of_shape(target, shape, jump_rate(shape.dimension))
 
-        return Metropolis.of_shape(target, shape, jump_rate(shape.dimension))
-    if name == "line_gibbs":
-        from holdfast.chains.line_gibbs import LineGibbs
-        from holdfast.chains.moves import moves_for
 
-        return LineGibbs(target, moves_for(shape))
-    if not shape.is_two_way:
-        raise InvalidParameter(
-            f"sampler='block_gibbs' draws tables whose rows and columns are kept; a block of {shape.size} cells ({shape.name}) is "
-            "not of that kind. Use sampler='line_gibbs', or 'auto' with allow_estimated=True."
-        )
+def _line_gibbs(target: Target, shape: Shape) -> Kernel:
+    from holdfast.chains.line_gibbs import LineGibbs
+    from holdfast.chains.moves import moves_for
+
+    return LineGibbs(target, moves_for(shape))
+
+
+def _block_gibbs(target: Target, shape: Shape) -> Kernel:
     from holdfast.chains.block_gibbs import BlockGibbs
 
     return BlockGibbs(target, (shape.axes[0], shape.axes[1]))
 
 
-def kernel_of_basis(name: str, basis: NDArray[Any], decay: Decay) -> Kernel:
-    """The kernel of this name on the lattice that the columns span, taken whole: for a norm, which never factorises."""
-    target = Target(decay, basis.shape[0])
-    if name == "metropolis":
-        from holdfast.chains.metropolis import Metropolis
-
-        return Metropolis(target, basis, jump_rate(basis.shape[1]))
-    if name == "line_gibbs":
-        from holdfast.chains.line_gibbs import LineGibbs
-        from holdfast.chains.moves import Listed
-
-        return LineGibbs(target, Listed(basis.T))
-    raise InvalidParameter(
-        "sampler='block_gibbs' needs weights that are products over the cells, which an l2 norm is not. Use 'line_gibbs'."
+KERNELS: dict[str, KernelRow] = {
+    row.name: row
+    for row in (
+        KernelRow("metropolis", lambda shape: True, _metropolis),
+        KernelRow("line_gibbs", lambda shape: True, _line_gibbs),
+        KernelRow(
+            "block_gibbs",
+            lambda shape: shape.is_two_way,
+            _block_gibbs,
+            "sampler='block_gibbs' draws tables whose rows and columns are kept, under weights that are products over the cells; {shape} is "
+            "not of that kind. Use sampler='line_gibbs', or 'auto' with allow_estimated=True.",
+        ),
     )
+}
+
+DECAYS: dict[type[LawTarget], Callable[..., Decay]] = {
+    L1Laplace: lambda target: Decay("absolute", target.epsilon),
+    L2Laplace: lambda target: Decay("norm", target.epsilon),
+    Gaussian: lambda target: Decay("squares", 1 / (2 * target.sigma_squared)),
+}
+"""How the weights of a law fall with its energy: the laws that a chain can draw."""
+
+
+def kernel_for(name: str, shape: Shape, target: LawTarget) -> Kernel:
+    """The kernel of this name for blocks of one shape.
+
+    Guarantees:  it reaches every table of the block; what cannot is refused.
+    """
+    row = KERNELS[name]
+    if not row.draws(shape):
+        block = f"a block of {shape.size} cells ({'the whole table' if isinstance(shape, Whole) else shape.name})"
+        raise InvalidParameter(row.refusal.format(shape=block))
+    return row.make(Target(decay_of(target), shape.size), shape)
+
+
+def decay_of(target: LawTarget) -> Decay:
+    """InvalidParameter where the law has no weights that a chain could compare."""
+    if type(target) not in DECAYS:
+        raise InvalidParameter(
+            "This mechanism has no chains: there is nothing to diagnose. Chains draw generalized-laplace and generalized-gaussian."
+        )
+    return DECAYS[type(target)](target)
+
+
+def chain_seed(name: str, shape: Shape, target: LawTarget) -> str:
+    """Names the coupled pairs of a kernel on a shape: the same for a release and for its diagnosis."""
+    return json.dumps([name, shape.fields, target.fields])
 
 
 def usual_kernel(shape: Shape) -> str:
-    """What `auto` takes where no exact sampler will do and an estimate is allowed: coupled chains of it meet on the largest blocks."""
+    """What `auto` takes where no exact sampler works and an estimate is allowed: coupled chains of it meet on the largest blocks."""
     return "block_gibbs" if shape.is_two_way else "line_gibbs"
 
 

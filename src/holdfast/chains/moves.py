@@ -27,7 +27,7 @@ from holdfast.chains.words_in_steps import pick
 from holdfast.errors import InvalidParameter, NoExactSampler, NothingLeft, RequestTooLarge, UnreachableLattice
 from holdfast.lattices import algebra
 from holdfast.lattices.lattice import Lattice
-from holdfast.lattices.shapes import Free, General, Grid, OneSum, Shape
+from holdfast.lattices.shapes import Free, General, Grid, OneSum, Shape, Whole
 from holdfast.lattices.shapes.grid import zero_sum_basis
 from holdfast.randomness import Words
 
@@ -178,6 +178,8 @@ def moves_for(shape: Shape) -> Moves:
         if shape.size > FREE_CELLS:
             raise RequestTooLarge(f"{shape.size} cells under no kept total are not for a chain. Draw them independently.")
         return Listed(shape.basis())
+    if isinstance(shape, Whole):
+        return Listed(shape.basis().T)
     if not isinstance(shape, General):
         raise NothingLeft("The kept totals fix every cell of this block, so no move is left. Leave it out.")
     try:

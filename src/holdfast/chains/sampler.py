@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.chains.assessment import Assessment, assess_all
-from holdfast.chains.kernels import kernel_for, kernel_of_basis
+from holdfast.chains.kernels import chain_seed, kernel_for
 from holdfast.chains.protocol import Kernel
-from holdfast.chains.target import Decay
-from holdfast.chains.watching import watched
+from holdfast.chains.watching import Progress
 from holdfast.lattices.shapes import Shape
-from holdfast.lattices.shapes.stream_text import stream_text
+from holdfast.laws import Target
 from holdfast.randomness import Words
 
 BETWEEN_SWEEPS = 2
@@ -80,21 +77,20 @@ class ChainSampler:
         return out
 
 
-@lru_cache(maxsize=64)
-def block_chains(asked: tuple[tuple[str, Shape], ...], decay: Decay, eta: Fraction) -> tuple[ChainSampler, ...]:
-    """The chain of each name for blocks of its shape, all assessed to eta."""
-    kernels = [(kernel_for(name, shape, decay), f"{name} on {stream_text(shape)} under {decay!r}") for name, shape in asked]
-    return _assessed(kernels, eta)
+_known: dict[tuple[tuple[tuple[str, Shape], ...], Target, Fraction], tuple[ChainSampler, ...]] = {}
+"""Chains assessed in this process: a plan and the release after it assess once."""
 
 
-@lru_cache(maxsize=16)
-def whole_chain(name: str, basis: tuple[tuple[int, ...], ...], decay: Decay, eta: Fraction) -> ChainSampler:
-    """The same on a lattice taken whole, spanned by the columns of these rows."""
-    listed = [list(row) for row in basis]
-    (chain,) = _assessed([(kernel_of_basis(name, np.array(listed), decay), f"{name} on {listed!r} under {decay!r}")], eta)
-    return chain
+def chain_samplers(
+    asked: tuple[tuple[str, Shape], ...], target: Target, eta: Fraction, progress: Progress | None = None
+) -> tuple[ChainSampler, ...]:
+    """The chain of each name for blocks of its shape, all assessed to eta; this may take minutes.
 
-
-def _assessed(kernels: Sequence[tuple[Kernel, str]], eta: Fraction) -> tuple[ChainSampler, ...]:
-    found = assess_all(kernels, eta=eta, progress=watched())
-    return tuple(ChainSampler(kernel, assessment) for (kernel, _), assessment in zip(kernels, found, strict=True))
+    Given:  `progress` is called with (pairs done, pairs in all); whatever it raises stops the assessment.
+    """
+    wanted = (asked, target, eta)
+    if wanted not in _known:
+        kernels = [(kernel_for(name, shape, target), chain_seed(name, shape, target)) for name, shape in asked]
+        found = assess_all(kernels, eta=eta, progress=progress)
+        _known[wanted] = tuple(ChainSampler(kernel, assessment) for (kernel, _), assessment in zip(kernels, found, strict=True))
+    return _known[wanted]

@@ -10,7 +10,8 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from holdfast.chains.assessment import Assessment
-from holdfast.chains.sampler import ChainSampler, chain_samplers, usual_kernel
+from holdfast.chains.kernels import usual_kernel
+from holdfast.chains.sampler import ChainSampler, chain_samplers
 from holdfast.channels.channel import ONE_FREE_CELL, Channel, Ints, Task
 from holdfast.errors import NoExactSampler, NoMeeting
 from holdfast.lattices.shapes import Free, Pinned, Shape

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 
-MAX_DENSE = 4_000_000
-"""Entries of a basis or Smith form above which it is refused: use the blocks instead."""
 FEW_DIMENSIONS = 10
 """Warn when fewer than one dimension in this many cells is left free."""
 

@@ -5,6 +5,7 @@ pinned     cells whose value the kept rows fix
 one sum    cells under a single row with coefficients equal up to sign
 grid       a product of axes with the sums along each axis kept (two axes: rows and columns of a table)
 general    anything else
+whole      all of them side by side, for laws that are no product over blocks
 """
 
 from holdfast.lattices.shapes.free import Free
@@ -13,5 +14,6 @@ from holdfast.lattices.shapes.grid import Grid
 from holdfast.lattices.shapes.one_sum import OneSum
 from holdfast.lattices.shapes.pinned import Pinned
 from holdfast.lattices.shapes.shape import Shape
+from holdfast.lattices.shapes.whole import Whole
 
-__all__ = ["Free", "General", "Grid", "OneSum", "Pinned", "Shape"]
+__all__ = ["Free", "General", "Grid", "OneSum", "Pinned", "Shape", "Whole"]

@@ -13,6 +13,8 @@ from holdfast.lattices.shortest import Shortest
 
 Ints = NDArray[np.int64]
 
+MAX_DENSE = 4_000_000
+"""Entries of a basis or Smith form above which it is refused: use the blocks instead."""
 UNBOUNDED = int(np.iinfo(np.int64).max)
 """In the place of an upper bound where there is none."""
 
