@@ -83,7 +83,7 @@ def coupling() -> Iterator[Callable[[str, int, int], None]]:
 @contextmanager
 def planning() -> Iterator[None]:
     """A moving sign while a plan is made; where chains are assessed for it, a progress bar over their pairs instead."""
-    from holdfast.chains.watching import watching
+    from holdfast.chains.progress import report_progress_to
 
     sign, bar = Console(stderr=True).status("Planning"), _bar("pairs")
     task = bar.add_task("Assessing chains", total=1)
@@ -95,7 +95,7 @@ def planning() -> Iterator[None]:
         bar.update(task, completed=done, total=total)
 
     try:
-        with sign, watching(assessed):
+        with sign, report_progress_to(assessed):
             yield
     finally:
         bar.stop()

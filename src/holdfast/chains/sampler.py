@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from holdfast.chains.assessment import Assessment, assess_all
 from holdfast.chains.kernels import kernel_for, kernel_of_basis
+from holdfast.chains.progress import current_progress
 from holdfast.chains.protocol import Kernel
 from holdfast.chains.target import Decay
-from holdfast.chains.watching import watched
 from holdfast.lattices.blocks import Template
 from holdfast.randomness import Words
 
@@ -23,8 +23,8 @@ BETWEEN_SWEEPS = 2
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What a user allows: the kernel asked for ("auto" for none), whether an estimate will do, and the total variation error eta of all."""
+class SamplerRequest:
+    """What a user asks for: a kernel ("auto" for none), whether an estimate is allowed, and the total variation error eta of all blocks."""
 
     sampler: str
     allow_estimated: bool
@@ -35,7 +35,7 @@ class Wish:
         return self.sampler != "auto"
 
 
-EXACT_ONLY = Wish("auto", False, Fraction(1, 1000))
+EXACT_ONLY = SamplerRequest("auto", False, Fraction(1, 1000))
 
 
 class ChainSampler:
@@ -95,5 +95,5 @@ def whole_chain(name: str, basis: tuple[tuple[int, ...], ...], decay: Decay, eta
 
 
 def _assessed(kernels: Sequence[tuple[Kernel, str]], eta: Fraction) -> tuple[ChainSampler, ...]:
-    found = assess_all(kernels, eta=eta, progress=watched())
+    found = assess_all(kernels, eta=eta, progress=current_progress())
     return tuple(ChainSampler(kernel, assessment) for (kernel, _), assessment in zip(kernels, found, strict=True))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.chains.sampler import EXACT_ONLY, Wish
+from holdfast.chains.sampler import EXACT_ONLY, SamplerRequest
 from holdfast.chains.target import Decay
 from holdfast.exact import DiscreteGaussian
 from holdfast.lattices import Lattice
@@ -29,9 +29,9 @@ class GaussianLaw(LatticeLaw):
     Reference:   [DGGY22] Definition 13; math.md R7 for the guarantee; [CKS20].
     """
 
-    def __init__(self, lattice: Lattice, sigma_squared: Fraction, guarantee: Guarantee, wish: Wish = EXACT_ONLY) -> None:
+    def __init__(self, lattice: Lattice, sigma_squared: Fraction, guarantee: Guarantee, request: SamplerRequest = EXACT_ONLY) -> None:
         self.sigma_squared = sigma_squared
-        super().__init__(lattice, guarantee, wish)
+        super().__init__(lattice, guarantee, request)
 
     def __repr__(self) -> str:
         return f"GaussianLaw(sigma_squared='{self.sigma_squared}')"

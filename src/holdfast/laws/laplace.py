@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.chains.sampler import EXACT_ONLY, ChainSampler, Wish, whole_chain
+from holdfast.chains.sampler import EXACT_ONLY, ChainSampler, SamplerRequest, whole_chain
 from holdfast.chains.target import Decay
 from holdfast.errors import NoExactSampler
 from holdfast.lattices import Lattice
@@ -41,9 +41,9 @@ class LaplaceLaw(LatticeLaw):
 
     norm: Literal["l1", "l2"] = "l1"
 
-    def __init__(self, lattice: Lattice, epsilon: Fraction, guarantee: Guarantee, wish: Wish = EXACT_ONLY) -> None:
+    def __init__(self, lattice: Lattice, epsilon: Fraction, guarantee: Guarantee, request: SamplerRequest = EXACT_ONLY) -> None:
         self.epsilon = epsilon
-        super().__init__(lattice, guarantee, wish)
+        super().__init__(lattice, guarantee, request)
 
     def __repr__(self) -> str:
         return f"LaplaceLaw(epsilon='{self.epsilon}', norm='{self.norm}')"
@@ -118,18 +118,18 @@ class L2LaplaceLaw(LaplaceLaw):
         return L2Laplace(len(self._moving), proposal, weaker, self.epsilon, proposal_tries=tries)
 
     def _choose(self) -> dict[int, Choice]:
-        if self._wish.names_a_chain:
-            return {_WHOLE: Choice(self._whole_chain(self._wish.sampler), "asked for")}
+        if self._request.names_a_chain:
+            return {_WHOLE: Choice(self._whole_chain(self._request.sampler), "asked for")}
         try:
             return {_WHOLE: affordable(lambda: self._whole, "a small lattice taken whole", f"{len(self._moving)} cells", "l2 Laplace")}
         except NoExactSampler:
-            if not self._wish.allow_estimated:
+            if not self._request.allow_estimated:
                 raise
             return {_WHOLE: Choice(self._whole_chain("line_gibbs"), "no exact sampler draws it in reasonable time")}
 
     def _whole_chain(self, name: str) -> ChainSampler:
         rows = tuple(tuple(map(int, row)) for row in self.lattice.basis[self._moving])
-        return whole_chain(name, rows, self.decay, self._wish.eta)
+        return whole_chain(name, rows, self.decay, self._request.eta)
 
     def _chains(self) -> Iterator[tuple[int, ChainSampler]]:
         sampler = self._choices[_WHOLE].sampler

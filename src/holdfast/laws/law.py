@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.chains.kernels import usual_kernel
-from holdfast.chains.sampler import EXACT_ONLY, ChainSampler, Wish, block_chains
+from holdfast.chains.sampler import EXACT_ONLY, ChainSampler, SamplerRequest, block_chains
 from holdfast.chains.target import Decay
 from holdfast.errors import NoExactSampler, NoMeeting, RequestTooLarge
 from holdfast.exact.law import check_memory
@@ -124,10 +124,10 @@ class LatticeLaw(ABC):
     publishes_cells = True
     """False where cells are left out instead of noised."""
 
-    def __init__(self, lattice: Lattice, guarantee: Guarantee, wish: Wish = EXACT_ONLY) -> None:
+    def __init__(self, lattice: Lattice, guarantee: Guarantee, request: SamplerRequest = EXACT_ONLY) -> None:
         self.lattice = lattice
         self.guarantee = guarantee
-        self._wish = wish
+        self._request = request
         self._check_reach()
         self._choices = self._choose()  # impossible requests are refused here, before anything is drawn
         self._weaken()
@@ -176,25 +176,25 @@ class LatticeLaw(ABC):
         if not chained:
             return exact
         check_can_weaken(self.guarantee)  # before the assessment, which may take long
-        eta = self._wish.eta / sum(int(numbers[i]) for i in chained)
+        eta = self._request.eta / sum(int(numbers[i]) for i in chained)
         return exact | dict(zip(chained, self._chain_choices([blocks.templates[i] for i in chained], eta), strict=True))
 
     def _exact_or_none(self, template: Template) -> Choice | None:
         """The exact sampler; None where a chain is to take its place, as the user asked or allowed."""
-        if self._wish.names_a_chain and template.kind != "free":
+        if self._request.names_a_chain and template.kind != "free":
             return None
         try:
             return self._choice(template)
         except NoExactSampler:
-            if self._wish.allow_estimated:
+            if self._request.allow_estimated:
                 return None
             raise
 
     def _chain_choices(self, templates: Sequence[Template], eta: Fraction) -> list[Choice]:
-        asked = self._wish.names_a_chain
-        wanted = tuple((self._wish.sampler if asked else usual_kernel(template), template) for template in templates)
+        asked = self._request.names_a_chain
+        wanted = tuple((self._request.sampler if asked else usual_kernel(template), template) for template in templates)
         why = "asked for" if asked else "no exact sampler draws it in reasonable time"
-        assert self.decay is not None  # only mechanisms whose law has weights take a wish
+        assert self.decay is not None  # only mechanisms whose law has weights take a request
         try:
             return [Choice(chain, why) for chain in block_chains(wanted, self.decay, eta)]
         except NoMeeting as problem:

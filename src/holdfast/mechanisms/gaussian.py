@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from holdfast.chains.sampler import Wish
+from holdfast.chains.sampler import SamplerRequest
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact, positive_fraction
 from holdfast.lattices import Lattice
 from holdfast.laws.gaussian import GaussianLaw
 from holdfast.mechanisms.promise import promise
-from holdfast.mechanisms.words import DEFAULT_ETA, known, wish_of, wish_parameters
+from holdfast.mechanisms.requests import DEFAULT_ETA, check_choice, request_parameters, sampler_request
 from holdfast.privacy.calibration import paper_sigma_squared, simple_sigma_squared, tight_sigma_squared
-from holdfast.privacy.parameters import budget, probability, shown
+from holdfast.privacy.parameters import budget, format_exact, probability
 
 Calibration = Literal["tight", "simple", "paper"]
 
@@ -37,7 +37,7 @@ class GeneralizedGaussian:
     epsilon: Fraction | None
     delta: Fraction | None
     calibration: Calibration
-    wish: Wish
+    request: SamplerRequest
 
     name = "generalized-gaussian"
 
@@ -63,19 +63,19 @@ class GeneralizedGaussian:
         object.__setattr__(self, "sigma_squared", None if sigma_squared is None else positive_fraction(sigma_squared, "sigma_squared"))
         object.__setattr__(self, "epsilon", None if epsilon is None else budget(epsilon, "epsilon"))
         object.__setattr__(self, "delta", None if delta is None else probability(delta, "delta"))
-        object.__setattr__(self, "calibration", known(calibration, ("tight", "simple", "paper"), "calibration"))
-        object.__setattr__(self, "wish", wish_of(sampler, allow_estimated, eta))
+        object.__setattr__(self, "calibration", check_choice(calibration, ("tight", "simple", "paper"), "calibration"))
+        object.__setattr__(self, "request", sampler_request(sampler, allow_estimated, eta))
 
     @property
     def sampler(self) -> str:
         """The sampler asked for."""
-        return self.wish.sampler
+        return self.request.sampler
 
     @property
     def parameters(self) -> dict[str, str]:
         named = {"rho": self.rho, "sigma_squared": self.sigma_squared, "epsilon": self.epsilon, "delta": self.delta}
-        out = {name: shown(value) for name, value in named.items() if value is not None}
-        return {**out, **({} if self.epsilon is None else {"calibration": self.calibration}), **wish_parameters(self.wish)}
+        out = {name: format_exact(value) for name, value in named.items() if value is not None}
+        return {**out, **({} if self.epsilon is None else {"calibration": self.calibration}), **request_parameters(self.request)}
 
     def variance_parameter(self, lattice: Lattice) -> Fraction:
         """The sigma_squared used on this lattice."""
@@ -100,4 +100,4 @@ class GeneralizedGaussian:
             guarantee = promise(
                 lattice, "approximate", "l2", unit, max_records, epsilon=self.epsilon, delta=self.delta, rho=1 / (2 * sigma_squared)
             )
-        return GaussianLaw(lattice, sigma_squared, guarantee, self.wish)
+        return GaussianLaw(lattice, sigma_squared, guarantee, self.request)

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from holdfast.chains.sampler import Wish
+from holdfast.chains.sampler import SamplerRequest
 from holdfast.exact.parameters import Exact
 from holdfast.lattices import Lattice
 from holdfast.laws.laplace import L2LaplaceLaw, LaplaceLaw
 from holdfast.mechanisms.promise import promise
-from holdfast.mechanisms.words import DEFAULT_ETA, known, wish_of, wish_parameters
-from holdfast.privacy.parameters import budget, shown
+from holdfast.mechanisms.requests import DEFAULT_ETA, check_choice, request_parameters, sampler_request
+from holdfast.privacy.parameters import budget, format_exact
 
 
 @dataclass(frozen=True, init=False)
@@ -29,7 +29,7 @@ class GeneralizedLaplace:
 
     epsilon: Fraction
     norm: Literal["l1", "l2"]
-    wish: Wish
+    request: SamplerRequest
 
     name = "generalized-laplace"
 
@@ -43,19 +43,19 @@ class GeneralizedLaplace:
         eta: Exact = DEFAULT_ETA,
     ) -> None:
         object.__setattr__(self, "epsilon", budget(epsilon, "epsilon"))
-        object.__setattr__(self, "norm", known(norm, ("l1", "l2"), "norm"))
-        object.__setattr__(self, "wish", wish_of(sampler, allow_estimated, eta))
+        object.__setattr__(self, "norm", check_choice(norm, ("l1", "l2"), "norm"))
+        object.__setattr__(self, "request", sampler_request(sampler, allow_estimated, eta))
 
     @property
     def sampler(self) -> str:
         """The sampler asked for."""
-        return self.wish.sampler
+        return self.request.sampler
 
     @property
     def parameters(self) -> dict[str, str]:
-        return {"epsilon": shown(self.epsilon), "norm": self.norm, **wish_parameters(self.wish)}
+        return {"epsilon": format_exact(self.epsilon), "norm": self.norm, **request_parameters(self.request)}
 
     def law(self, lattice: Lattice, *, unit: str = "person", max_records: int | None = 1) -> LaplaceLaw:
         """The law of the noise on this lattice."""
         guarantee = promise(lattice, "pure", self.norm, unit, max_records, epsilon=self.epsilon)
-        return (LaplaceLaw if self.norm == "l1" else L2LaplaceLaw)(lattice, self.epsilon, guarantee, self.wish)
+        return (LaplaceLaw if self.norm == "l1" else L2LaplaceLaw)(lattice, self.epsilon, guarantee, self.request)

@@ -9,7 +9,7 @@ from holdfast.exact.parameters import Exact
 from holdfast.lattices import Lattice
 from holdfast.laws.rounded import RoundedLaw
 from holdfast.mechanisms.promise import promise
-from holdfast.privacy.parameters import budget, shown
+from holdfast.privacy.parameters import budget, format_exact
 
 
 @dataclass(frozen=True, init=False)
@@ -30,7 +30,7 @@ class RoundedProjection:
 
     @property
     def parameters(self) -> dict[str, str]:
-        return {"epsilon": shown(self.epsilon)}
+        return {"epsilon": format_exact(self.epsilon)}
 
     def law(self, lattice: Lattice, *, unit: str = "person", max_records: int | None = 1) -> RoundedLaw:
         """The law of the noise on this lattice."""

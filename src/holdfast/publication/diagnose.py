@@ -26,9 +26,9 @@ from holdfast.chains.assessment import PILOT_PAIRS, confidence_factor, pilot, st
 from holdfast.chains.curve import TotalVariationCurve
 from holdfast.chains.diagnostics import trace_summary
 from holdfast.chains.kernels import KERNELS, kernel_for, kernel_of_basis
+from holdfast.chains.progress import Progress
 from holdfast.chains.protocol import Kernel
 from holdfast.chains.target import Decay
-from holdfast.chains.watching import Progress
 from holdfast.errors import ChainProblem, InvalidParameter, NoExactSampler, NoMeeting, OutputExists, OutputProblem
 from holdfast.exact.parameters import exact_integer
 from holdfast.invariants.statements import Statement
@@ -37,9 +37,9 @@ from holdfast.lattices.blocks import Template
 from holdfast.mechanisms.gaussian import GeneralizedGaussian
 from holdfast.mechanisms.laplace import GeneralizedLaplace
 from holdfast.mechanisms.mechanism import Mechanism
-from holdfast.mechanisms.words import known
+from holdfast.mechanisms.requests import check_choice
 from holdfast.privacy.estimated import added_delta
-from holdfast.privacy.parameters import shown, shown_up
+from holdfast.privacy.parameters import format_exact, format_up
 from holdfast.publication.folder import in_words
 from holdfast.publication.frame import PublicFrame
 from holdfast.randomness import NoiseKey
@@ -252,9 +252,8 @@ class Diagnosis:
         blocks = "1 block" if self.blocks == 1 else f"{self.blocks:,} blocks together"
         if len(self.parts) > 1:
             blocks += f" of {len(self.parts)} shapes (ln(20 x {len(self.parts)}) in place of 3, so that 95 % confidence is for all)"
-        words = (
-            f"eta = {shown(eta)} for {blocks}, from {self.pairs:,} pairs each; {tail}. A release makes as many pairs as its eta asks for."
-        )
+        source = f"from {self.pairs:,} pairs each"
+        words = f"eta = {format_exact(eta)} for {blocks}, {source}; {tail}. A release makes as many pairs as its eta asks for."
         return {"blocks": self.blocks, "eta": str(eta), "added_delta": added, "words": words}
 
     def to_fields(self) -> dict[str, Any]:
@@ -409,7 +408,7 @@ def _asked(mechanism: Mechanism, kernels: Iterable[str] | None) -> list[str]:
         return [] if sampler == "auto" else [sampler]
     if isinstance(kernels, str):
         raise InvalidParameter(f"kernels is a list of names, such as ['line_gibbs']. Got the text {kernels!r}.")
-    return list(dict.fromkeys(known(name, KERNELS, "kernel") for name in kernels))
+    return list(dict.fromkeys(check_choice(name, KERNELS, "kernel") for name in kernels))
 
 
 def _applicable(part: Part) -> Sequence[str]:
@@ -537,7 +536,7 @@ def _added(epsilon: Fraction | None, eta: Fraction) -> str | None:
     if epsilon is None:
         return None
     added = added_delta(epsilon, eta)
-    return shown_up(added, 3) if added < 1 else None
+    return format_up(added, 3) if added < 1 else None
 
 
 _HEADER = ("Block", "Blocks", "Kernel", "Lag", "Met", "Median", "Longest", "Recommended", "eta", "Accepted", "Autocorr.")

@@ -10,19 +10,19 @@ from typing import TypeAlias
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (pairs done, pairs in all)."""
 
-_watcher: ContextVar[Progress | None] = ContextVar("watcher", default=None)
+_progress: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 
 @contextmanager
-def watching(progress: Progress) -> Iterator[None]:
+def report_progress_to(progress: Progress) -> Iterator[None]:
     """Within, assessments report to `progress`."""
-    token = _watcher.set(progress)
+    token = _progress.set(progress)
     try:
         yield
     finally:
-        _watcher.reset(token)
+        _progress.reset(token)
 
 
-def watched() -> Progress | None:
-    """The one to tell, if anyone asked."""
-    return _watcher.get()
+def current_progress() -> Progress | None:
+    """The function to call, if one was set."""
+    return _progress.get()

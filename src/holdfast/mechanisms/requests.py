@@ -6,10 +6,10 @@ from fractions import Fraction
 from typing import TypeVar
 
 from holdfast.chains.kernels import KERNELS
-from holdfast.chains.sampler import Wish
+from holdfast.chains.sampler import SamplerRequest
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
-from holdfast.privacy.parameters import probability, shown
+from holdfast.privacy.parameters import format_exact, probability
 
 DEFAULT_ETA = Fraction(1, 1000)
 """Total variation error that a chain may have, where nobody says otherwise: it takes 3000 coupled pairs to estimate."""
@@ -17,23 +17,23 @@ DEFAULT_ETA = Fraction(1, 1000)
 Word = TypeVar("Word", bound=str)
 
 
-def known(value: Word, allowed: tuple[str, ...], name: str) -> Word:
+def check_choice(value: Word, allowed: tuple[str, ...], name: str) -> Word:
     """One of the listed words."""
     if value not in allowed:
         raise InvalidParameter(f"{name} must be one of {', '.join(map(repr, allowed))}. Got {value!r}.")
     return value
 
 
-def wish_of(sampler: str, allow_estimated: bool, eta: Exact) -> Wish:
-    """What a user allows, checked: the sampler asked for, whether an estimate will do, and the error it may have."""
-    known(sampler, ("auto", *KERNELS), "sampler")
+def sampler_request(sampler: str, allow_estimated: bool, eta: Exact) -> SamplerRequest:
+    """What a user allows, checked: the sampler asked for, whether an estimate is allowed, and the error it may have."""
+    check_choice(sampler, ("auto", *KERNELS), "sampler")
     if not isinstance(allow_estimated, bool):
         raise InvalidParameter(f"allow_estimated must be True or False. Got {type(allow_estimated).__name__}.")
-    return Wish(sampler, allow_estimated, probability(eta, "eta"))
+    return SamplerRequest(sampler, allow_estimated, probability(eta, "eta"))
 
 
-def wish_parameters(wish: Wish) -> dict[str, str]:
+def request_parameters(request: SamplerRequest) -> dict[str, str]:
     """As a card shows it: nothing where only exact samplers are allowed."""
-    if not (wish.names_a_chain or wish.allow_estimated):
+    if not (request.names_a_chain or request.allow_estimated):
         return {}
-    return {"sampler": wish.sampler, "eta_allowed": shown(wish.eta)}
+    return {"sampler": request.sampler, "eta_allowed": format_exact(request.eta)}
