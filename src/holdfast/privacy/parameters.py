@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from holdfast.errors import InvalidParameter
-from holdfast.exact.parameters import Exact, exact_fraction
+from holdfast.exact.parameters import Exact, exact_fraction, outside
 
 SHORT = 12
 """Longest decimal, in characters, that is preferred to p/q."""
@@ -18,12 +18,13 @@ FLOAT_DIGITS = 12
 def budget(value: Exact, name: str) -> Fraction:
     """An exact number above zero; zero is refused with what to do instead."""
     fraction = exact_fraction(value, name)
-    if fraction == 0:
+    missed = outside(fraction)
+    if missed == "zero":
         raise InvalidParameter(
             f"{name} must be greater than zero: a budget of zero publishes nothing about the cells. Use Suppression(), which publishes "
             "the kept totals alone."
         )
-    if fraction < 0:
+    if missed:
         raise InvalidParameter(f"{name} must be greater than zero. Got {format_exact(fraction)}.")
     return fraction
 
@@ -39,7 +40,7 @@ def not_negative(value: Exact, name: str) -> Fraction:
 def probability(value: Exact, name: str) -> Fraction:
     """An exact number strictly between 0 and 1."""
     fraction = exact_fraction(value, name)
-    if not 0 < fraction < 1:
+    if outside(fraction, 1):
         raise InvalidParameter(
             f"{name} must lie strictly between 0 and 1. Got {format_exact(fraction)}. Write a small number such as '1e-10'."
         )

@@ -55,7 +55,7 @@ def laplace_choice(template: Template, epsilon: Fraction) -> Choice:
     """For weights exp(-epsilon |z|_1)."""
     kind = template.kind
     if kind == "free":
-        return Choice(Independent(DiscreteLaplace(1 / epsilon), template.size), "under no kept total")
+        return Choice(Independent(DiscreteLaplace.of_rate(epsilon), template.size), "under no kept total")
     if kind == "one sum":
         from holdfast.samplers.one_sum_laplace import OneSumLaplace
 
@@ -101,7 +101,7 @@ def rounded_choice(template: Template, epsilon: Fraction) -> Choice:
     """For independent Laplace noise projected and rounded."""
     kind = template.kind
     if kind == "free":
-        return Choice(Independent(DiscreteLaplace(1 / epsilon), template.size), "under no kept total")
+        return Choice(Independent(DiscreteLaplace.of_rate(epsilon), template.size), "under no kept total")
     if kind == "one sum":
         from holdfast.samplers.rounded_one_sum import RoundedOneSum
 
