@@ -175,7 +175,7 @@ def plan(run_file: RunFile, as_json: AsJson = False) -> None:
     with working("Reading the table"):
         table = run.read_table()
     with planning():
-        made = make_plan(table, run.keep, run.mechanism())
+        made = make_plan(table, run.keep, run.mechanism)
         text = json.dumps(made.to_fields(), indent=2) if as_json else str(made)
     print(text)
 
@@ -203,9 +203,7 @@ def diagnose(
     with working("Reading the table"):
         table = run.read_table()
     with coupling() as progress:
-        found = run_chains(
-            table, run.keep, run.mechanism(), kernels=kernel or None, pairs=pairs, most_sweeps=most_sweeps, progress=progress
-        )
+        found = run_chains(table, run.keep, run.mechanism, kernels=kernel or None, pairs=pairs, most_sweeps=most_sweeps, progress=progress)
     if output is not None:
         found.save(output)
     print(json.dumps(found.to_fields(), indent=2) if as_json else found)
@@ -232,14 +230,14 @@ def release(
     place = None if no_ledger else find_ledger(ledger or run.ledger, run_file.absolute().parent)
     if place is None and resume:
         raise LedgerProblem("There is no ledger to resume from. Name the one that the release was begun in with --ledger.")
-    if place is not None and run.options.get("sampler", "auto") != "auto":
+    if place is not None and getattr(run.mechanism, "sampler", "auto") != "auto":
         from holdfast.privacy.ledger.values import ESTIMATED
 
         raise LedgerProblem(ESTIMATED)  # now, before chains are assessed
     with working("Reading the table"):
         table = run.read_table()
     with planning():
-        made = make_plan(table, run.keep, run.mechanism())
+        made = make_plan(table, run.keep, run.mechanism)
     if place is None:
         kept = _release_without_ledger(run, made, table, output, force)
         entry = None

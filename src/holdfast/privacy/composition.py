@@ -170,8 +170,8 @@ class Composition:
             found += tuple(self._losses(chosen))
         if not found:
             raise InvalidParameter(
-                f"delta = {format_exact(chosen)} is used up by approximate promises, whose deltas add up to {format_exact(self.fixed_delta)}, "
-                "and concentrated ones need some as well. Write a larger delta."
+                f"delta = {format_exact(chosen)} is used up by approximate promises, whose deltas add up to "
+                f"{format_exact(self.fixed_delta)}, and concentrated ones need some as well. Write a larger delta."
             )
         return Bounds(found, () if reason is None else (f"{PLD}: {reason}",))
 

@@ -24,12 +24,14 @@ from holdfast.privacy.ledger import Charge
 from holdfast.publication.draw import Bound, Progress, bind
 from holdfast.publication.folder import CARD, TEMPORARY, check_formats, check_output, fill_folder, in_words, put_in_place
 from holdfast.publication.history import public_facts
+from holdfast.publication.names import check_identifier
 from holdfast.publication.plan import Plan
-from holdfast.publication.release import Release, card_fields, check_identifier, made_release, software
+from holdfast.publication.release import Release, card_fields, made_release, software
 from holdfast.publication.signing import load_signing_key
 from holdfast.randomness import NoiseKey
 from holdfast.randomness.keys import STREAM_VERSION
 from holdfast.tables import Table
+from holdfast.tables.formats import FORMATS
 
 if TYPE_CHECKING:
     from holdfast.privacy.ledger import Ledger
@@ -53,7 +55,7 @@ class Order:
     folder: Path
     release_id: str
     date: str | None = None
-    formats: tuple[str, ...] = ("parquet", "csv")
+    formats: tuple[str, ...] = tuple(FORMATS)
     sign: Path | None = None
     force: bool = False
     revises: tuple[str, list[tuple[str, str, int]]] | None = None
@@ -181,7 +183,7 @@ def _bind_again(found: Reservation, plan: Plan, table: Table, booking: Booking, 
             + "Give HOLDFAST_KEY (or HOLDFAST_KEY_FILE) as it was, or void the release: what was reserved stays spent if drawing had begun."
         )
     asked = public_facts(plan, {}, (), None)
-    same = ("mechanism", "parameters", "unit", "universe", "statements")
+    same = ("mechanism", "parameters", "unit", "max_records", "universe", "statements")
     if any(asked[name] != found.facts[name] for name in same) or Charge.of(plan.guarantee) != found.charge:
         raise OtherInput(f"The release {found.release_id!r} was begun with another mechanism, table or kept totals. Resume with the same.")
     decisive = ("holdfast", "python-flint")  # other samplers, or another reduced basis, would draw other noise from the same words

@@ -34,6 +34,7 @@ from holdfast.exact.parameters import exact_integer
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import Lattice
 from holdfast.lattices.blocks import Template
+from holdfast.mechanisms.base import BaseMechanism
 from holdfast.mechanisms.gaussian import GeneralizedGaussian
 from holdfast.mechanisms.laplace import GeneralizedLaplace
 from holdfast.mechanisms.mechanism import Mechanism
@@ -241,7 +242,7 @@ class Diagnosis:
         if unknown:
             return {"blocks": self.blocks, "eta": None, "added_delta": None, "words": f"No bound was obtained for {'; '.join(unknown)}."}
         eta = self.blocks * confidence_factor(len(self.parts)) / self.pairs
-        epsilon = _epsilon(self.mechanism)
+        epsilon = _epsilon(self.mechanism, self.frame)
         added = _added(epsilon, eta)
         if epsilon is None:
             tail = "a promise in rho or sigma_squared has no delta to add to: give epsilon and delta for a chain"
@@ -258,7 +259,7 @@ class Diagnosis:
 
     def to_fields(self) -> dict[str, Any]:
         """Everything as plain values, for `--json` and the page."""
-        epsilon = _epsilon(self.mechanism)
+        epsilon = _epsilon(self.mechanism, self.frame)
         return {
             "confidential": self.confidential,
             "confidential_words": CONFIDENTIAL if self.confidential else None,
@@ -375,7 +376,7 @@ def diagnose_frame(
         )
     if most_sweeps < 1:
         raise InvalidParameter(f"Pairs must be given 1 sweep or more. Got most_sweeps = {most_sweeps}.")
-    decay = _decay(mechanism, frame.lattice)
+    decay = _decay(mechanism, frame)
     asked = _asked(mechanism, kernels)
     parts = tuple(_parts(frame.lattice, decay))
     runs = [(part, name) for part in parts for name in asked or _applicable(part)]
@@ -384,21 +385,22 @@ def diagnose_frame(
     return Diagnosis(frame, mechanism, pairs, most_sweeps, confidential, parts, rows)
 
 
-def _decay(mechanism: Mechanism, lattice: Lattice) -> Decay:
+def _decay(mechanism: Mechanism, frame: PublicFrame) -> Decay:
     """Made from the mechanism alone: its law would choose samplers, and refuse where none will do."""
     if isinstance(mechanism, GeneralizedLaplace):
-        return Decay("absolute" if mechanism.norm == "l1" else "norm", mechanism.epsilon)
+        return Decay("absolute" if mechanism.norm == "l1" else "norm", mechanism.per_unit(frame.max_records).epsilon)
     if isinstance(mechanism, GeneralizedGaussian):
-        return Decay("squares", 1 / (2 * mechanism.variance_parameter(lattice)))
+        return Decay("squares", 1 / (2 * mechanism.variance_parameter(frame.lattice, max_records=frame.max_records)))
     name = getattr(mechanism, "name", type(mechanism).__name__)
     raise InvalidParameter(
         f"The mechanism {name!r} has no chains: there is nothing to diagnose. Chains draw generalized-laplace and generalized-gaussian."
     )
 
 
-def _epsilon(mechanism: Mechanism) -> Fraction | None:
-    found = getattr(mechanism, "epsilon", None)
-    return found if isinstance(found, Fraction) else None
+def _epsilon(mechanism: Mechanism, frame: PublicFrame) -> Fraction | None:
+    """Per unit of distance, where the promise has one."""
+    unit = mechanism.per_unit(frame.max_records) if isinstance(mechanism, BaseMechanism) else mechanism
+    return getattr(unit, "epsilon", None)
 
 
 def _asked(mechanism: Mechanism, kernels: Iterable[str] | None) -> list[str]:

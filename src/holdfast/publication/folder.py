@@ -21,6 +21,7 @@ from holdfast.publication.noise import noise_charts
 from holdfast.publication.signing import load_signing_key, signed
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
+from holdfast.tables.formats import FORMATS
 from holdfast.tables.saving import save_frame
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from holdfast.publication.release import Release
 
 CARD = "card.json"
-FORMATS = ("parquet", "csv")
 TEMPORARY = ".holdfast-unfinished-"
 _HERE, _RENAME_EXCHANGE = -100, 2
 """AT_FDCWD and RENAME_EXCHANGE of Linux's renameat2."""
@@ -53,7 +53,7 @@ def write_folder(release: Release, folder: Path, formats: tuple[str, ...], sign:
 def fill_folder(release: Release, temporary: Path, formats: tuple[str, ...], signing_key: Ed25519PrivateKey | None) -> None:
     """Write all files of a release into an empty folder, each synced to disk; the card last."""
     for name in formats:
-        save_frame(release.table.frame, temporary / f"table.{name}")
+        save_frame(release.table.frame, temporary / f"table{FORMATS[name].suffix}")
     _write(temporary / "kept.csv", _kept_csv(release))
     card = release.card_with({})
     _write(temporary / "statement.html", statement_html(card).encode())
@@ -105,6 +105,7 @@ def _identity(card: dict[str, Any]) -> tuple[Any, ...]:
         card["release"]["id"],
         card["mechanism"]["name"],
         card["mechanism"]["parameters"],
+        card["guarantee"]["parameters"],
         card["kept"]["definitions"],
         card["table"]["universe_digest"],
     )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import platform
-import re
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -20,22 +18,21 @@ from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.publication.definitions import definition
 from holdfast.publication.draw import Progress, bind
+from holdfast.publication.names import check_date, check_identifier
 from holdfast.publication.plan import Plan, plan
 from holdfast.publication.released import ReleasedTable
 from holdfast.randomness import NoiseKey
 from holdfast.randomness.keys import STREAM_VERSION
 from holdfast.tables import Table
+from holdfast.tables.formats import FORMATS
 
 if TYPE_CHECKING:
     from holdfast.privacy.ledger import Ledger
     from holdfast.privacy.ledger.values import Reservation
     from holdfast.publication.booked import Booking
 
-UNNAMED = "unnamed"
 MAX_CHANGED = 100
 """Changed totals of a revision that are listed; all are counted."""
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class Release:
@@ -114,7 +111,7 @@ class Release:
         self,
         folder: str | os.PathLike[str],
         *,
-        formats: Iterable[str] = ("parquet", "csv"),
+        formats: Iterable[str] = tuple(FORMATS),
         sign: str | os.PathLike[str] | None = None,
         force: bool = False,
     ) -> Path:
@@ -174,7 +171,7 @@ def release(
             "A release through a ledger needs release_id and dataset (or a table with a name), and draws a fresh key of its own. "
             "Leave key out."
         )
-    _check_date(date)
+    check_date(date)
     return release_in_memory(made, table, Booking(ledger, account, secret_from_environment()), release_id, date, progress)
 
 
@@ -189,7 +186,7 @@ def release_from_plan(
 ) -> Release:
     """`release` for a plan already made for this table."""
     name = check_identifier(release_id)
-    _check_date(date)
+    check_date(date)
     if key is not None and not isinstance(key, NoiseKey):
         raise InvalidParameter(f"key is a NoiseKey, or None for a fresh one. Got {type(key).__name__}.")
     if table.universe is not plan.frame.universe and table.universe != plan.frame.universe:
@@ -231,29 +228,6 @@ def _suppressed(plan: Plan, counts: Any, name: str, date: str | None, entry: str
     out = Release(plan, made, name, date, True, entry, versions)
     out._totals = totals
     return out
-
-
-def check_identifier(release_id: str | None) -> str:
-    """A release's name is a file-safe word."""
-    if release_id is None:
-        return UNNAMED
-    if not isinstance(release_id, str) or not _IDENTIFIER.fullmatch(release_id):
-        raise InvalidParameter(
-            f"A release identifier is up to 100 letters, digits, '.', '_' or '-', and begins with a letter or digit. Got {release_id!r}."
-        )
-    return release_id
-
-
-def _check_date(date: str | None) -> None:
-    """Before anything is drawn: the card takes a day of the calendar."""
-    if date is None:
-        return
-    if not isinstance(date, str) or not _DATE.fullmatch(date):
-        raise InvalidParameter(f"date is a text such as '2030-04-01'. Got {date!r}.")
-    try:
-        datetime.date.fromisoformat(date)
-    except ValueError:
-        raise InvalidParameter(f"date must be a day of the calendar, such as '2030-04-01'. Got {date!r}.") from None
 
 
 def card_fields(
