@@ -83,7 +83,7 @@ def coupling() -> Iterator[Callable[[str, int, int], None]]:
 @contextmanager
 def planning() -> Iterator[None]:
     """A moving sign while a plan is made; where chains are assessed for it, a progress bar over their pairs instead."""
-    from holdfast.chains.watching import watching
+    from holdfast.chains.progress import report_progress_to
 
     sign, bar = Console(stderr=True).status("Planning"), _bar("pairs")
     task = bar.add_task("Assessing chains", total=1)
@@ -95,7 +95,7 @@ def planning() -> Iterator[None]:
         bar.update(task, completed=done, total=total)
 
     try:
-        with sign, watching(assessed):
+        with sign, report_progress_to(assessed):
             yield
     finally:
         bar.stop()
@@ -175,7 +175,7 @@ def plan(run_file: RunFile, as_json: AsJson = False) -> None:
     with working("Reading the table"):
         table = run.read_table()
     with planning():
-        made = make_plan(table, run.keep, run.mechanism())
+        made = make_plan(table, run.keep, run.mechanism)
         text = json.dumps(made.to_fields(), indent=2) if as_json else str(made)
     print(text)
 
@@ -203,9 +203,7 @@ def diagnose(
     with working("Reading the table"):
         table = run.read_table()
     with coupling() as progress:
-        found = run_chains(
-            table, run.keep, run.mechanism(), kernels=kernel or None, pairs=pairs, most_sweeps=most_sweeps, progress=progress
-        )
+        found = run_chains(table, run.keep, run.mechanism, kernels=kernel or None, pairs=pairs, most_sweeps=most_sweeps, progress=progress)
     if output is not None:
         found.save(output)
     print(json.dumps(found.to_fields(), indent=2) if as_json else found)
@@ -232,14 +230,14 @@ def release(
     place = None if no_ledger else find_ledger(ledger or run.ledger, run_file.absolute().parent)
     if place is None and resume:
         raise LedgerProblem("There is no ledger to resume from. Name the one that the release was begun in with --ledger.")
-    if place is not None and run.options.get("sampler", "auto") != "auto":
+    if place is not None and getattr(run.mechanism, "sampler", "auto") != "auto":
         from holdfast.privacy.ledger.values import ESTIMATED
 
         raise LedgerProblem(ESTIMATED)  # now, before chains are assessed
     with working("Reading the table"):
         table = run.read_table()
     with planning():
-        made = make_plan(table, run.keep, run.mechanism())
+        made = make_plan(table, run.keep, run.mechanism)
     if place is None:
         kept = _release_without_ledger(run, made, table, output, force)
         entry = None

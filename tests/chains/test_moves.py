@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from holdfast.chains import moves as moves_module
-from holdfast.chains.moves import Listed, Move, Swaps, check_generates, moves_for, moves_of_lattice, shown
+from holdfast.chains.moves import Listed, Move, Swaps, check_generates, format_move, moves_for, moves_of_lattice
 from holdfast.errors import InvalidParameter, NothingLeft, RequestTooLarge, UnreachableLattice
 from holdfast.lattices import algebra
 from holdfast.lattices.lattice import Lattice
@@ -154,8 +154,8 @@ def test_refusals(make: Callable[[], object]) -> None:
 
 
 def test_long_moves_are_shown_in_short() -> None:
-    assert shown(np.array([1, 0, -2])) == "+1 at cell 0, -2 at cell 2"
-    assert shown(np.ones(20, dtype=np.int64)).endswith("and 8 further entries")
+    assert format_move(np.array([1, 0, -2])) == "+1 at cell 0, -2 at cell 2"
+    assert format_move(np.ones(20, dtype=np.int64)).endswith("and 8 further entries")
 
 
 def test_moves_survive_a_pickle() -> None:

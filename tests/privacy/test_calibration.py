@@ -23,7 +23,7 @@ from holdfast.privacy import (
     zcdp_delta,
     zcdp_delta_bounds,
 )
-from holdfast.privacy.parameters import round_up, shown
+from holdfast.privacy.parameters import format_exact, round_up
 from tests.privacy.reference import allowed_delta, printed_delta, real, smallest_delta
 
 CASES = [(Fraction(epsilon), Fraction(delta)) for epsilon in ("0.01", "1/4", "1", "5", "30") for delta in ("1e-15", "1e-5", "1e-2", "0.3")]
@@ -111,9 +111,9 @@ def test_an_interval_said_to_be_covered_is(shrink: str) -> None:
 
 
 def test_published_values() -> None:
-    assert shown(tight_sigma_squared("1/4", "1e-5")) == "212.2"
-    assert shown(tight_sigma_squared("1/4", "1e-5", 2)) == "212.11"
-    assert shown(tight_sigma_squared("1/4", "1e-5", 4)) == "211.93"
+    assert format_exact(tight_sigma_squared("1/4", "1e-5")) == "212.2"
+    assert format_exact(tight_sigma_squared("1/4", "1e-5", 2)) == "212.11"
+    assert format_exact(tight_sigma_squared("1/4", "1e-5", 4)) == "211.93"
     assert round(tight_sigma_squared("1/10", "1e-6")) in (1557, 1558)
     assert round(float(simple_sigma_squared("1/4", "1e-5")), 1) == 372.4
     assert round(simple_sigma_squared("1/10", "1e-6")) == 2773
@@ -244,13 +244,13 @@ def test_rounding_up_keeps_the_digits_asked_for(value: Fraction, digits: int) ->
 
 @given(st.floats(min_value=1e-300, max_value=1e300))
 def test_text_of_a_rounded_number_is_never_below_it(value: float) -> None:
-    written = Fraction(shown(value))
+    written = Fraction(format_exact(value))
     assert Fraction(value) <= written <= Fraction(value) * (1 + Fraction(1, 10**11))
 
 
 @given(st.fractions())
 def test_text_of_a_number_is_exact(value: Fraction) -> None:
-    assert Fraction(shown(value)) == value
+    assert Fraction(format_exact(value)) == value
 
 
 @pytest.mark.parametrize(
@@ -258,4 +258,4 @@ def test_text_of_a_number_is_exact(value: Fraction) -> None:
     [("1061/5", "212.2"), ("1/3", "1/3"), ("1e-10", "1e-10"), ("25e-9", "2.5e-8"), ("-1/4", "-0.25"), ("7", "7"), ("1/1000", "0.001")],
 )
 def test_text_of_a_number_is_short(value: str, text: str) -> None:
-    assert shown(Fraction(value)) == text
+    assert format_exact(Fraction(value)) == text

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,10 @@ from hypothesis import strategies as st
 import holdfast as hf
 from holdfast.errors import InvalidRun
 from holdfast.invariants import compile_rows
-from holdfast.publication.runfile import Run, below_root, load_run
+from holdfast.mechanisms import registry
+from holdfast.mechanisms.keys import Key, whole_number
+from holdfast.mechanisms.laplace import below_root
+from holdfast.publication.runfile import Run, load_run
 from holdfast.publication.runfile_sections import Document, keys_at
 
 ROOT = Path(__file__).parents[2]
@@ -86,10 +90,10 @@ def released(*lines: str) -> str:
 class TestWhatIsSaid:
     def test_the_example_of_the_design(self, load: Callable[[str], Run]) -> None:
         run = load(DESIGN)
-        assert (run.path.name, run.id, run.date, run.per, run.sign) == ("run.toml", "counties-2030-v1", None, "unit", None)
-        assert (run.mechanism_name, run.options, run.formats) == ("generalized-laplace", {"epsilon": "0.192"}, ("parquet", "csv"))
+        assert (run.path.name, run.id, run.date, run.sign) == ("run.toml", "counties-2030-v1", None, None)
+        assert (run.options, run.formats) == ({"epsilon": "0.192"}, ("parquet", "csv"))
         assert run.keep == [hf.margin("state")]
-        assert run.parameters() == {"epsilon": Fraction(24, 125), "norm": "l1", "sampler": "auto"}
+        assert run.mechanism == hf.GeneralizedLaplace("0.192")
         table = run.read_table()
         assert (table.cells, table.count_name, table.unit, table.max_records) == (["state", "county"], "population", "person", 1)
         assert table.counts.tolist() == [40, 12, 0]
@@ -108,7 +112,7 @@ class TestWhatIsSaid:
         )
         assert (run.date, run.formats, run.sign) == ("2030-04-01", ("csv",), folder / "office-key.pem")
         assert run.options == {"epsilon": "2", "norm": "l2", "sampler": "auto"}
-        assert run.parameters() == {"epsilon": Fraction(2), "norm": "l2", "sampler": "auto"}
+        assert run.mechanism == hf.GeneralizedLaplace(2, norm="l2")
         assert load(released('mechanism = "suppression"', 'date = "2030-04-01"')).date == "2030-04-01"
 
     def test_every_statement(self, load: Callable[[str], Run]) -> None:
@@ -257,27 +261,29 @@ class TestPerPerson:
     """Exact conversions. One person of m records who changes cell: 2 m in l1, 2 m^2 in squared l2."""
 
     @staticmethod
-    def run(load: Callable[[str], Run], m: int, *lines: str) -> Run:
-        return load(released(*lines).replace('count  = "population"', f'count = "population"\nmax_records = {m}'))
+    def per_unit(load: Callable[[str], Run], m: int, *lines: str) -> Any:
+        """The mechanism of a run file for a table of at most m records a person, per unit of distance."""
+        run = load(released(*lines).replace('count  = "population"', f'count = "population"\nmax_records = {m}'))
+        return run.mechanism.per_unit(run.max_records)
 
     @pytest.mark.parametrize("m", [1, 2, 7])
     def test_pure_budgets_divide_by_the_l1_distance(self, m: int, load: Callable[[str], Run]) -> None:
-        for name in ("generalized-laplace", "rounded-projection"):
-            mechanism = f'mechanism = "{name}"'
-            assert self.run(load, m, mechanism, 'epsilon = "0.3"').parameters()["epsilon"] == Fraction(3, 10) / (2 * m)
-            assert self.run(load, m, mechanism, 'epsilon = "0.3"', 'per = "person"').parameters()["epsilon"] == Fraction(3, 10) / (2 * m)
-            assert self.run(load, m, mechanism, 'epsilon = "0.3"', 'per = "unit"').parameters()["epsilon"] == Fraction(3, 10)
+        for made in (hf.GeneralizedLaplace, hf.RoundedProjection):
+            lines = [f'mechanism = "{made.name}"', 'epsilon = "0.3"']
+            assert self.per_unit(load, m, *lines) == made(Fraction(3, 10) / (2 * m))
+            assert self.per_unit(load, m, *lines, 'per = "person"') == made(Fraction(3, 10) / (2 * m))
+            assert self.per_unit(load, m, *lines, 'per = "unit"') == made(Fraction(3, 10))
 
     @pytest.mark.parametrize("m", [1, 2, 7])
     def test_rho_divides_by_the_squared_l2_distance(self, m: int, load: Callable[[str], Run]) -> None:
-        mechanism = 'mechanism = "generalized-gaussian"'
-        assert self.run(load, m, mechanism, 'rho = "1/3"').parameters() == {"rho": Fraction(1, 6 * m * m), "sampler": "auto"}
-        assert self.run(load, m, mechanism, 'rho = "1/3"', 'per = "unit"').parameters() == {"rho": Fraction(1, 3), "sampler": "auto"}
+        lines = ['mechanism = "generalized-gaussian"', 'rho = "1/3"']
+        assert self.per_unit(load, m, *lines) == hf.GeneralizedGaussian(rho=Fraction(1, 6 * m * m))
+        assert self.per_unit(load, m, *lines, 'per = "unit"') == hf.GeneralizedGaussian(rho="1/3")
 
     @pytest.mark.parametrize("per", ["person", "unit"])
     def test_sigma_squared_stays(self, per: str, load: Callable[[str], Run]) -> None:
-        run = self.run(load, 5, 'mechanism = "generalized-gaussian"', 'sigma_squared = "12.5"', f'per = "{per}"')
-        assert run.parameters() == {"sigma_squared": Fraction(25, 2), "sampler": "auto"}
+        made = self.per_unit(load, 5, 'mechanism = "generalized-gaussian"', 'sigma_squared = "12.5"', f'per = "{per}"')
+        assert made == hf.GeneralizedGaussian(sigma_squared="25/2")
 
     @pytest.mark.parametrize("m", [1, 3])
     def test_a_pair_is_calibrated_at_the_distance_of_one_person(self, m: int, load: Callable[[str], Run]) -> None:
@@ -285,14 +291,12 @@ class TestPerPerson:
 
         lines = ['mechanism = "generalized-gaussian"', 'epsilon = "1/2"', 'delta = "1e-6"']
         expected = pair_sigma_squared("1/2", "1e-6", distance_squared=2 * m * m)
-        assert self.run(load, m, *lines).parameters() == {"sigma_squared": expected, "sampler": "auto"}
-        unit = self.run(load, m, *lines, 'per = "unit"').parameters()
-        assert unit == {"epsilon": Fraction(1, 2), "delta": Fraction(1, 10**6), "calibration": "tight", "sampler": "auto"}
+        assert self.per_unit(load, m, *lines) == hf.GeneralizedGaussian(sigma_squared=expected)
+        assert self.per_unit(load, m, *lines, 'per = "unit"') == hf.GeneralizedGaussian(epsilon="1/2", delta="1e-6")
 
     @pytest.mark.parametrize("m", [1, 2, 7])
     def test_the_l2_norm_rounds_down(self, m: int, load: Callable[[str], Run]) -> None:
-        epsilon = self.run(load, m, 'mechanism = "generalized-laplace"', 'epsilon = "0.3"', 'norm = "l2"').parameters()["epsilon"]
-        assert isinstance(epsilon, Fraction)
+        epsilon = self.per_unit(load, m, 'mechanism = "generalized-laplace"', 'epsilon = "0.3"', 'norm = "l2"').epsilon
         assert epsilon**2 * 2 * m * m <= Fraction(9, 100) < (epsilon * (1 + Fraction(1, 10**8))) ** 2 * 2 * m * m
 
     @given(st.fractions(min_value=Fraction(1, 10**60), max_value=10**60))
@@ -309,30 +313,58 @@ class TestPerPerson:
 
 class TestMechanism:
     @pytest.mark.parametrize(
-        ("lines", "name"),
+        ("lines", "expected"),
         [
-            (['mechanism = "generalized-laplace"', 'epsilon = "1/4"', 'norm = "l2"'], "GeneralizedLaplace"),
-            (['mechanism = "generalized-laplace"', 'epsilon = "1/4"'], "GeneralizedLaplace"),
-            (['mechanism = "generalized-gaussian"', 'rho = "1/4"'], "GeneralizedGaussian"),
-            (['mechanism = "generalized-gaussian"', "epsilon = 1", 'delta = "1e-9"'], "GeneralizedGaussian"),
-            (['mechanism = "generalized-gaussian"', "epsilon = 1", 'delta = "1e-9"', 'per = "unit"'], "GeneralizedGaussian"),
-            (['mechanism = "rounded-projection"', 'epsilon = "1/4"'], "RoundedProjection"),
-            (['mechanism = "suppression"'], "Suppression"),
+            (
+                ['mechanism = "generalized-laplace"', 'epsilon = "1/4"', 'norm = "l2"'],
+                hf.GeneralizedLaplace("1/4", norm="l2", per="person"),
+            ),
+            (
+                ['mechanism = "generalized-laplace"', "epsilon = 1", 'sampler = "line_gibbs"', 'eta = "1/50"', 'per = "unit"'],
+                hf.GeneralizedLaplace(1, sampler="line_gibbs", eta="1/50"),
+            ),
+            (
+                ['mechanism = "generalized-laplace"', "epsilon = 1", "allow_estimated = true"],
+                hf.GeneralizedLaplace(1, allow_estimated=True, per="person"),
+            ),
+            (['mechanism = "generalized-gaussian"', 'rho = "1/4"'], hf.GeneralizedGaussian(rho="1/4", per="person")),
+            (['mechanism = "generalized-gaussian"', "sigma_squared = 4"], hf.GeneralizedGaussian(sigma_squared=4)),
+            (
+                ['mechanism = "generalized-gaussian"', "epsilon = 1", 'delta = "1e-9"'],
+                hf.GeneralizedGaussian(epsilon=1, delta="1e-9", per="person"),
+            ),
+            (
+                ['mechanism = "generalized-gaussian"', "epsilon = 1", 'delta = "1e-9"', 'per = "unit"', 'calibration = "paper"'],
+                hf.GeneralizedGaussian(epsilon=1, delta="1e-9", calibration="paper"),
+            ),
+            (['mechanism = "rounded-projection"', 'epsilon = "1/4"'], hf.RoundedProjection("1/4", per="person")),
+            (['mechanism = "suppression"'], hf.Suppression()),
         ],
+        ids=lambda value: repr(value) if not isinstance(value, list) else "",
     )
-    def test_is_built(self, lines: list[str], name: str, load: Callable[[str], Run]) -> None:
-        run = load(released(*lines))
-        mechanism = run.mechanism()
-        assert type(mechanism).__name__ == name
-        if "epsilon" in run.parameters():
-            assert Fraction(mechanism.epsilon) == run.parameters()["epsilon"]
+    def test_is_what_python_would_make(self, lines: list[str], expected: Any, load: Callable[[str], Run]) -> None:
+        assert load(released(*lines)).mechanism == expected
 
-    def test_what_it_refuses_names_file_and_field(self, load: Callable[[str], Run]) -> None:
-        lines = ['mechanism = "generalized-gaussian"', "epsilon = 1", 'delta = "1e-9"', 'per = "unit"', 'calibration = "none such"']
-        run = load(released(*lines))
-        with pytest.raises(InvalidRun, match=r"run\.toml, release\.calibration: calibration must be ") as caught:
-            run.mechanism()
-        assert caught.value.__context__ is None
+    def test_a_mechanism_from_elsewhere_is_one_row(self, load: Callable[[str], Run], monkeypatch: pytest.MonkeyPatch) -> None:
+        class Rounds(hf.Suppression):
+            """With a key of its own."""
+
+            name = "rounds"
+            run_file_keys = (Key("rounds", whole_number(1), "3", required=True),)
+
+            @classmethod
+            def from_run_file(cls, values: Mapping[str, Any], per: Any) -> Any:
+                return cls._made(rounds=values["rounds"])
+
+        monkeypatch.setitem(registry.MECHANISMS, "rounds", Rounds)
+        assert load(released('mechanism = "rounds"', "rounds = 7")).mechanism.rounds == 7  # type: ignore[attr-defined]
+        for value, told in (("0", "is too small. Got the whole number 0"), ('"7"', 'must be a whole number. Got "7"')):
+            with pytest.raises(InvalidRun, match=rf"line 11, release\.rounds: {told}\. Write rounds = 3\."):
+                load(released('mechanism = "rounds"', f"rounds = {value}"))
+        with pytest.raises(InvalidRun, match=r'release\.rounds: this key is missing: mechanism = "rounds" needs it. Write rounds = 3\.'):
+            load(released('mechanism = "rounds"'))
+        with pytest.raises(InvalidRun, match=r"release\.rounds: this key does not belong to mechanism"):
+            load(released('mechanism = "suppression"', "rounds = 7"))
 
 
 class TestPage:
@@ -344,7 +376,6 @@ class TestPage:
         run = load(text)
         rows = compile_rows(run.read_table().universe, run.keep)
         assert len(rows.rows) >= len(run.keep)
-        run.parameters()
 
     def test_structural_zeros_are_identities_of_single_cells(self, load: Callable[[str], Run]) -> None:
         run = load(next(text for text in self.EXAMPLES if "identities" in text))

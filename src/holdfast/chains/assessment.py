@@ -25,8 +25,8 @@ import numpy as np
 
 from holdfast.chains.curve import TotalVariationCurve, check_all_met
 from holdfast.chains.meeting import Meetings, meeting_times
+from holdfast.chains.progress import Progress
 from holdfast.chains.protocol import Kernel
-from holdfast.chains.watching import Progress
 from holdfast.errors import InvalidParameter, NoMeeting, RequestTooLarge
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction

@@ -23,8 +23,8 @@ from threading import Event
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.chains.progress import Progress
 from holdfast.chains.protocol import CoupledKernel, Kernel, Pair
-from holdfast.chains.watching import Progress
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import exact_integer
 from holdfast.randomness import NoiseKey, Words

@@ -315,7 +315,7 @@ class Metropolis:
         """One jump from one word."""
         if self.jump_base is not None:
             return TableSampler(RationalJumps(self.jump_base))
-        sampler = DiscreteLaplace(1 / self.jump_rate).sampler()
+        sampler = DiscreteLaplace.of_rate(self.jump_rate).sampler()
         assert isinstance(sampler, TableSampler)  # jump_rate >= 1/1000
         return sampler
 

@@ -211,18 +211,18 @@ def check_generates(moves: Moves, lattice_or_rows: Lattice | algebra.Matrix) -> 
     outside = algebra.to_numpy(generators * matrix.transpose()).any(axis=1)
     if outside.any():
         vector = algebra.to_numpy(generators)[int(np.flatnonzero(outside)[0])]
-        raise UnreachableLattice(f"A move changes a kept total: {shown(vector)}. Leave it out.")
+        raise UnreachableLattice(f"A move changes a kept total: {format_move(vector)}. Leave it out.")
     basis = algebra.reduced_basis(algebra.kernel_basis(matrix))
     if algebra.same_lattice(basis, generators.transpose()):
         return
     reached = algebra.reduced_basis(generators.transpose())
     missing = next(vector for vector in algebra.to_numpy(basis).T if not _contains(reached, vector))
     raise UnreachableLattice(
-        f"The moves do not reach every table with the kept totals: no sum of them gives {shown(missing)}. Add this move to the list."
+        f"The moves do not reach every table with the kept totals: no sum of them gives {format_move(missing)}. Add this move to the list."
     )
 
 
-def shown(vector: NDArray[Any]) -> str:
+def format_move(vector: NDArray[Any]) -> str:
     """The non-zero entries of a move, such as '+1 at cell 0, -1 at cell 3'."""
     places = np.flatnonzero(vector)
     text = ", ".join(f"{int(vector[i]):+d} at cell {i}" for i in places[:_SHOWN])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from holdfast.chains.assessment import Assessment, assess_all
 from holdfast.chains.kernels import chain_seed, kernel_for
 from holdfast.chains.protocol import Kernel
-from holdfast.chains.watching import Progress
+from holdfast.chains.progress import Progress
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import Target
 from holdfast.randomness import Words
@@ -21,8 +21,8 @@ BETWEEN_SWEEPS = 2
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What a user allows: the kernel asked for ("auto" for none), whether an estimate will do, and the total variation error eta of all."""
+class SamplerRequest:
+    """What a user asks for: a kernel ("auto" for none), whether an estimate is allowed, and the total variation error eta of all blocks."""
 
     sampler: str
     allow_estimated: bool
@@ -33,7 +33,7 @@ class Wish:
         return self.sampler != "auto"
 
 
-EXACT_ONLY = Wish("auto", False, Fraction(1, 1000))
+EXACT_ONLY = SamplerRequest("auto", False, Fraction(1, 1000))
 
 
 class ChainSampler:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import cast
+from typing import Self, cast
 
 from flint import arb
 
@@ -30,10 +30,21 @@ class DiscreteLaplace(ArmsLaw):
     """
 
     def __init__(self, scale: Exact, *, lower: int | None = None, upper: int | None = None, tilt: Exact = 0) -> None:
-        self.scale = positive_fraction(scale, "scale")
+        checked = positive_fraction(scale, "scale")
+        self._build(checked, 1 / checked, lower, upper, tilt)
+
+    @classmethod
+    def of_rate(cls, rate: Exact, *, lower: int | None = None, upper: int | None = None, tilt: Exact = 0) -> Self:
+        """The law of rate 1/scale: P[X = k] proportional to exp(-rate |k| + tilt k)."""
+        checked = positive_fraction(rate, "rate")
+        law = cls.__new__(cls)
+        law._build(1 / checked, checked, lower, upper, tilt)
+        return law
+
+    def _build(self, scale: Fraction, rate: Fraction, lower: int | None, upper: int | None, tilt: Exact) -> None:
+        self.scale = scale
         self.tilt = exact_fraction(tilt, "tilt")
         self.lower, self.upper = _bounds(lower, upper)
-        rate = 1 / self.scale
         arms = laplace_arms(rate + self.tilt, rate - self.tilt, self.lower, self.upper)
         check_reach(arms)
         super().__init__(arms, scale=self.scale, lower=self.lower, upper=self.upper, tilt=self.tilt or None)
@@ -48,9 +59,21 @@ class Geometric(ArmsLaw):
     """
 
     def __init__(self, scale: Exact, *, upper: int | None = None) -> None:
-        self.scale = positive_fraction(scale, "scale")
+        checked = positive_fraction(scale, "scale")
+        self._build(checked, 1 / checked, upper)
+
+    @classmethod
+    def of_rate(cls, rate: Exact, *, upper: int | None = None) -> Self:
+        """The law of rate 1/scale: P[X = k] proportional to exp(-rate k)."""
+        checked = positive_fraction(rate, "rate")
+        law = cls.__new__(cls)
+        law._build(1 / checked, checked, upper)
+        return law
+
+    def _build(self, scale: Fraction, rate: Fraction, upper: int | None) -> None:
+        self.scale = scale
         _, self.upper = _bounds(0, upper)
-        arms = laplace_arms(1 / self.scale, 1 / self.scale, 0, self.upper)
+        arms = laplace_arms(rate, rate, 0, self.upper)
         check_reach(arms)
         super().__init__(arms, scale=self.scale, upper=self.upper)
 

@@ -6,7 +6,7 @@ import math
 import numbers
 import re
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from holdfast.errors import InexactParameter, InvalidParameter
 
@@ -40,10 +40,17 @@ def exact_fraction(value: Exact, name: str) -> Fraction:
     raise InvalidParameter(f"{name} must be an int, a Fraction or a string such as '1/4'. Got {type(value).__name__}.")
 
 
+def outside(value: Fraction, below: int | None = None) -> Literal["zero", "negative", "large"] | None:
+    """How a number misses the range from 0 (and, where given, to `below`), both ends excluded; None where it lies inside."""
+    if value <= 0:
+        return "negative" if value else "zero"
+    return "large" if below is not None and value >= below else None
+
+
 def positive_fraction(value: Exact, name: str) -> Fraction:
     """`exact_fraction`, refusing zero and negative numbers."""
     fraction = exact_fraction(value, name)
-    if fraction <= 0:
+    if outside(fraction):
         raise InvalidParameter(f"{name} must be greater than zero. Got {_shown(fraction)}.")
     return fraction
 

@@ -2,34 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal, Self
 
-from holdfast.chains.sampler import Wish
+from holdfast.chains.sampler import SamplerRequest
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact, positive_fraction
+from holdfast.channels import Channel, Facts
 from holdfast.lattices import Lattice
-from holdfast.laws.gaussian import GaussianLaw
+from holdfast.lattices.norms import L2
+from holdfast.laws import Gaussian
+from holdfast.mechanisms import keys
+from holdfast.mechanisms.mechanism import PER, Per
+from holdfast.mechanisms.keys import InvalidKey
 from holdfast.mechanisms.promise import promise
-from holdfast.mechanisms.words import DEFAULT_ETA, known, wish_of, wish_parameters
-from holdfast.privacy.calibration import paper_sigma_squared, simple_sigma_squared, tight_sigma_squared
-from holdfast.privacy.parameters import budget, probability, shown
+from holdfast.mechanisms.requests import DEFAULT_ETA, SAMPLER_KEYS, ChainMechanism, check_choice, request_from_keys, sampler_request
+from holdfast.privacy.calibration import pair_sigma_squared, paper_sigma_squared, simple_sigma_squared, tight_sigma_squared
+from holdfast.privacy.parameters import budget, format_exact, probability
 
 Calibration = Literal["tight", "simple", "paper"]
 
+_CALIBRATIONS = ("tight", "simple", "paper")
+_WAYS = ("rho", "sigma_squared", "epsilon")
+_NEEDS_ONE = "give rho, or sigma_squared, or epsilon and delta"
+_CHAIN_NEEDS = "a Markov chain needs a promise in epsilon and delta per unit of distance"
+_ONE_DISTANCE = "one person is at one distance, and the least noise for it is taken"
 
-@dataclass(frozen=True, init=False)
-class GeneralizedGaussian:
+
+@dataclass(frozen=True, init=False, repr=False)
+class GeneralizedGaussian(ChainMechanism):
     """y = x + z, z in the lattice of moves that keep the totals, P[z] proportional to exp(-|z|_2^2 / (2 sigma_squared)).
 
     Given:       one of rho (sigma_squared = 1 / (2 rho)), sigma_squared, or epsilon with delta; all per unit of l2 distance.
                  `calibration` says how (epsilon, delta) becomes sigma_squared: "tight" (default) and "simple" hold for tables of every
                  size, "paper" is the constant of the paper's order, which grows with the dimension, for comparison.
+                 With `per="person"`, rho or epsilon and delta are for one person who changes cell, at squared l2 distance 2 m^2, m the
+                 table's max_records; (epsilon, delta) becomes the least sigma_squared proved for that distance. sigma_squared is the noise
+                 itself and is for nobody: `per` does not change it.
     Guarantees:  (|x - x'|_2^2 / (2 sigma_squared))-zCDP between tables with the same kept totals, in every dimension; with epsilon and
-                 delta also the (epsilon, delta) of [DGGY22] Definition 2. Unbiased; every kept total exact. Exact samplers; a Markov chain
-                 where one is asked for or `allow_estimated=True`, for (epsilon, delta) only, as for GeneralizedLaplace.
-    Reference:   [DGGY22] Definition 13; math.md R7; [CKS20].
+                 delta per unit also the (epsilon, delta) of [DGGY22] Definition 2. Unbiased; every kept total exact. Exact samplers; a
+                 Markov chain where one is asked for or `allow_estimated=True`, for (epsilon, delta) per unit only.
+    Reference:   [DGGY22] Definition 13; [theory R7]; [CKS20].
     """
 
     rho: Fraction | None
@@ -37,9 +52,25 @@ class GeneralizedGaussian:
     epsilon: Fraction | None
     delta: Fraction | None
     calibration: Calibration
-    wish: Wish
+    request: SamplerRequest
+    per: Per
 
     name = "generalized-gaussian"
+    run_file_keys = (
+        keys.Key("rho", keys.budget, '"1/10"'),
+        keys.Key("sigma_squared", keys.exact_number(), '"100"'),
+        keys.Key("epsilon", keys.budget, '"0.25"'),
+        keys.Key(
+            "delta",
+            keys.probability(
+                zero='must be greater than zero: no Gaussian reaches 0. Write delta = "1e-9", or use mechanism = "generalized-laplace".',
+                large='must be less than 1: a larger delta promises nothing. Got {text}. Write delta = "1e-9".',
+            ),
+            '"1e-9"',
+        ),
+        keys.Key("calibration", keys.one_of(*_CALIBRATIONS), '"tight"'),
+        *SAMPLER_KEYS,
+    )
 
     def __init__(
         self,
@@ -52,33 +83,87 @@ class GeneralizedGaussian:
         *,
         allow_estimated: bool = False,
         eta: Exact = DEFAULT_ETA,
+        per: Per = "unit",
     ) -> None:
-        given = [name for name, value in (("rho", rho), ("sigma_squared", sigma_squared), ("epsilon", epsilon)) if value is not None]
+        given = [name for name, value in zip(_WAYS, (rho, sigma_squared, epsilon), strict=True) if value is not None]
         if len(given) != 1 or (delta is None) != (epsilon is None):
             raise InvalidParameter(
                 "A Gaussian takes exactly one of rho, sigma_squared, or epsilon with delta. "
                 f"Got {', '.join([*given, *(['delta'] if delta is not None else [])]) or 'none of them'}."
             )
-        object.__setattr__(self, "rho", None if rho is None else budget(rho, "rho"))
-        object.__setattr__(self, "sigma_squared", None if sigma_squared is None else positive_fraction(sigma_squared, "sigma_squared"))
-        object.__setattr__(self, "epsilon", None if epsilon is None else budget(epsilon, "epsilon"))
-        object.__setattr__(self, "delta", None if delta is None else probability(delta, "delta"))
-        object.__setattr__(self, "calibration", known(calibration, ("tight", "simple", "paper"), "calibration"))
-        object.__setattr__(self, "wish", wish_of(sampler, allow_estimated, eta))
+        check_choice(per, PER, "per")
+        self._set(
+            rho=None if rho is None else budget(rho, "rho"),
+            sigma_squared=None if sigma_squared is None else positive_fraction(sigma_squared, "sigma_squared"),
+            epsilon=None if epsilon is None else budget(epsilon, "epsilon"),
+            delta=None if delta is None else probability(delta, "delta"),
+            calibration=check_choice(calibration, _CALIBRATIONS, "calibration"),
+            request=sampler_request(sampler, allow_estimated, eta),
+            per="unit" if sigma_squared is not None else per,
+        )
+        if self.per == "person" and self.request.names_a_chain:
+            raise InvalidParameter(f"sampler={sampler!r}: {_CHAIN_NEEDS}. Give both with per='unit', or sampler='auto'.")
+        if self.per == "person" and calibration != "tight":
+            raise InvalidParameter(f"calibration={calibration!r} goes with per='unit': {_ONE_DISTANCE}. Leave it out.")
+
+    @classmethod
+    def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
+        if "delta" in values and "epsilon" not in values:
+            raise InvalidKey("epsilon", "this key is missing: delta goes with epsilon. Give both, or rho alone.")
+        ways = [key for key in _WAYS if key in values]
+        if len(ways) > 1:
+            raise InvalidKey(ways[1], f"{' and '.join(ways)} are given together, and each sets the noise: {_NEEDS_ONE}.")
+        if not ways:
+            raise InvalidKey("rho", f"the budget is missing: {_NEEDS_ONE}.")
+        if ways == ["epsilon"] and "delta" not in values:
+            advice = 'Add delta = "1e-9", or use rho; mechanism = "generalized-laplace" takes epsilon alone.'
+            raise InvalidKey("delta", f"this key is missing: a Gaussian promises epsilon only together with delta. {advice}")
+        request = request_from_keys(values)
+        if request.names_a_chain and (ways != ["epsilon"] or per != "unit"):
+            raise InvalidKey("sampler", f'{_CHAIN_NEEDS}. Give both with per = "unit", or sampler = "auto".')
+        if "calibration" in values and ways != ["epsilon"]:
+            raise InvalidKey("calibration", "this key goes with epsilon and delta. Leave it out.")
+        if "calibration" in values and per == "person":
+            raise InvalidKey("calibration", f'this key goes with per = "unit": {_ONE_DISTANCE}. Leave it out.')
+        return cls._made(
+            **{key: values.get(key) for key in (*_WAYS, "delta")},
+            calibration=values.get("calibration", "tight"),
+            request=request,
+            per="unit" if ways == ["sigma_squared"] else per,
+        )
 
     @property
-    def sampler(self) -> str:
-        """The sampler asked for."""
-        return self.wish.sampler
+    def has_budget(self) -> bool:
+        return self.sigma_squared is None
 
     @property
     def parameters(self) -> dict[str, str]:
         named = {"rho": self.rho, "sigma_squared": self.sigma_squared, "epsilon": self.epsilon, "delta": self.delta}
-        out = {name: shown(value) for name, value in named.items() if value is not None}
-        return {**out, **({} if self.epsilon is None else {"calibration": self.calibration}), **wish_parameters(self.wish)}
+        out = {name: format_exact(value) for name, value in named.items() if value is not None}
+        calibrated = self.epsilon is not None and self.per == "unit"
+        return {**out, **self._said_per, **({"calibration": self.calibration} if calibrated else {}), **self._said_of_chains}
 
-    def variance_parameter(self, lattice: Lattice) -> Fraction:
-        """The sigma_squared used on this lattice."""
+    def _converted(self, records: int) -> Self:
+        squared = L2.person_moving(records)
+        if self.rho is not None:
+            return self._with(rho=self.rho / squared, per="unit")
+        assert self.epsilon is not None
+        assert self.delta is not None
+        least = pair_sigma_squared(self.epsilon, self.delta, distance_squared=squared)
+        return self._with(sigma_squared=least, epsilon=None, delta=None, per="unit")
+
+    def channel(self, facts: Facts) -> Channel:
+        asked = self.per_unit(facts.records)
+        sigma_squared = asked._variance(facts.lattice)
+        rho = asked.rho if asked.rho is not None else 1 / (2 * sigma_squared)
+        if asked.epsilon is None or asked.delta is None:
+            guarantee = promise(facts, "zcdp", "l2", rho=rho)
+        else:
+            guarantee = promise(facts, "approximate", "l2", epsilon=asked.epsilon, delta=asked.delta, rho=rho)
+        return Channel(facts, Gaussian(sigma_squared), guarantee, self.request)
+
+    def _variance(self, lattice: Lattice) -> Fraction:
+        """The sigma_squared used on this lattice, from parameters for one unit of distance."""
         if self.sigma_squared is not None:
             return self.sigma_squared
         if self.rho is not None:
@@ -90,14 +175,3 @@ class GeneralizedGaussian:
         if self.calibration == "paper":
             return paper_sigma_squared(self.epsilon, self.delta, lattice.dimension, lattice.log_gram_determinant())
         return tight_sigma_squared(self.epsilon, self.delta, lattice.shortest("l2").value)
-
-    def law(self, lattice: Lattice, *, unit: str = "person", max_records: int | None = 1) -> GaussianLaw:
-        """The law of the noise on this lattice."""
-        sigma_squared = self.variance_parameter(lattice)
-        if self.epsilon is None or self.delta is None:
-            guarantee = promise(lattice, "zcdp", "l2", unit, max_records, rho=1 / (2 * sigma_squared))
-        else:
-            guarantee = promise(
-                lattice, "approximate", "l2", unit, max_records, epsilon=self.epsilon, delta=self.delta, rho=1 / (2 * sigma_squared)
-            )
-        return GaussianLaw(lattice, sigma_squared, guarantee, self.wish)

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from math import isqrt
+from typing import Any, Literal, Self
 
-from holdfast.chains.sampler import Wish
+from holdfast.chains.sampler import SamplerRequest
 from holdfast.exact.parameters import Exact
-from holdfast.lattices import Lattice
-from holdfast.laws.laplace import L2LaplaceLaw, LaplaceLaw
+from holdfast.channels import Channel, Facts
+from holdfast.lattices.norms import NORMS, norm_of
+from holdfast.laws import L1Laplace, L2Laplace
+from holdfast.mechanisms import keys
+from holdfast.mechanisms.mechanism import PER, Per
 from holdfast.mechanisms.promise import promise
-from holdfast.mechanisms.words import DEFAULT_ETA, known, wish_of, wish_parameters
-from holdfast.privacy.parameters import budget, shown
+from holdfast.mechanisms.requests import DEFAULT_ETA, SAMPLER_KEYS, ChainMechanism, check_choice, request_from_keys, sampler_request
+from holdfast.privacy.parameters import budget, format_exact
+
+_TARGETS = {"l1": L1Laplace, "l2": L2Laplace}
+_DIGITS = 9
+"""Digits of an epsilon that is rounded down because it is irrational."""
 
 
-@dataclass(frozen=True, init=False)
-class GeneralizedLaplace:
+@dataclass(frozen=True, init=False, repr=False)
+class GeneralizedLaplace(ChainMechanism):
     """y = x + z, z in the lattice of moves that keep the totals, P[z] proportional to exp(-epsilon |z|).
 
-    Given:       epsilon per unit of distance, in l1 (default) or l2. One person changing cell is l1 = 2, l2 = sqrt 2.
+    Given:       epsilon per unit of distance, in l1 (default) or l2; with `per="person"` for one person who changes cell, at l1 = 2 m and
+                 l2 = m sqrt 2, m the table's max_records: then epsilon per unit is what the distance leaves, under l2 rounded down.
     Guarantees:  pure: outputs for two tables with the same kept totals differ by a factor of at most exp(epsilon |x - x'|); unbiased;
                  every kept total exact. `sampler="auto"` picks an exact sampler for each block; what none can draw in reasonable time is
                  refused, or drawn by a Markov chain where `allow_estimated=True`. A chain ("metropolis", "line_gibbs", "block_gibbs") has
@@ -29,9 +39,15 @@ class GeneralizedLaplace:
 
     epsilon: Fraction
     norm: Literal["l1", "l2"]
-    wish: Wish
+    request: SamplerRequest
+    per: Per
 
     name = "generalized-laplace"
+    run_file_keys = (
+        keys.Key("epsilon", keys.budget, '"0.25"', required=True),
+        keys.Key("norm", keys.one_of(*NORMS), '"l1"'),
+        *SAMPLER_KEYS,
+    )
 
     def __init__(
         self,
@@ -41,21 +57,42 @@ class GeneralizedLaplace:
         *,
         allow_estimated: bool = False,
         eta: Exact = DEFAULT_ETA,
+        per: Per = "unit",
     ) -> None:
-        object.__setattr__(self, "epsilon", budget(epsilon, "epsilon"))
-        object.__setattr__(self, "norm", known(norm, ("l1", "l2"), "norm"))
-        object.__setattr__(self, "wish", wish_of(sampler, allow_estimated, eta))
+        self._set(
+            epsilon=budget(epsilon, "epsilon"),
+            norm=check_choice(norm, tuple(NORMS), "norm"),
+            request=sampler_request(sampler, allow_estimated, eta),
+            per=check_choice(per, PER, "per"),
+        )
 
-    @property
-    def sampler(self) -> str:
-        """The sampler asked for."""
-        return self.wish.sampler
+    @classmethod
+    def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
+        return cls._made(epsilon=values["epsilon"], norm=values.get("norm", "l1"), request=request_from_keys(values), per=per)
 
     @property
     def parameters(self) -> dict[str, str]:
-        return {"epsilon": shown(self.epsilon), "norm": self.norm, **wish_parameters(self.wish)}
+        return {"epsilon": format_exact(self.epsilon), **self._said_per, "norm": self.norm, **self._said_of_chains}
 
-    def law(self, lattice: Lattice, *, unit: str = "person", max_records: int | None = 1) -> LaplaceLaw:
-        """The law of the noise on this lattice."""
-        guarantee = promise(lattice, "pure", self.norm, unit, max_records, epsilon=self.epsilon)
-        return (LaplaceLaw if self.norm == "l1" else L2LaplaceLaw)(lattice, self.epsilon, guarantee, self.wish)
+    def _converted(self, records: int) -> Self:
+        norm = norm_of(self.norm)
+        measure = Fraction(norm.person_moving(records))
+        length = norm.length(measure)
+        return self._with(epsilon=self.epsilon / length if length is not None else below_root(self.epsilon**2 / measure), per="unit")
+
+    def channel(self, facts: Facts) -> Channel:
+        epsilon = self.per_unit(facts.records).epsilon
+        target = _TARGETS[self.norm](epsilon)
+        return Channel(facts, target, promise(facts, "pure", self.norm, epsilon=epsilon), self.request)
+
+
+def below_root(square: Fraction) -> Fraction:
+    """A short rational just below the square root: nine significant digits, rounded down.
+
+    Given:       square > 0.
+    Guarantees:  result^2 <= square, and (result * (1 + 10^-8))^2 > square.
+    """
+    scale = 1
+    while square * scale * scale < 10 ** (2 * _DIGITS - 2):
+        scale *= 10
+    return Fraction(isqrt(square.numerator * scale * scale // square.denominator), scale)

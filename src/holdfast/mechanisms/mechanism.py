@@ -1,23 +1,101 @@
-"""What every mechanism offers: it turns public facts into a law; only the engine gives a law confidential counts."""
+"""What the mechanisms of this folder share: they are frozen, shown as they were asked for, and converted to one unit of distance once.
+
+m          the most records one person may have (max_records; 1 where the promise is for one record)
+distance   between two tables: one person who moves all records from one cell to another changes counts by 2 m in l1 and by 2 m^2 in
+           squared l2
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+import copy
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
+from holdfast.channels import Channel, Facts, Law
 from holdfast.lattices import Lattice
-from holdfast.laws.law import LatticeLaw
+from holdfast.mechanisms.keys import Key
+from holdfast.privacy.parameters import format_exact
+
+Per: TypeAlias = Literal["unit", "person"]
+"""What a budget is for: one unit of distance between two tables, or one person who changes cell with all records."""
+PER = ("unit", "person")
 
 
-class Mechanism(Protocol):
-    """A frozen value with exact parameters, per unit of distance as in the papers."""
+class Mechanism(ABC):
+    """A frozen value with exact parameters; `registry.register` makes it known to run files and cards.
+
+    Given:       subclasses are frozen dataclasses without generated `__init__` and `__repr__`. Every argument of their constructor can be
+                 read back from an attribute of the same name.
+    """
+
+    name: ClassVar[str]
+    """As in run files and cards, such as "generalized-laplace"."""
+    run_file_keys: ClassVar[tuple[Key, ...]] = ()
+    """The keys that the mechanism takes in a run file, beside those that every release has."""
+    publishes_cells: ClassVar[bool] = True
+    """False where cells that the kept totals do not fix are left out; as the channel's target says."""
+    per: Per
+
+    @classmethod
+    @abstractmethod
+    def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
+        """The mechanism from values that the keys' readers have checked; raises InvalidKey where keys do not go together."""
 
     @property
-    def name(self) -> str:
-        """As in run files and cards, such as "generalized-laplace"."""
-
-    @property
+    @abstractmethod
     def parameters(self) -> dict[str, str]:
-        """Exact parameters as text."""
+        """Exact parameters as text, as they were asked for."""
 
-    def law(self, lattice: Lattice, *, unit: str = "person", max_records: int | None = 1) -> LatticeLaw:
-        """The law of the noise on this lattice; impossible requests are refused here, before anything is drawn."""
+    @abstractmethod
+    def channel(self, facts: Facts) -> Channel:
+        """What the mechanism does to these facts: pure and cheap. Samplers are chosen later, by `channels.choose_samplers`."""
+
+    def law(self, lattice: Lattice, *, unit: str = "person", max_records: int | None = 1) -> Law:
+        """The law of the noise on this lattice."""
+        return Law(self.channel(Facts(lattice, unit=unit, max_records=max_records)))
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether a budget was given, which is for one person or one unit of distance."""
+        return True
+
+    def per_unit(self, records: int) -> Self:
+        """The same mechanism with its parameters for one unit of distance, where one person has at most so many records."""
+        return self if self.per == "unit" else self._converted(records)
+
+    def _converted(self, m: int) -> Self:
+        """From one person of m records to one unit of distance."""
+        raise NotImplementedError
+
+    @property
+    def _said_per(self) -> dict[str, str]:
+        return {} if self.per == "unit" else {"per": self.per}
+
+    def _set(self, **fields: object) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def _made(cls, **fields: object) -> Self:
+        """A mechanism with these fields, checked already."""
+        made = object.__new__(cls)
+        made._set(**fields)
+        return made
+
+    def _with(self, **fields: object) -> Self:
+        """A copy with other fields, checked already."""
+        made = copy.copy(self)
+        made._set(**fields)
+        return made
+
+    def __repr__(self) -> str:
+        given = [(name, getattr(self, name), p.default) for name, p in inspect.signature(type(self)).parameters.items()]
+        return f"{type(self).__name__}({', '.join(f'{name}={_written(value)}' for name, value, default in given if value != default)})"
+
+
+def _written(value: object) -> str:
+    """As Python code; a number as p/q or as a decimal, whichever is shorter."""
+    return repr(min(str(value), format_exact(value), key=len) if isinstance(value, Fraction) else value)

@@ -1,4 +1,4 @@
-"""The guarantee of a law on a lattice, with the public facts that a reader needs to judge it."""
+"""The guarantee of a channel, with the public facts that a reader needs to judge it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from holdfast.lattices import Lattice
+from holdfast.channels import Facts
 from holdfast.lattices.exposure import known_by_identities
 from holdfast.privacy.guarantee import MAX_NAMES, SAME_CELLS, Exposed, Guarantee, Kind
 from holdfast.privacy.secrets import Distance, facts_of
 
 
-def promise(lattice: Lattice, kind: Kind, distance: Distance, unit: str, max_records: int | None, **parameters: Fraction) -> Guarantee:
+def promise(facts: Facts, kind: Kind, distance: Distance, **parameters: Fraction) -> Guarantee:
     """A guarantee of this kind and these exact parameters for each unit of distance."""
-    secrets = facts_of(lattice, unit if max_records is not None else "record", max_records or 1)
+    lattice = facts.lattice
+    secrets = facts_of(lattice, facts.protected_unit, facts.records)
     known_sums, known = known_by_identities(lattice.kept)
     kept_sums = lattice.rank - known_sums
     universe = lattice.universe

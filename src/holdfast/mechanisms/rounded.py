@@ -2,37 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, Self
 
 from holdfast.exact.parameters import Exact
-from holdfast.lattices import Lattice
-from holdfast.laws.rounded import RoundedLaw
+from holdfast.channels import Channel, Facts
+from holdfast.lattices.norms import L1
+from holdfast.laws import Rounded
+from holdfast.mechanisms import keys
+from holdfast.mechanisms.mechanism import PER, Mechanism, Per
 from holdfast.mechanisms.promise import promise
-from holdfast.privacy.parameters import budget, shown
+from holdfast.mechanisms.requests import check_choice
+from holdfast.privacy.parameters import budget, format_exact
 
 
-@dataclass(frozen=True, init=False)
-class RoundedProjection:
+@dataclass(frozen=True, init=False, repr=False)
+class RoundedProjection(Mechanism):
     """y = x + z, z independent Laplace noise projected on the moves that keep the totals and rounded to integers without bias.
 
-    Given:       epsilon per unit of l1 distance.
+    Given:       epsilon per unit of l1 distance; with `per="person"` for one person who changes cell, as for GeneralizedLaplace.
     Guarantees:  pure, as GeneralizedLaplace; unbiased; every kept total exact; any kept totals of any size, at a little more noise.
-    Reference:   math.md R10.
+    Reference:   [theory R10].
     """
 
     epsilon: Fraction
+    per: Per
 
     name = "rounded-projection"
+    run_file_keys = (keys.Key("epsilon", keys.budget, '"0.25"', required=True),)
 
-    def __init__(self, epsilon: Exact) -> None:
-        object.__setattr__(self, "epsilon", budget(epsilon, "epsilon"))
+    def __init__(self, epsilon: Exact, *, per: Per = "unit") -> None:
+        self._set(epsilon=budget(epsilon, "epsilon"), per=check_choice(per, PER, "per"))
+
+    @classmethod
+    def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
+        return cls._made(epsilon=values["epsilon"], per=per)
 
     @property
     def parameters(self) -> dict[str, str]:
-        return {"epsilon": shown(self.epsilon)}
+        return {"epsilon": format_exact(self.epsilon), **self._said_per}
 
-    def law(self, lattice: Lattice, *, unit: str = "person", max_records: int | None = 1) -> RoundedLaw:
-        """The law of the noise on this lattice."""
-        guarantee = promise(lattice, "pure", "l1", unit, max_records, epsilon=self.epsilon)
-        return RoundedLaw(lattice, self.epsilon, guarantee)
+    def _converted(self, records: int) -> Self:
+        return self._with(epsilon=self.epsilon / L1.person_moving(records), per="unit")
+
+    def channel(self, facts: Facts) -> Channel:
+        epsilon = self.per_unit(facts.records).epsilon
+        return Channel(facts, Rounded(epsilon), promise(facts, "pure", "l1", epsilon=epsilon))

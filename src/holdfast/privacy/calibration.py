@@ -35,7 +35,7 @@ from holdfast.errors import InvalidParameter, PrecisionExhausted
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
 from holdfast.privacy.conversions import clamped, log_of, root
-from holdfast.privacy.parameters import budget, probability, round_up, shown, unit_in_last_place
+from holdfast.privacy.parameters import budget, format_exact, probability, round_up, unit_in_last_place
 
 DIGITS = 5
 """Significant digits of a sigma_squared that is returned."""
@@ -76,8 +76,8 @@ def tight_sigma_squared(epsilon: Exact, delta: Exact, smallest_squared: int = 1)
     with precision(BITS):
         if _Condition(Fraction(1), epsilon, delta).is_trivial(ball(smallest_squared).sqrt()):
             raise InvalidParameter(
-                f"With delta = {shown(delta)} nothing is promised: every secret is at a squared l2 distance of {smallest_squared} or more, "
-                "and there Definition 2 allows a delta of 1. Write a smaller delta."
+                f"With delta = {format_exact(delta)} nothing is promised: every secret is at a squared l2 distance of {smallest_squared} "
+                "or more, and there Definition 2 allows a delta of 1. Write a smaller delta."
             )
     simple = simple_sigma_squared(epsilon, delta)
     if simple > LARGEST:

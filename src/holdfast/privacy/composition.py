@@ -32,7 +32,7 @@ from holdfast.privacy.equal_parts import MAX_PARTS, optimal_composition
 from holdfast.privacy.guarantee import DEFAULT_DELTA, Kind, Promise
 from holdfast.privacy.independent import IndependentGaussians
 from holdfast.privacy.optimal import zcdp_epsilon_optimal
-from holdfast.privacy.parameters import budget, not_negative, probability, shown
+from holdfast.privacy.parameters import budget, format_exact, not_negative, probability
 from holdfast.privacy.words import WEAK_EPSILON, number
 
 Method: TypeAlias = Literal[
@@ -170,8 +170,8 @@ class Composition:
             found += tuple(self._losses(chosen))
         if not found:
             raise InvalidParameter(
-                f"delta = {shown(chosen)} is used up by approximate promises, whose deltas add up to {shown(self.fixed_delta)}, and "
-                "concentrated ones need some as well. Write a larger delta."
+                f"delta = {format_exact(chosen)} is used up by approximate promises, whose deltas add up to "
+                f"{format_exact(self.fixed_delta)}, and concentrated ones need some as well. Write a larger delta."
             )
         return Bounds(found, () if reason is None else (f"{PLD}: {reason}",))
 
@@ -210,8 +210,8 @@ class Composition:
         value = probability(value, "delta")
         if value < self.fixed_delta:
             raise InvalidParameter(
-                f"The deltas of approximate promises add up to {shown(self.fixed_delta)}. delta = {shown(value)} is below that. "
-                "Write a larger one."
+                f"The deltas of approximate promises add up to {format_exact(self.fixed_delta)}. delta = {format_exact(value)} is below "
+                "that. Write a larger one."
             )
         return value
 

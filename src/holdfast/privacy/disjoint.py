@@ -23,7 +23,7 @@ from typing import Any
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.privacy.guarantee import Guarantee, Kind
-from holdfast.privacy.parameters import round_up, shown
+from holdfast.privacy.parameters import format_exact, round_up
 from holdfast.privacy.secrets import Distance
 
 DIGITS = 12
@@ -45,7 +45,7 @@ class Rate:
 
     def __str__(self) -> str:
         names = (name for name in ("epsilon", "rho", "delta") if getattr(self, name) is not None)
-        return f"{self.kind} in {self.distance}: " + ", ".join(f"{name} = {shown(getattr(self, name))}" for name in names)
+        return f"{self.kind} in {self.distance}: " + ", ".join(f"{name} = {format_exact(getattr(self, name))}" for name in names)
 
 
 def parallel(*releases: Guarantee | Rate) -> Rate:

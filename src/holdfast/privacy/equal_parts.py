@@ -23,7 +23,7 @@ from flint import arb
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import Enclosure, ball, enclosure, precision
 from holdfast.exact.parameters import Exact, exact_fraction, exact_integer
-from holdfast.privacy.parameters import not_negative, probability, shown
+from holdfast.privacy.parameters import format_exact, not_negative, probability
 
 MAX_PARTS = 100_000
 """Promises that are composed one by one in the sums; more would take minutes."""
@@ -46,7 +46,7 @@ def optimal_composition_bounds(epsilon: Exact, delta: Exact, k: int, delta_total
     epsilon, delta, k = _read(epsilon, delta, k)
     delta_total = exact_fraction(delta_total, "delta_total")
     if not 0 <= delta_total < 1:
-        raise InvalidParameter(f"delta_total must be zero or more and below 1. Got {shown(delta_total)}.")
+        raise InvalidParameter(f"delta_total must be zero or more and below 1. Got {format_exact(delta_total)}.")
     with precision(BITS):
         allowed = _allowed(delta, k, delta_total)
         low, high = arb(0), arb(0)  # of log E', at least 0
@@ -103,8 +103,8 @@ def _allowed(delta: Fraction, k: int, delta_total: Fraction) -> arb:
     allowed = 1 - ball(1 - delta_total) * (-k * ball(1 - delta).log()).exp()
     if not allowed >= 0:
         raise InvalidParameter(
-            f"{k} promises with delta = {shown(delta)} have a delta of 1 - (1 - {shown(delta)})^{k} together at the least. "
-            f"delta_total = {shown(delta_total)} is below that. Write a larger one."
+            f"{k} promises with delta = {format_exact(delta)} have a delta of 1 - (1 - {format_exact(delta)})^{k} together at the least. "
+            f"delta_total = {format_exact(delta_total)} is below that. Write a larger one."
         )
     return allowed
 

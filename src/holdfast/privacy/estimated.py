@@ -14,7 +14,7 @@ from fractions import Fraction
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.privacy.guarantee import Guarantee
-from holdfast.privacy.parameters import round_up, shown
+from holdfast.privacy.parameters import format_exact, round_up
 
 DIGITS = 6
 
@@ -46,11 +46,11 @@ def weakened(guarantee: Guarantee, eta: Fraction, note: str) -> Guarantee:
     delta = added + (guarantee.delta or 0)
     if delta >= 1:
         raise InvalidParameter(
-            f"(1 + exp(epsilon)) eta = {shown(added)} leaves no promise at epsilon = {shown(guarantee.epsilon)}, eta = {shown(eta)}. "
-            "Use a smaller eta."
+            f"(1 + exp(epsilon)) eta = {format_exact(added)} leaves no promise at epsilon = {format_exact(guarantee.epsilon)}, "
+            f"eta = {format_exact(eta)}. Use a smaller eta."
         )
     words = (
-        f"The total variation error is estimated to be at most eta = {shown(eta)}, which adds (1 + e^epsilon) eta = {shown(added)} to "
-        f"delta: {note}"
+        f"The total variation error is estimated to be at most eta = {format_exact(eta)}, which adds (1 + e^epsilon) eta = "
+        f"{format_exact(added)} to delta: {note}"
     )
     return replace(guarantee, kind="approximate", delta=delta, rho=None, eta=eta, status="estimated", status_note=words)

@@ -21,7 +21,7 @@ from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
 from holdfast.privacy.conversions import zcdp_epsilon
-from holdfast.privacy.parameters import budget, not_negative, probability, shown
+from holdfast.privacy.parameters import budget, format_exact, not_negative, probability
 from holdfast.privacy.secrets import Distance, Found, Secrets
 
 Kind: TypeAlias = Literal["pure", "zcdp", "approximate"]
@@ -70,9 +70,9 @@ class Promise:
         """JSON-ready; a number that is not exact is a decimal rounded up."""
         return {
             "kind": self.kind,
-            "epsilon": shown(self.epsilon),
-            "delta": shown(self.delta),
-            "rho": None if self.rho is None else shown(self.rho),
+            "epsilon": format_exact(self.epsilon),
+            "delta": format_exact(self.delta),
+            "rho": None if self.rho is None else format_exact(self.rho),
         }
 
 
@@ -208,7 +208,7 @@ class Guarantee:
         squared = self.distance == "l2"
         return {
             "kind": self.kind,
-            "parameters": {n: shown(v) for n in ("epsilon", "rho", "delta", "eta") if (v := getattr(self, n)) is not None},
+            "parameters": {n: format_exact(v) for n in ("epsilon", "rho", "delta", "eta") if (v := getattr(self, n)) is not None},
             "distance": self.distance,
             "distances_are_squared": squared,
             "relation": self.relation,

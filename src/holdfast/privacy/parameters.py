@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from holdfast.errors import InvalidParameter
-from holdfast.exact.parameters import Exact, exact_fraction
+from holdfast.exact.parameters import Exact, exact_fraction, outside
 
 SHORT = 12
 """Longest decimal, in characters, that is preferred to p/q."""
@@ -18,13 +18,14 @@ FLOAT_DIGITS = 12
 def budget(value: Exact, name: str) -> Fraction:
     """An exact number above zero; zero is refused with what to do instead."""
     fraction = exact_fraction(value, name)
-    if fraction == 0:
+    missed = outside(fraction)
+    if missed == "zero":
         raise InvalidParameter(
             f"{name} must be greater than zero: a budget of zero publishes nothing about the cells. Use Suppression(), which publishes "
             "the kept totals alone."
         )
-    if fraction < 0:
-        raise InvalidParameter(f"{name} must be greater than zero. Got {shown(fraction)}.")
+    if missed:
+        raise InvalidParameter(f"{name} must be greater than zero. Got {format_exact(fraction)}.")
     return fraction
 
 
@@ -32,27 +33,29 @@ def not_negative(value: Exact, name: str) -> Fraction:
     """An exact number, zero or more."""
     fraction = exact_fraction(value, name)
     if fraction < 0:
-        raise InvalidParameter(f"{name} must be zero or more. Got {shown(fraction)}.")
+        raise InvalidParameter(f"{name} must be zero or more. Got {format_exact(fraction)}.")
     return fraction
 
 
 def probability(value: Exact, name: str) -> Fraction:
     """An exact number strictly between 0 and 1."""
     fraction = exact_fraction(value, name)
-    if not 0 < fraction < 1:
-        raise InvalidParameter(f"{name} must lie strictly between 0 and 1. Got {shown(fraction)}. Write a small number such as '1e-10'.")
+    if outside(fraction, 1):
+        raise InvalidParameter(
+            f"{name} must lie strictly between 0 and 1. Got {format_exact(fraction)}. Write a small number such as '1e-10'."
+        )
     return fraction
 
 
-def shown(value: Fraction | float) -> str:
+def format_exact(value: Fraction | float) -> str:
     """The number as text. A Fraction exactly: a decimal where a short one exists ('212.17', '1e-10'), else p/q. A float rounded up."""
     if isinstance(value, float):
-        return shown_up(Fraction(value), FLOAT_DIGITS)
+        return format_up(Fraction(value), FLOAT_DIGITS)
     decimal = _decimal(value)
     return decimal if decimal is not None and len(decimal) <= SHORT else str(value)
 
 
-def shown_up(value: Fraction, digits: int) -> str:
+def format_up(value: Fraction, digits: int) -> str:
     """A decimal of this many significant digits at or above the number, which is zero or more.
 
     (The repr of a float is no such decimal: it may lie below the float it stands for.)

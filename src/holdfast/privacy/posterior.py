@@ -24,7 +24,7 @@ from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import Enclosure, ball, enclosure, float_up, precision
 from holdfast.exact.parameters import Exact, exact_integer
 from holdfast.privacy.guarantee import Promise
-from holdfast.privacy.parameters import not_negative, probability, shown, shown_up
+from holdfast.privacy.parameters import format_exact, format_up, not_negative, probability
 from holdfast.privacy.words import number
 
 BITS = 256
@@ -83,10 +83,10 @@ def posterior_words(prior: Exact, promise: Promise | Exact) -> str:
     low = Fraction(int(lower * 10000), 10000)
     return (
         "Take two tables that agree in every kept total, and a reader who is sure that one of them is the true one. If the reader gave the "
-        f"first a probability of {shown(probability(prior, 'prior'))} before, then after seeing the publication it is between {shown(low)} "
-        f"and {shown_up(upper, 4)}, whatever is published (odds within a factor of e to the power {number(epsilon)}). This is said of "
-        "pairs of tables. It may be said of one person only where what is known about that person is independent of what is known about "
-        "others."
+        f"first a probability of {format_exact(probability(prior, 'prior'))} before, then after seeing the publication it is between "
+        f"{format_exact(low)} and {format_up(upper, 4)}, whatever is published (odds within a factor of e to the "
+        f"power {number(epsilon)}). This is said of pairs of tables. It may be said of one person only where what is known about "
+        "that person is independent of what is known about others."
     )
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import SAME_CELLS, Guarantee, Promise
-from holdfast.privacy.parameters import shown, shown_up
+from holdfast.privacy.parameters import format_exact, format_up
 
 WEAK_EPSILON = 10
 """Above this an epsilon for one person deserves a warning: e^10 is more than 22,000."""
@@ -65,7 +65,9 @@ def _promise(guarantee: Guarantee, lead: Promise) -> str:
     if guarantee.kind == "zcdp":
         assert lead.rho is not None
         unit = each.replace("l1", "squared l1").replace("l2", "squared l2")
-        return f"{extra} zero-concentrated differential privacy, rho = {shown(lead.rho)} {who}, {_parameter(guarantee, 'rho')} {unit})."
+        return (
+            f"{extra} zero-concentrated differential privacy, rho = {format_exact(lead.rho)} {who}, {_parameter(guarantee, 'rho')} {unit})."
+        )
     parameters = f"epsilon = {_parameter(guarantee, 'epsilon')}, delta = {_parameter(guarantee, 'delta')}"
     return f"{extra} approximate differential privacy, {parameters} {each})."
 
@@ -148,7 +150,7 @@ def _distance(guarantee: Guarantee, value: int) -> str:
 
 
 def _parameter(guarantee: Guarantee, name: str) -> str:
-    return shown(getattr(guarantee, name))
+    return format_exact(getattr(guarantee, name))
 
 
 def _factor(epsilon: Fraction | float) -> str:
@@ -156,12 +158,12 @@ def _factor(epsilon: Fraction | float) -> str:
     if epsilon > WEAK_EPSILON:
         return f"e to the power {number(epsilon)}"
     with precision(128):
-        return shown_up(enclosure(ball(Fraction(epsilon)).exp()).upper, 4)
+        return format_up(enclosure(ball(Fraction(epsilon)).exp()).upper, 4)
 
 
 def number(value: Fraction | float) -> str:
     """As text: exact where it is exact and short, else six digits rounded up."""
-    text = shown(value)
+    text = format_exact(value)
     if isinstance(value, Fraction) and len(text) <= 14:
         return text
-    return shown_up(Fraction(value), 6)
+    return format_up(Fraction(value), 6)

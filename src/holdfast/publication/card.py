@@ -6,7 +6,6 @@ A card holds public things only: nothing in it depends on the confidential count
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
 import re
@@ -17,6 +16,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationError
 from pydantic_core import PydanticCustomError
+
+from holdfast.publication.names import is_day
 
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
@@ -37,10 +38,8 @@ def _upward(value: float) -> float:
 
 
 def _real_date(value: str) -> str:
-    try:
-        datetime.date.fromisoformat(value)
-    except ValueError:
-        raise PydanticCustomError("date", "not a day of the calendar") from None
+    if not is_day(value):
+        raise PydanticCustomError("date", "not a day of the calendar")
     return value
 
 

@@ -20,13 +20,13 @@ from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.signing import load_signing_key, signed
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
+from holdfast.tables.formats import FORMATS
 from holdfast.tables.saving import save_frame
 
 if TYPE_CHECKING:
     from holdfast.publication.release import Release
 
 CARD = "card.json"
-FORMATS = ("parquet", "csv")
 TEMPORARY = ".holdfast-unfinished-"
 _HERE, _RENAME_EXCHANGE = -100, 2
 """AT_FDCWD and RENAME_EXCHANGE of Linux's renameat2."""
@@ -39,7 +39,7 @@ class Output:
     """
 
     folder: Path
-    formats: tuple[str, ...] = FORMATS
+    formats: tuple[str, ...] = tuple(FORMATS)
     sign: Path | None = None
     """An Ed25519 private key in PEM."""
     force: bool = False
@@ -53,26 +53,10 @@ class Output:
             load_signing_key(self.sign)
 
 
-@dataclass(frozen=True)
-class OutputIdentity:
-    """What makes two releases the same: drawing it twice would publish two noisy copies."""
-
-    release_id: str
-    mechanism: str
-    parameters: dict[str, Any]
-    definitions: list[dict[str, Any]]
-    universe_digest: str
-
-    @classmethod
-    def of_card(cls, card: dict[str, Any]) -> OutputIdentity:
-        mechanism, kept = card["mechanism"], card["kept"]
-        return cls(card["release"]["id"], mechanism["name"], mechanism["parameters"], kept["definitions"], card["table"]["universe_digest"])
-
-
 def fill_folder(release: Release, temporary: Path, output: Output) -> None:
     """Write all files of a release into an empty folder, each synced to disk; the card last."""
     for name in output.formats:
-        save_frame(release.table.frame, temporary / f"table.{name}")
+        save_frame(release.table.frame, temporary / f"table{FORMATS[name].suffix}")
     _write(temporary / "kept.csv", _kept_csv(release))
     card = release.card_model
     _write(temporary / "statement.html", statement_html(card.to_dict()).encode())
@@ -87,7 +71,7 @@ def fill_folder(release: Release, temporary: Path, output: Output) -> None:
     _sync(temporary)
 
 
-def check_output(output: Output, columns: Iterable[str], identity: OutputIdentity) -> None:
+def check_output(output: Output, columns: Iterable[str], release_id: str, identity: str) -> None:
     """Refuse what could not be written, before anything is drawn: a folder that exists (with `force` only one that holds this very
     release, or no release), a place that does not exist, a signing key that is none.
     """
@@ -99,24 +83,24 @@ def check_output(output: Output, columns: Iterable[str], identity: OutputIdentit
     if not parent.is_dir():
         raise OutputProblem(f"The folder that should hold {folder.name!r} does not exist. Create it first.")
     if os.path.lexists(folder):
-        _check_replaced(output, identity)
+        _check_replaced(output, release_id, identity)
     if not os.access(parent, os.W_OK | os.X_OK):
         raise output_problem(PermissionError(errno.EACCES, ""), folder)
 
 
-def _check_replaced(output: Output, identity: OutputIdentity) -> None:
+def _check_replaced(output: Output, release_id: str, identity: str) -> None:
     name = output.folder.name
     if not output.force:
         raise OutputExists(f"{name!r} already exists. Choose another name, or force=True (--force) to replace another release.")
     if output.folder.is_symlink():
         raise OutputExists(f"{name!r} is a link, which is not replaced. Name the folder itself.")
     try:
-        before = Card.from_json((output.folder / CARD).read_text(encoding="utf-8")).to_dict()
+        before = Card.from_json((output.folder / CARD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise OutputExists(f"{name!r} already exists and holds no release that could be replaced. Choose another name.") from None
-    if OutputIdentity.of_card(before) == identity:
+    if (before.release.id, before.mechanism.identity) == (release_id, identity):
         raise IdenticalRelease(
-            f"{name!r} already holds the release {identity.release_id!r} with the same law, kept totals and cells. Drawing it "
+            f"{name!r} already holds the release {release_id!r} with the same law, kept totals and cells. Drawing it "
             "again would publish a second noisy copy and spend the budget twice. Use the folder as it is, or give the release a new id."
         )
 

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import datetime
 import platform
-import re
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TypeAlias
 
-from holdfast.errors import InvalidParameter
+from holdfast.publication.names import UNNAMED, check_date, check_identifier
 from holdfast.randomness.keys import STREAM_VERSION
 
 KeptRow: TypeAlias = tuple[str, str, int]
 """(statement, name, total)."""
-
-UNNAMED = "unnamed"
-MAX_IDENTIFIER = 100
-_IDENTIFIER = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_IDENTIFIER - 1}}}")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-
 
 @dataclass(frozen=True)
 class Order:
@@ -32,33 +24,12 @@ class Order:
     """(identifier, kept rows) of the earlier release of the same population that this one revises."""
 
     def __post_init__(self) -> None:
-        if not is_identifier(self.release_id):
-            raise InvalidParameter(
-                f"A release identifier is up to {MAX_IDENTIFIER} letters, digits, '.', '_' or '-', and begins with a letter or digit. "
-                f"Got {self.release_id!r}."
-            )
-        if self.date is not None and not is_day(self.date):
-            raise InvalidParameter(f"date must be a day of the calendar, as a text such as '2030-04-01'. Got {self.date!r}.")
+        check_identifier(self.release_id)
+        check_date(self.date)
 
     @property
     def revised_id(self) -> str | None:
         return None if self.revises is None else self.revises[0]
-
-
-def is_identifier(value: object) -> bool:
-    """Whether this is a release's name: a file-safe word."""
-    return isinstance(value, str) and _IDENTIFIER.fullmatch(value) is not None
-
-
-def is_day(value: object) -> bool:
-    """Whether this is a text year-month-day that names a day of the calendar."""
-    if not isinstance(value, str) or not _DATE.fullmatch(value):
-        return False
-    try:
-        datetime.date.fromisoformat(value)
-    except ValueError:
-        return False
-    return True
 
 
 def software() -> dict[str, str | int]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from holdfast.engines.local import Progress
 from holdfast.publication.booking import Account, Booked, Booking, begin, begin_again, check_resumable
-from holdfast.publication.folder import Output, OutputIdentity, check_output, fill_folder
+from holdfast.publication.folder import Output, check_output, fill_folder
 from holdfast.publication.order import Order
 from holdfast.publication.plan import Plan, exposure_after
 from holdfast.publication.release import Release
@@ -117,9 +117,7 @@ def carry_out(
 def _check(output: Output, plan: Plan, release_id: str) -> None:
     """That the output can be written, and does not hold this very release already: before anything is drawn."""
     facts = plan.facts
-    digest = f"sha256:{facts.universe.digest()}"
-    identity = OutputIdentity(release_id, plan.mechanism.name, plan.mechanism.parameters, facts.definitions, digest)
-    check_output(output, (*facts.universe.columns, facts.count_name), identity)
+    check_output(output, (*facts.universe.columns, facts.count_name), release_id, plan.drawing.channel.identity)
 
 
 def _drawn(plan: Plan, order: Order, booking: Booking, bound: Bound, progress: Progress | None) -> Release:

@@ -20,7 +20,7 @@ from holdfast.invariants.statements import Statement
 from holdfast.lattices import Exposure, exposure
 from holdfast.lattices.pinned import rows_say_all, with_pinned
 from holdfast.laws import Reads
-from holdfast.mechanisms.base import Mechanism
+from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.tables import Table, Universe
 from holdfast.wording.plan import plan_fields, plan_text

@@ -18,7 +18,7 @@ from holdfast.engines.local import Progress
 from holdfast.errors import InvalidParameter
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import Exposure
-from holdfast.mechanisms.base import Mechanism
+from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.publication.booking import Account, Booking, secret_from_environment
 from holdfast.publication.card import Card

@@ -1,11 +1,7 @@
 """Run files: a release described in TOML, in the office's words. docs/run-files.md documents every key.
 
 `load_run` reads the run file alone, and checks all that can be checked without the table. The confidential source is opened by
-`run.read_table()` only.
-
-    m          the most records one person may have (max_records)
-    distance   between two tables: one person who moves all records from one cell to another changes counts by 2 m in l1 and by
-               2 m^2 in squared l2. Mechanisms take parameters per unit of distance; run files say them per person unless told otherwise.
+`run.read_table()` only. Budgets are for one person unless the file says otherwise; the mechanism converts them (mechanisms/base.py).
 """
 
 from __future__ import annotations
@@ -14,27 +10,23 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from fractions import Fraction
-from math import isqrt
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from holdfast.errors import InvalidParameter, InvalidRun
+from holdfast.errors import InvalidRun
 from holdfast.invariants.statements import Statement
-from holdfast.publication.runfile_checks import check_file, check_source, check_universe, checked_options, statements
+from holdfast.mechanisms.mechanism import Mechanism
+from holdfast.publication.runfile_checks import check_file, check_source, check_universe, mechanism_of, statements, written_options
 from holdfast.publication.runfile_errors import Problem, explain, parse_toml, read_toml
-from holdfast.publication.runfile_sections import Document, ReleaseSection, TableSection, keys_at, section_keys
+from holdfast.publication.runfile_sections import Document, TableSection, keys_at, section_keys
 from holdfast.tables import Hierarchy, Table, Universe
 from holdfast.tables.databases import is_url
 from holdfast.tables.readers import open_source, read_codes
 
 _FILE_URL = re.compile(r"\A((?:sqlite(?:\+\w+)?|duckdb):///)(?!/|:memory:|file:)(.+)\Z", re.IGNORECASE | re.DOTALL)
 """A database that is a file, named from the folder of the run file."""
-
-_DIGITS = 9
-"""Digits of an epsilon that is rounded down because it is irrational."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +41,9 @@ class Run:
     path: Path
     id: str
     date: str | None
-    mechanism_name: str
-    per: str
     written: tuple[tuple[str, str], ...]
+    mechanism: Mechanism
+    """With its parameters as the file gives them: for one person, unless `per = "unit"`."""
     formats: tuple[str, ...]
     sign: Path | None
     ledger: str | None = field(repr=False)
@@ -63,7 +55,6 @@ class Run:
     statements: tuple[Statement, ...]
     _folder: str = field(repr=False)
     _table: TableSection = field(repr=False)
-    _release: ReleaseSection = field(repr=False)
 
     @property
     def keep(self) -> list[Statement]:
@@ -83,13 +74,13 @@ class Run:
     @property
     def description(self) -> str:
         """The mechanism and its parameters in one line."""
-        name = self.mechanism_name.replace("-", " ")
+        name = self.mechanism.name.replace("-", " ")
         said = ", ".join(f"{key} = {text}" for key, text in self.written)
         if not said:
             return name
-        if self._release.sigma_squared is not None:
+        if not self.mechanism.has_budget:
             return f"{name}: {said}"
-        if self.per == "unit":
+        if self.mechanism.per == "unit":
             return f"{name}: {said}, per unit of distance"
         records = "1 record" if self.max_records == 1 else f"{self.max_records} records"
         return f"{name}: {said}, for one {self._table.unit} of at most {records} who changes cell"
@@ -113,52 +104,6 @@ class Run:
         listed = self._at(section.universe)
         trees = self._trees(lambda column: _codes_of(listed, column, None))
         return Table.from_records(data, universe=Universe.listed(listed, section.cells, hierarchies=trees), **common)
-
-    def parameters(self) -> dict[str, Fraction | str | bool]:
-        """What the mechanism's constructor is given: exact numbers per unit of distance.
-
-        Guarantees:  the cost for one person is at most what the run file says, and equal to it except for epsilon under the l2 norm, which
-                     is irrational per unit and rounded down to nine digits, and for (epsilon, delta), where sigma_squared is rounded up.
-        """
-        asked, m = self._release, self.max_records
-        persons = self.per == "person"
-        given: dict[str, Fraction | str | bool] = {key: value.value for key, value in asked.numbers().items()}
-        if self.mechanism_name == "generalized-laplace":
-            given["norm"] = asked.norm or "l1"
-        if self.mechanism_name.startswith("generalized-"):
-            given["sampler"] = asked.sampler or "auto"
-        if asked.allow_estimated:
-            given["allow_estimated"] = True
-        if asked.rho is not None and persons:
-            given["rho"] = asked.rho.value / (2 * m * m)
-        elif asked.epsilon is not None and asked.delta is not None:
-            if persons:
-                from holdfast.privacy.calibration import pair_sigma_squared
-
-                squared = pair_sigma_squared(asked.epsilon.value, asked.delta.value, distance_squared=2 * m * m)
-                del given["epsilon"], given["delta"]
-                return given | {"sigma_squared": squared}
-            given["calibration"] = asked.calibration or "tight"
-        elif asked.epsilon is not None and persons:
-            given["epsilon"] = below_root(asked.epsilon.value**2 / (2 * m * m)) if asked.norm == "l2" else asked.epsilon.value / (2 * m)
-        return given
-
-    def mechanism(self) -> Any:
-        """The mechanism, with its parameters per unit of distance."""
-        from holdfast.mechanisms import GeneralizedGaussian, GeneralizedLaplace, RoundedProjection, Suppression
-
-        build: dict[str, Callable[..., Any]] = {
-            "generalized-laplace": GeneralizedLaplace,
-            "generalized-gaussian": GeneralizedGaussian,
-            "rounded-projection": RoundedProjection,
-            "suppression": Suppression,
-        }
-        try:
-            return build[self.mechanism_name](**self.parameters())
-        except InvalidParameter as error:
-            key = next((key for key in self.options if str(error).startswith(f"{key} ")), None)
-            problem = Problem(("release",) if key is None else ("release", key), str(error)).message(str(self.path), "")
-        raise InvalidRun(problem)
 
     def _data(self) -> str:
         source = self._table.source
@@ -202,34 +147,21 @@ def load_run(path: str | os.PathLike[str]) -> Run:
     raise InvalidRun(message)
 
 
-def below_root(square: Fraction) -> Fraction:
-    """A short rational just below the square root: nine significant digits, rounded down.
-
-    Given:       square > 0.
-    Guarantees:  result^2 <= square, and (result * (1 + 10^-8))^2 > square.
-    """
-    scale = 1
-    while square * scale * scale < 10 ** (2 * _DIGITS - 2):
-        scale *= 10
-    return Fraction(isqrt(square.numerator * scale * scale // square.denominator), scale)
-
-
 def _run_of(name: str, toml: str) -> Run:
     document = _document(toml)
     folder = os.path.dirname(os.path.abspath(name))
     table, release = document.table, document.release
+    mechanism = mechanism_of(release)
     check_source(table, folder)
     check_universe(table, folder)
-    options = checked_options(release)
     if release.sign is not None:
         check_file(("release", "sign"), release.sign, folder)
     return Run(
         path=Path(name),
         id=release.id,
         date=release.date,
-        mechanism_name=release.mechanism,
-        per=release.per,
-        written=tuple(options.items()),
+        written=tuple(written_options(release).items()),
+        mechanism=mechanism,
         formats=tuple(release.formats),
         sign=None if release.sign is None else Path(folder, release.sign),
         ledger=None if release.ledger is None else release.ledger if is_url(release.ledger) else os.path.join(folder, release.ledger),
@@ -238,7 +170,6 @@ def _run_of(name: str, toml: str) -> Run:
         statements=tuple(statements(document.keep, list(table.cells))),
         _folder=folder,
         _table=table,
-        _release=release,
     )
 
 
@@ -249,10 +180,16 @@ def _stem(source: str) -> str:
 
 def _document(toml: str) -> Document:
     parsed = parse_toml(toml)
+    release = parsed.get("release")
+    known = keys_at(("release",))
+    strange = [key for key in release if key not in known] if isinstance(release, dict) else []
+    errors: list[Any] = [{"type": "extra_forbidden", "loc": ("release", key), "input": None} for key in strange]
     try:
-        return Document.model_validate(parsed)
+        document = Document.model_validate(parsed)
+        if not errors:
+            return document
     except ValidationError as error:
-        errors = error.errors(include_url=False)
+        errors += error.errors(include_url=False)
     raise explain(errors, keys_at, section_keys(), toml)
 
 

@@ -1,4 +1,4 @@
-"""What a run file must satisfy beyond the types of its keys: which keys go together, that its files are there, that budgets are budgets."""
+"""What a run file must satisfy beyond the types of its keys: which keys go together, that its files exist, what its mechanism says."""
 
 from __future__ import annotations
 
@@ -8,23 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from holdfast.errors import InvalidStatement
 from holdfast.invariants import identity, margin, total
 from holdfast.invariants.statements import Statement
-from holdfast.publication.runfile_errors import Place, Problem, file_label, nearest, quoted
-from holdfast.publication.runfile_sections import MECHANISMS, KeepSection, Number, ReleaseSection, StatementsSection, TableSection
+from holdfast.mechanisms.mechanism import Mechanism
+from holdfast.mechanisms.keys import InvalidKey
+from holdfast.mechanisms.registry import mechanism_class
+from holdfast.publication.runfile_errors import Place, Problem, file_label, nearest, of_key, quoted
+from holdfast.publication.runfile_sections import KeepSection, ReleaseSection, StatementsSection, TableSection
 from holdfast.tables.databases import is_url
-
-_NEEDS_ONE = "give rho, or sigma_squared, or epsilon and delta"
-
-_CHAINS = ("sampler", "allow_estimated", "eta")
-
-_TAKES: dict[str, tuple[str, ...]] = {
-    "generalized-laplace": ("epsilon", "norm", *_CHAINS),
-    "generalized-gaussian": ("rho", "sigma_squared", "epsilon", "delta", "calibration", *_CHAINS),
-    "rounded-projection": ("epsilon",),
-    "suppression": (),
-}
-"""The keys that each mechanism takes beside `per`."""
-
-assert tuple(_TAKES) == MECHANISMS
 
 
 def check_source(table: TableSection, folder: str) -> None:
@@ -96,63 +85,29 @@ def _check_columns(place: Place, names: Iterable[str], cells: list[str]) -> None
             raise Problem(place, f"cells has no column {quoted(name)}. {close}Columns: {', '.join(map(quoted, cells))}.")
 
 
-def checked_options(release: ReleaseSection) -> dict[str, str]:
-    """The mechanism's keys as the file writes them; refuses those that do not belong to it, and budgets that cannot be."""
-    name, numbers = release.mechanism, release.numbers()
-    words = {key: getattr(release, key) for key in ("norm", "calibration", "sampler") if getattr(release, key) is not None}
-    if release.allow_estimated:
-        words["allow_estimated"] = "true"
-    for key in (*numbers, *words):
-        if key not in _TAKES[name]:
-            takes = f"It takes {', '.join(_TAKES[name])}" if _TAKES[name] else "It takes no parameters"
-            raise Problem(("release", key), f'this key does not belong to mechanism = "{name}". {takes}. Leave {key} out.')
-    if name == "generalized-gaussian":
-        _check_gaussian(release, numbers)
-    elif "epsilon" in _TAKES[name] and release.epsilon is None:
-        raise Problem(("release", "epsilon"), f'this key is missing: mechanism = "{name}" needs it. Write epsilon = "0.25".')
-    for key, number in numbers.items():
-        _check_number(key, number)
-    return {**{key: number.text for key, number in numbers.items()}, **words}
+def mechanism_of(release: ReleaseSection) -> Mechanism:
+    """The mechanism that is asked for; its own keys are read, and checked, by itself."""
+    chosen = mechanism_class(release.mechanism)
+    keys = {key.name: key for key in chosen.run_file_keys}
+    for name in release.own:
+        if name not in keys:
+            takes = f"It takes {', '.join(keys)}" if keys else "It takes no parameters"
+            raise Problem(("release", name), f'this key does not belong to mechanism = "{chosen.name}". {takes}. Leave {name} out.')
+    for key in keys.values():
+        if key.required and key.name not in release.own:
+            told = f'this key is missing: mechanism = "{chosen.name}" needs it. Write {key.line}.'
+            raise Problem(("release", key.name), told)
+    try:
+        return chosen.from_run_file({name: keys[name].read(raw) for name, raw in release.own.items()}, release.per)
+    except InvalidKey as error:
+        problem = of_key(error, release.own.get(error.key))
+    raise problem
 
 
-def _check_gaussian(release: ReleaseSection, numbers: Mapping[str, Number]) -> None:
-    if "delta" in numbers and "epsilon" not in numbers:
-        raise Problem(("release", "epsilon"), "this key is missing: delta goes with epsilon. Give both, or rho alone.")
-    ways = [key for key in ("rho", "sigma_squared", "epsilon") if key in numbers]
-    if len(ways) > 1:
-        raise Problem(("release", ways[1]), f"{' and '.join(ways)} are given together, and each sets the noise: {_NEEDS_ONE}.")
-    if not ways:
-        raise Problem(("release", "rho"), f"the budget is missing: {_NEEDS_ONE}.")
-    if ways == ["epsilon"] and "delta" not in numbers:
-        advice = 'Add delta = "1e-9", or use rho; mechanism = "generalized-laplace" takes epsilon alone.'
-        raise Problem(("release", "delta"), f"this key is missing: a Gaussian promises epsilon only together with delta. {advice}")
-    if release.sampler not in (None, "auto") and (ways != ["epsilon"] or release.per != "unit"):
-        told = 'a Markov chain needs a promise in epsilon and delta per unit of distance. Give both with per = "unit", or sampler = "auto".'
-        raise Problem(("release", "sampler"), told)
-    if release.calibration is not None and ways != ["epsilon"]:
-        raise Problem(("release", "calibration"), "this key goes with epsilon and delta. Leave it out.")
-    if release.calibration is not None and release.per == "person":
-        told = 'this key goes with per = "unit": one person is at one distance, and the least noise for it is taken. Leave it out.'
-        raise Problem(("release", "calibration"), told)
-
-
-def _check_number(key: str, number: Number) -> None:
-    place, value = ("release", key), number.value
-    if value == 0 and key in ("epsilon", "rho"):
-        raise Problem(
-            place,
-            'a budget of zero publishes nothing about the cells: use mechanism = "suppression", which publishes the kept totals alone.',
-        )
-    if key == "delta" and value == 0:
-        raise Problem(
-            place, 'must be greater than zero: no Gaussian reaches 0. Write delta = "1e-9", or use mechanism = "generalized-laplace".'
-        )
-    if key == "delta" and value >= 1:
-        raise Problem(place, f'must be less than 1: a larger delta promises nothing. Got {number.text}. Write delta = "1e-9".')
-    if key == "eta" and value >= 1:
-        raise Problem(place, f'must be less than 1: it is a probability. Got {number.text}. Write eta = "1/1000".')
-    if value <= 0:
-        raise Problem(place, f"must be greater than zero. Got {number.text}.")
+def written_options(release: ReleaseSection) -> dict[str, str]:
+    """The mechanism's keys as the file writes them, in the mechanism's order."""
+    own = {key.name: release.own[key.name] for key in mechanism_class(release.mechanism).run_file_keys if key.name in release.own}
+    return {name: str(raw).lower() if isinstance(raw, bool) else str(raw).strip() for name, raw in own.items()}
 
 
 def statements(keep: KeepSection, cells: list[str]) -> list[Statement]:

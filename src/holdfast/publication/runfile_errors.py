@@ -12,10 +12,11 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from difflib import get_close_matches
 from typing import Any, NoReturn, TypeAlias
+
+from holdfast.mechanisms.keys import GOT, FloatText, InvalidKey
 
 Place: TypeAlias = tuple[str | int, ...]
 """Where a value stands: ("keep", "margins", 0)."""
@@ -43,16 +44,7 @@ EXAMPLES = {
     "release.id": 'id = "counties-2030-v1"',
     "release.date": 'date = "2030-04-01"',
     "release.mechanism": 'mechanism = "generalized-laplace"',
-    "release.epsilon": 'epsilon = "0.25"',
-    "release.delta": 'delta = "1e-9"',
-    "release.rho": 'rho = "1/10"',
-    "release.sigma_squared": 'sigma_squared = "100"',
-    "release.norm": 'norm = "l1"',
-    "release.calibration": 'calibration = "tight"',
     "release.per": 'per = "person"',
-    "release.sampler": 'sampler = "auto"',
-    "release.allow_estimated": "allow_estimated = true",
-    "release.eta": 'eta = "1/1000"',
     "release.formats": 'formats = ["parquet", "csv"]',
     "release.sign": 'sign = "office-key.pem"',
 }
@@ -93,13 +85,6 @@ class Problem(Exception):
         line = self.line if self.line is not None else line_of(key_lines(toml), self.place)
         parts = [file, *([f"line {line}"] if line is not None else []), *([dotted(self.place)] if self.place else [])]
         return f"{', '.join(parts)}: {self.text}"
-
-
-@dataclass(frozen=True)
-class FloatText:
-    """A TOML float as it is written: it is refused wherever privacy depends on it, and shown as it stands in the file."""
-
-    text: str
 
 
 def read_toml(file: str) -> str:
@@ -200,9 +185,6 @@ def unknown_key(place: Place, known: Sequence[str], sections: Mapping[str, Seque
     return f"there is no such key. {advice}Keys of {dotted(place[:-1])}: {', '.join(known)}."
 
 
-KEY = "{key}"
-"""In the text of a validator, which does not know its key: the key."""
-
 _MUST_BE = {
     "string_type": "must be a text in double quotes",
     "int_type": "must be a whole number",
@@ -212,7 +194,7 @@ _MUST_BE = {
     "model_type": "must be a table",
     "too_short": "must not be empty",
     "greater_than_equal": "is too small",
-    "less_than": "is too large",
+    "less_than_equal": "is too large",
 }
 
 
@@ -224,20 +206,28 @@ def explain(
     first = min(errors, key=lambda error: (error["type"] != "extra_forbidden", line_of(lines, error["loc"]) or 0))
     place, kind, value = tuple(first["loc"]), first["type"], first["input"]
     if kind == "run":
-        return Problem(place, first["ctx"]["text"].replace(KEY, str(place[-1])))
+        return Problem(place, first["ctx"]["text"])
     if kind == "extra_forbidden":
         return Problem(place, unknown_key(place, keys_at(place[:-1]), sections))
     if kind == "missing":
         return Problem(place, f"this {'section' if len(place) == 1 else 'key'} is missing.{example(place)}")
     if kind == "literal_error":
-        return not_one_of(place, value, re.findall(r"'([^']*)'", first["ctx"]["expected"]))
+        return Problem(place, not_one_of(value, re.findall(r"'([^']*)'", first["ctx"]["expected"])))
     return Problem(place, f"{_MUST_BE.get(kind, 'cannot be used')}. Got {found(value, place)}.{example(place)}")
 
 
-def not_one_of(place: Place, value: object, choices: Sequence[str]) -> Problem:
-    """The problem of a word that is none of the choices."""
-    close = nearest(value, choices) if isinstance(value, str) else ""
-    return Problem(place, f"must be one of {', '.join(map(quoted, choices))}. Got {found(value, place)}. {close}".rstrip())
+def not_one_of(value: object, choices: Sequence[str]) -> str:
+    """The message for a word that is none of the choices."""
+    return f"must be one of {', '.join(map(quoted, choices))}. Got {found(value)}. {_close(value, choices)}".rstrip()
+
+
+def of_key(error: InvalidKey, raw: object) -> Problem:
+    """The problem that a mechanism found with one of its keys, where `raw` stands in the file."""
+    return Problem(("release", error.key), f"{error.message.replace(GOT, found(raw))} {_close(raw, error.choices)}".rstrip())
+
+
+def _close(value: object, choices: Sequence[str]) -> str:
+    return nearest(value, choices) if isinstance(value, str) else ""
 
 
 def line_of(lines: Mapping[Place, int], place: Place) -> int | None:

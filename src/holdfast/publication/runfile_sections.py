@@ -3,66 +3,44 @@
 from __future__ import annotations
 
 import datetime
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Annotated, Any, Literal, get_args
+from collections.abc import Collection, Sequence
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
 
-from holdfast.errors import InvalidParameter
-from holdfast.exact.parameters import exact_fraction
 from holdfast.invariants import areas, linear, subset
 from holdfast.invariants.statements import Areas, Linear, Subset
-from holdfast.publication.runfile_errors import KEY, FloatText, Place, found, quoted, refuse
-
-Mechanism = Literal["generalized-laplace", "generalized-gaussian", "rounded-projection", "suppression"]
-MECHANISMS: tuple[str, ...] = get_args(Mechanism)
-
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
-
-
-@dataclass(frozen=True)
-class Number:
-    """An exact number and how the file writes it."""
-
-    text: str
-    value: Fraction
-
-
-def _number(value: object) -> Number:
-    if isinstance(value, FloatText):
-        if re.fullmatch(r"[+-]?(?:inf|nan)", value.text):
-            refuse(f"must be a finite exact number. Got {found(value)}. Write a text such as {quoted('0.25')}.")
-        refuse(f"must be exact, because privacy depends on it. Got {found(value)}. Write {KEY} = {quoted(value.text)}.")
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        refuse(f'must be an exact number: a text such as "0.25" or "1/4", or a whole number. Got {found(value)}.')
-    try:
-        return Number(str(value).strip(), exact_fraction(value, "it"))
-    except InvalidParameter:
-        wrong = found(value)
-    refuse(f'must be a decimal or rational number of ordinary length, such as "0.25", "1/4" or "1e-10". Got {wrong}.')
+from holdfast.mechanisms.registry import MECHANISMS
+from holdfast.privacy.ledger.values import MAX_NAME
+from holdfast.publication.names import IDENTIFIER_RULE, is_day, is_identifier
+from holdfast.publication.runfile_errors import Place, found, not_one_of, quoted, refuse
+from holdfast.tables.formats import FORMATS
+from holdfast.tables.table import MAX_RECORDS
 
 
 def _release_id(value: object) -> str:
-    if not isinstance(value, str) or not _ID.fullmatch(value):
-        refuse(
-            "must be a short text of letters, digits, '.', '_' and '-', at most 80, that begins with a letter or digit. "
-            f'Got {found(value)}. Write id = "counties-2030-v1".'
-        )
+    if not isinstance(value, str) or not is_identifier(value):
+        refuse(f'must be a text of {IDENTIFIER_RULE}. Got {found(value)}. Write id = "counties-2030-v1".')
     return value
 
 
 def _date(value: object) -> str:
     if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         return value.isoformat()
-    try:
-        if isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
-            return datetime.date.fromisoformat(value).isoformat()
-    except ValueError:
-        pass  # no such day
-    refuse(f'must be a day as year-month-day. Got {found(value)}. Write date = "2030-04-01".')
+    if not isinstance(value, str) or not is_day(value):
+        refuse(f'must be a day as year-month-day. Got {found(value)}. Write date = "2030-04-01".')
+    return value
+
+
+def _one_of(choices: Collection[str]) -> Any:
+    """One of the names in a registry, which may grow after this file was imported."""
+
+    def check(value: object) -> str:
+        if not isinstance(value, str) or value not in choices:
+            refuse(not_one_of(value, list(choices)))
+        return value
+
+    return Annotated[str, PlainValidator(check)]
 
 
 def _cells(value: object) -> list[str] | dict[str, list[str] | str]:
@@ -109,7 +87,6 @@ def _each_once(formats: list[str]) -> list[str]:
 
 
 PathText = Annotated[str, BeforeValidator(_path)]
-Exact = Annotated[Number, PlainValidator(_number)]
 Texts = Annotated[list[str], Field(min_length=1)]
 
 
@@ -147,7 +124,7 @@ class TableSection(Section):
     count: str | None = None
     universe: PathText | None = None
     unit: Annotated[str, Field(min_length=1)] = "person"
-    max_records: Annotated[int, Field(ge=1, lt=2**31)] = 1
+    max_records: Annotated[int, Field(ge=1, le=MAX_RECORDS)] = 1
     id: str | None = None
     name: str | None = None
     hierarchies: dict[str, TreeSection] = {}
@@ -225,31 +202,24 @@ class KeepSection(StatementsSection):
 
 
 class ReleaseSection(Section):
-    """[release]: the mechanism, its exact parameters, and what is written."""
+    """[release]: the mechanism, and what is written. All other keys are the mechanism's own."""
+
+    model_config = ConfigDict(extra="allow")
 
     id: Annotated[str, PlainValidator(_release_id)]
     date: Annotated[str, PlainValidator(_date)] | None = None
-    mechanism: Mechanism
-    epsilon: Exact | None = None
-    delta: Exact | None = None
-    rho: Exact | None = None
-    sigma_squared: Exact | None = None
-    norm: Literal["l1", "l2"] | None = None
-    calibration: str | None = None
+    mechanism: _one_of(MECHANISMS)  # type: ignore[valid-type]
     per: Literal["person", "unit"] = "person"
-    sampler: Literal["auto", "metropolis", "line_gibbs", "block_gibbs"] | None = None
-    allow_estimated: bool = False
-    eta: Exact | None = None
-    formats: Annotated[list[Literal["parquet", "csv"]], Field(min_length=1), AfterValidator(_each_once)] = ["parquet", "csv"]
+    formats: Annotated[list[_one_of(FORMATS)], Field(min_length=1), AfterValidator(_each_once)] = list(FORMATS)  # type: ignore[valid-type]
     sign: PathText | None = None
     ledger: PathText | None = None
-    dataset: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    dataset: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None = None
     revises: PathText | None = None
 
-    def numbers(self) -> dict[str, Number]:
-        """The exact parameters that are given."""
-        given = {key: getattr(self, key) for key in ("epsilon", "delta", "rho", "sigma_squared", "eta")}
-        return {key: number for key, number in given.items() if number is not None}
+    @property
+    def own(self) -> dict[str, Any]:
+        """The mechanism's keys, as they stand in the file."""
+        return dict(self.model_extra or {})
 
 
 class Document(Section):
@@ -275,7 +245,8 @@ _LISTED: dict[str, type[Section]] = {
 def keys_at(place: Place) -> Sequence[str]:
     """The known keys of the table at this place."""
     model = next((_LISTED[part] for part in reversed(place) if part in _LISTED), Document)
-    return list(model.model_fields)
+    own = [key.name for made in MECHANISMS.values() for key in made.run_file_keys] if model is ReleaseSection else []
+    return [*model.model_fields, *dict.fromkeys(own)]
 
 
 def section_keys() -> dict[str, Sequence[str]]:

@@ -15,18 +15,18 @@ import numpy as np
 from holdfast.errors import HoldfastError, VerificationFailed
 from holdfast.invariants.rows import Kept, RowFamily, Rows, compile_rows
 from holdfast.lattices import Lattice
-from holdfast.mechanisms import Suppression
+from holdfast.mechanisms import MECHANISMS
 from holdfast.publication.card import Card, other_version, problems
 from holdfast.invariants.definitions import statement_of
-from holdfast.publication.folder import CARD, FORMATS
+from holdfast.publication.folder import CARD
 from holdfast.publication.official import compare_with
 from holdfast.publication.signing import load_public_key, signature_holds
 from holdfast.tables import Table, Universe
+from holdfast.tables.formats import FORMATS
 
 Array: TypeAlias = np.ndarray[Any, Any]
 KeptRow: TypeAlias = tuple[str, str, int]
 
-SUPPRESSION = Suppression.name
 UNREADABLE = (HoldfastError, OSError, ValueError, LookupError, TypeError, ArithmeticError, NotImplementedError, StopIteration, csv.Error)
 """What a file that is not what the card says can raise."""
 MAX_SHOWN = 10
@@ -75,7 +75,7 @@ def verify(
     if found:
         _fail(found)
     try:
-        frames = {name: _read_frame(place / f"table.{name}") for name in FORMATS if f"table.{name}" in card.files}
+        frames = {made.name: made.read(place / f"table{made.suffix}") for made in FORMATS.values() if f"table{made.suffix}" in card.files}
         listed, made, published = _read_kept(place), *_columns(card, frames)
         found = list(_table_problems(card, frames, listed, made, published))
     except UNREADABLE as error:
@@ -88,7 +88,7 @@ def verify(
         if differences:
             raise VerificationFailed(f"The release does not agree with the official totals: {_shown(differences)}.")
     signer_key = None if card.signature is None else card.signature.public_key
-    suppressed = card.mechanism.name == SUPPRESSION
+    suppressed = _is_suppressed(card)
     return Verified(card.release.id, card.table.cells, len(listed), len(card.files), card.release.private, signer_key, number, suppressed)
 
 
@@ -125,7 +125,7 @@ def _file_problems(place: Path, card: Card) -> Iterator[str]:
     needed = {"kept.csv", "statement.html", "report.html"}
     for name in sorted(needed - card.files.keys()):
         yield f"the card does not list {name}"
-    if not any(f"table.{name}" in card.files for name in FORMATS):
+    if not any(f"table{made.suffix}" in card.files for made in FORMATS.values()):
         yield "the card lists no table"
     present = {path.name for path in place.iterdir()}
     for name in sorted(present - card.files.keys() - {CARD}):
@@ -162,23 +162,6 @@ def published_rows(folder: str | os.PathLike[str]) -> tuple[str, list[KeptRow]]:
     if found := list(_file_problems(place, card)):
         _fail(found)
     return card.release.id, _read_kept(place)
-
-
-def _read_frame(path: Path) -> Any:
-    """The whole table as Arrow, every column of the CSV as text, so that codes stay as they are."""
-    if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        return pq.read_table(path)
-    import pyarrow as pa
-    import pyarrow.csv
-
-    with open(path, encoding="utf-8", newline="") as file:
-        names = next(csv.reader(file))
-    options = pyarrow.csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()), quoted_strings_can_be_null=False, strings_can_be_null=True, null_values=[""]
-    )
-    return pyarrow.csv.read_csv(path, parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True), convert_options=options)
 
 
 def _read_kept(place: Path) -> list[KeptRow]:
@@ -239,13 +222,18 @@ def _table_problems(
 def _published_problems(card: Card, kept: Kept, published: Array) -> Iterator[str]:
     """Suppression publishes the cells that the kept totals fix, every other mechanism all of them."""
     expected = np.ones(len(published), dtype=np.bool_)
-    if card.mechanism.name == SUPPRESSION:
+    if _is_suppressed(card):
         expected[:] = False
         expected[Lattice.from_kept(kept).exposed_cells] = True
     if missing := int((expected & ~published).sum()):
         yield f"{missing} counts are missing in the table"
     if surplus := int((published & ~expected).sum()):
         yield f"{surplus} counts are in the table that suppression leaves out"
+
+
+def _is_suppressed(card: Card) -> bool:
+    made = MECHANISMS.get(card.mechanism.name)
+    return made is not None and not made.publishes_cells
 
 
 def _whole(rows: Rows, published: Array) -> Array:

@@ -67,7 +67,7 @@ class GridLaplace:
 
     @cached_property
     def _coin(self) -> Sampler:
-        return Geometric(1 / self.epsilon).sampler()
+        return Geometric.of_rate(self.epsilon).sampler()
 
     @property
     def _rejects(self) -> bool:
@@ -85,7 +85,7 @@ class GridLaplace:
         if self._kind == "stack":
             return GridLaplace(self._sorted[1:], self.epsilon, self._row_sampler)
         if len(self._sorted) == 1:
-            return DiscreteLaplace(1 / (2 * self.epsilon))
+            return DiscreteLaplace.of_rate(2 * self.epsilon)
         return GridLaplace(self._sorted[:-1], 2 * self.epsilon, self._row_sampler)
 
     @property

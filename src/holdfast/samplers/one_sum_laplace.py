@@ -87,7 +87,7 @@ class OneSumLaplace:
         self._cells, self.epsilon = exact_integer(cells, "cells"), positive_fraction(epsilon, "epsilon")
         if not 1 <= self._cells <= MAX_CELLS:
             raise InvalidParameter(f"cells must lie between 1 and {MAX_CELLS}. Got {self._cells}.")
-        self._geometric = Geometric(1 / self.epsilon)
+        self._geometric = Geometric.of_rate(self.epsilon)
         # A sum of n values passes 2^61 only if one of them passes its share: the check of exact/segments.py, for the sum.
         if self._cells * self._geometric.arms.reach(190 + self._cells.bit_length()) > 1 << 61:
             raise RequestTooLarge(

@@ -95,11 +95,11 @@ class PivotLaplace:
 
     @cached_property
     def _cell(self) -> Sampler:
-        return DiscreteLaplace(1 / self.epsilon).sampler()
+        return DiscreteLaplace.of_rate(self.epsilon).sampler()
 
     @cached_property
     def _coin(self) -> Sampler:
-        return Geometric(1 / self.epsilon).sampler()
+        return Geometric.of_rate(self.epsilon).sampler()
 
     def _use(self, pivots: Pivots) -> None:
         self.pivots = pivots

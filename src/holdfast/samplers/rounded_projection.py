@@ -79,7 +79,7 @@ class RoundedSampler(ABC):
         if self._cells < 1:
             raise InvalidParameter(f"A block has at least one cell. Got {self._cells}.")
         self.epsilon = positive_fraction(epsilon, "epsilon")
-        self.law = DiscreteLaplace(1 / self.epsilon)
+        self.law = DiscreteLaplace.of_rate(self.epsilon)
 
     @property
     def cells(self) -> int:

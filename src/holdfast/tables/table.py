@@ -18,6 +18,9 @@ from holdfast.tables.readers import open_source, read_table
 from holdfast.tables.saving import save_frame
 from holdfast.tables.universe import Universe
 
+MAX_RECORDS = 2**31 - 1
+"""The most records of one person that may be declared."""
+
 _SCOPE = (
     "Holdfast protects counts of whole records: survey weights and magnitudes (sums of income, turnover and the like) are out of scope, "
     "because one record can change them by more than one. Count the records unweighted."
@@ -245,6 +248,6 @@ def _checked_unit(unit: str) -> str:
 def _checked_max_records(max_records: int | None) -> int | None:
     if max_records is None:
         return None
-    if isinstance(max_records, bool) or not isinstance(max_records, numbers.Integral) or not 1 <= max_records < 2**31:
+    if isinstance(max_records, bool) or not isinstance(max_records, numbers.Integral) or not 1 <= max_records <= MAX_RECORDS:
         raise InvalidParameter(f"max_records must be a positive whole number, or None. Got {max_records!r}.")
     return int(max_records)

@@ -13,7 +13,7 @@ from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.conversions import zcdp_epsilon
 from holdfast.privacy.guarantee import Guarantee
-from holdfast.privacy.parameters import budget, not_negative, probability, round_up, shown, unit_in_last_place
+from holdfast.privacy.parameters import budget, format_exact, not_negative, probability, round_up, unit_in_last_place
 
 ChargeKind: TypeAlias = Literal["pure", "zcdp"]
 GrantKind: TypeAlias = Literal["pure", "zcdp", "approximate"]
@@ -67,7 +67,9 @@ class Charge:
         largest = epsilon * epsilon / 2
         rho = largest if self.rho == -1 else not_negative(self.rho, "rho")
         if rho > largest:
-            raise InvalidParameter(f"Pure epsilon = {shown(epsilon)} is {shown(largest)}-zCDP. Got a larger rho. Leave rho out.")
+            raise InvalidParameter(
+                f"Pure epsilon = {format_exact(epsilon)} is {format_exact(largest)}-zCDP. Got a larger rho. Leave rho out."
+            )
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "rho", rho)
 
@@ -230,7 +232,7 @@ def largest_rho(epsilon: Exact, delta: Exact) -> Fraction:
     while not is_proved(low):
         low, high = low / 4, low
         if low < Fraction(1, 10**400):
-            raise InvalidParameter(f"epsilon = {shown(epsilon)} with this delta leaves no budget. Write a larger epsilon or delta.")
+            raise InvalidParameter(f"epsilon = {format_exact(epsilon)} with this delta leaves no budget. Write a larger epsilon or delta.")
     while high - low > low / 10 ** (RHO_DIGITS + 2):
         middle = round_down((low + high) / 2, RHO_DIGITS + 4)
         low, high = (middle, high) if is_proved(middle) else (low, middle)
@@ -251,11 +253,11 @@ def amount(value: Fraction | None, *, up: bool = True) -> str:
     """An amount for people: exact where a short form exists, else six digits, rounded up (spent) or down (granted, left)."""
     if value is None:
         return "none"
-    if max(value.numerator.bit_length(), value.denominator.bit_length()) <= 40 and len(shown(value)) <= 14:
-        return shown(value)
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) <= 40 and len(format_exact(value)) <= 14:
+        return format_exact(value)
     if value < 0:
         return "-" + amount(-value, up=not up)
-    return shown((round_up if up else round_down)(value, SHOWN_DIGITS))
+    return format_exact((round_up if up else round_down)(value, SHOWN_DIGITS))
 
 
 def exact_text(value: Fraction | None) -> str | None:

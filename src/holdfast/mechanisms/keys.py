@@ -1,0 +1,128 @@
+"""Keys that a mechanism takes in a run file: a name, how its value is read, and an example.
+
+A reader gets what stands in the file and returns the value that the mechanism holds, checked by the rules that the Python constructors
+follow too. It raises InvalidKey; the run file's room adds file, line and field.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from holdfast.errors import InvalidParameter
+from holdfast.exact.parameters import exact_fraction, outside
+
+GOT = "{got}"
+"""In a message: what was found. Only the run file's room knows how much of it may be shown."""
+
+_TOO_SMALL = "must be greater than zero. Got {text}."
+
+
+class InvalidKey(Exception):
+    """What is wrong with one key of a mechanism. `choices` are the words that would be right, where there is such a list."""
+
+    def __init__(self, key: str, message: str, choices: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.key, self.message, self.choices = key, message, choices
+
+
+@dataclass(frozen=True)
+class FloatText:
+    """A TOML float as it is written: it is refused wherever privacy depends on it, and shown as it stands in the file."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key. `example` is its value as TOML writes it."""
+
+    name: str
+    reader: Reader
+    example: str
+    required: bool = False
+
+    def read(self, raw: object) -> Any:
+        """The value of what stands in the file, or InvalidKey."""
+        return self.reader(self, raw)
+
+    @property
+    def line(self) -> str:
+        """What to write."""
+        return f"{self.name} = {self.example}"
+
+
+Reader: TypeAlias = Callable[[Key, object], Any]
+
+
+def exact_number(below: int | None = None, **messages: str) -> Reader:
+    """Reads an exact number above zero, and below `below` where one is given.
+
+    Given:  messages for the three ways to miss (`zero`, `negative`, `large`) where the usual one does not say what to do; {text} stands
+            for the number as written.
+    """
+
+    def read(key: Key, raw: object) -> Fraction:
+        if isinstance(raw, FloatText):
+            if re.fullmatch(r"[+-]?(?:inf|nan)", raw.text):
+                raise InvalidKey(key.name, f'must be a finite exact number. Got {GOT}. Write a text such as "0.25".')
+            raise InvalidKey(key.name, f'must be exact, because privacy depends on it. Got {GOT}. Write {key.name} = "{raw.text}".')
+        if isinstance(raw, bool) or not isinstance(raw, int | str):
+            raise InvalidKey(key.name, f'must be an exact number: a text such as "0.25" or "1/4", or a whole number. Got {GOT}.')
+        try:
+            value = exact_fraction(raw, key.name)
+        except InvalidParameter:
+            told = 'must be a decimal or rational number of ordinary length, such as "0.25", "1/4" or "1e-10". '
+            raise InvalidKey(key.name, f"{told}Got {GOT}.") from None
+        missed = outside(value, below)
+        if missed is not None:
+            raise InvalidKey(key.name, messages.get(missed, _TOO_SMALL).replace("{text}", str(raw).strip()))
+        return value
+
+    return read
+
+
+budget = exact_number(
+    zero='a budget of zero publishes nothing about the cells: use mechanism = "suppression", which publishes the kept totals alone.'
+)
+"""Reads epsilon or rho."""
+
+
+def probability(large: str, zero: str = _TOO_SMALL) -> Reader:
+    """Reads an exact number strictly between 0 and 1."""
+    return exact_number(1, zero=zero, large=large)
+
+
+def whole_number(least: int) -> Reader:
+    """Reads a whole number of at least `least`."""
+
+    def read(key: Key, raw: object) -> int:
+        if isinstance(raw, bool) or not isinstance(raw, int):
+            raise InvalidKey(key.name, f"must be a whole number. Got {GOT}. Write {key.line}.")
+        if raw < least:
+            raise InvalidKey(key.name, f"is too small. Got {GOT}. Write {key.line}.")
+        return raw
+
+    return read
+
+
+def one_of(*words: str) -> Reader:
+    """Reads one of these words."""
+
+    def read(key: Key, raw: object) -> str:
+        if not isinstance(raw, str) or raw not in words:
+            listed = ", ".join(f'"{word}"' for word in words)
+            raise InvalidKey(key.name, f"must be one of {listed}. Got {GOT}.", words)
+        return raw
+
+    return read
+
+
+def boolean(key: Key, raw: object) -> bool:
+    """Reads true or false."""
+    if not isinstance(raw, bool):
+        raise InvalidKey(key.name, f"must be true or false. Got {GOT}. Write {key.line}.")
+    return raw

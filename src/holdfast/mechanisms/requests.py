@@ -1,0 +1,76 @@
+"""The sampler that a user asks for: its arguments, its run-file keys, and how a card shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from holdfast.chains.kernels import KERNELS
+from holdfast.chains.sampler import SamplerRequest
+from holdfast.errors import InvalidParameter
+from holdfast.exact.parameters import Exact
+from holdfast.mechanisms import keys
+from holdfast.mechanisms.mechanism import Mechanism
+from holdfast.privacy.parameters import format_exact, probability
+
+DEFAULT_ETA = Fraction(1, 1000)
+"""Total variation error that a chain may have, where nobody says otherwise: it takes 3000 coupled pairs to estimate."""
+
+SAMPLERS = ("auto", *KERNELS)
+
+SAMPLER_KEYS = (
+    keys.Key("sampler", keys.one_of(*SAMPLERS), '"auto"'),
+    keys.Key("allow_estimated", keys.boolean, "true"),
+    keys.Key("eta", keys.probability('must be less than 1: it is a probability. Got {text}. Write eta = "1/1000".'), '"1/1000"'),
+)
+
+Choice = TypeVar("Choice", bound=str)
+
+
+def check_choice(value: Choice, allowed: tuple[str, ...], name: str) -> Choice:
+    """One of the listed words."""
+    if value not in allowed:
+        raise InvalidParameter(f"{name} must be one of {', '.join(map(repr, allowed))}. Got {value!r}.")
+    return value
+
+
+def sampler_request(sampler: str, allow_estimated: bool, eta: Exact) -> SamplerRequest:
+    """What a user asks for, checked: the sampler, whether an estimate is allowed, and the error it may have."""
+    check_choice(sampler, SAMPLERS, "sampler")
+    if not isinstance(allow_estimated, bool):
+        raise InvalidParameter(f"allow_estimated must be True or False. Got {type(allow_estimated).__name__}.")
+    return SamplerRequest(sampler, allow_estimated, probability(eta, "eta"))
+
+
+def request_from_keys(values: Mapping[str, Any]) -> SamplerRequest:
+    """The same from the keys of a run file."""
+    return SamplerRequest(values.get("sampler", "auto"), values.get("allow_estimated", False), values.get("eta", DEFAULT_ETA))
+
+
+class ChainMechanism(Mechanism):
+    """A mechanism whose law a Markov chain can draw, where the user asks for one."""
+
+    request: SamplerRequest
+
+    @property
+    def sampler(self) -> str:
+        """The sampler asked for."""
+        return self.request.sampler
+
+    @property
+    def allow_estimated(self) -> bool:
+        """Whether "auto" may take a chain."""
+        return self.request.allow_estimated
+
+    @property
+    def eta(self) -> Fraction:
+        """Total variation error that chains may have together."""
+        return self.request.eta
+
+    @property
+    def _said_of_chains(self) -> dict[str, str]:
+        """As a card shows it: nothing where only exact samplers are allowed."""
+        if not (self.request.names_a_chain or self.request.allow_estimated):
+            return {}
+        return {"sampler": self.sampler, "eta_allowed": format_exact(self.eta)}

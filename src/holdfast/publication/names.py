@@ -1,0 +1,46 @@
+"""What a release may be called and dated: one rule for Python, run files and cards."""
+
+from __future__ import annotations
+
+import datetime
+import re
+
+from holdfast.errors import InvalidParameter
+
+UNNAMED = "unnamed"
+MAX_IDENTIFIER = 100
+IDENTIFIER_RULE = f"up to {MAX_IDENTIFIER} letters, digits, '.', '_' or '-', the first a letter or digit"
+
+_IDENTIFIER = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_IDENTIFIER - 1}}}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def is_identifier(value: object) -> bool:
+    """Whether this can name a release: a file-safe word."""
+    return isinstance(value, str) and _IDENTIFIER.fullmatch(value) is not None
+
+
+def is_day(value: object) -> bool:
+    """Whether this text is a day of the calendar, as year-month-day."""
+    if not isinstance(value, str) or not _DATE.fullmatch(value):
+        return False
+    try:
+        datetime.date.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
+
+def check_identifier(release_id: str | None) -> str:
+    """The name of a release; one that has none is called "unnamed"."""
+    if release_id is None:
+        return UNNAMED
+    if not is_identifier(release_id):
+        raise InvalidParameter(f"A release identifier is {IDENTIFIER_RULE}. Got {release_id!r}.")
+    return release_id
+
+
+def check_date(date: str | None) -> None:
+    """Before anything is drawn: the card takes a day of the calendar."""
+    if date is not None and not is_day(date):
+        raise InvalidParameter(f"date must be a day of the calendar, such as '2030-04-01'. Got {date!r}.")

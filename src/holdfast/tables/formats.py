@@ -1,0 +1,69 @@
+"""The files that a table is written to and read back from: one row for each format."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from holdfast.errors import InvalidParameter
+
+_CHUNK_ROWS = 2**18
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format. `write` puts a pyarrow.Table into an open file; `read` gives back the table with its codes as they were."""
+
+    name: str
+    write: Callable[[Any, BinaryIO], None]
+    read: Callable[[Path], Any]
+
+    @property
+    def suffix(self) -> str:
+        return f".{self.name}"
+
+
+def _write_parquet(frame: Any, file: BinaryIO) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(frame, file)
+
+
+def _read_parquet(path: Path) -> Any:
+    import pyarrow.parquet as pq
+
+    return pq.read_table(path)
+
+
+def _write_csv(frame: Any, file: BinaryIO) -> None:
+    """Text that is empty or needs it is quoted, so that it reads back as it was."""
+    import pyarrow as pa
+    import pyarrow.csv
+
+    if any("\r" in name for name in frame.column_names):  # it could not be read back
+        raise InvalidParameter("A column name with a carriage return cannot be saved as .csv. Rename the column, or save as .parquet.")
+    plain = pa.schema([(field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type) for field in frame.schema])
+    options = pyarrow.csv.WriteOptions(quoting_style="needed")
+    with pyarrow.csv.CSVWriter(file, plain, write_options=options) as writer:
+        for low in range(0, frame.num_rows, _CHUNK_ROWS):
+            writer.write_table(frame.slice(low, _CHUNK_ROWS).cast(plain))
+
+
+def _read_csv(path: Path) -> Any:
+    """Every column as text, so that codes stay as they are."""
+    import pyarrow as pa
+    import pyarrow.csv
+
+    with open(path, encoding="utf-8", newline="") as file:
+        names = next(csv.reader(file))
+    options = pyarrow.csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()), quoted_strings_can_be_null=False, strings_can_be_null=True, null_values=[""]
+    )
+    return pyarrow.csv.read_csv(path, parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True), convert_options=options)
+
+
+FORMATS = {made.name: made for made in (Format("parquet", _write_parquet, _read_parquet), Format("csv", _write_csv, _read_csv))}
+"""By name, in the order in which they are written."""
