@@ -20,11 +20,12 @@ PACKAGE = "holdfast"
 
 ALLOWED: dict[str, tuple[str, ...]] = {
     "errors": (),
+    "display": (),
     "randomness": ("errors",),
-    "exact": ("errors", "randomness"),
-    "tables": ("errors",),
-    "invariants": ("errors", "tables"),
-    "lattices": ("errors", "tables", "invariants"),
+    "exact": ("errors", "display", "randomness"),
+    "tables": ("errors", "display"),
+    "invariants": ("errors", "display", "tables"),
+    "lattices": ("errors", "display", "tables", "invariants"),
     "samplers": ("errors", "randomness", "exact", "lattices"),
     "chains": ("errors", "randomness", "exact", "lattices", "samplers"),
     "privacy": ("errors", "exact", "lattices"),

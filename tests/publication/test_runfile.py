@@ -70,6 +70,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def _listed_keys(run: Run) -> list[int] | None:
+    keys = run.read_table().cell_keys
+    return None if keys is None else [int(key) for key in keys]
+
+
 @pytest.fixture
 def load(folder: Path) -> Callable[[str], Run]:
     """Load a run file of this text."""
@@ -205,6 +210,13 @@ class TestReadTable:
         assert (table.cells, table.unit, table.max_records, table.name) == (columns, "resident", 2, "People")
         assert table.counts.tolist() == counts
         assert table.universe.support == ("observed" if "observed" in cells else "declared")
+
+    def test_keys_of_records_and_cells(self, load: Callable[[str], Run], folder: Path) -> None:
+        (folder / "people.csv").write_text("county,sex,rkey\n17031,F,4294967295\n17031,F,3\n18001,M,8\n")
+        assert _listed_keys(load(RECORDS.replace("[keep]", 'record_key = "rkey"\n[keep]'))) == [2, 0, 0, 0, 0, 8]
+        assert _listed_keys(load(RECORDS)) is None
+        (folder / "counties.csv").write_text("state,county,population,ckey\n17,031,40,9\n17,043,12,4294967295\n18,001,0,0\n")
+        assert _listed_keys(load(DESIGN.replace("[keep]", 'cell_key = "ckey"\n[keep]'))) == [9, 2**32 - 1, 0]
 
     def test_the_identifier_is_checked(self, load: Callable[[str], Run]) -> None:
         run = load(RECORDS.replace("[keep]", 'id = "number"\n[keep]'))

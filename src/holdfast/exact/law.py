@@ -14,6 +14,7 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import NDArray
 
+from holdfast.display import shorten
 from holdfast.errors import PrecisionExhausted, RequestTooLarge
 from holdfast.exact.balls import Enclosure, enclosure, precision
 from holdfast.exact.parameters import exact_integer, sample_size
@@ -47,6 +48,14 @@ class Sampler(Protocol):
         """Independent draws, filling an array."""
 
 
+class NamedLaw(Protocol):
+    """A law whose name labels a stream."""
+
+    @property
+    def stream_name(self) -> str:
+        """The law with all its parameters."""
+
+
 class IntegerLaw(ABC):
     """A probability law on the integers with exact parameters; immutable, equal when its parameters are."""
 
@@ -58,9 +67,17 @@ class IntegerLaw(ABC):
         """The exact parameters by name."""
         return dict(self._parameters)
 
+    @property
+    def stream_name(self) -> str:
+        """The law with all its parameters in full: labels its stream, so that different laws never share words."""
+        return self._written(_shown)
+
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={_shown(value)}" for name, value in self._parameters.items() if value is not None)
-        return f"{type(self).__name__}({shown})"
+        return self._written(lambda value: shorten(_shown(value), 42))
+
+    def _written(self, show: Callable[[object], str]) -> str:
+        parameters = ", ".join(f"{name}={show(value)}" for name, value in self._parameters.items() if value is not None)
+        return f"{type(self).__name__}({parameters})"
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and isinstance(other, IntegerLaw) and self._parameters == other._parameters
@@ -275,11 +292,11 @@ class TableLaw(IntegerLaw):
 
 
 @contextmanager
-def law_words(law: object, key: NoiseKey | None, label: str) -> Iterator[Words]:
+def law_words(law: NamedLaw, key: NoiseKey | None, label: str) -> Iterator[Words]:
     """The words of one law and label: from the caller's key, which stays open, or from a fresh secret one, which is erased at the end."""
     source = NoiseKey.generate() if key is None else key
     try:
-        with source.stream("law", repr(law), label) as words:
+        with source.stream("law", law.stream_name, label) as words:
             yield words
     finally:
         if key is None:

@@ -94,6 +94,11 @@ class UniformComposition:
             raise InvalidParameter(f"parts must be one or more. Got {self.parts}.")
 
     def __repr__(self) -> str:
+        return self.stream_name
+
+    @property
+    def stream_name(self) -> str:
+        """The law with all its parameters: labels its stream."""
         return f"UniformComposition(total={self.total}, parts={self.parts})"
 
     def sample(self, n: int, key: NoiseKey | None = None, *, label: str = "") -> NDArray[np.int64]:

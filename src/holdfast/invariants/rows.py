@@ -98,7 +98,7 @@ class LinearRows:
 Rows = RowFamily | LinearRows
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Kept:
     """All rows of a list of statements, in its order. A statement gives one entry of `rows`; areas that overlap give several."""
 
@@ -109,6 +109,9 @@ class Kept:
 
     def __len__(self) -> int:
         return sum(rows.count for rows in self.rows)
+
+    def __repr__(self) -> str:
+        return f"Kept({len(self)} sums from {len(set(self.statement_of))} statements over {len(self.universe)} cells)"
 
     @property
     def families(self) -> tuple[RowFamily, ...]:

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
+from holdfast.display import listed, shorten
 from holdfast.errors import InvalidStatement
 
 Kind: TypeAlias = Literal["kept", "identity"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Margin:
     """One sum for every combination of codes of the named columns; no column: the total of the table."""
 
@@ -27,8 +28,11 @@ class Margin:
     def __str__(self) -> str:
         return f"margin({', '.join(self.columns)})" if self.columns else "total"
 
+    def __repr__(self) -> str:
+        return _written("margin" if self.columns else "total", self.kind, *([_names(self.columns)] if self.columns else []))
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Subset:
     """One sum over the cells whose code is listed, lies under a hierarchy node, or meets a condition; one for each combination in `by`."""
 
@@ -49,8 +53,14 @@ class Subset:
             what = f"{self.column} in [{_shown(self.codes)}]"
         return f"subset({what})" + (f" by {', '.join(self.by)}" if self.by else "")
 
+    def __repr__(self) -> str:
+        first = shorten(repr(self.column if self.condition is None else self.condition))
+        codes = [] if self.codes is None else [f"[{_names(self.codes)}]"]
+        node = [] if self.node is None else [f"node={shorten(repr(self.node), 30)}"]
+        return _written("subset", self.kind, first, *codes, *node, by=self.by)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Areas:
     """One sum for every named set of codes of one column (places and other areas across the main hierarchy); sets may overlap."""
 
@@ -62,8 +72,11 @@ class Areas:
     def __str__(self) -> str:
         return f"areas({self.column}: {len(self.sets)} sets)" + (f" by {', '.join(self.by)}" if self.by else "")
 
+    def __repr__(self) -> str:
+        return _written("areas", self.kind, shorten(repr(self.column)), f"{len(self.sets)} sets", by=self.by)
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Linear:
     """Rows of an integer matrix, one column per cell; `values` are the totals as published, where they are declared."""
 
@@ -74,6 +87,15 @@ class Linear:
 
     def __str__(self) -> str:
         return "linear"
+
+    def __repr__(self) -> str:
+        shape = getattr(self.matrix, "shape", None)
+        if shape is None and isinstance(self.matrix, Sequence):
+            shape = (len(self.matrix),)
+        rows = [] if not shape else [f"{shape[0]} rows" + (f" over {shape[1]} cells" if len(shape) > 1 else "")]
+        names = [] if self.names is None else [f"names=[{_names(self.names)}]"]
+        values = [] if self.values is None else [f"{len(self.values)} values"]
+        return _written("linear", self.kind, *rows, *names, *values)
 
 
 Statement: TypeAlias = Margin | Subset | Areas | Linear
@@ -138,6 +160,16 @@ def identity(statement: Statement) -> Statement:
     if not isinstance(statement, Margin | Subset | Areas | Linear):
         raise InvalidStatement(f"identity() takes a statement such as linear(...). Got {type(statement).__name__}.")
     return replace(statement, kind="identity")
+
+
+def _written(function: str, kind: Kind, *arguments: str, by: tuple[str, ...] = ()) -> str:
+    """The call that makes such a statement, on one line."""
+    call = f"{function}({', '.join([*arguments, *([f'by=[{_names(by)}]'] if by else [])])})"
+    return f"identity({call})" if kind == "identity" else call
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return listed(names, 45, repr)
 
 
 def _check_names(names: Sequence[str], where: str) -> None:

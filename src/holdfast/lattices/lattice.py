@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.display import html_table
 from holdfast.errors import HoldfastWarning, InvalidParameter, NothingLeft, RequestTooLarge
 from holdfast.invariants.rows import Kept, compile_rows, integer_matrix
 from holdfast.invariants.statements import Statement
@@ -81,6 +82,11 @@ class Lattice:
     def __repr__(self) -> str:
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.blocks.kinds().items())
         return f"Lattice({self.cells} cells, {self.rank} independent sums, {self.dimension} free dimensions; blocks: {kinds})"
+
+    def _repr_html_(self) -> str:
+        kinds = [(f"blocks of kind {kind}", f"{count:,}") for kind, count in self.blocks.kinds().items()]
+        facts = [("cells", self.cells), ("independent sums", self.rank), ("free dimensions", self.dimension)]
+        return html_table("Lattice", [*((name, f"{value:,}") for name, value in facts), *kinds])
 
     @property
     def kept(self) -> Kept | None:

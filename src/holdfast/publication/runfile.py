@@ -92,8 +92,8 @@ class Run:
         if section.count is not None:
             assert isinstance(section.cells, list)
             trees = self._trees(lambda column: _codes_of(data, column, section.query))
-            return Table.from_counts(data, section.cells, section.count, hierarchies=trees, **common)
-        common["id"] = section.id
+            return Table.from_counts(data, section.cells, section.count, cell_key=section.cell_key, hierarchies=trees, **common)
+        common |= {"id": section.id, "record_key": section.record_key}
         if isinstance(section.cells, dict):
             codes = {column: self._codes(column, given) for column, given in section.cells.items()}
             trees = self._trees(lambda column: codes[column])

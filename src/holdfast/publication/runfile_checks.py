@@ -38,14 +38,26 @@ def check_file(place: Place, path: str, folder: str) -> None:
 def check_universe(table: TableSection, folder: str) -> None:
     """Which keys go together, for counts and for records."""
     listed = isinstance(table.cells, list)
+    for key, others in (("cell_key", (table.count, *table.cells)), ("record_key", (table.id, *table.cells))):
+        name = getattr(table, key)
+        if name is not None and name in others:
+            raise Problem(("table", key), f"column {quoted(name)} is named twice. Name the column that holds the keys.")
     if table.count is not None:
         if not listed:
             raise Problem(("table", "cells"), 'with count, cells is a list of columns. Got a table. Write cells = ["state", "county"].')
         if table.count in table.cells:
             raise Problem(("table", "count"), f"column {quoted(table.count)} stands in cells too. Name the column that holds the counts.")
-        for key in ("universe", "id"):
+        for key, instead in (("universe", ""), ("id", ""), ("record_key", " The column with the key of each cell is cell_key.")):
             if getattr(table, key) is not None:
-                raise Problem(("table", key), "this key is for records, and count says that the source holds counts. Leave one out.")
+                raise Problem(
+                    ("table", key), f"this key is for records, and count says that the source holds counts. Leave one out.{instead}"
+                )
+    elif table.cell_key is not None:
+        raise Problem(
+            ("table", "cell_key"),
+            "this key is for counts, and without count the source holds records. Name the column with the key of each record: "
+            f"record_key = {quoted(table.cell_key)}.",
+        )
     elif listed and table.universe is None:
         raise Problem(
             ("table", "cells"),

@@ -122,10 +122,12 @@ class TableSection(Section):
     query: str | None = Field(default=None, repr=False)
     cells: Annotated[Any, PlainValidator(_cells)]
     count: str | None = None
+    cell_key: str | None = None
     universe: PathText | None = None
     unit: Annotated[str, Field(min_length=1)] = "person"
     max_records: Annotated[int, Field(ge=1, le=MAX_RECORDS)] = 1
     id: str | None = None
+    record_key: str | None = None
     name: str | None = None
     hierarchies: dict[str, TreeSection] = {}
 

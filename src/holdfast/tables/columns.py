@@ -16,6 +16,11 @@ from holdfast.errors import InvalidCode, InvalidCount
 COUNT_LIMIT = 2**62
 """Every count, and every sum of counts, stays below this, so that a sum or difference of two fits in 64 bits."""
 
+KEY_BITS = 32
+"""Record keys and cell keys are whole numbers from 0 to 2^32 - 1; a cell's key is the sum of its records' keys modulo 2^32."""
+
+KEY_LIMIT = 2**KEY_BITS
+
 MISSING = -1
 """The index of a missing code, where missing codes are allowed."""
 
@@ -24,6 +29,10 @@ _PLAIN_COUNT = r"\A(?:0|[1-9][0-9]{0,18})\z"
 _COUNT_RULE = "A count is a whole number from 0 to 2^62 - 1 in plain digits: no sign, point, blank, separator or leading zero."
 
 _COUNT_ADVICE = "Cast it to integers at the source. Holdfast protects counts; survey weights and magnitudes are out of scope."
+
+_KEY_RULE = f"A key is a whole number from 0 to 2^{KEY_BITS} - 1 in plain digits: no sign, point, blank, separator or leading zero."
+
+_KEY_ADVICE = "Cast it to integers at the source. Multiply keys that are fractions from 0 to 1 by 2^32 and round down."
 
 
 class CodeColumn:
@@ -76,6 +85,11 @@ class CountColumn:
     Guarantees:  int64 values from 0 to 2^62 - 1, none changed; anything else is refused with its row.
     """
 
+    _limit = COUNT_LIMIT
+    _what = "count"
+    _rule = _COUNT_RULE
+    _advice = _COUNT_ADVICE
+
     def __init__(self, name: str, source: str) -> None:
         self._name = name
         self._source = source
@@ -91,7 +105,8 @@ class CountColumn:
         integers = self._from_text(text_array(array)) if _is_text(kind) else plain
         if not (pa.types.is_integer(integers.type) or pa.types.is_null(integers.type) or _is_whole_decimal(integers.type)):
             raise InvalidCount(
-                f"Counts must be whole numbers. Column {self._name!r} of {self._source} has type {array.type}. {_COUNT_ADVICE}"
+                f"{self._what.capitalize()}s must be whole numbers. Column {self._name!r} of {self._source} has type {array.type}. "
+                + self._advice
             )
         self._chunks.append(self._checked(integers))
         self._rows += len(integers)
@@ -118,15 +133,42 @@ class CountColumn:
             self._refuse_first(integers.is_null())
         if pa.types.is_integer(integers.type):  # by NumPy: Arrow's comparisons with a number load pandas, if only to see that it is none
             values = numpy_values(integers)
-            self._refuse_first((values < 0) | (values >= COUNT_LIMIT))
+            self._refuse_first((values < 0) | (values >= self._limit))
         else:
-            self._refuse_first(pc.or_(pc.greater_equal(integers, pa.scalar(COUNT_LIMIT, pa.int64())), pc.less(integers, 0)))
+            self._refuse_first(pc.or_(pc.greater_equal(integers, pa.scalar(self._limit, pa.int64())), pc.less(integers, 0)))
         return numpy_values(integers.cast(pa.int64())).copy()
 
     def _refuse_first(self, bad: Any) -> None:
         rows = np.flatnonzero(bad if isinstance(bad, np.ndarray) else numpy_values(bad))
         if len(rows):
-            raise InvalidCount(f"This is not a count: {_place(self._name, self._rows + 1 + int(rows[0]), self._source)}. {_COUNT_RULE}")
+            place = _place(self._name, self._rows + 1 + int(rows[0]), self._source)
+            raise InvalidCount(f"This is not a {self._what}: {place}. {self._rule}")
+
+
+class CellKeyColumn(CountColumn):
+    """Collects the keys of all cells: as for counts, but from 0 to 2^32 - 1."""
+
+    _limit = KEY_LIMIT
+    _what = "cell key"
+    _rule = _KEY_RULE
+    _advice = _KEY_ADVICE
+
+
+def record_key_sql(kind: Any, column: str, name: str, source: str) -> str:
+    """SQL for the record keys in `column`, whose Arrow type is `kind`: a 32-bit integer, or NULL where no valid key stands."""
+    import pyarrow as pa
+
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if _is_text(value):
+        return f"CASE WHEN regexp_full_match({column}::VARCHAR, '0|[1-9][0-9]*') THEN TRY_CAST({column}::VARCHAR AS UINTEGER) END"
+    if not (pa.types.is_integer(value) or pa.types.is_null(value) or (_is_whole_decimal(value) and value.bit_width <= 128)):
+        raise InvalidCount(f"Record keys must be whole numbers. Column {name!r} of {source} has type {kind}. {_KEY_ADVICE}")
+    return f"TRY_CAST({column} AS UINTEGER)"
+
+
+def invalid_record_key(name: str, row: int, source: str) -> InvalidCount:
+    """The error for a row whose record key is missing or out of range."""
+    return InvalidCount(f"This is not a record key: {_place(name, row, source)}. {_KEY_RULE}")
 
 
 def check_code_type(kind: Any, name: str, source: str) -> None:

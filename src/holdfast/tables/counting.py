@@ -1,27 +1,37 @@
-"""Counting records: DuckDB groups and counts, we match the groups to the cells of the universe."""
+"""Counting records and summing their keys: DuckDB groups, counts and sums, we match the groups to the cells of the universe."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import EmptyTable, InvalidCode, OutsideUniverse, TooManyRecords
 from holdfast.tables.cells import Indices
-from holdfast.tables.columns import MISSING, check_code_type, check_unicode, text_array
+from holdfast.tables.columns import KEY_LIMIT, MISSING, check_code_type, check_unicode, invalid_record_key, record_key_sql, text_array
 from holdfast.tables.readers import Source, find_columns
 from holdfast.tables.session import Session, guarded, private_session
 from holdfast.tables.universe import Universe
 
+Ints: TypeAlias = NDArray[np.int64]
 
-def count_records(source: Source, universe: Universe, identifier: str | None, max_records: int | None) -> NDArray[np.int64]:
-    """How many records fall in each cell of a declared universe.
 
-    Guarantees:  cells without records get 0; every record is counted, or nothing is: records outside the universe are an error that
-                 gives columns and numbers of rows.
+class RecordColumns(NamedTuple):
+    """The columns of records beside their codes, and what is checked on them."""
+
+    identifier: str | None = None
+    max_records: int | None = 1
+    record_key: str | None = None
+
+
+def count_records(source: Source, universe: Universe, others: RecordColumns) -> tuple[Ints, Ints | None]:
+    """How many records fall in each cell of a declared universe, and the keys of the cells where records have keys.
+
+    Guarantees:  cells without records get 0, as count and as key; every record is counted, or nothing is: records outside the universe
+                 are an error that gives columns and numbers of rows.
     """
-    groups, sizes = _count_groups(source, universe.columns, identifier, max_records)
+    groups, sizes, keys = _count_groups(source, universe.columns, others)
     indices = [_match(array, universe.code_array(column)) for column, array in zip(universe.columns, groups, strict=True)]
     _check_known_codes(source, universe, indices, sizes)
     cells = universe.find(indices)
@@ -30,16 +40,20 @@ def count_records(source: Source, universe: Universe, identifier: str | None, ma
             f"{int(sizes[cells < 0].sum())} records of {source.label} lie outside the universe: each of their codes is declared, but their "
             f"combination of {', '.join(map(repr, universe.columns))} is not listed. List these cells, or recode the records."
         )
-    counts = np.zeros(len(universe), dtype=np.int64)
-    counts[cells] = sizes
-    return counts
+
+    def spread(values: Ints) -> Ints:
+        out = np.zeros(len(universe), dtype=np.int64)
+        out[cells] = values
+        return out
+
+    return spread(sizes), None if keys is None else spread(keys)
 
 
-def count_observed(
-    source: Source, columns: tuple[str, ...], identifier: str | None, max_records: int | None
-) -> tuple[Universe, NDArray[np.int64]]:
-    """The cells that have records, and their counts; codes and cells in the order of their texts, so that the order tells nothing more."""
-    groups, sizes = _count_groups(source, columns, identifier, max_records)
+def count_observed(source: Source, columns: tuple[str, ...], others: RecordColumns) -> tuple[Universe, Ints, Ints | None]:
+    """The cells that have records, with their counts and keys; codes and cells in the order of their texts, so that the order tells
+    nothing more.
+    """
+    groups, sizes, keys = _count_groups(source, columns, others)
     for column, array in zip(columns, groups, strict=True):
         if array.null_count:
             missing = int(sizes[array.is_null().to_numpy(zero_copy_only=False)].sum())
@@ -48,24 +62,36 @@ def count_observed(
     indices = [_match(array, known) for array, known in zip(groups, codes, strict=True)]
     order = np.lexsort(indices[::-1])
     universe = Universe.from_indices(columns, codes, tuple(given[order] for given in indices), "observed", source.label)
-    return universe, sizes[order]
+    return universe, sizes[order], None if keys is None else keys[order]
 
 
-def _count_groups(
-    source: Source, columns: tuple[str, ...], identifier: str | None, max_records: int | None
-) -> tuple[list[Any], NDArray[np.int64]]:
-    """Per column the codes of the groups of equal records (Arrow arrays of text, missing ones included), and the sizes of the groups."""
+def _count_groups(source: Source, columns: tuple[str, ...], others: RecordColumns) -> tuple[list[Any], Ints, Ints | None]:
+    """Per column the codes of the groups of equal records (Arrow arrays of text, missing ones included), and the sizes and keys of the
+    groups.
+    """
     places = find_columns(source, columns)
     types = source.types()
     for column, place in zip(columns, places, strict=True):
         check_code_type(types[place], column, source.label)
+    more = [name for name in (others.identifier, others.record_key) if name is not None]
+    places += find_columns(source, more, columns)
+    key = None
+    if others.record_key is not None:
+        key = record_key_sql(types[places[-1]], f"c{len(places) - 1}", others.record_key, source.label)
     with private_session(source.path) as session:
-        records = source.scan(session, [*places, *find_columns(source, [] if identifier is None else [identifier], columns)])
-        if identifier is not None:
-            records = _check_identifier(source, session, records, f"c{len(columns)}", identifier, max_records or 1)
+        records = source.scan(session, places)
+        if more:
+            records = _rereadable(source, session, records)
+        if others.identifier is not None:
+            _check_identifier(source, session, records, f"c{len(columns)}", others.identifier, others.max_records or 1)
         names = ", ".join(f"c{place}" for place in range(len(columns)))
-        sql = f"SELECT {names}, count(*) AS n FROM {records} GROUP BY {names}"
+        sums = "" if key is None else f", (sum({key}) % {KEY_LIMIT})::BIGINT AS k, count({key}) AS keyed"
+        sql = f"SELECT {names}, count(*) AS n{sums} FROM {records} GROUP BY {names}"
         counted = guarded(source.label, lambda: session.connection.sql(sql).to_arrow_table().combine_chunks())
+        if key is not None and counted.column("keyed") != counted.column("n"):
+            first = f"SELECT min(row) FROM (SELECT row_number() OVER () AS row, {key} AS k FROM {records}) WHERE k IS NULL"
+            ((row,),) = guarded(source.label, lambda: session.connection.sql(first).fetchall())
+            raise invalid_record_key(str(others.record_key), row, source.label)
     if counted.num_rows == 0:
         raise EmptyTable(
             f"There are no records in {source.label}. Check the file or the query; an empty population can be listed as zeros."
@@ -73,14 +99,21 @@ def _count_groups(
     arrays = [text_array(counted.column(place).combine_chunks()) for place in range(len(columns))]
     for column, array in zip(columns, arrays, strict=True):
         check_unicode(array, column, source.label)
-    return arrays, counted.column("n").to_numpy().astype(np.int64, copy=False)
+    sizes = counted.column("n").to_numpy().astype(np.int64, copy=False)
+    keys = None if key is None else counted.column("k").to_numpy().astype(np.int64, copy=False)
+    return arrays, sizes, keys
 
 
-def _check_identifier(source: Source, session: Session, records: str, key: str, name: str, limit: int) -> str:
-    """Refuse if an identifier has more than `limit` records; returns SQL for the records, which a stream gives only once."""
-    if source.path is None or records == "input":
-        guarded(source.label, lambda: session.connection.execute(f"CREATE TEMP TABLE records AS SELECT * FROM {records}"))
-        records = "records"
+def _rereadable(source: Source, session: Session, records: str) -> str:
+    """SQL for the same records that can be read more than once: a stream gives them only once."""
+    if source.path is not None and records != "input":
+        return records
+    guarded(source.label, lambda: session.connection.execute(f"CREATE TEMP TABLE records AS SELECT * FROM {records}"))
+    return "records"
+
+
+def _check_identifier(source: Source, session: Session, records: str, key: str, name: str, limit: int) -> None:
+    """Refuse if an identifier has more than `limit` records."""
     absent = f"{key} IS NULL" + (f" OR {key} = ''" if source.path is not None and source.path.suffix.lower() == ".csv" else "")
     sizes = f"SELECT {key}, count(*) AS n FROM {records} WHERE NOT ({absent}) GROUP BY {key} HAVING count(*) > {limit}"
     ask = f"SELECT (SELECT count(*) FROM {records} WHERE {absent}), (SELECT count(*) FROM ({sizes}))"
@@ -94,7 +127,6 @@ def _check_identifier(source: Source, session: Session, records: str, key: str, 
             f"{exceeding} identifiers in column {name!r} of {source.label} have more than max_records = {limit} records. "
             "Raise max_records (the same promise then needs more noise), or leave records out before counting."
         )
-    return records
 
 
 def _match(texts: Any, codes: Any) -> Indices:

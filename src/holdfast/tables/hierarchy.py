@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from holdfast.display import listed
 from holdfast.errors import InvalidHierarchy, InvalidParameter, UnreadableInput
 from holdfast.tables.readers import open_source, read_codes
 
@@ -189,7 +190,7 @@ class Hierarchy:
         return hash((self.nodes, self._names))
 
     def __repr__(self) -> str:
-        return f"Hierarchy({len(self._depth)} codes, {len(self._leaves)} leaves, levels {', '.join(self._names)})"
+        return f"Hierarchy({len(self._depth)} codes, {len(self._leaves)} leaves, levels {listed(self._names)})"
 
     def _walk(self, children: Mapping[str | None, Sequence[str]]) -> None:
         """Depth first: the leaves under any node lie side by side. A code is put back once, to be closed after its children."""

@@ -91,29 +91,29 @@ def read_codes(
     source: Source, columns: Sequence[str], allow_missing: bool = False
 ) -> tuple[tuple[Any, ...], tuple[NDArray[np.int32], ...]]:
     """Per column the distinct codes, in order of first appearance, and the index of every row's code."""
-    collected, _ = read_table(source, columns, None, allow_missing)
+    collected, _ = read_table(source, columns, [], allow_missing)
     return collected
 
 
 def read_table(
-    source: Source, columns: Sequence[str], count: str | None, allow_missing: bool = False
-) -> tuple[tuple[tuple[Any, ...], tuple[NDArray[np.int32], ...]], NDArray[np.int64]]:
-    """The codes as `read_codes` gives them, and the counts of the column `count` (none if that is None)."""
-    places = find_columns(source, [*columns, *([] if count is None else [count])])
+    source: Source, columns: Sequence[str], numbers: Sequence[tuple[str, type[CountColumn]]], allow_missing: bool = False
+) -> tuple[tuple[tuple[Any, ...], tuple[NDArray[np.int32], ...]], list[NDArray[np.int64]]]:
+    """The codes as `read_codes` gives them, and the columns of numbers, each named with the class that checks it."""
+    places = find_columns(source, [*columns, *(name for name, _ in numbers)])
     codes = [CodeColumn(name, source.label, allow_missing) for name in columns]
-    counts = CountColumn(count or "", source.label)
+    counts = [kind(name, source.label) for name, kind in numbers]
 
-    def collect() -> tuple[list[tuple[Any, NDArray[np.int32]]], NDArray[np.int64]]:
+    def collect() -> tuple[list[tuple[Any, NDArray[np.int32]]], list[NDArray[np.int64]]]:
         with closing(source.batches(places)) as batches:
             for arrays in batches:
                 for column, array in zip(codes, arrays, strict=False):
                     column.add(array)
-                if count is not None:
-                    counts.add(arrays[-1])
-        return [column.finish() for column in codes], counts.finish()
+                for number, array in zip(counts, arrays[len(codes) :], strict=True):
+                    number.add(array)
+        return [column.finish() for column in codes], [column.finish() for column in counts]
 
-    finished, numbers = guarded(source.label, collect)
-    return (tuple(texts for texts, _ in finished), tuple(indices for _, indices in finished)), numbers
+    finished, checked = guarded(source.label, collect)
+    return (tuple(texts for texts, _ in finished), tuple(indices for _, indices in finished)), checked
 
 
 def _open_file(path: Path) -> Source:

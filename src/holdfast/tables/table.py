@@ -10,9 +10,10 @@ from typing import Any, Literal, NoReturn, final
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.display import html_table, listed, shorten
 from holdfast.errors import ConfidentialTable, InvalidCount, InvalidParameter, OutOfScope, RequestTooLarge, UnknownColumn
-from holdfast.tables.columns import COUNT_LIMIT, arrow_numbers, exact_total, read_only
-from holdfast.tables.counting import count_observed, count_records
+from holdfast.tables.columns import COUNT_LIMIT, KEY_BITS, KEY_LIMIT, CellKeyColumn, CountColumn, arrow_numbers, exact_total, read_only
+from holdfast.tables.counting import RecordColumns, count_observed, count_records
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.readers import open_source, read_table
 from holdfast.tables.saving import save_frame
@@ -33,9 +34,10 @@ class Table:
 
     Guarantees:  counts are int64 from 0 to 2^62 - 1, their total stays below 2^62, and they cannot be written to. They are shown only by
                  `counts`, `frame` and `save`: not by repr or str, and a table cannot be pickled. Tables are equal only to themselves.
+                 Cell keys, where there are any, are int64 from 0 to 2^32 - 1, 0 in every empty cell, and shown only by `cell_keys`.
     """
 
-    __slots__ = ("_count_name", "_counts", "_max_records", "_name", "_unit", "_universe")
+    __slots__ = ("_cell_keys", "_count_name", "_counts", "_max_records", "_name", "_unit", "_universe")
 
     def __init__(
         self,
@@ -46,14 +48,24 @@ class Table:
         unit: str = "person",
         max_records: int | None = 1,
         name: str | None = None,
+        cell_keys: NDArray[np.int64] | None = None,
     ) -> None:
         # A copy even of a read-only array: it may be a view of one that can be written to.
-        self._fill(universe, counts.copy() if isinstance(counts, np.ndarray) else counts, count, unit, max_records, name)
+        own = counts.copy() if isinstance(counts, np.ndarray) else counts
+        own_keys = cell_keys.copy() if isinstance(cell_keys, np.ndarray) else cell_keys
+        self._fill(universe, own, own_keys, count, unit, max_records, name)
 
     def _fill(
-        self, universe: Universe, counts: NDArray[np.int64], count: str, unit: str, max_records: int | None, name: str | None
+        self,
+        universe: Universe,
+        counts: NDArray[np.int64],
+        cell_keys: NDArray[np.int64] | None,
+        count: str,
+        unit: str,
+        max_records: int | None,
+        name: str | None,
     ) -> Table:
-        """Take over an array that nobody else holds."""
+        """Take over arrays that nobody else holds."""
         if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.shape != (len(universe),):
             raise InvalidCount(
                 f"Counts must be an int64 array with one number for each of the {len(universe)} cells. Got another type or shape."
@@ -62,10 +74,13 @@ class Table:
             raise InvalidCount("Counts must lie from 0 to 2^62 - 1; some do not. Check how they were made.")
         if exact_total(counts) >= COUNT_LIMIT:
             raise RequestTooLarge("The total of all counts is 2^62 or more, so that sums could overflow. Check the column of counts.")
+        if cell_keys is not None:
+            _check_cell_keys(cell_keys, counts)
         if count in universe.columns:
             raise UnknownColumn(f"The counts need a name of their own. Got {count!r}, which is a column of codes.")
         self._universe = universe
         self._counts: NDArray[np.int64] = read_only(counts)
+        self._cell_keys: NDArray[np.int64] | None = None if cell_keys is None else read_only(cell_keys)
         self._count_name = count
         self._unit = _checked_unit(unit)
         self._max_records = _checked_max_records(max_records)
@@ -79,6 +94,7 @@ class Table:
         cells: Sequence[str],
         count: str,
         *,
+        cell_key: str | None = None,
         hierarchies: Mapping[str, Hierarchy] | None = None,
         unit: str = "person",
         max_records: int | None = 1,
@@ -89,16 +105,18 @@ class Table:
         """A table from counts that someone else has made.
 
         Given:       one row per cell; `cells` names the columns of codes, `count` that of the counts. Other columns are not read.
-                     `max_records` says how many units of count one `unit` can hold; on counts it cannot be checked.
+                     `max_records` says how many units of count one `unit` can hold; on counts it cannot be checked. `cell_key` names
+                     the column of cell keys, whole numbers from 0 to 2^32 - 1 and 0 in empty cells.
         Guarantees:  the rows listed, zeros included, are the universe ("as listed"), in their order, with their codes as they are.
         Errors:      name file, column and row (1 is the first row of data); they never show a count.
         """
         _refuse_weight(weight)
         columns = _column_list(cells)
         with open_source(data, query) as source:
-            (codes, indices), counts = read_table(source, columns, count)
+            numbers = [(count, CountColumn), *([] if cell_key is None else [(cell_key, CellKeyColumn)])]
+            (codes, indices), (counts, *keys) = read_table(source, columns, numbers)
             universe = Universe.from_indices(columns, codes, indices, "as listed", source.label, hierarchies)
-        return cls.__new__(cls)._fill(universe, counts, count, unit, max_records, name)
+        return cls.__new__(cls)._fill(universe, counts, keys[0] if keys else None, count, unit, max_records, name)
 
     @classmethod
     def from_records(
@@ -112,6 +130,7 @@ class Table:
         unit: str = "person",
         max_records: int | None = 1,
         id: str | None = None,
+        record_key: str | None = None,
         name: str | None = None,
         query: str | None = None,
         weight: object = None,
@@ -121,8 +140,9 @@ class Table:
         Given:       the universe, declared: `cells` as codes per column (all combinations; a hierarchy stands for its leaves), or
                      `universe` as a Universe. universe="observed" with a list of columns takes the cells that occur: the promise then
                      holds only among data with the same cells, and says so. `max_records` is the most records one `unit` may have, checked
-                     where `id` names the column of its identifier; with None the promise is for one record. `count` is what the column
-                     of counts is called in the table.
+                     where `id` names the column of its identifier; with None the promise is for one record. `record_key` names the
+                     column of record keys, whole numbers from 0 to 2^32 - 1: a cell's key is the sum of its records' keys modulo 2^32.
+                     `count` is what the column of counts is called in the table.
         Guarantees:  cells without records are zeros. Records outside the universe are refused, with columns and numbers of rows.
                      DuckDB counts; its temporary files are private and removed.
         """
@@ -131,12 +151,13 @@ class Table:
         if id is not None and limit is None:
             raise InvalidParameter("id= is there to check max_records. Got max_records=None. Give a number, or leave id out.")
         declared = _declared_universe(cells, universe, hierarchies)
+        others = RecordColumns(id, limit, record_key)
         with open_source(data, query) as source:
             if isinstance(declared, Universe):
-                counts = count_records(source, declared, id, limit)
+                counts, keys = count_records(source, declared, others)
             else:
-                declared, counts = count_observed(source, declared, id, limit)
-        return cls.__new__(cls)._fill(declared, counts, count, unit, limit, name)
+                declared, counts, keys = count_observed(source, declared, others)
+        return cls.__new__(cls)._fill(declared, counts, keys, count, unit, limit, name)
 
     @property
     def universe(self) -> Universe:
@@ -152,6 +173,11 @@ class Table:
     def counts(self) -> NDArray[np.int64]:
         """One count per cell, read-only. CONFIDENTIAL."""
         return self._counts
+
+    @property
+    def cell_keys(self) -> NDArray[np.int64] | None:
+        """One key per cell for the cell key method, read-only; None where no keys were given. CONFIDENTIAL."""
+        return self._cell_keys
 
     @property
     def count_name(self) -> str:
@@ -175,20 +201,29 @@ class Table:
 
     @property
     def frame(self) -> Any:
-        """A pyarrow.Table of codes and counts. CONFIDENTIAL."""
+        """A pyarrow.Table of codes and counts, without cell keys. CONFIDENTIAL."""
         return self._universe.frame().append_column(self._count_name, arrow_numbers(self._counts))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write codes and counts to a .csv or .parquet file, whole or not at all; an existing file is refused. CONFIDENTIAL."""
+        """Write codes and counts to a .csv or .parquet file, whole or not at all; an existing file is refused. Cell keys are left out.
+        CONFIDENTIAL.
+        """
         save_frame(self.frame, path)
 
     def __len__(self) -> int:
         return len(self._universe)
 
     def __repr__(self) -> str:
-        return (
-            f"Table({len(self)} cells by {', '.join(self._universe.columns)}; {self._universe.support}; unit {self._unit}; counts hidden)"
-        )
+        keys = "" if self._cell_keys is None else " and cell keys"
+        columns = listed(self._universe.columns)
+        return f"Table({len(self)} cells by {columns}; {self._universe.support}; unit {shorten(self._unit)}; counts{keys} hidden)"
+
+    def _repr_html_(self) -> str:
+        """What is declared, for notebooks; no count and no key."""
+        records = "any number of" if self._max_records is None else f"at most {self._max_records}"
+        hidden = "counts" if self._cell_keys is None else "counts, cell keys"
+        pairs = [("unit", f"{self._unit}, with {records} records"), ("column of counts", self._count_name), ("hidden", hidden)]
+        return html_table("Table" if self._name is None else f"Table: {self._name}", [*pairs, *self._universe.declarations()])
 
     def __copy__(self) -> Table:
         return self
@@ -203,6 +238,15 @@ class Table:
         raise ConfidentialTable(
             "A table cannot be pickled: the pickle would hold its confidential counts. Use table.save(path) and protect the file."
         )
+
+
+def _check_cell_keys(cell_keys: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+    if not isinstance(cell_keys, np.ndarray) or cell_keys.dtype != np.int64 or cell_keys.shape != counts.shape:
+        raise InvalidCount(f"Cell keys must be an int64 array with one key for each of the {len(counts)} cells. Got another type or shape.")
+    if np.any(cell_keys < 0) or np.any(cell_keys >= KEY_LIMIT):
+        raise InvalidCount(f"Cell keys must lie from 0 to 2^{KEY_BITS} - 1; some do not. Sum the record keys modulo 2^{KEY_BITS}.")
+    if np.any(cell_keys[counts == 0]):
+        raise InvalidCount("The key of an empty cell is 0, a sum of no record keys; some are not. Check how the keys were made.")
 
 
 def _refuse_weight(weight: object) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.display import html_table, listed, shorten
 from holdfast.errors import DuplicateCells, EmptyTable, InvalidCode, InvalidParameter, RequestTooLarge, UnknownColumn
 from holdfast.tables.cells import Indices, find_rows, rank_rows, strides
 from holdfast.tables.columns import arrow_numbers, read_only
@@ -19,6 +20,12 @@ from holdfast.tables.hierarchy import Hierarchy, first_repeated
 from holdfast.tables.readers import open_source, read_codes
 
 Support: TypeAlias = Literal["declared", "as listed", "observed"]
+
+_ORIGINS: dict[Support, str] = {
+    "declared": "declared",
+    "as listed": "the rows of the source, as listed",
+    "observed": "observed: the cells that have records, which is itself exposed",
+}
 
 MAX_CELLS = 2**36
 """More cells than any machine holds counts for (512 GiB of them): a mistake in the declaration."""
@@ -43,7 +50,7 @@ class Codes(Mapping[str, tuple[str, ...]]):
         return len(self._arrays)
 
     def __repr__(self) -> str:
-        return "{" + ", ".join(f"{column!r}: {len(array)} codes" for column, array in self._arrays.items()) + "}"
+        return "{" + listed([f"{shorten(repr(column), 24)}: {len(array)} codes" for column, array in self._arrays.items()], 120) + "}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,7 +123,17 @@ class Universe:
 
     def __repr__(self) -> str:
         shape = "all combinations" if self.is_product else "listed cells"
-        return f"Universe({len(self)} cells by {', '.join(self.columns)}; {shape}; {self.support})"
+        return f"Universe({len(self)} cells by {listed(self.columns)}; {shape}; {self.support})"
+
+    def declarations(self) -> list[tuple[str, str]]:
+        """What is declared, as pairs of name and value for people: cells, where they come from, and the codes of each column."""
+        shape = "all combinations" if self.is_product else "listed"
+        trees = {column: f", in a hierarchy with {len(tree.levels)} levels" for column, tree in self._hierarchies.items()}
+        codes = [(f"column {c}", f"{len(a):,} codes{trees.get(c, '')}") for c, a in zip(self.columns, self._codes, strict=True)]
+        return [("cells", f"{len(self):,}, {shape}"), ("universe", _ORIGINS[self.support]), *codes]
+
+    def _repr_html_(self) -> str:
+        return html_table("Universe", self.declarations())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Universe):

@@ -1,0 +1,55 @@
+"""How objects show themselves in terminals and notebooks: short texts on one line, and small HTML tables of names and values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from itertools import islice
+
+LINE = 60
+"""Characters that one name or number may take in a repr."""
+
+_HTML_TEXT = 300
+_HTML_ROWS = 40
+
+
+def shorten(text: str, limit: int = LINE) -> str:
+    """The text on one line and in at most `limit` characters: what does not print is escaped, and a long middle becomes "..."."""
+    # A long text is cut before it is escaped, so that a million characters cost nothing; one character escapes to at most ten.
+    head, tail = text[: limit + 1], text[limit + 1 :][-limit:]
+    plain = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in head + tail)
+    if len(plain) <= limit:
+        return plain
+    end = (limit - 3) // 3
+    return f"{plain[: limit - 3 - end]}...{plain[len(plain) - end :]}"
+
+
+def listed(names: Sequence[str], limit: int = LINE, show: Callable[[str], str] = str) -> str:
+    """The names with commas between them, as many as fit in `limit` characters, and how many more there are; show=repr quotes them."""
+    shown: list[str] = []
+    length = 0
+    for name in islice(names, limit):
+        short = shorten(show(name), max(limit // 2, 8))
+        if shown and length + len(short) > limit:
+            break
+        shown.append(short)
+        length += len(short) + 2
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")
+
+
+def html_table(title: str, pairs: Iterable[tuple[str, object]]) -> str:
+    """An HTML table of names and values for `_repr_html_`.
+
+    Guarantees:  everything is escaped, values are shown as str() gives them, long ones shortened; beyond 40 rows their number only.
+    """
+    rows = list(pairs)
+    shown = [(name, str(value)) for name, value in rows[:_HTML_ROWS]]
+    if len(rows) > _HTML_ROWS:
+        shown.append(("...", f"{len(rows) - _HTML_ROWS:,} more"))
+    lines = "".join(f'<tr><th scope="row">{_cell(name)}</th><td>{_cell(value)}</td></tr>' for name, value in shown)
+    return f"<table><caption>{_cell(title)}</caption><tbody>{lines}</tbody></table>"
+
+
+def _cell(text: str) -> str:
+    return escape(shorten(text, _HTML_TEXT))
