@@ -81,15 +81,10 @@ class Assessment:
     def steps_per_sweep(self) -> int:
         return self.steps // self.sweeps
 
-    def words(self) -> str:
-        """For a card: what was seen, what follows from it, and what is supposed."""
-        within = -(-self.largest // self.steps_per_sweep)
-        return (
-            f"{self.pairs} coupled pairs of {self.kernel} all met within {_sweeps(within)}, so that a pair takes longer with probability "
-            f"at most {self.eta}, with 95 % confidence{'' if self.shapes == 1 else f' for all {self.shapes} shapes of blocks together'}. "
-            f"{_sweeps(self.sweeps)} {'is' if self.sweeps == 1 else 'are'} made. That their total variation error is then below {self.eta} "
-            "supposes that meeting times have a tail that falls like a geometric one."
-        )
+    @property
+    def largest_sweeps(self) -> int:
+        """`largest` in sweeps, rounded up."""
+        return -(-self.largest // self.steps_per_sweep)
 
 
 def pilot_lag(kernel: Kernel, *, seed: str, most: int, pairs: int = PILOT_PAIRS, workers: int | None = None) -> int:

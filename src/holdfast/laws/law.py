@@ -25,6 +25,7 @@ from holdfast.lattices.blocks import Kind, Template
 from holdfast.laws import tails
 from holdfast.laws.covariance import Covariance, Part
 from holdfast.privacy.estimated import check_can_weaken, weakened
+from holdfast.privacy.guarantee import ChainFacts
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.choose import Choice
 from holdfast.samplers.independent import Independent
@@ -88,14 +89,13 @@ class SamplerPlan:
 
 
 WITHOUT_CHAINS = "Try GeneralizedGaussian or RoundedProjection, which are drawn exactly."
-SHOWN_NOTES = 3
-"""Shapes of blocks whose assessment is told in the guarantee's note; all are in the sampler's groups."""
 
 _PINNED = ("none", "fixed by the kept totals", 1.0)
 
 
-def _note(number: int, chain: ChainSampler) -> str:
-    return f"{number} block{'' if number == 1 else 's'} of {chain.cells} cells: {chain.assessment.words()}"
+def _chain_facts(number: int, chain: ChainSampler) -> ChainFacts:
+    found = chain.assessment
+    return ChainFacts(number, chain.cells, found.kernel, found.pairs, found.largest_sweeps, found.sweeps, found.eta, found.shapes)
 
 
 def described(choice: Choice | None) -> dict[str, str | int] | None:
@@ -212,7 +212,7 @@ class LatticeLaw(ABC):
         chains = list(self._chains())
         if chains:
             eta = sum((number * chain.assessment.eta for number, chain in chains), Fraction(0))
-            self.guarantee = weakened(self.guarantee, eta, " ".join(_note(number, chain) for number, chain in chains[:SHOWN_NOTES]))
+            self.guarantee = weakened(self.guarantee, eta, tuple(_chain_facts(number, chain) for number, chain in chains))
 
     @cached_property
     def sampler(self) -> SamplerPlan:

@@ -9,21 +9,20 @@ from numpy.typing import NDArray
 
 from holdfast.invariants.rows import Kept
 from holdfast.lattices import Lattice
-from holdfast.privacy.guarantee import MAX_NAMES, SAME_CELLS, Exposed, Guarantee, Kind
-from holdfast.privacy.secrets import Distance, facts_of
+from holdfast.lattices.norms import Norm, NormName
+from holdfast.privacy.guarantee import MAX_NAMES, Exposed, Guarantee, Kind, Relation
+from holdfast.privacy.secrets import facts_of
 
 
-def promise(lattice: Lattice, kind: Kind, distance: Distance, unit: str, max_records: int | None, **parameters: Fraction) -> Guarantee:
+def promise(
+    lattice: Lattice, kind: Kind, distance: Norm | NormName, unit: str, max_records: int | None, **parameters: Fraction
+) -> Guarantee:
     """A guarantee of this kind and these exact parameters for each unit of distance."""
     secrets = facts_of(lattice, unit if max_records is not None else "record", max_records or 1)
     known_sums, known = _identities(lattice)
     kept_sums = lattice.rank - known_sums
     universe = lattice.universe
-    same = [
-        *(["the same kept totals"] if kept_sums else []),
-        *([SAME_CELLS] if universe is not None and universe.support == "observed" else []),
-    ]
-    relation = f"tables with {' and '.join(same)}" if same else "tables"
+    relation = Relation(same_totals=kept_sums > 0, same_cells=universe is not None and universe.support == "observed")
     fixed = np.setdiff1d(lattice.exposed_cells, known)
     names = tuple(str(i) if universe is None else universe.cell_name(i) for i in fixed[:MAX_NAMES].tolist())
     exposed = Exposed(kept_sums=kept_sums, cells=len(fixed), names=names)

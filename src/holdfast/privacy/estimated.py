@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
-from holdfast.privacy.guarantee import Guarantee
+from holdfast.privacy.guarantee import ChainFacts, Guarantee
 from holdfast.privacy.parameters import round_up, shown
 
 DIGITS = 6
@@ -34,10 +34,10 @@ def check_can_weaken(guarantee: Guarantee) -> None:
         )
 
 
-def weakened(guarantee: Guarantee, eta: Fraction, note: str) -> Guarantee:
+def weakened(guarantee: Guarantee, eta: Fraction, chains: tuple[ChainFacts, ...]) -> Guarantee:
     """The promise of noise that is within eta of the law that `guarantee` is about, as far as was estimated.
 
-    Given:       a pure or an (epsilon, delta) guarantee; `note`, how eta was estimated, as a sentence.
+    Given:       a pure or an (epsilon, delta) guarantee; `chains`, what eta rests on.
     Guarantees:  kind "approximate", status "estimated", never pure. There is no rho: total variation says nothing about Renyi divergences.
     """
     check_can_weaken(guarantee)
@@ -49,8 +49,4 @@ def weakened(guarantee: Guarantee, eta: Fraction, note: str) -> Guarantee:
             f"(1 + exp(epsilon)) eta = {shown(added)} leaves no promise at epsilon = {shown(guarantee.epsilon)}, eta = {shown(eta)}. "
             "Use a smaller eta."
         )
-    words = (
-        f"The total variation error is estimated to be at most eta = {shown(eta)}, which adds (1 + e^epsilon) eta = {shown(added)} to "
-        f"delta: {note}"
-    )
-    return replace(guarantee, kind="approximate", delta=delta, rho=None, eta=eta, status="estimated", status_note=words)
+    return replace(guarantee, kind="approximate", delta=delta, rho=None, eta=eta, status="estimated", chains=chains)

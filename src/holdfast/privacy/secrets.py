@@ -10,8 +10,8 @@ import numpy as np
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import exact_integer
 from holdfast.lattices import Lattice, Template
+from holdfast.lattices.norms import L1, L2, Norm
 
-Distance: TypeAlias = Literal["l1", "l2"]
 Found: TypeAlias = Literal["exact", "lower bound"]
 
 
@@ -39,17 +39,15 @@ class Secrets:
         """ "exact" where both lengths are."""
         return "exact" if self.l1_status == self.l2_squared_status == "exact" else "lower bound"
 
-    def smallest(self, distance: Distance) -> tuple[int, Found]:
+    def smallest(self, norm: Norm) -> tuple[int, Found]:
         """(the smallest distance, squared for l2; how it was found)."""
-        return (self.smallest_l1, self.l1_status) if distance == "l1" else (self.smallest_l2_squared, self.l2_squared_status)
+        return {L1: (self.smallest_l1, self.l1_status), L2: (self.smallest_l2_squared, self.l2_squared_status)}[norm]
 
-    def person(self, distance: Distance) -> int | None:
+    def person(self, norm: Norm) -> int | None:
         """How far one person can move the table, squared for l2; None where no person can change alone."""
         if self.person_can_move_alone:
-            return 2 * self.max_records if distance == "l1" else 2 * self.max_records**2
-        if self.person_can_be_added:
-            return self.max_records if distance == "l1" else self.max_records**2
-        return None
+            return norm.person_moving(self.max_records)
+        return norm.person_adding(self.max_records) if self.person_can_be_added else None
 
 
 def facts_of(lattice: Lattice, unit: str = "person", max_records: int = 1) -> Secrets:
@@ -62,7 +60,7 @@ def facts_of(lattice: Lattice, unit: str = "person", max_records: int = 1) -> Se
     if max_records < 1:
         raise InvalidParameter(f"max_records must be a whole number, 1 or more. Got {max_records}.")
     l1, l2 = lattice.shortest("l1"), lattice.shortest("l2")
-    if l1.value > 2 * max_records or l2.value > 2 * max_records**2:  # further than one unit can reach; lower bounds prove it too
+    if l1.value > L1.person_moving(max_records) or l2.value > L2.person_moving(max_records):  # further than one unit can reach; lower bounds prove it too
         can_move = False
     elif max_records > 1:  # several records may move together along longer moves: not ruled out
         can_move = True
