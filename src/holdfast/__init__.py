@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from holdfast.publication.verify import verify
     from holdfast.randomness import NoiseKey
     from holdfast.tables import Hierarchy, Table, Universe
+    from holdfast.wording import describe
 
 __all__ = [
     "DiscreteGaussian",
@@ -41,6 +42,7 @@ __all__ = [
     "Universe",
     "__version__",
     "areas",
+    "describe",
     "errors",
     "exact",
     "identity",
@@ -68,6 +70,7 @@ _HOME = {
     "Table": "holdfast.tables",
     "Universe": "holdfast.tables",
     "areas": "holdfast.invariants",
+    "describe": "holdfast.wording",
     "errors": "holdfast.errors",
     "exact": "holdfast.exact",
     "identity": "holdfast.invariants",

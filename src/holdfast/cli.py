@@ -123,6 +123,7 @@ def demo(
 ) -> None:
     """Release two small made-up tables, end to end, in seconds."""
     from holdfast.demo import run_demo
+    from holdfast.wording import describe
 
     result = run_demo(output)
     if as_json:
@@ -132,10 +133,10 @@ def demo(
     console = Console(soft_wrap=True, highlight=False)
     first, second = result.parts
     console.print(_cross_table(first))
-    console.print(first.release.guarantee.words())
+    console.print(describe(first.release.guarantee))
     console.print(f"{first.verified}\n")
     console.print(f"{second.title}: {len(second.release.table):,} cells.")
-    console.print(second.release.guarantee.words())
+    console.print(describe(second.release.guarantee))
     console.print(f"{second.verified}\n")
     for part in result.parts:
         console.print(f"Report: {part.folder / 'report.html'}")
@@ -227,6 +228,8 @@ def release(
 ) -> None:
     """Draw the noise and write the output folder: tables, kept totals, card, statement, report."""
     from holdfast.publication.runfile import load_run
+    from holdfast.wording import describe
+    from holdfast.wording.guarantee import guarantee_fields
 
     run = load_run(run_file)
     place = None if no_ledger else find_ledger(ledger or run.ledger, run_file.absolute().parent)
@@ -246,11 +249,11 @@ def release(
     else:
         kept, entry = _release_with_ledger(run, made, table, output, force, place, resume)
     if as_json:
-        fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "guarantee": made.guarantee.to_fields()}
+        fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "guarantee": guarantee_fields(made.guarantee)}
         print(json.dumps(fields, indent=2))
         return
     print(f"Released {run.id}: {len(table):,} cells, {kept:,} kept totals exact.")
-    print(made.guarantee.words())
+    print(describe(made.guarantee))
     print("Charged to no ledger." if entry is None else f"Charged to {run.dataset!r}, ledger entry {entry}.")
     print(f"Read {output / 'report.html'}; check with: holdfast verify {output}")
 
@@ -273,12 +276,13 @@ def _release_with_ledger(
 ) -> tuple[int, str]:
     from holdfast.privacy.ledger import Ledger
     from holdfast.publication.booked import Booking, Order, release_through_ledger, secret_from_environment
-    from holdfast.publication.history import exposed_words
+    from holdfast.publication.history import release_exposure
+    from holdfast.wording import describe
 
     booking = Booking(Ledger.open(place), run.dataset, secret_from_environment())
     order = Order(output, run.id, run.date, run.formats, run.sign, force, _revised(run))
     others = [release for release in booking.ledger.account(run.dataset).releases.values() if release.release_id != run.id]
-    print(f"Exposed    {exposed_words(plan, others)}", file=sys.stderr)
+    print(f"Exposed    {describe(release_exposure(plan, others))}", file=sys.stderr)
     try:
         with drawing(len(table)) as progress:
             entry = release_through_ledger(plan, table, booking, order, resume=resume, progress=progress)

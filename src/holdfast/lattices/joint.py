@@ -98,8 +98,8 @@ class JointExposure:
         return self.facts.complete
 
     @property
-    def learned(self) -> tuple[LearnedTotals, ...]:
-        return self.facts.learned
+    def learned(self) -> tuple[LearnedTotals, ...] | None:
+        return self.facts.learned if self.computed else None
 
 
 @dataclass(frozen=True, eq=False)

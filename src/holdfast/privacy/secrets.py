@@ -60,7 +60,9 @@ def facts_of(lattice: Lattice, unit: str = "person", max_records: int = 1) -> Se
     if max_records < 1:
         raise InvalidParameter(f"max_records must be a whole number, 1 or more. Got {max_records}.")
     l1, l2 = lattice.shortest("l1"), lattice.shortest("l2")
-    if l1.value > L1.person_moving(max_records) or l2.value > L2.person_moving(max_records):  # further than one unit can reach; lower bounds prove it too
+    if l1.value > L1.person_moving(max_records) or l2.value > L2.person_moving(
+        max_records
+    ):  # further than one unit can reach; lower bounds prove it too
         can_move = False
     elif max_records > 1:  # several records may move together along longer moves: not ruled out
         can_move = True

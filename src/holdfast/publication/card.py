@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "2.0"
 """1.1 added what is known about Markov chains to the sampler's groups."""
 
 SIGNIFICANT_DIGITS = 6
@@ -185,6 +185,13 @@ class SamplerInfo(_Part):
     groups: Annotated[tuple[SamplerGroup, ...], Strict(False)] = Field(description="The parts of the table, by shape.")
 
 
+class RelationInfo(_Part):
+    """Between which tables the promise holds: those that agree in all that is true here."""
+
+    same_totals: bool = Field(description="They have the same kept totals.")
+    same_cells: bool = Field(description="They have the same cells that occur: the list of cells was taken from the data.")
+
+
 class GuaranteeInfo(_Part):
     """The promise."""
 
@@ -193,6 +200,7 @@ class GuaranteeInfo(_Part):
     distance: Text = Field(description="Distance between tables in which the promise is stated, such as l1 or l2.")
     unit: Text = Field(description="Whose privacy is promised.")
     relation: Text = Field(description="Between which tables the promise holds. Tables outside this relation can be told apart.")
+    relation_fields: RelationInfo = Field(description="The same as fields.")
     status: Literal["exact", "proven", "estimated"] = Field(
         description="Standing of the promise: exact, proven with a stated error, or estimated with a stated confidence."
     )
@@ -258,7 +266,7 @@ class Card(_Part):
 
     model_config = ConfigDict(title="Card of a Holdfast release")
 
-    schema_version: Literal["1.1"] = Field(description="Version of this schema.")
+    schema_version: Literal["2.0"] = Field(description="Version of this schema.")
     release: ReleaseInfo = Field(description="Which release this is.")
     table: TableInfo = Field(description="The published table, as far as everyone may know it.")
     kept: KeptInfo = Field(description="What holds exactly in the released table.")

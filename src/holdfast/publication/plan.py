@@ -20,6 +20,10 @@ from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.publication.frame import PublicFrame
 from holdfast.tables import Table, Universe
+from holdfast.wording import describe
+from holdfast.wording.errors import basis_phrase, expected_error_sentences, no_noise_sentences
+from holdfast.wording.exposure import exposed_sentences
+from holdfast.wording.guarantee import guarantee_fields
 
 NAMES_SHOWN = 20
 """Exposed cells listed by name; the rest is counted."""
@@ -64,20 +68,13 @@ class Plan:
         """Standard deviations of cells and of one-column margins, where they come from, and a sentence."""
         if not self.law.publishes_cells:
             spread = dict.fromkeys(("smallest", "median", "largest"))
-            words = "No noise is added: counts that the kept totals do not fix are left out. Kept totals have no error."
-            return {"cell_standard_deviation": spread, "basis": "exact", "words": words, "margins": []}
+            return {"cell_standard_deviation": spread, "basis": "exact", "words": no_noise_sentences(), "margins": []}
         cells = np.sort(self.deviations)
-        basis = {"exact": "exact", "upper bound": "upper bound, proved", "estimated": "estimated from draws of the public law"}
         smallest, median, largest = (float(cells[i]) for i in (0, len(cells) // 2, -1))
-        words = (
-            f"The error of a released count averages to zero; its standard deviation is {median:.3g} for a typical cell"
-            + (f" ({smallest:.3g} to {largest:.3g})" if smallest != largest else "")
-            + ". Kept totals have no error."
-        )
         return {
             "cell_standard_deviation": {"smallest": smallest, "median": median, "largest": largest},
-            "basis": basis[self._covariance.basis] + ("" if self.law.sampler.status == "exact" else "; of the law that the chain aims at"),
-            "words": words,
+            "basis": basis_phrase(self._covariance.basis, self.law.sampler.status == "exact"),
+            "words": expected_error_sentences(smallest, median, largest),
             "margins": self._margins,
         }
 
@@ -100,23 +97,8 @@ class Plan:
         """Cells published exactly, by name as far as they are few."""
         fixed, pinned = self.exposure.fixed, self.exposure.pinned
         names = [self.frame.universe.cell_name(int(cell)) for cell in np.concatenate([fixed, pinned])[:NAMES_SHOWN]]
-        words = self._exposed_words(len(fixed), len(pinned))
+        words = exposed_sentences(self.exposure.facts())
         return {"cells": len(fixed) + len(pinned), "names": names, "complete": self.exposure.complete, "words": words}
-
-    def _exposed_words(self, fixed: int, pinned: int) -> str:
-        words = "No cell is published exactly." if self.exposure.complete else "No cell was found that is published exactly."
-        if fixed:
-            noun, verb = ("cell is", "fix it") if fixed == 1 else ("cells are", "fix them")
-            words = f"{fixed} {noun} published exactly, whatever the budget, because the kept totals {verb}."
-        if pinned:
-            noun, other = ("cell follows", "its value") if pinned == 1 else ("cells follow", "their values")
-            since = "every cell on the list occurs" if self.frame.universe.support == "observed" else "counts are not negative"
-            words = (
-                f"{words + ' ' if fixed else ''}{pinned} {'other ' if fixed else ''}{noun} from the published totals, since {since}: "
-                f"{other} can be computed by anyone, whatever the noise."
-            )
-        more = "" if self.exposure.complete else " Not all that the kept totals say together could be worked out: there may be more."
-        return words + more
 
     def with_totals(self, totals: Sequence[NDArray[np.int64]], table: NDArray[np.int64] | None = None) -> Plan:
         """The same plan, knowing the totals as published: what their values pin is exposed too.
@@ -144,7 +126,7 @@ class Plan:
             "exposed": self.exposed(),
             "mechanism": {"name": self.mechanism.name, "parameters": self.mechanism.parameters, "law": self.law.formula},
             "sampler": {"status": self.law.sampler.status, "groups": [vars(group) for group in self.law.sampler.groups]},
-            "guarantee": self.guarantee.to_fields(),
+            "guarantee": guarantee_fields(self.guarantee),
             "expected_error": self.expected_error(),
         }
 
@@ -167,7 +149,7 @@ class Plan:
             lines.append(f"{head:<10} {blocks} ({group.cells} cells): {group.sampler}; {group.why}; {tail}")
         error = fields["expected_error"]
         lines.append(f"Error      {error['words']} ({error['basis']})")
-        lines.append(f"Promise    {self.guarantee.words()}")
+        lines.append(f"Promise    {describe(self.guarantee)}")
         return "\n".join(lines)
 
 

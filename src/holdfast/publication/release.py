@@ -268,7 +268,7 @@ def card_fields(
     revision: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """All fields of card.json: public facts, and the checksums of the files. Versions are those of the day the release was begun."""
-    from holdfast.publication.card import Card
+    from holdfast.publication.card import SCHEMA_VERSION, Card
 
     fields = plan.to_fields()
     frame = plan.frame
@@ -284,7 +284,7 @@ def card_fields(
     }
     definitions = [definition(statement, frame.universe) for statement in frame.statements]
     made = {
-        "schema_version": "1.1",
+        "schema_version": SCHEMA_VERSION,
         "release": {"id": release_id, "date": date, "private": private, "ledger": entry},
         "table": table,
         "kept": {**fields["kept"], "definitions": definitions, "revision": revision},
@@ -299,7 +299,7 @@ def card_fields(
 
 def _promise_fields(guarantee: dict[str, Any]) -> dict[str, Any]:
     """The part of a guarantee's fields that a card has; distances stand with the promise made at them."""
-    names = ("kind", "parameters", "distance", "unit", "relation", "status", "status_note", "per_unit", "words")
+    names = ("kind", "parameters", "distance", "unit", "relation", "relation_fields", "status", "status_note", "per_unit", "words")
     squared = "distance squared" if guarantee["distances_are_squared"] else "distance"
     secret, person = guarantee["smallest_secret"], guarantee["per_person"]
     return {

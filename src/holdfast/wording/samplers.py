@@ -31,7 +31,8 @@ def error_sentences(guarantee: Guarantee) -> str:
         return f"The total variation error is at most eta = {shown(guarantee.eta)}."
     assert guarantee.epsilon is not None
     chains = (
-        f"{count_of(chain.blocks, 'block')} of {chain.cells} cells: {assessment_sentences(chain)}" for chain in guarantee.chains[:SHAPES_TOLD]
+        f"{count_of(chain.blocks, 'block')} of {chain.cells} cells: {assessment_sentences(chain)}"
+        for chain in guarantee.chains[:SHAPES_TOLD]
     )
     return (
         f"The total variation error is estimated to be at most eta = {shown(guarantee.eta)}, which adds (1 + e^epsilon) eta = "
