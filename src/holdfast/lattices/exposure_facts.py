@@ -111,7 +111,7 @@ class JointFacts:
     """Columns that stand in one table only, table by table, where that is so of several: every combination was taken as possible."""
 
     def to_fields(self) -> dict[str, Any]:
-        return _plain(asdict(self))
+        return {name: _plain(value) for name, value in asdict(self).items()}
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> JointFacts:
@@ -169,7 +169,7 @@ class ReleaseExposure:
     left_out: tuple[LeftOut, ...] = ()
 
     def to_fields(self) -> dict[str, Any]:
-        return _plain(asdict(self))
+        return {name: _plain(value) for name, value in asdict(self).items()}
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> ReleaseExposure:

@@ -75,7 +75,8 @@ def parallel(*releases: Guarantee | Rate) -> Rate:
         return Rate(kind, distance, epsilon=max(epsilons) if distance.parts_add_up else _root_of_squares(epsilons))
     if len(releases) > 1 and not distance.parts_add_up:
         raise InvalidParameter(
-            f"Approximate promises in {distance} have no parallel composition that holds for every pair. Use zCDP, or compose them for each pair."
+            f"Approximate promises in {distance} have no parallel composition that holds for every pair. Use zCDP, or compose them for "
+            "each pair."
         )
     return Rate(kind, distance, epsilon=max(epsilons), delta=max(_present(release.delta) for release in releases))
 

@@ -37,8 +37,8 @@ def guarantee_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str
     if guarantee.kind == "pure" and guarantee.epsilon == 0:
         depends = "depends on the kept totals alone" if _has_totals(guarantee) else "does not depend on the counts"
         return (
-            f"What is published {depends}: any two {relation_phrase(guarantee.relation)} give the same publication (pure differential privacy, "
-            f"epsilon = 0). {_not_protected(guarantee)}"
+            f"What is published {depends}: any two {relation_phrase(guarantee.relation)} give the same publication (pure differential "
+            f"privacy, epsilon = 0). {_not_protected(guarantee)}"
         )
     lead = guarantee.per_person(delta=delta) or guarantee.per_smallest_secret(delta=delta)
     sentences = [
@@ -126,8 +126,8 @@ def _totals(guarantee: Guarantee) -> str:
         else f"Whether a {unit} is counted at all is not protected where it would change a kept total."
     )
     return (
-        f"The promise holds for pairs of {relation_phrase(guarantee.relation)}: the kept totals are published exactly, and neither they nor what follows "
-        f"from them is protected. {fixed} {counted}"
+        f"The promise holds for pairs of {relation_phrase(guarantee.relation)}: the kept totals are published exactly, and neither they "
+        f"nor what follows from them is protected. {fixed} {counted}"
     )
 
 

@@ -18,7 +18,7 @@ def posterior_paragraph(prior: Exact, promise: Promise | Exact) -> str:
     return (
         "Take two tables that agree in every kept total, and a reader who is sure that one of them is the true one. If the reader gave the "
         f"first a probability of {shown(probability(prior, 'prior'))} before, then after seeing the publication it is between {shown(low)} "
-        f"and {shown_up(upper, 4)}, whatever is published (odds within a factor of e to the power {number(pure_epsilon(promise))}). This is "
-        "said of pairs of tables. It may be said of one person only where what is known about that person is independent of what is known "
-        "about others."
+        f"and {shown_up(upper, 4)}, whatever is published (odds within a factor of e to the power {number(pure_epsilon(promise))}). This "
+        "is said of pairs of tables. It may be said of one person only where what is known about that person is independent of what is "
+        "known about others."
     )
