@@ -149,7 +149,7 @@ def test_words_of_an_estimate_with_exposed_cells() -> None:
     )
     text = describe(made)
     assert "estimate and not a proof" in text
-    assert "estimated to be at most eta = 0.000001" in text
+    assert "estimated to be at most eta = 1e-6" in text
     assert "1 block of 9 cells: 3000000 coupled pairs of metropolis all met within 5 sweeps" in text
     assert "30 cells, which are published without noise" in text
     assert "cell 9 and others" in text
