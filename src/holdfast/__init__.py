@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from holdfast.invariants import areas, identity, linear, margin, subset, total
     from holdfast.lattices import Lattice, lattice
     from holdfast.mechanisms import GeneralizedGaussian, GeneralizedLaplace, RoundedProjection, Suppression
+    from holdfast.publication.pipeline import release
     from holdfast.publication.plan import plan
-    from holdfast.publication.release import release
     from holdfast.publication.verify import verify
     from holdfast.randomness import NoiseKey
     from holdfast.tables import Hierarchy, Table, Universe
+    from holdfast.wording import describe
 
 __all__ = [
     "DiscreteGaussian",
@@ -41,6 +42,7 @@ __all__ = [
     "Universe",
     "__version__",
     "areas",
+    "describe",
     "errors",
     "exact",
     "identity",
@@ -68,6 +70,7 @@ _HOME = {
     "Table": "holdfast.tables",
     "Universe": "holdfast.tables",
     "areas": "holdfast.invariants",
+    "describe": "holdfast.wording",
     "errors": "holdfast.errors",
     "exact": "holdfast.exact",
     "identity": "holdfast.invariants",
@@ -76,7 +79,7 @@ _HOME = {
     "margin": "holdfast.invariants",
     "plan": "holdfast.publication.plan",
     "privacy": "holdfast.privacy",
-    "release": "holdfast.publication.release",
+    "release": "holdfast.publication.pipeline",
     "subset": "holdfast.invariants",
     "total": "holdfast.invariants",
     "verify": "holdfast.publication.verify",

@@ -23,8 +23,9 @@ from holdfast.ledger_cli import find_ledger
 
 if TYPE_CHECKING:
     from holdfast.demo import Part as DemoPart
-    from holdfast.invariants.statements import Statement
-    from holdfast.mechanisms.mechanism import Mechanism
+    from holdfast.publication.booking import Account
+    from holdfast.publication.folder import Output
+    from holdfast.publication.order import KeptRow
     from holdfast.publication.plan import Plan
     from holdfast.publication.runfile import Run
     from holdfast.tables import Table as HoldfastTable
@@ -81,10 +82,8 @@ def coupling() -> Iterator[Callable[[str, int, int], None]]:
 
 
 @contextmanager
-def planning() -> Iterator[None]:
+def planning() -> Iterator[Callable[[int, int], None]]:
     """A moving sign while a plan is made; where chains are assessed for it, a progress bar over their pairs instead."""
-    from holdfast.chains.progress import report_progress_to
-
     sign, bar = Console(stderr=True).status("Planning"), _bar("pairs")
     task = bar.add_task("Assessing chains", total=1)
 
@@ -95,8 +94,8 @@ def planning() -> Iterator[None]:
         bar.update(task, completed=done, total=total)
 
     try:
-        with sign, report_progress_to(assessed):
-            yield
+        with sign:
+            yield assessed
     finally:
         bar.stop()
 
@@ -123,6 +122,7 @@ def demo(
 ) -> None:
     """Release two small made-up tables, end to end, in seconds."""
     from holdfast.demo import run_demo
+    from holdfast.wording import describe
 
     result = run_demo(output)
     if as_json:
@@ -132,10 +132,10 @@ def demo(
     console = Console(soft_wrap=True, highlight=False)
     first, second = result.parts
     console.print(_cross_table(first))
-    console.print(first.release.guarantee.words())
+    console.print(describe(first.release.guarantee))
     console.print(f"{first.verified}\n")
     console.print(f"{second.title}: {len(second.release.table):,} cells.")
-    console.print(second.release.guarantee.words())
+    console.print(describe(second.release.guarantee))
     console.print(f"{second.verified}\n")
     for part in result.parts:
         console.print(f"Report: {part.folder / 'report.html'}")
@@ -156,11 +156,12 @@ def _cross_table(part: DemoPart) -> Table:
     return table
 
 
-def make_plan(table: HoldfastTable, keep: list[Statement], mechanism: Mechanism) -> Plan:
-    """A plan; its module is loaded only by the commands that need it."""
+def make_plan(run: Run, table: HoldfastTable) -> Plan:
+    """A plan, with signs of life; its module is loaded only by the commands that need it."""
     from holdfast.publication.plan import plan
 
-    return plan(table, keep, mechanism)
+    with planning() as progress:
+        return plan(table, run.keep, run.mechanism, progress=progress)
 
 
 RunFile = Annotated[Path, typer.Argument(help="A run file (TOML): docs/run-files.md.")]
@@ -174,8 +175,8 @@ def plan(run_file: RunFile, as_json: AsJson = False) -> None:
     run = load_run(run_file)
     with working("Reading the table"):
         table = run.read_table()
-    with planning():
-        made = make_plan(table, run.keep, run.mechanism)
+    made = make_plan(run, table)
+    with working("Planning"):
         text = json.dumps(made.to_fields(), indent=2) if as_json else str(made)
     print(text)
 
@@ -224,7 +225,10 @@ def release(
     as_json: AsJson = False,
 ) -> None:
     """Draw the noise and write the output folder: tables, kept totals, card, statement, report."""
+    from holdfast.publication.folder import Output
     from holdfast.publication.runfile import load_run
+    from holdfast.wording import describe
+    from holdfast.wording.guarantee import guarantee_fields
 
     run = load_run(run_file)
     place = None if no_ledger else find_ledger(ledger or run.ledger, run_file.absolute().parent)
@@ -236,59 +240,55 @@ def release(
         raise LedgerProblem(ESTIMATED)  # now, before chains are assessed
     with working("Reading the table"):
         table = run.read_table()
-    with planning():
-        made = make_plan(table, run.keep, run.mechanism)
-    if place is None:
-        kept = _release_without_ledger(run, made, table, output, force)
-        entry = None
-    else:
-        kept, entry = _release_with_ledger(run, made, table, output, force, place, resume)
+    made = make_plan(run, table)
+    entry = _carry_out(run, made, table, Output(output, run.formats, run.sign, force), place, resume)
     if as_json:
-        fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "guarantee": made.guarantee.to_fields()}
+        fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "guarantee": guarantee_fields(made.guarantee)}
         print(json.dumps(fields, indent=2))
         return
+    kept = sum(rows.count for rows in made.facts.kept.rows if rows.kind == "kept")
     print(f"Released {run.id}: {len(table):,} cells, {kept:,} kept totals exact.")
-    print(made.guarantee.words())
+    print(describe(made.guarantee))
     print("Charged to no ledger." if entry is None else f"Charged to {run.dataset!r}, ledger entry {entry}.")
     print(f"Read {output / 'report.html'}; check with: holdfast verify {output}")
 
 
-def _release_without_ledger(run: Run, plan: Plan, table: HoldfastTable, output: Path, force: bool) -> int:
-    from holdfast.publication.folder import check_output
-    from holdfast.publication.release import card_fields, release_from_plan
+def _carry_out(run: Run, plan: Plan, table: HoldfastTable, output: Output, place: str | None, resume: bool) -> str | None:
+    """Draw and publish, charged to the ledger at this place if one is given; returns the ledger's entry."""
+    from holdfast.publication.booking import Account, secret_from_environment
+    from holdfast.publication.order import Order
+    from holdfast.publication.pipeline import carry_out
 
-    check_output(output, card_fields(plan, run.id, run.date, True, {}), force, run.sign)
-    with drawing(len(table)) as progress:
-        drawn = release_from_plan(plan, table, release_id=run.id, date=run.date, progress=progress)
-    drawn.revises = _revised(run)
-    with working("Writing"):
-        drawn.save(output, formats=run.formats, sign=run.sign, force=force)
-    return len(drawn.kept_rows())
+    order, account = Order(run.id, run.date, _revised(run)), None
+    if place is not None:
+        from holdfast.privacy.ledger import Ledger
 
-
-def _release_with_ledger(
-    run: Run, plan: Plan, table: HoldfastTable, output: Path, force: bool, place: str, resume: bool
-) -> tuple[int, str]:
-    from holdfast.privacy.ledger import Ledger
-    from holdfast.publication.booked import Booking, Order, release_through_ledger, secret_from_environment
-    from holdfast.publication.history import exposed_words
-
-    booking = Booking(Ledger.open(place), run.dataset, secret_from_environment())
-    order = Order(output, run.id, run.date, run.formats, run.sign, force, _revised(run))
-    others = [release for release in booking.ledger.account(run.dataset).releases.values() if release.release_id != run.id]
-    print(f"Exposed    {exposed_words(plan, others)}", file=sys.stderr)
+        account = Account(Ledger.open(place), run.dataset, secret_from_environment())
+        _tell_exposure(plan, account, run)
     try:
         with drawing(len(table)) as progress:
-            entry = release_through_ledger(plan, table, booking, order, resume=resume, progress=progress)
+            return carry_out(plan, table, order, output, account, resume=resume, progress=progress)
     except (KeyboardInterrupt, SystemExit) as end:
+        if account is None:
+            raise
         raise _Stopped(end.code if isinstance(end, SystemExit) else STOPPED[0]) from None
-    return sum(rows.count for rows in plan.frame.kept.rows if rows.kind == "kept"), entry
 
 
-def _revised(run: Run) -> tuple[str, list[tuple[str, str, int]]] | None:
+def _tell_exposure(plan: Plan, account: Account, run: Run) -> None:
+    from holdfast.publication.history import release_exposure
+    from holdfast.wording import describe
+
+    others = [release for release in account.ledger.account(run.dataset).releases.values() if release.release_id != run.id]
+    print(f"Exposed    {describe(release_exposure(plan, others))}", file=sys.stderr)
+
+
+def _revised(run: Run) -> tuple[str, tuple[KeptRow, ...]] | None:
     from holdfast.publication.verify import published_rows
 
-    return None if run.revises is None else published_rows(run.revises)
+    if run.revises is None:
+        return None
+    earlier, rows = published_rows(run.revises)
+    return earlier, tuple(rows)
 
 
 @app.command()

@@ -14,9 +14,11 @@ from pathlib import Path
 
 from holdfast.errors import OutputExists, OutputProblem
 from holdfast.invariants import margin
+from holdfast.invariants.statements import Statement
 from holdfast.mechanisms import GeneralizedGaussian, GeneralizedLaplace
 from holdfast.mechanisms.mechanism import Mechanism
-from holdfast.publication.release import Release, release
+from holdfast.publication.pipeline import release
+from holdfast.publication.release import Release
 from holdfast.publication.verify import Verified, verify
 from holdfast.tables import Table
 from holdfast.tables.synth import synthesize
@@ -95,8 +97,8 @@ def _filled(folder: Path) -> Demo:
     return Demo(folder, (first, second))
 
 
-def _part(title: str, table: Table, keep: list[object], mechanism: Mechanism, folder: Path) -> Part:
-    drawn = release(table, keep, mechanism, release_id=f"{table.name}-demo")  # type: ignore[arg-type]
+def _part(title: str, table: Table, keep: list[Statement], mechanism: Mechanism, folder: Path) -> Part:
+    drawn = release(table, keep, mechanism, release_id=f"{table.name}-demo")
     place = drawn.save(folder / str(table.name))
     return Part(title, drawn, place, verify(place))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +12,7 @@ import typer
 from holdfast.errors import LedgerBroken, LedgerProblem
 
 if TYPE_CHECKING:
-    from holdfast.privacy.ledger import Ledger, Reservation
+    from holdfast.privacy.ledger import Ledger
 
 DEFAULT_NAME = "holdfast-ledger.sqlite"
 """The ledger beside a run file, or in the current folder, where nothing else is said."""
@@ -126,27 +125,22 @@ def _heads(cards: list[Path]) -> list[str]:
     return heads
 
 
-def exposed_words(releases: Iterable[Reservation]) -> str | None:
-    """What the last release says of all together, what each exposes alone, what the others said, the later ones first. None: nothing."""
-    alone: dict[str, list[str]] = {}
-    together: list[str] = []
-    for release in (one for one in releases if one.state not in ("voided", "voided-spent")):
-        said = release.facts.get("exposed")
-        own, *joint = said if isinstance(said, list) and said else [f"Not computed: {said or 'the ledger does not say.'}"]
-        alone.setdefault(str(own), []).append(release.release_id)
-        together = [*map(str, joint), *together]
-    words = [*together[:1], *(f"{', '.join(names)}: {own}" for own, names in alone.items()), *together[1:]]
-    return " ".join(dict.fromkeys(words)) or None
-
-
 def _print_balance(book: Ledger, dataset: str, as_json: bool) -> None:
+    from holdfast.wording.ledger import exposed_text, ledger_screen
+
     account = book.account(dataset)
-    exposed = exposed_words(account.releases.values())
     if not as_json:
-        print(book.show(dataset, exposed=exposed))
+        print(ledger_screen(account, book.last_event()))
         return
     releases = [
-        {"id": release.release_id, "state": release.state, "charge": release.charge.to_fields(), "ledger": release.head}
+        {
+            "id": release.release_id,
+            "state": release.state,
+            "charge": release.charge.to_fields(),
+            "ledger": release.head,
+            "exposed": release.facts.get("exposed"),
+        }
         for release in account.releases.values()
     ]
+    exposed = exposed_text(account.releases.values())
     print(json.dumps({**account.balance().to_fields(), "releases": releases, "exposed": exposed}, indent=2))

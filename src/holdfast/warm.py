@@ -58,16 +58,17 @@ def _warm_samplers(key: NoiseKey) -> None:
 
 
 def _warm_chains(key: NoiseKey) -> None:
-    from holdfast.chains.kernels import KERNELS, kernel_for, kernel_of_basis
+    from holdfast.chains.kernels import KERNELS, kernel_for
     from holdfast.chains.protocol import Kernel, Pair
-    from holdfast.chains.target import Decay
-    from holdfast.lattices.shapes import Grid, OneSum
+    from holdfast.lattices.shapes import Grid, OneSum, Whole
+    from holdfast.laws import Gaussian, L1Laplace, L2Laplace
 
-    table, row = Grid((3, 3)), OneSum(4)
-    absolute, squares = Decay("absolute", Fraction(1, 4)), Decay("squares", Fraction(1, 20))
-    kernels: list[Kernel] = [kernel_for(name, table, decay) for name in KERNELS for decay in (absolute, squares)]
-    kernels.append(kernel_for("line_gibbs", row, absolute))
-    kernels += [kernel_of_basis(name, np.array([[1, 0], [-1, 1], [0, -1]]), Decay("norm", Fraction(1, 4))) for name in KERNELS[:2]]
+    quarter = Fraction(1, 4)
+    kernels: list[Kernel] = [
+        kernel_for(name, Grid((3, 3)), law) for name in KERNELS for law in (L1Laplace(quarter), Gaussian(Fraction(10)))
+    ]
+    kernels.append(kernel_for("line_gibbs", OneSum(4), L1Laplace(quarter)))
+    kernels += [kernel_for(name, Whole((OneSum(3),)), L2Laplace(quarter)) for name in ("metropolis", "line_gibbs")]
     for number, kernel in enumerate(kernels):
         with key.stream("kernel", number) as words:
             state, _ = kernel.run(kernel.start(words), 100, words)

@@ -17,6 +17,7 @@ from holdfast.invariants.statements import Statement
 from holdfast.lattices import Lattice, components
 from holdfast.lattices.exposure import exposure
 from holdfast.tables.universe import Universe
+from holdfast.wording.exposure import why_phrase
 
 
 def table(**sizes: int) -> Universe:
@@ -71,13 +72,15 @@ def test_frechet_bounds_of_a_two_way_table() -> None:
     assert set(found.small) >= {("c=2", 0), ("c=1", 1), ("r=2", 2)}
 
 
-def test_the_table_reads_as_sentences_and_names() -> None:
+def test_the_table_has_names_and_reasons() -> None:
     counts = np.array([0, 0, 7, 9], dtype=np.int64)
     found, _ = explored(table(r=2, c=2), [margin("r"), subset("c", ["0"], by=["r"])], counts)
     frame = found.frame().to_pylist()
     cell = next(row for row in frame if row["name"] == "r=1, c=0")
-    assert cell == {"what": "cell", "name": "r=1, c=0", "at_least": 7, "at_most": 7, "why": "the kept totals determine this cell"}
+    assert cell == {"what": "cell", "name": "r=1, c=0", "at_least": 7, "at_most": 7, "why": "fixed"}
     assert {row["name"] for row in frame if row["what"] == "kept total"} >= {"r=0", "subset(c in [0]) by r: r=0"}
+    assert all(why_phrase(row["why"]) for row in frame)
+    assert why_phrase(cell["why"]) == "the kept totals determine this cell"
 
 
 def test_without_totals_only_the_structure_is_told() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from functools import cache
 from itertools import product
@@ -16,9 +17,11 @@ from holdfast.errors import InvalidParameter
 from holdfast.invariants import areas, compile_rows, identity, linear, margin, subset, total
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import Lattice, algebra, components, refinement
+from holdfast.lattices.exposure_facts import JointFacts, LearnedTotals, NewCells, Obstacle, WhyNot
 from holdfast.lattices.joint import ExposedCells, JointExposure, PublishedTotals, differences, joint_exposure
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.universe import Universe
+from holdfast.wording import describe
 
 
 def table(**sizes: int) -> Universe:
@@ -177,16 +180,14 @@ def test_age_by_zip_code_kept_one_margin_at_a_time() -> None:
     assert new_cells(found) == [[], []]
     assert found.kept is not None
     assert Lattice.from_kept(found.kept).rank == algebra.rank(found.kept.matrix().toarray()) == 3 + 4 - 1
-    assert {str(total) for total in found.learned or ()} == {
-        "in the table of 'ages' the totals by zip (kept by 'zips')",
-        "in the table of 'zips' the totals by age (kept by 'ages')",
-    }
+    assert set(found.learned or ()) == {LearnedTotals("ages", ("zip",), "zips"), LearnedTotals("zips", ("age",), "ages")}
+    assert found.facts.values_missing == ("ages", "zips")
     assert found.pinned is None
-    assert "fix no cell that none of them fixes alone" in found.words
-    assert "What the published values pin was not computed" in found.words
+    assert "fix no cell that none of them fixes alone" in describe(found)
+    assert "What the published values pin was not computed" in describe(found)
     partly = joint_exposure([published("ages", universe, np.full(12, 3), margin("age")), second])
     assert partly.pinned is not None
-    assert "Not all values of 'zips' were given" in partly.words
+    assert "Not all values of 'zips' were given" in describe(partly)
 
 
 def test_age_by_zip_code_with_the_values_tells_about_the_one_person() -> None:
@@ -206,7 +207,8 @@ def test_age_by_zip_code_with_the_values_tells_about_the_one_person() -> None:
     assert list(found.pinned[0].names()) == [universe.cell_name(i) for i in range(6)], "all of them, by both kinds of totals"
     assert found.pinned[1].old.tolist() == [0, 2, 4]
     assert found.pinned[1].new.tolist() == [1, 3, 5]
-    assert "they pin 3 cells that none of them pins alone: age=0-17, zip=60602; age=18-64, zip=60602; age=90+, zip=60602." in found.words
+    assert found.facts.pinned == (NewCells(None, 3, ("age=0-17, zip=60602", "age=18-64, zip=60602", "age=90+, zip=60602")),)
+    assert "they pin 3 cells that none of them pins alone: age=0-17, zip=60602; age=18-64" in describe(found)
 
 
 def brute(universe: Universe, releases: list[PublishedTotals], top: int) -> np.ndarray:
@@ -236,7 +238,7 @@ def test_nested_sets_fix_what_lies_between() -> None:
     found = joint_exposure([first, second])
     agrees(found, [first, second])
     assert new_cells(found) == [["x=c"], ["x=c"]]
-    assert found.words.startswith("Together the kept totals of 'wide' and 'narrow' fix 1 cell that none of them fixes alone: x=c.")
+    assert describe(found).startswith("Together the kept totals of 'wide' and 'narrow' fix 1 cell that none of them fixes alone: x=c.")
 
 
 def test_a_cell_that_one_release_keeps_is_new_for_the_other_only() -> None:
@@ -245,7 +247,7 @@ def test_a_cell_that_one_release_keeps_is_new_for_the_other_only() -> None:
     assert found.fixed is not None
     assert [cells.new.tolist() for cells in found.fixed] == [[0], []]
     assert [cells.old.tolist() for cells in found.fixed] == [[], [0]]
-    assert "no cell that none of them fixes alone" in found.words
+    assert "no cell that none of them fixes alone" in describe(found)
 
 
 def test_three_releases_fix_what_no_two_do() -> None:
@@ -347,9 +349,9 @@ def test_margins_of_one_table_are_known_for_the_other() -> None:
     agrees(found, [first, second])
     assert found.refinement is not None
     assert len(found.refinement) == 18
-    assert "in the table of 'ages-2030' the totals by sex (kept by 'zips-2030')" in found.words
-    assert "Every combination of age and zip was taken as possible." in found.words
-    assert [str(total) for total in found.learned or ()][1:] == [], "table two learns the total only, which it has"
+    assert "in the table of 'ages-2030' the totals by sex (kept by 'zips-2030')" in describe(found)
+    assert "Every combination of age and zip was taken as possible." in describe(found)
+    assert found.learned == (LearnedTotals("ages-2030", ("sex",), "zips-2030"),), "table two learns the total only, which it has"
 
 
 def test_a_cell_is_fixed_through_another_table() -> None:
@@ -359,7 +361,7 @@ def test_a_cell_is_fixed_through_another_table() -> None:
     found = joint_exposure([first, second])
     agrees(found, [first, second])
     assert new_cells(found) == [["sex=F, age=2"], []]
-    assert "fix 1 cell of the table of 'one' that its own totals do not: sex=F, age=2." in found.words
+    assert "fix 1 cell of the table of 'one' that its own totals do not: sex=F, age=2." in describe(found)
 
 
 def test_a_chain_of_three_tables() -> None:
@@ -412,8 +414,9 @@ def test_any_releases_of_different_tables(releases: list[PublishedTotals]) -> No
     else:
         assert found.fixed is None
         assert not found.complete
-        assert found.words.startswith("Not computed: ")
-        assert any(len(each.universe) < prod(SIZES[c] for c in each.universe.columns) for each in releases), found.why
+        assert describe(found).startswith("Not computed: ")
+        assert any(len(each.universe) < prod(SIZES[c] for c in each.universe.columns) for each in releases), describe(found)
+    assert JointFacts.from_fields(json.loads(json.dumps(found.facts.to_fields()))) == found.facts
 
 
 @settings(max_examples=40, deadline=None)
@@ -454,11 +457,11 @@ def test_a_hierarchy_links_columns_of_different_names() -> None:
     found = joint_exposure([first, second])
     agrees(found, [first, second])
     assert new_cells(found) == [["county=17003", "county=18001"], []]
-    assert [str(told) for told in found.learned or ()] == ["in the table of 'counties' the totals by state (kept by 'states')"]
+    assert found.learned == (LearnedTotals("counties", ("state",), "states"),)
     upward = [release("counties", first.universe, margin("county")), release("states", second.universe, total())]
     found = joint_exposure(upward)
     agrees(found, upward)
-    assert [str(told) for told in found.learned or ()] == ["in the table of 'states' the totals by state (kept by 'counties')"]
+    assert found.learned == (LearnedTotals("states", ("state",), "counties"),)
     counts = [np.array([4, 0, 0]), np.array([3, 1, 0, 0])]
     pair = [published("counties", first.universe, counts[0], margin("county")), published("states", second.universe, counts[1], total())]
     found = joint_exposure(pair)
@@ -478,7 +481,7 @@ def test_a_hierarchy_links_codes_of_the_same_column() -> None:
     alone = release("fine", Universe.product({"area": COUNTIES.leaves(), "sex": ["F", "M"]}), margin("sex"))
     refused = joint_exposure([alone, second])
     assert not refused.computed
-    assert "column area has other codes in each, and no declared hierarchy links them" in refused.words
+    assert "column area has other codes in each, and no declared hierarchy links them" in describe(refused)
 
 
 def test_nested_codes_that_nothing_links_are_not_computed() -> None:
@@ -486,10 +489,9 @@ def test_nested_codes_that_nothing_links_are_not_computed() -> None:
     second = release("tracts", Universe.product({"tract": ["17001000100", "17001000200", "18001000100"]}), total())
     found = joint_exposure([first, second])
     assert (found.computed, found.complete, found.fixed, found.pinned, found.learned) == (False, False, None, None, None)
-    assert found.words.startswith("Not computed: the tables of 'counties' and 'tracts' have no common refinement")
-    assert "county and tract" in found.why
-    assert "not linked by a declared hierarchy" in found.why
-    assert "none" not in found.words
+    assert describe(found).startswith("Not computed: the tables of 'counties' and 'tracts' have no common refinement")
+    assert found.facts.why_not == WhyNot(Obstacle.LOOKS_NESTED, ("counties", "tracts"), ("county", "tract"))
+    assert "none" not in describe(found)
 
 
 def test_other_groupings_of_one_column_are_not_computed() -> None:
@@ -498,21 +500,23 @@ def test_other_groupings_of_one_column_are_not_computed() -> None:
     for universes in ((fine, coarse), (fine, Universe.product({"age": ["0-9", "10+"], "zip": ["1"]}))):
         found = joint_exposure([release(str(i), universe, total()) for i, universe in enumerate(universes)])
         assert not found.computed
-        assert "column age has other codes in each" in found.why
+        assert found.facts.why_not == WhyNot(Obstacle.OTHER_CODES, ("0", "1"), ("age",))
 
 
 def test_too_large_a_refinement_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refinement, "MAX_REFINED", 17)
     found = joint_exposure([release("a", coded(s="FM", a="012"), margin("a")), release("b", coded(s="FM", z="567"), margin("s"))])
     assert not found.computed
-    assert "18 cells or more, above the limit of 17" in found.why
+    assert found.facts.why_not == WhyNot(Obstacle.TOO_LARGE, cells=18, limit=17)
+    assert "18 cells or more, above the limit of 17" in describe(found)
 
 
 def test_observed_cells_of_different_lists_are_not_computed() -> None:
     seen = Universe.listed({"x": ["a", "b"]})
     observed = Universe(seen.columns, "observed", seen._codes, seen._indices, {})
     found = joint_exposure([release("a", observed, total()), release("b", coded(x="abc"), total())])
-    assert "depends on the data" in found.why
+    assert found.facts.why_not == WhyNot(Obstacle.OBSERVED_LISTS, ("a", "b"))
+    assert "depends on the data" in describe(found)
     assert joint_exposure([release("a", observed, total()), release("b", seen, total())]).computed
 
 
@@ -529,8 +533,8 @@ def test_a_cut_search_never_says_that_nothing_is_fixed(monkeypatch: pytest.Monke
     found = joint_exposure(pair)
     assert found.computed
     assert not found.complete
-    assert "The search was cut" in found.words
-    assert "no cell" not in found.words
+    assert "The search was cut" in describe(found)
+    assert "no cell" not in describe(found)
     for full, cut in zip(whole.fixed or (), found.fixed or (), strict=True):
         assert set(cut.new) <= set(full.new) <= set(cut.new) | set(cut.undecided)
 
@@ -545,7 +549,7 @@ def test_large_tables_of_margins_are_quick() -> None:
     found = joint_exposure(chain)
     assert found.complete
     assert [len(cells.new) for cells in found.fixed or ()] == [0, 0, 0]
-    assert "in the table of 'xy' the totals by y (kept by 'yz')" in found.words
+    assert "in the table of 'xy' the totals by y (kept by 'yz')" in describe(found)
 
 
 @settings(max_examples=40, deadline=None)
@@ -577,7 +581,8 @@ def test_a_revision_lists_the_totals_that_changed() -> None:
     found = joint_exposure([old, new])
     assert found.computed
     assert found.pinned is None
-    assert "were the data revised" in found.words
+    assert found.facts.values_contradict
+    assert "were the data revised" in describe(found)
 
 
 def test_arguments_are_checked() -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from holdfast.errors import BudgetExceeded, HoldfastError, LedgerProblem
 from holdfast.privacy.ledger import Ledger
-from tests.ledger.helpers import DATA, ORDER, STEPS, bring, grant, reserve
+from tests.ledger.helpers import DATA, ORDER, STEPS, bring, grant, reserve, screen
 
 NOBODY = 65534
 
@@ -183,7 +183,7 @@ def read_only(_: str) -> dict[str, Any]:
             os.seteuid(NOBODY)
         try:
             opened = Ledger.open(place)
-            found: dict[str, Any] = {"problems": opened.verify(), "granted": str(opened.balance(DATA).granted), "shown": opened.show(DATA)}
+            found: dict[str, Any] = {"problems": opened.verify(), "granted": str(opened.balance(DATA).granted), "shown": screen(opened)}
             asks: dict[str, Callable[[], object]] = {
                 "reserve": lambda: reserve(opened),
                 "grant": lambda: grant(opened),

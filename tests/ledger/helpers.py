@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from holdfast.privacy.ledger import Charge, Event, Ledger, Reservation
+from holdfast.wording.ledger import ledger_screen
 
 DATA = "counties"
 KEY = b"sealed key \x00\xff of the test"
@@ -48,6 +49,10 @@ def bring(
     assert found is not None
     assert found.state == state
     return found
+
+
+def screen(ledger: Ledger, dataset: str = DATA) -> str:
+    return ledger_screen(ledger.account(dataset), ledger.last_event())
 
 
 def run_sql(ledger: Ledger, *statements: str) -> None:

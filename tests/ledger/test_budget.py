@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import BudgetExceeded, HoldfastError, InexactParameter, InvalidParameter, LedgerProblem
+from holdfast.lattices.norms import L1, L2
 from holdfast.privacy import Exposed, Guarantee, zcdp_epsilon
 from holdfast.privacy.ledger import Charge, Grant, Ledger, Reservation, largest_rho
 from holdfast.privacy.ledger.account import Account, components
@@ -58,16 +59,16 @@ def test_charges() -> None:
 @pytest.mark.parametrize("records", [1, 3])
 def test_the_charge_of_a_guarantee_is_one_person_changing_cell(records: int) -> None:
     common: dict[str, Any] = {"smallest_secret": 2, "person": None, "max_records": records, "exposed": Exposed()}
-    laplace = Guarantee(kind="pure", distance="l1", epsilon=Fraction(1, 5), **common)
+    laplace = Guarantee(kind="pure", distance=L1, epsilon=Fraction(1, 5), **common)
     assert Charge.of(laplace) == Charge("pure", epsilon=Fraction(2 * records, 5))
-    gaussian = Guarantee(kind="zcdp", distance="l2", rho=Fraction(1, 10), **common)
+    gaussian = Guarantee(kind="zcdp", distance=L2, rho=Fraction(1, 10), **common)
     assert Charge.of(gaussian) == Charge("zcdp", rho=Fraction(2 * records**2, 10))
-    pure_l2 = Charge.of(Guarantee(kind="pure", distance="l2", epsilon=Fraction(1, 5), **common))
+    pure_l2 = Charge.of(Guarantee(kind="pure", distance=L2, epsilon=Fraction(1, 5), **common))
     assert pure_l2.rho == Fraction(2 * records**2, 25) / 2
     assert pure_l2.epsilon is not None
     assert 0 <= pure_l2.epsilon**2 - Fraction(2 * records**2, 25) < Fraction(1, 10**12)  # a root, rounded up
     with pytest.raises(InvalidParameter, match="cannot be added up"):
-        Charge.of(Guarantee(kind="approximate", distance="l2", epsilon=Fraction(1), delta=Fraction(1, 10**6), **common))
+        Charge.of(Guarantee(kind="approximate", distance=L2, epsilon=Fraction(1), delta=Fraction(1, 10**6), **common))
 
 
 def test_pure_grants_take_pure_charges_and_add_epsilon(small: Ledger) -> None:

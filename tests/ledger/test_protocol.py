@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import BudgetExceeded, InvalidParameter, NoGrant, OtherInput, WrongState
 from holdfast.privacy.ledger import Charge, Ledger, Reservation
-from tests.ledger.helpers import DATA, DIGEST, KEY, NOW, ORDER, STEPS, bring, grant, reserve, rows
+from tests.ledger.helpers import DATA, DIGEST, KEY, NOW, ORDER, STEPS, bring, grant, reserve, rows, screen
 
 STATES = ("reserved", *ORDER, "voided", "voided-spent")
 ALLOWED = {
@@ -167,7 +167,7 @@ def test_nothing_is_reserved_without_a_grant(ledger: Ledger) -> None:
     with pytest.raises(NoGrant, match="holdfast ledger grant 'counties'"):
         reserve(ledger)
     grant(ledger, dataset="other")
-    for refused in (lambda: reserve(ledger), lambda: ledger.balance(DATA), lambda: ledger.show(DATA)):
+    for refused in (lambda: reserve(ledger), lambda: ledger.balance(DATA), lambda: screen(ledger)):
         with pytest.raises(NoGrant):
             refused()
     assert ledger.reservation(DATA, "r1") is None
@@ -196,7 +196,7 @@ def test_any_name_is_kept_as_it_is(ledger: Ledger, name: str) -> None:
     assert (held.dataset, held.release_id, held.facts["note"]) == (name, name, name)
     assert ledger.datasets() == [name]
     assert ledger.verify([held.head]) == []
-    assert len(ledger.show(name).splitlines()) <= 24
+    assert len(screen(ledger, name).splitlines()) <= 24
 
 
 def test_names_that_look_alike_are_two_accounts(ledger: Ledger) -> None:

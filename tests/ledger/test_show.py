@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from holdfast.lattices.exposure_facts import ExposedAlone, JointFacts, NewCells, ReleaseExposure
 from holdfast.privacy.ledger import Ledger
-from holdfast.privacy.ledger.show import width
-from tests.ledger.helpers import DATA, bring, grant, reserve
+from holdfast.wording.ledger import width
+from tests.ledger.helpers import DATA, bring, grant, reserve, screen
 
 
 @pytest.fixture
 def small(tmp_path: Path) -> Ledger:
     return Ledger.open(tmp_path / "ledger.db", create=True)
+
+
+def exposes(fixed: int, *together: NewCells) -> dict[str, Any]:
+    joint = JointFacts(("counties-v1", "counties-v4"), fixed=together, complete=True) if together else None
+    return ReleaseExposure(ExposedAlone(fixed, 0, True, False), joint).to_fields()
 
 
 def fits(text: str) -> bool:
@@ -23,12 +30,12 @@ def fits(text: str) -> bool:
 def test_five_releases_on_one_screen(small: Ledger) -> None:
     grant(small, "0.5")
     grant(small, "0.5")
-    bring(small, "closed", "counties-v1", "0.2", exposed=["state totals"])
-    bring(small, "voided", "counties-v2", "0.1", exposed=["never published"])
-    bring(small, "voided-spent", "counties-v3", "1/30", exposed=["never published"])
-    bring(small, "published", "counties-v4", "0.3", exposed=["state totals", "totals by sex"], revision_of="counties-v1")
+    bring(small, "closed", "counties-v1", "0.2", exposed=exposes(2))
+    bring(small, "voided", "counties-v2", "0.1", exposed=exposes(7))
+    bring(small, "voided-spent", "counties-v3", "1/30", exposed=exposes(7))
+    bring(small, "published", "counties-v4", "0.3", exposed=exposes(0, NewCells(None, 1, ("county=3",))), revision_of="counties-v1")
     bring(small, "drawing", "islands-v1", "0.1", disjoint_from=["counties-v1"])
-    text = small.show(DATA)
+    text = screen(small)
     assert fits(text)
     lines = text.splitlines()
     assert lines[0] == "Data set  counties"
@@ -44,26 +51,31 @@ def test_five_releases_on_one_screen(small: Ledger) -> None:
         assert any(state in line and f"rho = {cost}" in line for line in lines)
     assert "Spent     rho = 19/30 of 1" in lines
     assert "Left      rho = 11/30 (36 %)" in lines
-    assert lines[-1] == "Exposed   state totals; totals by sex"
+    exposed = " ".join(text[text.index("Exposed") :].split())
+    assert exposed == (
+        "Exposed Together the kept totals of 'counties-v1' and 'counties-v4' fix 1 cell that none of them fixes alone: county=3. "
+        "counties-v1: 2 cells are published exactly, whatever the budget, because the kept totals fix them. "
+        "counties-v4: No cell is published exactly. islands-v1: Not computed: the ledger does not say."
+    )
     assert "revision of counties-v1" in text
     assert "other cells than counties-v1" in text
-    assert small.show(DATA, exposed="all of Ærø").splitlines()[-1] == "Exposed   all of Ærø"
 
 
 def test_what_is_exposed_is_never_guessed(small: Ledger) -> None:
     grant(small)
-    assert small.show(DATA).splitlines()[-1] == "Exposed   nothing was published yet"
-    assert "Releases  none yet" in small.show(DATA)
+    assert screen(small).splitlines()[-1] == "Exposed   nothing was published yet"
+    assert "Releases  none yet" in screen(small)
     bring(small, "committed", "silent")
-    assert small.show(DATA).splitlines()[-1] == "Exposed   not computed for silent"
+    assert screen(small).splitlines()[-1] == "Exposed   silent: Not computed: the ledger does not say."
 
 
 def test_many_releases_and_hostile_texts_fit_too(small: Ledger) -> None:
     for _ in range(7):
         small.grant(DATA, kind="approximate", epsilon="1/7", delta="1e-10", approver="\x1b[2J" + "人" * 90, reason="a\nb\r\t\u202e" * 50)
     for number in range(30):
-        reserve(small, f"{number}\u202e{'調查' * 40}", "1/1000000", exposed=["\x1b]0;owned\x07" + "long words " * 60], revision_of=None)
-    text = small.show(DATA)
+        hostile = exposes(0, NewCells(None, 1, ("\x1b]0;owned\x07" + "long words " * 60,)))
+        reserve(small, f"{number}\u202e{'調查' * 40}", "1/1000000", exposed=hostile, revision_of=None)
+    text = screen(small)
     assert fits(text)
     assert "22 earlier releases are not shown; they are counted" in text
     assert "3 earlier grants are not shown" in text

@@ -14,7 +14,7 @@ from holdfast.errors import LedgerBroken
 from holdfast.privacy.ledger import Ledger
 from holdfast.privacy.ledger.chain import COLUMNS, START, make_event, read_row
 from holdfast.privacy.ledger.verify import find_problems
-from tests.ledger.helpers import DATA, bring, grant, reserve, rows, run_sql
+from tests.ledger.helpers import DATA, bring, grant, reserve, rows, run_sql, screen
 
 EVENTS = "holdfast_events"
 
@@ -267,7 +267,7 @@ def test_nothing_is_spent_from_a_broken_ledger(story: Ledger) -> None:
         lambda: reserve(story, "r9", dataset="towns"),
         lambda: grant(story, dataset="towns"),
         lambda: story.balance("towns"),
-        lambda: story.show("towns"),
+        lambda: screen(story, "towns"),
         lambda: story.events(),
         lambda: story.open_reservations(),
     ]

@@ -35,7 +35,7 @@ class TestPromise:
         found = law.guarantee
         assert (found.kind, found.status, found.epsilon, found.eta) == ("approximate", "estimated", Fraction(1, 4), ETA)
         assert found.delta == added_delta(Fraction(1, 4), ETA)
-        assert "100 coupled pairs" in found.status_note
+        assert [(chain.blocks, chain.cells, chain.kernel, chain.pairs) for chain in found.chains] == [(1, 9, kernel, 100)]
         assert law.sampler.status == "estimated"
         (group,) = law.sampler.groups
         assert group.expected_tries is None
@@ -60,8 +60,8 @@ class TestPromise:
         pairs = 123  # 3.689 / 0.03, rounded up
         assert [group.chain and (group.chain["pairs"], group.chain["eta"]) for group in law.sampler.groups] == [(pairs, "3689/123000")] * 2
         assert law.guarantee.eta == 2 * Fraction(3689, 123_000)
-        assert "for all 2 shapes of blocks together" in law.guarantee.status_note
-        assert "1 block of 9 cells: " in law.guarantee.status_note
+        assert [(chain.blocks, chain.cells, chain.shapes) for chain in law.guarantee.chains] == [(1, 9, 2), (1, 2, 2)]
+        assert "for all 2 shapes of blocks together" in hf.describe(law.guarantee)
 
     def test_a_gaussian_adds_to_its_delta(self) -> None:
         mechanism = hf.GeneralizedGaussian(epsilon=1, delta="1e-6", sampler="block_gibbs", eta=ETA)

@@ -13,6 +13,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import InexactParameter, InvalidParameter, NoExactSampler, RequestTooLarge
+from holdfast.privacy import Relation
 
 WITH_EPSILON = [hf.GeneralizedLaplace, hf.RoundedProjection]
 MECHANISMS: list[Any] = [
@@ -154,7 +155,7 @@ class TestPromise:
         alone = hf.GeneralizedLaplace(epsilon=1).law(hf.lattice(universe, [never])).guarantee
         assert alone.exposed.kept_sums == 0
         assert alone.exposed.cells == 0
-        assert alone.relation == "tables"
+        assert alone.relation == Relation(same_totals=False)
 
 
 class TestWordsOfTheRelation:
@@ -162,16 +163,16 @@ class TestWordsOfTheRelation:
         records = pa.table({"a": ["x", "x", "y"], "b": ["p", "q", "q"]})
         table = hf.Table.from_records(records, ["a", "b"], universe="observed")
         free = hf.plan(table, [], hf.GeneralizedLaplace("1/2")).guarantee
-        assert free.relation == "tables with the same cells that occur"
-        assert "is counted at all is protected" not in free.words()
-        assert "that a cell occurs is not protected" in free.words()
+        assert free.relation == Relation(same_totals=False, same_cells=True)
+        assert "is counted at all is protected" not in hf.describe(free)
+        assert "that a cell occurs is not protected" in hf.describe(free)
         kept = hf.plan(table, [hf.total()], hf.GeneralizedLaplace("1/2")).guarantee
-        assert kept.relation == "tables with the same kept totals and the same cells that occur"
-        assert "that a cell occurs is not protected" in kept.words()
+        assert kept.relation == Relation(same_totals=True, same_cells=True)
+        assert "that a cell occurs is not protected" in hf.describe(kept)
 
     def test_identities_alone_are_no_kept_totals(self) -> None:
         universe = hf.Universe.product({"a": ["x", "y"]})
-        words = hf.plan(universe, [hf.identity(hf.linear([[1, -1]]))], hf.GeneralizedLaplace("1/2")).guarantee.words()
+        words = hf.describe(hf.plan(universe, [hf.identity(hf.linear([[1, -1]]))], hf.GeneralizedLaplace("1/2")).guarantee)
         assert "would break an identity" in words
         assert "No totals are kept exactly" in words
         assert "the kept totals are published" not in words
@@ -179,12 +180,12 @@ class TestWordsOfTheRelation:
 
     def test_suppression_of_everything_speaks_of_no_noise(self) -> None:
         universe = hf.Universe.product({"a": ["x", "y"]})
-        words = hf.plan(universe, [], hf.Suppression()).guarantee.words()
+        words = hf.describe(hf.plan(universe, [], hf.Suppression()).guarantee)
         assert words.startswith("What is published does not depend on the counts: any two tables give the same publication")
         assert "without noise" not in words
 
     def test_one_record_is_not_one_person(self) -> None:
         people = pa.table({"a": ["x", "y"], "n": [3, 4]})
         table = hf.Table.from_counts(people, cells=["a"], count="n", max_records=None)
-        words = hf.plan(table, [hf.total()], hf.GeneralizedLaplace("1/2")).guarantee.words()
+        words = hf.describe(hf.plan(table, [hf.total()], hf.GeneralizedLaplace("1/2")).guarantee)
         assert "The promise is for one record: whoever has several is protected less." in words

@@ -15,6 +15,7 @@ import holdfast as hf
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import precision
 from holdfast.lattices import Lattice
+from holdfast.lattices.norms import L1, L2
 from holdfast.privacy import (
     Guarantee,
     Part,
@@ -31,6 +32,7 @@ from holdfast.privacy.composition import PLD
 from holdfast.privacy.conversions import short_up
 from holdfast.privacy.disjoint import Rate
 from holdfast.privacy.lattice_delta import enumerated_delta_bounds
+from holdfast.wording import describe
 from tests.privacy.reference import real
 from tests.privacy.test_equal_parts import enumerated_delta
 
@@ -153,26 +155,26 @@ def test_approximate_beside_concentrated() -> None:
 
 
 def test_promises_of_guarantees() -> None:
-    laplace = Guarantee(kind="pure", distance="l1", epsilon=Fraction(1, 4), smallest_secret=2, person=2)
-    gaussian = Guarantee(kind="zcdp", distance="l2", rho=Fraction(1, 100), smallest_secret=2, person=2)
-    other = Guarantee(kind="approximate", distance="l1", epsilon=Fraction(1, 10), delta=Fraction(1, 10**9), smallest_secret=2, person=2)
+    laplace = Guarantee(kind="pure", distance=L1, epsilon=Fraction(1, 4), smallest_secret=2, person=2)
+    gaussian = Guarantee(kind="zcdp", distance=L2, rho=Fraction(1, 100), smallest_secret=2, person=2)
+    other = Guarantee(kind="approximate", distance=L1, epsilon=Fraction(1, 10), delta=Fraction(1, 10**9), smallest_secret=2, person=2)
     whole = compose(laplace.per_smallest_secret(), gaussian.per_smallest_secret())
     assert whole.rho == Fraction(1, 8) + Fraction(1, 50)
     promise = compose(laplace.per_smallest_secret(), other.per_smallest_secret()).promise("1e-8")
     assert promise.kind == "approximate"
     assert promise.delta == Fraction(1, 10**8)
-    root = Guarantee(kind="pure", distance="l2", epsilon=Fraction(1, 4), smallest_secret=2, person=2)
+    root = Guarantee(kind="pure", distance=L2, epsilon=Fraction(1, 4), smallest_secret=2, person=2)
     twice = compose(root.per_smallest_secret(), root.per_smallest_secret())
     assert twice.epsilon is not None
     assert twice.epsilon**2 >= Fraction(1, 2), "a float that was rounded up stays an upper bound"
 
 
 def test_words() -> None:
-    text = compose(Part.pure("1/4"), Part.pure("1/4")).words()
+    text = describe(compose(Part.pure("1/4"), Part.pure("1/4")))
     assert "2 releases together" in text
     assert "WARNING" not in text
-    assert "next to nothing" in compose(Part.pure(9), Part.pure(9)).words()
-    assert "floating point" in compose(Part.discrete_gaussian(50), Part.discrete_gaussian(60)).words("1e-8")
+    assert "next to nothing" in describe(compose(Part.pure(9), Part.pure(9)))
+    assert "floating point" in describe(compose(Part.discrete_gaussian(50), Part.discrete_gaussian(60)), delta="1e-8")
 
 
 def test_refusals() -> None:
@@ -225,13 +227,13 @@ def test_more_parts_cost_more_and_more_delta_costs_less(parts: list[Part], more:
 
 def test_parallel_takes_the_largest() -> None:
     def l1(epsilon: str) -> Rate:
-        return Rate("pure", "l1", epsilon=Fraction(epsilon))
+        return Rate("pure", L1, epsilon=Fraction(epsilon))
 
     assert parallel(l1("1/4"), l1("1/3"), l1("1/10")).epsilon == Fraction(1, 3)
-    assert parallel(Rate("zcdp", "l2", rho=Fraction(1, 9)), Rate("zcdp", "l2", rho=Fraction(1, 8))).rho == Fraction(1, 8)
-    both = parallel(*(Rate("approximate", "l1", Fraction(e), None, Fraction(d)) for e, d in (("1/4", "1e-9"), ("1/5", "1e-8"))))
+    assert parallel(Rate("zcdp", L2, rho=Fraction(1, 9)), Rate("zcdp", L2, rho=Fraction(1, 8))).rho == Fraction(1, 8)
+    both = parallel(*(Rate("approximate", L1, Fraction(e), None, Fraction(d)) for e, d in (("1/4", "1e-9"), ("1/5", "1e-8"))))
     assert (both.epsilon, both.delta) == (Fraction(1, 4), Fraction(1, 10**8))
-    guarantee = Guarantee(kind="zcdp", distance="l2", rho=Fraction(1, 100), smallest_secret=2, person=2)
+    guarantee = Guarantee(kind="zcdp", distance=L2, rho=Fraction(1, 100), smallest_secret=2, person=2)
     assert str(parallel(guarantee)) == "zcdp in l2: rho = 0.01"
     made = Guarantee(smallest_secret=2, person=2, **parallel(guarantee, guarantee).parameters())
     assert made == guarantee
@@ -241,12 +243,12 @@ def test_parallel_takes_the_largest() -> None:
 def test_parallel_holds_for_every_difference(parts: list[tuple[Fraction, list[int]]]) -> None:
     """The inequalities of the module, on differences of tables, in rationals and (pure l2) in squares."""
     whole = [entry for _, v in parts for entry in v]
-    for distance in ("l1", "l2"):
+    for distance in (L1, L2):
         pure = parallel(*(Rate("pure", distance, epsilon=size) for size, _ in parts)).epsilon
         rho = parallel(*(Rate("zcdp", distance, rho=size) for size, _ in parts)).rho
         assert pure is not None
         assert rho is not None
-        if distance == "l1":
+        if distance == L1:
             assert sum(size * sum(map(abs, v)) for size, v in parts) <= pure * sum(map(abs, whole))
             assert sum(size * sum(map(abs, v)) ** 2 for size, v in parts) <= rho * sum(map(abs, whole)) ** 2
         else:
@@ -266,13 +268,13 @@ def test_parallel_deltas_of_definition_2(parts: list[tuple[Fraction, int]]) -> N
 
 def test_parallel_in_l2_is_not_the_largest() -> None:
     """Two sets that change together in l2 cost more than the larger epsilon: the root of the sum of squares, attained."""
-    rate = parallel(Rate("pure", "l2", epsilon=Fraction(3)), Rate("pure", "l2", epsilon=Fraction(4)))
+    rate = parallel(Rate("pure", L2, epsilon=Fraction(3)), Rate("pure", L2, epsilon=Fraction(4)))
     assert rate.epsilon is not None
     assert Fraction(5) <= rate.epsilon <= Fraction(5) + Fraction(1, 10**9)  # v = (3, 4): 3 * 3 + 4 * 4 = 5 |v|
     with pytest.raises(InvalidParameter, match="l2"):
-        parallel(*[Rate("approximate", "l2", Fraction(1), None, Fraction(1, 10))] * 2)
+        parallel(*[Rate("approximate", L2, Fraction(1), None, Fraction(1, 10))] * 2)
     with pytest.raises(InvalidParameter, match="one kind"):
-        parallel(Rate("pure", "l1", epsilon=Fraction(1)), Rate("zcdp", "l1", rho=Fraction(1)))
+        parallel(Rate("pure", L1, epsilon=Fraction(1)), Rate("zcdp", L1, rho=Fraction(1)))
     with pytest.raises(InvalidParameter):
         parallel()
 

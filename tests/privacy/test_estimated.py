@@ -11,13 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidParameter
-from holdfast.privacy import Guarantee
+from holdfast.lattices.norms import L1, L2
+from holdfast.privacy import ChainFacts, Guarantee
 from holdfast.privacy.estimated import added_delta, weakened
+from holdfast.wording import describe
 
-PURE = Guarantee(kind="pure", distance="l1", epsilon=Fraction(1, 4), smallest_secret=2, person=2)
+PURE = Guarantee(kind="pure", distance=L1, epsilon=Fraction(1, 4), smallest_secret=2, person=2)
 PAIR = Guarantee(
-    kind="approximate", distance="l2", epsilon=Fraction(1, 4), delta=Fraction(1, 10**6), rho=Fraction(1), smallest_secret=2, person=2
+    kind="approximate", distance=L2, epsilon=Fraction(1, 4), delta=Fraction(1, 10**6), rho=Fraction(1), smallest_secret=2, person=2
 )
+
+CHAINS = (ChainFacts(blocks=2, cells=9, kernel="line_gibbs", pairs=6000, largest_sweeps=20, sweeps=40, eta=Fraction(1, 2000)),)
 
 etas = st.fractions(min_value=Fraction(1, 10**9), max_value=Fraction(1, 100))
 epsilons = st.fractions(min_value=Fraction(1, 100), max_value=3, max_denominator=1000)
@@ -49,34 +53,35 @@ class TestAddedDelta:
 
 class TestWeakened:
     def test_pure_becomes_approximate_and_estimated(self) -> None:
-        found = weakened(PURE, Fraction(1, 1000), "A note.")
+        found = weakened(PURE, Fraction(1, 1000), CHAINS)
         assert (found.kind, found.status, found.rho) == ("approximate", "estimated", None)
         assert found.eta == Fraction(1, 1000)
         assert found.epsilon == PURE.epsilon
         assert found.delta == added_delta(Fraction(1, 4), Fraction(1, 1000)) == Fraction("0.00228403")
         assert found.to_fields()["parameters"] == {"epsilon": "0.25", "delta": "0.00228403", "eta": "0.001"}
-        assert "A note." in found.words()
-        assert "an estimate and not a proof" in found.words()
+        assert found.chains == CHAINS
+        assert "an estimate and not a proof" in describe(found)
+        assert "2 blocks of 9 cells: 6000 coupled pairs of line_gibbs all met within 20 sweeps" in describe(found)
 
     def test_a_pair_keeps_its_delta_and_gains_one(self) -> None:
-        found = weakened(PAIR, Fraction(1, 1000), "A note.")
+        found = weakened(PAIR, Fraction(1, 1000), CHAINS)
         assert found.delta == Fraction(1, 10**6) + added_delta(Fraction(1, 4), Fraction(1, 1000))
         assert found.rho is None
 
     @given(st.lists(etas, min_size=2, max_size=2, unique=True))
     def test_more_error_promises_less(self, two: list[Fraction]) -> None:
-        found = [weakened(PURE, eta, "A note.").cost(2).delta for eta in sorted(two)]
+        found = [weakened(PURE, eta, CHAINS).cost(2).delta for eta in sorted(two)]
         assert all(a <= b for a, b in pairwise(found))
 
     def test_zcdp_is_refused_with_what_to_write(self) -> None:
-        zcdp = Guarantee(kind="zcdp", distance="l2", rho=Fraction(1, 10), smallest_secret=2, person=2)
+        zcdp = Guarantee(kind="zcdp", distance=L2, rho=Fraction(1, 10), smallest_secret=2, person=2)
         with pytest.raises(InvalidParameter, match=r"no zCDP promise.*Give epsilon and delta"):
-            weakened(zcdp, Fraction(1, 1000), "A note.")
+            weakened(zcdp, Fraction(1, 1000), CHAINS)
 
     def test_what_leaves_no_promise_is_refused(self) -> None:
         with pytest.raises(InvalidParameter, match="leaves no promise"):
-            weakened(PURE, Fraction(1, 2), "A note.")
+            weakened(PURE, Fraction(1, 2), CHAINS)
 
     def test_eta_goes_with_an_estimate_only(self) -> None:
-        with pytest.raises(InvalidParameter, match="eta is the estimated error"):
-            Guarantee(kind="approximate", distance="l1", epsilon=1, delta="1e-3", eta="1e-3", smallest_secret=2, person=2)  # type: ignore[arg-type]
+        with pytest.raises(InvalidParameter, match="eta is the error of a law that is not exact"):
+            Guarantee(kind="approximate", distance=L1, epsilon=1, delta="1e-3", eta="1e-3", smallest_secret=2, person=2)  # type: ignore[arg-type]

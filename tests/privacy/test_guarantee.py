@@ -16,8 +16,13 @@ from hypothesis import strategies as st
 from holdfast.errors import InexactParameter, InvalidParameter
 from holdfast.exact.balls import precision
 from holdfast.lattices import Lattice
-from holdfast.privacy import Exposed, Guarantee, facts_of, zcdp_epsilon
+from holdfast.lattices.norms import L1, L2
+from holdfast.privacy import ChainFacts, Exposed, Guarantee, Relation, facts_of, zcdp_epsilon
+from holdfast.wording import describe
+from holdfast.wording.guarantee import guarantee_fields
 from tests.privacy.reference import real
+
+CHAINS = (ChainFacts(blocks=1, cells=9, kernel="metropolis", pairs=3_000_000, largest_sweeps=5, sweeps=10, eta=Fraction(1, 10**6)),)
 
 
 def pure(**changes: Any) -> Guarantee:
@@ -105,7 +110,7 @@ def test_an_overflowing_delta_is_one() -> None:
 
 
 def test_words_for_one_person() -> None:
-    text = pure().words()
+    text = describe(pure())
     assert "epsilon = 0.5 for one person, 0.25 for each unit of l1 distance" in text
     assert "factor of at most 1.649" in text
     assert "tables with the same kept totals" in text
@@ -120,30 +125,32 @@ def test_words_for_one_person() -> None:
 
 
 def test_words_when_no_person_can_change_alone() -> None:
-    text = pure(smallest_secret=4, person=None).words()
+    text = describe(pure(smallest_secret=4, person=None))
     assert "No person can change alone" in text
     assert "at least 4 in l1 distance" in text
     assert "epsilon = 1 for such a pair" in text
     assert "2.719" in text
-    unsure = pure(smallest_secret=4, person=None, smallest_secret_status="lower bound").words()
+    unsure = describe(pure(smallest_secret=4, person=None, smallest_secret_status="lower bound"))
     assert "may be larger" in unsure
 
 
 def test_words_of_the_census_value_warn() -> None:
-    text = zcdp(rho=Fraction(542, 339) ** 2 / 2).words()
+    text = describe(zcdp(rho=Fraction(542, 339) ** 2 / 2))
     assert "epsilon = 17.1436, delta = 1e-10 for one person" in text
     assert "rho = 293764/114921 for one person" in text
     assert "WARNING: an epsilon above 10 for one person promises next to nothing" in text
-    assert "WARNING" not in zcdp(rho=Fraction(1, 100)).words()
+    assert "WARNING" not in describe(zcdp(rho=Fraction(1, 100)))
 
 
 def test_words_of_an_estimate_with_exposed_cells() -> None:
-    note = "Total variation below 1e-6 with 99 % confidence."
     names = tuple(f"cell {i}" for i in range(30))
-    made = approximate(person=8, max_records=2, unit="household", exposed=Exposed(5, 30, names), status="estimated", status_note=note)
-    text = made.words()
+    made = approximate(
+        person=8, max_records=2, unit="household", exposed=Exposed(5, 30, names), eta="1e-6", status="estimated", chains=CHAINS
+    )
+    text = describe(made)
     assert "estimate and not a proof" in text
-    assert note in text
+    assert "estimated to be at most eta = 1e-6" in text
+    assert "1 block of 9 cells: 3000000 coupled pairs of metropolis all met within 5 sweeps" in text
     assert "30 cells, which are published without noise" in text
     assert "cell 9 and others" in text
     assert "cell 10" not in text
@@ -152,23 +159,23 @@ def test_words_of_an_estimate_with_exposed_cells() -> None:
 
 
 def test_words_where_people_may_come_and_go() -> None:
-    text = pure(smallest_secret=1, person_can_be_added=True, exposed=Exposed(1)).words()
+    text = describe(pure(smallest_secret=1, person_can_be_added=True, exposed=Exposed(1)))
     assert "protected only in cells under no kept total" in text
-    nothing_kept = pure(smallest_secret=1, person_can_be_added=True, relation="tables").words()
+    nothing_kept = describe(pure(smallest_secret=1, person_can_be_added=True, relation=Relation(same_totals=False)))
     assert "No totals are kept exactly" in nothing_kept
     assert "whether a person is counted at all is protected." in nothing_kept
     assert "kept totals" not in nothing_kept
-    only = pure(smallest_secret=1, person=1, person_can_be_added=True, exposed=Exposed(1)).words()
+    only = describe(pure(smallest_secret=1, person=1, person_can_be_added=True, exposed=Exposed(1)))
     assert "differ only in whether one person is counted" in only
-    proven = pure(status="proven", status_note="Thresholds of 32 bits.").words()
-    assert "stated and already included. Thresholds of 32 bits." in proven
-    assert "delta of 1" in approximate(delta=Fraction(9, 10)).words()
+    proven = describe(approximate(status="proven", eta="1e-20"))
+    assert "stated and already included. The total variation error is at most eta = 1e-20." in proven
+    assert "delta of 1" in describe(approximate(delta=Fraction(9, 10)))
 
 
 @given(st.fractions(min_value=Fraction(1, 1000), max_value=30, max_denominator=1000), st.integers(min_value=1, max_value=3))
 @settings(max_examples=50)
 def test_warning_exactly_above_ten(epsilon: Fraction, records: int) -> None:
-    text = pure(epsilon=epsilon, person=2 * records, max_records=records).words()
+    text = describe(pure(epsilon=epsilon, person=2 * records, max_records=records))
     assert ("WARNING" in text) == (epsilon * 2 * records > 10)
 
 
@@ -184,7 +191,8 @@ def test_fields_are_json_and_exact(made: Guarantee) -> None:
             assert written >= Fraction(held), "text must not promise more than the number"
             assert written == held if isinstance(held, Fraction) else written <= Fraction(held) * (1 + Fraction(1, 10**11))
     assert (fields["per_person"] is None) == (made.person is None)
-    assert fields["words"] == made.words()
+    assert fields["relation_fields"] == {"same_totals": True, "same_cells": False}
+    assert guarantee_fields(made) == {**fields, "relation": "tables with the same kept totals", "status_note": "", "words": describe(made)}
 
 
 def test_from_the_facts_of_a_lattice() -> None:
@@ -206,8 +214,10 @@ def test_from_the_facts_of_a_lattice() -> None:
         ({"kind": "gaussian"}, "kind must be one of"),
         ({"distance": "l3"}, "distance must be one of"),
         ({"status": "sure"}, "status must be one of"),
-        ({"status": "proven"}, "needs a status_note"),
-        ({"status": "estimated", "status_note": "x"}, "no pure promise"),
+        ({"kind": "approximate", "delta": "1e-9", "status": "proven"}, "needs eta"),
+        ({"kind": "approximate", "delta": "1e-9", "status": "estimated", "eta": "1e-9"}, "chains says what an estimated eta rests on"),
+        ({"status": "estimated", "eta": "1e-9", "chains": CHAINS}, "no pure promise"),
+        ({"chains": CHAINS}, "not exact"),
         ({"smallest_secret": 4}, "Write person=None"),
         ({"smallest_secret": 0}, "smallest_secret must be a whole number"),
         ({"person": 0}, "person must be a whole number"),
@@ -239,3 +249,18 @@ def test_guarantees_are_values() -> None:
     assert hash(pure()) == hash(pure())
     with pytest.raises(AttributeError):
         pure().epsilon = Fraction(1)  # type: ignore[misc]
+
+
+def test_a_screen_shows_fields() -> None:
+    for made in (pure(), pure(distance="l2"), zcdp(), approximate(eta="1e-6", status="estimated", chains=CHAINS)):
+        assert len(repr(made)) <= 2 * 140
+        assert repr(made).startswith(f"Guarantee(kind: {made.kind}; distance: {made.distance}; ")
+    assert "per person: epsilon = 0.5, delta = 0" in repr(pure())
+    page = pure(unit="<b>household</b>")._repr_html_()
+    assert "<b>" not in page
+    assert "per &lt;b&gt;household&lt;/b&gt;" in page
+    assert page.count("<tr>") == 7
+
+
+def test_norms_go_by_name_too() -> None:
+    assert pure(distance="l2") == pure(distance=L2) != pure(distance=L1)

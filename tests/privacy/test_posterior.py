@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact import DiscreteLaplace
-from holdfast.privacy import Part, equal_people_posterior, posterior_bound, posterior_bound_if_independent, posterior_words
+from holdfast.privacy import Part, equal_people_posterior, posterior_bound, posterior_bound_if_independent
+from holdfast.wording import posterior_paragraph
 
 
 def test_twenty_equal_people() -> None:
@@ -75,7 +76,7 @@ def test_the_pair_bound_is_sharp_ordered_and_rounded_outwards(prior: Fraction, e
 
 
 def test_words_and_refusals() -> None:
-    text = posterior_words("1/2", Part.pure("1/4").promise)
+    text = posterior_paragraph("1/2", Part.pure("1/4").promise)
     assert "between 0.4378 and 0.5622" in text
     assert "independent" in text
     for promise in (Part.zcdp("1/4").promise, Part.approximate("1/4", "1e-9").promise):

@@ -13,6 +13,7 @@ import holdfast as hf
 from holdfast.errors import InvalidParameter, NothingLeft
 from holdfast.lattices import Lattice
 from holdfast.lattices.columns import has_equal_columns
+from holdfast.lattices.norms import L1, L2
 from holdfast.privacy import facts_of
 
 ROWS_AND_COLUMNS = [[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]]
@@ -47,9 +48,9 @@ def test_facts_agree_with_trying_every_move_of_one_person(rows: list[list[int]])
     facts = facts_of(lattice)
     moves, added = one_person(matrix)
     assert (facts.person_can_move_alone, facts.person_can_be_added) == (moves, added)
-    assert facts.person("l1") == (2 if moves else 1 if added else None)
-    assert facts.person("l2") == (2 if moves else 1 if added else None)
-    if facts.person("l1") is not None:
+    assert facts.person(L1) == (2 if moves else 1 if added else None)
+    assert facts.person(L2) == (2 if moves else 1 if added else None)
+    if facts.person(L1) is not None:
         assert facts.smallest_l1 <= 2
     assert facts.smallest_l1 >= 1
     assert facts.status == "exact"
@@ -76,12 +77,12 @@ def test_known_lattices(rows: list[list[int]], l1: int, l2_squared: int, moves: 
 def test_a_person_with_several_records_reaches_further() -> None:
     """In rows and columns, moving two records of one person along a cycle keeps all sums; one record cannot."""
     grid = Lattice(np.array(ROWS_AND_COLUMNS))
-    assert facts_of(grid).person("l1") is None
+    assert facts_of(grid).person(L1) is None
     two = facts_of(grid, "household", max_records=2)
     assert two.person_can_move_alone
-    assert (two.person("l1"), two.person("l2"), two.unit) == (4, 8, "household")
+    assert (two.person(L1), two.person(L2), two.unit) == (4, 8, "household")
     total = facts_of(Lattice(np.array([[1, 1, 1]])), max_records=3)
-    assert (total.person("l1"), total.person("l2")) == (6, 18)
+    assert (total.person(L1), total.person(L2)) == (6, 18)
 
 
 @pytest.mark.parametrize(("rows", "records"), [([[3, -1]], 2), ([[3, 1]], 2), ([[5, -1]], 3)])
@@ -89,7 +90,7 @@ def test_a_move_that_is_near_in_l1_but_too_far_in_l2_is_no_person(rows: list[lis
     """(1, 3) is l1 = 4, but nobody with two records changes one count by three: no mechanism may stumble over it."""
     facts = facts_of(Lattice(rows), max_records=records)
     assert facts.smallest_l1 <= 2 * records
-    assert (facts.person("l1"), facts.person("l2")) == (None, None)
+    assert (facts.person(L1), facts.person(L2)) == (None, None)
     for mechanism in (hf.GeneralizedGaussian(rho="1/10"), hf.GeneralizedLaplace("1/4"), hf.GeneralizedLaplace("1/4", norm="l2")):
         assert mechanism.law(Lattice(rows), max_records=records).guarantee.per_person() is None
 

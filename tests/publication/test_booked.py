@@ -33,6 +33,7 @@ from holdfast.publication import booked
 from holdfast.publication.booked import Booking, Order, release_through_ledger
 from holdfast.publication.draw import Bound
 from holdfast.publication.folder import put_in_place
+from holdfast.wording.ledger import ledger_screen
 from tests.ledger.helpers import run_sql
 
 DATA = "residents"
@@ -267,7 +268,7 @@ class TestWhatIsCharged:
         card = json.loads((tmp_path / "second" / "card.json").read_text())
         assert card["kept"]["revision"] == {"of": "r1", "changed": 1, "totals": ["area=a: 8 before, 9 now"]}
         assert spent(ledger) == 1
-        assert "revision of r1" in ledger.show(DATA)
+        assert "revision of r1" in ledger_screen(ledger.account(DATA), ledger.last_event())
         with pytest.raises(LedgerProblem, match="'elsewhere' is not in the account"):
             run(ledger, tmp_path / "third", "r3", order={"revises": ("elsewhere", [])})
         assert left(tmp_path) == ["first", "second"]

@@ -13,12 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.ledger_cli import exposed_words as shown_exposure
+from holdfast.lattices.exposure_facts import Obstacle, ReleaseExposure
 from holdfast.privacy.ledger import Ledger
 from holdfast.privacy.ledger.chain import canonical, checked_facts
 from holdfast.publication import history
-from holdfast.publication.history import exposed_words, public_facts, published_totals, read_universe, universe_facts
+from holdfast.publication.history import public_facts, published_totals, read_universe, release_exposure, universe_facts
 from holdfast.publication.plan import Plan
+from holdfast.wording.joint import release_sentences
+from holdfast.wording.ledger import exposed_text
 
 AGES = ["0", "1", "2", "3"]
 BY_AGE = hf.Universe.product({"zip": ["z1", "z2"], "age": AGES})
@@ -41,22 +43,22 @@ def a_plan(*keep: Any, universe: hf.Universe = BY_AGE) -> Plan:
 
 
 def release(ledger: Ledger, name: str, *keep: Any, universe: hf.Universe = BY_AGE) -> list[str]:
-    """What the ledger then says it exposes."""
+    """What the ledger then holds that it exposes, in sentences."""
     hf.release(a_table(universe), keep, LAPLACE, ledger=ledger, release_id=name)
     held = ledger.reservation("d", name)
     assert held is not None
-    said = held.facts["exposed"]
-    assert isinstance(said, list)
-    return said
+    exposed = ReleaseExposure.from_fields(held.facts["exposed"])
+    assert exposed.to_fields() == held.facts["exposed"]
+    return release_sentences(exposed)
 
 
 def words(ledger: Ledger, *keep: Any, universe: hf.Universe = BY_AGE) -> str:
     """As the command line prints it before the release."""
-    return exposed_words(a_plan(*keep, universe=universe), ledger.account("d").releases.values())
+    return hf.describe(release_exposure(a_plan(*keep, universe=universe), ledger.account("d").releases.values()))
 
 
 def shown(ledger: Ledger) -> str:
-    text = shown_exposure(ledger.account("d").releases.values())
+    text = exposed_text(ledger.account("d").releases.values())
     assert text is not None
     return text
 
@@ -119,8 +121,9 @@ class TestFacts:
         for wrong in values:
             broken = held.to_state("closed", facts={**held.facts, name: wrong})
             assert published_totals(broken, hf.Universe.product({"x": ["1"]})) is None
-            said = exposed_words(a_plan(hf.margin("age")), [broken])
-            assert said.startswith("No cell is published exactly. Not computed together with 'r1'")
+            exposed = release_exposure(a_plan(hf.margin("age")), [broken])
+            assert [(one.releases, one.why_not.obstacle) for one in exposed.left_out] == [(("r1",), Obstacle.NOT_HELD)]
+            assert hf.describe(exposed).startswith("No cell is published exactly. Not computed together with 'r1'")
 
 
 class TestExposed:
@@ -197,13 +200,13 @@ class TestExposed:
         assert held is not None
         ledger.void(held, "never published")
         assert words(ledger, hf.subset("age < 3", by=["zip"])) == "No cell is published exactly."
-        assert shown_exposure(ledger.account("d").releases.values()) is None
+        assert exposed_text(ledger.account("d").releases.values()) is None
 
     def test_a_release_that_says_nothing_is_not_computed(self, ledger: Ledger) -> None:
         release(ledger, "r1", hf.margin("zip"))
         held = ledger.reservation("d", "r1")
         assert held is not None
-        values: list[Any] = [None, "", [], "text of another version"]
+        values: list[Any] = [None, "", [], "text of another version", {}, {"alone": 3}]
         for said in values:
             silent = held.to_state("closed", facts={**held.facts, "exposed": said})
-            assert str(shown_exposure([silent])).startswith("r1: Not computed: ")
+            assert str(exposed_text([silent])).startswith("r1: Not computed: ")

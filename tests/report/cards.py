@@ -24,7 +24,7 @@ HOSTILE = [
 ]
 
 CARD: dict[str, Any] = {
-    "schema_version": "1.1",
+    "schema_version": "2.0",
     "release": {"id": "counties-2030-v1", "date": "2030-04-01", "private": True, "ledger": None},
     "table": {
         "name": "counties",
@@ -86,6 +86,7 @@ CARD: dict[str, Any] = {
         "unit": "person",
         "relation": "tables with the same kept totals",
         "status": "exact",
+        "relation_fields": {"same_totals": True, "same_cells": False},
         "status_note": "",
         "per_unit": {"epsilon": "24/125"},
         "per_person": {"epsilon": "48/125"},

@@ -3,7 +3,7 @@
 from holdfast.chains.assessment import Assessment, assess, pilot_lag, stability
 from holdfast.chains.block_gibbs import BlockGibbs
 from holdfast.chains.curve import TotalVariationCurve
-from holdfast.chains.kernels import KERNELS, kernel_for, kernel_of_basis
+from holdfast.chains.kernels import KERNELS, kernel_for
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.meeting import Meetings, meeting_times
 from holdfast.chains.metropolis import Metropolis
@@ -30,7 +30,6 @@ __all__ = [
     "TotalVariationCurve",
     "assess",
     "kernel_for",
-    "kernel_of_basis",
     "meeting_times",
     "pilot_lag",
     "stability",

@@ -24,8 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.chains.curve import TotalVariationCurve, check_all_met
-from holdfast.chains.meeting import Meetings, meeting_times
-from holdfast.chains.progress import Progress
+from holdfast.chains.meeting import Meetings, Progress, meeting_times
 from holdfast.chains.protocol import Kernel
 from holdfast.errors import InvalidParameter, NoMeeting, RequestTooLarge
 from holdfast.exact.balls import ball, enclosure, precision
@@ -81,15 +80,23 @@ class Assessment:
     def steps_per_sweep(self) -> int:
         return self.steps // self.sweeps
 
-    def words(self) -> str:
-        """For a card: what was seen, what follows from it, and what is supposed."""
-        within = -(-self.largest // self.steps_per_sweep)
-        return (
-            f"{self.pairs} coupled pairs of {self.kernel} all met within {_sweeps(within)}, so that a pair takes longer with probability "
-            f"at most {self.eta}, with 95 % confidence{'' if self.shapes == 1 else f' for all {self.shapes} shapes of blocks together'}. "
-            f"{_sweeps(self.sweeps)} {'is' if self.sweeps == 1 else 'are'} made. That their total variation error is then below {self.eta} "
-            "supposes that meeting times have a tail that falls like a geometric one."
-        )
+    def to_fields(self) -> dict[str, str | int]:
+        """As plain values, for cards."""
+        return {
+            "kernel": self.kernel,
+            "steps": self.steps,
+            "sweeps": self.sweeps,
+            "pairs": self.pairs,
+            "lag": self.lag,
+            "median_meeting": self.median,
+            "largest_meeting": self.largest,
+            "eta": str(self.eta),
+        }
+
+    @property
+    def largest_sweeps(self) -> int:
+        """`largest` in sweeps, rounded up."""
+        return -(-self.largest // self.steps_per_sweep)
 
 
 def pilot_lag(kernel: Kernel, *, seed: str, most: int, pairs: int = PILOT_PAIRS, workers: int | None = None) -> int:

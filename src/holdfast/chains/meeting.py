@@ -16,18 +16,22 @@ Reference: [BJV19] Biswas, Jacob, Vanetti, Estimating convergence of Markov chai
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from threading import Event
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.chains.progress import Progress
 from holdfast.chains.protocol import CoupledKernel, Kernel, Pair
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import exact_integer
 from holdfast.randomness import NoiseKey, Words
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with (pairs done, pairs in all). Whatever it raises stops the pairs."""
 
 SLICE_NANOSECONDS = 300_000_000
 """Work between two looks at whether to stop."""

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from holdfast.chains.assessment import Assessment, assess_all
 from holdfast.chains.kernels import chain_seed, kernel_for
+from holdfast.chains.meeting import Progress
 from holdfast.chains.protocol import Kernel
-from holdfast.chains.progress import Progress
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import Target
 from holdfast.randomness import Words

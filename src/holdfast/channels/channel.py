@@ -69,7 +69,9 @@ class Channel:
     @cached_property
     def identity(self) -> str:
         """The only thing that labels streams: a digest of names and exact numbers. Equal identities draw equal noise from equal keys."""
-        fields = {"version": IDENTITY_VERSION, "target": list(self.target.fields), "facts": self.facts.digest}
+        request = self.request
+        chain = [request.sampler, str(request.eta)] if request.names_a_chain or request.allow_estimated else []
+        fields = {"version": IDENTITY_VERSION, "target": list(self.target.fields), "chain": chain, "facts": self.facts.digest}
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
     @property
@@ -95,9 +97,9 @@ class Channel:
         if not self.target.publishes_cells:
             return
         if not self.target.splits:
-            shape, cells = self._whole
-            if len(cells):
-                yield Task(("whole",), shape, cells[None, :])
+            whole, moving = self._whole
+            if len(moving):
+                yield Task(("whole",), whole, moving[None, :])
             return
         blocks = self.facts.lattice.blocks
         free = [np.zeros(0, dtype=np.int64)]
@@ -117,6 +119,8 @@ class Channel:
         yield from self._free_tasks(np.sort(np.concatenate(free)))
 
     def _free_tasks(self, free: Ints) -> Iterator[Task]:
+        if not len(free):
+            return
         chunks = free // FREE_CELLS
         starts = np.flatnonzero(np.diff(chunks, prepend=-1))
         for begin, end in zip(starts.tolist(), [*starts[1:].tolist(), len(free)], strict=True):

@@ -58,7 +58,8 @@ class ShapeCovariance:
         """Covariance of one block."""
         if self.variance.matrix is not None:
             return self.variance.matrix
-        return self.variance.scale * self._projected(np.eye(self.shape.size)) * np.multiply.outer(self._signs, self._signs)
+        signs = np.multiply.outer(self._signs, self._signs)
+        return np.asarray(self.variance.scale * self._projected(np.eye(self.shape.size)) * signs)
 
     @property
     def _signs(self) -> Any:

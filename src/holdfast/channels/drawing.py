@@ -4,25 +4,23 @@ once: a drawing is a value that is pickled with its samplers and assessments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from holdfast.chains.assessment import Assessment
 from holdfast.chains.kernels import usual_kernel
+from holdfast.chains.meeting import Progress
 from holdfast.chains.sampler import ChainSampler, chain_samplers
 from holdfast.channels.channel import ONE_FREE_CELL, Channel, Ints, Task
 from holdfast.errors import NoExactSampler, NoMeeting
 from holdfast.lattices.shapes import Free, Pinned, Shape
-from holdfast.privacy.estimated import ChainFacts, check_can_weaken, weakened
-from holdfast.privacy.guarantee import Guarantee
+from holdfast.privacy.estimated import check_can_weaken, weakened
+from holdfast.privacy.guarantee import ChainFacts, Guarantee
 from holdfast.randomness import Words
 from holdfast.samplers.protocol import InputSampler
 from holdfast.samplers.table import Choice, Reason, choose
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with (pairs of chains done, pairs in all). Whatever it raises stops the assessment."""
 
 WITHOUT_CHAINS = "Try GeneralizedGaussian or RoundedProjection, which are drawn exactly."
 
@@ -40,7 +38,6 @@ class SamplerGroup:
     reason: Reason
     assessment: Assessment | None = None
     """What was estimated about a chain; None for exact samplers."""
-
 
     def __str__(self) -> str:
         tail = "estimated" if self.expected_tries is None else f"{self.expected_tries:.3g} tries"
@@ -153,7 +150,7 @@ def _exact(shape: Shape, channel: Channel) -> Choice | None:
         raise
 
 
-def _chains(channel: Channel, shapes: list[Shape], blocks: int, progress: Progress | None) -> list[ChainSampler]:
+def _chains(channel: Channel, shapes: list[Shape], blocks: int, progress: Progress | None) -> tuple[ChainSampler, ...]:
     request = channel.request
     names = [request.sampler if request.names_a_chain else usual_kernel(shape) for shape in shapes]
     try:
@@ -170,8 +167,7 @@ def _chain_facts(blocks: int, chain: ChainSampler) -> ChainFacts:
         kernel=found.kernel,
         pairs=found.pairs,
         sweeps=found.sweeps,
-        largest_sweeps=-(-found.largest // found.steps_per_sweep),
+        largest_sweeps=found.largest_sweeps,
         eta=found.eta,
         shapes=found.shapes,
     )
-

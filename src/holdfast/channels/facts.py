@@ -79,7 +79,8 @@ class Facts:
             flat = np.zeros(0)
         if flat.dtype.kind not in "iu" or flat.shape != (len(self.kept),):
             raise InvalidParameter(
-                f"published_totals takes one whole number for each of the {len(self.kept)} kept totals and identities, in the order of keep."
+                f"published_totals takes one whole number for each of the {len(self.kept)} kept totals and identities, in the order of "
+                "keep."
             )
         ends = np.cumsum([rows.count for rows in self.kept.rows])[:-1]
         return replace(self, published_totals=tuple(np.split(flat.astype(np.int64), ends)))

@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.errors import InvalidStatement
-from holdfast.invariants.statements import areas, identity, linear, margin, subset, total
 from holdfast.invariants.rows import integer_matrix
-from holdfast.invariants.statements import Areas, Linear, Margin, Statement, Subset
+from holdfast.invariants.statements import Areas, Linear, Margin, Statement, Subset, areas, identity, linear, margin, subset, total
 from holdfast.tables import Universe
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import ContradictingTotals, InvalidParameter
 from holdfast.invariants.rows import Kept, LinearRows, RowFamily
+from holdfast.lattices.exposure_facts import ExposedAlone, Why
 from holdfast.lattices.lattice import Lattice
 
 if TYPE_CHECKING:
@@ -69,28 +70,24 @@ class Exposure:
         return np.setdiff1d(np.flatnonzero(mask), np.concatenate([self.fixed, self.known]))
 
     def frame(self) -> Any:
-        """One row for each exposed cell or small total, as a pyarrow.Table: what, name, at least, at most, why."""
+        """One row for each exposed cell or small total, as a pyarrow.Table: what, name, at_least, at_most, why (a value of `Why`)."""
         import pyarrow as pa
 
-        columns: dict[str, list[Any]] = {"what": [], "name": [], "at_least": [], "at_most": [], "why": []}
-        reasons = (
-            (self.fixed, "the kept totals determine this cell"),
-            (self.pinned, "the published totals leave one value, since counts are not negative"),
-            (self.nearly_pinned, f"the published totals leave an interval of width {self.nearly} or less"),
-        )
-        for cells, why in reasons:
-            for cell in cells:
-                for key, value in zip(columns, ("cell", self.universe.cell_name(int(cell)), *self._bounds(int(cell)), why), strict=True):
-                    columns[key].append(value)
-        for name, value in self.small:
-            for key, entry in zip(columns, ("kept total", name, value, value, "a small total is itself nearly a person"), strict=True):
-                columns[key].append(entry)
+        reasons = ((self.fixed, Why.FIXED), (self.pinned, Why.PINNED), (self.nearly_pinned, Why.NEARLY_PINNED))
+        rows: list[tuple[Any, ...]] = [
+            ("cell", self.universe.cell_name(int(cell)), *self._bounds(int(cell)), why) for cells, why in reasons for cell in cells
+        ]
+        rows += [("kept total", name, value, value, Why.SMALL_TOTAL) for name, value in self.small]
         if not self.complete:
-            note = "the kept totals link too many cells to look for all cells that they determine: there may be more"
-            for key, entry in zip(columns, ("note", "", None, None, note), strict=True):
-                columns[key].append(entry)
-        types = [pa.string(), pa.string(), pa.int64(), pa.int64(), pa.string()]
-        return pa.table({key: pa.array(values, type=kind) for (key, values), kind in zip(columns.items(), types, strict=True)})
+            rows.append(("note", "", None, None, Why.SEARCH_CUT))
+        names = ("what", "name", "at_least", "at_most", "why")
+        types = (pa.string(), pa.string(), pa.int64(), pa.int64(), pa.string())
+        columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+        return pa.table({name: pa.array(list(column), type=kind) for name, column, kind in zip(names, columns, types, strict=True)})
+
+    def facts(self) -> ExposedAlone:
+        """How many cells are published exactly, and why."""
+        return ExposedAlone(len(self.fixed), len(self.pinned), self.complete, self.universe.support == "observed")
 
     def _bounds(self, cell: int) -> tuple[int | None, int | None]:
         """What the totals tell of a cell; nothing where they were not given or no bound was found."""

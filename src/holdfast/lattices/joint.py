@@ -11,6 +11,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ from holdfast.errors import ContradictingTotals, InvalidParameter
 from holdfast.invariants.rows import Kept, LinearRows, RowFamily, Rows, compile_rows
 from holdfast.invariants.statements import Statement
 from holdfast.lattices.exposure import _bounds, _saturated_sums
+from holdfast.lattices.exposure_facts import JointFacts, LearnedTotals, NewCells
 from holdfast.lattices.membership import RowSet, fixed_sums
 from holdfast.lattices.refinement import NamedTable, NotComputed, are_disjoint, link_tables, refine
 from holdfast.tables.cells import rank_rows
@@ -33,8 +35,8 @@ Bools = NDArray[np.bool_]
 
 __all__ = ["ExposedCells", "JointExposure", "LearnedTotals", "PublishedTotals", "are_disjoint", "differences", "joint_exposure"]
 
-_SHOWN = 3
-"""Cells named in a sentence; the others are counted."""
+MAX_NAMES = 3
+"""New cells that are named; the others are counted."""
 _TOO_LARGE = 2**62
 
 
@@ -71,39 +73,33 @@ class ExposedCells:
         return (self.universe.cell_name(int(cell)) for cell in self.new)
 
 
-@dataclass(frozen=True)
-class LearnedTotals:
-    """Totals of one table that another release tells exactly although the table's own release does not."""
-
-    release: str
-    columns: tuple[str, ...]
-    """One total for every combination of these columns; none: the total of the table."""
-    told_by: str
-
-    def __str__(self) -> str:
-        what = f"totals by {' and '.join(self.columns)}" if self.columns else "total"
-        return f"in the table of {self.release!r} the {what} (kept by {self.told_by!r})"
-
-
 @dataclass(frozen=True, eq=False)
 class JointExposure:
     """What releases expose together; nothing is known of it where `computed` is False."""
 
-    computed: bool
-    why: str
-    """Why it was not computed; empty where it was."""
-    words: str
+    facts: JointFacts
+    """The same in short, as values that can be stored: counts and a few names."""
     refinement: Universe | None = None
     kept: Kept | None = None
     """All rows over the refinement, in the order of the releases."""
     fixed: tuple[ExposedCells, ...] | None = None
     """Per release the cells fixed by the rows themselves, whatever the values; what identities fix is left out. None: not computed."""
-    learned: tuple[LearnedTotals, ...] | None = None
     pinned: tuple[ExposedCells, ...] | None = None
     """Per release the further cells that the published values pin, counts being zero or more. Every cell listed is pinned; some may be
     missed, as in exposure.py. None: no values are known, or they contradict one another."""
-    complete: bool = False
-    """Whether every cell that is fixed is listed. False where the search was cut, and where nothing was computed."""
+
+    @property
+    def computed(self) -> bool:
+        return self.facts.why_not is None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell that is fixed is listed. False where the search was cut, and where nothing was computed."""
+        return self.facts.complete
+
+    @property
+    def learned(self) -> tuple[LearnedTotals, ...] | None:
+        return self.facts.learned if self.computed else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +126,7 @@ def joint_exposure(releases: Sequence[PublishedTotals], *, same_coding: bool = F
                  different columns, every table counts every record. `same_coding`: the caller vouches that different codes of one column
                  never hold the same record, also where they stand in different tables (ages 0-4 in one and 0-9 in the other do).
     Guarantees:  exact arithmetic. No cell is called fixed or pinned that is not. All fixed cells are listed where `complete`.
-                 Nothing is claimed where the tables have no common refinement: `computed` is False and `why` says what is missing.
+                 Nothing is claimed where the tables have no common refinement: `facts.why_not` says what is in the way.
     """
     if not releases or len({release.name for release in releases}) < len(releases):
         raise InvalidParameter("joint_exposure() takes one release or more, each with a name of its own.")
@@ -139,17 +135,25 @@ def joint_exposure(releases: Sequence[PublishedTotals], *, same_coding: bool = F
         tables = link_tables([(release.name, release.universe) for release in releases])
         refinement, places = refine(tables, same_coding)
     except NotComputed as reason:
-        return JointExposure(False, str(reason), f"Not computed: {reason}")
+        return JointExposure(JointFacts(tuple(release.name for release in releases), reason.why_not))
     sides = [_Side(*given) for given in zip(releases, compiled, tables, places, strict=True)]
     sizes = {c: refinement.code_count(c) for c in refinement.columns} if refinement.is_product else None
     every = _row_set([(side, side.place) for side in sides], len(refinement), sizes)
     identities = _row_set([(side, side.place) for side in sides], len(refinement), sizes, only="identity")
     fixed = tuple(_fixed_cells(side, every, identities) for side in sides)
-    learned = tuple(found for side in sides for found in _learned(side, sides, every))
-    pinned, trouble = _pinned(sides, refinement, fixed)
-    complete = not any(len(cells.undecided) for cells in fixed)
-    words = _words(sides, fixed, learned, pinned, complete, trouble)
-    return JointExposure(True, "", words, refinement, _joint_kept(sides, refinement), fixed, learned, pinned, complete)
+    values = [_values(side.release, side.kept) for side in sides]
+    pinned = _pinned(sides, values, refinement, fixed)
+    facts = JointFacts(
+        releases=tuple(release.name for release in releases),
+        fixed=_new_cells(sides, fixed),
+        complete=not any(len(cells.undecided) for cells in fixed),
+        learned=tuple(found for side in sides for found in _learned(side, sides, every)),
+        pinned=None if pinned is None else _new_cells(sides, pinned),
+        values_missing=_missing(sides, values),
+        values_contradict=pinned is None and _any_known(values),
+        crossed=_crossed(sides),
+    )
+    return JointExposure(facts, refinement, _joint_kept(sides, refinement), fixed, pinned)
 
 
 def differences(old: PublishedTotals, new: PublishedTotals) -> list[tuple[str, int, int]]:
@@ -277,23 +281,32 @@ def _with_coarser(side: _Side, columns: Sequence[str]) -> list[str]:
 # What the published values pin, counts being zero or more.
 
 
-def _pinned(sides: Sequence[_Side], refinement: Universe, fixed: Sequence[ExposedCells]) -> tuple[tuple[ExposedCells, ...] | None, str]:
-    """(per release the cells pinned, what was not computed or not used)."""
-    values = [_values(side.release, side.kept) for side in sides]
-    missing = [
-        repr(side.release.name)
+def _missing(sides: Sequence[_Side], values: Sequence[Sequence[Ints | None]]) -> tuple[str, ...]:
+    """Releases whose kept totals are not all known."""
+    return tuple(
+        side.release.name
         for side, given in zip(sides, values, strict=True)
         if any(total is None and rows.kind == "kept" for rows, total in zip(side.kept.rows, given, strict=True))
-    ]
-    if all(total is None for given in values for total in given):
-        return None, "What the published values pin was not computed: the values were not given." if missing else ""
+    )
+
+
+def _any_known(values: Sequence[Sequence[Ints | None]]) -> bool:
+    return any(total is not None for given in values for total in given)
+
+
+def _pinned(
+    sides: Sequence[_Side], values: Sequence[Sequence[Ints | None]], refinement: Universe, fixed: Sequence[ExposedCells]
+) -> tuple[ExposedCells, ...] | None:
+    """Per release the cells pinned; None where no value is known, and where the values contradict one another."""
+    if not _any_known(values):
+        return None
     try:
         alone = [_valued_bounds(side.release.universe, side.kept.rows, given) for side, given in zip(sides, values, strict=True)]
         lifted = _joint_kept(sides, refinement).rows
         together = _valued_bounds(refinement, lifted, [total for given in values for total in given])
         joint = [_cell_bounds(side, together, sides, values) for side in sides]
     except ContradictingTotals:
-        return None, "The published values contradict one another, so what they pin was not computed: were the data revised in between?"
+        return None
     out = []
     for side, own, all_bounds, cells in zip(sides, alone, joint, fixed, strict=True):
         told = np.union1d(cells.old, cells.new)
@@ -303,7 +316,7 @@ def _pinned(sides: Sequence[_Side], refinement: Universe, fixed: Sequence[Expose
         none = np.zeros(0, dtype=np.int64)
         new = np.setdiff1d(pinned, np.union1d(old, known))
         out.append(ExposedCells(side.release.name, side.release.universe, np.setdiff1d(old, known), new, none))
-    return tuple(out), f"Not all values of {_listed(missing)} were given: more cells may be pinned." if missing else ""
+    return tuple(out)
 
 
 def _known_by_identities(side: _Side, sides: Sequence[_Side]) -> Ints:
@@ -420,53 +433,18 @@ def _named_values(release: PublishedTotals) -> dict[str, int]:
     return out
 
 
-# In words.
+# In short.
 
 
-def _words(
-    sides: Sequence[_Side],
-    fixed: Sequence[ExposedCells],
-    learned: Sequence[LearnedTotals],
-    pinned: Sequence[ExposedCells] | None,
-    complete: bool,
-    trouble: str,
-) -> str:
-    names = _listed([repr(side.release.name) for side in sides])
-    together = f"Together the kept totals of {names}" if len(sides) > 1 else f"The kept totals of {names}"
-    same = all(np.bincount(side.place[side.place >= 0]).max() == 1 for side in sides)
-    out = _sentences(sides, fixed, f"{together} fix", same)
-    if not out and complete:
-        out = [f"{together} fix no cell that none of them fixes alone."] if len(sides) > 1 else []
-    elif not complete:
-        out.append(f"The search was cut, since too many cells are linked: {'more' if out else 'some'} cells may be fixed.")
-    if learned:
-        out.append(f"Now known exactly: {'; '.join(map(str, learned))}.")
-    if pinned is not None:
-        further = _sentences(sides, pinned, "With the values as published, counts being zero or more, they pin", same)
-        out += further or ["No further cell was found that the published values pin; the search is by bounds and may miss some."]
-    if trouble:
-        out.append(trouble)
-    apart = [sorted(set(side.table.columns) - set().union(*(o.table.columns for o in sides if o is not side))) for side in sides]
-    if sum(map(bool, apart)) > 1:
-        out.append(f"Every combination of {_listed([' and '.join(columns) for columns in apart if columns])} was taken as possible.")
-    return " ".join(out)
-
-
-def _sentences(sides: Sequence[_Side], exposed: Sequence[ExposedCells], begin: str, same: bool) -> list[str]:
+def _new_cells(sides: Sequence[_Side], exposed: Sequence[ExposedCells]) -> tuple[NewCells, ...]:
     """Which cells are new: of all tables at once where their cells are the same, else table by table."""
-    if same:
+    if all(np.bincount(side.place[side.place >= 0]).max() == 1 for side in sides):
         cells = [np.flatnonzero(np.isin(side.place, given.new)) for side, given in zip(sides, exposed, strict=True)]
         alone = [np.flatnonzero(np.isin(side.place, given.old)) for side, given in zip(sides, exposed, strict=True)]
         left = np.setdiff1d(np.concatenate(cells), np.concatenate(alone))
-        names = [_cell_name(sides, int(cell)) for cell in left[:_SHOWN]]
-        return [f"{begin} {_count(len(left))} that none of them {_verb(begin)} alone: {_shown(names, len(left))}."] if len(left) else []
-    out = []
-    for given in exposed:
-        if len(given.new):
-            names = [given.universe.cell_name(int(cell)) for cell in given.new[:_SHOWN]]
-            where = f"{_count(len(given.new))} of the table of {given.release!r} that its own totals do not"
-            out.append(f"{begin} {where}: {_shown(names, len(given.new))}.")
-    return out
+        names = tuple(_cell_name(sides, int(cell)) for cell in left[:MAX_NAMES])
+        return (NewCells(None, len(left), names),) if len(left) else ()
+    return tuple(NewCells(given.release, len(given.new), tuple(islice(given.names(), MAX_NAMES))) for given in exposed if len(given.new))
 
 
 def _cell_name(sides: Sequence[_Side], cell: int) -> str:
@@ -474,17 +452,8 @@ def _cell_name(sides: Sequence[_Side], cell: int) -> str:
     return side.release.universe.cell_name(int(side.place[cell]))
 
 
-def _verb(begin: str) -> str:
-    return "pins" if begin.endswith("pin") else "fixes"
-
-
-def _count(n: int) -> str:
-    return "1 cell" if n == 1 else f"{n} cells"
-
-
-def _shown(names: Sequence[str], n: int) -> str:
-    return "; ".join(names) + (f"; and {n - len(names)} more" if n > len(names) else "")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def _crossed(sides: Sequence[_Side]) -> tuple[tuple[str, ...], ...]:
+    """Columns of one table only, where several tables have such columns."""
+    apart = [sorted(set(side.table.columns) - set().union(*(o.table.columns for o in sides if o is not side))) for side in sides]
+    found = tuple(tuple(columns) for columns in apart if columns)
+    return found if len(found) > 1 else ()

@@ -25,6 +25,7 @@ from holdfast.lattices.norms import Norm, NormName, norm_of
 from holdfast.lattices.reduction import reduce_nested
 from holdfast.lattices.redundancy import redundant_names
 from holdfast.lattices.shapes import Free, Pinned
+from holdfast.lattices.shapes.shape import MAX_DENSE
 from holdfast.lattices.shortest import Shortest
 from holdfast.lattices.smith import Smith, smith
 

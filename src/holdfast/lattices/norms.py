@@ -25,6 +25,8 @@ class Norm(ABC):
     name: ClassVar[NormName]
     is_squared: ClassVar[bool]
     """Whether a measure is the square of the length."""
+    parts_add_up: ClassVar[bool]
+    """Whether the lengths of a vector's parts, on disjoint sets of cells, add up to its length."""
 
     @abstractmethod
     def measure(self, z: Iterable[int]) -> int:
@@ -54,6 +56,7 @@ class Norm(ABC):
 class _L1(Norm):
     name = "l1"
     is_squared = False
+    parts_add_up = True
 
     def measure(self, z: Iterable[int]) -> int:
         return sum(abs(int(entry)) for entry in z)
@@ -75,6 +78,7 @@ class _L1(Norm):
 class _L2(Norm):
     name = "l2"
     is_squared = True
+    parts_add_up = False
 
     def measure(self, z: Iterable[int]) -> int:
         return sum(int(entry) ** 2 for entry in z)

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.lattices.exposure_facts import Obstacle, WhyNot
 from holdfast.tables.cells import rank_rows
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.universe import Universe
@@ -26,6 +28,14 @@ MAX_REFINED = 1_000_000
 
 class NotComputed(Exception):
     """There is no common refinement; carries the reason. Never leaves this folder."""
+
+    def __init__(self, why_not: WhyNot) -> None:
+        super().__init__(why_not)
+        self.why_not = why_not
+
+
+def _refuse(obstacle: Obstacle, *tables: NamedTable, columns: Sequence[str] = (), cells: int = 0, limit: int = 0) -> NoReturn:
+    raise NotComputed(WhyNot(obstacle, tuple(table.name for table in tables), tuple(columns), cells, limit))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +129,7 @@ def refine(tables: Sequence[NamedTable], same_coding: bool) -> tuple[Universe, l
     columns, places = _join(tables)
     for table, place in zip(tables, places, strict=True):
         if len(np.unique(place)) < len(table.universe):
-            raise NotComputed(f"cells of the table of {table.name!r} cannot occur in the other tables. Declare tables that fit together.")
+            _refuse(Obstacle.CELLS_APART, table)
     return _as_universe(tables, columns), places
 
 
@@ -127,40 +137,30 @@ def _check_union(tables: Sequence[NamedTable], same_coding: bool) -> None:
     for a, b in combinations(tables, 2):
         if a.universe == b.universe:
             continue
-        both = f"the tables of {a.name!r} and {b.name!r}"
         if "observed" in (a.universe.support, b.universe.support) and not _same_cells(a, b, list(a.columns)):
-            raise NotComputed(f"{both} list different cells, and a list of observed cells depends on the data. Declare the cells.")
+            _refuse(Obstacle.OBSERVED_LISTS, a, b)
         if not same_coding and _may_overlap(a, b):
-            column = next(c for c in a.columns if _only(a, b, c) and _only(b, a, c))
-            raise NotComputed(
-                f"{both} have no common refinement: column {column} has other codes in each, and no declared hierarchy links them."
-            )
+            _refuse(Obstacle.OTHER_CODES, a, b, columns=[next(c for c in a.columns if _only(a, b, c) and _only(b, a, c))])
 
 
 def _check_join(tables: Sequence[NamedTable]) -> None:
     """Shared columns must hold the same combinations, and columns of one table only must not be coarser codes of another's."""
     for a, b in combinations(tables, 2):
-        both = f"the tables of {a.name!r} and {b.name!r}"
         for table in (a, b):
             universe = table.universe
             if universe.support == "observed" and not universe.is_product:
-                raise NotComputed(f"the table of {table.name!r} lists observed cells, which depend on the data. Declare the cells.")
+                _refuse(Obstacle.OBSERVED_CELLS, table)
         shared = [column for column in a.columns if column in b.columns]
         if set(a.columns) == set(b.columns) and not _same_cells(a, b, list(a.columns)):
-            raise NotComputed(f"{both} have the same columns but other cells, and a third table has other columns.")
+            _refuse(Obstacle.OTHER_CELLS, a, b)
         for column in shared:
             if _only(a, b, column) or _only(b, a, column):
-                raise NotComputed(
-                    f"{both} have no common refinement: column {column} has other codes in each, and no declared hierarchy links them."
-                )
+                _refuse(Obstacle.OTHER_CODES, a, b, columns=[column])
         if not _same_cells(a, b, shared):
-            raise NotComputed(f"{both} have no common refinement: they list different combinations of {' and '.join(shared)}.")
+            _refuse(Obstacle.OTHER_COMBINATIONS, a, b, columns=shared)
         for x, y in ((x, y) for x in a.name_of for y in b.name_of if x not in b.columns and y not in a.columns):
             if _prefixes(a.universe.codes[x], b.universe.codes[y]):
-                raise NotComputed(
-                    f"{both} have no common refinement: columns {x} and {y} look nested (codes of one begin with "
-                    "codes of the other), but are not linked by a declared hierarchy."
-                )
+                _refuse(Obstacle.LOOKS_NESTED, a, b, columns=[x, y])
 
 
 def _prefixes(first: Sequence[str], second: Sequence[str]) -> bool:
@@ -210,7 +210,7 @@ def _join(tables: Sequence[NamedTable]) -> tuple[dict[str, Ints], list[Ints]]:
         per_key = np.bincount(theirs, minlength=count)
         size = sum(per_key[mine].tolist())
         if size > MAX_REFINED:
-            raise NotComputed(f"the common refinement of the tables would have {size} cells or more, above the limit of {MAX_REFINED}.")
+            _refuse(Obstacle.TOO_LARGE, cells=size, limit=MAX_REFINED)
         old = np.repeat(np.arange(here), per_key[mine])
         within = np.arange(size) - np.repeat(np.cumsum(per_key[mine]) - per_key[mine], per_key[mine])
         starts = np.cumsum(per_key) - per_key

@@ -13,7 +13,7 @@ from holdfast.exact import DiscreteGaussian
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import Free, General, Shape
 from holdfast.laws import tails
-from holdfast.laws.target import Field, Target, Variance, number_field
+from holdfast.laws.target import ON_THE_LATTICE, Field, Target, Variance, number_field
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,10 @@ class Gaussian(Target):
     @property
     def fields(self) -> tuple[Field, ...]:
         return ("gaussian", number_field(self.sigma_squared))
+
+    @property
+    def formula(self) -> str:
+        return f"P[z] proportional to exp(-|z|_2^2 / (2 x {self.sigma_squared})) {ON_THE_LATTICE}"
 
     def log_weight(self, z: NDArray[Any]) -> float:
         return -float((z.astype(np.float64) ** 2).sum()) / (2 * float(self.sigma_squared))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import Free, OneSum, Shape
 from holdfast.laws import moments, tails
-from holdfast.laws.target import Field, Target, Variance, number_field
+from holdfast.laws.target import ON_THE_LATTICE, Field, Target, Variance, number_field
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,10 @@ class L1Laplace(Target):
     @property
     def fields(self) -> tuple[Field, ...]:
         return ("laplace", "l1", number_field(self.epsilon))
+
+    @property
+    def formula(self) -> str:
+        return f"P[z] proportional to exp(-{self.epsilon} |z|_1) {ON_THE_LATTICE}"
 
     def log_weight(self, z: NDArray[Any]) -> float:
         return -float(self.epsilon) * float(np.abs(z).sum())

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from holdfast.lattices import Lattice
 from holdfast.laws import tails
-from holdfast.laws.target import Field, Target, number_field
+from holdfast.laws.target import ON_THE_LATTICE, Field, Target, number_field
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,10 @@ class L2Laplace(Target):
     @property
     def fields(self) -> tuple[Field, ...]:
         return ("laplace", "l2", number_field(self.epsilon))
+
+    @property
+    def formula(self) -> str:
+        return f"P[z] proportional to exp(-{self.epsilon} |z|_2) {ON_THE_LATTICE}"
 
     def log_weight(self, z: NDArray[Any]) -> float:
         return -float(self.epsilon) * float(np.sqrt((z.astype(np.float64) ** 2).sum()))

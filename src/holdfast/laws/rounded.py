@@ -28,6 +28,13 @@ class Rounded(Target):
     def fields(self) -> tuple[Field, ...]:
         return ("rounded projection", number_field(self.epsilon))
 
+    @property
+    def formula(self) -> str:
+        return (
+            f"independent noise with P[k] proportional to exp(-{self.epsilon} |k|), projected on the tables that change no kept total and "
+            "rounded to integers without bias"
+        )
+
     def log_tail(self, lattice: Lattice, t: float) -> float:
         """Of P[|z|_2 >= t]: projecting shortens, and rounding moves z by at most the rounding radius."""
         return tails.laplace_log_tail(lattice.cells, self.epsilon, max(t - rounding_radius(lattice), 0.0))

@@ -18,5 +18,9 @@ class Suppressed(Target):
     def fields(self) -> tuple[Field, ...]:
         return ("suppression",)
 
+    @property
+    def formula(self) -> str:
+        return "no noise: only the kept totals, and the cells that they fix, are published"
+
     def log_tail(self, lattice: Lattice, t: float) -> float:
         return float("-inf") if t > 0 else 0.0

@@ -20,6 +20,8 @@ from holdfast.lattices.shapes import Shape
 Basis: TypeAlias = Literal["exact", "upper bound", "estimated"]
 Field: TypeAlias = str | int
 
+ON_THE_LATTICE = "over all integer tables z that change no kept total"
+
 
 class Reads(enum.Enum):
     """What a task is given beside random words."""
@@ -56,6 +58,11 @@ class Target(ABC):
     @abstractmethod
     def fields(self) -> tuple[Field, ...]:
         """Canonical: a name that is never changed, and exact numbers. Part of the stream's format: no class name, no prose."""
+
+    @property
+    @abstractmethod
+    def formula(self) -> str:
+        """The law as a formula, complete enough to compute it, for cards and plans. No code reads it."""
 
     @abstractmethod
     def log_tail(self, lattice: Lattice, t: float) -> float:

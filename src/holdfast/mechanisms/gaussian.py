@@ -8,15 +8,15 @@ from fractions import Fraction
 from typing import Any, Literal, Self
 
 from holdfast.chains.sampler import SamplerRequest
+from holdfast.channels import Channel, Facts
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact, positive_fraction
-from holdfast.channels import Channel, Facts
 from holdfast.lattices import Lattice
 from holdfast.lattices.norms import L2
 from holdfast.laws import Gaussian
 from holdfast.mechanisms import keys
-from holdfast.mechanisms.mechanism import PER, Per
 from holdfast.mechanisms.keys import InvalidKey
+from holdfast.mechanisms.mechanism import PER, Per
 from holdfast.mechanisms.promise import promise
 from holdfast.mechanisms.requests import DEFAULT_ETA, SAMPLER_KEYS, ChainMechanism, check_choice, request_from_keys, sampler_request
 from holdfast.privacy.calibration import pair_sigma_squared, paper_sigma_squared, simple_sigma_squared, tight_sigma_squared

@@ -9,8 +9,8 @@ from math import isqrt
 from typing import Any, Literal, Self
 
 from holdfast.chains.sampler import SamplerRequest
-from holdfast.exact.parameters import Exact
 from holdfast.channels import Channel, Facts
+from holdfast.exact.parameters import Exact
 from holdfast.lattices.norms import NORMS, norm_of
 from holdfast.laws import L1Laplace, L2Laplace
 from holdfast.mechanisms import keys

@@ -8,22 +8,19 @@ import numpy as np
 
 from holdfast.channels import Facts
 from holdfast.lattices.exposure import known_by_identities
-from holdfast.privacy.guarantee import MAX_NAMES, SAME_CELLS, Exposed, Guarantee, Kind
-from holdfast.privacy.secrets import Distance, facts_of
+from holdfast.lattices.norms import Norm, NormName
+from holdfast.privacy.guarantee import MAX_NAMES, Exposed, Guarantee, Kind, Relation
+from holdfast.privacy.secrets import facts_of
 
 
-def promise(facts: Facts, kind: Kind, distance: Distance, **parameters: Fraction) -> Guarantee:
+def promise(facts: Facts, kind: Kind, distance: Norm | NormName, **parameters: Fraction) -> Guarantee:
     """A guarantee of this kind and these exact parameters for each unit of distance."""
     lattice = facts.lattice
     secrets = facts_of(lattice, facts.protected_unit, facts.records)
     known_sums, known = known_by_identities(lattice.kept)
     kept_sums = lattice.rank - known_sums
     universe = lattice.universe
-    same = [
-        *(["the same kept totals"] if kept_sums else []),
-        *([SAME_CELLS] if universe is not None and universe.support == "observed" else []),
-    ]
-    relation = f"tables with {' and '.join(same)}" if same else "tables"
+    relation = Relation(same_totals=kept_sums > 0, same_cells=universe is not None and universe.support == "observed")
     fixed = np.setdiff1d(lattice.exposed_cells, known)
     names = tuple(str(i) if universe is None else universe.cell_name(i) for i in fixed[:MAX_NAMES].tolist())
     exposed = Exposed(kept_sums=kept_sums, cells=len(fixed), names=names)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TypeVar
 
 from holdfast.errors import InvalidParameter
-from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.gaussian import GeneralizedGaussian
 from holdfast.mechanisms.laplace import GeneralizedLaplace
+from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.rounded import RoundedProjection
 from holdfast.mechanisms.suppression import Suppression
 

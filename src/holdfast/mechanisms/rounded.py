@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
-from holdfast.exact.parameters import Exact
 from holdfast.channels import Channel, Facts
+from holdfast.exact.parameters import Exact
 from holdfast.lattices.norms import L1
 from holdfast.laws import Rounded
 from holdfast.mechanisms import keys

@@ -20,16 +20,17 @@ from holdfast.privacy.equal_parts import (
     optimal_composition_delta,
     optimal_composition_delta_bounds,
 )
-from holdfast.privacy.guarantee import Exposed, Guarantee, Promise
+from holdfast.privacy.guarantee import ChainFacts, Exposed, Guarantee, Promise, Relation
 from holdfast.privacy.lattice_delta import lattice_gaussian_delta, lattice_gaussian_delta_bounds, one_sum_delta_bounds
 from holdfast.privacy.ledger import Ledger
 from holdfast.privacy.optimal import zcdp_delta_optimal, zcdp_epsilon_optimal
-from holdfast.privacy.posterior import equal_people_posterior, posterior_bound, posterior_bound_if_independent, posterior_words
+from holdfast.privacy.posterior import equal_people_posterior, posterior_bound, posterior_bound_if_independent
 from holdfast.privacy.secrets import Secrets, facts_of
 
 __all__ = [
     "Bound",
     "Bounds",
+    "ChainFacts",
     "Composition",
     "Exposed",
     "Guarantee",
@@ -37,6 +38,7 @@ __all__ = [
     "Part",
     "Promise",
     "Rate",
+    "Relation",
     "Secrets",
     "compose",
     "discrete_gaussian_delta",
@@ -56,7 +58,6 @@ __all__ = [
     "parallel",
     "posterior_bound",
     "posterior_bound_if_independent",
-    "posterior_words",
     "simple_sigma_squared",
     "tight_sigma_squared",
     "zcdp_delta",

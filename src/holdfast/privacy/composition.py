@@ -33,7 +33,6 @@ from holdfast.privacy.guarantee import DEFAULT_DELTA, Kind, Promise
 from holdfast.privacy.independent import IndependentGaussians
 from holdfast.privacy.optimal import zcdp_epsilon_optimal
 from holdfast.privacy.parameters import budget, format_exact, not_negative, probability
-from holdfast.privacy.words import WEAK_EPSILON, number
 
 Method: TypeAlias = Literal[
     "sum", "equal parts", "zcdp, Proposition 7", "zcdp, optimal conversion", "equal Gaussians", "privacy loss distribution"
@@ -171,7 +170,8 @@ class Composition:
         if not found:
             raise InvalidParameter(
                 f"delta = {format_exact(chosen)} is used up by approximate promises, whose deltas add up to "
-                f"{format_exact(self.fixed_delta)}, and concentrated ones need some as well. Write a larger delta."
+                f"{format_exact(self.fixed_delta)}, and "
+                "concentrated ones need some as well. Write a larger delta."
             )
         return Bounds(found, () if reason is None else (f"{PLD}: {reason}",))
 
@@ -182,26 +182,12 @@ class Composition:
         """
         if self.epsilon is not None:
             return Promise("pure", self.epsilon, Fraction(0), self.rho)
-        chosen = self.fixed_delta + DEFAULT_DELTA if delta is None else self._delta(delta)
-        best = self.at(chosen, pld=pld).best
-        return Promise(self.kind, best.epsilon, chosen, self.rho)
+        chosen = self.delta_or_default(delta)
+        return Promise(self.kind, self.at(chosen, pld=pld).best.epsilon, chosen, self.rho)
 
-    def words(self, delta: Exact | None = None, *, pld: bool = True) -> str:
-        """One paragraph: what the releases promise together, by which bound, with a warning where that is next to nothing."""
-        chosen = self.fixed_delta + DEFAULT_DELTA if delta is None else self._delta(delta)
-        best = self.at(chosen, pld=pld).best
-        count = "1 release" if len(self.parts) == 1 else f"{len(self.parts)} releases together"
-        used = Fraction(0) if best.method == "sum" and self.epsilon is not None else chosen
-        extra = f", and a further probability of at most {number(used)}" if used else ""
-        sentences = [
-            f"{count[0].upper()}{count[1:]}: between two tables that agree in every total that any of them keeps, the chance of any "
-            f"outcome differs by a factor of at most e to the power {number(best.epsilon)}{extra} (by: {best.method}).",
-        ]
-        if not best.certified:
-            sentences.append("This bound is pessimistic but was computed in floating point.")
-        if best.epsilon > WEAK_EPSILON:
-            sentences.append(f"WARNING: an epsilon above {WEAK_EPSILON} promises next to nothing.")
-        return " ".join(sentences)
+    def delta_or_default(self, delta: Exact | None) -> Fraction:
+        """The delta asked for, checked; by default 1e-10 more than approximate parts add up to."""
+        return self.fixed_delta + DEFAULT_DELTA if delta is None else self._delta(delta)
 
     def _delta(self, delta: Exact) -> Fraction:
         value = exact_fraction(delta, "delta")
@@ -210,8 +196,9 @@ class Composition:
         value = probability(value, "delta")
         if value < self.fixed_delta:
             raise InvalidParameter(
-                f"The deltas of approximate promises add up to {format_exact(self.fixed_delta)}. delta = {format_exact(value)} is below "
-                "that. Write a larger one."
+                f"The deltas of approximate promises add up to {format_exact(self.fixed_delta)}. delta = {format_exact(value)} "
+                "is below that. "
+                "Write a larger one."
             )
         return value
 

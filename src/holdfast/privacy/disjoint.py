@@ -22,9 +22,9 @@ from typing import Any
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
+from holdfast.lattices.norms import Norm, norm_of
 from holdfast.privacy.guarantee import Guarantee, Kind
 from holdfast.privacy.parameters import format_exact, round_up
-from holdfast.privacy.secrets import Distance
 
 DIGITS = 12
 """Significant digits of a root of a sum of squares, rounded up."""
@@ -35,10 +35,13 @@ class Rate:
     """What is promised for each unit of distance (zcdp: of squared distance). Pass `parameters()` to Guarantee.from_secrets."""
 
     kind: Kind
-    distance: Distance
+    distance: Norm
     epsilon: Fraction | None = None
     rho: Fraction | None = None
     delta: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "distance", norm_of(self.distance, "distance"))
 
     def parameters(self) -> dict[str, Any]:
         return {"kind": self.kind, "distance": self.distance, "epsilon": self.epsilon, "rho": self.rho, "delta": self.delta}
@@ -58,7 +61,7 @@ def parallel(*releases: Guarantee | Rate) -> Rate:
     """
     if not releases:
         raise InvalidParameter("parallel() needs at least one guarantee. Got none.")
-    kinds, distances = sorted({release.kind for release in releases}), sorted({release.distance for release in releases})
+    kinds, distances = sorted({release.kind for release in releases}), sorted({release.distance.name for release in releases})
     if len(kinds) > 1 or len(distances) > 1:
         raise InvalidParameter(
             f"Releases in parallel must be of one kind and one distance. Got {', '.join(kinds)} in {', '.join(distances)}. "
@@ -69,10 +72,11 @@ def parallel(*releases: Guarantee | Rate) -> Rate:
         return Rate(kind, distance, rho=max(_present(release.rho) for release in releases))
     epsilons = [_present(release.epsilon) for release in releases]
     if kind == "pure":
-        return Rate(kind, distance, epsilon=max(epsilons) if distance == "l1" else _root_of_squares(epsilons))
-    if distance == "l2" and len(releases) > 1:
+        return Rate(kind, distance, epsilon=max(epsilons) if distance.parts_add_up else _root_of_squares(epsilons))
+    if len(releases) > 1 and not distance.parts_add_up:
         raise InvalidParameter(
-            "Approximate promises in l2 have no parallel composition that holds for every pair. Use zCDP, or compose them for each pair."
+            f"Approximate promises in {distance} have no parallel composition that holds for every pair. Use zCDP, or compose them for "
+            "each pair."
         )
     return Rate(kind, distance, epsilon=max(epsilons), delta=max(_present(release.delta) for release in releases))
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
-from holdfast.privacy.guarantee import Guarantee
+from holdfast.privacy.guarantee import ChainFacts, Guarantee
 from holdfast.privacy.parameters import format_exact, round_up
 
 DIGITS = 6
@@ -34,10 +34,10 @@ def check_can_weaken(guarantee: Guarantee) -> None:
         )
 
 
-def weakened(guarantee: Guarantee, eta: Fraction, note: str) -> Guarantee:
+def weakened(guarantee: Guarantee, eta: Fraction, chains: tuple[ChainFacts, ...]) -> Guarantee:
     """The promise of noise that is within eta of the law that `guarantee` is about, as far as was estimated.
 
-    Given:       a pure or an (epsilon, delta) guarantee; `note`, how eta was estimated, as a sentence.
+    Given:       a pure or an (epsilon, delta) guarantee; `chains`, what eta rests on.
     Guarantees:  kind "approximate", status "estimated", never pure. There is no rho: total variation says nothing about Renyi divergences.
     """
     check_can_weaken(guarantee)
@@ -47,10 +47,7 @@ def weakened(guarantee: Guarantee, eta: Fraction, note: str) -> Guarantee:
     if delta >= 1:
         raise InvalidParameter(
             f"(1 + exp(epsilon)) eta = {format_exact(added)} leaves no promise at epsilon = {format_exact(guarantee.epsilon)}, "
-            f"eta = {format_exact(eta)}. Use a smaller eta."
+            f"eta = {format_exact(eta)}. "
+            "Use a smaller eta."
         )
-    words = (
-        f"The total variation error is estimated to be at most eta = {format_exact(eta)}, which adds (1 + e^epsilon) eta = "
-        f"{format_exact(added)} to delta: {note}"
-    )
-    return replace(guarantee, kind="approximate", delta=delta, rho=None, eta=eta, status="estimated", status_note=words)
+    return replace(guarantee, kind="approximate", delta=delta, rho=None, eta=eta, status="estimated", chains=chains)

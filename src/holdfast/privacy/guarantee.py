@@ -7,22 +7,23 @@ Legend: r is the distance of two tables with the same kept totals. What a pair a
     approximate   (epsilon r, delta (e^(epsilon r) - 1) / (e^epsilon - 1)), [DGGY22] Definition 2
 
 Distances are exact: the l1 distance itself, or the SQUARE of the l2 distance. Whatever is not rational is a float rounded up.
-The paragraph for readers is in words.py.
+These are facts; the sentences about them are made in holdfast.wording.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from html import escape
 from typing import Any, Literal, TypeAlias, get_args
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
+from holdfast.lattices.norms import Norm, NormName, norm_of
 from holdfast.privacy.conversions import zcdp_epsilon
 from holdfast.privacy.parameters import budget, format_exact, not_negative, probability
-from holdfast.privacy.secrets import Distance, Found, Secrets
+from holdfast.privacy.secrets import Found, Secrets
 
 Kind: TypeAlias = Literal["pure", "zcdp", "approximate"]
 Status: TypeAlias = Literal["exact", "proven", "estimated"]
@@ -31,8 +32,6 @@ DEFAULT_DELTA = Fraction(1, 10**10)
 """The delta at which a zCDP promise is also given as (epsilon, delta), where the reader names none."""
 MAX_NAMES = 10
 """Names of exposed cells that are listed; the number of all is always given."""
-SAME_CELLS = "the same cells that occur"
-"""In a relation: the list of cells was taken from the data, so that it is published as it is."""
 ALLOWS: dict[Kind, tuple[str, ...]] = {"approximate": ("rho",)}
 """A Gaussian calibrated to (epsilon, delta) is zCDP as well: its rho may stand beside them, and composes better."""
 NEEDS: dict[Kind, tuple[str, ...]] = {"pure": ("epsilon",), "zcdp": ("rho",), "approximate": ("epsilon", "delta")}
@@ -51,6 +50,41 @@ class Exposed:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names)[:MAX_NAMES])
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Which pairs of tables a promise covers: those that agree in what is published as it is.
+
+    same_totals: in the kept totals; same_cells: in the list of cells that occur, which was taken from the data.
+    """
+
+    same_totals: bool = True
+    same_cells: bool = False
+
+    def to_fields(self) -> dict[str, bool]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class ChainFacts:
+    """Blocks of one shape that a Markov chain draws, and the coupled pairs that its number of sweeps rests on.
+
+    All `pairs` met within largest_sweeps; so many shapes were assessed together; eta is the estimated error of one block.
+    """
+
+    blocks: int
+    cells: int
+    """Of one block."""
+    kernel: str
+    pairs: int
+    largest_sweeps: int
+    sweeps: int
+    eta: Fraction
+    shapes: int = 1
+
+    def to_fields(self) -> dict[str, str | int]:
+        return {**asdict(self), "eta": str(self.eta)}
 
 
 @dataclass(frozen=True)
@@ -76,7 +110,7 @@ class Promise:
         }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Guarantee:
     """A promise about every pair of tables in the relation.
 
@@ -88,7 +122,8 @@ class Guarantee:
     """
 
     kind: Kind
-    distance: Distance
+    distance: Norm
+    """The norm; its name is taken too."""
     epsilon: Fraction | None = None
     rho: Fraction | None = None
     delta: Fraction | None = None
@@ -98,16 +133,17 @@ class Guarantee:
     person_can_be_added: bool = False
     unit: str = "person"
     max_records: int = 1
-    relation: str = "tables with the same kept totals"
+    relation: Relation = Relation()
     exposed: Exposed = field(default_factory=Exposed)
     status: Status = "exact"
-    status_note: str = ""
-    """For "proven" the stated error, for "estimated" the stated confidence, as a sentence."""
     eta: Fraction | None = None
-    """For "estimated": the total variation error that `delta` accounts for (estimated.py)."""
+    """Where the status is not "exact": the total variation error, proven or estimated, that `delta` accounts for (estimated.py)."""
+    chains: tuple[ChainFacts, ...] = ()
+    """For "estimated": what eta rests on."""
 
     def __post_init__(self) -> None:
-        for name, allowed in (("kind", Kind), ("distance", Distance), ("status", Status), ("smallest_secret_status", Found)):
+        object.__setattr__(self, "distance", norm_of(self.distance, "distance"))
+        for name, allowed in (("kind", Kind), ("status", Status), ("smallest_secret_status", Found)):
             value, names = getattr(self, name), get_args(allowed)
             if value not in names:
                 raise InvalidParameter(f"{name} must be one of {', '.join(map(repr, names))}. Got {value!r}.")
@@ -121,16 +157,22 @@ class Guarantee:
                 f"person = {self.person} is nearer than the smallest secret, {self.smallest_secret}: then no {self.unit} can change alone. "
                 "Write person=None."
             )
-        if self.kind == "pure" and self.status == "estimated":
+        self._check_status()
+
+    def _check_status(self) -> None:
+        if self.status == "exact":
+            if self.eta is not None or self.chains:
+                raise InvalidParameter("eta is the error of a law that is not exact. Leave it out, or write status='estimated'.")
+            return
+        if self.kind == "pure":
             raise InvalidParameter(
-                "An estimated law has no pure promise: its error is a probability. Write kind='approximate' and a delta."
+                "A law that is not exact has no pure promise: its error is a probability. Write kind='approximate' and a delta."
             )
-        if self.eta is not None:
-            if self.status != "estimated":
-                raise InvalidParameter("eta is the estimated error of a law that is not exact. Leave it out, or write status='estimated'.")
-            object.__setattr__(self, "eta", probability(self.eta, "eta"))
-        if self.status != "exact" and not self.status_note:
-            raise InvalidParameter(f"A guarantee that is {self.status!r} needs a status_note that states its error or its confidence.")
+        if self.eta is None:
+            raise InvalidParameter(f"A guarantee that is {self.status!r} needs eta, its total variation error.")
+        object.__setattr__(self, "eta", probability(self.eta, "eta"))
+        if bool(self.chains) != (self.status == "estimated"):
+            raise InvalidParameter("chains says what an estimated eta rests on. Give it where status is 'estimated', and only there.")
 
     def _read_parameter(self, name: str) -> None:
         value = getattr(self, name)
@@ -148,15 +190,16 @@ class Guarantee:
         object.__setattr__(self, name, reader(value, name))
 
     @classmethod
-    def from_secrets(cls, secrets: Secrets, *, kind: Kind, distance: Distance, **others: Any) -> Guarantee:
+    def from_secrets(cls, secrets: Secrets, *, kind: Kind, distance: Norm | NormName, **others: Any) -> Guarantee:
         """The guarantee with smallest secret, person, unit and max_records as `facts_of` found them."""
-        value, status = secrets.smallest(distance)
+        norm = norm_of(distance, "distance")
+        value, status = secrets.smallest(norm)
         return cls(
             kind=kind,
-            distance=distance,
+            distance=norm,
             smallest_secret=value,
             smallest_secret_status=status,
-            person=secrets.person(distance),
+            person=secrets.person(norm),
             person_can_be_added=secrets.person_can_be_added,
             unit=secrets.unit,
             max_records=secrets.max_records,
@@ -169,8 +212,7 @@ class Guarantee:
         Given:  the l1 distance, or the squared l2 distance, greater than zero and exact; delta is used for zCDP only (by default 1e-10).
         """
         value = positive_fraction(distance, "distance")
-        squared = value * value if self.distance == "l1" else value
-        length = value if self.distance == "l1" else _rational_root(value)
+        squared, length = self.distance.squared_length(value), self.distance.length(value)
         if self.kind == "zcdp":
             assert self.rho is not None
             chosen = DEFAULT_DELTA if delta is None else probability(delta, "delta")
@@ -196,40 +238,53 @@ class Guarantee:
         """For two tables as near as the kept totals allow. Where smallest_secret_status is "lower bound", no pair may be that near."""
         return self.cost(self.smallest_secret, delta=delta)
 
-    def words(self, *, delta: Exact | None = None) -> str:
-        """The promise as one plain paragraph, with what it does not cover."""
-        from holdfast.privacy.words import paragraph
-
-        return paragraph(self, delta)
-
     def to_fields(self, *, delta: Exact | None = None) -> dict[str, Any]:
-        """JSON-ready: exact numbers as strings; what is not rational as a decimal rounded up."""
+        """JSON-ready: exact numbers as strings; what is not rational as a decimal rounded up. `holdfast.wording` adds sentences."""
         per_person = self.per_person(delta=delta)
-        squared = self.distance == "l2"
         return {
             "kind": self.kind,
-            "parameters": {n: format_exact(v) for n in ("epsilon", "rho", "delta", "eta") if (v := getattr(self, n)) is not None},
-            "distance": self.distance,
-            "distances_are_squared": squared,
-            "relation": self.relation,
+            "parameters": self._parameters(),
+            "distance": self.distance.name,
+            "distances_are_squared": self.distance.is_squared,
+            "relation_fields": self.relation.to_fields(),
             "unit": self.unit,
             "max_records": self.max_records,
             "status": self.status,
-            "status_note": self.status_note,
+            "chains": [chain.to_fields() for chain in self.chains],
             "exposed": {"kept_sums": self.exposed.kept_sums, "cells": self.exposed.cells, "names": list(self.exposed.names)},
             "smallest_secret": {"distance": self.smallest_secret, "status": self.smallest_secret_status},
             "person": {"distance": self.person, "can_change_alone": self.person is not None, "can_be_added": self.person_can_be_added},
             "per_unit": self.per_unit(delta=delta).to_fields(),
             "per_person": None if per_person is None else per_person.to_fields(),
             "per_smallest_secret": self.per_smallest_secret(delta=delta).to_fields(),
-            "words": self.words(delta=delta),
         }
 
+    def _parameters(self) -> dict[str, str]:
+        return {n: format_exact(v) for n in ("epsilon", "rho", "delta", "eta") if (v := getattr(self, n)) is not None}
 
-def _rational_root(value: Fraction) -> Fraction | None:
-    """The square root where it is rational."""
-    top, bottom = math.isqrt(value.numerator), math.isqrt(value.denominator)
-    return Fraction(top, bottom) if top * top == value.numerator and bottom * bottom == value.denominator else None
+    def _overview(self) -> dict[str, str]:
+        """What a screen shows of it: fields, no sentences."""
+        lead = self.per_person()
+        numbers = "" if lead is None else f"epsilon = {format_exact(lead.epsilon)}, delta = {format_exact(lead.delta)}"
+        per_person = numbers or "none can change alone"
+        same = [name for name, value in self.relation.to_fields().items() if value]
+        return {
+            "kind": self.kind,
+            "distance": self.distance.name,
+            **self._parameters(),
+            f"per {self.unit}": per_person,
+            "relation": ", ".join(same) or "all tables",
+            "exposed cells": str(self.exposed.cells),
+            "status": self.status,
+        }
+
+    def __repr__(self) -> str:
+        return f"Guarantee({'; '.join(f'{name}: {value}' for name, value in self._overview().items())})"
+
+    def _repr_html_(self) -> str:
+        """A small table, for notebooks."""
+        rows = (f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in self._overview().items())
+        return f"<table>{''.join(rows)}</table>"
 
 
 def _root_up(value: Fraction) -> float:

@@ -24,8 +24,7 @@ from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import Enclosure, ball, enclosure, float_up, precision
 from holdfast.exact.parameters import Exact, exact_integer
 from holdfast.privacy.guarantee import Promise
-from holdfast.privacy.parameters import format_exact, format_up, not_negative, probability
-from holdfast.privacy.words import number
+from holdfast.privacy.parameters import not_negative, probability
 
 BITS = 256
 
@@ -39,7 +38,7 @@ def posterior_bound(prior: Exact, promise: Promise | Exact) -> Enclosure:
                  may be revealed) and is refused.
     Reference:   Bayes' rule; module docstring.
     """
-    p, epsilon = probability(prior, "prior"), _pure_epsilon(promise)
+    p, epsilon = probability(prior, "prior"), pure_epsilon(promise)
     with precision(BITS):
         odds = ball(p / (1 - p))
         low, high = odds * (-ball(epsilon)).exp(), odds * ball(epsilon).exp()
@@ -76,21 +75,8 @@ def equal_people_posterior(people: int, epsilon: Exact, prior: Exact = "1/2") ->
         return enclosure(1 / (1 + ball((1 - p) / p) * (-count * ball(cost)).exp()))
 
 
-def posterior_words(prior: Exact, promise: Promise | Exact) -> str:
-    """The statement for a secret pair, for readers who know no mathematics."""
-    lower, upper = posterior_bound(prior, promise)
-    epsilon = _pure_epsilon(promise)
-    low = Fraction(int(lower * 10000), 10000)
-    return (
-        "Take two tables that agree in every kept total, and a reader who is sure that one of them is the true one. If the reader gave the "
-        f"first a probability of {format_exact(probability(prior, 'prior'))} before, then after seeing the publication it is between "
-        f"{format_exact(low)} and {format_up(upper, 4)}, whatever is published (odds within a factor of e to the "
-        f"power {number(epsilon)}). This is said of pairs of tables. It may be said of one person only where what is known about "
-        "that person is independent of what is known about others."
-    )
-
-
-def _pure_epsilon(promise: Promise | Exact) -> Fraction:
+def pure_epsilon(promise: Promise | Exact) -> Fraction:
+    """The epsilon of a pure promise; any other promise is refused."""
     if not isinstance(promise, Promise):
         return not_negative(promise, "epsilon")
     if promise.kind != "pure":

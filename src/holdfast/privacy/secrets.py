@@ -8,9 +8,8 @@ from typing import Literal, TypeAlias
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import exact_integer
 from holdfast.lattices import Lattice
-from holdfast.lattices.norms import L1, L2, Norm, NormName, norm_of
+from holdfast.lattices.norms import L1, L2, Norm
 
-Distance: TypeAlias = NormName
 Found: TypeAlias = Literal["exact", "lower bound"]
 
 
@@ -38,21 +37,15 @@ class Secrets:
         """ "exact" where both lengths are."""
         return "exact" if self.l1_status == self.l2_squared_status == "exact" else "lower bound"
 
-    def smallest(self, distance: Distance) -> tuple[int, Found]:
+    def smallest(self, norm: Norm) -> tuple[int, Found]:
         """(the smallest distance, squared for l2; how it was found)."""
-        found: dict[Norm, tuple[int, Found]] = {
-            L1: (self.smallest_l1, self.l1_status),
-            L2: (self.smallest_l2_squared, self.l2_squared_status),
-        }
-        return found[norm_of(distance)]
+        return {L1: (self.smallest_l1, self.l1_status), L2: (self.smallest_l2_squared, self.l2_squared_status)}[norm]
 
-    def person(self, distance: Distance) -> int | None:
+    def person(self, norm: Norm) -> int | None:
         """How far one person can move the table, squared for l2; None where no person can change alone."""
         if self.person_can_move_alone:
-            return norm_of(distance).person_moving(self.max_records)
-        if self.person_can_be_added:
-            return norm_of(distance).person_adding(self.max_records)
-        return None
+            return norm.person_moving(self.max_records)
+        return norm.person_adding(self.max_records) if self.person_can_be_added else None
 
 
 def facts_of(lattice: Lattice, unit: str = "person", max_records: int = 1) -> Secrets:

@@ -21,8 +21,8 @@ from holdfast.publication.names import is_day
 
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
-SCHEMA_VERSION = "1.1"
-"""1.1 added what is known about Markov chains to the sampler's groups."""
+SCHEMA_VERSION = "2.0"
+"""2.0: relations as fields, parameters as they were asked for, and the identity of what is drawn."""
 
 SIGNIFICANT_DIGITS = 6
 """Enough for any reader; few enough that the last bits of a platform's mathematics never show."""
@@ -141,6 +141,10 @@ class MechanismInfo(_Part):
     law: Text = Field(
         description="The probability law of the noise as a formula, complete enough to compute it; for a Markov chain, the law it aims at."
     )
+    identity: Sha256 = Field(
+        description="Digest of the law with its exact parameters, the list of cells and the kept statements. Two releases of equal id and "
+        "identity would be two noisy copies of one release."
+    )
 
 
 class ChainInfo(_Part):
@@ -184,6 +188,13 @@ class SamplerInfo(_Part):
     groups: Annotated[tuple[SamplerGroup, ...], Strict(False)] = Field(description="The parts of the table, by shape.")
 
 
+class RelationInfo(_Part):
+    """Between which tables the promise holds: those that agree in all that is true here."""
+
+    same_totals: bool = Field(description="They have the same kept totals.")
+    same_cells: bool = Field(description="They have the same cells that occur: the list of cells was taken from the data.")
+
+
 class GuaranteeInfo(_Part):
     """The promise."""
 
@@ -192,6 +203,7 @@ class GuaranteeInfo(_Part):
     distance: Text = Field(description="Distance between tables in which the promise is stated, such as l1 or l2.")
     unit: Text = Field(description="Whose privacy is promised.")
     relation: Text = Field(description="Between which tables the promise holds. Tables outside this relation can be told apart.")
+    relation_fields: RelationInfo = Field(description="The same as fields.")
     status: Literal["exact", "proven", "estimated"] = Field(
         description="Standing of the promise: exact, proven with a stated error, or estimated with a stated confidence."
     )
@@ -257,7 +269,7 @@ class Card(_Part):
 
     model_config = ConfigDict(title="Card of a Holdfast release")
 
-    schema_version: Literal["1.1"] = Field(description="Version of this schema.")
+    schema_version: Literal["2.0"] = Field(description="Version of this schema.")
     release: ReleaseInfo = Field(description="Which release this is.")
     table: TableInfo = Field(description="The published table, as far as everyone may know it.")
     kept: KeptInfo = Field(description="What holds exactly in the released table.")
@@ -275,6 +287,10 @@ class Card(_Part):
         json_schema_extra={"additionalProperties": False},
     )
     signature: Signature | None = Field(description="Signature of the card; null if it is not signed.")
+
+    def with_files(self, files: dict[str, Any]) -> Card:
+        """The same card with the checksums of these files."""
+        return self.model_copy(update={"files": {name: FileInfo.model_validate(info) for name, info in files.items()}})
 
     def to_json(self) -> str:
         """The text of card.json: fields in the order of the schema, two blanks of indent, a newline at the end."""
@@ -309,7 +325,7 @@ def canonical_bytes(card: Card) -> bytes:
 def schema() -> dict[str, Any]:
     """JSON Schema of a card, as it stands in card.schema.json."""
     made = Card.model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:holdfast:card:1.1", **made}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:holdfast:card:{SCHEMA_VERSION}", **made}
 
 
 def schema_text() -> str:

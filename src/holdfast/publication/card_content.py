@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.publication.card import SCHEMA_VERSION, Card
-from holdfast.wording.exposure import exposed_fields
+from holdfast.publication.plan import exposed_fields
 
 if TYPE_CHECKING:
     from holdfast.publication.release import Release
@@ -60,7 +60,7 @@ def _revision(release: Release) -> dict[str, Any] | None:
 
 def _promise_fields(guarantee: dict[str, Any]) -> dict[str, Any]:
     """The part of a guarantee's fields that a card has; distances stand with the promise made at them."""
-    names = ("kind", "parameters", "distance", "unit", "relation", "status", "status_note", "per_unit", "words")
+    names = ("kind", "parameters", "distance", "unit", "relation", "relation_fields", "status", "status_note", "per_unit", "words")
     squared = "distance squared" if guarantee["distances_are_squared"] else "distance"
     secret, person = guarantee["smallest_secret"], guarantee["per_person"]
     return {

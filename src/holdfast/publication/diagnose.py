@@ -20,29 +20,24 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from holdfast.chains.assessment import PILOT_PAIRS, confidence_factor, pilot, stability, steps_allowed
 from holdfast.chains.curve import TotalVariationCurve
 from holdfast.chains.diagnostics import trace_summary
-from holdfast.chains.kernels import KERNELS, kernel_for, kernel_of_basis
+from holdfast.chains.kernels import KERNELS, chain_seed, decay_of, kernel_for
+from holdfast.chains.meeting import Progress
 from holdfast.chains.protocol import Kernel
-from holdfast.chains.target import Decay
-from holdfast.chains.watching import Progress
+from holdfast.channels import Channel, Facts
 from holdfast.errors import ChainProblem, InvalidParameter, NoExactSampler, NoMeeting, OutputExists, OutputProblem
 from holdfast.exact.parameters import exact_integer
 from holdfast.invariants.statements import Statement
-from holdfast.lattices import Lattice
-from holdfast.lattices.shapes import Free, Grid, Pinned, Shape
-from holdfast.lattices.shapes.stream_text import stream_text
-from holdfast.mechanisms.gaussian import GeneralizedGaussian
-from holdfast.mechanisms.laplace import GeneralizedLaplace
+from holdfast.lattices.shapes import Free, Grid, Shape, Whole
+from holdfast.laws import Reads, Target
 from holdfast.mechanisms.mechanism import Mechanism
-from holdfast.mechanisms.words import known
+from holdfast.mechanisms.requests import check_choice
 from holdfast.privacy.estimated import added_delta
-from holdfast.privacy.parameters import shown, shown_up
-from holdfast.publication.folder import in_words
-from holdfast.publication.frame import PublicFrame
+from holdfast.privacy.parameters import format_exact, format_up
+from holdfast.publication.folder import output_problem
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Table, Universe
 
@@ -68,15 +63,16 @@ Told: TypeAlias = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Part:
-    """Blocks of one shape, or the lattice taken whole; `make` gives the kernel of a name and the seed of its pairs, or refuses."""
+    """Blocks of one shape, or the lattice taken whole."""
 
     label: str
-    kind: str
-    shape: tuple[int, ...]
-    cells: int
-    dimension: int
+    shape: Shape
     blocks: int
-    make: Callable[[str], tuple[Kernel, str]]
+    target: Target
+
+    def kernel(self, name: str) -> tuple[Kernel, str]:
+        """The kernel of a name and the seed of its pairs, which are those of a release; or a refusal."""
+        return kernel_for(name, self.shape, self.target), chain_seed(name, self.shape, self.target)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,10 +143,10 @@ class Row:
         curves = [] if self.curve is None else [self.curve, *self.others]
         return {
             "block": part.label,
-            "kind": part.kind,
-            "shape": list(part.shape),
-            "cells": part.cells,
-            "free_dimensions": part.dimension,
+            "kind": "whole" if isinstance(part.shape, Whole) else part.shape.name,
+            "shape": list(part.shape.axes),
+            "cells": part.shape.size,
+            "free_dimensions": part.shape.dimension,
             "blocks": part.blocks,
             "kernel": self.kernel,
             "problem": self.problem,
@@ -215,7 +211,7 @@ class Diagnosis:
                  law itself, and so every figure, depend on counts.
     """
 
-    frame: PublicFrame
+    facts: Facts
     mechanism: Mechanism
     pairs: int
     most_sweeps: int
@@ -254,7 +250,8 @@ class Diagnosis:
         if len(self.parts) > 1:
             blocks += f" of {len(self.parts)} shapes (ln(20 x {len(self.parts)}) in place of 3, so that 95 % confidence is for all)"
         words = (
-            f"eta = {shown(eta)} for {blocks}, from {self.pairs:,} pairs each; {tail}. A release makes as many pairs as its eta asks for."
+            f"eta = {format_exact(eta)} for {blocks}, from {self.pairs:,} pairs each; {tail}. A release makes as many pairs as its eta "
+            "asks for."
         )
         return {"blocks": self.blocks, "eta": str(eta), "added_delta": added, "words": words}
 
@@ -264,8 +261,8 @@ class Diagnosis:
         return {
             "confidential": self.confidential,
             "confidential_words": CONFIDENTIAL if self.confidential else None,
-            "table": {"name": self.frame.name or self.frame.count_name, "cells": len(self.frame.universe)},
-            "kept": [str(s) for s in self.frame.statements if s.kind == "kept"],
+            "table": {"name": self.facts.name or self.facts.count_name, "cells": len(self.facts.universe)},
+            "kept": [str(s) for s in self.facts.statements if s.kind == "kept"],
             "mechanism": {"name": self.mechanism.name, "parameters": self.mechanism.parameters},
             "pairs": self.pairs,
             "most_sweeps": self.most_sweeps,
@@ -281,7 +278,7 @@ class Diagnosis:
         return "\n".join(
             [
                 *([CONFIDENTIAL] if self.confidential else []),
-                f"Table      {fields['table']['cells']:,} cells by {', '.join(self.frame.universe.columns)}",
+                f"Table      {fields['table']['cells']:,} cells by {', '.join(self.facts.universe.columns)}",
                 f"Kept       {', '.join(fields['kept']) or 'nothing'}",
                 f"Mechanism  {', '.join([self.mechanism.name, *parameters])}",
                 f"Pairs      {self.pairs:,} coupled pairs for each curve, given up after {self.most_sweeps:,} sweeps",
@@ -325,7 +322,7 @@ class Diagnosis:
         except FileExistsError:
             raise _exists(target) from None
         except OSError as error:
-            raise in_words(error, target) from None
+            raise output_problem(error, target) from None
 
 
 def check_page(path: Path) -> None:
@@ -357,11 +354,12 @@ def diagnose(
                  a pair that has not met after `most_sweeps` sweeps is given up (earlier where all would take more than half an hour).
     Guarantees:  deterministic, and no count is read. A kernel that gives no bound has a row that says why; the other rows stand.
     """
-    return diagnose_frame(PublicFrame.of(table, keep), mechanism, kernels=kernels, pairs=pairs, most_sweeps=most_sweeps, progress=progress)
+    channel = mechanism.channel(Facts.of(table, keep))
+    return diagnose_channel(channel, mechanism, kernels=kernels, pairs=pairs, most_sweeps=most_sweeps, progress=progress)
 
 
-def diagnose_frame(
-    frame: PublicFrame,
+def diagnose_channel(
+    channel: Channel,
     mechanism: Mechanism,
     *,
     kernels: Iterable[str] | None = None,
@@ -377,25 +375,13 @@ def diagnose_frame(
         )
     if most_sweeps < 1:
         raise InvalidParameter(f"Pairs must be given 1 sweep or more. Got most_sweeps = {most_sweeps}.")
-    decay = _decay(mechanism, frame.lattice)
+    decay_of(channel.target)  # refused where a law has no chains
     asked = _asked(mechanism, kernels)
-    parts = tuple(_parts(frame.lattice, decay))
-    runs = [(part, name) for part in parts for name in asked or _applicable(part)]
+    parts = tuple(_parts(channel))
+    runs = [(part, name) for part in parts for name in asked or [row.name for row in KERNELS.values() if row.draws(part.shape)]]
     rows = tuple(_row(part, name, pairs, most_sweeps, progress) for part, name in runs)
-    confidential = getattr(mechanism, "reads", "nothing") != "nothing"
-    return Diagnosis(frame, mechanism, pairs, most_sweeps, confidential, parts, rows)
-
-
-def _decay(mechanism: Mechanism, lattice: Lattice) -> Decay:
-    """Made from the mechanism alone: its law would choose samplers, and refuse where none will do."""
-    if isinstance(mechanism, GeneralizedLaplace):
-        return Decay("absolute" if mechanism.norm == "l1" else "norm", mechanism.epsilon)
-    if isinstance(mechanism, GeneralizedGaussian):
-        return Decay("squares", 1 / (2 * mechanism.variance_parameter(lattice)))
-    name = getattr(mechanism, "name", type(mechanism).__name__)
-    raise InvalidParameter(
-        f"The mechanism {name!r} has no chains: there is nothing to diagnose. Chains draw generalized-laplace and generalized-gaussian."
-    )
+    confidential = channel.target.reads is not Reads.NOTHING
+    return Diagnosis(channel.facts, mechanism, pairs, most_sweeps, confidential, parts, rows)
 
 
 def _epsilon(mechanism: Mechanism) -> Fraction | None:
@@ -410,56 +396,30 @@ def _asked(mechanism: Mechanism, kernels: Iterable[str] | None) -> list[str]:
         return [] if sampler == "auto" else [sampler]
     if isinstance(kernels, str):
         raise InvalidParameter(f"kernels is a list of names, such as ['line_gibbs']. Got the text {kernels!r}.")
-    return list(dict.fromkeys(known(name, KERNELS, "kernel") for name in kernels))
+    return list(dict.fromkeys(check_choice(name, tuple(KERNELS), "kernel") for name in kernels))
 
 
-def _applicable(part: Part) -> Sequence[str]:
-    two_way = part.kind == "grid" and len(part.shape) == 2
-    return KERNELS if two_way else tuple(name for name in KERNELS if name != "block_gibbs")
-
-
-def _parts(lattice: Lattice, decay: Decay) -> Iterator[Part]:
-    """What chains run on, in the order of the blocks; a norm takes the lattice whole."""
-    if decay.kind == "norm":
-        moving = np.setdiff1d(np.arange(lattice.cells), lattice.exposed_cells)
-        if lattice.dimension:
-            cells = len(moving)
-            yield Part("the whole table", "whole", (cells,), cells, lattice.dimension, 1, partial(_on_whole, lattice, moving, decay))
-        return
+def _parts(channel: Channel) -> Iterator[Part]:
+    """What chains run on: every shape but free cells, which are drawn independently; a law that does not factorise has one, the table."""
     used: dict[str, int] = {}
-    for _, shape, number in lattice.blocks.used():
-        if isinstance(shape, Free | Pinned):
+    for shape, blocks in channel.shapes().items():
+        if isinstance(shape, Free):
             continue
         label = _label(shape)
         used[label] = used.get(label, 0) + 1
-        if used[label] > 1:
-            label = f"{label}, no. {used[label]}"
-        make = partial(_on_block, shape, decay)
-        yield Part(label, shape.name, shape.axes, shape.size, shape.dimension, number, make)
+        yield Part(label if used[label] == 1 else f"{label}, no. {used[label]}", shape, blocks, channel.target)
 
 
 def _label(shape: Shape) -> str:
-    if isinstance(shape, Grid):
-        return f"{' x '.join(map(str, shape.axes))} grid"
-    return f"{shape.name} of {shape.size} cells"
-
-
-# Seeds as in chains/sampler.py, so that the pairs are those of a release.
-
-
-def _on_block(shape: Shape, decay: Decay, name: str) -> tuple[Kernel, str]:
-    return kernel_for(name, shape, decay), f"{name} on {stream_text(shape)} under {decay!r}"
-
-
-def _on_whole(lattice: Lattice, moving: NDArray[np.int64], decay: Decay, name: str) -> tuple[Kernel, str]:
-    basis = lattice.basis[moving]
-    return kernel_of_basis(name, basis, decay), f"{name} on {basis.tolist()!r} under {decay!r}"
+    if isinstance(shape, Whole):
+        return "the whole table"
+    return f"{' x '.join(map(str, shape.axes))} grid" if isinstance(shape, Grid) else f"{shape.name} of {shape.size} cells"
 
 
 def _row(part: Part, name: str, pairs: int, most_sweeps: int, progress: Told | None) -> Row:
     """One kernel on blocks of one shape; what is refused becomes a row that says so."""
     try:
-        kernel, seed = part.make(name)
+        kernel, seed = part.kernel(name)
         return _run(part, kernel, seed, pairs, most_sweeps, progress)
     except (InvalidParameter, ChainProblem, NoExactSampler) as problem:
         return Row(part, name, problem=f"not used: {problem}")
@@ -537,7 +497,7 @@ def _added(epsilon: Fraction | None, eta: Fraction) -> str | None:
     if epsilon is None:
         return None
     added = added_delta(epsilon, eta)
-    return shown_up(added, 3) if added < 1 else None
+    return format_up(added, 3) if added < 1 else None
 
 
 _HEADER = ("Block", "Blocks", "Kernel", "Lag", "Met", "Median", "Longest", "Recommended", "eta", "Accepted", "Autocorr.")

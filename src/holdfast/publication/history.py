@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError
+from holdfast.invariants.definitions import statement_of
 from holdfast.invariants.rows import compile_rows
+from holdfast.lattices.exposure_facts import JointFacts, LeftOut, Obstacle, ReleaseExposure, WhyNot
 from holdfast.lattices.joint import PublishedTotals, are_disjoint, joint_exposure
-from holdfast.invariants.definitions import definition, statement_of
 from holdfast.publication.plan import Plan
 from holdfast.randomness.keys import STREAM_VERSION
 from holdfast.tables import Universe
@@ -26,64 +27,50 @@ def public_facts(
     plan: Plan, software: Mapping[str, Any], earlier: Iterable[Reservation], revision_of: str | None, name: str = THIS
 ) -> dict[str, Any]:
     """Facts for the event that reserves the release. Nothing in them depends on a count."""
-    frame = plan.frame
+    own = plan.facts
     before = [release for release in earlier if release.counts]
     facts = {
         "mechanism": plan.mechanism.name,
         "parameters": plan.mechanism.parameters,
-        "unit": frame.unit if frame.max_records is not None else "record",
-        "max_records": frame.max_records,
-        "universe": universe_facts(frame.universe),
-        "statements": [definition(statement, frame.universe) for statement in frame.statements],
-        "exposed": exposed_sentences(plan, before, name),
-        "disjoint_from": [release.release_id for release in before if _is_disjoint(release, frame.universe)],
+        "unit": own.protected_unit,
+        "max_records": own.max_records,
+        "universe": universe_facts(own.universe),
+        "statements": own.definitions,
+        "exposed": release_exposure(plan, before, name).to_fields(),
+        "disjoint_from": [release.release_id for release in before if _is_disjoint(release, own.universe)],
         "stream_version": STREAM_VERSION,
         "software": dict(software),
     }
     return facts if revision_of is None else {**facts, "revision_of": revision_of}
 
 
-def exposed_words(plan: Plan, earlier: Iterable[Reservation]) -> str:
-    """What this release and those before it expose together, in words; what could not be computed is said so, never "none"."""
-    return " ".join(exposed_sentences(plan, earlier))
-
-
-def exposed_sentences(plan: Plan, earlier: Iterable[Reservation], name: str = THIS) -> list[str]:
-    """First what this release exposes alone, then what it does together with those before it, as far as that can be told."""
-    out = [str(plan.exposed()["words"])]
+def release_exposure(plan: Plan, earlier: Iterable[Reservation], name: str = THIS) -> ReleaseExposure:
+    """What this release exposes alone, and together with those before it, as far as that can be told."""
     before = published(earlier)
-    known = [published_totals(release, plan.frame.universe) for release in before]
+    known = [published_totals(release, plan.facts.universe) for release in before]
     joined = [totals for totals in known if totals is not None]
-    if joined:
-        out += _joint_sentences(joined, PublishedTotals(name, plan.frame.universe, plan.frame.statements))
-    missing = [repr(release.release_id) for release, totals in zip(before, known, strict=True) if totals is None]
-    if missing:
-        out.append(f"Not computed together with {', '.join(missing)}: the ledger does not hold so large a table, or cannot read it.")
-    return out
+    together, apart = _joined(joined, PublishedTotals(name, plan.facts.universe, plan.facts.statements)) if joined else (None, [])
+    not_held = tuple(release.release_id for release, totals in zip(before, known, strict=True) if totals is None)
+    left_out = [*apart, *([LeftOut(not_held, WhyNot(Obstacle.NOT_HELD))] if not_held else [])]
+    return ReleaseExposure(plan.exposure.facts(), together, tuple(left_out))
 
 
-def _joint_sentences(before: list[PublishedTotals], own: PublishedTotals) -> list[str]:
-    """All together; where that cannot be computed, with as many of those before as can be, and the others are named."""
-    joint = joint_exposure([*before, own])
-    if joint.computed or len(before) == 1:
-        return _parts(joint.words)
+def _joined(before: list[PublishedTotals], own: PublishedTotals) -> tuple[JointFacts | None, list[LeftOut]]:
+    """All together; where that cannot be computed, with as many of those before as can be, and the others with the last reason."""
+    facts = joint_exposure([*before, own]).facts
+    if facts.why_not is None or len(before) == 1:
+        return facts, []
     joined: list[PublishedTotals] = []
-    words: list[str] = []
+    found: JointFacts | None = None
     apart: list[str] = []
-    reason = joint.why
+    reason = facts.why_not
     for totals in reversed(before):
-        joint = joint_exposure([totals, *joined, own])
-        if joint.computed:
-            joined, words = [totals, *joined], _parts(joint.words)
+        facts = joint_exposure([totals, *joined, own]).facts
+        if facts.why_not is None:
+            joined, found = [totals, *joined], facts
         else:
-            apart, reason = [repr(totals.name), *apart], joint.why
-    return [*words, f"Not computed together with {', '.join(apart)}: {reason}"]
-
-
-def _parts(words: str) -> list[str]:
-    """The cells that are fixed, and the rest, which may be long: a screen cuts the end."""
-    cells, mark, rest = words.partition(" Now known exactly: ")
-    return [cells, f"{mark.lstrip()}{rest}"] if mark else [words]
+            apart, reason = [totals.name, *apart], facts.why_not
+    return found, [LeftOut(tuple(apart), reason)]
 
 
 def published(releases: Iterable[Reservation]) -> list[Reservation]:

@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from holdfast.errors import InvalidParameter, UnreadableInput
+from holdfast.invariants.definitions import statement_of
 from holdfast.invariants.rows import Kept
 from holdfast.invariants.statements import Margin
 from holdfast.publication.card import Card
-from holdfast.invariants.definitions import statement_of
 from holdfast.tables import Table, Universe
 
 KeptRow: TypeAlias = tuple[str, str, int]

@@ -13,6 +13,7 @@ from holdfast.randomness.keys import STREAM_VERSION
 KeptRow: TypeAlias = tuple[str, str, int]
 """(statement, name, total)."""
 
+
 @dataclass(frozen=True)
 class Order:
     """Checked when it is made: before anything is drawn."""

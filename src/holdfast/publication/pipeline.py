@@ -6,23 +6,28 @@ folder its name. `carry_out` is all of it for one order, or the rest of it where
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holdfast.engines.local import Progress
-from holdfast.publication.booking import Account, Booked, Booking, begin, begin_again, check_resumable
+from holdfast.engines.local import Bound, Progress
+from holdfast.errors import InvalidParameter
+from holdfast.invariants.statements import Statement
+from holdfast.mechanisms.mechanism import Mechanism
+from holdfast.publication.booking import Account, Booked, Booking, begin, begin_again, check_resumable, secret_from_environment
 from holdfast.publication.folder import Output, check_output, fill_folder
+from holdfast.publication.names import UNNAMED
 from holdfast.publication.order import Order
-from holdfast.publication.plan import Plan, exposure_after
+from holdfast.publication.plan import Plan, exposure_after, plan
 from holdfast.publication.release import Release
 from holdfast.publication.released import ReleasedTable
+from holdfast.randomness import NoiseKey
 from holdfast.tables import Table
 
 if TYPE_CHECKING:
-    from holdfast.engines.local import Bound
-    from holdfast.randomness import NoiseKey
+    from holdfast.privacy.ledger import Ledger
 
 
 def release(

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.chains.meeting import Progress
 from holdfast.channels import Drawing, Facts, Law, choose_samplers
 from holdfast.channels.covariance import Covariance, covariance_of
-from holdfast.channels.drawing import Progress
+from holdfast.channels.drawing import SamplerGroup
 from holdfast.display import html_table
 from holdfast.errors import HoldfastWarning, InvalidParameter
 from holdfast.invariants.statements import Statement
@@ -23,7 +24,14 @@ from holdfast.laws import Reads
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.tables import Table, Universe
-from holdfast.wording.plan import plan_fields, plan_text
+from holdfast.wording import describe
+from holdfast.wording.errors import basis_phrase, error_sentences
+from holdfast.wording.exposure import exposed_sentences
+from holdfast.wording.guarantee import guarantee_fields
+from holdfast.wording.samplers import reason_phrase
+
+NAMES_SHOWN = 20
+"""Exposed cells listed by name; the rest is counted."""
 
 MARGIN_WORK = 10**7
 """Cells times sums looked at for the expected error of margins."""
@@ -113,16 +121,88 @@ class Plan:
 
     def to_fields(self) -> dict[str, Any]:
         """Everything as plain values, for `--json` and cards."""
-        return plan_fields(self)
+        facts, channel = self.facts, self.drawing.channel
+        plan = self.drawing.sampler_plan
+        return {
+            "cells": len(facts.universe),
+            "kept": {
+                "statements": [str(s) for s in facts.statements if s.kind == "kept"],
+                "identities": [str(s) for s in facts.statements if s.kind == "identity"],
+                "totals": sum(rows.count for rows in facts.kept.rows if rows.kind == "kept"),
+                "independent": self.guarantee.exposed.kept_sums,
+                "free_dimensions": facts.lattice.dimension,
+            },
+            "exposed": exposed_fields(self.exposure),
+            "mechanism": {
+                "name": self.mechanism.name,
+                "parameters": self.mechanism.parameters,
+                "law": channel.target.formula,
+                "identity": channel.identity,
+            },
+            "sampler": {"status": plan.status, "groups": [_group_fields(group) for group in plan.groups]},
+            "guarantee": guarantee_fields(self.guarantee),
+            "expected_error": self._error_fields(),
+        }
+
+    def _error_fields(self) -> dict[str, Any]:
+        error = self.expected_error
+        return {
+            "cell_standard_deviation": {"smallest": error.smallest, "median": error.median, "largest": error.largest},
+            "basis": basis_phrase(error.basis, not error.of_target),
+            "words": error_sentences(error.smallest, error.median, error.largest, error.basis),
+            "margins": [
+                {"name": "total of the table" if column is None else f"by {column}", "standard_deviation": deviation}
+                for column, deviation in error.margins
+            ],
+        }
 
     def __str__(self) -> str:
-        return plan_text(self)
+        return "\n".join(f"{head:<10} {text}" for head, text in self._lines())
+
+    def _lines(self) -> Iterable[tuple[str, str]]:
+        fields = self.to_fields()
+        kept, universe, said = fields["kept"], self.facts.universe, fields["mechanism"]
+        yield "Table", f"{fields['cells']} cells by {', '.join(universe.columns)} ({universe.support})"
+        numbers = f"{kept['totals']} totals, {kept['independent']} independent; {kept['free_dimensions']} free dimensions"
+        yield "Kept", f"{', '.join(kept['statements']) or 'nothing'}: {numbers}"
+        if kept["identities"]:
+            yield "Always", f"{', '.join(kept['identities'])}: true of every data set, exposes nothing"
+        yield "Exposed", fields["exposed"]["words"]
+        yield "Mechanism", ", ".join([said["name"], *(f"{name} = {value}" for name, value in said["parameters"].items())])
+        yield "Law", said["law"]
+        for number, group in enumerate(fields["sampler"]["groups"]):
+            blocks = f"{group['blocks']} x {group['kind']}" if group["blocks"] > 1 else group["kind"]
+            tail = "an estimate" if group["expected_tries"] is None else f"{group['expected_tries']:.3g} tries expected"
+            yield "" if number else "Sampler", f"{blocks} ({group['cells']} cells): {group['sampler']}; {group['why']}; {tail}"
+        yield "Error", f"{fields['expected_error']['words']} ({fields['expected_error']['basis']})"
+        yield "Promise", describe(self.guarantee)
 
     def __repr__(self) -> str:
-        return f"Plan({len(self.facts.universe)} cells, {self.mechanism!r}, {self.exposure.cells} cells exposed)"
+        exposed = len(self.exposure.fixed) + len(self.exposure.pinned)
+        return f"Plan({len(self.facts.universe)} cells, {self.mechanism!r}, {exposed} cells exposed)"
 
     def _repr_html_(self) -> str:
-        return html_table([line.split(maxsplit=1) for line in str(self).splitlines()])
+        return html_table("Plan", list(self._lines()))
+
+
+def exposed_fields(exposure: Exposure) -> dict[str, Any]:
+    """Cells published exactly, by name as far as they are few."""
+    cells = np.concatenate([exposure.fixed, exposure.pinned])
+    names = [exposure.universe.cell_name(int(cell)) for cell in cells[:NAMES_SHOWN]]
+    return {"cells": len(cells), "names": names, "complete": exposure.complete, "words": exposed_sentences(exposure.facts())}
+
+
+def _group_fields(group: SamplerGroup) -> dict[str, Any]:
+    found = group.assessment
+    return {
+        "kind": group.kind,
+        "blocks": group.blocks,
+        "cells": group.cells,
+        "sampler": group.sampler,
+        "expected_tries": group.expected_tries,
+        "why": reason_phrase(group.reason),
+        "chain": None if found is None else found.to_fields(),
+    }
 
 
 def plan(
@@ -153,7 +233,7 @@ def prepare(facts: Facts, mechanism: Mechanism, progress: Progress | None = None
         warnings.simplefilter("ignore", HoldfastWarning)
         found = exposure(facts.lattice, facts.kept, facts.published_totals)
     if facts.published_totals is not None:
-        found = found.limited(rows_say_all(facts.lattice, facts.kept))
+        found = replace(found, complete=found.complete and rows_say_all(facts.lattice, facts.kept))
     return Plan(mechanism, drawing, found)
 
 

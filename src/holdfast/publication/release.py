@@ -14,22 +14,16 @@ from numpy.typing import NDArray
 
 from holdfast.channels import Law
 from holdfast.display import html_table
-from holdfast.engines.local import Progress
-from holdfast.errors import InvalidParameter
-from holdfast.invariants.statements import Statement
 from holdfast.lattices import Exposure
-from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
-from holdfast.publication.booking import Account, Booking, secret_from_environment
+from holdfast.publication.booking import Booking
 from holdfast.publication.card import Card
-from holdfast.publication.order import UNNAMED, KeptRow, Order
-from holdfast.publication.plan import Plan, plan
+from holdfast.publication.order import KeptRow, Order
+from holdfast.publication.plan import Plan
 from holdfast.publication.released import ReleasedTable
-from holdfast.randomness import NoiseKey
-from holdfast.tables import Table
 
 if TYPE_CHECKING:
-    from holdfast.privacy.ledger import Ledger
+    pass
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,5 +109,4 @@ class Release:
         from holdfast.wording import describe
 
         kept = f"{len(self.kept_rows)} totals, exactly"
-        return html_table([("Release", self.id), ("Cells", len(self.table)), ("Kept", kept), ("Promise", describe(self.guarantee))])
-
+        return html_table(f"Release {self.id}", [("Cells", len(self.table)), ("Kept", kept), ("Promise", describe(self.guarantee))])

@@ -23,7 +23,7 @@ class ReleasedTable:
         universe: Universe,
         counts: NDArray[np.int64],
         count_name: str,
-        deviations: NDArray[np.float64],
+        deviations: NDArray[np.float64] | None,
         published: NDArray[np.bool_] | None,
     ) -> None:
         self.universe = universe
@@ -44,8 +44,8 @@ class ReleasedTable:
         return self._counts
 
     @property
-    def standard_deviations(self) -> NDArray[np.float64]:
-        """Of the noise in each count; it does not depend on the data."""
+    def standard_deviations(self) -> NDArray[np.float64] | None:
+        """Of the noise in each count; None where it depends on the data."""
         return self._deviations
 
     @property
@@ -57,7 +57,9 @@ class ReleasedTable:
     def frame(self) -> Any:
         """A pyarrow.Table: codes, released count, standard deviation."""
         frame = self.universe.frame().append_column(self.count_name, arrow_numbers(self._counts, self._published))
-        return frame.append_column(self.deviation_name, arrow_numbers(self._deviations, self._published))
+        known = np.zeros(len(self), dtype=np.bool_) if self._deviations is None else self._published
+        deviations = np.zeros(len(self)) if self._deviations is None else self._deviations
+        return frame.append_column(self.deviation_name, arrow_numbers(deviations, known))
 
     @property
     def deviation_name(self) -> str:

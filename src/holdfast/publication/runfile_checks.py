@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from holdfast.errors import InvalidStatement
 from holdfast.invariants import identity, margin, total
 from holdfast.invariants.statements import Statement
-from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.keys import InvalidKey
+from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.registry import mechanism_class
 from holdfast.publication.runfile_errors import Place, Problem, file_label, nearest, of_key, quoted
 from holdfast.publication.runfile_sections import KeepSection, ReleaseSection, StatementsSection, TableSection

@@ -13,11 +13,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from holdfast.errors import HoldfastError, VerificationFailed
+from holdfast.invariants.definitions import statement_of
 from holdfast.invariants.rows import Kept, RowFamily, Rows, compile_rows
 from holdfast.lattices import Lattice
 from holdfast.mechanisms import MECHANISMS
 from holdfast.publication.card import Card, other_version, problems
-from holdfast.invariants.definitions import statement_of
 from holdfast.publication.folder import CARD
 from holdfast.publication.official import compare_with
 from holdfast.publication.signing import load_public_key, signature_holds

@@ -1,4 +1,4 @@
-"""Which sampler draws what: one table by shape and target, read from public facts before anything is drawn, never changed by how a run goes.
+"""Which sampler draws what: one table by shape and target. It is read before anything is drawn, and no run changes the choice.
 
     shape      Laplace, l1                      Gaussian                                   rounded projection
     free       independent                      independent                                independent
@@ -135,7 +135,7 @@ def _grid_rounded(shape: Grid, target: Rounded) -> Choice:
 def _general_laplace(shape: General, target: L1Laplace) -> Choice:
     from holdfast.samplers.pivot_laplace import PivotLaplace
 
-    rows = shape.listed_rows()
+    rows = shape.listed_matrix()
     return affordable(lambda: PivotLaplace(rows, target.epsilon), Reason.FEW_TOTALS, shape, target)
 
 

@@ -26,6 +26,7 @@ from fractions import Fraction
 from typing import Any, Literal, cast
 
 from holdfast.errors import BudgetExceeded, HoldfastError, InvalidParameter, LedgerProblem, NoGrant, WrongState
+from holdfast.lattices.norms import NORMS
 from holdfast.privacy.conversions import zcdp_epsilon
 from holdfast.privacy.ledger.chain import Event
 from holdfast.privacy.ledger.values import Charge, Grant, GrantKind, Reservation, State, amount, largest_rho
@@ -178,7 +179,7 @@ class Account:
             )
         if kind == "pure" and charge.epsilon is None:
             return LedgerProblem(
-                f"The budget of {self.dataset!r} is pure (epsilon). The release costs {charge.words()}, which has no pure epsilon. Use a "
+                f"The budget of {self.dataset!r} is pure (epsilon). The release costs {charge}, which has no pure epsilon. Use a "
                 "mechanism with a pure promise, such as generalized-laplace."
             )
         if facts.get("unit", unit) != unit:
@@ -315,4 +316,5 @@ def _overlap(one: Reservation, other: Reservation) -> bool:
 def _is_in_l2(release: Reservation) -> bool:
     """Whether it is a pure release whose epsilon is for each unit of l2 distance."""
     parameters = release.facts.get("parameters")
-    return isinstance(parameters, Mapping) and parameters.get("norm") == "l2"
+    norm = NORMS.get(str(parameters.get("norm"))) if isinstance(parameters, Mapping) else None
+    return norm is not None and not norm.parts_add_up

@@ -22,7 +22,6 @@ from holdfast.errors import InvalidParameter, LedgerBroken, OtherInput, WrongSta
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.ledger.account import Account, Balance
 from holdfast.privacy.ledger.chain import COLUMNS, Event, checked_facts, make_event, read_chain, read_row
-from holdfast.privacy.ledger.show import screen
 from holdfast.privacy.ledger.store import Store, tables
 from holdfast.privacy.ledger.values import Charge, GrantKind, Reservation, State, name_of, read_grant, text_of
 from holdfast.privacy.ledger.verify import find_problems
@@ -124,7 +123,7 @@ class Ledger:
 
         Given:       facts: plain public facts, kept in the event. Known to the ledger: "disjoint_from" (ids of releases on other cells; the
                      caller has checked it), "revision_of" (an earlier release of the same population; it charges in full like any other),
-                     "unit" (must be the one granted), "exposed" (words, for the screen).
+                     "unit" (must be the one granted), "exposed" (fields of `lattices.exposure_facts.ReleaseExposure`, for the screen).
                      sealed_key, input_digest: what resuming needs, kept outside the chain until the release is closed or voided.
         Guarantees:  the charge counts as spent from here on. BudgetExceeded, NoGrant, WrongState (the id is in use) and nothing is written.
         """
@@ -264,9 +263,13 @@ class Ledger:
         chain = self._store.read(self._chain)
         return iter([event for event in chain if dataset is None or event.dataset == dataset])
 
+    def last_event(self) -> Event:
+        """The last event of the chain, of whatever data set."""
+        return self._store.read(_last)
+
     def head(self) -> str:
         """The last event's place in the chain, "<ledger id>:<seq>:<hash>"."""
-        return self._store.read(_last).head
+        return self.last_event().head
 
     def verify(self, heads: Iterable[str] = ()) -> list[str]:
         """Every problem of the ledger as a sentence; empty if it is as it was written.
@@ -285,11 +288,6 @@ class Ledger:
             return find_problems(_rows(connection), found[0] if found else None, secrets_held, [self._id, *found], given)
 
         return self._store.read(work)
-
-    def show(self, dataset: str, *, exposed: str | None = None) -> str:
-        """One screen: what was granted by whom and why, each release with cost and state, what is left and what is exposed."""
-        chain = self._store.read(self._chain)
-        return screen(_account(name_of(dataset, "dataset"), chain), chain[-1], exposed)
 
     # Reading and writing.
 

@@ -83,8 +83,7 @@ class Charge:
             raise InvalidParameter(ESTIMATED)
         if guarantee.kind == "approximate" and guarantee.rho is None:
             return cls("approximate")  # type: ignore[arg-type]  # refused, with the message for it
-        moved = 2 * guarantee.max_records * (1 if guarantee.distance == "l1" else guarantee.max_records)
-        promise = guarantee.cost(moved)
+        promise = guarantee.cost(guarantee.distance.person_moving(guarantee.max_records))
         assert promise.rho is not None
         if guarantee.kind != "pure":
             return cls("zcdp", rho=promise.rho)
@@ -102,8 +101,8 @@ class Charge:
             raise ValueError("a charge needs rho and has no delta")
         return cls(fields["kind"], read_exact(fields["epsilon"]), rho)
 
-    def words(self) -> str:
-        """As on the screen: the parameter that is promised."""
+    def __str__(self) -> str:
+        """The parameter that is promised."""
         return f"epsilon = {amount(self.epsilon)}" if self.epsilon is not None else f"rho = {amount(self.rho)}"
 
 
@@ -148,7 +147,7 @@ class Grant:
             raise ValueError("a grant has other parameters than its kind")
         return cls(dataset=dataset, time=time, **numbers, **texts)
 
-    def words(self) -> str:
+    def __str__(self) -> str:
         """What was granted, with its own parameters."""
         names = GRANT_NEEDS[self.kind]
         return ", ".join(f"{name} = {amount(getattr(self, name), up=False)}" for name in names)

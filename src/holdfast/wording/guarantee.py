@@ -3,23 +3,42 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact
-from holdfast.privacy.guarantee import SAME_CELLS, Guarantee, Promise
+from holdfast.privacy.guarantee import Guarantee, Promise, Relation
 from holdfast.privacy.parameters import format_exact, format_up
+from holdfast.wording.numbers import WEAK_EPSILON, number
+from holdfast.wording.samplers import error_sentences
 
-WEAK_EPSILON = 10
-"""Above this an epsilon for one person deserves a warning: e^10 is more than 22,000."""
+
+def guarantee_fields(guarantee: Guarantee) -> dict[str, Any]:
+    """The fields with the sentences beside them, for cards and `--json`."""
+    return {
+        **guarantee.to_fields(),
+        "relation": relation_phrase(guarantee.relation),
+        "status_note": error_sentences(guarantee),
+        "words": guarantee_paragraph(guarantee),
+    }
 
 
-def paragraph(guarantee: Guarantee, delta: Exact | None) -> str:
+def relation_phrase(relation: Relation) -> str:
+    """The tables between which a promise holds."""
+    same = [
+        *(["the same kept totals"] if relation.same_totals else []),
+        *(["the same cells that occur"] if relation.same_cells else []),
+    ]
+    return f"tables with {' and '.join(same)}" if same else "tables"
+
+
+def guarantee_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str:
     """What is promised, for whom, what is not protected, how sure it is, and what it rests on."""
     if guarantee.kind == "pure" and guarantee.epsilon == 0:
         depends = "depends on the kept totals alone" if _has_totals(guarantee) else "does not depend on the counts"
         return (
-            f"What is published {depends}: any two {guarantee.relation} give the same publication (pure differential privacy, "
-            f"epsilon = 0). {_not_protected(guarantee)}"
+            f"What is published {depends}: any two {relation_phrase(guarantee.relation)} give the same publication (pure differential "
+            f"privacy, epsilon = 0). {_not_protected(guarantee)}"
         )
     lead = guarantee.per_person(delta=delta) or guarantee.per_smallest_secret(delta=delta)
     sentences = [
@@ -40,14 +59,13 @@ def _pairs(guarantee: Guarantee) -> str:
     if guarantee.person is None:
         return (
             f"No {unit} can change alone: every change of a single {unit} would {'show in a kept total' if kept else 'break an identity'}. "
-            f"Any two {guarantee.relation} differ by at least {_distance(guarantee, guarantee.smallest_secret)}"
+            f"Any two {relation_phrase(guarantee.relation)} differ by at least {_distance(guarantee, guarantee.smallest_secret)}"
             f"{_unsure(guarantee)}. Take two that are this near."
         )
-    moved = 2 if guarantee.distance == "l1" else 2 * guarantee.max_records
-    only_added = guarantee.person < moved * guarantee.max_records
+    only_added = guarantee.person < guarantee.distance.person_moving(guarantee.max_records)
     records = "" if guarantee.max_records == 1 else f", with up to {guarantee.max_records} records"
     what = f"in whether one {unit} is counted" if only_added else f"in where one {unit} is counted"
-    return f"Take any two {guarantee.relation} that differ only {what}{records}."
+    return f"Take any two {relation_phrase(guarantee.relation)} that differ only {what}{records}."
 
 
 def _unsure(guarantee: Guarantee) -> str:
@@ -56,7 +74,7 @@ def _unsure(guarantee: Guarantee) -> str:
 
 def _promise(guarantee: Guarantee, lead: Promise) -> str:
     who = f"for one {guarantee.unit}" if guarantee.person is not None else "for such a pair"
-    each = "for each unit of l1 distance" if guarantee.distance == "l1" else "for each unit of l2 distance"
+    each = f"for each unit of {guarantee.distance} distance"
     start = f"Between the two, the chance of any outcome of the publication differs by a factor of at most {_factor(lead.epsilon)}"
     epsilon, delta = number(lead.epsilon), number(lead.delta)
     if guarantee.kind == "pure":
@@ -64,9 +82,9 @@ def _promise(guarantee: Guarantee, lead: Promise) -> str:
     extra = f"{start}, and a further probability of at most {delta} (epsilon = {epsilon}, delta = {delta} {who};"
     if guarantee.kind == "zcdp":
         assert lead.rho is not None
-        unit = each.replace("l1", "squared l1").replace("l2", "squared l2")
+        each = f"for each unit of squared {guarantee.distance} distance"
         return (
-            f"{extra} zero-concentrated differential privacy, rho = {format_exact(lead.rho)} {who}, {_parameter(guarantee, 'rho')} {unit})."
+            f"{extra} zero-concentrated differential privacy, rho = {format_exact(lead.rho)} {who}, {_parameter(guarantee, 'rho')} {each})."
         )
     parameters = f"epsilon = {_parameter(guarantee, 'epsilon')}, delta = {_parameter(guarantee, 'delta')}"
     return f"{extra} approximate differential privacy, {parameters} {each})."
@@ -83,14 +101,14 @@ def _not_protected(guarantee: Guarantee) -> str:
 
 
 def _has_totals(guarantee: Guarantee) -> bool:
-    return guarantee.exposed.kept_sums > 0 or "kept totals" in guarantee.relation
+    return guarantee.exposed.kept_sums > 0 or guarantee.relation.same_totals
 
 
 def _no_totals(guarantee: Guarantee) -> str:
     unit, nothing = guarantee.unit, "No totals are kept exactly: nothing is published without noise"
     if guarantee.kind == "pure" and guarantee.epsilon == 0:
         nothing = "No totals are kept, and no count is published"
-    if SAME_CELLS in guarantee.relation:
+    if guarantee.relation.same_cells:
         return f"{nothing}, except the list of cells."
     if guarantee.person_can_be_added:
         return f"{nothing}, and whether a {unit} is counted at all is protected."
@@ -110,13 +128,13 @@ def _totals(guarantee: Guarantee) -> str:
         else f"Whether a {unit} is counted at all is not protected where it would change a kept total."
     )
     return (
-        f"The promise holds for pairs of {guarantee.relation}: the kept totals are published exactly, and neither they nor what follows "
-        f"from them is protected. {fixed} {counted}"
+        f"The promise holds for pairs of {relation_phrase(guarantee.relation)}: the kept totals are published exactly, and neither they "
+        f"nor what follows from them is protected. {fixed} {counted}"
     )
 
 
 def _cells_that_occur(guarantee: Guarantee) -> str:
-    if SAME_CELLS not in guarantee.relation:
+    if not guarantee.relation.same_cells:
         return ""
     return (
         f"The list of cells was taken from the data: that a cell occurs is not protected, nor a {guarantee.unit} who is the only one in it "
@@ -125,12 +143,11 @@ def _cells_that_occur(guarantee: Guarantee) -> str:
 
 
 def _status(guarantee: Guarantee) -> str:
-    note = f" {guarantee.status_note}" if guarantee.status_note else ""
     if guarantee.status == "exact":
-        return f"The noise follows its stated law exactly, with no rounding error.{note}"
+        return "The noise follows its stated law exactly, with no rounding error."
     if guarantee.status == "proven":
-        return f"The promise is proven, with an error that is stated and already included.{note}"
-    return f"This promise is an estimate and not a proof.{note}"
+        return f"The promise is proven, with an error that is stated and already included. {error_sentences(guarantee)}"
+    return f"This promise is an estimate and not a proof. {error_sentences(guarantee)}"
 
 
 def _warning(guarantee: Guarantee, lead: Promise) -> str:
@@ -146,7 +163,7 @@ def _warning(guarantee: Guarantee, lead: Promise) -> str:
 
 
 def _distance(guarantee: Guarantee, value: int) -> str:
-    return f"{value} in l1 distance" if guarantee.distance == "l1" else f"{value} in squared l2 distance"
+    return f"{value} in {'squared ' if guarantee.distance.is_squared else ''}{guarantee.distance} distance"
 
 
 def _parameter(guarantee: Guarantee, name: str) -> str:
@@ -159,11 +176,3 @@ def _factor(epsilon: Fraction | float) -> str:
         return f"e to the power {number(epsilon)}"
     with precision(128):
         return format_up(enclosure(ball(Fraction(epsilon)).exp()).upper, 4)
-
-
-def number(value: Fraction | float) -> str:
-    """As text: exact where it is exact and short, else six digits rounded up."""
-    text = format_exact(value)
-    if isinstance(value, Fraction) and len(text) <= 14:
-        return text
-    return format_up(Fraction(value), 6)

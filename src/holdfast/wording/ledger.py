@@ -7,9 +7,12 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from holdfast.lattices.exposure_facts import ReleaseExposure
 from holdfast.privacy.ledger.account import Account
 from holdfast.privacy.ledger.chain import Event
 from holdfast.privacy.ledger.values import Grant, Reservation, amount
+from holdfast.wording.exposure import exposed_sentences
+from holdfast.wording.joint import together_sentences
 
 WIDTH, HEIGHT = 100, 24
 MAX_GRANTS = 4
@@ -18,8 +21,8 @@ EXPOSED_LINES = 3
 STATES = {"voided": "voided (refunded)", "voided-spent": "voided (spent)"}
 
 
-def screen(account: Account, last: Event, exposed: str | None) -> str:
-    """The screen; `exposed` is the joint exposure where it was computed elsewhere."""
+def ledger_screen(account: Account, last: Event) -> str:
+    """What was granted by whom and why, each release with cost and state, what is left and what is exposed; `last`: of the whole chain."""
     balance = account.balance()
     name, unit = balance.currency, balance.unit
     promise = "" if balance.epsilon is None else f" (epsilon = {amount(balance.epsilon, up=False)}, delta = {amount(balance.delta)})"
@@ -35,7 +38,7 @@ def screen(account: Account, last: Event, exposed: str | None) -> str:
         f"Spent     {name} = {spent} of {granted}",
         f"Left      {name} = {left} ({share} %)",
     ]
-    lines += _exposed(account.releases.values(), exposed, max(HEIGHT - len(lines), EXPOSED_LINES))
+    lines += _exposed(account.releases.values(), max(HEIGHT - len(lines), EXPOSED_LINES))
     return "\n".join(fit(line, WIDTH) for line in lines)
 
 
@@ -44,7 +47,7 @@ def _grants(grants: list[Grant]) -> list[str]:
     lines = [f"  ({hidden} earlier grants are not shown)"] if hidden > 0 else []
     for grant in grants[-MAX_GRANTS:]:
         legal = "" if grant.legal is None else f" ({clean(grant.legal)})"
-        lines.append(f"  {day(grant.time)}  {grant.words()}, by {fit(grant.approver, 24)}: {clean(grant.reason)}{legal}")
+        lines.append(f"  {day(grant.time)}  {grant}, by {fit(grant.approver, 24)}: {clean(grant.reason)}{legal}")
     return lines
 
 
@@ -56,7 +59,7 @@ def _releases(releases: list[Reservation]) -> list[str]:
     for release in shown:
         notes = _notes(release.facts)
         state = STATES.get(release.state, release.state)
-        lines.append(f"  {day(release.time)}  {pad(release.release_id, column)}  {state:<17}  {release.charge.words()}{notes}")
+        lines.append(f"  {day(release.time)}  {pad(release.release_id, column)}  {state:<17}  {release.charge}{notes}")
     return lines
 
 
@@ -69,15 +72,32 @@ def _notes(facts: Mapping[str, Any]) -> str:
     return "".join(f"; {note}" for note in notes)
 
 
-def _exposed(releases: Iterable[Reservation], exposed: str | None, most_lines: int) -> list[str]:
-    """What is published as it is. Where a release does not say, it is "not computed", never "nothing"."""
-    words: list[str] = []
-    for release in releases:
-        if release.state in ("committed", "published", "closed") or (release.is_open and release.facts.get("exposed")):
-            said = release.facts.get("exposed")
-            texts = said if isinstance(said, list) else [said if said else f"not computed for {release.release_id}"]
-            words.extend(map(str, texts))
-    text = exposed if exposed is not None else "; ".join(dict.fromkeys(words)) or "nothing was published yet"
+def exposed_text(releases: Iterable[Reservation]) -> str | None:
+    """What the last release says of all together, what each exposes alone, what the others said, the later ones first. None: nothing.
+
+    Where a release does not say, it is "not computed", never "nothing".
+    """
+    alone: dict[str, list[str]] = {}
+    together: list[str] = []
+    for release in (one for one in releases if one.state not in ("voided", "voided-spent")):
+        said = _read_exposed(release)
+        own = "Not computed: the ledger does not say." if said is None else exposed_sentences(said.alone)
+        alone.setdefault(own, []).append(release.release_id)
+        together = [*([] if said is None else together_sentences(said)), *together]
+    texts = [*together[:1], *(f"{', '.join(names)}: {own}" for own, names in alone.items()), *together[1:]]
+    return " ".join(dict.fromkeys(texts)) or None
+
+
+def _read_exposed(release: Reservation) -> ReleaseExposure | None:
+    """What the ledger holds of it; None where it holds nothing that this version understands."""
+    try:
+        return ReleaseExposure.from_fields(release.facts["exposed"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _exposed(releases: Iterable[Reservation], most_lines: int) -> list[str]:
+    text = exposed_text(releases) or "nothing was published yet"
     wrapped = textwrap.wrap(clean(text), WIDTH - 10, max_lines=most_lines, placeholder=" ...") or [""]
     return [("Exposed   " if index == 0 else " " * 10) + line for index, line in enumerate(wrapped)]
 

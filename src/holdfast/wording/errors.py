@@ -1,0 +1,28 @@
+"""How far released counts are from the true ones."""
+
+from __future__ import annotations
+
+_BASES = {
+    "exact": "exact",
+    "upper bound": "upper bound, proved",
+    "estimated": "estimated from draws of the public law",
+    "unknown": "not known",
+}
+
+
+def error_sentences(smallest: float | None, median: float | None, largest: float | None, basis: str) -> str:
+    """From the standard deviations of the cells' noise; None where none is added, or where it depends on the data."""
+    if smallest is None or median is None or largest is None:
+        if basis == "unknown":
+            return "The error of a released count depends on the counts, so nothing is said about it here. Kept totals have no error."
+        return "No noise is added: counts that the kept totals do not fix are left out. Kept totals have no error."
+    spread = f" ({smallest:.3g} to {largest:.3g})" if smallest != largest else ""
+    return (
+        f"The error of a released count averages to zero; its standard deviation is {median:.3g} for a typical cell{spread}. "
+        "Kept totals have no error."
+    )
+
+
+def basis_phrase(basis: str, law_is_exact: bool) -> str:
+    """How the standard deviations were found."""
+    return _BASES[basis] + ("" if law_is_exact else "; of the law that the chain aims at")

@@ -1,0 +1,34 @@
+"""Numbers and lists as they stand in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from holdfast.privacy.parameters import format_exact, format_up
+
+WEAK_EPSILON = 10
+"""Above this an epsilon for one person deserves a warning: e^10 is more than 22,000."""
+
+
+def number(value: Fraction | float) -> str:
+    """As text: exact where it is exact and short, else six digits rounded up."""
+    text = format_exact(value)
+    if isinstance(value, Fraction) and len(text) <= 14:
+        return text
+    return format_up(Fraction(value), 6)
+
+
+def count_of(n: int, noun: str) -> str:
+    """ "1 cell", "2 cells"."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def listed(names: Sequence[str]) -> str:
+    """ "a, b and c"; one name or more."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def quoted(names: Sequence[str]) -> list[str]:
+    """Names of releases, as sentences show them."""
+    return [repr(name) for name in names]

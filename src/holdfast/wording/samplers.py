@@ -1,0 +1,62 @@
+"""How the chains of a promise that is not exact were assessed."""
+
+from __future__ import annotations
+
+from holdfast.chains.assessment import Assessment
+from holdfast.privacy.estimated import added_delta
+from holdfast.privacy.guarantee import ChainFacts, Guarantee
+from holdfast.privacy.parameters import format_exact
+from holdfast.samplers.table import Reason
+from holdfast.wording.numbers import count_of
+
+_REASONS = {
+    Reason.NO_TOTAL: "under no kept total",
+    Reason.FIXED: "fixed by the kept totals",
+    Reason.ONE_TOTAL: "one kept total over its cells",
+    Reason.ONE_TOTAL_MANY_CELLS: "one kept total over many cells",
+    Reason.PRODUCT: "a product of axes with all sums along each kept",
+    Reason.TWO_WAY: "rows and columns kept: controlled rounding",
+    Reason.SMALL_GRID: "a grid small enough for rejection",
+    Reason.FEW_TOTALS: "few enough kept totals for rejection",
+    Reason.GENERAL: "kept totals of no simpler shape",
+    Reason.WHOLE: "a small lattice taken whole",
+    Reason.ASKED: "asked for",
+    Reason.NO_EXACT: "no exact sampler draws it in reasonable time",
+    Reason.OTHER: "the mechanism's own sampler",
+}
+
+SHAPES_TOLD = 3
+"""Shapes of blocks whose assessment is told in a guarantee; all are in its fields."""
+
+
+def reason_phrase(reason: Reason) -> str:
+    """Why a sampler was chosen."""
+    return _REASONS[reason]
+
+
+def assessment_sentences(found: Assessment | ChainFacts) -> str:
+    """What was seen of coupled pairs, what follows from it, and what is supposed."""
+    together = "" if found.shapes == 1 else f" for all {found.shapes} shapes of blocks together"
+    return (
+        f"{found.pairs} coupled pairs of {found.kernel} all met within {count_of(found.largest_sweeps, 'sweep')}, so that a pair takes "
+        f"longer with probability at most {found.eta}, with 95 % confidence{together}. {count_of(found.sweeps, 'sweep')} "
+        f"{'is' if found.sweeps == 1 else 'are'} made. That their total variation error is then below {found.eta} supposes that meeting "
+        "times have a tail that falls like a geometric one."
+    )
+
+
+def error_sentences(guarantee: Guarantee) -> str:
+    """The stated error of a promise that is not exact, and what it rests on; empty for an exact one."""
+    if guarantee.eta is None:
+        return ""
+    if guarantee.status == "proven":
+        return f"The total variation error is at most eta = {format_exact(guarantee.eta)}."
+    assert guarantee.epsilon is not None
+    chains = (
+        f"{count_of(chain.blocks, 'block')} of {chain.cells} cells: {assessment_sentences(chain)}"
+        for chain in guarantee.chains[:SHAPES_TOLD]
+    )
+    return (
+        f"The total variation error is estimated to be at most eta = {format_exact(guarantee.eta)}, which adds (1 + e^epsilon) eta = "
+        f"{format_exact(added_delta(guarantee.epsilon, guarantee.eta))} to delta: {' '.join(chains)}"
+    )
