@@ -155,7 +155,7 @@ class TestPerPerson:
             (hf.GeneralizedLaplace("1/2", per="person"), "epsilon"),
             (hf.GeneralizedGaussian(rho="1/3", per="person"), "rho"),
         ):
-            cost = mechanism.law(lattice, max_records=3).guarantee.per_person
+            cost = mechanism.law(lattice, max_records=3).guarantee.per_person()
             assert cost is not None
             assert getattr(cost, name) == getattr(mechanism, name)
 
