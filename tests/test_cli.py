@@ -415,7 +415,7 @@ class TestDiagnose:
         ran = run("diagnose", "run.toml", "-o", "page.html", *self.FEW)
         assert (ran.code, ran.err) == (0, "")
         assert ran.out.startswith(
-            "Table      9 cells by a, b\nKept       margin(a), margin(b)\nMechanism  generalized-laplace, epsilon = 0.25"
+            "Table      9 cells by a, b\nKept       margin(a), margin(b)\nMechanism  generalized-laplace, epsilon = 0.5, per = person"
         )
         kernels = [line.split()[5] for line in ran.out.splitlines() if line.startswith("3 x 3 grid")]
         assert kernels == ["block_gibbs", "line_gibbs"]

@@ -13,6 +13,8 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import InexactParameter, InvalidParameter, NoExactSampler, RequestTooLarge
+from holdfast.mechanisms import MECHANISMS as MECHANISM_TABLE
+from holdfast.mechanisms import mechanism_class, register
 from holdfast.privacy import Relation
 
 WITH_EPSILON = [hf.GeneralizedLaplace, hf.RoundedProjection]
@@ -124,6 +126,106 @@ class TestWords:
             {"epsilon": "0.25"},
             {},
         ]
+
+
+class TestPerPerson:
+    """One person of m records who changes cell: 2 m in l1, 2 m^2 in squared l2."""
+
+    @pytest.mark.parametrize("m", [1, 3, None])
+    @pytest.mark.parametrize(
+        "mechanism",
+        [
+            hf.GeneralizedLaplace("1/2", per="person"),
+            hf.GeneralizedLaplace("1/2", norm="l2", per="person"),
+            hf.GeneralizedGaussian(rho="1/3", per="person"),
+            hf.GeneralizedGaussian(epsilon=1, delta="1e-6", per="person"),
+            hf.RoundedProjection("1/2", per="person"),
+        ],
+        ids=repr,
+    )
+    def test_the_law_is_that_of_the_converted_mechanism(self, mechanism: Any, m: int | None) -> None:
+        lattice = hf.Lattice(np.ones((1, 3), dtype=np.int64))
+        unit = mechanism.per_unit(m)
+        assert (mechanism.per, unit.per, unit.per_unit(7)) == ("person", "unit", unit)
+        law, expected = mechanism.law(lattice, max_records=m), unit.law(lattice, max_records=m)
+        assert (repr(law), law.guarantee) == (repr(expected), expected.guarantee)
+
+    def test_the_promise_for_one_person_is_what_was_asked(self) -> None:
+        lattice = hf.Lattice(np.ones((1, 3), dtype=np.int64))
+        for mechanism, name in (
+            (hf.GeneralizedLaplace("1/2", per="person"), "epsilon"),
+            (hf.GeneralizedGaussian(rho="1/3", per="person"), "rho"),
+        ):
+            cost = mechanism.law(lattice, max_records=3).guarantee.per_person()
+            assert cost is not None
+            assert getattr(cost, name) == getattr(mechanism, name)
+
+    def test_rho_is_promised_as_given(self) -> None:
+        law = hf.GeneralizedGaussian(rho="1/7").law(hf.Lattice(np.ones((1, 3), dtype=np.int64)))
+        assert (law.guarantee.rho, law.sigma_squared) == (Fraction(1, 7), Fraction(7, 2))
+
+    def test_sigma_squared_is_for_nobody(self) -> None:
+        assert hf.GeneralizedGaussian(sigma_squared=4, per="person") == hf.GeneralizedGaussian(sigma_squared=4)
+
+    def test_what_needs_a_unit_is_refused(self) -> None:
+        with pytest.raises(InvalidParameter, match=r"per must be one of 'unit', 'person'. Got 'people'"):
+            hf.RoundedProjection(1, per="people")  # type: ignore[arg-type]
+        with pytest.raises(InvalidParameter, match=r"sampler='line_gibbs': a Markov chain needs.*per='unit'"):
+            hf.GeneralizedGaussian(epsilon=1, delta="1e-6", sampler="line_gibbs", per="person")
+        with pytest.raises(InvalidParameter, match=r"calibration='paper' goes with per='unit'"):
+            hf.GeneralizedGaussian(epsilon=1, delta="1e-6", calibration="paper", per="person")
+
+    @pytest.mark.parametrize(
+        ("mechanism", "text", "parameters"),
+        [
+            (
+                hf.GeneralizedLaplace("1/2", per="person"),
+                "GeneralizedLaplace(epsilon='1/2', per='person')",
+                {"epsilon": "0.5", "per": "person", "norm": "l1"},
+            ),
+            (
+                hf.GeneralizedGaussian(epsilon=1, delta="1e-9", per="person"),
+                "GeneralizedGaussian(epsilon='1', delta='1e-9', per='person')",
+                {"epsilon": "1", "delta": "1e-9", "per": "person"},
+            ),
+            (
+                hf.GeneralizedLaplace("0.192", "l2", "metropolis", eta="1/50"),
+                "GeneralizedLaplace(epsilon='0.192', norm='l2', sampler='metropolis', eta='1/50')",
+                {"epsilon": "0.192", "norm": "l2", "sampler": "metropolis", "eta_allowed": "0.02"},
+            ),
+            (hf.Suppression(), "Suppression()", {}),
+        ],
+        ids=["laplace", "gaussian", "chain", "suppression"],
+    )
+    def test_shown_as_asked(self, mechanism: Any, text: str, parameters: dict[str, str]) -> None:
+        assert (repr(mechanism), mechanism.parameters) == (text, parameters)
+        assert eval(text, vars(hf) | {text.split("(")[0]: type(mechanism)}) == mechanism
+
+
+class TestRegistry:
+    def test_every_mechanism_has_one_row(self) -> None:
+        assert [mechanism_class(name).name for name in MECHANISM_TABLE] == list(MECHANISM_TABLE)
+        assert register(hf.Suppression) is hf.Suppression
+
+    def test_a_taken_name_is_refused(self) -> None:
+        class Other(hf.Suppression):
+            """Another class of the same name."""
+
+        with pytest.raises(InvalidParameter, match=r"'suppression' is registered already, as Suppression. Give yours another name"):
+            register(Other)
+        with pytest.raises(InvalidParameter, match=r"no mechanism 'none such'. Mechanisms: generalized-laplace, "):
+            mechanism_class("none such")
+
+    def test_a_new_one_is_known_by_its_name(self) -> None:
+        class New(hf.Suppression):
+            """A new one."""
+
+            name = "new"
+
+        try:
+            assert register(New) is mechanism_class("new")
+        finally:
+            del MECHANISM_TABLE["new"]
 
 
 class TestImpossibleRequests:
