@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.errors import InvalidStatement
+from holdfast.invariants.definitions import definition, statement_of
 from holdfast.invariants.rows import compile_rows
 from holdfast.invariants.statements import Statement
-from holdfast.invariants.definitions import definition, statement_of
 
 TREE = hf.Hierarchy.from_prefixes(["17031", "17043", "18001"], [2], levels=["state", "county"])
 UNIVERSE = hf.Universe.product({"county": ["17031", "17043", "18001"], "age": ["1", "20"]}, hierarchies={"county": TREE})

@@ -236,7 +236,7 @@ def begin_again(found: Reservation, plan: Plan, table: Table, order: Order, acco
             + "Give HOLDFAST_KEY (or HOLDFAST_KEY_FILE) as it was, or void the release: what was reserved stays spent if drawing had begun."
         )
     asked = public_facts(plan, {}, (), None)
-    same = ("mechanism", "parameters", "unit", "universe", "statements")
+    same = ("mechanism", "parameters", "unit", "max_records", "universe", "statements")
     if any(asked[name] != found.facts[name] for name in same) or Charge.of(plan.guarantee) != found.charge:
         raise OtherInput(f"The release {found.release_id!r} was begun with another mechanism, table or kept totals. Resume with the same.")
     decisive = ("holdfast", "python-flint")  # other samplers, or another reduced basis, would draw other noise from the same words
