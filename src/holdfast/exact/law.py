@@ -237,6 +237,10 @@ class ArmsLaw(IntegerLaw):
     def _totals(self) -> dict[int, Moments]:
         return {}
 
+    def __getstate__(self) -> dict[str, object]:
+        """Without the sums, whose balls cannot be pickled: no draw needs them, and they are made again when asked for."""
+        return {name: value for name, value in self.__dict__.items() if name != "_totals"}
+
     @staticmethod
     def _beyond(arm: tuple[Segment, ...], k: int) -> arb:
         """Weight of the arm's points at k and further out."""

@@ -144,7 +144,7 @@ class GridLaplace:
 
     @property
     def pilot_label(self) -> str:
-        return repr(self)
+        return f"GridLaplace({self.shape}, '{self.epsilon}')"
 
     @property
     def cells_per_try(self) -> float:

@@ -136,7 +136,7 @@ class L2Laplace:
 
     @property
     def pilot_label(self) -> str:
-        return repr(self)
+        return f"L2Laplace({self.cells}, proposal, '{self.proposal_epsilon}', '{self.epsilon}')"
 
     @property
     def cells_per_try(self) -> float:

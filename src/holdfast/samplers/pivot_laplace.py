@@ -75,23 +75,24 @@ class PivotLaplace:
     """
 
     def __init__(self, rows: Matrix, epsilon: Exact, *, pivots: Sequence[int] | None = None) -> None:
-        self.rows = as_matrix(rows, "rows")
+        A = as_matrix(rows, "rows")
+        self.rows = tuple(tuple(int(entry) for entry in row) for row in A.tolist())
         self.epsilon = positive_fraction(epsilon, "epsilon")
-        self.cells = int(self.rows.ncols())
+        self.cells = int(A.ncols())
         if self.cells == 0:
             raise InvalidParameter("rows has no columns, so there is no cell to draw. Give one column per cell.")
-        if self.rows.rank() < self.rows.nrows():
+        if A.rank() < A.nrows():
             raise InvalidParameter("rows are not independent. Leave out those that follow from the others.")
         self._reach = check_l1_reach(self.cells, self.epsilon)
-        self._use(self._best_pivots() if pivots is None else solve_pivots(self.rows, tuple(pivots)))
+        self._use(self._best_pivots(A) if pivots is None else solve_pivots(A, tuple(pivots)))
 
     def __repr__(self) -> str:
-        return f"PivotLaplace({self.rows.nrows()} rows of {self.cells} cells, '{self.epsilon}', pivots={self.pivots.columns})"
+        return f"PivotLaplace({len(self.rows)} rows of {self.cells} cells, '{self.epsilon}', pivots={self.pivots.columns})"
 
     @property
     def name(self) -> str:
         kind = "integral pivots" if self.pivots.is_integral else "pivots that must come out whole"
-        return f"{self.rows.nrows()} rows over {self.cells} cells: exact rejection, {kind}"
+        return f"{len(self.rows)} rows over {self.cells} cells: exact rejection, {kind}"
 
     @cached_property
     def _cell(self) -> Sampler:
@@ -111,9 +112,9 @@ class PivotLaplace:
         self._numerators = np.array([entry for row in pivots.numerators for entry in row], dtype=dtype).reshape(shape)
         self._denominators = np.array(pivots.denominators, dtype=object if self._wide else np.int64)[:, None]
 
-    def _best_pivots(self) -> Pivots:
+    def _best_pivots(self, A: fmpz_mat) -> Pivots:
         """The choice with the best pilot; rules of thumb where pilots see nothing."""
-        choices = pivot_choices(self.rows)
+        choices = pivot_choices(A)
         if len(choices) == 1:
             return choices[0]
         scores = []
@@ -166,7 +167,8 @@ class PivotLaplace:
 
     @property
     def pilot_label(self) -> str:
-        return f"{self!r}: {self.rows.tolist()}"
+        rows = [list(row) for row in self.rows]
+        return f"PivotLaplace({len(rows)} rows of {self.cells} cells, '{self.epsilon}', pivots={self.pivots.columns}): {rows}"
 
     @property
     def cells_per_try(self) -> float:
