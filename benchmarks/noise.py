@@ -225,7 +225,7 @@ def opendp_sizes(n: int) -> Row:
 def run(*, n: int = 10**6, rounds: int = 15, rivals: bool = True, streamed: int = 10**8) -> Report:
     """Measure everything. `rivals=False` leaves out OpenDP, the only contender that holdfast does not need itself."""
     load_before = load()
-    around = surroundings.steps(n, rounds, streamed)
+    around = surroundings.steps(streamed)
     with Steps("noise", len(SETTINGS) * rounds + len(around) + rivals) as steps, NoiseKey.generate() as key:
         figures = {setting: measure(setting, n, rounds, rivals, key, _named(steps, f"noise: {setting.name}")) for setting in SETTINGS}
         ready = figures[PREPARED].prepare_ms

@@ -1,4 +1,4 @@
-"""The rest of group `noise`: many streams at once, memory of a long draw, time to import."""
+"""The rest of group `noise`: memory of a long draw, time to import."""
 
 from __future__ import annotations
 
@@ -7,20 +7,12 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
 from benchmarks.report import Bar, Row, number
 from benchmarks.timing import best_of, fresh_interpreter
-from holdfast.randomness import NoiseKey
 
-WORDS_PER_LABEL = 16
 IMPORT_ROUNDS = 5
 
 NOTES = (
-    "Many streams: 64 bytes for each label, read into an array that exists already, against one stream of the same bytes; a fresh key each "
-    "time. Labels are made, and where so named sorted, outside the timed part; checking that they differ and were not used before is part "
-    "of it.",
     "Streaming: `.batches` in a fresh process; the peak is that process's own (`ru_maxrss`), libraries and compiled code included, and the "
     "time, on the wall clock, includes loading them.",
     "Import: wall time of a fresh interpreter, less that of one that does nothing, best of "
@@ -38,42 +30,12 @@ print(drawn, time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SEL
 _EVERY_NAME = "import holdfast; [getattr(holdfast, name) for name in holdfast.__all__]"
 
 
-def steps(n: int, rounds: int, streamed: int) -> dict[str, Callable[[], list[Row]]]:
-    """What to measure, by name, in order: n labels, `streamed` draws."""
+def steps(streamed: int) -> dict[str, Callable[[], list[Row]]]:
+    """What to measure, by name, in order."""
     return {
-        "many streams": partial(many_streams, n, rounds),
         "streaming": partial(streaming, streamed),
         "import": import_time,
     }
-
-
-def many_streams(n: int, rounds: int) -> list[Row]:
-    """Bulk streams against one long stream."""
-    out = np.empty((n, WORDS_PER_LABEL), dtype=np.uint32)
-    integers = np.arange(n)
-    shuffled = np.random.default_rng(1).permutation(integers)
-    texts = np.array([f"county {i:09d}".encode() for i in range(n)], dtype="S16")
-    _from_labels(out, integers, False)  # loads compiled code
-    best = best_of(
-        rounds,
-        {
-            "one": partial(_one_stream, out),
-            "integers": partial(_from_labels, out, integers, False),
-            "texts": partial(_from_labels, out, texts, True),
-            "shuffled": partial(_from_labels, out, shuffled, False),
-        },
-    )
-
-    def row(name: str, contender: str, limit: float | None) -> Row:
-        ratio = best[contender] / best["one"]
-        shown = f"{ratio:.2f} × one stream ({number(1e9 * best[contender] / n)} ns a label)"
-        return Row(name, (shown,), () if limit is None else (Bar("× one stream", ratio, limit),))
-
-    return [
-        row(f"{n:,} integer labels, sorted", "integers", 2),
-        row(f"{n:,} text labels of 16 bytes, sorted", "texts", 2.5),
-        row(f"{n:,} integer labels, in random order", "shuffled", None),
-    ]
 
 
 def streaming(streamed: int) -> list[Row]:
@@ -96,13 +58,3 @@ def import_time() -> list[Row]:
         Row("`import holdfast`, beyond bare Python", (f"{package:.3f} s",), (Bar("s", package, 0.3),)),
         Row("the same with every public name loaded", (f"{every_name:.3f} s",)),
     ]
-
-
-def _one_stream(out: NDArray[np.uint32]) -> None:
-    with NoiseKey.generate() as key, key.stream("bench") as words:
-        words.take_into(out.reshape(-1))
-
-
-def _from_labels(out: NDArray[np.uint32], items: NDArray[np.integer] | NDArray[np.bytes_], text: bool) -> None:
-    with NoiseKey.generate() as key:
-        key.streams("bench", items=items, text=text).take_into(out)

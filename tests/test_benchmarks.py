@@ -26,9 +26,6 @@ from holdfast.tables import Table as Counts
 
 AROUND = (
     "sampler of",
-    "integer labels, sorted",
-    "text labels",
-    "in random order",
     "draws in batches",
     "`import holdfast`",
     "every public name",

@@ -22,8 +22,6 @@ def warm() -> float:
     with NoiseKey.for_tests("warm") as key:
         for sigma_squared in (100, 10**12, 10**30):  # one table, two words a try, three words a try
             DiscreteGaussian(sigma_squared).sample(COLD_THRESHOLD, key)
-        key.streams("warm", items=np.arange(COLD_THRESHOLD)).take(4)
-        key.streams("warm", "text", items=np.arange(COLD_THRESHOLD).astype("S24"), text=True).take(4)
         _warm_samplers(key)
         _warm_chains(key)
     return time.perf_counter() - began

@@ -58,8 +58,8 @@ def test_labels_lanes_and_subkeys_give_different_words():
 
 
 def test_the_version_is_part_of_every_key():
-    assert STREAM_VERSION == 1
-    assert b"stream version 1:" in purpose("anything")
+    assert STREAM_VERSION == 2
+    assert b"stream version 2:" in purpose("anything")
 
 
 def test_a_label_opens_once():
@@ -99,8 +99,6 @@ def test_a_resumed_label_cannot_be_opened_again():
     key.resume("a", position=100)
     with pytest.raises(StreamReused):
         key.stream("a")
-    with pytest.raises(StreamReused):
-        key.streams(items=[b"a"], text=True)
 
 
 @pytest.mark.parametrize("position", [-1, 2**64, 1.0, True, None])
@@ -133,7 +131,7 @@ def test_nothing_shows_the_secret():
     assert f"{public:>40}".strip() == repr(public) == "NoiseKey(for tests: NOT PRIVATE)"
     assert not hasattr(private, "__dict__")
     assert not hasattr(private._vault, "__dict__")
-    for holder in (private, private._vault, private.stream("a"), private.streams(items=np.arange(3))):
+    for holder in (private, private._vault, private.stream("a")):
         shown = [getattr(holder, name) for name in dir(holder) if not name.startswith("_")]
         assert not any(isinstance(value, (bytes, bytearray, memoryview)) for value in shown)
         secrets = [bytes(private._vault._master), bytes(private._vault._mac_key), bytes(private._vault._encryption_key)]
@@ -143,7 +141,7 @@ def test_nothing_shows_the_secret():
 @pytest.mark.parametrize("copier", [pickle.dumps, copy.copy, copy.deepcopy, lambda x: x.__getstate__(), lambda x: x.__reduce__()])
 def test_nothing_can_be_copied(copier):
     key = NoiseKey.for_tests(1)
-    for holder in (key, key._vault, key.stream("a"), key.streams("b", items=np.arange(3))):
+    for holder in (key, key._vault, key.stream("a")):
         with pytest.raises(KeyMisuse, match=r"cannot be copied or pickled.*key.derive"):
             copier(holder)
 
@@ -160,22 +158,19 @@ def test_close_erases_and_stops_everything():
     vault = key._vault
     secrets = (vault._master, vault._mac_key, vault._encryption_key)
     assert all(any(secret) and len(secret) == 32 for secret in secrets)
-    stream, bulk = key.stream("a"), key.streams("b", items=np.arange(3))
-    stream.take(1), bulk.take(1)
+    stream = key.stream("a")
+    stream.take(1)
     with key:
         pass
     assert not any(any(secret) for secret in secrets)
     assert stream._cipher is None
-    assert bulk._cipher is None
     which = np.zeros(1, dtype=np.uint64)
     uses: list[Callable[[], object]] = [
         lambda: key.stream("c"),
         lambda: key.resume("c", position=0),
         lambda: key.derive("c"),
-        lambda: key.streams(items=np.arange(2)),
     ]
     uses += [lambda: stream.take(1), lambda: stream.take_into(np.empty(1, np.uint32)), lambda: stream.extra(which, 0), key.__enter__]
-    uses += [lambda: bulk.take(1), lambda: bulk.take_more(which, 1), lambda: bulk.extra(which, which, 0)]
     for use in uses:
         with pytest.raises(KeyClosed):
             use()
@@ -215,17 +210,15 @@ def outcome_in_child(action) -> str:
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_child_gets_no_words():
     key = NoiseKey.for_tests(1)
-    stream, bulk = key.stream("a"), key.streams("b", items=np.arange(3))
-    stream.take(2), bulk.take(2)
+    stream = key.stream("a")
+    stream.take(2)
     which = np.zeros(1, dtype=np.uint64)
     uses: list[Callable[[], object]] = [
         lambda: key.stream("c"),
         lambda: key.resume("a", position=2),
         lambda: key.derive("c"),
-        lambda: key.streams(items=np.arange(2)),
     ]
     uses += [lambda: stream.take(1), lambda: stream.extra(which, 0), lambda: stream.give_back(1)]
-    uses += [lambda: bulk.take(1), lambda: bulk.take_more(which, 1), lambda: bulk.extra(which, which, 0)]
     assert [outcome_in_child(use) for use in uses] == [ForkedKey.__name__] * len(uses)
     assert outcome_in_child(key.close) == "no error"
     assert len(stream.take(1)) == 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidParameter, KeyClosed
 from holdfast.randomness import NoiseKey, Words
 from holdfast.randomness.claims import Claim
-from holdfast.randomness.streams import PIECE_BYTES, Stream
+from holdfast.randomness.streams import PIECE_BYTES, Stream, counter_blocks
 from holdfast.randomness.vault import start_ecb
 
 PIECE_WORDS = PIECE_BYTES // 4
@@ -85,6 +85,12 @@ def test_the_counter_wraps_at_128_bits(distance):
     assert stream.take(9).tolist() == expected[:9]
     stream.give_back(6)
     assert stream.take(13).tolist() == expected[3:]
+
+
+@given(st.one_of(st.integers(0, 2**128 - 1), st.sampled_from([2**128 - 2, 2**64 - 2, 2**64 - 1, 0])), st.lists(st.integers(0, 2**64 - 1)))
+def test_counter_blocks_add_with_carry(tag, numbers):
+    expected = b"".join(((tag + number) % 2**128).to_bytes(16, "big") for number in numbers)
+    assert counter_blocks(tag, np.array(numbers, dtype=np.uint64)).tobytes() == expected
 
 
 def test_extra_bits_are_blocks_of_their_lane():

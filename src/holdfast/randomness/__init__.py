@@ -1,8 +1,7 @@
 """Secret keys and labelled streams of words. Imports nothing of ours but errors."""
 
-from holdfast.randomness.bulk import BulkStreams
 from holdfast.randomness.keys import NoiseKey
 from holdfast.randomness.streams import Stream
 from holdfast.randomness.words import Words
 
-__all__ = ["BulkStreams", "NoiseKey", "Stream", "Words"]
+__all__ = ["NoiseKey", "Stream", "Words"]

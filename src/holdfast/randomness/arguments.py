@@ -1,4 +1,4 @@
-"""Checks of what callers pass to streams, shared by the single and the bulk form."""
+"""Checks of what callers pass to streams."""
 
 from __future__ import annotations
 
@@ -37,17 +37,12 @@ def check_indices(indices: NDArray[Any]) -> NDArray[np.uint64]:
     return np.ascontiguousarray(array, dtype=np.uint64)
 
 
-def check_out(out: NDArray[np.uint32], axes: int) -> NDArray[np.uint32]:
-    """A writable C-contiguous uint32 array with `axes` axes."""
-    if (
-        not isinstance(out, np.ndarray)
-        or out.dtype != np.uint32
-        or out.ndim != axes
-        or not out.flags.c_contiguous
-        or not out.flags.writeable
-    ):
+def check_out(out: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """A writable contiguous uint32 array on one axis."""
+    is_array = isinstance(out, np.ndarray) and out.dtype == np.uint32 and out.ndim == 1
+    if not is_array or not out.flags.c_contiguous or not out.flags.writeable:
         raise InvalidParameter(
-            f"Words are written into a writable contiguous uint32 array with {axes} axes; found {describe(out)}. Make one with np.empty."
+            f"Words are written into a writable contiguous uint32 array with 1 axis; found {describe(out)}. Make one with np.empty."
         )
     return out
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from holdfast.errors import InvalidParameter, KeyMisuse
-from holdfast.randomness.bulk import BulkStreams
 from holdfast.randomness.claims import Claims
 from holdfast.randomness.labels import LabelPart, encode_label
 from holdfast.randomness.sealing import seal, unseal
@@ -97,16 +96,6 @@ class NoiseKey(NotCopied):
         vault = self._vault
         tag = vault.tag(labels, 0)
         return Stream(vault, labels, tag, vault.claims.reclaim(tag, position, labels))
-
-    def streams(self, *prefix: LabelPart, items: Any, text: bool = False) -> BulkStreams:
-        """Open the streams of all labels (*prefix, item) at once: the same words as `stream` gives, one by one, at a fraction of the cost.
-
-        items: an array of integers (each within 64 bits signed); an array of NumPy type 'S'; or a list or object array of bytes. With
-        text=True the bytes are UTF-8 text (trusted, not checked) and name the same labels as the str would. NumPy drops NUL bytes at the
-        end of an 'S' item: items that end in NUL must be given as a list of bytes. Items must differ; StreamReused if two are equal or this
-        key opened one of the labels before. The array is not copied: leave it unchanged while the streams are in use.
-        """
-        return BulkStreams(self._vault, prefix, items, text)
 
     def seal(self, secret: bytes) -> bytes:
         """This key encrypted under a secret of the user's (16 bytes at least), to go on after an interruption; see sealing.py.

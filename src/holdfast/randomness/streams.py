@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import CipherContext
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter, KeyClosed
 from holdfast.randomness.arguments import check_count, check_depth, check_indices, check_out
-from holdfast.randomness.blocks import as_bytes, counter_blocks, encrypt_blocks, words_in_place
 from holdfast.randomness.claims import Claim
 from holdfast.randomness.labels import Label, show_label
 from holdfast.randomness.vault import NotCopied, Vault, counter_bytes
@@ -24,6 +24,16 @@ PIECE_BYTES = 1 << 16
 _ZEROS = memoryview(bytes(PIECE_BYTES))
 _WORD_BYTES = 4
 _BLOCK_WORDS = 4
+
+
+def counter_blocks(tag: int, numbers: NDArray[np.uint64]) -> NDArray[Any]:
+    """The counter blocks tag + number mod 2^128, two big-endian halves for each number."""
+    high, low = divmod(tag, 2**64)
+    halves = np.empty((len(numbers), 2), dtype=">u8")
+    sums = numbers + np.uint64(low)
+    halves[:, 1] = sums
+    halves[:, 0] = np.where(sums < numbers, np.uint64((high + 1) % 2**64), np.uint64(high))
+    return halves
 
 
 class Stream(NotCopied):
@@ -59,7 +69,7 @@ class Stream(NotCopied):
         self._cipher: CipherContext | None = None
         self._cipher_position = -1  # the word at which the cipher stands; -1 for nowhere
         self._block_cipher: CipherContext | None = None
-        self._lanes: dict[int, NDArray[np.uint64]] = {}
+        self._lanes: dict[int, int] = {}
         self._last_take = 0
         self._extra_blocks = 0
         claim.stream = weakref.ref(self)
@@ -88,7 +98,7 @@ class Stream(NotCopied):
 
     def take_into(self, out: NDArray[np.uint32]) -> None:
         """The next `len(out)` words, written into a contiguous array."""
-        self._fill(check_out(out, 1))
+        self._fill(check_out(out))
 
     def give_back(self, count: int) -> None:
         """Return the last `count` words unread: they will be handed out again. Never more than the last `take` returned."""
@@ -114,14 +124,9 @@ class Stream(NotCopied):
         self._vault.claims.charge_blocks(len(wanted))
         if self._block_cipher is None:
             self._block_cipher = self._vault.keystream_blocks()
-        tags = np.broadcast_to(self._lane_tag(depth), (len(wanted), 2))
-        blocks = np.empty((len(wanted), 1, 2), dtype=np.uint64)
-        counter_blocks(tags, wanted, blocks)
-        out = np.empty((len(wanted), EXTRA_WORDS), dtype=np.uint32)
-        encrypt_blocks(self._block_cipher, as_bytes(blocks), as_bytes(out), 0)
-        words_in_place(out)
+        keystream = self._block_cipher.update(counter_blocks(self._lane_tag(depth), wanted).tobytes())
         self._extra_blocks += len(wanted)
-        return out
+        return np.frombuffer(keystream, dtype="<u4").astype(np.uint32).reshape(-1, EXTRA_WORDS)
 
     def close(self) -> None:
         """Drop the cipher. Reading again raises KeyClosed; `position` and `label` remain."""
@@ -162,11 +167,12 @@ class Stream(NotCopied):
         self._claim.position = end
         self._last_take = len(out)
         if len(out):
-            target = as_bytes(out)
+            target = out.data.cast("B")
             for low in range(0, len(target), PIECE_BYTES):
                 piece = target[low : low + PIECE_BYTES]
                 cipher.update_into(_ZEROS[: len(piece)], piece)
-            words_in_place(out)
+            if sys.byteorder != "little":
+                out.byteswap(inplace=True)
         self._cipher_position = end
 
     def _charge_until(self, block: int) -> None:
@@ -187,8 +193,8 @@ class Stream(NotCopied):
             self._cipher.update(_ZEROS[: skip * _WORD_BYTES])
         return self._cipher
 
-    def _lane_tag(self, depth: int) -> NDArray[np.uint64]:
+    def _lane_tag(self, depth: int) -> int:
         if depth not in self._lanes:
-            self._vault.claims.charge_streams(1)
-            self._lanes[depth] = np.frombuffer(self._vault.tag(self._label, depth + 1), dtype=np.uint64)
+            self._vault.claims.charge_lane()
+            self._lanes[depth] = int.from_bytes(self._vault.tag(self._label, depth + 1), "big")
         return self._lanes[depth]

@@ -51,7 +51,7 @@ def start_cmac(key: bytes | bytearray) -> CMAC:
 
 
 def start_ecb(key: bytes | bytearray) -> CipherContext:
-    """AES-256 on whole blocks, each by itself: used on counters and MAC states, never on messages."""
+    """AES-256 on whole blocks, each by itself: used on counters, never on messages."""
     return Cipher(algorithms.AES256(key), modes.ECB()).encryptor()
 
 
@@ -121,15 +121,11 @@ class Vault(NotCopied):
 
     def tag(self, label: Label, lane: int) -> bytes:
         """AES-256-CMAC of the encoded label under K_mac: 16 bytes."""
-        mac = self.cmac()
-        mac.update(encode_label(label, lane))
-        return mac.finalize()
-
-    def cmac(self) -> CMAC:
-        """AES-256-CMAC under K_mac that has read nothing yet."""
         self.check()
         assert self._cmac is not None
-        return self._cmac.copy()
+        mac = self._cmac.copy()
+        mac.update(encode_label(label, lane))
+        return mac.finalize()
 
     def exported_master(self) -> bytes:
         """The master secret itself, for sealing alone."""
@@ -150,11 +146,6 @@ class Vault(NotCopied):
         """AES-256-ECB under K_enc: applied to counter blocks it gives keystream blocks in any order."""
         self.check()
         return start_ecb(self._encryption_key)
-
-    def mac_blocks(self) -> CipherContext:
-        """AES-256-ECB under K_mac, for CMAC over many labels at once."""
-        self.check()
-        return start_ecb(self._mac_key)
 
     def close_with(self, dependent: Closable) -> None:
         """Close `dependent` when this vault is closed, if it is still alive then."""
