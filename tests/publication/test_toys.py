@@ -1,0 +1,147 @@
+"""Two mechanisms that the product does not know, one file and one row each, go the whole way: plan, ledger, release, resume after a kill,
+card, verify, report, command line.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+import tests.toys.cell_keys
+import tests.toys.conditional  # noqa: F401
+from holdfast.errors import InvalidParameter
+from holdfast.randomness import NoiseKey
+from tests.toys.cell_keys import ToyCellKeys
+from tests.toys.conditional import ByEnumeration, ToyConditional, compositions
+
+ROOT = Path(__file__).parents[2]
+CONDITIONAL = """
+[table]
+source = "towns.csv"
+cells = ["region", "town"]
+count = "people"
+[keep]
+margins = [["region"]]
+[release]
+id = "toy"
+mechanism = "toy-conditional"
+epsilon = "1/2"
+ledger = "ledger.sqlite"
+"""
+KEYS = """
+[table]
+source = "towns.csv"
+cells = ["region", "town"]
+count = "people"
+cell_key = "ckey"
+[keep]
+[release]
+id = "toy"
+mechanism = "toy-cell-keys"
+ledger = "ledger.sqlite"
+"""
+RUNS = {"conditional": CONDITIONAL, "cell keys": KEYS}
+TOWNS = "region,town,people,ckey\nnorth,A,3,5\nnorth,B,2,8\nsouth,C,0,0\nsouth,D,1,7\n"
+
+
+def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "tests.toys.command", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "HOLDFAST_KEY": "a secret of sixteen bytes or more", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def start(tmp_path: Path, name: str) -> None:
+    (tmp_path / "towns.csv").write_text(TOWNS)
+    (tmp_path / "run.toml").write_text(RUNS[name])
+    granted = run(
+        tmp_path, "ledger", "grant", "towns", "--ledger", "ledger.sqlite", "--epsilon", "5", "--approver", "A", "--reason", "test"
+    )
+    assert granted.returncode == 0, granted.stderr
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_toy_goes_the_whole_way(tmp_path: Path, name: str) -> None:
+    start(tmp_path, name)
+    planned = run(tmp_path, "plan", "run.toml", "--json")
+    assert planned.returncode == 0, planned.stderr
+    fields = json.loads(planned.stdout)
+    assert fields["mechanism"]["name"] == f"toy-{name.replace(' ', '-')}"
+    assert fields["expected_error"]["cell_standard_deviation"] == {"smallest": None, "median": None, "largest": None}
+    killed = run(tmp_path, "release", "run.toml", "-o", "out", TOY_KILL=str(tmp_path / "drawn.json"))
+    assert killed.returncode == -9
+    assert not (tmp_path / "out").exists()
+    again = run(tmp_path, "release", "run.toml", "-o", "out")
+    assert again.returncode != 0
+    assert "--resume" in again.stderr
+    resumed = run(tmp_path, "release", "run.toml", "-o", "out", "--resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert not list(tmp_path.glob(".holdfast*"))
+    with open(tmp_path / "out/table.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["people"]) for row in rows] == json.loads((tmp_path / "drawn.json").read_text())
+    assert {row["standard_deviation"] for row in rows} == {""}
+    verified = run(tmp_path, "verify", "out", "--json")
+    assert verified.returncode == 0, verified.stderr
+    card = json.loads((tmp_path / "out/card.json").read_text())
+    assert card["mechanism"]["name"] == fields["mechanism"]["name"]
+    assert card["release"]["ledger"] is not None
+    for page in ("statement.html", "report.html"):
+        assert fields["mechanism"]["name"] in (tmp_path / "out" / page).read_text()
+    shown = run(tmp_path, "ledger", "show", "towns", "--ledger", "ledger.sqlite", "--json")
+    assert shown.returncode == 0, shown.stderr
+    refused = run(tmp_path, "release", "run.toml", "-o", "second")
+    assert refused.returncode != 0
+
+
+def table(counts: list[int], keys: list[int] | None = None) -> hf.Table:
+    universe = hf.Universe.product({"region": ["north", "south"], "town": ["A", "B"]})
+    return hf.Table(universe, np.array(counts, dtype=np.int64), cell_keys=None if keys is None else np.array(keys, dtype=np.int64))
+
+
+def test_the_conditional_law_by_enumeration() -> None:
+    """Every published table has the total of its block and no negative count, and frequencies agree with the enumerated law."""
+    sampler = ByEnumeration(3, ToyConditional("1/2").epsilon)
+    x = np.array([[2, 1, 0]] * 4000, dtype=np.int64)
+    with NoiseKey.for_tests("toy conditional").stream("a") as words:
+        drawn = sampler.publish(x, None, words)
+    assert (drawn.sum(axis=1) == 3).all()
+    assert (drawn >= 0).all()
+    weights = {y: float(np.exp(-0.25 * np.abs(np.array(y) - x[0]).sum())) for y in compositions(3, 3)}
+    total = sum(weights.values())
+    expected = np.array([4000 * w / total for w in weights.values()])
+    found = np.array([(drawn == np.array(y)).all(axis=1).sum() for y in weights])
+    statistic = float(((found - expected) ** 2 / expected).sum())
+    assert statistic < 60, "9 degrees of freedom: a chi-square above 60 has probability below 1.4e-9"
+
+
+def test_input_reaches_only_the_engine() -> None:
+    """Twin tables have the same plan; the same key on other counts or other cell keys draws from another subkey."""
+    keep = [hf.margin("region")]
+    first, second = table([3, 2, 0, 1]), table([2, 3, 1, 0])
+    assert hf.plan(first, keep, ToyConditional("1/2")).to_fields() == hf.plan(second, keep, ToyConditional("1/2")).to_fields()
+    key = NoiseKey.for_tests(1)
+    made = hf.release(first, keep, ToyConditional("1/2"), key=key, release_id="a")
+    assert made.table.counts.reshape(2, 2).sum(axis=1).tolist() == [5, 1]
+    assert (made.table.counts >= 0).all()
+    answers = hf.release(table([3, 0, 0, 1], [5, 0, 0, 8]), [], ToyCellKeys(), key=key, release_id="b").table.counts
+    assert answers.tolist() == [1, 1, 1, 0]
+
+
+def test_what_is_missing_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="record_key or cell_key"):
+        hf.release(table([3, 2, 0, 1]), [], ToyCellKeys())
+    with pytest.raises(InvalidParameter, match="depends on the counts"):
+        ToyConditional("1/2").law(hf.lattice(table([3, 2, 0, 1]).universe, [hf.margin("region")]))
