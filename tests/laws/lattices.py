@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
+import holdfast as hf
 from holdfast.lattices import Lattice
+from holdfast.laws import Gaussian
 
 
 def one_sum(cells: int) -> Lattice:
@@ -45,3 +49,10 @@ LATTICES = {
     "entries 2 and -3": twos_and_threes(),
     "no invariant": free(2),
 }
+
+
+def sigma_squared_of(mechanism: hf.GeneralizedGaussian, lattice: Lattice) -> Fraction:
+    """What the mechanism draws on this lattice."""
+    target = mechanism.law(lattice).target
+    assert isinstance(target, Gaussian)
+    return target.sigma_squared

@@ -17,12 +17,12 @@ import pytest
 from numpy.typing import NDArray
 
 import holdfast as hf
+from holdfast.channels import Law
 from holdfast.lattices.gram_schmidt import gram_schmidt
-from holdfast.laws.law import LatticeLaw
 from holdfast.laws.tails import ball_points_log_bound, gaussian_log_tail, laplace_log_tail
 from holdfast.testing import check_fit_categories
 from holdfast.testing.fit import chi_square_p_value
-from tests.laws.lattices import LATTICES
+from tests.laws.lattices import LATTICES, sigma_squared_of
 
 Points = NDArray[np.int64]
 
@@ -114,7 +114,7 @@ def test_log_weights_are_those_of_the_law(which: str) -> None:
 def test_tail_bounds_hold_and_are_not_idle(which: str, how: str) -> None:
     """Theorems 12 and 15 with explicit constants: above the exact tail at every radius, below one soon after the bulk."""
     lattice, mechanism = LATTICES[which], MECHANISMS[how]
-    law: LatticeLaw = mechanism.law(lattice)
+    law: Law = mechanism.law(lattice)
     points = points_of(which)
     weights = weights_of(points, mechanism)
     l1 = isinstance(mechanism, hf.GeneralizedLaplace) and mechanism.norm == "l1"
@@ -167,10 +167,10 @@ def test_gaussian_calibration_does_not_grow_with_the_table() -> None:
 
     for lattice in (free(1), one_sum(2), one_sum(102), margins(2, 2), margins(4, 4), margins(30, 40)):
         mechanism = hf.GeneralizedGaussian(epsilon="1/4", delta="1/100000")
-        assert 170 < mechanism.variance_parameter(lattice) <= 213
-    paper = hf.GeneralizedGaussian(epsilon="1/4", delta="1/100000", calibration="paper").variance_parameter(margins(4, 4))
+        assert 170 < sigma_squared_of(mechanism, lattice) <= 213
+    paper = sigma_squared_of(hf.GeneralizedGaussian(epsilon="1/4", delta="1/100000", calibration="paper"), margins(4, 4))
     assert paper >= 10 * 213
-    simple = hf.GeneralizedGaussian(epsilon="1/4", delta="1/100000", calibration="simple").variance_parameter(margins(4, 4))
+    simple = sigma_squared_of(hf.GeneralizedGaussian(epsilon="1/4", delta="1/100000", calibration="simple"), margins(4, 4))
     assert 372 < simple < Fraction(3725, 10)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.channels.channel import FREE_CELLS
 from holdfast.errors import StreamReused
 from holdfast.lattices import Lattice
-from holdfast.laws.law import FREE_CHUNK
 from holdfast.laws.moments import free_laplace_variance, one_sum_laplace_variance
 from tests.laws.lattices import free, margins, one_sum
 
@@ -36,10 +36,10 @@ def test_one_key_serves_every_law_on_every_lattice_once(mechanism: Any) -> None:
 
 def test_tasks_of_a_law_have_labels_of_their_own_and_cover_each_moving_cell_once() -> None:
     lattice = Lattice(np.array([[1, 1, 0, 0, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 2, 3, 0, 0]]))
-    for cells in (lattice, free(2 * FREE_CHUNK + 7)):
-        tasks = list(hf.GeneralizedLaplace("1").law(cells).tasks())
+    for cells in (lattice, free(2 * FREE_CELLS + 7)):
+        tasks = list(hf.GeneralizedLaplace("1").law(cells).channel.tasks())
         assert len({task.label for task in tasks}) == len(tasks)
-        assert np.array_equal(np.sort(np.concatenate([task.cells for task in tasks])), np.arange(cells.cells))
+        assert np.array_equal(np.sort(np.concatenate([task.cells.ravel() for task in tasks])), np.arange(cells.cells))
 
 
 @pytest.mark.parametrize("cells", [2, 4])

@@ -15,7 +15,7 @@ from holdfast.errors import HoldfastError, InexactParameter, InvalidParameter, N
 from holdfast.lattices import Lattice
 from holdfast.privacy.estimated import added_delta
 from holdfast.randomness import NoiseKey
-from holdfast.samplers.choose import laplace_choice
+from holdfast.samplers.table import choose
 
 KERNELS = ("metropolis", "line_gibbs", "block_gibbs")
 ETA = Fraction(3, 100)
@@ -39,15 +39,15 @@ class TestPromise:
         assert law.sampler.status == "estimated"
         (group,) = law.sampler.groups
         assert group.expected_tries is None
-        assert group.chain is not None
-        assert (group.chain["kernel"], group.chain["pairs"], group.chain["eta"]) == (kernel, 100, "3/100")
-        assert group.sampler == f"{kernel}, {group.chain['sweeps']} sweeps"
+        assert group.assessment is not None
+        assert (group.assessment.kernel, group.assessment.pairs, group.assessment.eta) == (kernel, 100, ETA)
+        assert group.sampler == f"{kernel}, {group.assessment.sweeps} sweeps"
 
     def test_errors_of_blocks_add_and_share_what_is_allowed(self) -> None:
         law = hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta="3/100").law(grids(2))
         (group,) = law.sampler.groups
-        assert group.chain is not None
-        assert (group.chain["pairs"], group.chain["eta"]) == (200, "3/200")
+        assert group.assessment is not None
+        assert (group.assessment.pairs, group.assessment.eta) == (200, Fraction(3, 200))
         assert law.guarantee.eta == Fraction(3, 100)
 
     def test_several_shapes_share_one_confidence(self) -> None:
@@ -58,7 +58,8 @@ class TestPromise:
         law = hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta="6/100").law(Lattice(both))
         assert confidence_factor(2) == Fraction(3689, 1000)
         pairs = 123  # 3.689 / 0.03, rounded up
-        assert [group.chain and (group.chain["pairs"], group.chain["eta"]) for group in law.sampler.groups] == [(pairs, "3689/123000")] * 2
+        found = [group.assessment for group in law.sampler.groups]
+        assert [each and (each.pairs, each.eta) for each in found] == [(pairs, Fraction(3689, 123_000))] * 2
         assert law.guarantee.eta == 2 * Fraction(3689, 123_000)
         assert sorted((chain.blocks, chain.cells, chain.shapes) for chain in law.guarantee.chains) == [(1, 2, 2), (1, 9, 2)]
         assert "for all 2 shapes of blocks together" in hf.describe(law.guarantee)
@@ -72,7 +73,7 @@ class TestPromise:
     def test_free_cells_stay_exact(self) -> None:
         """Two cells under one total, one under none: the second is drawn independently, and no error is counted for it."""
         law = hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta=ETA).law(Lattice(np.array([[1, 1, 0]])))
-        assert {group.kind: group.chain is None for group in law.sampler.groups} == {"one sum": False, "free": True}
+        assert {group.kind: group.assessment is None for group in law.sampler.groups} == {"one sum": False, "free": True}
         assert law.guarantee.eta == ETA
 
     def test_where_everything_is_free_nothing_is_estimated(self) -> None:
@@ -118,12 +119,12 @@ class TestAuto:
     @pytest.fixture(autouse=True)
     def _little_patience(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Rejection is refused on a 4 x 4 table already; at 12 x 12, where it really is, an assessment takes half a minute."""
-        monkeypatch.setattr("holdfast.samplers.choose.MAX_CELL_TRIES", 300)
-        laplace_choice.cache_clear()
+        monkeypatch.setattr("holdfast.samplers.table.MAX_CELL_TRIES", 300)
+        choose.cache_clear()
 
     def test_never_takes_a_chain_unless_allowed(self) -> None:
         with pytest.raises(NoExactSampler, match="allow_estimated=True"):
-            hf.GeneralizedLaplace("1/4").law(grids(1, 4, 4))
+            hf.GeneralizedLaplace("1/4").law(grids(1, 4, 4)).sample(1)
 
     def test_takes_one_only_where_no_exact_sampler_will_do(self) -> None:
         """A grid too large for rejection beside a total over two cells: the first by a chain, the second exactly."""
@@ -131,17 +132,17 @@ class TestAuto:
         both[:8, :16] = np.asarray(grids(1, 4, 4).matrix.todense())
         both[8, 16:] = 1
         law = hf.GeneralizedLaplace("1/4", allow_estimated=True, eta=ETA).law(Lattice(both))
-        kernels = {group.kind: group.chain and group.chain["kernel"] for group in law.sampler.groups}
+        kernels = {group.kind: group.assessment and group.assessment.kernel for group in law.sampler.groups}
         assert kernels == {"grid": "block_gibbs", "one sum": None}
         assert law.guarantee.eta == ETA
 
     def test_the_same_for_the_l2_norm(self) -> None:
         with pytest.raises(NoExactSampler, match="allow_estimated=True"):
-            hf.GeneralizedLaplace("1/4", "l2").law(grids(1, 4, 4))
+            hf.GeneralizedLaplace("1/4", "l2").law(grids(1, 4, 4)).sample(1)
         law = hf.GeneralizedLaplace("1/4", "l2", allow_estimated=True, eta=ETA).law(grids(1, 4, 4))
         (group,) = law.sampler.groups
-        assert group.chain is not None
-        assert group.chain["kernel"] == "line_gibbs"
+        assert group.assessment is not None
+        assert group.assessment.kernel == "line_gibbs"
 
     def test_stays_exact_where_it_can(self) -> None:
         law = hf.GeneralizedLaplace("1/4", allow_estimated=True).law(grids(1))
@@ -151,23 +152,23 @@ class TestAuto:
 class TestRefused:
     def test_zcdp_with_a_chain(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Before anything is assessed."""
-        monkeypatch.setattr("holdfast.laws.law.block_chains", lambda *_: pytest.fail("assessed"))
+        monkeypatch.setattr("holdfast.channels.drawing.chain_samplers", lambda *_: pytest.fail("assessed"))
         with pytest.raises(InvalidParameter, match=r"no zCDP promise.*epsilon and delta"):
-            hf.GeneralizedGaussian(rho="1/10", sampler="line_gibbs", eta=ETA).law(grids(1))
+            hf.GeneralizedGaussian(rho="1/10", sampler="line_gibbs", eta=ETA).law(grids(1)).sample(1)
 
     def test_chains_that_do_not_meet(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(*_: object) -> None:
             raise NoMeeting("No pair met.")
 
-        monkeypatch.setattr("holdfast.laws.law.block_chains", refuse)
+        monkeypatch.setattr("holdfast.channels.drawing.chain_samplers", refuse)
         with pytest.raises(NoMeeting, match=r"No pair met\. Try GeneralizedGaussian or RoundedProjection, which are drawn exactly\."):
-            hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta=ETA).law(grids(1))
+            hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta=ETA).law(grids(1)).sample(1)
 
     def test_block_gibbs_off_two_way_tables(self) -> None:
         with pytest.raises(InvalidParameter, match=r"block_gibbs.*a block of 5 cells \(one sum\)"):
-            hf.GeneralizedLaplace("1/4", sampler="block_gibbs").law(Lattice(np.ones((1, 5), dtype=np.int64)))
-        with pytest.raises(InvalidParameter, match="an l2 norm is not"):
-            hf.GeneralizedLaplace("1/4", "l2", sampler="block_gibbs").law(grids(1))
+            hf.GeneralizedLaplace("1/4", sampler="block_gibbs").law(Lattice(np.ones((1, 5), dtype=np.int64))).sample(1)
+        with pytest.raises(InvalidParameter, match=r"products over the cells; a block of 9 cells \(the whole table\) is not"):
+            hf.GeneralizedLaplace("1/4", "l2", sampler="block_gibbs").law(grids(1)).sample(1)
 
     @pytest.mark.parametrize(
         ("arguments", "error"),
@@ -192,6 +193,6 @@ class TestRefused:
 
 def test_a_chain_is_prepared_once_for_all_blocks_of_a_shape() -> None:
     law = hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta="3/100").law(grids(2))
-    samplers = {id(task.sampler) for task in law.tasks()}
-    assert len(samplers) == 1
-    assert all(isinstance(task.sampler, ChainSampler) for task in law.tasks())
+    samplers = [law.drawing.sampler(task.shape).sampler for task in law.channel.tasks()]
+    assert samplers[0] is samplers[-1]
+    assert all(isinstance(sampler, ChainSampler) for sampler in samplers)

@@ -13,9 +13,11 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import InexactParameter, InvalidParameter, NoExactSampler, RequestTooLarge
+from holdfast.laws import Gaussian
 from holdfast.mechanisms import MECHANISMS as MECHANISM_TABLE
 from holdfast.mechanisms import mechanism_class, register
 from holdfast.privacy import Relation
+from tests.laws.lattices import sigma_squared_of
 
 WITH_EPSILON = [hf.GeneralizedLaplace, hf.RoundedProjection]
 MECHANISMS: list[Any] = [
@@ -83,15 +85,15 @@ class TestGaussianNeedsOneOfThree:
 
     def test_sigma_squared_of_rho(self) -> None:
         lattice = hf.Lattice(np.ones((1, 3), dtype=np.int64))
-        assert hf.GeneralizedGaussian(rho="1/10").variance_parameter(lattice) == 5
-        assert hf.GeneralizedGaussian(sigma_squared="7/2").variance_parameter(lattice) == Fraction(7, 2)
-        assert hf.GeneralizedGaussian(epsilon="1/4", delta="1/100000").variance_parameter(lattice) <= 213
+        assert hf.GeneralizedGaussian(rho="1/10").law(lattice).target == Gaussian(Fraction(5))
+        assert hf.GeneralizedGaussian(sigma_squared="7/2").law(lattice).target == Gaussian(Fraction(7, 2))
+        assert sigma_squared_of(hf.GeneralizedGaussian(epsilon="1/4", delta="1/100000"), lattice) <= 213
 
     def test_calibrations_are_ordered(self) -> None:
         rows = np.array([[1] * 4 + [0] * 12, *np.tile(np.eye(4, dtype=np.int64), 4)])
         lattice = hf.Lattice(rows)
         tight, simple, paper = (
-            hf.GeneralizedGaussian(epsilon="1/4", delta="1/100000", calibration=way).variance_parameter(lattice)
+            sigma_squared_of(hf.GeneralizedGaussian(epsilon="1/4", delta="1/100000", calibration=way), lattice)
             for way in ("tight", "simple", "paper")
         )
         assert tight <= simple
@@ -145,7 +147,7 @@ class TestPerPerson:
     )
     def test_the_law_is_that_of_the_converted_mechanism(self, mechanism: Any, m: int | None) -> None:
         lattice = hf.Lattice(np.ones((1, 3), dtype=np.int64))
-        unit = mechanism.per_unit(m)
+        unit = mechanism.per_unit(m or 1)
         assert (mechanism.per, unit.per, unit.per_unit(7)) == ("person", "unit", unit)
         law, expected = mechanism.law(lattice, max_records=m), unit.law(lattice, max_records=m)
         assert (repr(law), law.guarantee) == (repr(expected), expected.guarantee)
@@ -161,8 +163,8 @@ class TestPerPerson:
             assert getattr(cost, name) == getattr(mechanism, name)
 
     def test_rho_is_promised_as_given(self) -> None:
-        law = hf.GeneralizedGaussian(rho="1/7").law(hf.Lattice(np.ones((1, 3), dtype=np.int64)))
-        assert (law.guarantee.rho, law.sigma_squared) == (Fraction(1, 7), Fraction(7, 2))
+        mechanism, lattice = hf.GeneralizedGaussian(rho="1/7"), hf.Lattice(np.ones((1, 3), dtype=np.int64))
+        assert (mechanism.law(lattice).guarantee.rho, sigma_squared_of(mechanism, lattice)) == (Fraction(1, 7), Fraction(7, 2))
 
     def test_sigma_squared_is_for_nobody(self) -> None:
         assert hf.GeneralizedGaussian(sigma_squared=4, per="person") == hf.GeneralizedGaussian(sigma_squared=4)
@@ -232,8 +234,9 @@ class TestImpossibleRequests:
     def test_a_large_grid_is_refused_by_laplace_with_the_alternatives(self) -> None:
         universe = hf.Universe.product({"a": [str(i) for i in range(20)], "b": [str(i) for i in range(20)]})
         lattice = hf.lattice(universe, [hf.margin("a"), hf.margin("b")])
+        law = hf.GeneralizedLaplace(epsilon="1/4").law(lattice)  # nothing is chosen yet
         with pytest.raises(NoExactSampler, match=r"20 x 20.*GeneralizedGaussian.*RoundedProjection"):
-            hf.GeneralizedLaplace(epsilon="1/4").law(lattice)
+            law.sample(1)
         assert hf.RoundedProjection(epsilon="1/4").law(lattice).sampler.status == "exact"
         assert hf.GeneralizedGaussian(rho="1/10").law(lattice).sampler.status == "exact"
 
