@@ -4,6 +4,5 @@ No code reads a sentence back. Imported by what shows things to people only: pub
 """
 
 from holdfast.wording.dispatch import describe
-from holdfast.wording.posterior import posterior_paragraph
 
-__all__ = ["describe", "posterior_paragraph"]
+__all__ = ["describe"]

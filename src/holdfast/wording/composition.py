@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from holdfast.exact.parameters import Exact
-from holdfast.privacy.composition import Composition
+from holdfast.privacy.accounting.composition import Composition
 from holdfast.wording.numbers import WEAK_EPSILON, number
 
 

@@ -11,16 +11,13 @@ from holdfast.exact.parameters import Exact
 from holdfast.lattices.exposure import Exposure
 from holdfast.lattices.exposure_facts import JointFacts, ReleaseExposure
 from holdfast.lattices.joint import JointExposure
-from holdfast.privacy.composition import Composition
 from holdfast.privacy.guarantee import Guarantee
-from holdfast.wording.composition import composition_paragraph
 from holdfast.wording.exposure import exposed_sentences
 from holdfast.wording.guarantee import guarantee_paragraph
 from holdfast.wording.joint import joint_sentences, release_sentences
 from holdfast.wording.samplers import assessment_sentences
 
-_PROMISES: dict[type, Callable[[Any, Exact | None], str]] = {Guarantee: guarantee_paragraph, Composition: composition_paragraph}
-_OTHERS: dict[type, Callable[[Any], str]] = {
+_KNOWN: dict[type, Callable[[Any], str]] = {
     Assessment: assessment_sentences,
     Exposure: lambda exposure: exposed_sentences(exposure.facts()),
     JointExposure: lambda joint: " ".join(joint_sentences(joint.facts)),
@@ -34,13 +31,17 @@ def describe(thing: Any, *, delta: Exact | None = None) -> str:
 
     Given:  delta: the one at which a zCDP promise is also told as (epsilon, delta), by default 1e-10; for promises only.
     """
-    for kind, told in _PROMISES.items():
+    if isinstance(thing, Guarantee):
+        return guarantee_paragraph(thing, delta)
+    for kind, said in _KNOWN.items():
         if isinstance(thing, kind):
-            return told(thing, delta)
-    if delta is not None:
-        raise InvalidParameter(f"delta belongs to a guarantee or a composition. {type(thing).__name__} has none. Leave it out.")
-    for kind, said in _OTHERS.items():
-        if isinstance(thing, kind):
+            if delta is not None:
+                raise InvalidParameter(f"delta belongs to a guarantee or a composition. {type(thing).__name__} has none. Leave it out.")
             return said(thing)
-    names = ", ".join(kind.__name__ for kind in (*_PROMISES, *_OTHERS))
+    from holdfast.privacy.accounting.composition import Composition  # accounting: not loaded by a release
+    from holdfast.wording.composition import composition_paragraph
+
+    if isinstance(thing, Composition):
+        return composition_paragraph(thing, delta)
+    names = ", ".join(kind.__name__ for kind in (Guarantee, Composition, *_KNOWN))
     raise InvalidParameter(f"describe() knows {names}. Got {type(thing).__name__}.")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from holdfast.exact.parameters import Exact
+from holdfast.privacy.accounting.posterior import posterior_bound, pure_epsilon
 from holdfast.privacy.guarantee import Promise
 from holdfast.privacy.parameters import format_exact, format_up, probability
-from holdfast.privacy.posterior import posterior_bound, pure_epsilon
 from holdfast.wording.numbers import number
 
 

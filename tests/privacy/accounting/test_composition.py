@@ -23,18 +23,18 @@ from holdfast.privacy import (
     compose,
     optimal_composition,
     parallel,
-    pld,
     zcdp_delta,
     zcdp_epsilon,
     zcdp_epsilon_optimal,
 )
-from holdfast.privacy.composition import PLD
+from holdfast.privacy.accounting import pld
+from holdfast.privacy.accounting.composition import PLD
+from holdfast.privacy.accounting.disjoint import Rate
+from holdfast.privacy.accounting.lattice_delta import enumerated_delta_bounds
 from holdfast.privacy.conversions import short_up
-from holdfast.privacy.disjoint import Rate
-from holdfast.privacy.lattice_delta import enumerated_delta_bounds
 from holdfast.wording import describe
+from tests.privacy.accounting.test_equal_parts import enumerated_delta
 from tests.privacy.reference import real
-from tests.privacy.test_equal_parts import enumerated_delta
 
 
 def test_pure_parts_against_all_outcomes() -> None:

@@ -11,7 +11,7 @@ from flint import arb
 
 from holdfast.exact import DiscreteGaussian, DiscreteLaplace
 from holdfast.exact.balls import precision
-from holdfast.privacy.curves import (
+from holdfast.privacy.accounting.curves import (
     delta_curve,
     gaussian_delta_bounds,
     laplace_epsilon,

@@ -22,7 +22,7 @@ from holdfast.privacy import (
     one_sum_delta_bounds,
     zcdp_delta,
 )
-from holdfast.privacy.lattice_delta import (
+from holdfast.privacy.accounting.lattice_delta import (
     MAX_SUMMED_CELLS,
     _parity_weights,
     _points,

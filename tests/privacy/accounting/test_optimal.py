@@ -21,8 +21,8 @@ from holdfast.privacy import (
     zcdp_epsilon,
     zcdp_epsilon_optimal,
 )
-from holdfast.privacy.curves import gaussian_delta_bounds
-from holdfast.privacy.optimal import _best_for_delta, delta_bound
+from holdfast.privacy.accounting.curves import gaussian_delta_bounds
+from holdfast.privacy.accounting.optimal import _best_for_delta, delta_bound
 from tests.privacy.reference import real, smallest_delta
 
 PAIRS = [("1/1000", "1/100"), ("1/50", "0"), ("1/10", "1/2"), ("1/2", "3"), ("1", "5"), ("1", "1/3"), ("20", "35"), ("1e-9", "1e-6")]

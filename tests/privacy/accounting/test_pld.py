@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.privacy import Part, compose, optimal_composition_delta_bounds
-from holdfast.privacy.pld import Gaussian, Pair, _root_down, allowance, pld_epsilon
+from holdfast.privacy.accounting.pld import Gaussian, Pair, _root_down, allowance, pld_epsilon
 
 
 def lower_bound(pures: dict[Fraction, int], gaussians: dict[tuple[Fraction, int], int], delta: Fraction) -> float:

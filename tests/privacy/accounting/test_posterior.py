@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidParameter
 from holdfast.exact import DiscreteLaplace
 from holdfast.privacy import Part, equal_people_posterior, posterior_bound, posterior_bound_if_independent
-from holdfast.wording import posterior_paragraph
+from holdfast.wording.posterior import posterior_paragraph
 
 
 def test_twenty_equal_people() -> None:

@@ -26,12 +26,12 @@ from typing import Literal, TypeAlias
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import float_up
 from holdfast.exact.parameters import Exact, exact_fraction, exact_integer, positive_fraction
-from holdfast.privacy import pld as losses
+from holdfast.privacy.accounting import pld as losses
+from holdfast.privacy.accounting.equal_parts import MAX_PARTS, optimal_composition
+from holdfast.privacy.accounting.independent import IndependentGaussians
+from holdfast.privacy.accounting.optimal import zcdp_epsilon_optimal
 from holdfast.privacy.conversions import short_up, zcdp_epsilon
-from holdfast.privacy.equal_parts import MAX_PARTS, optimal_composition
 from holdfast.privacy.guarantee import DEFAULT_DELTA, Kind, Promise
-from holdfast.privacy.independent import IndependentGaussians
-from holdfast.privacy.optimal import zcdp_epsilon_optimal
 from holdfast.privacy.parameters import budget, format_exact, not_negative, probability
 
 Method: TypeAlias = Literal[

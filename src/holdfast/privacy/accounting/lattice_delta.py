@@ -42,8 +42,8 @@ from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
 from holdfast.lattices import Block, Free, Lattice, OneSum
 from holdfast.lattices.algebra import reduced_basis, to_numpy
 from holdfast.lattices.gram_schmidt import gram_schmidt
+from holdfast.privacy.accounting.independent import independent_delta_bounds
 from holdfast.privacy.conversions import LARGE_EPSILON, discrete_gaussian_delta_bounds
-from holdfast.privacy.independent import independent_delta_bounds
 from holdfast.privacy.parameters import not_negative
 
 BITS = 384
