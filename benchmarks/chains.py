@@ -19,7 +19,7 @@ from holdfast.chains.diagnostics import COLUMNS, TracedKernel, trace_summary
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.meeting import meeting_times
 from holdfast.chains.metropolis import Metropolis
-from holdfast.chains.moves import Swaps, moves_of_lattice
+from holdfast.chains.moves import Swaps
 from holdfast.chains.protocol import Kernel
 from holdfast.chains.target import Target
 from holdfast.errors import NoMeeting
@@ -212,7 +212,7 @@ def cases(pairs: int, small: bool) -> list[Case]:
     for norm, rate, paper, lag in (("l1", Fraction(1), 1e5, 20_000), ("l2", Fraction(3, 2), 1e6, 200_000)):
         target = Target.laplace(14, QUARTER, norm)  # type: ignore[arg-type]
         made.append(Case(f"14 cells, {norm}", Metropolis.of_lattice(target, sets, rate), pairs, lag, most_sweeps=2 * 10**7, paper=paper))
-        made.append(Case(f"14 cells, {norm}", LineGibbs(target, moves_of_lattice(sets)), pairs, exact=drawn[f"14 cells, {norm}"]))
+        made.append(Case(f"14 cells, {norm}", LineGibbs.of_lattice(target, sets), pairs, exact=drawn[f"14 cells, {norm}"]))
     target = Target.laplace(102, CENSUS)
     made.append(Case("102 counties, l1", Metropolis.of_lattice(target, one_total, Fraction(5, 2)), pairs, most_sweeps=500_000))
     made.append(Case("102 counties, l1", LineGibbs(target, Swaps((102,))), pairs, exact=drawn["102 counties, l1"]))

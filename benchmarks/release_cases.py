@@ -17,11 +17,13 @@ from benchmarks.timing import Call, best_of, repeated
 from holdfast.errors import NoExactSampler
 from holdfast.exact import DiscreteGaussian, DiscreteLaplace, IntegerLaw
 from holdfast.invariants import margin
-from holdfast.lattices import Grid, OneSum, Shape, lattice
+from holdfast.lattices import lattice
+from holdfast.lattices.shapes import Grid, OneSum, Shape
+from holdfast.laws import Gaussian, L1Laplace, Target
 from holdfast.mechanisms import GeneralizedLaplace
 from holdfast.randomness import NoiseKey, Stream
-from holdfast.samplers.choose import gaussian_choice, laplace_choice
 from holdfast.samplers.protocol import BlockSampler
+from holdfast.samplers.table import choose
 from holdfast.tables import Universe
 
 JUDGED_CELLS = 10**5
@@ -79,9 +81,9 @@ class Setting:
 
     def sampler(self) -> BlockSampler:
         """What a release would use, made anew."""
-        choose = laplace_choice if self.law == "Laplace" else gaussian_choice
+        target: Target = L1Laplace(self.size) if self.law == "Laplace" else Gaussian(self.size)
         try:
-            return choose(self.block_shape, self.size).sampler
+            return choose(self.block_shape, target).noise
         finally:
             choose.cache_clear()
 
@@ -222,7 +224,8 @@ def small_laplace(table: SmallTable, rounds: int, draws: int, key: NoiseKey, don
     codes = [str(i) for i in range(table.side)]
     universe = Universe.product({"row": codes, "column": codes})
     law = GeneralizedLaplace(epsilon="1/4").law(lattice(universe, [margin("row"), margin("column")]))
-    (task,) = law.tasks()
+    (task,) = law.channel.tasks()
+    sampler = law.drawing.sampler(task.shape).noise
     labels = count()
     lengths: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
     squares: list[np.ndarray[tuple[int], np.dtype[np.float64]]] = []
@@ -234,11 +237,11 @@ def small_laplace(table: SmallTable, rounds: int, draws: int, key: NoiseKey, don
 
     sample()
     with key.stream("single", table.name) as words:
-        single: Callable[[], object] = partial(task.sampler.draw, 1, words)
+        single: Callable[[], object] = partial(sampler.draw, 1, words)
         best = best_of(rounds, {"sample": sample, "single": repeated(SINGLE_CALLS, single)})
     done()
     seconds = best["sample"] / draws
-    times = (number(1e6 * best["single"] / SINGLE_CALLS), number(1e6 * seconds), f"{1 / seconds:,.0f}", number(task.sampler.expected_tries))
+    times = (number(1e6 * best["single"] / SINGLE_CALLS), number(1e6 * seconds), f"{1 / seconds:,.0f}", number(sampler.expected_tries))
     moments = (*_mean(np.concatenate(lengths)), f"{table.mean_l1}", *_mean(np.concatenate(squares)), f"{table.cell_variance}")
     return Row(table.name, (*times, *moments))
 

@@ -24,7 +24,7 @@ from holdfast.chains.block_gibbs import BlockGibbs
 from holdfast.chains.diagnostics import TracedKernel
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.metropolis import Metropolis
-from holdfast.chains.moves import Swaps, moves_of_lattice
+from holdfast.chains.moves import Swaps
 from holdfast.chains.target import Target
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import Grid
@@ -105,7 +105,7 @@ def table_gaussian() -> dict[str, Mean]:
         "one cell after the other": exact(SequentialGaussian((4, 4), Fraction(12)), 600_000, 2, "sequential"),
         "Klein": exact(KleinGaussian(basis, Fraction(12)), 400_000, 2, "klein"),
         "line_gibbs, swaps": chain(LineGibbs(target, Swaps((4, 4))), 600_000, 9, "swaps, squares"),
-        "line_gibbs, basis": chain(LineGibbs(target, moves_of_lattice(lattice)), 1_000_000, 9, "basis, squares"),
+        "line_gibbs, basis": chain(LineGibbs.of_lattice(target, lattice), 1_000_000, 9, "basis, squares"),
         "metropolis": chain(Metropolis.of_shape(target, shape, Fraction(1)), 1_000_000, 50, "metropolis, squares"),
         "block_gibbs": chain(BlockGibbs(target, (4, 4)), 150_000, 8, "block, squares"),
     }
@@ -137,9 +137,10 @@ def three_sets_laplace() -> dict[str, Mean]:
 def one_sum_norm() -> dict[str, Mean]:
     """9 cells with one total, the l2 norm, epsilon 1."""
     target, lattice = Target.laplace(9, 1, "l2"), Lattice(np.ones((1, 9), dtype=np.int64))
-    (task,) = hf.GeneralizedLaplace(1, "l2").law(lattice).tasks()
+    law = hf.GeneralizedLaplace(1, "l2").law(lattice)
+    (task,) = law.channel.tasks()
     return {
-        "rejection from l1": exact(task.sampler, 800_000, 2, "l2"),
+        "rejection from l1": exact(law.drawing.sampler(task.shape).noise, 800_000, 2, "l2"),
         "line_gibbs, pairs": chain(LineGibbs(target, Swaps((9,))), 700_000, 16, "pairs, l2"),
         "metropolis": chain(Metropolis.of_lattice(target, lattice, Fraction(1)), 1_500_000, 60, "metropolis, l2"),
     }

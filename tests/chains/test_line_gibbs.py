@@ -13,7 +13,7 @@ import pytest
 from holdfast.chains import line as line_module
 from holdfast.chains.line import Line, draw_point, line_through
 from holdfast.chains.line_gibbs import LineGibbs
-from holdfast.chains.moves import Listed, Move, Moves, Swaps, moves_of_lattice
+from holdfast.chains.moves import Listed, Move, Moves, Swaps
 from holdfast.chains.protocol import Info, State
 from holdfast.chains.target import Decay, EnergyKind, Target
 from holdfast.chains.words_in_steps import CHUNK_WORDS
@@ -135,7 +135,7 @@ def test_run_equals_repeated_steps_whatever_the_band(name: str) -> None:
     kernel, steps = KERNELS[name], 80
     by_step = words_of(name)
     states = stepped(kernel, steps, by_step)
-    assert len({tuple(z) for z in states}) > (10 if name == "steep moves, bounds" else 20)
+    assert len({tuple(z) for z in states}) > 10  # it moves
     for band in (2.0**-40, 2.0**-20, 2.0**-4):
         by_run = words_of(name)
         found, info = LineGibbs(kernel.target, kernel.moves, band).run(states[0], steps, by_run)
@@ -268,7 +268,7 @@ def test_one_step_fits_its_law_for_the_norm() -> None:
     kernel = LineGibbs(Target.laplace(4, "1/2", "l2").within(lower=[-3] * 4, upper=[4] * 4), Swaps((4,)))
     state = np.array([2, -1, -1, 0])
     words = words_of("fit of the norm")
-    n = 8000
+    n = 16_000
     counts: Counter[tuple[int, ...]] = Counter(tuple(kernel.run(state, 1, words)[0].tolist()) for _ in range(n))
     law = one_step_law(kernel, state)
     check_fit_categories(counts, law, name="line_gibbs: one step under an l2 norm")
@@ -329,7 +329,7 @@ def test_refusals() -> None:
 
 
 def test_a_chain_of_the_whole_lattice_reaches_it() -> None:
-    kernel = LineGibbs(Target.laplace(7, 1), moves_of_lattice(Lattice(VENN)))
+    kernel = LineGibbs.of_lattice(Target.laplace(7, 1), Lattice(VENN))
     words = words_of("whole lattice")
     z, _ = kernel.run(kernel.start(words), 1000, words)
     assert not (VENN @ z).any()

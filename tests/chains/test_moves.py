@@ -10,8 +10,9 @@ from math import comb, prod
 import numpy as np
 import pytest
 
+from holdfast.chains import LineGibbs, Target
 from holdfast.chains import moves as moves_module
-from holdfast.chains.moves import Listed, Move, Swaps, check_generates, format_move, moves_for, moves_of_lattice
+from holdfast.chains.moves import Listed, Move, Swaps, check_generates, format_move, moves_for
 from holdfast.errors import InvalidParameter, NothingLeft, RequestTooLarge, UnreachableLattice
 from holdfast.lattices import algebra
 from holdfast.lattices.lattice import Lattice
@@ -106,15 +107,15 @@ def test_moves_of_shapes() -> None:
 
 def test_moves_of_a_lattice() -> None:
     lattice = Lattice(VENN)
-    moves = moves_of_lattice(lattice)
+    moves = LineGibbs.of_lattice(Target.laplace(7, 1), lattice).moves
     assert moves.dimension == 4
     check_generates(moves, lattice)
     with pytest.raises(NothingLeft):
-        moves_of_lattice(Lattice(np.eye(2, dtype=np.int64)))
+        LineGibbs.of_lattice(Target.laplace(2, 1), Lattice(np.eye(2, dtype=np.int64)))
 
 
 def test_moves_that_miss_a_direction_are_refused_with_it() -> None:
-    basis = moves_of_lattice(Lattice(VENN)).matrix()
+    basis = np.array(Lattice(VENN).basis.T)
     with pytest.raises(UnreachableLattice, match=r"no sum of them gives .* at cell") as caught:
         check_generates(Listed(basis[1:]), VENN)
     assert "Add this move" in str(caught.value)
@@ -128,7 +129,7 @@ def test_moves_that_miss_a_direction_are_refused_with_it() -> None:
 
 
 def test_a_move_outside_the_lattice_is_refused() -> None:
-    basis = moves_of_lattice(Lattice(VENN)).matrix()
+    basis = np.array(Lattice(VENN).basis.T)
     with pytest.raises(UnreachableLattice, match=r"changes a kept total: \+1 at cell 0\. "):
         check_generates(Listed(np.vstack([basis, np.eye(1, 7, dtype=np.int64)])), VENN)
     with pytest.raises(InvalidParameter, match="7 cells"):

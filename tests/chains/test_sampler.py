@@ -58,9 +58,12 @@ def test_tables_along_one_chain_come_after_the_same_steps(sampler: ChainSampler)
 )
 def test_a_chain_aims_at_the_law_promised(mechanism: Any) -> None:
     law = mechanism.law(GRID)
-    (task,) = law.tasks()
-    target = task.sampler.kernel.target
+    (task,) = law.channel.tasks()
+    (cells,) = task.cells
+    sampler = law.drawing.sampler(task.shape).sampler
+    assert isinstance(sampler, ChainSampler)
+    target = sampler.kernel.target
     for z in (np.array([1, -1, 0, -1, 1, 0]), np.array([3, -1, -2, -3, 1, 2])):
-        energy = target.energy(z[task.cells])
+        energy = target.energy(z[cells])
         exponent = float(target.decay.rate) * (energy**0.5 if target.decay.kind == "norm" else energy)
         assert law.log_weight(z) == pytest.approx(-exponent, rel=1e-12)

@@ -9,10 +9,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from holdfast.lattices import Grid, OneSum
+from holdfast.lattices.shapes import Grid, OneSum
+from holdfast.laws import Gaussian
 from holdfast.randomness import NoiseKey
-from holdfast.samplers.choose import gaussian_choice
 from holdfast.samplers.mirrored import Mirrored
+from holdfast.samplers.table import choose
 from holdfast.testing import check_fit_categories
 from holdfast.testing.fit import chi_square_p_value
 
@@ -38,7 +39,7 @@ def law_of_squares(shape: tuple[int, ...], sigma_squared: float) -> dict[int, fl
 @pytest.mark.parametrize("shape", SHAPES)
 def test_draws_follow_the_enumerated_law_and_two_percent_are_seen(shape: tuple[int, ...]) -> None:
     sigma_squared = Fraction(3)
-    sampler = gaussian_choice(OneSum(*shape) if len(shape) == 1 else Grid(shape), sigma_squared).sampler
+    sampler = choose(OneSum(*shape) if len(shape) == 1 else Grid(shape), Gaussian(sigma_squared)).sampler
     assert isinstance(sampler, Mirrored)
     with NoiseKey.for_tests(f"mirrored {shape}") as key, key.stream("draws") as words:
         draws = sampler.draw(DRAWS, words).reshape(DRAWS, *shape)
@@ -52,7 +53,7 @@ def test_draws_follow_the_enumerated_law_and_two_percent_are_seen(shape: tuple[i
 
 
 def test_small_variances_on_long_rows_of_two_are_no_longer_refused() -> None:
-    sampler = gaussian_choice(Grid((1000, 2)), Fraction(1, 4)).sampler
+    sampler = choose(Grid((1000, 2)), Gaussian(Fraction(1, 4))).noise
     assert sampler.expected_tries < 10
     with NoiseKey.for_tests("thin").stream("draws") as words:
         drawn = sampler.draw(1, words).reshape(1000, 2)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from holdfast.errors import NoExactSampler
-from holdfast.lattices import General, Grid, OneSum
+from holdfast.lattices.shapes import Free, General, Grid, OneSum, Shape, Whole
+from holdfast.laws import Gaussian, L1Laplace, L2Laplace, Rounded, Target
 from holdfast.randomness import NoiseKey
-from holdfast.samplers import choose
-from holdfast.samplers.choose import affordable, gaussian_choice, laplace_choice, rounded_choice
 from holdfast.samplers.dyadic_gaussian import LEAST_SIGMA_SQUARED, MOST_SIGMA_SQUARED, DyadicGaussian
+from holdfast.samplers.table import HALVING_SIGMA_SQUARED, KLEIN_PRICE, SAMPLERS, Reason, affordable, choose
 
 
 def drawn(sampler: Any, n: int, name: str) -> Any:
@@ -24,8 +24,10 @@ def drawn(sampler: Any, n: int, name: str) -> Any:
 @pytest.mark.parametrize("sigma_squared", ["1/4", "5/2", "1000001", "1000000000000"])
 def test_every_variance_has_a_sampler_on_a_long_sum(sigma_squared: str) -> None:
     """Halving stops at 10^6; beyond, one cell after the other."""
-    sampler = gaussian_choice(OneSum(5000), Fraction(sigma_squared)).sampler
-    inside = LEAST_SIGMA_SQUARED <= Fraction(sigma_squared) <= MOST_SIGMA_SQUARED
+    sampler = choose(OneSum(5000), Gaussian(Fraction(sigma_squared))).sampler
+    assert list(HALVING_SIGMA_SQUARED) == [LEAST_SIGMA_SQUARED, MOST_SIGMA_SQUARED]
+    least, most = HALVING_SIGMA_SQUARED
+    inside = least <= Fraction(sigma_squared) <= most
     assert sampler.name == ("dyadic Gaussian" if inside else "sequential Gaussian")
     z = drawn(sampler, 1, f"long sum {sigma_squared}")
     assert z.any()
@@ -37,20 +39,20 @@ def test_blocks_of_all_sizes_share_the_tables_of_halving() -> None:
     assert all(mine is yours for mine, yours in zip(one._tables, other._tables, strict=True))
 
 
-@pytest.mark.parametrize("choice", [laplace_choice, gaussian_choice, rounded_choice])
-def test_signs_are_those_of_the_kept_sum(choice: Any) -> None:
+@pytest.mark.parametrize("law", [L1Laplace, Gaussian, Rounded])
+def test_signs_are_those_of_the_kept_sum(law: Any) -> None:
     """Class sizes that read differently backwards."""
     shape = OneSum(5, (1, 1, 1, -1, -1))
-    z = drawn(choice(shape, Fraction(1)).sampler, 200, "signed")
+    z = drawn(choose(shape, law(Fraction(1))).sampler, 200, "signed")
     assert z.any(axis=0).all()
     assert not (shape.matrix() @ z.T).any()
 
 
-@pytest.mark.parametrize("choice", [laplace_choice, gaussian_choice, rounded_choice])
+@pytest.mark.parametrize("law", [L1Laplace, Gaussian, Rounded])
 @pytest.mark.parametrize("shape", [(2, 4, 3), (4, 2, 3), (3, 4)])
-def test_axes_stay_in_their_places(choice: Any, shape: tuple[int, ...]) -> None:
+def test_axes_stay_in_their_places(law: Any, shape: tuple[int, ...]) -> None:
     """(2, 4, 3) and (4, 2, 3): the order of the lengths is no permutation that undoes itself, and its inverse."""
-    sampler = choice(Grid(shape), Fraction(1, 2)).sampler
+    sampler = choose(Grid(shape), law(Fraction(1, 2))).sampler
     z = drawn(sampler, 100, "axes").reshape(-1, *shape)
     assert z.any()
     for axis in range(1, z.ndim):
@@ -66,9 +68,25 @@ class Priced:
 
 def test_a_try_of_kleins_sampler_is_dearer() -> None:
     sampler = Priced()
-    assert affordable(lambda: sampler, "why", "150 cells", "Gaussian").sampler is sampler
-    with pytest.raises(NoExactSampler, match=r"150 cells would need about 1\.0e\+05 tries"):
-        affordable(lambda: sampler, "why", "150 cells", "Gaussian", choose.KLEIN_PRICE)
+    shape, target = General.unlisted(150, 3), Gaussian(Fraction(1))
+    assert affordable(lambda: sampler, Reason.GENERAL, shape, target).sampler is sampler
+    with pytest.raises(NoExactSampler, match=r"150 cells would need about 1\.0e\+05 tries for one exact Gaussian draw"):
+        affordable(lambda: sampler, Reason.GENERAL, shape, target, KLEIN_PRICE)
+
+
+def test_what_no_row_draws_is_refused() -> None:
+    class Unknown(Rounded):
+        """A target that no row names."""
+
+    with pytest.raises(NoExactSampler, match="No sampler draws blocks of the kind 'one sum' under this mechanism"):
+        choose(OneSum(3), Unknown(Fraction(1)))
+
+
+def test_every_shape_of_a_lattice_has_a_row_for_every_law_that_splits() -> None:
+    """Only fixed cells need none; the lattice taken whole is for laws that are no product over blocks."""
+    shapes: tuple[type[Shape], ...] = (Free, OneSum, Grid, General)
+    splitting: tuple[type[Target], ...] = (L1Laplace, Gaussian, Rounded)
+    assert set(SAMPLERS) == {(shape, law) for shape in shapes for law in splitting} | {(Whole, L2Laplace)}
 
 
 def test_the_basis_of_a_block_is_found_once() -> None:

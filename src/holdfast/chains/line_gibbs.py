@@ -32,12 +32,12 @@ from numpy.typing import NDArray
 
 from holdfast.chains import line as line_module
 from holdfast.chains.line import Line, draw_point
-from holdfast.chains.moves import ONE_WORD_CHOICES, Listed, Move, Moves, Swaps, check_generates, moves_of_lattice
+from holdfast.chains.moves import ONE_WORD_CHOICES, Listed, Move, Moves, Swaps, check_generates
 from holdfast.chains.pairing import normalised
 from holdfast.chains.protocol import Info, State
 from holdfast.chains.target import LARGEST_ENTRY, Ints, Target
 from holdfast.chains.words_in_steps import run_steps
-from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.errors import InvalidParameter, NothingLeft, RequestTooLarge
 from holdfast.exact.predicates import BAND
 from holdfast.lattices import Lattice, algebra
 from holdfast.randomness import Words
@@ -94,7 +94,9 @@ class LineGibbs:
     def of_lattice(cls, target: Target, lattice: Lattice, moves: Moves | None = None) -> LineGibbs:
         """On this lattice: along the given moves, refused where they do not generate it, or along a basis."""
         if moves is None:
-            return cls(target, moves_of_lattice(lattice))
+            if lattice.dimension == 0:
+                raise NothingLeft("The kept totals fix every cell, so no move is left.")
+            return cls(target, Listed(lattice.basis.T))
         check_generates(moves, lattice)
         return cls(target, moves)
 

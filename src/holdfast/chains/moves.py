@@ -191,13 +191,6 @@ def moves_for(shape: Shape) -> Moves:
         ) from error
 
 
-def moves_of_lattice(lattice: Lattice) -> Moves:
-    """The whole lattice by its basis: for targets that do not factorise over blocks, such as an l2 norm."""
-    if lattice.dimension == 0:
-        raise NothingLeft("The kept totals fix every cell, so no move is left.")
-    return Listed(lattice.basis.T)
-
-
 def check_generates(moves: Moves, lattice_or_rows: Lattice | algebra.Matrix) -> None:
     """Refuse moves that leave the lattice {z : A z = 0}, or do not generate all of it over the integers.
 

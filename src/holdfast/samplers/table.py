@@ -65,6 +65,12 @@ class Choice:
     sampler: BlockSampler | InputSampler
     reason: Reason
 
+    @property
+    def noise(self) -> BlockSampler:
+        """The sampler, where its target's noise sees no data."""
+        assert not isinstance(self.sampler, InputSampler), "this sampler publishes from counts"
+        return self.sampler
+
 
 Prepare: TypeAlias = Callable[[Any, Any], Choice]
 """(shape, target) -> choice, or NoExactSampler."""
@@ -99,8 +105,7 @@ def _one_sum_gaussian(shape: OneSum, target: Gaussian) -> Choice:
 
         return Choice(_signed(DyadicGaussian(shape.size, target.sigma_squared), shape), Reason.ONE_TOTAL_MANY_CELLS)
     choice = _product_gaussian(shape, target, Reason.ONE_TOTAL)
-    assert not isinstance(choice.sampler, InputSampler)
-    return Choice(_signed(choice.sampler, shape), choice.reason)
+    return Choice(_signed(choice.noise, shape), choice.reason)
 
 
 def _one_sum_rounded(shape: OneSum, target: Rounded) -> Choice:
@@ -157,7 +162,7 @@ def _whole_l2_laplace(shape: Whole, target: L2Laplace) -> Choice:
     from holdfast.samplers.l2_laplace import proposal_epsilon_for
 
     weaker = L1Laplace(proposal_epsilon_for(target.epsilon, shape.size))
-    parts = SideBySide(tuple(_noise(choose(part, weaker)) for part in shape.parts))
+    parts = SideBySide(tuple(choose(part, weaker).noise for part in shape.parts))
     make = lambda: Rejection(shape.size, parts.draw, weaker.epsilon, target.epsilon, proposal_tries=parts.expected_tries)  # noqa: E731
     return affordable(make, Reason.WHOLE, shape, target)
 
@@ -209,12 +214,7 @@ def _mirrored(axes: tuple[int, ...], sigma_squared: Fraction) -> BlockSampler:
     beneath = Gaussian(sigma_squared / 2 ** (len(axes) - len(others)))
     if not others:
         return Mirrored(Independent(DiscreteGaussian(beneath.sigma_squared), 1), axes)
-    return Mirrored(_noise(choose(OneSum(others[0]) if len(others) == 1 else Grid(others), beneath)), axes)
-
-
-def _noise(choice: Choice) -> BlockSampler:
-    assert not isinstance(choice.sampler, InputSampler)
-    return choice.sampler
+    return Mirrored(choose(OneSum(others[0]) if len(others) == 1 else Grid(others), beneath).noise, axes)
 
 
 def _signed(sampler: BlockSampler, shape: OneSum) -> BlockSampler:
