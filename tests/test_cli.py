@@ -172,7 +172,7 @@ class TestOutputFolder:
         before = everything(work)
         again = run("release", "run.toml", "-o", "out")
         assert (again.code, again.out) == (9, "")
-        assert "holdfast: 'out' is there already." in again.err
+        assert "holdfast: 'out' already exists." in again.err
         identical = run("release", "run.toml", "-o", "out", "--force")
         assert (identical.code, identical.out) == (9, "")
         assert "already holds the release 'counties'" in identical.err
@@ -190,7 +190,7 @@ class TestOutputFolder:
     def test_a_missing_parent(self, work: Path, run: Callable[..., Ran]) -> None:
         wrong = run("release", "run.toml", "-o", "none/out")
         assert (wrong.code, wrong.out) == (9, "")
-        assert wrong.err == "holdfast: The folder that should hold 'out' is not there. Create it first.\n"
+        assert wrong.err == "holdfast: The folder that should hold 'out' does not exist. Create it first.\n"
 
 
 def changed(old: str, new: str) -> str:
@@ -385,9 +385,9 @@ class TestProcess:
 
 def test_the_traceback_of_a_fault_shows_no_counts(work: Path) -> None:
     code = (
-        "import sys\nfrom holdfast.publication import draw\n"
-        "def broken(frame, counts, released):\n    raise RuntimeError('broken')\n"
-        "draw._check = broken\nsys.argv = ['holdfast', 'release', 'run.toml', '-o', 'out']\n"
+        "import sys\nfrom holdfast.channels import Channel\n"
+        "def broken(channel, counts, published):\n    raise RuntimeError('broken')\n"
+        "Channel.check_output = broken\nsys.argv = ['holdfast', 'release', 'run.toml', '-o', 'out']\n"
         "from holdfast.cli import main\nmain()\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], cwd=work, capture_output=True, text=True, timeout=60)
@@ -503,8 +503,8 @@ class TestDiagnose:
             (["--kernel", "gibbs"], 2, "kernel must be one of"),
             (["--pairs", "1"], 2, "fewer than 4 pairs"),
             (["--most-sweeps", "0"], 2, "most_sweeps = 0"),
-            (["-o", "counties.csv"], 9, "'counties.csv' is there already and is not overwritten"),
-            (["-o", "none/page.html"], 9, "is not there. Create it first."),
+            (["-o", "counties.csv"], 9, "'counties.csv' already exists and is not overwritten"),
+            (["-o", "none/page.html"], 9, "does not exist. Create it first."),
         ],
         ids=str,
     )

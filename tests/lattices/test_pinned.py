@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.invariants.statements import Statement
-from holdfast.publication.plan import Plan
+from holdfast.lattices import Exposure
+from holdfast.publication.plan import Plan, exposed_fields, exposure_after, prepare
 from holdfast.randomness import NoiseKey
 
 UNIVERSE = hf.Universe.product({"a": ["x", "y"], "b": ["p", "q", "r"]})
@@ -29,16 +30,23 @@ STATEMENTS = [
 ]
 
 
+def exposure_of(plan: Plan, counts: np.ndarray, *, with_table: bool = True) -> Exposure:
+    """As a release finds it, with a table of these totals at hand; or as a plan does, from the totals alone."""
+    totals = [rows.totals(counts) for rows in plan.facts.kept.rows]
+    if with_table:
+        return exposure_after(plan.facts, totals, counts)
+    return prepare(plan.facts.with_totals(np.concatenate(totals)), plan.mechanism).exposure
+
+
 def told(plan: Plan, counts: list[int], *, with_table: bool = True) -> tuple[set[int], bool]:
     """(cells called exposed, whether they are said to be all) when the totals of these counts are published."""
-    table = np.array(counts, dtype=np.int64)
-    found = plan.with_totals([rows.totals(table) for rows in plan.frame.kept.rows], table if with_table else None).exposure
+    found = exposure_of(plan, np.array(counts, dtype=np.int64), with_table=with_table)
     return {*found.fixed.tolist(), *found.pinned.tolist()}, found.complete
 
 
 def pinned(plan: Plan, counts: list[int], least: int = 0) -> set[int]:
     """By trying: cells that are equal in all tables with the totals of these counts; a count above 4 or 5 would be no smaller a choice."""
-    matrix, wanted = plan.frame.lattice.matrix.toarray(), np.array(counts)
+    matrix, wanted = plan.facts.lattice.matrix.toarray(), np.array(counts)
     tables = np.array(list(product(range(least, 5 + least), repeat=len(counts))))
     same = tables[(tables @ matrix.T == matrix @ wanted).all(axis=1)]
     return set(np.flatnonzero((same == same[0]).all(axis=0)).tolist())
@@ -97,6 +105,6 @@ def test_rows_and_columns_of_cells_that_occur() -> None:
 def test_where_not_all_is_known_it_is_not_called_none() -> None:
     plan = hf.plan(hf.Universe.product({c: ["0", "1"] for c in "abc"}), [hf.margin(c) for c in "abc"], hf.GeneralizedGaussian(rho="1/10"))
     counts = np.array([1, 0, 0, 0, 0, 0, 0, 5])
-    said = plan.with_totals([rows.totals(counts) for rows in plan.frame.kept.rows], counts).exposed()
+    said = exposed_fields(exposure_of(plan, counts))
     assert (said["cells"], said["complete"]) == (0, False)
     assert said["words"].startswith("No cell was found that is published exactly. Not all")

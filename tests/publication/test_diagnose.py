@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import json
 import os
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,12 +16,14 @@ import pytest
 import holdfast as hf
 from holdfast.chains.assessment import assess
 from holdfast.chains.curve import TotalVariationCurve
-from holdfast.chains.kernels import KERNELS, kernel_for, kernel_of_basis
+from holdfast.chains.kernels import DECAYS, KERNELS, chain_seed, kernel_for
 from holdfast.chains.meeting import Meetings
 from holdfast.chains.protocol import Kernel
-from holdfast.chains.target import Decay
+from holdfast.channels import Channel, Facts
 from holdfast.errors import InvalidParameter, NoMeeting, OutputExists, OutputProblem, RequestTooLarge
-from holdfast.lattices import Shape
+from holdfast.invariants.statements import Statement
+from holdfast.lattices.shapes import Grid, Shape, Whole
+from holdfast.laws import L1Laplace, L2Laplace, Reads, Target
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy.estimated import added_delta
 from holdfast.publication import diagnose as module
@@ -34,10 +37,17 @@ LAPLACE = hf.GeneralizedLaplace(epsilon="1/2")
 FEW: dict[str, Any] = {"pairs": 12, "most_sweeps": 2000}
 
 
+class ReadingTarget(L1Laplace):
+    """A made-up law that depends on counts."""
+
+    reads = Reads.COUNTS
+
+
 class Reading(hf.GeneralizedLaplace):
     """A made-up mechanism whose law depends on counts."""
 
-    reads = "counts"
+    def channel(self, facts: Facts) -> Channel:
+        return replace(super().channel(facts), target=ReadingTarget(self.epsilon))
 
 
 def fields(found: Diagnosis) -> dict[str, Any]:
@@ -77,22 +87,25 @@ def test_tables_with_equal_totals_have_the_same_diagnosis() -> None:
 def test_the_pairs_are_those_of_a_release(plain: Mechanism, mechanism: Mechanism) -> None:
     """With eta = 3/N a release assesses the same pairs and makes the recommended steps."""
     (row,) = diagnose(UNIVERSE, MARGINS, plain, pairs=120, kernels=["block_gibbs"]).rows
-    (group,) = mechanism.law(hf.plan(UNIVERSE, MARGINS, LAPLACE).frame.lattice).sampler.groups
-    assert group.chain is not None
-    assert (row.steps, row.eta) == (group.chain["steps"], Fraction(1, 40))
+    (group,) = hf.plan(UNIVERSE, MARGINS, mechanism).to_fields()["sampler"]["groups"]
+    chain = group["chain"]
+    assert (row.steps, row.eta) == (chain["steps"], Fraction(1, 40))
     assert row.curve is not None
-    assert (row.curve.meetings.lag, int(row.curve.meetings.coupled_steps.max())) == (group.chain["lag"], group.chain["largest_meeting"])
+    assert (row.curve.meetings.lag, int(row.curve.meetings.coupled_steps.max())) == (chain["lag"], chain["largest_meeting"])
 
 
 def test_the_whole_lattice_under_a_norm_has_the_pairs_of_a_release() -> None:
     mechanism = hf.GeneralizedLaplace(epsilon=1, norm="l2")
-    (row,) = diagnose(UNIVERSE, [hf.margin("a"), hf.subset("a = 'x' and b = 'p'")], mechanism, pairs=100, kernels=["metropolis"]).rows
-    lattice = hf.plan(UNIVERSE, [hf.margin("a"), hf.subset("a = 'x' and b = 'p'")], mechanism).frame.lattice
-    basis = lattice.basis[np.setdiff1d(np.arange(9), lattice.exposed_cells)]
-    decay = Decay("norm", Fraction(1))
-    other = assess(kernel_of_basis("metropolis", basis, decay), eta="3/100", seed=f"metropolis on {basis.tolist()!r} under {decay!r}")
+    keep: list[Statement] = [hf.margin("a"), hf.subset("a = 'x' and b = 'p'")]
+    (row,) = diagnose(UNIVERSE, keep, mechanism, pairs=100, kernels=["metropolis"]).rows
+    (shape,) = mechanism.channel(Facts.of(UNIVERSE, keep)).shapes()
+    target = L2Laplace(Fraction(1))
+    other = assess(kernel_for("metropolis", shape, target), eta="3/100", seed=chain_seed("metropolis", shape, target))
     assert row.steps == other.steps
-    assert (row.part.kind, row.part.cells, row.part.dimension) == ("whole", 8, 5)
+    assert isinstance(row.part.shape, Whole)
+    assert (row.part.shape.size, row.part.shape.dimension) == (8, 5)
+    shown = row.to_fields(None)
+    assert (shown["kind"], shown["cells"], shown["free_dimensions"]) == ("whole", 8, 5)
 
 
 class TestRows:
@@ -128,7 +141,7 @@ class TestRows:
             assert min(curve["upper"]) == 3 / 12
 
     def test_a_lag_of_one_step_has_no_half(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(module, "kernel_for", lambda name, shape, decay: Refresh(16))
+        monkeypatch.setattr(module, "kernel_for", lambda name, shape, target: Refresh(16))
         (row,) = diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=["metropolis"], **FEW).rows
         assert row.curve is not None
         assert [curve.meetings.lag for curve in (row.curve, *row.others)] == [1, 2]
@@ -234,10 +247,10 @@ class TestNoBound:
         assert "not used: " in found.to_html()
 
     def test_a_kernel_too_large_leaves_the_others(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def make(name: str, shape: Shape, decay: Decay) -> Kernel:
+        def make(name: str, shape: Shape, target: Target) -> Kernel:
             if name == "metropolis":
                 raise RequestTooLarge("Too large.")
-            return kernel_for(name, shape, decay)
+            return kernel_for(name, shape, target)
 
         monkeypatch.setattr(module, "kernel_for", make)
         found = diagnose(UNIVERSE, MARGINS, LAPLACE, **FEW)
@@ -256,7 +269,7 @@ class TestNoBound:
         def curve(lag: int, *times: int, met: bool = True) -> TotalVariationCurve:
             return TotalVariationCurve(Meetings("toy", lag, 50, lag + np.array(times), np.array([True] * (len(times) - 1) + [met]), "seed"))
 
-        part = Part("toy", "grid", (2, 2), 4, 1, 1, lambda name: (Refresh(), ""))
+        part = Part("toy", Grid((2, 2)), 1, L1Laplace(Fraction(1)))
         assert Row(part, "toy", None, 2, curve(4, 3, 9), (curve(2, 3, 18),)).warning is None
         longer = Row(part, "toy", None, 2, curve(4, 3, 9), (curve(2, 3, 18), curve(8, 3, 19)))
         assert longer.warning == "at a lag of 4 sweeps a pair took 10 sweeps, more than are recommended"
@@ -280,7 +293,7 @@ class TestRefused:
             diagnose(UNIVERSE, MARGINS, mechanism)
 
     def test_what_is_no_mechanism(self) -> None:
-        with pytest.raises(InvalidParameter, match="has no chains"):
+        with pytest.raises(InvalidParameter, match=r"needs a mechanism.*Got str"):
             diagnose(UNIVERSE, MARGINS, "laplace")  # type: ignore[arg-type]
 
     @pytest.mark.parametrize(
@@ -300,7 +313,8 @@ class TestRefused:
 
 
 class TestConfidential:
-    def test_everything_says_so_first(self, tmp_path: Path) -> None:
+    def test_everything_says_so_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(DECAYS, cast("type[Target]", ReadingTarget), DECAYS[L1Laplace])
         found = diagnose(UNIVERSE, MARGINS, Reading("1/2"), kernels=["block_gibbs"], **FEW)
         assert str(found).startswith(CONFIDENTIAL + "\n")
         assert list(fields(found).items())[:2] == [("confidential", True), ("confidential_words", CONFIDENTIAL)]
@@ -323,9 +337,9 @@ class TestPage:
         found.save(tmp_path / "page.html")
         assert (tmp_path / "page.html").read_text(encoding="utf-8") == found.to_html()
         assert os.stat(tmp_path / "page.html").st_mode & 0o777 == 0o644
-        with pytest.raises(OutputExists, match=r"'page.html' is there already"):
+        with pytest.raises(OutputExists, match=r"'page.html' already exists"):
             found.save(tmp_path / "page.html")
-        with pytest.raises(OutputProblem, match="is not there"):
+        with pytest.raises(OutputProblem, match="does not exist"):
             found.save(tmp_path / "none" / "page.html")
         assert os.listdir(tmp_path) == ["page.html"]
 

@@ -69,7 +69,7 @@ class TestRefusals:
     def test_an_existing_folder_is_refused_and_left_as_it_is(self, tmp_path: Path) -> None:
         a_release().save(tmp_path / "out")
         before = content(tmp_path)
-        with pytest.raises(OutputExists, match=r"'out' is there already.*--force"):
+        with pytest.raises(OutputExists, match=r"'out' already exists.*--force"):
             a_release("two").save(tmp_path / "out")
         (tmp_path / "file").write_text("mine")
         (tmp_path / "empty").mkdir()
@@ -123,7 +123,7 @@ class TestRefusals:
         assert hf.verify(tmp_path / "out").release_id == "one"
 
     def test_a_missing_parent(self, tmp_path: Path) -> None:
-        with pytest.raises(OutputProblem, match=r"should hold 'out' is not there. Create it first"):
+        with pytest.raises(OutputProblem, match=r"should hold 'out' does not exist. Create it first"):
             a_release().save(tmp_path / "none" / "out")
         (tmp_path / "file").write_text("")
         with pytest.raises(OutputProblem):
@@ -194,8 +194,8 @@ def test_a_full_disk_is_said_in_words() -> None:
     import errno
 
     for number, words in ((errno.ENOSPC, "disk is full"), (errno.EACCES, "permission is missing"), (errno.EROFS, "only be read")):
-        assert words in str(folder_module.in_words(OSError(number, "secret"), Path("/x/out")))
-        assert "secret" not in str(folder_module.in_words(OSError(number, "secret"), Path("/x/out")))
+        assert words in str(folder_module.output_problem(OSError(number, "secret"), Path("/x/out")))
+        assert "secret" not in str(folder_module.output_problem(OSError(number, "secret"), Path("/x/out")))
 
 
 def test_a_parent_that_may_not_be_written_to(tmp_path: Path) -> None:

@@ -51,7 +51,8 @@ def test_a_plan_reads_no_count(mechanism: Any, keep: list[Any]) -> None:
     assert json.loads(json.dumps(plan.to_fields()))["cells"] == 6
     assert "household" in hf.describe(plan.guarantee) or isinstance(mechanism, hf.Suppression)
     assert str(plan).startswith("Table      6 cells by a, b (declared)\nKept       ")
-    assert (plan.frame.unit, plan.frame.max_records, plan.frame.count_name, plan.frame.name) == ("household", 3, "n", "sealed")
+    facts = plan.facts
+    assert (facts.unit, facts.max_records, facts.count_name, facts.name) == ("household", 3, "n", "sealed")
 
 
 def test_a_universe_alone_can_be_planned_for() -> None:
@@ -68,9 +69,9 @@ def test_a_generator_of_statements_is_taken() -> None:
 class TestPublishedTotals:
     def test_they_add_the_cells_they_pin(self) -> None:
         keep = [hf.margin("a"), hf.margin("b")]
-        assert hf.plan(UNIVERSE, keep, LAPLACE).exposed()["cells"] == 0
+        assert hf.plan(UNIVERSE, keep, LAPLACE).to_fields()["exposed"]["cells"] == 0
         plan = hf.plan(UNIVERSE, keep, LAPLACE, published_totals=[0, 4, 5, 3, 6])
-        found = plan.exposed()
+        found = plan.to_fields()["exposed"]
         assert found["names"] == ["a=x, b=p", "a=x, b=q"]
         assert found["words"] == (
             "2 cells follow from the published totals, since counts are not negative: their values can be computed by anyone, whatever the "
@@ -81,13 +82,13 @@ class TestPublishedTotals:
         """Rows and columns of a table with an empty row: nothing is fixed by the statements, all of that row by their values."""
         table = hf.Table(UNIVERSE, np.array([0, 0, 3, 4, 2, 5]))
         keep = [hf.margin("a"), hf.margin("b")]
-        assert hf.plan(table, keep, LAPLACE).exposed()["cells"] == 0
+        assert hf.plan(table, keep, LAPLACE).to_fields()["exposed"]["cells"] == 0
         assert hf.release(table, keep, LAPLACE).card["exposed"]["names"] == ["a=x, b=p", "a=x, b=q"]
 
     def test_identities_have_their_place_in_the_list(self) -> None:
         keep = [hf.identity(hf.subset("a = 'x' and b = 'p'")), hf.margin("a")]
         plan = hf.plan(UNIVERSE, keep, LAPLACE, published_totals=np.array([0, 7, 0, 5]))
-        assert plan.exposed()["names"] == ["a=x, b=q", "a=y, b=p", "a=y, b=q"]
+        assert plan.to_fields()["exposed"]["names"] == ["a=x, b=q", "a=y, b=p", "a=y, b=q"]
 
     @pytest.mark.parametrize("totals", [[], [1, 2], [1, 2, 3, 4], 5, "123", [1.0, 2.0, 3.0], [[1], [2], [3]], ["1", "2", "3"], [True] * 3])
     def test_anything_else_is_refused(self, totals: Any) -> None:
@@ -119,15 +120,25 @@ class TestContent:
 
     def test_expected_error_is_that_of_the_law(self) -> None:
         plan = hf.plan(UNIVERSE, [hf.margin("a")], hf.GeneralizedGaussian(sigma_squared=100))
-        error = plan.expected_error()
-        assert error["cell_standard_deviation"]["median"] == pytest.approx(50**0.5, rel=1e-5)  # a pair: variance sigma_squared / 2
-        margins = {m["name"]: m["standard_deviation"] for m in error["margins"]}
-        assert margins["total of the table"] == margins["by a"] == 0
-        assert margins["by b"] == pytest.approx(150**0.5, rel=1e-5)
+        error = plan.expected_error
+        assert error.smallest == error.median == error.largest == pytest.approx(50**0.5, rel=1e-5)  # a pair: variance sigma_squared / 2
+        assert (error.basis, error.of_target) == ("upper bound", False)
+        margins = dict(error.margins)
+        assert margins[None] == margins["a"] == 0
+        assert margins["b"] == pytest.approx(150**0.5, rel=1e-5)
+        fields = plan.to_fields()["expected_error"]
+        assert fields["cell_standard_deviation"]["median"] == error.median
+        assert {m["name"]: m["standard_deviation"] for m in fields["margins"]} == {
+            "total of the table": 0,
+            "by a": 0,
+            "by b": margins["b"],
+        }
 
     def test_suppression_claims_no_standard_deviation(self) -> None:
         plan = hf.plan(UNIVERSE, [hf.margin("a")], hf.Suppression())
-        assert set(plan.expected_error()["cell_standard_deviation"].values()) == {None}
+        error = plan.expected_error
+        assert (error.smallest, error.median, error.largest, error.margins) == (None, None, None, ())
+        assert set(plan.to_fields()["expected_error"]["cell_standard_deviation"].values()) == {None}
         assert "left out" in str(plan)
 
     def test_the_sampler_says_why(self) -> None:

@@ -57,10 +57,11 @@ def test_released_and_verified(case: str, shared_data: Path, tmp_path: Path) -> 
     release = hf.release(table, keep, mechanism, key=hf.NoiseKey.for_tests(case), release_id="real")
     found = hf.verify(release.save(tmp_path / "out"), against=table)
     assert found.cells == len(table)
-    assert found.official_totals == found.totals == len(release.kept_rows())
+    assert found.official_totals == found.totals == len(release.kept_rows)
     assert not np.array_equal(release.table.counts, table.counts)
     noise = release.table.counts - table.counts
     # Standardised, a cell's noise is of order one: twenty would have probability below 1e-80 under a Gaussian, 1e-11 under Laplace noise.
     deviations = release.table.standard_deviations
+    assert deviations is not None
     assert np.abs(noise[deviations > 0] / deviations[deviations > 0]).max() < 20
     assert not noise[deviations == 0].any()

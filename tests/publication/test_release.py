@@ -6,6 +6,7 @@ import gc
 import pickle
 import types
 from collections.abc import Iterator
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,11 @@ import pytest
 import holdfast as hf
 from holdfast.errors import InvalidParameter
 from holdfast.publication.card import Card
-from holdfast.publication.release import Release, release_from_plan
+from holdfast.publication.card_content import card_of
+from holdfast.publication.order import Order
+from holdfast.publication.pipeline import draw
+from holdfast.publication.release import Release
+from holdfast.publication.released import ReleasedTable
 
 UNIVERSE = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q", "r"]})
 COUNTS = np.array([70000000001, 3, 0, 7, 120, 5, 1, 9, 33])
@@ -70,7 +75,7 @@ class TestNothingConfidentialStays:
         assert name == "suppression" or noise.tobytes() not in text
         back = pickle.loads(text)
         assert back.card == made.card
-        assert back.kept_rows() == made.kept_rows()
+        assert back.kept_rows == made.kept_rows
         assert back.table.counts.tolist() == made.table.counts.tolist()
 
     def test_the_table_given_is_not_changed(self) -> None:
@@ -80,7 +85,7 @@ class TestNothingConfidentialStays:
 
     def test_printing_shows_no_count(self) -> None:
         made = a_release()
-        assert repr(made) == "Release('r', 9 cells, generalized-laplace, NOT PRIVATE)"
+        assert repr(made) == "Release('r', 9 cells, GeneralizedLaplace(epsilon='1/4'), not recorded in a ledger, NOT PRIVATE)"
         assert repr(made.table) == "ReleasedTable(9 cells by a, b)"
 
 
@@ -91,7 +96,7 @@ class TestKeptTotals:
         if name == "l2 laplace":
             keep = keep[1:2]
         made = a_release(MECHANISMS[name], keep=keep)
-        totals = {key: total for _, key, total in made.kept_rows()}
+        totals = {key: total for _, key, total in made.kept_rows}
         assert totals["a=x"] == 70000000004
         assert totals["a=z"] == 43
         if len(keep) > 1:
@@ -110,7 +115,7 @@ class TestKeptTotals:
         universe = hf.Universe.listed({"state": list("AAABBC"), "county": list("123124")})
         table = hf.Table(universe, np.array([5, 0, 2, 9, 9, 4]))
         made = hf.release(table, [hf.margin("state")], MECHANISMS["laplace"])
-        assert [total for _, _, total in made.kept_rows()] == [7, 18, 4]
+        assert [total for _, _, total in made.kept_rows] == [7, 18, 4]
         assert made.table.counts[5] == 4  # a state of one county
         assert made.card["exposed"]["names"] == ["state=C, county=4"]
         assert made.private
@@ -122,12 +127,12 @@ class TestSuppression:
         assert made.table.frame.column("count").to_pylist() == [70000000001] + [None] * 8
         assert made.table.published.tolist() == [True] + [False] * 8
         assert made.private
-        assert [row[2] for row in made.kept_rows()] == [70000000004, 132, 43, 70000000001]
+        assert [row[2] for row in made.kept_rows] == [70000000004, 132, 43, 70000000001]
 
     def test_twins_publish_the_same(self) -> None:
         first, second = (a_release(MECHANISMS["suppression"], counts) for counts in (COUNTS, TWIN))
         assert first.table.frame.equals(second.table.frame)
-        assert first.kept_rows() == second.kept_rows()
+        assert first.kept_rows == second.kept_rows
 
 
 class TestTwins:
@@ -153,10 +158,49 @@ class TestTwins:
         assert cards[0] == cards[1]
 
     def test_the_card_is_known_before_the_draw(self) -> None:
-        from holdfast.publication.release import card_fields
-
+        """A card made from the twin's plan and a table of zeros: no count enters but the kept totals."""
         made = a_release()
-        assert made.card == card_fields(hf.plan(hf.Table(UNIVERSE, TWIN, name="t"), KEEP, MECHANISMS["laplace"]), "r", None, False, {})
+        plan = hf.plan(hf.Table(UNIVERSE, TWIN, name="t"), KEEP, MECHANISMS["laplace"], published_totals=np.concatenate(made.totals))
+        zeros = ReleasedTable(UNIVERSE, np.zeros(9, dtype=np.int64), "count", None, None)
+        assert made.card == card_of(replace(made, plan=plan, table=zeros, exposure=plan.exposure)).to_dict()
+
+    def test_what_is_shown_of_plan_and_table_is_the_same(self) -> None:
+        one, other = (hf.Table(UNIVERSE, counts, name="t") for counts in (COUNTS, TWIN))
+        assert one._repr_html_() == other._repr_html_()
+        assert repr(one) == repr(other)
+        plans = [hf.plan(table, KEEP, MECHANISMS["laplace"]) for table in (one, other)]
+        assert plans[0]._repr_html_() == plans[1]._repr_html_()
+        assert (repr(plans[0]), str(plans[0])) == (repr(plans[1]), str(plans[1]))
+        assert plans[0].to_fields() == plans[1].to_fields()
+        assert pickle.dumps(plans[0]) == pickle.dumps(plans[1])
+        releases = [a_release(counts=counts) for counts in (COUNTS, TWIN)]
+        assert releases[0]._repr_html_() == releases[1]._repr_html_()
+
+
+class TestFrozen:
+    def test_a_release_is_never_changed(self) -> None:
+        made = a_release()
+        for name in ("plan", "table", "totals", "exposure", "order", "private", "booking"):
+            with pytest.raises(FrozenInstanceError):
+                setattr(made, name, None)
+        with pytest.raises(ValueError, match="read-only"):
+            made.table.counts[0] = 5
+
+    def test_what_the_totals_expose_is_known_after_the_draw(self) -> None:
+        """An empty row, its total kept: the plan does not know it, the release lists its cells, and the plan is left as it is."""
+        counts = COUNTS * np.array([0, 0, 0, 1, 1, 1, 1, 1, 1])
+        made = a_release(counts=counts)
+        assert made.plan.exposure.pinned.tolist() == []
+        assert made.exposure.pinned.tolist() == [0, 1, 2]
+        assert made.card["exposed"]["names"] == ["a=x, b=p", "a=x, b=q", "a=x, b=r"]
+        assert made.plan.to_fields()["exposed"]["cells"] == 0
+
+    def test_the_card_names_what_was_drawn(self) -> None:
+        made = a_release()
+        assert made.card["mechanism"]["identity"] == made.plan.drawing.channel.identity
+        again = a_release(MECHANISMS["laplace"], TWIN)
+        other = a_release(hf.GeneralizedLaplace(epsilon="1/5"))
+        assert again.card["mechanism"]["identity"] == made.card["mechanism"]["identity"] != other.card["mechanism"]["identity"]
 
 
 class TestTestKeys:
@@ -189,6 +233,7 @@ class TestReleasedTable:
         made = a_release()
         assert made.table.frame.column_names == ["a", "b", "count", "standard_deviation"]
         assert made.table.frame.column("count").to_pylist() == made.table.counts.tolist()
+        assert made.table.standard_deviations is not None
         assert len(set(made.table.standard_deviations)) == 1
 
 
@@ -219,4 +264,4 @@ class TestBadInput:
     def test_a_plan_for_another_table(self) -> None:
         other = hf.Table(hf.Universe.product({"a": ["x", "y"]}), np.array([1, 2]))
         with pytest.raises(InvalidParameter, match=r"plan was made for another table"):
-            release_from_plan(hf.plan(UNIVERSE, KEEP, MECHANISMS["laplace"]), other)
+            draw(hf.plan(UNIVERSE, KEEP, MECHANISMS["laplace"]), other, Order())

@@ -55,6 +55,7 @@ CARD: dict[str, Any] = {
         "name": "generalized-laplace",
         "parameters": {"epsilon": "24/125", "norm": "l1"},
         "law": "P[z] proportional to exp(-24/125 |z|_1) over all integer tables z that change no kept total",
+        "identity": "5d" * 32,
     },
     "sampler": {
         "status": "exact",
@@ -106,7 +107,7 @@ CARD: dict[str, Any] = {
         "numba": "0.68",
         "python-flint": "0.9",
         "cryptography": "50",
-        "stream_version": 1,
+        "stream_version": 2,
     },
     "files": {
         "table.csv": {"sha256": "ab" * 32, "bytes": 1},

@@ -24,7 +24,7 @@ import numpy as np
 from holdfast.chains.assessment import PILOT_PAIRS, confidence_factor, pilot, stability, steps_allowed
 from holdfast.chains.curve import TotalVariationCurve
 from holdfast.chains.diagnostics import trace_summary
-from holdfast.chains.kernels import KERNELS, chain_seed, decay_of, kernel_for
+from holdfast.chains.kernels import DECAYS, KERNELS, chain_seed, kernel_for
 from holdfast.chains.meeting import Progress
 from holdfast.chains.protocol import Kernel
 from holdfast.channels import Channel, Facts
@@ -304,7 +304,7 @@ class Diagnosis:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page.
 
-        Guarantees:  it appears whole or not at all; what is there already is refused. A confidential page is readable by its owner only.
+        Guarantees:  it appears whole or not at all; an existing file is refused. A confidential page is readable by its owner only.
         """
         target = Path(path)
         check_page(target)
@@ -328,13 +328,13 @@ class Diagnosis:
 def check_page(path: Path) -> None:
     """Refuse a place that could not be written to, before anything is run."""
     if not path.absolute().parent.is_dir():
-        raise OutputProblem(f"The folder that should hold {path.name!r} is not there. Create it first.")
+        raise OutputProblem(f"The folder that should hold {path.name!r} does not exist. Create it first.")
     if os.path.lexists(path):
         raise _exists(path)
 
 
 def _exists(path: Path) -> OutputExists:
-    return OutputExists(f"{path.name!r} is there already and is not overwritten. Choose another name, or remove it first.")
+    return OutputExists(f"{path.name!r} already exists and is not overwritten. Choose another name, or remove it first.")
 
 
 def diagnose(
@@ -354,6 +354,8 @@ def diagnose(
                  a pair that has not met after `most_sweeps` sweeps is given up (earlier where all would take more than half an hour).
     Guarantees:  deterministic, and no count is read. A kernel that gives no bound has a row that says why; the other rows stand.
     """
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidParameter(f"A diagnosis needs a mechanism, such as GeneralizedLaplace(epsilon='1/4'). Got {type(mechanism).__name__}.")
     channel = mechanism.channel(Facts.of(table, keep))
     return diagnose_channel(channel, mechanism, kernels=kernels, pairs=pairs, most_sweeps=most_sweeps, progress=progress)
 
@@ -375,7 +377,10 @@ def diagnose_channel(
         )
     if most_sweeps < 1:
         raise InvalidParameter(f"Pairs must be given 1 sweep or more. Got most_sweeps = {most_sweeps}.")
-    decay_of(channel.target)  # refused where a law has no chains
+    if type(channel.target) not in DECAYS:
+        raise InvalidParameter(
+            f"{mechanism.name!r} has no chains: there is nothing to diagnose. Chains draw generalized-laplace and generalized-gaussian."
+        )
     asked = _asked(mechanism, kernels)
     parts = tuple(_parts(channel))
     runs = [(part, name) for part in parts for name in asked or [row.name for row in KERNELS.values() if row.draws(part.shape)]]

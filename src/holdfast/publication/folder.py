@@ -72,8 +72,8 @@ def fill_folder(release: Release, temporary: Path, output: Output) -> None:
 
 
 def check_output(output: Output, columns: Iterable[str], release_id: str, identity: str) -> None:
-    """Refuse what could not be written, before anything is drawn: a folder that exists (with `force` only one that holds this very
-    release, or no release), a place that does not exist, a signing key that is none.
+    """Refuse what could not be written, before anything is drawn: a folder that exists (with `force`: one that holds this very release, or
+    none), a place that does not exist, an unusable signing key.
     """
     output.check()
     folder = output.folder
@@ -105,8 +105,8 @@ def _check_replaced(output: Output, release_id: str, identity: str) -> None:
         )
 
 
-def output_problem(error: OSError, folder: Path) -> HoldfastError:
-    """An error of the system as one of ours."""
+def output_problem(error: OSError, folder: Path, left: str = "Nothing was left behind.") -> HoldfastError:
+    """An error of the system as one of ours. `left` says what the disk and the ledger hold now."""
     reasons = {
         errno.ENOSPC: "the disk is full. Make room, or write to another disk",
         errno.EDQUOT: "your quota is used up. Make room, or write elsewhere",
@@ -115,7 +115,7 @@ def output_problem(error: OSError, folder: Path) -> HoldfastError:
         errno.EROFS: "the disk can only be read. Choose another",
     }
     reason = reasons.get(error.errno or 0, f"the system says: {os.strerror(error.errno) if error.errno else type(error).__name__}")
-    return OutputProblem(f"{folder.name!r} could not be written: {reason}. Nothing was left behind.")
+    return OutputProblem(f"{folder.name!r} could not be written: {reason}. {left}")
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -77,7 +77,7 @@ def _listed(path: Path) -> list[KeptRow]:
     try:
         return [(statement, name, int(total)) for statement, name, total in rows]
     except ValueError:
-        raise UnreadableInput(f"{path.name!r} has a row that is not statement, name, total. Mend it.") from None
+        raise UnreadableInput(f"{path.name!r} has a row that is not statement, name, total. Correct that row.") from None
 
 
 def _numbered(rows: Iterable[KeptRow]) -> dict[tuple[str, str, int], int]:

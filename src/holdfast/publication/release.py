@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,6 @@ from holdfast.publication.card import Card
 from holdfast.publication.order import KeptRow, Order
 from holdfast.publication.plan import Plan
 from holdfast.publication.released import ReleasedTable
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,6 +96,11 @@ class Release:
         from holdfast.publication.pipeline import publish
 
         return publish(self, Output(Path(folder), tuple(formats), None if sign is None else Path(sign), force))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickles and copies, which hold what is public. One charged to a ledger is refused."""
+        self.booking.check_copy()
+        return self.__dict__
 
     def __repr__(self) -> str:
         recorded = "not recorded in a ledger" if self.entry is None else "recorded in a ledger"
