@@ -5,14 +5,12 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 from flint import fmpz_mat
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.errors import InvalidParameter
-from holdfast.lattices.algebra import kernel_basis, rank, same_lattice, to_numpy
-from holdfast.lattices.split import finest_split, fixed_columns, row_space_contains
+from holdfast.lattices.algebra import kernel_basis, same_lattice, to_numpy
+from holdfast.lattices.split import finest_split
 
 entries = st.sampled_from([0, 0, 0, 0, 1, 1, -1, 2, -3, 4])
 """Mostly zeros: dense matrices have a single part."""
@@ -57,32 +55,3 @@ def test_known_splits():
     assert finest_split([[1, 0, 1, 0], [0, 1, 0, 1]]) == [(0, 2), (1, 3)]
     assert finest_split([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]]) == [(0, 1, 2, 3)]
     assert finest_split(np.zeros((0, 2), dtype=np.int64)) == [(0,), (1,)]
-
-
-@given(matrices)
-@example([[1, 1, 1, 0], [1, 1, 0, 0]])
-@example([[1, 2], [2, 1]])
-def test_fixed_columns_are_the_zero_rows_of_a_basis(A):
-    basis = kernel_basis(A)
-    zero_rows = tuple(j for j in range(len(A[0])) if all(basis[j, i] == 0 for i in range(basis.ncols())))
-    assert fixed_columns(A) == zero_rows
-    for j in range(len(A[0])):
-        unit = [int(i == j) for i in range(len(A[0]))]
-        assert row_space_contains(A, unit) == (j in zero_rows)
-
-
-@given(matrices, st.lists(st.integers(-3, 3), min_size=4, max_size=4), st.lists(st.integers(-1, 1), min_size=7, max_size=7))
-def test_row_space(A, factors, row):
-    combination = [sum(f * entry for f, entry in zip(factors, column, strict=False)) for column in zip(*A, strict=True)]
-    assert row_space_contains(A, combination)
-    row = row[: len(A[0])]
-    zero_on_kernel = not np.any(np.array(row) @ to_numpy(kernel_basis(A)))
-    assert row_space_contains(A, row) == zero_on_kernel
-
-
-def test_half_a_row_is_exposed_and_lengths_are_checked():
-    assert row_space_contains([[2, 2, 0]], [1, 1, 0])
-    assert not row_space_contains([[2, 2, 0]], [1, 1, 1])
-    assert rank([[2, 2, 0]]) == 1
-    with pytest.raises(InvalidParameter, match="2 entries, the matrix 3 columns"):
-        row_space_contains([[2, 2, 0]], [1, 1])

@@ -88,12 +88,6 @@ class TestWords:
         assert "No total is kept: every sum carries noise." in page.text
         assert "kept totals would no longer hold" not in page.text
 
-    def test_a_bounded_mechanism_claims_no_negative_counts_and_no_absence_of_bias(self) -> None:
-        text = read(mechanism__name="conditional", mechanism__parameters={"lower": 0}).text
-        assert "at or above 0" in text
-        assert "zero on average;" not in text
-        assert "a bias that the noise does not have" not in text
-
     def test_an_unknown_mechanism_claims_no_absence_of_bias(self) -> None:
         text = read(mechanism__name="other").text
         assert "The noise is zero on average" not in text

@@ -51,8 +51,6 @@ class PublishedTotals:
     values: tuple[int, ...] | None = None
     """The kept totals as published, where known: one for each row of kind "kept", in the order of the statements (or for every row,
     identities included)."""
-    noisy: bool = True
-    """Whether noisy cells are published too. They make no difference here: only exact totals are joined."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""The finest split of the cells into blocks that can be sampled on their own, and the cells that never move.
+"""The finest split of the cells into blocks that can be sampled on their own.
 
 Legend: A is k x d; S its row space over Q; L = {z in Z^d : A z = 0} = Z^d intersected with the orthogonal complement of S. For a set J of
 columns, S_J and L_J are the vectors of S and L that vanish outside J.
@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from flint import fmpz_mat
 
-from holdfast.errors import InvalidParameter
-from holdfast.lattices.algebra import Matrix, Vector, as_matrix, as_vector
+from holdfast.lattices.algebra import Matrix, as_matrix
 
 
 def finest_split(A: Matrix) -> list[tuple[int, ...]]:
@@ -36,24 +35,6 @@ def finest_split(A: Matrix) -> list[tuple[int, ...]]:
     for column in range(matrix.ncols()):
         parts.setdefault(_find(parent, column), []).append(column)
     return [tuple(part) for part in parts.values()]
-
-
-def fixed_columns(A: Matrix) -> tuple[int, ...]:
-    """The cells whose entry is 0 in every vector of L: published exactly, whatever the budget.
-
-    Proof:  z_j = 0 on L iff e_j is in S. Then S is the sum of Q e_j and of its vectors that vanish at j, and by step (2) of `finest_split`
-            e_j is a row of the echelon form; so the fixed cells are the rows with a single entry.
-    """
-    return tuple(sorted(support[0] for support in _echelon_supports(as_matrix(A)) if len(support) == 1))
-
-
-def row_space_contains(A: Matrix, row: Vector) -> bool:
-    """Whether the linear function `row` is fixed by the invariants: a rational combination of the rows of A, hence zero on all of L."""
-    matrix, entries = as_matrix(A), as_vector(row, "the row")
-    if len(entries) != matrix.ncols():
-        raise InvalidParameter(f"the row has {len(entries)} entries, the matrix {matrix.ncols()} columns. Give one entry per column.")
-    extended = fmpz_mat(matrix.nrows() + 1, matrix.ncols(), [*matrix.entries(), *entries])
-    return bool(extended.rank() == matrix.rank())
 
 
 def _echelon_supports(A: fmpz_mat) -> list[list[int]]:

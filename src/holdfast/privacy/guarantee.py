@@ -26,7 +26,7 @@ from holdfast.privacy.parameters import budget, format_exact, not_negative, prob
 from holdfast.privacy.secrets import Found, Secrets
 
 Kind: TypeAlias = Literal["pure", "zcdp", "approximate"]
-Status: TypeAlias = Literal["exact", "proven", "estimated"]
+Status: TypeAlias = Literal["exact", "estimated"]
 
 DEFAULT_DELTA = Fraction(1, 10**10)
 """The delta at which a zCDP promise is also given as (epsilon, delta), where the reader names none."""
@@ -137,9 +137,9 @@ class Guarantee:
     exposed: Exposed = field(default_factory=Exposed)
     status: Status = "exact"
     eta: Fraction | None = None
-    """Where the status is not "exact": the total variation error, proven or estimated, that `delta` accounts for (estimated.py)."""
+    """For "estimated": the total variation error that `delta` accounts for (estimated.py)."""
     chains: tuple[ChainFacts, ...] = ()
-    """For "estimated": what eta rests on."""
+    """What eta rests on."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "distance", norm_of(self.distance, "distance"))
@@ -168,11 +168,9 @@ class Guarantee:
             raise InvalidParameter(
                 "A law that is not exact has no pure promise: its error is a probability. Write kind='approximate' and a delta."
             )
-        if self.eta is None:
-            raise InvalidParameter(f"A guarantee that is {self.status!r} needs eta, its total variation error.")
+        if self.eta is None or not self.chains:
+            raise InvalidParameter("An estimated guarantee needs eta, its total variation error, and the chains that eta rests on.")
         object.__setattr__(self, "eta", probability(self.eta, "eta"))
-        if bool(self.chains) != (self.status == "estimated"):
-            raise InvalidParameter("chains says what an estimated eta rests on. Give it where status is 'estimated', and only there.")
 
     def _read_parameter(self, name: str) -> None:
         value = getattr(self, name)
@@ -279,7 +277,7 @@ class Guarantee:
         }
 
     def __repr__(self) -> str:
-        return f"Guarantee({'; '.join(f'{name}: {value}' for name, value in self._overview().items())})"
+        return f"Guarantee({shorten('; '.join(f'{name}: {value}' for name, value in self._overview().items()), 220)})"
 
     def _repr_html_(self) -> str:
         """A small table, for notebooks."""

@@ -181,9 +181,8 @@ class SamplerGroup(_Part):
 class SamplerInfo(_Part):
     """How the noise was drawn from its law."""
 
-    status: Literal["exact", "proven", "estimated"] = Field(
-        description="'exact': what is drawn has exactly the stated law. 'proven': it differs by at most a proven, stated error. "
-        "'estimated': the difference was estimated, with a stated confidence."
+    status: Literal["exact", "estimated"] = Field(
+        description="'exact': what is drawn has exactly the stated law. 'estimated': the difference was estimated, with a stated confidence."
     )
     groups: Annotated[tuple[SamplerGroup, ...], Strict(False)] = Field(description="The parts of the table, by shape.")
 
@@ -204,9 +203,7 @@ class GuaranteeInfo(_Part):
     unit: Text = Field(description="Whose privacy is promised.")
     relation: Text = Field(description="Between which tables the promise holds. Tables outside this relation can be told apart.")
     relation_fields: RelationInfo = Field(description="The same as fields.")
-    status: Literal["exact", "proven", "estimated"] = Field(
-        description="Standing of the promise: exact, proven with a stated error, or estimated with a stated confidence."
-    )
+    status: Literal["exact", "estimated"] = Field(description="Standing of the promise: exact, or estimated with a stated confidence.")
     status_note: str = Field(description="The stated error or confidence of a promise that is not exact; else empty.")
     per_unit: Costs = Field(description="The promise for two tables at distance one. Numbers are rounded up.")
     per_person: Costs | None = Field(

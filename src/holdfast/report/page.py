@@ -19,7 +19,6 @@ NOT_PRIVATE = "NOT PRIVATE: drawn with a test key"
 
 STATUS_WORDS = {
     "exact": "exact: the noise that was drawn has exactly the stated law",
-    "proven": "proven: the noise that was drawn has the stated law up to a proven error, which the promise includes",
     "estimated": "estimated: how close the noise is to the stated law was estimated, not proven",
 }
 
@@ -162,11 +161,6 @@ def plural(count: int, noun: str) -> str:
 def status_words(card: Card) -> str:
     status = card["sampler"]["status"]
     return "nothing is drawn: no noise is added" if is_suppressed(card) else STATUS_WORDS.get(status, status)
-
-
-def is_bounded_below(card: Card) -> bool:
-    """Whether the mechanism itself keeps counts from falling below a bound."""
-    return card["mechanism"]["parameters"].get("lower") is not None
 
 
 def is_suppressed(card: Card) -> bool:

@@ -14,7 +14,6 @@ from holdfast.report.page import (
     cost_rows,
     deviation,
     document,
-    is_bounded_below,
     is_suppressed,
     items,
     name,
@@ -209,12 +208,6 @@ def _noise(card: Card, noise: Sequence[NoiseLaw]) -> Html:
 
 
 def _negative(card: Card) -> Html:
-    if is_bounded_below(card):
-        lower = show(card["mechanism"]["parameters"]["lower"])
-        words = (
-            f"The law of the noise keeps every count at or above {lower}. Small counts are therefore higher on average than the true ones."
-        )
-        return _section("Small counts", paragraph(words))
     average = "The noise is zero on average" if card["mechanism"]["name"] in UNBIASED else "The law of the noise is public"
     totals = ", and the kept totals would no longer hold" if card["kept"]["totals"] else ""
     return _section(

@@ -14,7 +14,6 @@ from holdfast.report.page import (
     cost_rows,
     deviation,
     document,
-    is_bounded_below,
     is_suppressed,
     items,
     join,
@@ -83,8 +82,7 @@ def _published(card: Card) -> Html:
 def _other_counts(card: Card) -> str:
     if is_suppressed(card):
         return "Counts that the kept totals fix stand in the table as they are; every other count is left out. No noise is added."
-    negative = "" if is_bounded_below(card) else " A count may come out negative."
-    return f"Every other count carries random noise: whole numbers of a publicly known law (page 2).{negative}"
+    return "Every other count carries random noise: whole numbers of a publicly known law (page 2). A count may come out negative."
 
 
 def _kept_line(card: Card) -> Html:

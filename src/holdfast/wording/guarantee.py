@@ -145,8 +145,6 @@ def _cells_that_occur(guarantee: Guarantee) -> str:
 def _status(guarantee: Guarantee) -> str:
     if guarantee.status == "exact":
         return "The noise follows its stated law exactly, with no rounding error."
-    if guarantee.status == "proven":
-        return f"The promise is proven, with an error that is stated and already included. {error_sentences(guarantee)}"
     return f"This promise is an estimate and not a proof. {error_sentences(guarantee)}"
 
 

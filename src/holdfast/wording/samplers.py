@@ -49,8 +49,6 @@ def error_sentences(guarantee: Guarantee) -> str:
     """The stated error of a promise that is not exact, and what it rests on; empty for an exact one."""
     if guarantee.eta is None:
         return ""
-    if guarantee.status == "proven":
-        return f"The total variation error is at most eta = {format_exact(guarantee.eta)}."
     assert guarantee.epsilon is not None
     chains = (
         f"{count_of(chain.blocks, 'block')} of {chain.cells} cells: {assessment_sentences(chain)}"
