@@ -86,7 +86,8 @@ def test_every_shape_of_a_lattice_has_a_row_for_every_law_that_splits() -> None:
     """Only fixed cells need none; the lattice taken whole is for laws that are no product over blocks."""
     shapes: tuple[type[Shape], ...] = (Free, OneSum, Grid, General)
     splitting: tuple[type[Target], ...] = (L1Laplace, Gaussian, Rounded)
-    assert set(SAMPLERS) == {(shape, law) for shape in shapes for law in splitting} | {(Whole, L2Laplace)}
+    rows = {(shape, law) for shape, law in SAMPLERS if law.__module__.startswith("holdfast.")}
+    assert rows == {(shape, law) for shape in shapes for law in splitting} | {(Whole, L2Laplace)}
 
 
 def test_the_basis_of_a_block_is_found_once() -> None:

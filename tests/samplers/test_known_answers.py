@@ -1,0 +1,140 @@
+"""What every sampler and every kernel makes of the words of one test key: fixed integers, so that no change of them goes unseen.
+
+A change of these numbers is a change of the stream's format: it needs a new STREAM_VERSION (randomness/streams.py), and whoever resumes or
+repeats an earlier draw gets other noise. `python -m tests.samplers.test_known_answers` prints the table anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from holdfast.chains.kernels import KERNELS, kernel_for
+from holdfast.lattices.shapes import Free, General, Grid, OneSum, Shape, Whole
+from holdfast.laws import Gaussian, L1Laplace, L2Laplace, Rounded, Target
+from holdfast.randomness import NoiseKey
+from holdfast.samplers.protocol import Ints
+from holdfast.samplers.table import SAMPLERS, choose
+
+DRAWS = 3
+STEPS = 40
+QUARTER = Fraction(1, 4)
+TINY = Fraction(1, 10**6)
+SETS = General(((1, 0, 0, 1, 1, 0, 1), (0, 1, 0, 1, 0, 1, 1), (0, 0, 1, 0, 1, 1, 1)), (1, 1, 1, 1, 1, 1, 2))
+"""Three overlapping sets, two cells in all of them."""
+SIGNED = OneSum(5, (1, 1, 1, -1, -1))
+
+DRAWN: dict[str, tuple[Shape, Target]] = {
+    "free, laplace": (Free(1), L1Laplace(QUARTER)),
+    "free, wide laplace": (Free(1), L1Laplace(TINY)),
+    "free, gaussian": (Free(1), Gaussian(Fraction(7, 2))),
+    "free, wide gaussian": (Free(1), Gaussian(Fraction(10**12))),
+    "free, rounded": (Free(1), Rounded(QUARTER)),
+    "one sum, laplace": (OneSum(4), L1Laplace(QUARTER)),
+    "one sum with signs, laplace": (SIGNED, L1Laplace(QUARTER)),
+    "long sum, laplace": (OneSum(5000), L1Laplace(QUARTER)),
+    "one sum, gaussian": (OneSum(4), Gaussian(Fraction(7, 2))),
+    "one sum of two, gaussian": (OneSum(2), Gaussian(Fraction(7, 2))),
+    "long sum, gaussian": (OneSum(5000), Gaussian(Fraction(100))),
+    "one sum, rounded": (OneSum(4), Rounded(QUARTER)),
+    "grid, laplace": (Grid((3, 3)), L1Laplace(QUARTER)),
+    "thin grid, laplace": (Grid((2, 3)), L1Laplace(QUARTER)),
+    "grid, gaussian": (Grid((3, 4)), Gaussian(Fraction(7, 2))),
+    "thin grid, gaussian": (Grid((2, 3, 2)), Gaussian(Fraction(7, 2))),
+    "grid, rounded": (Grid((3, 4)), Rounded(QUARTER)),
+    "grid of three axes, rounded": (Grid((3, 3, 2)), Rounded(QUARTER)),
+    "general, laplace": (SETS, L1Laplace(QUARTER)),
+    "general, gaussian": (SETS, Gaussian(Fraction(7, 2))),
+    "general, rounded": (SETS, Rounded(QUARTER)),
+    "whole, l2 laplace": (Whole((OneSum(3), Free(2), Grid((2, 2)))), L2Laplace(Fraction(1, 2))),
+}
+STEPPED: dict[str, tuple[str, Shape, Target]] = {
+    "metropolis, laplace": ("metropolis", Grid((3, 3)), L1Laplace(QUARTER)),
+    "metropolis, l2 laplace": ("metropolis", Whole((OneSum(3), Free(2))), L2Laplace(QUARTER)),
+    "metropolis, gaussian": ("metropolis", SETS, Gaussian(Fraction(7, 2))),
+    "line_gibbs, laplace": ("line_gibbs", Grid((3, 3)), L1Laplace(QUARTER)),
+    "line_gibbs, l2 laplace": ("line_gibbs", Whole((OneSum(3), Free(2))), L2Laplace(QUARTER)),
+    "line_gibbs, gaussian": ("line_gibbs", SETS, Gaussian(Fraction(7, 2))),
+    "block_gibbs, laplace": ("block_gibbs", Grid((3, 3)), L1Laplace(QUARTER)),
+    "block_gibbs, gaussian": ("block_gibbs", Grid((3, 4)), Gaussian(Fraction(12))),
+}
+
+# fmt: off
+KNOWN: dict[str, tuple[list[int], str]] = {
+    "free, laplace": ([-12, 5, -6], "dd043d4b53cbfc61"),
+    "free, wide laplace": ([1305591, 9418, -590051], "a8db42c40d00a362"),
+    "free, gaussian": ([1, -2, 2], "b12660690bfb091f"),
+    "free, wide gaussian": ([-1409897, 857288, 135605], "9c6ab4c60ca56272"),
+    "free, rounded": ([4, 10, -16], "e29f1c5e5f1be1cc"),
+    "one sum, laplace": ([2, -10, 1, 7, -3, 3, -1, 1], "7af3c87a3a5f85eb"),
+    "one sum with signs, laplace": ([2, -4, 5, 2, 1, 0, 3, -4], "4e83ded57217140e"),
+    "long sum, laplace": ([2, 1, -7, 7, -2, -3, 14, -22], "89f5d1fdac05e7e5"),
+    "one sum, gaussian": ([1, 0, 0, -1, 1, -1, 1, -1], "96fb56c4cc949e01"),
+    "one sum of two, gaussian": ([2, -2, 1, -1, -1, 1], "70fca1bc0515d75e"),
+    "long sum, gaussian": ([9, -3, 6, 6, 11, -6, 1, 11], "4bc03deefd2e7aab"),
+    "one sum, rounded": ([7, -3, -3, -1, -11, 15, -7, 3], "ff92d04c0d7fd120"),
+    "grid, laplace": ([-1, -1, 2, -2, 4, -2, 3, -3], "e9f228575acd97e5"),
+    "thin grid, laplace": ([-2, 1, 1, 2, -1, -1, -1, 1], "ffe27e743c135733"),
+    "grid, gaussian": ([0, 2, -2, 0, 1, -1, 0, 0], "4a1ccbad500118be"),
+    "thin grid, gaussian": ([-1, 1, -1, 1, 2, -2, 1, -1], "96d61cb6983e22db"),
+    "grid, rounded": ([3, -11, 1, 7, -2, 4, 2, -4], "5f77d74e59456c16"),
+    "grid of three axes, rounded": ([-1, 1, 4, -4, -3, 3, -1, 1], "7ea7fa3095ade8c0"),
+    "general, laplace": ([2, 1, -8, -8, 1, 2, 6, -1], "ed2576c9985b44bf"),
+    "general, gaussian": ([-2, -1, -3, 0, 2, 1, -1, 1], "bd3a7f73c4fc1ddf"),
+    "general, rounded": ([-1, 3, -4, -7, 0, -4, 20, -12], "d97be9f979668f2a"),
+    "whole, l2 laplace": ([-3, 2, 1, -9, -5, 2, -2, -2], "aa1300f3ec6fb79f"),
+    "metropolis, laplace": ([-1, 2, -1, 1, -2, 1, 0, 0], "24beb725806b7bbb"),
+    "metropolis, l2 laplace": ([-2, -2, 4, 6, 5], "aa51b4df5e1ab7ca"),
+    "metropolis, gaussian": ([0, -1, 0, 1, 0, 1, -2, 1], "0e077c0a2423f380"),
+    "line_gibbs, laplace": ([2, -1, -1, -3, 2, 1, 1, -1], "b8f4a8e9145d50d8"),
+    "line_gibbs, l2 laplace": ([0, -12, 12, -13, 10], "7edb4674583595c9"),
+    "line_gibbs, gaussian": ([1, 0, 0, 0, 0, 1, -3, 2], "0ebed7faba4e48eb"),
+    "block_gibbs, laplace": ([-1, 1, 0, 0, 0, 0, 1, -1], "805fba47d71c647b"),
+    "block_gibbs, gaussian": ([1, 2, -3, 0, -3, 0, 0, 3], "db857846120f633f"),
+}
+# fmt: on
+"""The first numbers, and the beginning of SHA-256 of all as little-endian 64-bit integers."""
+
+
+def drawn(name: str) -> Ints:
+    sampler = choose(*DRAWN[name]).noise
+    with NoiseKey.for_tests("known answers").stream(name) as words:
+        return sampler.draw(DRAWS, words)
+
+
+def stepped(name: str) -> Ints:
+    kernel = kernel_for(*STEPPED[name])
+    with NoiseKey.for_tests("known answers").stream(name) as words:
+        state, _ = kernel.run(kernel.start(words), STEPS, words)
+    return kernel.cells_of(state)
+
+
+ANSWERS: dict[str, Callable[[str], Ints]] = {**dict.fromkeys(DRAWN, drawn), **dict.fromkeys(STEPPED, stepped)}
+
+
+def answer(name: str) -> tuple[list[int], str]:
+    found = ANSWERS[name](name)
+    return found.ravel()[:8].tolist(), hashlib.sha256(np.ascontiguousarray(found, dtype="<i8").tobytes()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_words_of_one_key_give_these_numbers(name: str) -> None:
+    assert answer(name) == KNOWN[name]
+
+
+def test_every_row_and_every_kernel_has_a_known_answer() -> None:
+    """Rows that tests add for mechanisms of their own are not the package's."""
+    assert set(ANSWERS) == set(KNOWN)
+    rows = {(shape, target) for shape, target in SAMPLERS if target.__module__.startswith("holdfast.")}
+    assert rows == {(type(shape), type(target)) for shape, target in DRAWN.values()}
+    assert set(KERNELS) == {name for name, _, _ in STEPPED.values()}
+
+
+if __name__ == "__main__":
+    for row in ANSWERS:
+        head, digest = answer(row)
+        print(f'    "{row}": ({head}, "{digest}"),')
