@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-import holdfast.publication.draw as draw_module
 from holdfast.cli import main
+from holdfast.engines.local import Bound
 from holdfast.privacy.ledger import Ledger
 from tests.ledger.helpers import run_sql
 from tests.running import Run
@@ -165,13 +165,13 @@ class TestReleases:
         write_run(Path("run.toml"), "r1", 'subsets = [{column = "county", codes = ["031", "043"]}]')
         assert run("release", "run.toml", "-o", "first").code == 0
         write_run(Path("run.toml"), "r2", 'subsets = [{column = "county", codes = ["031", "043", "097"]}]')
-        draw = draw_module.Bound.draw
+        draw = Bound.draw
 
         def drawn(*given: object) -> object:
             print("drawing now", file=sys.stderr)
             return draw(*given)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(draw_module.Bound, "draw", drawn)
+        monkeypatch.setattr(Bound, "draw", drawn)
         said, _, after = run("release", "run.toml", "-o", "second").err.partition("drawing now\n")
         assert "Together the kept totals of 'r1' and 'this release' fix 1 cell that none of them fixes alone: state=17, county=097" in said
         assert after == ""
@@ -288,7 +288,7 @@ class TestVerifyAndVoid:
             raise RuntimeError
 
         with monkeypatch.context() as patch:
-            patch.setattr("holdfast.publication.draw.Bound.draw" if drawn else "holdfast.privacy.ledger.Ledger.start_drawing", stop)
+            patch.setattr("holdfast.engines.local.Bound.draw" if drawn else "holdfast.privacy.ledger.Ledger.start_drawing", stop)
             patch.setattr(sys, "argv", ["holdfast", "release", "run.toml", "-o", "out"])
             with pytest.raises(RuntimeError):
                 main()
@@ -316,14 +316,15 @@ class TestVerifyAndVoid:
 
 STOPPED = """
 import os, signal
-from holdfast.publication import booked
-fill = booked.fill_folder
+from holdfast.publication import pipeline
+fill = pipeline.fill_folder
 def slow(*given):
     fill(*given)
     os.kill(os.getpid(), SIGNAL)
     import time; time.sleep(30)
-booked.fill_folder = slow
+pipeline.fill_folder = slow
 from holdfast.cli import main
+from holdfast.engines.local import Bound
 main()
 """
 

@@ -27,8 +27,11 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 import holdfast as hf
 from holdfast.errors import BudgetExceeded, HoldfastError, IdenticalRelease, OutputProblem, WrongState
 from holdfast.privacy.ledger import Ledger
-from holdfast.publication.booked import Booking, Order, release_through_ledger
-from holdfast.publication.noise import noise_charts
+from holdfast.publication.booking import Account
+from holdfast.publication.folder import Output
+from holdfast.publication.noise_charts import noise_charts
+from holdfast.publication.order import Order
+from holdfast.publication.pipeline import carry_out
 from holdfast.publication.plan import Plan
 from holdfast.randomness.claims import Claims
 from tests.ledger.driver import fork, listen, together
@@ -43,7 +46,8 @@ CODES = {WrongState: 21, BudgetExceeded: 22, IdenticalRelease: 23, OutputProblem
 EVENTS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "os.truncate", "shutil.rmtree")
 UNIVERSE = hf.Universe.product({"area": ["a", "b", "c"], "sex": ["F", "M"], "age": ["0", "1"]})
 COUNTS = np.array([5, 3, 2, 9, 0, 4, 7, 1, 11, 6, 8, 2])
-KEEP = [hf.margin("area")]
+KEEP = [hf.subset("area", ["a"]), hf.subset("area = 'b' and sex = 'F'")]
+"""Four cells with one sum, two with another, and free ones: three parts, each with a stream of its own."""
 MECHANISM = hf.GeneralizedLaplace(epsilon="1/4")
 CHARTS = lru_cache(noise_charts)
 
@@ -56,7 +60,7 @@ def freeze() -> None:
     patch.setattr("holdfast.privacy.ledger.ledger._clock", lambda: noon)
     patch.setattr("holdfast.privacy.ledger.ledger._day", lambda: noon[:10])
     clock = SimpleNamespace(now=lambda _: SimpleNamespace(strftime=lambda _: noon))
-    patch.setattr("holdfast.publication.booked.datetime", SimpleNamespace(datetime=clock, UTC=None))
+    patch.setattr("holdfast.publication.booking.datetime", SimpleNamespace(datetime=clock, UTC=None))
     patch.setattr("holdfast.randomness.sealing.Scrypt", lambda **given: Scrypt(**{**given, "n": 2}))
     patch.setattr("holdfast.publication.folder.noise_charts", CHARTS)
     patch.setattr(hf.NoiseKey, "generate", lambda: hf.NoiseKey._open(b"a secret key of 32 bytes exactly", True, Claims()))
@@ -65,7 +69,7 @@ def freeze() -> None:
 def a_plan(counts: Any = COUNTS) -> tuple[Plan, hf.Table]:
     table = hf.Table(UNIVERSE, counts, name=DATA)
     plan = hf.plan(table, KEEP, MECHANISM)
-    plan.to_fields(), plan.deviations, list(plan.law.tasks()), CHARTS(plan.law)  # made once, for all children
+    plan.to_fields(), plan.deviations, list(plan.drawing.channel.tasks()), CHARTS(plan.drawing)  # made once, for all children
     return plan, table
 
 
@@ -100,10 +104,11 @@ def run(place: str, folder: Path, at: int | str = -1, seen: list[str] | None = N
     listen(ledger, at_point)
     watch(folder.parent, at_point)
     plan, table = options.pop("plan")
-    order = Order(folder, options.pop("release_id", "r1"), "2030-04-01", ("csv",), force=options.pop("force", False))
-    booking = Booking(ledger, DATA, options.pop("secret", SECRET))
+    order = Order(options.pop("release_id", "r1"), "2030-04-01")
+    output = Output(folder, ("csv",), force=options.pop("force", False))
+    account = Account(ledger, DATA, options.pop("secret", SECRET))
     try:
-        release_through_ledger(plan, table, booking, order, progress=lambda *_: at_point(DRAWN), **options)
+        carry_out(plan, table, order, output, account, progress=lambda *_: at_point(DRAWN), **options)
     except HoldfastError as error:
         return next((code for kind, code in CODES.items() if isinstance(error, kind)), REFUSED)
     return 0

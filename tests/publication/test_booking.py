@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import json
 import pickle
 from collections.abc import Callable
@@ -16,8 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
+from holdfast.engines.local import Bound
 from holdfast.errors import (
     BudgetExceeded,
+    HoldfastError,
     IdenticalRelease,
     InvalidParameter,
     KeyMisuse,
@@ -29,10 +32,10 @@ from holdfast.errors import (
     WrongState,
 )
 from holdfast.privacy.ledger import Ledger
-from holdfast.publication import booked
-from holdfast.publication.booked import Booking, Order, release_through_ledger
-from holdfast.publication.draw import Bound
-from holdfast.publication.folder import put_in_place
+from holdfast.publication import booking, folder, pipeline
+from holdfast.publication.booking import Account
+from holdfast.publication.folder import Output, fill_folder, put_in_place
+from holdfast.publication.order import Order
 from holdfast.wording.ledger import ledger_screen
 from tests.ledger.helpers import run_sql
 
@@ -70,6 +73,11 @@ def a_release(ledger: Ledger, name: str = "r1", mechanism: Any = LAPLACE, keep: 
     return hf.release(table or a_table(), keep, mechanism, ledger=ledger, release_id=name)
 
 
+def files(place: Path) -> dict[str, bytes]:
+    """Of a folder and all below it, without the ledger."""
+    return {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*") if path.is_file() and "ledger.db" not in path.name}
+
+
 def state(ledger: Ledger, name: str = "r1") -> str | None:
     held = ledger.reservation(DATA, name)
     return None if held is None else held.state
@@ -79,12 +87,15 @@ def spent(ledger: Ledger) -> Fraction:
     return ledger.balance(DATA).spent
 
 
-def run(ledger: Ledger, folder: Path, name: str = "r1", **options: Any) -> str:
-    """As the command line does it."""
+def run(ledger: Ledger | None, folder: Path, name: str = "r1", **options: Any) -> str:
+    """As the command line does it. Without a ledger the result is empty."""
     table = options.pop("table", a_table())
     plan = hf.plan(table, options.pop("keep", KEEP), options.pop("mechanism", LAPLACE))
-    order = Order(folder, name, **{"formats": ("csv",), **options.pop("order", {})})
-    return release_through_ledger(plan, table, Booking(ledger, DATA, options.pop("secret", SECRET)), order, **options)
+    order = Order(name, revises=options.pop("revises", None))
+    output = Output(folder, options.pop("formats", ("csv",)), sign=options.pop("sign", None), force=options.pop("force", False))
+    secret = options.pop("secret", SECRET)
+    account = None if ledger is None else Account(ledger, DATA, secret)
+    return pipeline.carry_out(plan, table, order, output, account, **options) or ""
 
 
 def stop(*_: object) -> None:
@@ -94,6 +105,13 @@ def stop(*_: object) -> None:
 def interrupted(ledger: Ledger, folder: Path, **options: Any) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(ledger, folder, progress=stop, **options)
+
+
+def fails(code: int) -> Callable[..., Any]:
+    def step(*_: Any, **__: Any) -> Any:
+        raise OSError(code, "said by the system")
+
+    return step
 
 
 def left(folder: Path) -> list[str]:
@@ -116,8 +134,8 @@ class TestStepByStep:
 
         monkeypatch.setattr(hf.NoiseKey, "seal", note("seal", seal))
         monkeypatch.setattr(Bound, "draw", note("draw", Bound.draw))
-        for step in ("fill_folder", "put_in_place"):
-            monkeypatch.setattr(booked, step, note(step, getattr(booked, step)))
+        for module, step in ((pipeline, "fill_folder"), (booking, "put_in_place")):
+            monkeypatch.setattr(module, step, note(step, getattr(module, step)))
         monkeypatch.setenv("HOLDFAST_KEY", SECRET.decode())
         made = a_release(ledger)
         assert seen == [("seal", None), ("draw", "drawing")]
@@ -159,6 +177,9 @@ class TestStepByStep:
             with pytest.raises(LedgerProblem, match="cannot be pickled or copied"):
                 duplicate(made)
         assert "a secret that is long enough" not in repr(vars(made))
+        for duplicate in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(LedgerProblem, match="cannot be pickled or copied"):
+                duplicate(made.booking)
 
     def test_saved_once(self, ledger: Ledger, tmp_path: Path) -> None:
         """A refused place changes nothing, another one is taken, and a second copy is refused, wherever it is to go."""
@@ -186,7 +207,7 @@ class TestStepByStep:
         with pytest.raises(InvalidParameter, match="date"):
             hf.release(a_table(), KEEP, LAPLACE, ledger=ledger, release_id="r2", date="yesterday")
         with pytest.raises(InvalidParameter, match="Tables are written as"):
-            run(ledger, Path("out"), "r2", order={"formats": ("xml",)})
+            run(ledger, Path("out"), "r2", formats=("xml",))
         assert state(ledger, "r2") is None
 
 
@@ -264,13 +285,13 @@ class TestWhatIsCharged:
         from holdfast.publication.verify import published_rows
 
         revised = a_table(np.array([5, 4, 2, 9]))
-        run(ledger, tmp_path / "second", "r2", table=revised, order={"revises": published_rows(tmp_path / "first")})
+        run(ledger, tmp_path / "second", "r2", table=revised, revises=published_rows(tmp_path / "first"))
         card = json.loads((tmp_path / "second" / "card.json").read_text())
         assert card["kept"]["revision"] == {"of": "r1", "changed": 1, "totals": ["area=a: 8 before, 9 now"]}
         assert spent(ledger) == 1
         assert "revision of r1" in ledger_screen(ledger.account(DATA), ledger.last_event())
         with pytest.raises(LedgerProblem, match="'elsewhere' is not in the account"):
-            run(ledger, tmp_path / "third", "r3", order={"revises": ("elsewhere", [])})
+            run(ledger, tmp_path / "third", "r3", revises=("elsewhere", ()))
         assert left(tmp_path) == ["first", "second"]
 
     @settings(max_examples=15)
@@ -337,7 +358,7 @@ class TestInterrupted:
 
     def test_another_version_of_the_streams_is_refused(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         interrupted(ledger, tmp_path / "out")
-        monkeypatch.setattr(booked, "STREAM_VERSION", 99)
+        monkeypatch.setattr(booking, "STREAM_VERSION", 99)
         with pytest.raises(OtherInput, match="another version of Holdfast"):
             run(ledger, tmp_path / "out", resume=True)
 
@@ -375,7 +396,7 @@ class TestInterrupted:
             put(*given)
 
         put = put_in_place
-        monkeypatch.setattr(booked, "put_in_place", appear)
+        monkeypatch.setattr(booking, "put_in_place", appear)
         with pytest.raises(OutputExists, match="appeared in the meantime"):
             run(ledger, tmp_path / "out")
         monkeypatch.undo()
@@ -384,17 +405,84 @@ class TestInterrupted:
         assert left(tmp_path) == ["other", "out"]
         assert left(tmp_path / "out") == ["theirs"]
 
-    def test_a_full_disk_leaves_nothing_and_can_be_resumed(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def full(*_: object) -> None:
-            raise OSError(28, "no space")
+    def test_drawn_again_from_the_sealed_key_gives_the_same_bytes(
+        self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Interrupted when the folder was filled but not yet staged: all files come out as they were, the card too."""
+        first: dict[str, bytes] = {}
+
+        def filled(release: Any, temporary: Path, output: Output) -> None:
+            fill_folder(release, temporary, output)
+            first.update(files(temporary))
+            raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(booked, "fill_folder", full)
-            with pytest.raises(OutputProblem, match=r"disk is full.*charge stands in the ledger: go on with --resume"):
-                run(ledger, tmp_path / "out")
-        assert left(tmp_path) == []
-        assert state(ledger) == "drawing"
+            patch.setattr(pipeline, "fill_folder", filled)
+            interrupted(ledger, tmp_path / "out")
+            assert first == {}  # stopped by the progress of the draw: nothing was written
+            with pytest.raises(KeyboardInterrupt):
+                run(ledger, tmp_path / "out", resume=True)
+        assert (state(ledger), left(tmp_path)) == ("drawing", [])
         run(ledger, tmp_path / "out", resume=True)
+        assert files(tmp_path / "out") == first != {}
+
+    @pytest.mark.parametrize("step", ["stage", "commit", "publish", "close"])
+    @pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, LedgerProblem])
+    def test_a_step_whose_end_is_not_heard_of(
+        self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, done: bool, error: type[BaseException]
+    ) -> None:
+        """The ledger may have taken the step although this process saw an error (a lost connection, Ctrl-C). What is staged is never drawn
+        again, so its folder must still be there: only the ledger knows.
+        """
+        take = getattr(Ledger, step)
+
+        def lost(*given: Any) -> None:
+            if done:
+                take(*given)
+            raise error
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, step, lost)
+            with pytest.raises(error):
+                run(ledger, tmp_path / "out")
+        places = ["drawing", "staged", "committed", "published", "closed"]
+        reached = places[["stage", "commit", "publish", "close"].index(step) + done]
+        assert state(ledger) == reached
+        (folder,) = left(tmp_path)
+        assert (folder == "out") == (step in ("publish", "close"))
+        whole = files(tmp_path / folder)
+        if reached != "drawing":
+            monkeypatch.setattr(Bound, "draw", lambda *_: pytest.fail("drawn"))
+        if reached == "closed":
+            with pytest.raises(IdenticalRelease):
+                run(ledger, tmp_path / "out", resume=True)
+        else:
+            run(ledger, tmp_path / "out", resume=True)
+        assert (files(tmp_path / "out"), left(tmp_path)) == (whole, ["out"])
+        assert (state(ledger), spent(ledger), ledger.verify()) == ("closed", Fraction(1, 2), [])
+
+    def test_saved_again_after_an_error_of_the_ledger(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        made = a_release(ledger)
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, "stage", fails(errno.EIO))
+            with pytest.raises(OSError, match="said by the system"):
+                made.save(tmp_path / "out")
+        with monkeypatch.context() as patch:
+            patch.setattr(pipeline, "fill_folder", fails(errno.ENOSPC))
+            with pytest.raises(OutputProblem):
+                made.save(tmp_path / "out")
+        assert left(tmp_path) == []
+        made.save(tmp_path / "out")
+        assert (left(tmp_path), state(ledger)) == (["out"], "closed")
+
+    def test_what_is_staged_needs_no_signing_key(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, "commit", stop)
+            with pytest.raises(KeyboardInterrupt):
+                run(ledger, tmp_path / "out")
+        run(ledger, tmp_path / "out", resume=True, sign=tmp_path / "gone.pem")
+        assert state(ledger) == "closed"
 
     def test_voided_before_the_draw_may_be_made_anew(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with monkeypatch.context() as patch:
@@ -413,6 +501,132 @@ class TestInterrupted:
         with pytest.raises(InvalidParameter, match="at least 16 bytes"):
             run(ledger, tmp_path / "out", secret=b"short")
         assert state(ledger) is None
+
+
+BOOKED = pytest.mark.parametrize("booked", [True, False], ids=["ledger", "no ledger"])
+CHARGE = "Its charge stands in the ledger: go on with --resume"
+
+
+class TestDisksAndPlaces:
+    """The same with a ledger and without: a complete folder under its name, or nothing new at all."""
+
+    @BOOKED
+    @pytest.mark.parametrize(
+        ("code", "said"), [(errno.ENOSPC, "disk is full"), (errno.EACCES, "permission is missing"), (errno.EIO, "says")]
+    )
+    @pytest.mark.parametrize("where", ["save_frame", "_write", "_sync", "Path.chmod", "the last file", "the folder"])
+    def test_what_cannot_be_written_leaves_nothing(
+        self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booked: bool, code: int, said: str, where: str
+    ) -> None:
+        def not_the_card(path: Path, content: bytes) -> None:
+            if path.name == folder.CARD:
+                raise OSError(code, "said by the system")
+            path.write_bytes(content)
+
+        with monkeypatch.context() as patch:
+            if where == "the last file":
+                patch.setattr(folder, "_write", not_the_card)
+            elif where == "the folder":
+                patch.setattr(*((Path, "mkdir") if booked else (booking.tempfile, "mkdtemp")), fails(code))
+            else:
+                patch.setattr(*((Path, "chmod") if where == "Path.chmod" else (folder, where)), fails(code))
+            with pytest.raises(OutputProblem, match=f"'out' could not be written.*{said}.*Nothing was left behind") as caught:
+                run(ledger if booked else None, tmp_path / "out")
+        assert (CHARGE in str(caught.value)) == booked
+        assert left(tmp_path) == []
+        assert (state(ledger), spent(ledger)) == (("drawing", Fraction(1, 2)) if booked else (None, 0))
+        run(ledger if booked else None, tmp_path / "out", resume=booked)
+        hf.verify(tmp_path / "out")
+        assert (left(tmp_path), spent(ledger)) == (["out"], Fraction(1, 2) if booked else 0)
+
+    def test_a_place_that_takes_no_lock_file(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        made = a_release(ledger)
+        with monkeypatch.context() as patch:
+            patch.setattr(booking.os, "open", fails(errno.EACCES))
+            with pytest.raises(OutputProblem, match=f"permission is missing.*{CHARGE}"):
+                made.save(tmp_path / "out")
+        assert left(tmp_path) == []
+        made.save(tmp_path / "out")
+        assert state(ledger) == "closed"
+
+    @BOOKED
+    def test_a_name_that_cannot_be_given(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booked: bool) -> None:
+        """Without a ledger nothing stays. With one the spend is committed, and the finished folder waits for its name."""
+        with monkeypatch.context() as patch:
+            patch.setattr(folder.os, "rename", fails(errno.EACCES))
+            with pytest.raises(OutputProblem, match="permission is missing") as caught:
+                run(ledger if booked else None, tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+        if not booked:
+            assert left(tmp_path) == []
+            return
+        assert CHARGE in str(caught.value)
+        assert "Nothing was left behind" not in str(caught.value)
+        assert state(ledger) == "committed"
+        (waiting,) = left(tmp_path)
+        whole = files(tmp_path / waiting)
+        monkeypatch.setattr(Bound, "draw", lambda *_: pytest.fail("drawn"))
+        run(ledger, tmp_path / "out", resume=True)
+        assert (files(tmp_path / "out"), left(tmp_path)) == (whole, ["out"])
+
+    @BOOKED
+    @pytest.mark.parametrize("at_once", [True, False], ids=["exchanged at once", "one after the other"])
+    def test_force_exchanges_another_release(
+        self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booked: bool, at_once: bool
+    ) -> None:
+        """Until the spend is committed the old folder stands there, whole; in the end no part of it is left."""
+        used = ledger if booked else None
+        run(used, tmp_path / "out", "before")
+        (tmp_path / "out" / "note.txt").write_text("beside the old release")
+        before = files(tmp_path / "out")
+        seen: list[bool] = []
+
+        def noted(temporary: Path, output: Output) -> None:
+            seen.append(files(tmp_path / "out") == before)
+            if booked:
+                assert state(ledger) == "committed"
+            put_in_place(temporary, output)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(pipeline, "fill_folder", stop)
+            with pytest.raises(KeyboardInterrupt):
+                run(used, tmp_path / "out", force=True)
+        assert (files(tmp_path / "out"), left(tmp_path)) == (before, ["out"])
+        if not at_once:
+            monkeypatch.setattr(folder.ctypes, "CDLL", lambda _: None)
+        monkeypatch.setattr(booking, "put_in_place", noted)
+        run(used, tmp_path / "out", force=True, resume=booked)
+        assert seen == [True]
+        assert left(tmp_path) == ["out"]
+        assert left(tmp_path / "out") == ["card.json", "kept.csv", "report.html", "statement.html", "table.csv"]
+        assert hf.verify(tmp_path / "out").release.id == "r1"
+
+    @BOOKED
+    @pytest.mark.parametrize("problem", ["there already", "no place", "signing key", "format", "identical", "no release", "may not write"])
+    def test_a_place_is_checked_before_anything_is_reserved_or_drawn(
+        self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booked: bool, problem: str
+    ) -> None:
+        place, options = tmp_path / "out", dict[str, Any]()
+        if problem == "identical":
+            hf.release(a_table(), KEEP, LAPLACE, release_id="r1").save(place)
+        elif problem in ("there already", "no release"):
+            place.mkdir()
+        elif problem == "no place":
+            place = tmp_path / "nowhere" / "out"
+        elif problem == "signing key":
+            options["sign"] = tmp_path / "gone.pem"
+        elif problem == "format":
+            options["formats"] = ("xml",)
+        else:
+            monkeypatch.setattr(folder.os, "access", lambda *_: False)
+        options["force"] = problem in ("identical", "no release")
+        before, events = files(tmp_path), len(list(ledger.events()))
+        monkeypatch.setattr(Bound, "draw", lambda *_: pytest.fail("drawn"))
+        monkeypatch.setattr(hf.NoiseKey, "generate", lambda: pytest.fail("a key was made"))
+        with pytest.raises(HoldfastError) as caught:
+            run(ledger if booked else None, place, **options)
+        assert isinstance(caught.value, IdenticalRelease) == (problem == "identical")
+        assert (state(ledger), len(list(ledger.events())), files(tmp_path)) == (None, events, before)
 
 
 class TestCardsAndTheChain:
@@ -437,13 +651,13 @@ class TestCardsAndTheChain:
 
 @pytest.mark.parametrize("content", [b"the secret of the office\n", None])
 def test_where_the_secret_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None) -> None:
-    assert booked.secret_from_environment() is None
+    assert booking.secret_from_environment() is None
     monkeypatch.setenv("HOLDFAST_KEY_FILE", str(tmp_path / "key"))
     if content is None:
         with pytest.raises(OutputProblem, match="HOLDFAST_KEY_FILE names cannot be read"):
-            booked.secret_from_environment()
+            booking.secret_from_environment()
     else:
         (tmp_path / "key").write_bytes(content)
-        assert booked.secret_from_environment() == SECRET
+        assert booking.secret_from_environment() == SECRET
     monkeypatch.setenv("HOLDFAST_KEY", "another secret of the office")
-    assert booked.secret_from_environment() == b"another secret of the office"
+    assert booking.secret_from_environment() == b"another secret of the office"

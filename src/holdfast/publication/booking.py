@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.engines.local import Bound, bind
-from holdfast.errors import IdenticalRelease, LedgerProblem, OtherInput, OutputProblem, WrongState
+from holdfast.errors import IdenticalRelease, InvalidParameter, LedgerProblem, OtherInput, OutputProblem, WrongState
 from holdfast.privacy.ledger import Charge
 from holdfast.publication.folder import CARD, TEMPORARY, Output, output_problem, put_in_place
 from holdfast.publication.history import public_facts
@@ -85,6 +85,10 @@ class Booking(ABC):
         """What to tell when the folder could not be written."""
         return output_problem(error, output.folder)
 
+    def check_copy(self) -> None:
+        """Refuse where a copy of the release could be saved without its spend, or would hold a secret."""
+        return None
+
 
 class Unbooked(Booking):
     """No ledger: nothing is recorded, and a second draw under the same identifier cannot be told."""
@@ -111,6 +115,7 @@ class Booked(Booking):
 
     def __init__(self, account: Account, reservation: Reservation) -> None:
         self.account, self.reservation = account, reservation
+        self._is_complete = False
         self.entry, self.software = reservation.head, reservation.facts["software"]
 
     @property
@@ -134,7 +139,7 @@ class Booked(Booking):
                         break
                 os.close(handle)  # who held it was done and removed it
         except OSError as error:
-            raise output_problem(error, output.folder) from None
+            raise self.failed(error, output) from None
         try:
             current = self.account.ledger.reservation(self.reservation.dataset, self.reservation.release_id)
             assert current is not None
@@ -143,6 +148,7 @@ class Booked(Booking):
             temporary = parent / (current.folder_name or self._folder_name)
             if not self.is_staged:
                 shutil.rmtree(temporary, ignore_errors=True)  # of an interrupted run of this very release
+                self._is_complete = False
                 try:
                     temporary.mkdir()
                 except OSError as error:
@@ -150,7 +156,7 @@ class Booked(Booking):
             try:
                 yield temporary
             except BaseException:
-                if not self.is_staged:
+                if not (self.is_staged or self._is_complete):
                     shutil.rmtree(temporary, ignore_errors=True)
                 raise
         finally:
@@ -162,6 +168,8 @@ class Booked(Booking):
         return self.reservation.state in ("staged", "committed", "published")
 
     def stage(self, temporary: Path) -> None:
+        """From here on only the ledger says whether the folder is staged: an error may hide that it is, so the folder stays."""
+        self._is_complete = True
         checksum = _checksum(temporary)
         assert checksum is not None
         self.reservation = self.account.ledger.stage(self.reservation, temporary.name, checksum)
@@ -181,11 +189,14 @@ class Booked(Booking):
         self.account.ledger.publish(self.reservation)
 
     def close(self) -> None:
-        self.entry = self.account.ledger.close(self.reservation).head
+        self.account.ledger.close(self.reservation)
 
     def failed(self, error: OSError, output: Output) -> Exception:
-        told = output_problem(error, output.folder)
-        return OutputProblem(f"{told} Its charge stands in the ledger: go on with --resume when that is fixed.")
+        left = "The finished folder waits beside it under another name." if self.is_staged else "Nothing was left behind."
+        return output_problem(error, output.folder, f"{left} Its charge stands in the ledger: go on with --resume when that is fixed.")
+
+    def check_copy(self) -> None:
+        raise LedgerProblem("A release that is charged to a ledger cannot be pickled or copied. Save it, and use the folder.")
 
     def _check_complete(self, temporary: Path, output: Output) -> None:
         if _checksum(temporary) != self.reservation.checksum:
@@ -194,8 +205,8 @@ class Booked(Booking):
                 "the output in the same place as before; it is complete and must not be drawn again."
             )
 
-    def __reduce__(self) -> Any:
-        raise LedgerProblem("A release that is charged to a ledger cannot be pickled or copied. Save it, and use the folder.")
+    def __getstate__(self) -> Any:
+        self.check_copy()
 
 
 def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: NoiseKey | None) -> tuple[Booking, Bound]:
@@ -205,6 +216,8 @@ def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: 
             return Unbooked(), bind(plan.drawing, table, key, order.release_id)
         with NoiseKey.generate() as fresh:
             return Unbooked(), bind(plan.drawing, table, fresh, order.release_id)
+    if key is not None:
+        raise InvalidParameter("A release through a ledger draws a fresh key of its own. Leave key out.")
     ledger = account.ledger
     found = ledger.reservation(account.dataset, order.release_id)
     if found is not None and found.state != "voided":

@@ -112,9 +112,10 @@ def carry_out(
         release = draw(plan, table, order, account, progress=progress)
         return _complete(release.booking, output, release)
     check_resumable(found, resume)
+    begun = Booked(account, found)
+    if begun.is_staged:  # nothing is written any more, so formats and signing key do not matter
+        return _complete(begun, output, None)
     output.check()
-    if found.state in ("staged", "committed", "published"):
-        return _complete(Booked(account, found), output, None)
     booking, bound = begin_again(found, plan, table, order, account)
     return _complete(booking, output, _drawn(plan, order, booking, bound, progress))
 
@@ -130,6 +131,8 @@ def _drawn(plan: Plan, order: Order, booking: Booking, bound: Bound, progress: P
     facts, target = plan.facts, plan.drawing.channel.target
     counts = bound.draw(progress)
     totals = [rows.totals(counts) for rows in facts.kept.rows]
+    for values in totals:
+        values.setflags(write=False)
     exposure = exposure_after(facts, totals, counts)
     shown = None
     private = bound.subkey.is_private
@@ -148,9 +151,10 @@ def _complete(booking: Booking, output: Output, release: Release | None) -> str 
             if not booking.is_staged:
                 assert release is not None
                 fill_folder(release, temporary, output)
-                booking.stage(temporary)
         except OSError as error:
             raise booking.failed(error, output) from None
+        if not booking.is_staged:
+            booking.stage(temporary)
         booking.commit(temporary, output)
         try:
             booking.name(temporary, output)

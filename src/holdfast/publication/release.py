@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.channels import Law
-from holdfast.display import html_table
+from holdfast.display import html_table, shorten
 from holdfast.lattices import Exposure
 from holdfast.privacy import Guarantee
 from holdfast.publication.booking import Booking
@@ -105,7 +105,8 @@ class Release:
     def __repr__(self) -> str:
         recorded = "not recorded in a ledger" if self.entry is None else "recorded in a ledger"
         private = "" if self.private else ", NOT PRIVATE"
-        return f"Release({self.id!r}, {len(self.table)} cells, {self.plan.mechanism!r}, {recorded}{private})"
+        mechanism = shorten(repr(self.plan.mechanism), 110)
+        return f"Release({shorten(self.id)!r}, {len(self.table)} cells, {mechanism}, {recorded}{private})"
 
     def _repr_html_(self) -> str:
         from holdfast.wording import describe
