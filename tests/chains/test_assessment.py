@@ -12,6 +12,7 @@ import pytest
 from holdfast.chains.assessment import (
     MAX_MINUTES,
     PILOT_PAIRS,
+    SHARP_ENOUGH,
     Assessment,
     Pilot,
     assess,
@@ -45,10 +46,8 @@ def test_the_pilot_finds_a_lag_that_most_pairs_meet_within() -> None:
     assert found.lag % 3 == 0
     assert found.lag == pilot_lag(SLOW, seed="lag", most=10_000)
     assert found.meetings.pairs == PILOT_PAIRS
-    assert (TotalVariationCurve(found.meetings).bound(0), found.meetings.seed) == (
-        1.0,
-        "lag: pilot 2",
-    )
+    assert 1 <= Fraction(TotalVariationCurve(found.meetings).bound(0)) <= SHARP_ENOUGH
+    assert found.meetings.seed == "lag: pilot 2"
 
 
 def test_the_pilot_takes_the_48th_of_50_times(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Callable
 from itertools import product
 from math import log
+from typing import Any
 
 import numpy as np
 import pytest
 
 from holdfast.errors import InvalidParameter, NoExactSampler, RequestTooLarge
-from holdfast.lattices import Free, General, Grid, Lattice, OneSum, Pinned, Shape, algebra
+from holdfast.lattices import Lattice, algebra
 from holdfast.lattices.norms import L1, L2
-from holdfast.lattices.shapes.stream_text import stream_text
+from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned, Shape, Whole
 from holdfast.lattices.shortest import shortest_vector
 
 LARGE = General.unlisted(10**6, 300)
@@ -33,7 +35,7 @@ SHAPES: list[Shape] = [
 ]
 
 
-def all_rows(shape: Shape) -> np.ndarray:
+def all_rows(shape: Shape) -> Any:
     """Every kept row of a shape, dependent ones too, written from its definition."""
     if isinstance(shape, Grid):
         cells = np.arange(shape.size).reshape(shape.axes)
@@ -103,7 +105,7 @@ def test_shapes_are_values() -> None:
     assert len({json.dumps(shape.fields) for shape in everything}) == len(everything), "fields tell shapes apart"
 
 
-def test_fields_and_texts_that_label_streams_stay_as_they_are() -> None:
+def test_fields_that_label_streams_stay_as_they_are() -> None:
     assert [shape.fields for shape in (Free(3), Pinned(2), OneSum(10), Grid((3, 4)))] == [
         ("free", 3),
         ("pinned", 2),
@@ -113,13 +115,32 @@ def test_fields_and_texts_that_label_streams_stay_as_they_are() -> None:
     assert OneSum(3, (1, -1, -1)).fields == ("one sum", 3, [1, -1, -1])
     assert General(((1, 2),), (3, 1)).fields == ("general", [[1, 2]], [3, 1])
     assert LARGE.fields == ("general", 10**6, 300)
-    end = "general_rank=None)"
-    assert stream_text(Grid((3, 4))) == f"Template(kind='grid', shape=(3, 4), rows=None, class_sizes=None, {end}"
-    signed = OneSum(5, (1, 1, 1, -1, -1))
-    assert stream_text(signed) == f"Template(kind='one sum', shape=(5,), rows=((1, -1),), class_sizes=(3, 2), {end}"
-    listed = General(((1, 2),), (3, 1))
-    assert stream_text(listed) == f"Template(kind='general', shape=(4,), rows=((1, 2),), class_sizes=(3, 1), {end}"
-    assert stream_text(LARGE) == "Template(kind='general', shape=(1000000,), rows=None, class_sizes=None, general_rank=300)"
+    assert Whole((OneSum(3), Free(2))).fields == ("whole", ["one sum", 3], ["free", 2])
+
+
+def test_side_by_side_is_the_direct_sum() -> None:
+    parts = (OneSum(3, (1, 1, -1)), Free(2), Grid((2, 2)), General(((1, 2, 3),), (1, 1, 1)))
+    whole = Whole(parts)
+    rows = np.zeros((sum(len(all_rows(part)) for part in parts), whole.size), dtype=np.int64)
+    row = column = 0
+    for part in parts:
+        mine = all_rows(part)
+        rows[row : row + len(mine), column : column + part.size] = mine
+        row, column = row + len(mine), column + part.size
+    kernel = algebra.kernel_basis(rows)
+    assert (whole.size, whole.rank, whole.dimension) == (12, algebra.rank(rows), kernel.ncols())
+    assert algebra.same_lattice(whole.basis(), kernel)
+    assert whole.log_gram_determinant() == pytest.approx(log(algebra.determinant_squared(kernel)), abs=1e-12)
+    for norm in (L1, L2):
+        found, searched = whole.shortest(norm), shortest_vector(kernel, norm)
+        assert found is not None
+        assert (found.value, found.status) == (searched.value, "exact")
+    assert whole.one_can_move()
+    assert Whole((LARGE, Pinned(1))).one_can_move() is None
+    assert Whole((Grid((2, 2)), Pinned(1))).one_can_move() is False
+    assert pickle.loads(pickle.dumps(whole)) == whole
+    with pytest.raises(RequestTooLarge, match="which is refused"):
+        Whole((OneSum(10**5),)).basis()
 
 
 def test_a_block_too_large_to_list() -> None:
@@ -146,7 +167,7 @@ def test_a_block_too_large_to_list() -> None:
         lambda: General(((1, 2),), (1, 1, 1)),
     ],
 )
-def test_what_is_no_shape_is_refused(make) -> None:
+def test_what_is_no_shape_is_refused(make: Callable[[], Shape]) -> None:
     with pytest.raises(InvalidParameter):
         make()
 
