@@ -61,6 +61,20 @@ LARGE: dict[str, Callable[[], Any]] = {
 }
 
 
+LONG_NUMBER = Fraction(10**60 + 1, 3 * 10**61)
+SQUARE = hf.Universe.product({"a": MANY[:100], "b": MANY[100:200]})
+KEEP = {"nothing": [], "rows": [hf.margin("a")], "rows and columns": [hf.margin("a"), hf.margin("b")]}
+MECHANISMS: dict[str, Any] = {
+    "laplace": hf.GeneralizedLaplace(epsilon=LONG_NUMBER),
+    "gaussian": hf.GeneralizedGaussian(epsilon=LONG_NUMBER, delta=LONG_NUMBER / 10**9),
+    "gaussian with options": hf.GeneralizedGaussian(
+        epsilon=LONG_NUMBER, delta=LONG_NUMBER, calibration="simple", allow_estimated=True, eta=LONG_NUMBER
+    ),
+    "rounded": hf.RoundedProjection(epsilon=LONG_NUMBER, per="person"),
+    "suppression": hf.Suppression(),
+}
+
+
 class Cells(HTMLParser):
     """The texts of the cells of a table, and every tag that was opened."""
 
@@ -97,6 +111,45 @@ def test_a_line_or_two_whatever_the_size(make: Callable[[], Any]) -> None:
     assert str(SECRET) not in repr(thing)
     if hasattr(thing, "_repr_html_"):
         check_html(thing._repr_html_())
+
+
+@pytest.mark.parametrize("keep", KEEP.values(), ids=KEEP.keys())
+@pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS.keys())
+def test_releases_and_what_they_are_made_of(mechanism: Any, keep: list[Any]) -> None:
+    """With 10,000 cells and numbers of 60 digits: two lines each, and nothing of the counts."""
+    check_line(repr(mechanism))
+    table = hf.Table(SQUARE, np.full(10_000, SECRET), name=ODD, unit=ODD)
+    try:
+        plan = hf.plan(table, keep, mechanism)
+    except hf.errors.NoExactSampler:
+        pytest.skip("no exact sampler draws this")
+    shown = [plan, plan.guarantee, plan.drawing, plan.drawing.channel, plan.law]
+    if keep == KEEP["rows"]:
+        shown += [plan.law.covariance(), hf.release(table, keep, mechanism, release_id="r" * 80)]
+    for thing in shown:
+        check_line(repr(thing))
+        assert str(SECRET) not in repr(thing)
+        if hasattr(thing, "_repr_html_"):
+            check_html(thing._repr_html_())
+
+
+def test_channels_and_drawings_say_what_is_drawn() -> None:
+    plan = hf.plan(SQUARE, [hf.margin("a")], hf.GeneralizedGaussian(rho="1/8"))
+    assert repr(plan.drawing.channel) == "Channel(gaussian 4; 10000 cells, 100 blocks of 1 shapes)"
+    assert repr(plan.drawing) == "Drawing(gaussian 4; 10000 cells, 100 blocks of 1 shapes; sequential Gaussian)"
+
+
+def test_markup_of_others_is_escaped() -> None:
+    """Names of columns, codes, units and tables reach notebooks as text, in whatever object shows them."""
+    bad = "<img src=x onerror=alert(1)>&\"'"
+    universe = hf.Universe.product({bad: [bad, "2"], "b": [bad, "q", "r"]})
+    table = hf.Table(universe, np.full(6, SECRET), count=bad + "n", unit=bad, name=bad)
+    keep = [hf.margin(bad), hf.identity(hf.subset(bad, [bad], by=["b"]))]
+    made = hf.release(table, keep[:1], hf.GeneralizedLaplace(epsilon=1), key=hf.NoiseKey.for_tests("markup"))
+    for thing in (table, universe, made.plan, made.guarantee, made, hf.plan(table, keep, hf.Suppression())):
+        cells = check_html(thing._repr_html_())
+        assert "img" not in cells.tags
+        assert "<img" not in thing._repr_html_()
 
 
 @settings(max_examples=60)

@@ -6,9 +6,11 @@ import ast
 import inspect
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
+import types
 from pathlib import Path
 
 import pytest
@@ -97,6 +99,20 @@ class TestImports:
         assert done.returncode == 1
         assert "unknown.py:1: 'unknown' is not in the table" in done.stdout
 
+    def test_lower_rooms_make_no_sentences(self, tmp_path: Path) -> None:
+        """Facts first: only what shows things to people imports the sentences. Tried on a copy of the package, one file in every room."""
+        copied = shutil.copytree(SOURCE, tmp_path / "holdfast", ignore=shutil.ignore_patterns("__pycache__"))
+        rooms = [unit for unit, may in check_imports.ALLOWED.items() if "wording" not in may and unit != "wording"]
+        assert {"lattices", "privacy", "channels", "mechanisms", "engines", "report"} <= set(rooms)
+        files = [copied / room / "__init__.py" if (copied / room).is_dir() else copied / f"{room}.py" for room in rooms]
+        for file in files:
+            with open(file, "a", encoding="utf-8") as open_file:
+                open_file.write("\n\ndef said():\n    from holdfast.wording import describe\n")
+        done = subprocess.run([sys.executable, ROOT / "tools" / "check_imports.py", copied], capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        for room, file in zip(rooms, files, strict=True):
+            assert re.search(rf"^{re.escape(str(file))}:[0-9]+: '{room}' imports 'wording'", done.stdout, re.MULTILINE), room
+
     @pytest.mark.parametrize(
         "program",
         ["import holdfast", "import holdfast; [getattr(holdfast, name) for name in holdfast.__all__]"],
@@ -149,6 +165,36 @@ class TestPublicNames:
         docstring = vars(thing).get("__doc__") if inspect.isclass(thing) else thing.__doc__
         assert docstring
         assert docstring.strip()
+
+    @pytest.mark.parametrize(
+        ("name", "parameters"),
+        [
+            ("release", ["table", "keep", "mechanism", "key", "ledger", "release_id", "dataset", "date", "progress"]),
+            ("plan", ["table", "keep", "mechanism", "published_totals", "progress"]),
+            ("verify", ["folder", "against", "signer"]),
+            ("lattice", ["universe", "keep"]),
+        ],
+    )
+    def test_functions_show_their_parameters(self, name: str, parameters: list[str]) -> None:
+        thing = getattr(holdfast, name)
+        assert type(thing) is types.FunctionType
+        assert list(inspect.signature(thing).parameters) == parameters
+
+    def test_names_are_the_same_after_every_module_was_imported(self) -> None:
+        """A module must not take the place of a function of its name, nor be called in its stead: checked in a fresh interpreter."""
+        program = (
+            "import importlib, pkgutil, sys, types\nimport holdfast as hf\n"
+            "first = {name: getattr(hf, name) for name in hf.__all__} if sys.argv[1] == 'before' else {}\n"
+            "modules = [importlib.import_module(m.name) for m in pkgutil.walk_packages(hf.__path__, 'holdfast.')]\n"
+            "functions = ('release', 'plan', 'verify', 'lattice', 'describe', 'margin', 'total', 'subset', 'areas', 'linear', 'identity')\n"
+            "print(len(modules), [m.__name__ for m in modules if callable(m)],\n"
+            "      [name for name in functions if type(getattr(hf, name)) is not types.FunctionType],\n"
+            "      [name for name in first if getattr(hf, name) is not first[name]])\n"
+        )
+        for order in ("before", "after"):
+            done = subprocess.run([sys.executable, "-c", program, order], capture_output=True, text=True, check=True).stdout.split(" ", 1)
+            assert int(done[0]) > 150
+            assert done[1] == "[] [] []\n", order
 
     def test_version_is_that_of_the_project(self) -> None:
         assert holdfast.__version__ == tomllib.loads(read("pyproject.toml"))["project"]["version"]

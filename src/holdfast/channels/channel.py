@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from holdfast.chains.sampler import EXACT_ONLY, SamplerRequest
 from holdfast.channels.facts import Facts
+from holdfast.display import shorten
 from holdfast.errors import InvariantBroken, RequestTooLarge
 from holdfast.lattices.shapes import Free, Grid, OneSum, Pinned, Shape, Whole
 from holdfast.laws import Reads, Target, tails
@@ -47,7 +48,7 @@ class Task:
     cells: Ints
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Channel:
     """A target on a lattice, and what it promises when it is drawn exactly.
 
@@ -125,6 +126,17 @@ class Channel:
         starts = np.flatnonzero(np.diff(chunks, prepend=-1))
         for begin, end in zip(starts.tolist(), [*starts[1:].tolist(), len(free)], strict=True):
             yield Task(("free", int(chunks[begin])), ONE_FREE_CELL, free[begin:end, None])
+
+    def __repr__(self) -> str:
+        return f"Channel({self.summary})"
+
+    @property
+    def summary(self) -> str:
+        """One line: what is drawn, on how many cells, and on how many blocks of how many shapes."""
+        shapes = self.shapes()
+        drawn = f"{sum(shapes.values())} blocks of {len(shapes)} shapes" if shapes else "nothing drawn"
+        fields = shorten(" ".join(map(str, self.target.fields)), 120)
+        return f"{fields}; {self.facts.lattice.cells} cells, {drawn}"
 
     @cached_property
     def _whole(self) -> tuple[Whole, Ints]:

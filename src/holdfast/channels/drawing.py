@@ -14,6 +14,7 @@ from holdfast.chains.kernels import usual_kernel
 from holdfast.chains.meeting import Progress
 from holdfast.chains.sampler import ChainSampler, chain_samplers
 from holdfast.channels.channel import ONE_FREE_CELL, Channel, Ints, Task
+from holdfast.display import listed
 from holdfast.errors import NoExactSampler, NoMeeting
 from holdfast.lattices.shapes import Free, Pinned, Shape
 from holdfast.privacy.estimated import check_can_weaken, weakened
@@ -58,7 +59,7 @@ class SamplerPlan:
         return "\n".join(map(str, self.groups))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Drawing:
     """A channel, the sampler of each of its shapes, and the promise of what these samplers draw.
 
@@ -73,6 +74,10 @@ class Drawing:
     def is_exact(self) -> bool:
         """Whether every sampler draws exactly the stated law."""
         return not any(isinstance(choice.sampler, ChainSampler) for choice in self.choices.values())
+
+    def __repr__(self) -> str:
+        names = dict.fromkeys(choice.sampler.name for choice in self.choices.values())
+        return f"Drawing({self.channel.summary}; {listed(list(names)) or 'no sampler'})"
 
     def sampler(self, shape: Shape) -> Choice:
         return self.choices[ONE_FREE_CELL if isinstance(shape, Free) else shape]

@@ -11,6 +11,7 @@ import numpy as np
 from holdfast.channels.channel import Channel, Ints
 from holdfast.channels.covariance import Covariance, covariance_of
 from holdfast.channels.drawing import Drawing, SamplerPlan, choose_samplers
+from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
 from holdfast.exact.law import check_memory
 from holdfast.exact.parameters import sample_size
@@ -57,7 +58,7 @@ class Law:
         return self.drawing.sampler_plan
 
     def __repr__(self) -> str:
-        fields = " ".join(map(str, self.target.fields))
+        fields = shorten(" ".join(map(str, self.target.fields)), 120)
         return f"Law({fields}; {self.lattice.cells} cells, {self.lattice.dimension} free dimensions)"
 
     def log_weight(self, z: Any) -> float:

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from holdfast.channels import Channel, Facts, Law
+from holdfast.display import shorten
 from holdfast.lattices import Lattice
 from holdfast.mechanisms.keys import Key
 from holdfast.privacy.parameters import format_exact
@@ -22,6 +23,8 @@ from holdfast.privacy.parameters import format_exact
 Per: TypeAlias = Literal["unit", "person"]
 """What a budget is for: one unit of distance between two tables, or one person who changes cell with all records."""
 PER = ("unit", "person")
+MAX_NUMBER = 40
+"""Characters that a number may take in a repr; `parameters` has all of them."""
 
 
 class Mechanism(ABC):
@@ -97,5 +100,5 @@ class Mechanism(ABC):
 
 
 def _written(value: object) -> str:
-    """As Python code; a number as p/q or as a decimal, whichever is shorter."""
-    return repr(min(str(value), format_exact(value), key=len) if isinstance(value, Fraction) else value)
+    """As Python code; a number as p/q or as a decimal, whichever is shorter; of a long one the middle is left out."""
+    return repr(shorten(min(str(value), format_exact(value), key=len), MAX_NUMBER) if isinstance(value, Fraction) else value)

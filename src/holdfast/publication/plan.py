@@ -15,7 +15,7 @@ from holdfast.chains.meeting import Progress
 from holdfast.channels import Drawing, Facts, Law, choose_samplers
 from holdfast.channels.covariance import Covariance, covariance_of
 from holdfast.channels.drawing import SamplerGroup
-from holdfast.display import html_table
+from holdfast.display import html_table, shorten
 from holdfast.errors import HoldfastWarning, InvalidParameter
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import Exposure, exposure
@@ -179,7 +179,7 @@ class Plan:
 
     def __repr__(self) -> str:
         exposed = len(self.exposure.fixed) + len(self.exposure.pinned)
-        return f"Plan({len(self.facts.universe)} cells, {self.mechanism!r}, {exposed} cells exposed)"
+        return f"Plan({len(self.facts.universe)} cells, {shorten(repr(self.mechanism), 150)}, {exposed} cells exposed)"
 
     def _repr_html_(self) -> str:
         return html_table("Plan", list(self._lines()))
