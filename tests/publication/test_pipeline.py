@@ -1,0 +1,270 @@
+"""One path from a plan to a folder: a release that is never changed, one card, the same bytes with a ledger and without."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import gc
+import json
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.engines.local import Bound
+from holdfast.errors import InvalidParameter
+from holdfast.privacy.ledger import Ledger
+from holdfast.publication import card_content
+from holdfast.publication.booking import Account, Unbooked
+from holdfast.publication.folder import Output
+from holdfast.publication.order import Order
+from holdfast.publication.pipeline import carry_out, draw, publish
+from holdfast.publication.release import Release
+from holdfast.randomness.claims import Claims
+from holdfast.tables import Table
+
+DATA = "residents"
+UNIVERSE = hf.Universe.product({"area": ["a", "b", "c"], "sex": ["F", "M"]})
+COUNTS = np.array([1_234_567_891, 2_345_678_917, 3_456_789_013, 4_567_890_127, 5_678_901_239, 6_789_012_347])
+"""So large that none of them stands anywhere by chance."""
+KEEP = [hf.margin("area")]
+LAPLACE = hf.GeneralizedLaplace(epsilon="1/4")
+MECHANISMS = {
+    "laplace": LAPLACE,
+    "gaussian": hf.GeneralizedGaussian(rho="1/10"),
+    "rounded": hf.RoundedProjection(epsilon="1/2"),
+    "suppression": hf.Suppression(),
+}
+WIDE = {
+    "laplace": hf.GeneralizedLaplace(epsilon="1/10000"),
+    "gaussian": hf.GeneralizedGaussian(rho="1/10000000"),
+    "rounded": hf.RoundedProjection(epsilon="1/10000"),
+    "suppression": hf.Suppression(),
+}
+"""So much noise that none is zero: a count that is found was not published."""
+KEY = b"a secret key of 32 bytes exactly"
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOLDFAST_KEY", "HOLDFAST_KEY_FILE", "HOLDFAST_LEDGER"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    made = Ledger.open(tmp_path / "ledger.db", create=True)
+    made.grant(DATA, kind="approximate", epsilon="9", delta="1e-6", approver="A. Chief", reason="the census")
+    return made
+
+
+@pytest.fixture
+def same_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every fresh key is this one."""
+    monkeypatch.setattr(hf.NoiseKey, "generate", lambda: hf.NoiseKey._open(KEY, True, Claims()))
+
+
+def a_table() -> Table:
+    return Table(UNIVERSE, COUNTS, name=DATA)
+
+
+def a_release(mechanism: Any = LAPLACE, **options: Any) -> Release:
+    return hf.release(a_table(), KEEP, mechanism, release_id="r1", **options)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+class TestAReleaseIsNeverChanged:
+    @pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Release)])
+    def test_its_fields_are_frozen(self, name: str) -> None:
+        made = a_release()
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(made, name, None)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            delattr(made, name)
+
+    def test_nor_what_it_says_of_itself(self) -> None:
+        made = a_release()
+        for name in ("id", "date", "entry", "guarantee", "card", "kept_rows", "anything"):
+            with pytest.raises((dataclasses.FrozenInstanceError, AttributeError)):
+                setattr(made, name, None)
+
+    def test_its_numbers_are_read_only(self) -> None:
+        made = a_release()
+        for values in (made.table.counts, *made.totals):
+            with pytest.raises(ValueError, match="read-only"):
+                values[0] = 0
+
+    def test_saving_changes_nothing_that_it_says(self, ledger: Ledger, tmp_path: Path) -> None:
+        for number, options in enumerate(({}, {"ledger": ledger})):
+            made = a_release(**options)
+            before = (made.card, made.kept_rows, made.entry, repr(made), made.table.counts.tolist())
+            made.save(tmp_path / str(number))
+            assert (made.card, made.kept_rows, made.entry, repr(made), made.table.counts.tolist()) == before
+
+    def test_an_order_is_checked_when_it_is_made(self) -> None:
+        for wrong in ({"release_id": "no/slash"}, {"date": "yesterday"}, {"date": "2030-02-30"}):
+            with pytest.raises(InvalidParameter):
+                Order(**wrong)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            Order("r1").release_id = "r2"  # type: ignore[misc]
+
+
+class TestOneCard:
+    @pytest.mark.parametrize("booked", [True, False], ids=["ledger", "no ledger"])
+    def test_it_is_built_once(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booked: bool) -> None:
+        built: list[str] = []
+        card_of = card_content.card_of
+
+        def counted(release: Release) -> Any:
+            built.append(release.id)
+            return card_of(release)
+
+        monkeypatch.setattr(card_content, "card_of", counted)
+        made = a_release(ledger=ledger if booked else None)
+        assert built == []
+        first = made.card
+        made.save(tmp_path / "out")
+        assert made.card == first
+        assert built == ["r1"]
+        written = json.loads((tmp_path / "out" / "card.json").read_text())
+        assert {**written, "files": {}} == first
+        assert set(written["files"]) == {path.name for path in (tmp_path / "out").iterdir()} - {"card.json"}
+
+    def test_a_card_that_is_changed_changes_no_other(self) -> None:
+        made = a_release()
+        made.card["release"]["id"] = "another"
+        made.card["kept"]["statements"].clear()
+        assert made.card["release"]["id"] == "r1"
+        assert made.card["kept"]["statements"] == [str(KEEP[0])]
+
+
+class TestTheSameWithALedgerAndWithout:
+    @pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
+    @pytest.mark.usefixtures("same_key")
+    def test_equal_keys_give_equal_bytes(self, ledger: Ledger, tmp_path: Path, mechanism: Any) -> None:
+        """Only the entry of the ledger differs, on the card and on the pages made from it."""
+        plan, output = hf.plan(a_table(), KEEP, mechanism), ("csv", "parquet")
+        order = Order("r1", "2030-04-01")
+        entry = carry_out(plan, a_table(), order, Output(tmp_path / "with", output), Account(ledger, DATA))
+        assert carry_out(plan, a_table(), order, Output(tmp_path / "without", output)) is None
+        booked, unbooked = files(tmp_path / "with"), files(tmp_path / "without")
+        assert booked.keys() == unbooked.keys()
+        for name in ("table.csv", "table.parquet", "kept.csv"):
+            assert booked[name] == unbooked[name]
+        one, other = (json.loads(found["card.json"]) for found in (booked, unbooked))
+        assert (one["release"].pop("ledger"), other["release"].pop("ledger")) == (entry, None)
+        assert entry is not None
+        one.pop("files"), other.pop("files")
+        assert one == other
+
+    @pytest.mark.usefixtures("same_key")
+    def test_step_by_step_is_what_carry_out_does(self, tmp_path: Path) -> None:
+        """prepare, draw, publish; hf.release and save; and all in one: the same folder."""
+        plan, order = hf.plan(a_table(), KEEP, LAPLACE), Order("r1")
+        assert publish(draw(plan, a_table(), order), Output(tmp_path / "steps")) == tmp_path / "steps"
+        a_release().save(tmp_path / "saved", formats=Output(tmp_path).formats)
+        carry_out(plan, a_table(), order, Output(tmp_path / "at once"))
+        assert files(tmp_path / "steps") == files(tmp_path / "saved") == files(tmp_path / "at once")
+
+    @pytest.mark.usefixtures("same_key")
+    def test_a_plan_draws_again_what_it_drew(self) -> None:
+        """A drawing is not changed by how a run goes; nor by a pickle."""
+        plan = hf.plan(a_table(), KEEP, LAPLACE)
+        drawn = [draw(made, a_table(), Order("r1")).table.counts.tolist() for made in (plan, plan, pickle.loads(pickle.dumps(plan)))]
+        assert drawn[0] == drawn[1] == drawn[2] != COUNTS.tolist()
+
+    @pytest.mark.parametrize("booked", [True, False], ids=["ledger", "no ledger"])
+    def test_progress_is_told(self, ledger: Ledger, tmp_path: Path, booked: bool) -> None:
+        account = Account(ledger, DATA) if booked else None
+        keep = [hf.subset("area", ["a"]), hf.subset("area", ["b"])]
+        seen: list[tuple[int, int]] = []
+        plan = hf.plan(a_table(), keep, LAPLACE)
+        carry_out(plan, a_table(), Order("r1"), Output(tmp_path / "out"), account, progress=lambda *told: seen.append(told))
+        assert seen == [(4, 6), (6, 6)]
+        again: list[tuple[int, int]] = []
+        draw(plan, a_table(), Order("r2"), account, progress=lambda *told: again.append(told))
+        assert again == seen
+
+    def test_a_key_of_the_users_is_refused_with_an_account(self, ledger: Ledger) -> None:
+        with pytest.raises(InvalidParameter, match=r"fresh key of its own\. Leave key out"):
+            draw(hf.plan(a_table(), KEEP, LAPLACE), a_table(), Order("r1"), Account(ledger, DATA), key=hf.NoiseKey.for_tests("x"))
+        assert ledger.reservation(DATA, "r1") is None
+
+    def test_a_plan_for_another_table_is_refused_before_anything_is_reserved(self, ledger: Ledger, tmp_path: Path) -> None:
+        other = Table(hf.Universe.product({"area": ["a", "b", "d"], "sex": ["F", "M"]}), COUNTS, name=DATA)
+        for account in (None, Account(ledger, DATA)):
+            with pytest.raises(InvalidParameter, match="made for another table"):
+                carry_out(hf.plan(a_table(), KEEP, LAPLACE), other, Order("r1"), Output(tmp_path / "out"), account)
+        assert ledger.reservation(DATA, "r1") is None
+        assert not (tmp_path / "out").exists()
+
+
+def reachable(start: Any) -> Iterator[Any]:
+    """Every object that can be reached from one by attributes and elements, but not through classes, functions and modules."""
+    seen, waiting = set[int](), [start]
+    while waiting:
+        found = waiting.pop()
+        if id(found) in seen or isinstance(found, type | ModuleType | FunctionType | BuiltinFunctionType | MethodType):
+            continue
+        seen.add(id(found))
+        yield found
+        waiting += gc.get_referents(found)
+        if isinstance(found, np.ndarray) and found.dtype == object:
+            waiting += found.ravel().tolist()
+
+
+class TestNothingConfidentialStaysBehind:
+    @pytest.mark.parametrize("mechanism", WIDE.values(), ids=WIDE)
+    @pytest.mark.parametrize("saved", [True, False], ids=["saved", "as drawn"])
+    @pytest.mark.usefixtures("same_key")
+    def test_no_count_no_noise_and_no_key(self, tmp_path: Path, mechanism: Any, saved: bool) -> None:
+        """Neither in what can be reached from a release, nor in its pickle, nor in what comes out of that."""
+        made = a_release(mechanism)
+        if saved:
+            made.save(tmp_path / "out")
+        pickled = pickle.dumps(made)
+        again = pickle.loads(pickled)
+        assert again.table.counts.tolist() == made.table.counts.tolist()
+        assert again.card == made.card
+        noise = made.table.counts - COUNTS
+        assert noise.all()
+        secret = [noise.astype("<i8").tobytes(), (-noise).astype("<i8").tobytes(), KEY]
+        secret += [count.astype("<i8").tobytes() for count in COUNTS] + [str(count).encode() for count in COUNTS]
+        assert not [value for value in secret if value in pickled]
+        for start in (made, again):
+            for found in reachable(start):
+                assert not isinstance(found, Bound | Table | hf.NoiseKey)
+                if isinstance(found, np.ndarray) and found.dtype != object:
+                    numbers = found.tobytes()
+                    assert not [value for value in secret if value in numbers]
+                elif type(found) is int:
+                    assert found not in COUNTS
+                elif isinstance(found, bytes):
+                    assert KEY not in found
+
+    def test_the_search_would_find_them(self) -> None:
+        """The test above is worth something: what holds the table is noticed."""
+        made = a_release()
+        booking = Unbooked()
+        booking.hidden = (lambda: None, {"deep": [a_table()]})  # type: ignore[attr-defined]
+        wrong = dataclasses.replace(made, booking=booking)
+        assert any(isinstance(found, Table) for found in reachable(wrong))
+        assert any(isinstance(found, np.ndarray) and COUNTS[0].tobytes() in found.tobytes() for found in reachable(wrong))
+
+    def test_an_unbooked_release_is_copied(self, tmp_path: Path) -> None:
+        made = a_release()
+        for duplicate in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+            assert duplicate.card == made.card
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                duplicate.private = True
+        copy.deepcopy(made).save(tmp_path / "copy", formats=["csv"])
+        made.save(tmp_path / "own", formats=["csv"])
+        assert files(tmp_path / "copy") == files(tmp_path / "own")
