@@ -17,6 +17,7 @@ from fractions import Fraction
 from html import escape
 from typing import Any, Literal, TypeAlias, get_args
 
+from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
