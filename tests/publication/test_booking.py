@@ -527,9 +527,9 @@ class TestDisksAndPlaces:
             if where == "the last file":
                 patch.setattr(folder, "_write", not_the_card)
             elif where == "the folder":
-                patch.setattr(*((Path, "mkdir") if booked else (booking.tempfile, "mkdtemp")), fails(code))
+                patch.setattr("pathlib.Path.mkdir" if booked else "tempfile.mkdtemp", fails(code))
             else:
-                patch.setattr(*((Path, "chmod") if where == "Path.chmod" else (folder, where)), fails(code))
+                patch.setattr("pathlib.Path.chmod" if where == "Path.chmod" else f"holdfast.publication.folder.{where}", fails(code))
             with pytest.raises(OutputProblem, match=f"'out' could not be written.*{said}.*Nothing was left behind") as caught:
                 run(ledger if booked else None, tmp_path / "out")
         assert (CHARGE in str(caught.value)) == booked
@@ -542,7 +542,7 @@ class TestDisksAndPlaces:
     def test_a_place_that_takes_no_lock_file(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         made = a_release(ledger)
         with monkeypatch.context() as patch:
-            patch.setattr(booking.os, "open", fails(errno.EACCES))
+            patch.setattr("os.open", fails(errno.EACCES))
             with pytest.raises(OutputProblem, match=f"permission is missing.*{CHARGE}"):
                 made.save(tmp_path / "out")
         assert left(tmp_path) == []
@@ -553,7 +553,7 @@ class TestDisksAndPlaces:
     def test_a_name_that_cannot_be_given(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booked: bool) -> None:
         """Without a ledger nothing stays. With one the spend is committed, and the finished folder waits for its name."""
         with monkeypatch.context() as patch:
-            patch.setattr(folder.os, "rename", fails(errno.EACCES))
+            patch.setattr("os.rename", fails(errno.EACCES))
             with pytest.raises(OutputProblem, match="permission is missing") as caught:
                 run(ledger if booked else None, tmp_path / "out")
         assert not (tmp_path / "out").exists()
@@ -593,7 +593,7 @@ class TestDisksAndPlaces:
                 run(used, tmp_path / "out", force=True)
         assert (files(tmp_path / "out"), left(tmp_path)) == (before, ["out"])
         if not at_once:
-            monkeypatch.setattr(folder.ctypes, "CDLL", lambda _: None)
+            monkeypatch.setattr("ctypes.CDLL", lambda _: None)
         monkeypatch.setattr(booking, "put_in_place", noted)
         run(used, tmp_path / "out", force=True, resume=booked)
         assert seen == [True]
@@ -619,7 +619,7 @@ class TestDisksAndPlaces:
         elif problem == "format":
             options["formats"] = ("xml",)
         else:
-            monkeypatch.setattr(folder.os, "access", lambda *_: False)
+            monkeypatch.setattr("os.access", lambda *_: False)
         options["force"] = problem in ("identical", "no release")
         before, events = files(tmp_path), len(list(ledger.events()))
         monkeypatch.setattr(Bound, "draw", lambda *_: pytest.fail("drawn"))

@@ -110,9 +110,9 @@ class TestAReleaseIsNeverChanged:
             assert (made.card, made.kept_rows, made.entry, repr(made), made.table.counts.tolist()) == before
 
     def test_an_order_is_checked_when_it_is_made(self) -> None:
-        for wrong in ({"release_id": "no/slash"}, {"date": "yesterday"}, {"date": "2030-02-30"}):
+        for name, date in (("no/slash", None), ("r1", "yesterday"), ("r1", "2030-02-30")):
             with pytest.raises(InvalidParameter):
-                Order(**wrong)
+                Order(name, date)
         with pytest.raises(dataclasses.FrozenInstanceError):
             Order("r1").release_id = "r2"  # type: ignore[misc]
 
@@ -264,7 +264,7 @@ class TestNothingConfidentialStaysBehind:
         for duplicate in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
             assert duplicate.card == made.card
             with pytest.raises(dataclasses.FrozenInstanceError):
-                duplicate.private = True
+                duplicate.private = True  # type: ignore[misc]
         copy.deepcopy(made).save(tmp_path / "copy", formats=["csv"])
         made.save(tmp_path / "own", formats=["csv"])
         assert files(tmp_path / "copy") == files(tmp_path / "own")
