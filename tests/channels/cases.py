@@ -1,0 +1,41 @@
+"""Tables and mechanisms that between them use every row of the table of samplers, and chains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import holdfast as hf
+
+GRID = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q", "r"]})
+COUNTS = np.array([14, 3, 0, 7, 120, 5, 1, 9, 33])
+KEEPS: dict[str, list[Any]] = {
+    "free": [],
+    "one sum": [hf.margin("a")],
+    "grid": [hf.margin("a"), hf.margin("b")],
+    "general": [hf.linear([[2, -3, 1, 0, 0, 0, 0, 0, 0], [0, 1, 2, -3, 0, 0, 0, 0, 0]])],
+}
+MECHANISMS: dict[str, Any] = {
+    "laplace": hf.GeneralizedLaplace("1/2"),
+    "l2 laplace": hf.GeneralizedLaplace("1/2", "l2"),
+    "gaussian": hf.GeneralizedGaussian(sigma_squared=9),
+    "rounded": hf.RoundedProjection("1/2"),
+    "line_gibbs": hf.GeneralizedLaplace("1/2", sampler="line_gibbs", eta="3/100"),
+    "metropolis": hf.GeneralizedLaplace("2", sampler="metropolis", eta="3/100"),
+}
+CASES = [(keep, how) for keep in KEEPS for how in MECHANISMS if keep in ("grid", "general") or how not in ("line_gibbs", "metropolis")]
+
+
+def table() -> hf.Table:
+    return hf.Table(GRID, COUNTS)
+
+
+def released(keep: list[Any], mechanism: Any, universe: hf.Universe = GRID) -> list[int]:
+    with hf.NoiseKey.for_tests("channels") as key:
+        return list(hf.release(hf.Table(universe, COUNTS), keep, mechanism, key=key, release_id="channels").table.counts.tolist())
+
+
+def sampled(keep: list[Any], mechanism: Any, universe: hf.Universe = GRID) -> list[list[int]]:
+    with hf.NoiseKey.for_tests("channels") as key:
+        return list(mechanism.law(hf.lattice(universe, keep)).sample(3, key).tolist())

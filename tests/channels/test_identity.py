@@ -1,0 +1,168 @@
+"""A stream is named by canonical fields alone: names and exact numbers that are never changed, nothing that is written for people."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from enum import Enum
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import holdfast as hf
+from holdfast.chains import sampler as chain_sampler
+from holdfast.channels import Facts
+from holdfast.laws import Gaussian, L1Laplace, L2Laplace, Rounded, Suppressed, Target
+from holdfast.samplers.table import SAMPLERS, choose
+
+from .cases import CASES, GRID, KEEPS, MECHANISMS, released, sampled
+
+
+def everything() -> dict[tuple[str, str], Any]:
+    return {(keep, how): (released(KEEPS[keep], MECHANISMS[how]), sampled(KEEPS[keep], MECHANISMS[how])) for keep, how in CASES}
+
+
+def forget() -> None:
+    """Nothing chosen, piloted or assessed before is used again."""
+    choose.cache_clear()
+    chain_sampler._known.clear()
+
+
+@pytest.fixture(scope="module")
+def as_they_are() -> dict[tuple[str, str], Any]:
+    forget()
+    return everything()
+
+
+def classes_of_the_package() -> list[type]:
+    loaded = [module for name, module in sys.modules.items() if name == "holdfast" or name.startswith("holdfast.")]
+    found = {value for module in loaded for value in vars(module).values() if isinstance(value, type)}
+    return [value for value in found if value.__module__.startswith("holdfast.")]
+
+
+@pytest.fixture
+def renamed() -> Iterator[list[type]]:
+    """Every class of the package under another name."""
+    classes = classes_of_the_package()
+    names = [(each.__name__, each.__qualname__) for each in classes]
+    for number, each in enumerate(classes):
+        each.__name__ = each.__qualname__ = f"Renamed{number}"
+    forget()
+    yield classes
+    for each, (name, full) in zip(classes, names, strict=True):
+        each.__name__, each.__qualname__ = name, full
+    forget()
+
+
+@pytest.fixture
+def reworded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Formulas, names of samplers, and every repr and str of the package."""
+    for target in (L1Laplace, L2Laplace, Gaussian, Rounded, Suppressed):
+        monkeypatch.setattr(target, "formula", "reworded")
+    samplers: set[Any] = {type(choose(*case).sampler) for case in samplers_used()}
+    assert len(samplers) >= 10
+    for sampler in samplers:
+        if "name" in vars(sampler):
+            monkeypatch.setattr(sampler, "name", property(lambda _: "reworded") if isinstance(sampler.name, property) else "reworded")
+    for each in classes_of_the_package():
+        if issubclass(each, Enum | BaseException):
+            continue
+        for method in ("__repr__", "__str__"):
+            if method in vars(each):
+                monkeypatch.setattr(each, method, lambda _: "reworded")
+    forget()
+    yield
+    monkeypatch.undo()
+    forget()
+
+
+def test_no_class_name_enters_the_noise(as_they_are: dict[tuple[str, str], Any], renamed: list[type]) -> None:
+    """Pilots, assessments, releases and samples are made anew."""
+    assert len(renamed) > 200
+    assert L1Laplace.__name__.startswith("Renamed")
+    assert everything() == as_they_are
+
+
+@pytest.mark.usefixtures("reworded")
+def test_nothing_written_for_people_enters_the_noise(as_they_are: dict[tuple[str, str], Any]) -> None:
+    assert repr(L1Laplace(Fraction(1))) == L1Laplace(Fraction(1)).formula == "reworded"
+    assert everything() == as_they_are
+
+
+def samplers_used() -> list[tuple[Any, Target]]:
+    used = []
+    for keep, how in CASES:
+        channel = MECHANISMS[how].channel(Facts.of(GRID, KEEPS[keep]))
+        if not channel.request.names_a_chain:
+            used += [(shape, channel.target) for shape in channel.shapes()]
+    assert {type(target) for _, target in used} >= {target for _, target in SAMPLERS if target.__module__.startswith("holdfast.")}
+    return used
+
+
+def test_a_mechanism_of_another_class_with_the_same_target_draws_the_same(as_they_are: dict[tuple[str, str], Any]) -> None:
+    class Other(hf.GeneralizedLaplace):
+        """The same target under another class."""
+
+        name = "other"
+
+    mechanism = Other("1/2")
+    assert identity(mechanism, KEEPS["grid"]) == identity(MECHANISMS["laplace"], KEEPS["grid"])
+    assert sampled(KEEPS["grid"], mechanism) == as_they_are["grid", "laplace"][1]
+
+
+def identity(mechanism: Any, keep: list[Any], universe: hf.Universe = GRID) -> str:
+    return str(mechanism.channel(Facts.of(universe, keep)).identity)
+
+
+ROWS = [[1, 1, 1, 0, 0, 0, 0, 0, 0], [0, 0, 0, 1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1, 1, 1]]
+OTHER_CODES = hf.Universe.product({"a": ["x", "y", "w"], "b": ["p", "q", "r"]})
+OTHER_COLUMN = hf.Universe.product({"a": ["x", "y", "z"], "c": ["p", "q", "r"]})
+CHANGES: dict[str, tuple[Any, list[Any], hf.Universe]] = {
+    "as it is": (hf.GeneralizedLaplace("1/2"), [hf.margin("a")], GRID),
+    "epsilon": (hf.GeneralizedLaplace("1/3"), [hf.margin("a")], GRID),
+    "a little epsilon": (hf.GeneralizedLaplace(Fraction(1, 2) + Fraction(1, 10**12)), [hf.margin("a")], GRID),
+    "norm": (hf.GeneralizedLaplace("1/2", "l2"), [hf.margin("a")], GRID),
+    "law": (hf.RoundedProjection("1/2"), [hf.margin("a")], GRID),
+    "gaussian": (hf.GeneralizedGaussian(sigma_squared="1/2"), [hf.margin("a")], GRID),
+    "statements": (hf.GeneralizedLaplace("1/2"), [hf.margin("b")], GRID),
+    "the same lattice by other statements": (hf.GeneralizedLaplace("1/2"), [hf.linear(ROWS)], GRID),
+    "a redundant statement": (hf.GeneralizedLaplace("1/2"), [hf.margin("a"), hf.total()], GRID),
+    "codes": (hf.GeneralizedLaplace("1/2"), [hf.margin("a")], OTHER_CODES),
+    "columns": (hf.GeneralizedLaplace("1/2"), [hf.margin("a")], OTHER_COLUMN),
+    "chain": (hf.GeneralizedLaplace("1/2", sampler="line_gibbs", eta="3/100"), [hf.margin("a")], GRID),
+    "another chain": (hf.GeneralizedLaplace("1/2", sampler="metropolis", eta="3/100"), [hf.margin("a")], GRID),
+    "eta": (hf.GeneralizedLaplace("1/2", sampler="line_gibbs", eta="4/100"), [hf.margin("a")], GRID),
+    "chain allowed": (hf.GeneralizedLaplace("1/2", allow_estimated=True, eta="3/100"), [hf.margin("a")], GRID),
+}
+
+
+def test_every_change_of_what_is_drawn_is_another_stream() -> None:
+    assert len({identity(*change) for change in CHANGES.values()}) == len(CHANGES)
+    noises = {
+        name: (released(keep, mechanism, universe), sampled(keep, mechanism, universe))
+        for name, (mechanism, keep, universe) in CHANGES.items()
+    }
+    assert len({str(made) for made, _ in noises.values()}) == len(CHANGES)
+    # A law knows the lattice and the universe alone: other statements with the same moves are the same law.
+    same = {name for name, (_, drawn) in noises.items() if drawn == noises["as it is"][1]}
+    assert same == {"as it is", "the same lattice by other statements", "a redundant statement"}
+    assert len({str(drawn) for _, drawn in noises.values()}) == len(CHANGES) - 2
+
+
+def test_what_is_only_said_is_no_part_of_it() -> None:
+    """The unit's name, the table's, and how a budget was written: one target, one identity."""
+    first = identity(hf.GeneralizedLaplace("1/2"), [hf.margin("a")])
+    for mechanism in (hf.GeneralizedLaplace("0.5"), hf.GeneralizedLaplace(1, per="person"), hf.GeneralizedLaplace("1/2", eta="1/7")):
+        assert identity(mechanism, [hf.margin("a")]) == first
+    facts = Facts(hf.lattice(GRID, [hf.margin("a")]), (hf.margin("a"),), unit="household", count_name="n", name="another")
+    assert hf.GeneralizedLaplace("1/2").channel(facts).identity == first
+
+
+def test_the_identity_stays_as_it_is() -> None:
+    """Part of the stream's format: a change needs a new IDENTITY_VERSION."""
+    assert identity(hf.GeneralizedLaplace("1/2"), [hf.margin("a")]) == "f47048935ab9d55e8434383e22d4da987414ae76200bcb8572862cc104eb4ecb"
+    assert (
+        hf.GeneralizedGaussian(sigma_squared="7/2").law(hf.Lattice([[1, 1, 1]])).channel.identity
+        == "c11cb4deb503ce518cacf575b8d94561156c8c34e9190b1f2b202b2836f0f9b4"
+    )
