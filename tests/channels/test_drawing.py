@@ -19,7 +19,7 @@ from holdfast.channels import Channel, Drawing, Facts, Law, choose_samplers
 from holdfast.engines.local import bind
 from holdfast.errors import InvalidParameter, InvariantBroken
 from holdfast.lattices import Lattice
-from holdfast.lattices.shapes import Grid, OneSum
+from holdfast.lattices.shapes import Grid, OneSum, Shape
 from holdfast.laws import L1Laplace, Reads, Target
 from holdfast.mechanisms.promise import promise
 from holdfast.randomness import Words
@@ -171,9 +171,9 @@ class TestReadingCounts:
     @pytest.fixture
     def pusher(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pusher]:
         made = Pusher(3)
-        targets: tuple[type[Target], ...] = (Pushed, PushedWithKeys)
-        for target in targets:
-            monkeypatch.setitem(SAMPLERS, (OneSum, target), lambda shape, _: Choice(made, Reason.OTHER))
+        rows: list[tuple[type[Shape], type[Target]]] = [(OneSum, Pushed), (OneSum, PushedWithKeys)]
+        for row in rows:
+            monkeypatch.setitem(SAMPLERS, row, lambda shape, _: Choice(made, Reason.OTHER))
         choose.cache_clear()
         yield made
         choose.cache_clear()
