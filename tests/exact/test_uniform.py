@@ -35,7 +35,9 @@ def test_large_ranges_use_two_words_and_stay_inside(lower: int, upper: int) -> N
     values = law.sample(3000, NoiseKey.for_tests("range"))
     assert values.min() >= lower
     assert values.max() <= upper
-    assert law.sampler().words_per_draw == (1 if upper - lower < 2**24 else 2)
+    sampler = law.sampler()
+    assert isinstance(sampler, UniformSampler)
+    assert sampler.words_per_draw == (1 if upper - lower < 2**24 else 2)
     if upper > lower:
         eighths = np.bincount([(int(v) - lower) * 8 // (upper - lower + 1) for v in values], minlength=8)
         check_fit_categories(dict(enumerate(eighths.tolist())), dict.fromkeys(range(8), 1 / 8), name=f"eighths of {law!r}")

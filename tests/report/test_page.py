@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.report.page import Html, cost_rows, name, number, rounded_up, settings, show, table, tag, text
+from holdfast.report.html import Html, name, number, rounded_up, settings, show, table, tag, text
+from holdfast.report.page import cost_rows
 
 from .cards import HOSTILE, Page, a_card
 

@@ -20,6 +20,7 @@ from holdfast.exact.balls import Enclosure, enclosure, precision
 from holdfast.exact.parameters import exact_integer, sample_size
 from holdfast.exact.segments import Arms, Segment
 from holdfast.exact.sums import Moments, moment_sums
+from holdfast.exact.table import Sampler as Sampler
 from holdfast.exact.table import TableSampler
 from holdfast.exact.weights import ArmsSource, FixedWeights, WeightSource
 from holdfast.exact.wide import WideSampler
@@ -32,20 +33,6 @@ PRECISIONS = (384, 1024, 4096, 16384)
 RELATIVE_WIDTH = Fraction(1, 2**60)
 TINY = Fraction(1, 2**60_000)
 """Below this a probability is enclosed, not measured."""
-
-
-class Sampler(Protocol):
-    """A prepared sampler: tables built, ready to turn words into draws."""
-
-    @property
-    def words_per_draw(self) -> int:
-        """32-bit words for one draw (for one try where tries may fail)."""
-
-    def draw(self, n: int, words: Words) -> NDArray[np.int64]:
-        """n independent draws."""
-
-    def draw_into(self, out: NDArray[np.int64], words: Words) -> None:
-        """Independent draws, filling an array."""
 
 
 class NamedLaw(Protocol):

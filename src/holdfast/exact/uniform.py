@@ -49,7 +49,7 @@ class UniformInteger(IntegerLaw):
         return Enclosure(variance, variance)
 
 
-class UniformSampler:
+class UniformSampler(Sampler):
     """lower + (word mod size), words at or above the largest multiple of size thrown away; 64-bit words for sizes above 2^24."""
 
     def __init__(self, lower: int, size: int, word_bits: int | None = None) -> None:
@@ -58,11 +58,6 @@ class UniformSampler:
         bits = word_bits or 32 * self.words_per_draw
         self._drop = 32 * self.words_per_draw - bits
         self._last = (1 << bits) - (1 << bits) % size - 1
-
-    def draw(self, n: int, words: Words) -> NDArray[np.int64]:
-        out = np.empty(n, dtype=np.int64)
-        self.draw_into(out, words)
-        return out
 
     def draw_into(self, out: NDArray[np.int64], words: Words) -> None:
         done = 0

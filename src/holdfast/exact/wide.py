@@ -17,7 +17,7 @@ from holdfast.exact.balls import Real, ball, enclosure, precision
 from holdfast.exact.compiled import compiled_for
 from holdfast.exact.predicates import BAND, is_below, settle_exp
 from holdfast.exact.segments import Arms, coarsen
-from holdfast.exact.table import CHUNK_WORDS, TableSampler
+from holdfast.exact.table import CHUNK_WORDS, Sampler, TableSampler
 from holdfast.exact.weights import ArmsSource
 from holdfast.randomness.words import Words
 
@@ -27,7 +27,7 @@ LEAST_ACCEPT_BITS = 16
 """Fewer bits in the first comparison would leave too many tries to the slow, exact one."""
 
 
-class WideSampler:
+class WideSampler(Sampler):
     """A prepared cell table with accept step.
 
     Law:         P[X = k] proportional to the arms' weights.
@@ -56,11 +56,6 @@ class WideSampler:
         self._cells = TableSampler(ArmsSource(self._coarse), word_bits)
         self._places, self._exponents = self._describe(np.arange(len(self._cells)) + self._cells.first)
 
-    @property
-    def words_per_draw(self) -> int:
-        """Words a try; draws need slightly more than one try on average."""
-        return self.words_per_try
-
     def _describe(self, cells: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Per cell: (first point, direction, number of points) and the exponent's (linear, quadratic) coefficients as doubles."""
         width = 1 << self.low_bits
@@ -79,12 +74,6 @@ class WideSampler:
             exponents[mine, 0] = _nearest_double(fine.slope) + curvature * (begin - 0.5)
             exponents[mine, 1] = curvature / 2
         return places, exponents
-
-    def draw(self, n: int, words: Words) -> NDArray[np.int64]:
-        """n independent draws; afterwards the words stand right behind the last try used."""
-        out = np.empty(n, dtype=np.int64)
-        self.draw_into(out, words)
-        return out
 
     def draw_into(self, out: NDArray[np.int64], words: Words) -> None:
         compiled = compiled_for(len(out))

@@ -33,9 +33,9 @@ from flint import arb
 
 from holdfast.errors import InvalidParameter, PrecisionExhausted
 from holdfast.exact.balls import ball, enclosure, precision
-from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
+from holdfast.exact.parameters import Exact, positive_fraction
 from holdfast.privacy.conversions import clamped, log_of, root
-from holdfast.privacy.parameters import budget, format_exact, probability, round_up, unit_in_last_place
+from holdfast.privacy.parameters import at_least_one, budget, format_exact, probability, round_up, unit_in_last_place
 
 DIGITS = 5
 """Significant digits of a sigma_squared that is returned."""
@@ -72,7 +72,7 @@ def tight_sigma_squared(epsilon: Exact, delta: Exact, smallest_squared: int = 1)
     Reference:   [CKS20] Proposition 7; module docstring.
     """
     epsilon, delta = budget(epsilon, "epsilon"), probability(delta, "delta")
-    smallest_squared = _whole(smallest_squared, "smallest_squared")
+    smallest_squared = at_least_one(smallest_squared, "smallest_squared")
     with precision(BITS):
         if _Condition(Fraction(1), epsilon, delta).is_trivial(ball(smallest_squared).sqrt()):
             raise InvalidParameter(
@@ -119,7 +119,7 @@ def paper_sigma_squared(epsilon: Exact, delta: Exact, dimension: int, log_gram_d
     Reference:   [DGGY22] Definition 13 and Theorem 14, whose own constant is in an appendix that was not at hand (a reconstruction).
     """
     epsilon, delta = budget(epsilon, "epsilon"), probability(delta, "delta")
-    dimension = _whole(dimension, "dimension")
+    dimension = at_least_one(dimension, "dimension")
     with precision(BITS):
         log_determinant = log_gram_determinant if isinstance(log_gram_determinant, arb) else ball(Fraction(log_gram_determinant))
         m = ball(dimension)
@@ -140,7 +140,7 @@ def is_enough(sigma_squared: Exact, epsilon: Exact, delta: Exact, smallest_squar
 
     True is a proof. False is the lack of one: the number may be too small, or so near the smallest that intervals do not show it.
     """
-    sigma_squared, smallest_squared = positive_fraction(sigma_squared, "sigma_squared"), _whole(smallest_squared, "smallest_squared")
+    sigma_squared, smallest_squared = positive_fraction(sigma_squared, "sigma_squared"), at_least_one(smallest_squared, "smallest_squared")
     epsilon, delta = budget(epsilon, "epsilon"), probability(delta, "delta")
     check = _Condition(sigma_squared, epsilon, delta)
     with precision(BITS):
@@ -253,10 +253,3 @@ def _candidates(start: float) -> Iterator[Fraction]:
     for k in range(24):
         value = round_up(value + step * 2 ** max(k - 4, 0), DIGITS)
         yield value
-
-
-def _whole(value: int, name: str) -> int:
-    number = exact_integer(value, name)
-    if number < 1:
-        raise InvalidParameter(f"{name} must be a whole number, 1 or more. Got {number}.")
-    return number

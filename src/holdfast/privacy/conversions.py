@@ -27,11 +27,11 @@ from typing import TypeAlias
 
 from flint import arb
 
-from holdfast.errors import InvalidParameter, PrecisionExhausted
+from holdfast.errors import PrecisionExhausted
 from holdfast.exact import DiscreteGaussian
 from holdfast.exact.balls import Enclosure, ball, enclosure, precision
-from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
-from holdfast.privacy.parameters import budget, not_negative, probability
+from holdfast.exact.parameters import Exact, positive_fraction
+from holdfast.privacy.parameters import at_least_one, budget, not_negative, probability
 
 PRECISIONS = (160, 640, 2560, 10240)
 """Bits tried in turn until a ball is narrower than NARROW."""
@@ -152,9 +152,7 @@ def discrete_gaussian_delta(sigma_squared: Exact, epsilon: Exact, sensitivity: i
 def discrete_gaussian_delta_bounds(sigma_squared: Exact, epsilon: Exact, sensitivity: int) -> Enclosure:
     """Encloses P[Y > epsilon sigma_squared / D - D/2] - e^epsilon P[Y > epsilon sigma_squared / D + D/2], D the sensitivity."""
     sigma_squared, epsilon = positive_fraction(sigma_squared, "sigma_squared"), not_negative(epsilon, "epsilon")
-    sensitivity = exact_integer(sensitivity, "sensitivity")
-    if sensitivity < 1:
-        raise InvalidParameter(f"sensitivity must be a whole number, 1 or more. Got {sensitivity}.")
+    sensitivity = at_least_one(sensitivity, "sensitivity")
     law = DiscreteGaussian(sigma_squared)
     middle = epsilon * sigma_squared / sensitivity
     first = math.floor(middle - Fraction(sensitivity, 2)) + 1

@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from holdfast.errors import InvalidParameter
-from holdfast.exact.parameters import Exact, exact_fraction, outside
+from holdfast.exact.parameters import Exact, exact_fraction, exact_integer, outside
 
 SHORT = 12
 """Longest decimal, in characters, that is preferred to p/q."""
@@ -35,6 +35,14 @@ def not_negative(value: Exact, name: str) -> Fraction:
     if fraction < 0:
         raise InvalidParameter(f"{name} must be zero or more. Got {format_exact(fraction)}.")
     return fraction
+
+
+def at_least_one(value: int, name: str) -> int:
+    """A whole number, 1 or more."""
+    number = exact_integer(value, name)
+    if number < 1:
+        raise InvalidParameter(f"{name} must be a whole number, 1 or more. Got {number}.")
+    return number
 
 
 def probability(value: Exact, name: str) -> Fraction:

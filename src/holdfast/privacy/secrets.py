@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from holdfast.errors import InvalidParameter
-from holdfast.exact.parameters import exact_integer
 from holdfast.lattices import Lattice
 from holdfast.lattices.norms import L1, L2, Norm
+from holdfast.privacy.parameters import at_least_one
 
 Found: TypeAlias = Literal["exact", "lower bound"]
 
@@ -54,9 +53,7 @@ def facts_of(lattice: Lattice, unit: str = "person", max_records: int = 1) -> Se
     Given:       max_records >= 1: the records one unit may have; by moving them all it changes the table by at most 2 max_records in l1.
     Guarantees:  see Secrets; from the kept statements and the universe alone, never from counts. NothingLeft where no move is left.
     """
-    max_records = exact_integer(max_records, "max_records")
-    if max_records < 1:
-        raise InvalidParameter(f"max_records must be a whole number, 1 or more. Got {max_records}.")
+    max_records = at_least_one(max_records, "max_records")
     l1, l2 = lattice.shortest("l1"), lattice.shortest("l2")
     if l1.value > L1.person_moving(max_records) or l2.value > L2.person_moving(max_records):
         can_move = False  # further than one unit can reach; lower bounds prove it too

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from holdfast.report.page import Html, number, tag
+from holdfast.report.html import Html, number, tag
 
 Row: TypeAlias = Mapping[str, Any]
 Curve: TypeAlias = Mapping[str, Any]

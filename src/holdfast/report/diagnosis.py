@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from holdfast.report.curve_chart import curve_figure
-from holdfast.report.page import Html, framed, items, name, names, number, paragraph, plural, settings, table, tag, text
+from holdfast.report.html import Html, items, name, names, number, paragraph, plural, settings, table, tag, text
+from holdfast.report.page import framed
 
 Fields: TypeAlias = Mapping[str, Any]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from holdfast.report.page import Html, number, tag, text
+from holdfast.report.html import Html, number, tag, text
 
 NoiseLaw: TypeAlias = tuple[str, Sequence[tuple[int, float]]]
 

@@ -1,17 +1,14 @@
-"""What all pages share: HTML that is escaped and well formed by construction, numbers, tables, the frame and its style.
+"""What all pages share: sentences about a card, the frame and its style.
 
 Pages are self-contained (no script, no outside resource) and pure functions of their arguments: no clock, no host, no path, no random name.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from decimal import ROUND_CEILING, Context, Decimal
-from fractions import Fraction
-from html import escape
+from collections.abc import Mapping
 from typing import Any, TypeAlias
+
+from holdfast.report.html import Html, Piece, join, name, paragraph, plural, settings, tag
 
 Card: TypeAlias = Mapping[str, Any]
 
@@ -28,134 +25,10 @@ UNIVERSE_WORDS = {
     "observed": "the cells that occur in the data",
 }
 
-MAX_NAME = 120
-"""A longer name is cut on the pages; card.json and kept.csv hold it whole."""
-
-_VOID = frozenset({"meta"})
-_BLOCK = frozenset(
-    {"body", "caption", "div", "dl", "figure", "footer", "h1", "h2", "h3", "head", "header", "html", "li", "main", "meta", "ol", "p"}
-    | {"section", "style", "svg", "table", "tbody", "thead", "title", "tr", "ul"}
-)
-# A code may hold any character. These would be invisible, reorder the text around them, or be illegal in HTML.
-_REORDERING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-
-
-class Html(str):
-    """Text that is already HTML. Everything else is escaped when it is put on a page."""
-
-    __slots__ = ()
-
-
-Piece: TypeAlias = str | None
-"""A part of a page: Html as it is, other text escaped, None left out."""
-
-
-def text(value: str) -> Html:
-    """Escaped text. Control characters, unpaired surrogates and characters that reorder text are shown as \\x.. or \\u...."""
-    if isinstance(value, Html):
-        return value
-    return Html(escape("".join(map(_visible, value)), quote=True))
-
-
-def _visible(character: str) -> str:
-    if character in "\n\t":
-        return " "
-    if character in _REORDERING or unicodedata.category(character) in ("Cc", "Cs") or character in "\ufffe\uffff":
-        point = ord(character)
-        return f"\\x{point:02x}" if point < 256 else f"\\u{point:04x}"
-    return character
-
-
-def tag(element: str, /, *pieces: Piece, **attributes: str) -> Html:
-    """One element. Attribute names lose a trailing underscore, and inner ones become hyphens: class_, aria_labelledby."""
-    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{text(value)}"' for key, value in attributes.items())
-    end = "\n" if element in _BLOCK else ""
-    if element in _VOID:
-        return Html(f"<{element}{given}>{end}")
-    return Html(f"<{element}{given}>{join(*pieces)}</{element}>{end}")
-
-
-def join(*pieces: Piece) -> Html:
-    return Html("".join(text(piece) for piece in pieces if piece is not None))
-
-
-def paragraph(*pieces: Piece, **attributes: str) -> Html:
-    return tag("p", *pieces, **attributes)
-
 
 def table_name(card: Card) -> str:
     """What the office calls the table, or the column it counts."""
     return str(card["table"]["name"] or card["table"]["count"])
-
-
-def name(value: str) -> Html:
-    """A name or code from the table: kept apart from the direction of the text around it, cut if very long."""
-    return tag("bdi", value if len(value) <= MAX_NAME else value[:MAX_NAME] + "…")
-
-
-def code(value: str) -> Html:
-    return tag("code", value)
-
-
-def items(pieces: Iterable[str]) -> Html:
-    return tag("ul", *(tag("li", piece) for piece in pieces))
-
-
-def names(values: Sequence[str], shown: int, of: int = 0) -> Html:
-    """Names in a row, the first ones shown; `of` is how many there are where the list itself may be cut."""
-    count = max(of, len(values))
-    pieces = [piece for value in values[:shown] for piece in (text("; "), name(value))][1:]
-    more = count - min(shown, len(values))
-    where = ", listed in card.json" if len(values) == count else ""
-    return join(*pieces, f"; and {number(more)} more{where}" if more and pieces else None)
-
-
-def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> Html:
-    """A table whose first column names its rows."""
-    head = tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in header)))
-    body = (tag("tr", tag("th", row[0], scope="row"), *(tag("td", cell) for cell in row[1:])) for row in rows)
-    return tag("table", tag("caption", caption), head, tag("tbody", *body))
-
-
-def number(value: float) -> str:
-    """Plain digits with a comma between thousands: 3,143 or 7.25. Very small and very large numbers keep their exponent."""
-    if isinstance(value, int):
-        return f"{value:,}"
-    if value == int(value) and abs(value) < 1e15:
-        return f"{int(value):,}"
-    return f"{Decimal(repr(value)):,f}" if 1e-6 <= abs(value) < 1e15 else repr(value)
-
-
-def rounded_up(value: float, digits: int = 3) -> str:
-    """A number with few digits that is not below the given one."""
-    return number(float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(value))))
-
-
-def show(value: str | float | bool | None) -> str:
-    """A value of a card. A fraction gets its decimal beside it: exact where it ends, else rounded up and said to be."""
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if not isinstance(value, str):
-        return number(value)
-    if not (match := re.fullmatch(r"(\d{1,40})/(\d{1,40})", value, re.ASCII)) or not int(match[2]):
-        return value
-    fraction = Fraction(int(match[1]), int(match[2]))
-    rounded = Context(prec=6, rounding=ROUND_CEILING).divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
-    decimal = number(float(rounded))
-    return f"{value} (= {decimal})" if Fraction(rounded) == fraction else f"{value} (at most {decimal})"
-
-
-def settings(values: Mapping[str, str | float | bool | None]) -> str:
-    """epsilon = 24/125 (= 0.192), norm = l1; what is null does not apply and is left out"""
-    given = [f"{key.replace('_', ' ')} = {show(value)}" for key, value in values.items() if value is not None]
-    return ", ".join(given) or "not stated"
-
-
-def plural(count: int, noun: str) -> str:
-    """1 cell, 3,143 cells"""
-    return f"{number(count)} {noun}" if count == 1 else f"{number(count)} {noun}s"
 
 
 def status_words(card: Card) -> str:
@@ -180,10 +53,6 @@ def revision_words(card: Card) -> Html | None:
         f": {changed} differ{'s' if revision['changed'] == 1 else ''} from before. Both values are public, and so is each difference"
         f"{'' if revision['changed'] else ', which is zero'}. The two releases together promise less than either.",
     )
-
-
-def deviation(value: float | None) -> str:
-    return "not published, or depends on the data" if value is None else "0 (exact)" if value == 0 else number(value)
 
 
 def cost_rows(card: Card) -> list[tuple[str, str]]:

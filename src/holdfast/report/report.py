@@ -4,33 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.report.noise_chart import NoiseLaw, noise_figure
-from holdfast.report.page import (
-    UNIVERSE_WORDS,
-    Card,
+from holdfast.report.html import (
     Html,
-    banner,
     code,
-    cost_rows,
-    deviation,
-    document,
-    is_suppressed,
     items,
     name,
     names,
     number,
     paragraph,
     plural,
-    revision_words,
     rounded_up,
+    sd_text,
     settings,
     show,
-    status_words,
     table,
-    table_name,
     tag,
     text,
 )
+from holdfast.report.noise_chart import NoiseLaw, noise_figure
+from holdfast.report.page import UNIVERSE_WORDS, Card, banner, cost_rows, document, is_suppressed, revision_words, status_words, table_name
 
 SHOWN_KEPT = 200
 SHOWN_CELLS = 200
@@ -134,8 +126,8 @@ def _how_far_off(card: Card) -> Html:
 def _reach(sd: float | None) -> tuple[str, str, str, str]:
     """Standard deviation, and the distances that hold for two thirds and for 95 %: normal quantiles 0.968 and 1.960; Chebyshev sqrt(20)."""
     if not sd:
-        return (deviation(sd), "-", "-", "-") if sd is None else (deviation(sd), "0", "0", "0")
-    return deviation(sd), rounded_up(0.9675 * sd), rounded_up(1.96 * sd), rounded_up(4.4722 * sd)
+        return (sd_text(sd), "-", "-", "-") if sd is None else (sd_text(sd), "0", "0", "0")
+    return sd_text(sd), rounded_up(0.9675 * sd), rounded_up(1.96 * sd), rounded_up(4.4722 * sd)
 
 
 def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int]]) -> Html:

@@ -5,32 +5,8 @@ Page one says what is published, what is protected and what is not. Page two hol
 
 from __future__ import annotations
 
-from holdfast.report.page import (
-    UNIVERSE_WORDS,
-    Card,
-    Html,
-    banner,
-    code,
-    cost_rows,
-    deviation,
-    document,
-    is_suppressed,
-    items,
-    join,
-    name,
-    names,
-    number,
-    paragraph,
-    plural,
-    revision_words,
-    settings,
-    show,
-    status_words,
-    table,
-    table_name,
-    tag,
-    text,
-)
+from holdfast.report.html import Html, code, items, join, name, names, number, paragraph, plural, sd_text, settings, show, table, tag, text
+from holdfast.report.page import UNIVERSE_WORDS, Card, banner, cost_rows, document, is_suppressed, revision_words, status_words, table_name
 
 # What is longer would not leave the rest of its page; the whole lists are in card.json.
 SHOWN_STATEMENTS = 5
@@ -164,8 +140,8 @@ def _expected_error(card: Card) -> Html:
     if is_suppressed(card):
         return join(tag("h2", "Expected error"), paragraph(error["words"]))
     spread = error["cell_standard_deviation"]
-    rows = [(f"One cell, {which}", deviation(spread[which])) for which in ("smallest", "median", "largest")]
-    rows += [(name(margin["name"]), deviation(margin["standard_deviation"])) for margin in error["margins"][:SHOWN_MARGINS]]
+    rows = [(f"One cell, {which}", sd_text(spread[which])) for which in ("smallest", "median", "largest")]
+    rows += [(name(margin["name"]), sd_text(margin["standard_deviation"])) for margin in error["margins"][:SHOWN_MARGINS]]
     rows += _more(error["margins"], SHOWN_MARGINS)
     caption = f"Standard deviation of the noise ({error['basis']})"
     return join(tag("h2", "Expected error"), paragraph(error["words"]), table(caption, ("Count", "Standard deviation"), rows))

@@ -100,24 +100,23 @@ def grid(targets, sizes, out, words, settled):  # type: ignore[no-untyped-def]
     return place, -1, np.int64(0), np.int64(1)
 
 
+@njit(cache=True, inline="always")
+def next_fractional(parts, whole, line, by_row, j):  # type: ignore[no-untyped-def]
+    """The first place from j on in a row (or column) whose cell is still fractional; the length where there is none."""
+    length = parts.shape[1] if by_row else parts.shape[0]
+    while j < length:
+        part = parts[line, j] if by_row else parts[j, line]
+        if part != 0 and part != whole:
+            break
+        j += 1
+    return j
+
+
 @njit(cache=True)
 def refresh(parts, whole, line, by_row, first, second):  # type: ignore[no-untyped-def]
     """Move a row's (or column's) marks on to its first two cells that are still fractional; they never move back."""
-    length = parts.shape[1] if by_row else parts.shape[0]
-    j = first[line]
-    while j < length:
-        part = parts[line, j] if by_row else parts[j, line]
-        if part != 0 and part != whole:
-            break
-        j += 1
-    first[line] = j
-    j = max(second[line], j + 1)
-    while j < length:
-        part = parts[line, j] if by_row else parts[j, line]
-        if part != 0 and part != whole:
-            break
-        j += 1
-    second[line] = j
+    first[line] = next_fractional(parts, whole, line, by_row, first[line])
+    second[line] = next_fractional(parts, whole, line, by_row, max(second[line], first[line] + 1))
 
 
 @njit(cache=True)

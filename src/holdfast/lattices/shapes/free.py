@@ -7,29 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.lattices.norms import Norm
-from holdfast.lattices.shapes.shape import UNBOUNDED, Ints, Shape
+from holdfast.lattices.shapes.shape import UNBOUNDED, Ints, OneAxis
 from holdfast.lattices.shortest import Shortest
 
 
 @dataclass(frozen=True)
-class Free(Shape):
+class Free(OneAxis):
     """All integer vectors are moves: the lattice is Z^size, with the unit vectors as its basis and as its shortest vectors."""
 
     name = "free"
 
-    size: int
-
-    @property
-    def axes(self) -> tuple[int, ...]:
-        return (self.size,)
-
     @property
     def rank(self) -> int:
         return 0
-
-    @property
-    def fields(self) -> tuple[str, int]:
-        return self.name, self.size
 
     def basis(self) -> Ints:
         return np.eye(self.size, dtype=np.int64)

@@ -10,12 +10,12 @@ import numpy as np
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.norms import Norm
 from holdfast.lattices.shapes.grid import zero_sum_basis, zero_sum_log_determinant
-from holdfast.lattices.shapes.shape import UNBOUNDED, Ints, Shape
+from holdfast.lattices.shapes.shape import UNBOUNDED, Ints, OneAxis
 from holdfast.lattices.shortest import Shortest
 
 
 @dataclass(frozen=True)
-class OneSum(Shape):
+class OneSum(OneAxis):
     """One kept row of +1 and -1 over two or more cells. Nested sums give such blocks: each set less the sets inside it.
 
     basis:      the differences e_i - e_(i+1): z with sum zero is the sum of (z_0 + ... + z_i) (e_i - e_(i+1)). Multiplying cell j by its
@@ -27,7 +27,6 @@ class OneSum(Shape):
 
     name = "one sum"
 
-    size: int
     signs: tuple[int, ...] | None = None
     """+1 or -1 for each cell, both of them used; None where all coefficients are equal."""
 
@@ -38,16 +37,12 @@ class OneSum(Shape):
             raise InvalidParameter(f"Signs are +1 and -1, one for each of the {self.size} cells. Leave them out where all are equal.")
 
     @property
-    def axes(self) -> tuple[int, ...]:
-        return (self.size,)
-
-    @property
     def rank(self) -> int:
         return 1
 
     @property
     def fields(self) -> tuple[Any, ...]:
-        return (self.name, self.size) if self.signs is None else (self.name, self.size, list(self.signs))
+        return super().fields if self.signs is None else (*super().fields, list(self.signs))
 
     def matrix(self) -> Ints | None:
         return None if self.signs is None else np.array([self.signs], dtype=np.int64)

@@ -7,28 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.lattices.norms import Norm
-from holdfast.lattices.shapes.shape import Ints, Shape
+from holdfast.lattices.shapes.shape import Ints, OneAxis
 
 
 @dataclass(frozen=True)
-class Pinned(Shape):
+class Pinned(OneAxis):
     """As many independent kept rows as cells: zero is the only move, and the published totals tell every cell."""
 
     name = "pinned"
 
-    size: int
-
-    @property
-    def axes(self) -> tuple[int, ...]:
-        return (self.size,)
-
     @property
     def rank(self) -> int:
         return self.size
-
-    @property
-    def fields(self) -> tuple[str, int]:
-        return self.name, self.size
 
     def basis(self) -> Ints:
         return np.zeros((self.size, 0), dtype=np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -93,3 +94,18 @@ class Shape(ABC):
 
         None where the rows are not listed: ask the lattice (`Lattice.one_can_move`), which has them.
         """
+
+
+@dataclass(frozen=True)
+class OneAxis(Shape):
+    """Shapes whose cells lie on one axis, told by their number."""
+
+    size: int
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    @property
+    def fields(self) -> tuple[Any, ...]:
+        return self.name, self.size

@@ -25,14 +25,14 @@ from typing import Literal, TypeAlias
 
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import float_up
-from holdfast.exact.parameters import Exact, exact_fraction, exact_integer, positive_fraction
+from holdfast.exact.parameters import Exact, exact_fraction, positive_fraction
 from holdfast.privacy.accounting import pld as losses
 from holdfast.privacy.accounting.equal_parts import MAX_PARTS, optimal_composition
 from holdfast.privacy.accounting.independent import IndependentGaussians
 from holdfast.privacy.accounting.optimal import zcdp_epsilon_optimal
 from holdfast.privacy.conversions import short_up, zcdp_epsilon
 from holdfast.privacy.guarantee import DEFAULT_DELTA, Kind, Promise
-from holdfast.privacy.parameters import budget, format_exact, not_negative, probability
+from holdfast.privacy.parameters import at_least_one, budget, format_exact, not_negative, probability
 
 Method: TypeAlias = Literal[
     "sum", "equal parts", "zcdp, Proposition 7", "zcdp, optimal conversion", "equal Gaussians", "privacy loss distribution"
@@ -68,9 +68,7 @@ class Part:
 
     @classmethod
     def discrete_gaussian(cls, sigma_squared: Exact, sensitivity: int = 1) -> Part:
-        variance, reach = positive_fraction(sigma_squared, "sigma_squared"), exact_integer(sensitivity, "sensitivity")
-        if reach < 1:
-            raise InvalidParameter(f"sensitivity must be a whole number, 1 or more. Got {reach}.")
+        variance, reach = positive_fraction(sigma_squared, "sigma_squared"), at_least_one(sensitivity, "sensitivity")
         promise = cls.zcdp(Fraction(reach * reach) / (2 * variance)).promise
         return cls(promise, variance, reach)
 

@@ -22,8 +22,8 @@ from flint import arb
 
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import Enclosure, ball, enclosure, precision
-from holdfast.exact.parameters import Exact, exact_fraction, exact_integer
-from holdfast.privacy.parameters import format_exact, not_negative, probability
+from holdfast.exact.parameters import Exact, exact_fraction
+from holdfast.privacy.parameters import at_least_one, format_exact, not_negative, probability
 
 MAX_PARTS = 100_000
 """Promises that are composed one by one in the sums; more would take minutes."""
@@ -86,9 +86,7 @@ def optimal_composition_delta_bounds(epsilon: Exact, delta: Exact, k: int, epsil
 def _read(epsilon: Exact, delta: Exact, k: int) -> tuple[Fraction, Fraction, int]:
     epsilon = not_negative(epsilon, "epsilon")
     delta = Fraction(0) if exact_fraction(delta, "delta") == 0 else probability(delta, "delta")
-    k = exact_integer(k, "k")
-    if k < 1:
-        raise InvalidParameter(f"k must be a whole number, 1 or more. Got {k}.")
+    k = at_least_one(k, "k")
     if k > MAX_PARTS:
         raise RequestTooLarge(f"The optimal composition of {k} promises would take very long. Compose at most {MAX_PARTS}, or use zCDP.")
     return epsilon, delta, k

@@ -22,9 +22,9 @@ from fractions import Fraction
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import Enclosure, ball, enclosure, float_up, precision
-from holdfast.exact.parameters import Exact, exact_integer
+from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Promise
-from holdfast.privacy.parameters import not_negative, probability
+from holdfast.privacy.parameters import at_least_one, not_negative, probability
 
 BITS = 256
 
@@ -68,9 +68,7 @@ def equal_people_posterior(people: int, epsilon: Exact, prior: Exact = "1/2") ->
                  likelihoods in the ratio e^(people epsilon).
     Guarantees:  encloses the posterior probability that person 1 has the trait, given such an output: far above e^epsilon prior.
     """
-    count, cost, p = exact_integer(people, "people"), not_negative(epsilon, "epsilon"), probability(prior, "prior")
-    if count < 1:
-        raise InvalidParameter(f"people must be a whole number, 1 or more. Got {count}.")
+    count, cost, p = at_least_one(people, "people"), not_negative(epsilon, "epsilon"), probability(prior, "prior")
     with precision(BITS):
         return enclosure(1 / (1 + ball((1 - p) / p) * (-count * ball(cost)).exp()))
 
