@@ -182,7 +182,7 @@ class SamplerInfo(_Part):
     """How the noise was drawn from its law."""
 
     status: Literal["exact", "estimated"] = Field(
-        description="'exact': what is drawn has exactly the stated law. 'estimated': the difference was estimated, with a stated confidence."
+        description="'exact': what is drawn has exactly the stated law. 'estimated': the difference was estimated, at a stated confidence."
     )
     groups: Annotated[tuple[SamplerGroup, ...], Strict(False)] = Field(description="The parts of the table, by shape.")
 
