@@ -55,7 +55,8 @@ def test_killed_at_every_point_and_resumed(template: str) -> None:
     """
     found = drive("kill", template, "no", "0", "12")
     assert found["wrong"] == []
-    assert len(found["points"]) + found["resumes"] >= 100
+    assert len(found["points"]) >= 88  # a later version may add points, not lose them
+    assert len(found["points"]) + found["resumes"] >= 110
     assert found["resumes"] >= 20
     kinds = Counter(found["points"])
     assert kinds["os.rename"] == 1
