@@ -7,30 +7,45 @@ GROUP ?= all
 # Relative, so that a project folder with spaces in its path works.
 VENV := .venv
 RUN := $(VENV)/bin/python
-PIP_INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP := -m pip install --quiet --disable-pip-version-check
+# Dependencies by hash, then the project itself without dependencies: nothing that was not locked is installed.
+PROJECT := --no-deps --no-build-isolation
 
 # Settings of the user's own Python must not leak into the environment we build and test.
 unexport PYTHONPATH PYTHONHOME
 export PYTHONNOUSERSITE := 1
 export PIP_USER := 0
 
+# Two workers at most: the statistical tests are heavy on memory bandwidth, and more workers gain little.
+PYTEST = $(RUN) -m pytest -n $$($(RUN) -c 'import os; print(min(2, os.cpu_count() or 1))')
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check bench clean
+.PHONY: help setup demo test test-fast test-long test-all test-oldest snapshots check coverage bench lock wheel sbom docker clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-setup: $(VENV)/.ready ## Create .venv with pinned packages and compile the fast code once
+setup: $(VENV)/.ready ## Create .venv with the locked packages
 
 demo: $(VENV)/.ready ## Show what Holdfast does, in seconds
 	@$(VENV)/bin/holdfast demo
 
-# Two workers at most: the statistical tests are heavy on memory bandwidth, and more workers gain little.
-test: $(VENV)/.ready ## Run all tests
-	@$(RUN) -m pytest -n $$($(RUN) -c 'import os; print(min(2, os.cpu_count() or 1))')
+test: $(VENV)/.ready ## Run the tests, in about six minutes: enumeration, properties, one fit per sampler, a crash, a database, a browser
+	@$(PYTEST) -m "not long"
 
-test-fast: $(VENV)/.ready ## Run all tests except the slow group
-	@$(RUN) -m pytest -n $$($(RUN) -c 'import os; print(min(2, os.cpu_count() or 1))') -m "not slow"
+test-fast: $(VENV)/.ready ## Run the quick tests, in about a minute
+	@$(PYTEST) -m "not long and not medium"
+
+test-long: $(VENV)/.ready ## Run what `test` leaves out: long statistical tests, killed processes, memory
+	@$(PYTEST) -m long
+
+test-all: test test-long ## Run every test
+
+test-oldest: $(VENV)/.ready ## Run the tests with the oldest versions that pyproject.toml allows
+	@tools/oldest.sh $(VENV)
+
+snapshots: $(VENV)/.ready ## Write the texts that tests compare anew; read the difference before you commit it
+	@HOLDFAST_SNAPSHOTS=write $(PYTEST) -m "not long" -q tests/snapshots
 
 check: $(VENV)/.ready ## Check style, types and import direction
 	$(RUN) -m ruff check .
@@ -38,16 +53,33 @@ check: $(VENV)/.ready ## Check style, types and import direction
 	$(RUN) -m mypy
 	$(RUN) tools/check_imports.py
 
+coverage: $(VENV)/.ready ## Measure branch coverage of the tests
+	@$(RUN) -m coverage erase
+	@$(RUN) -m coverage run -m pytest -q -m "not long"
+	@$(RUN) -m coverage report
+
 bench: $(VENV)/.ready-bench ## Run the benchmarks; GROUP=name for one group
 	@$(RUN) -m benchmarks $(GROUP)
 
+lock: $(VENV)/.ready ## Write requirements/*.txt anew: versions and hashes for Python 3.11 to 3.13
+	@tools/lock.sh $(VENV)
+
+wheel: $(VENV)/.ready ## Build the wheel into dist/; two builds of one commit are equal
+	@tools/wheel.sh $(RUN)
+
+sbom: $(VENV)/.ready ## List what a deployment installs, with versions and licences, as sbom.json
+	@$(RUN) tools/sbom.py > sbom.json && echo "sbom.json"
+
+docker: ## Build the image and run the demo in it as an ordinary user
+	docker build --tag holdfast . && docker run --rm holdfast demo
+
 clean: ## Remove .venv, caches and build output
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/tmp
+	rm -rf $(VENV) build dist sbom.json src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage benchmarks/tmp
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A candidate counts only if it runs, is new enough and can make environments: some systems have commands named python3.x that merely
 # print an error, and some ship Python without ensurepip.
-$(VENV)/.ready: pyproject.toml constraints.txt
+$(VENV)/.ready: pyproject.toml requirements/dev.txt
 	@if ! $(RUN) -m pip --version >/dev/null 2>&1; then \
 	    for candidate in "$(PYTHON)" python3.13 python3.12 python3.11; do \
 	        if "$$candidate" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
@@ -62,13 +94,12 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	    echo "Creating $(VENV) with $$("$$found" --version)"; \
 	    "$$found" -m venv --clear $(VENV) || exit 1; \
 	fi
-	@echo "Installing holdfast and the packages pinned in constraints.txt into $(VENV) (the first time takes a few minutes)"
-	@$(PIP_INSTALL) --editable ".[dev]"
-	@echo "Compiling the fast code once"
-	@$(RUN) -m holdfast.warm
+	@echo "Installing holdfast and its locked packages into $(VENV) (the first time takes a few minutes)"
+	@$(RUN) $(PIP) --require-hashes --requirement requirements/dev.txt
+	@$(RUN) $(PIP) $(PROJECT) --editable .
 	@touch $@
 
-$(VENV)/.ready-bench: $(VENV)/.ready
+$(VENV)/.ready-bench: $(VENV)/.ready requirements/bench.txt
 	@echo "Installing the libraries that the benchmarks compare with into $(VENV)"
-	@$(PIP_INSTALL) --editable ".[bench]"
+	@$(RUN) $(PIP) --require-hashes --requirement requirements/bench.txt
 	@touch $@

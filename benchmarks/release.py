@@ -265,6 +265,6 @@ def _notes(rounds: int, real_rounds: int, command_rounds: int, draws: int) -> li
         f'`python -c "{IMPORTS}"`, each a process of its own, in turns; the best of {command_rounds}, wall time for the bar, processor '
         "time (all threads) beside it. Both run once before, which fills Numba's cache and a folder for Python's bytecode.",
         f"Small tables: `law.sample({draws:,})` under a new label each round, streams opened, per draw; draw(1): one call of its sampler "
-        f"on an open stream. Means are over all {(rounds + 1) * draws:,} draws, s.e. their standard errors, exact the values of math.md "
-        "section 7; no bar.",
+        f"on an open stream. Means are over all {(rounds + 1) * draws:,} draws, s.e. their standard errors, exact the values "
+        "of [theory T52]; no bar.",
     ]

@@ -205,7 +205,7 @@ def fewer(rounds: int, cells: int) -> int:
 
 @dataclass(frozen=True)
 class SmallTable:
-    """A square table with both margins kept, l1 Laplace noise of epsilon 1/4, and its moments to six digits (math.md, section 7)."""
+    """A square table with both margins kept, l1 Laplace noise of epsilon 1/4, and its moments to six digits ([theory T52])."""
 
     side: int
     mean_l1: float

@@ -138,7 +138,7 @@ class TestFromNothingToAVerifiedFolder:
 
 
 class TestTwins:
-    """Design rule 3, through the command: two tables with equal kept totals. (Fresh keys, so the released counts differ.)"""
+    """[theory T54], through the command: two tables with equal kept totals. (Fresh keys, so the released counts differ.)"""
 
     def test_nothing_but_the_released_counts_differs(
         self, tmp_path: Path, run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch

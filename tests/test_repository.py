@@ -255,7 +255,8 @@ class TestFiles:
 
     def test_the_build_backend_is_pinned_alike_in_both_places(self) -> None:
         (backend,) = tomllib.loads(read("pyproject.toml"))["build-system"]["requires"]
-        assert backend in read("constraints.txt").splitlines()
+        assert backend in read("requirements", "build.in").splitlines()
+        assert f"{backend} \\" in read("requirements", "dev.txt").splitlines()
 
 
 class TestReferences:
@@ -267,12 +268,38 @@ class TestReferences:
             f"{path.relative_to(ROOT)}: [{key}]"
             for path, text in [
                 *self.docstrings(),
-                *((page, page.read_text(encoding="utf-8")) for page in sorted((ROOT / "docs").glob("*.md"))),
+                *((page, page.read_text(encoding="utf-8")) for page in sorted((ROOT / "docs").rglob("*.md"))),
             ]
             for key in REFERENCE_KEY.findall(text)
             if key not in entries
         ]
         assert lost == []
+
+    def test_every_result_that_is_cited_is_on_a_page_of_theory(self) -> None:
+        """[theory R7] anywhere in the tree names a heading `### R7.` of docs/theory; no heading stands twice."""
+        pages = sorted((ROOT / "docs" / "theory").glob("*.md"))
+        headings = [name for page in pages for name in re.findall(r"^### ([RT]\d+)\. ", page.read_text(encoding="utf-8"), re.MULTILINE)]
+        assert len(set(headings)) == len(headings) > 50
+        cited = [
+            (path, name)
+            for folder in ("src", "tests", "benchmarks", "docs", "tools")
+            for path in sorted((ROOT / folder).rglob("*"))
+            if path.suffix in (".py", ".md")
+            for name in re.findall(r"\[theory ([^\]]*)\]", path.read_text(encoding="utf-8"))
+        ]
+        assert len(cited) > 60
+        ours = Path(__file__)
+        assert [f"{path.relative_to(ROOT)}: {name}" for path, name in cited if path != ours and name not in headings] == []
+
+    @pytest.mark.parametrize("name", ["math" + ".md", "paper-" + "notes", "design" + ".md", "speed-" + "notes", "channels" + ".md"])
+    def test_nothing_cites_notes_outside_the_repository(self, name: str) -> None:
+        found = [
+            str(path.relative_to(ROOT))
+            for folder in ("src", "tests", "benchmarks", "docs", "tools")
+            for path in (ROOT / folder).rglob("*")
+            if path.suffix in (".py", ".md") and name in path.read_text(encoding="utf-8")
+        ]
+        assert found == []
 
     @staticmethod
     def docstrings() -> list[tuple[Path, str]]:

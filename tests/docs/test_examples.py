@@ -25,7 +25,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BIN = Path(sys.executable).parent
 
 NOT_RUN = ("make", "git", "cd")
@@ -176,14 +176,18 @@ def matches(expected: list[str], got: list[str]) -> bool:
     return re.fullmatch(pattern, "".join(line + "\n" for line in got)) is not None
 
 
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT).with_suffix(""))
+
+
 def _examples() -> Iterator[object]:
     for page in PAGES:
         found = blocks(page)
         if any(block.language == "python" for block in found):
-            yield pytest.param(page, None, id=f"{page.stem}-python")
+            yield pytest.param(page, None, id=f"{name_of(page)}-python")
         for block in found:
             if block.language == "console":
-                yield pytest.param(page, block, id=f"{page.stem}-console-line-{block.line}")
+                yield pytest.param(page, block, id=f"{name_of(page)}-console-line-{block.line}")
 
 
 @pytest.mark.parametrize(("page", "console"), list(_examples()))

@@ -54,7 +54,7 @@ def test_laplace_moments_have_their_closed_form(scale: Fraction) -> None:
 
 
 def test_published_values() -> None:
-    """math.md section 7: Var of the standard discrete Gaussian; [CKS20] says it is below 1."""
+    """[theory T53]: Var of the standard discrete Gaussian; [CKS20] says it is below 1."""
     law = DiscreteGaussian(1)
     assert abs(law.variance() - 0.9999997887677) < 1e-13
     low, high = law.variance_bounds()

@@ -144,7 +144,7 @@ def test_independent_rows_are_the_first_possible(A):
 
 
 def test_determinants_of_known_lattices():
-    """One total over d cells: d. R x C margins: R^(C-1) C^(R-1). (paper-notes 1.1)"""
+    """One total over d cells: d. R x C margins: R^(C-1) C^(R-1). ([theory T6])"""
     assert determinant_squared(kernel_basis([[1] * 7])) == 7
     rows, columns = 3, 5
     margins = np.concatenate(

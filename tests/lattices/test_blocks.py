@@ -61,7 +61,7 @@ CASES = {
         24,
         8,
     ),
-    # math.md calls {AB, C} no grid; with (a, b) as one axis it is a two-way table with rows and columns kept
+    # {AB, C} is a grid ([theory R1]): with (a, b) as one axis it is a two-way table with rows and columns kept
     "{AB, C}": (lambda: lattice(table(a=3, b=3, c=4), [margin("a", "b"), margin("c")]), {"grid": 1}, 12, 24, 4),
     "one-way margins of a three-way table": (
         lambda: lattice(table(a=3, b=3, c=4), [margin("a"), margin("b"), margin("c")]),

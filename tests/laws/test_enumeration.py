@@ -146,7 +146,7 @@ def test_covariance_is_that_of_the_enumerated_law(which: str) -> None:
 
 
 def test_no_invariant_gives_the_laws_of_independent_cells() -> None:
-    """003's laws: the product of discrete Gaussians, and of two-sided geometric laws."""
+    """The laws of [CKS20]: the product of discrete Gaussians, and of two-sided geometric laws."""
     lattice = LATTICES["no invariant"]
     laws: list[tuple[Any, Any]] = [
         (hf.GeneralizedLaplace("1/4"), hf.DiscreteLaplace(4)),

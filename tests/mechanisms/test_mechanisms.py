@@ -250,7 +250,7 @@ class TestImpossibleRequests:
 
 class TestPromise:
     def test_identities_are_no_kept_totals(self) -> None:
-        """They hold for every data set: they fix cells, and expose nothing (design rule 7)."""
+        """They hold for every data set: they fix cells, and expose nothing ([theory T9])."""
         universe = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q"]})
         never = hf.identity(hf.subset("a = 'x' and b = 'p'"))
         law = hf.GeneralizedLaplace(epsilon=1).law(hf.lattice(universe, [hf.margin("a"), never]))

@@ -72,7 +72,7 @@ def test_zcdp_costs_grow_with_the_square() -> None:
 
 
 def test_the_per_person_pair_of_an_approximate_promise_in_l1() -> None:
-    """(2 epsilon, (1 + e^epsilon) delta), from math.md section 6."""
+    """(2 epsilon, (1 + e^epsilon) delta), from [theory T34]."""
     promise = approximate(distance="l1").per_person()
     assert promise is not None
     assert promise.epsilon == Fraction(1, 2)

@@ -93,7 +93,7 @@ def test_a_law_one_percent_off_and_a_missing_accept_step_are_seen() -> None:
 
 @pytest.mark.parametrize(("side", "absolute_sum", "variance"), [(4, 35.01676, 8.81598), (3, 15.29888, 5.46088), (2, 3.40367, 1.84135)])
 def test_moments_of_square_margins(side: int, absolute_sum: float, variance: float) -> None:
-    """math.md section 7. Cells of one draw are exchangeable, so the mean square of a draw estimates the variance of one cell."""
+    """[theory T52]. Cells of one draw are exchangeable, so the mean square of a draw estimates the variance of one cell."""
     n = 100_000
     z = GridLaplace((side, side), QUARTER).draw(n, words(f"moments {side}"))
     grid = z.reshape(n, side, side)
@@ -131,7 +131,7 @@ def test_axes_of_length_one_and_two() -> None:
     [((3, 3), 0.149, 0.0005), ((4, 4), 0.0330, 0.00005), ((5, 5), 0.0062, 0.00005), ((20, 4), 0.0023, 0.00005), ((4, 20), 0.0023, 0.00005)],
 )
 def test_acceptance_is_what_the_reference_says(shape: tuple[int, ...], rate: float, half_unit: float) -> None:
-    """math.md R8. Both orders of the axes stack the longer one. 6.5 standard errors and the rounding of the printed figure."""
+    """[theory R8]. Both orders of the axes stack the longer one. 6.5 standard errors and the rounding of the printed figure."""
     sampler = GridLaplace(shape, QUARTER)
     found = sampler.acceptance
     assert abs(found.estimate - rate) < SIGMAS * found.standard_error + half_unit

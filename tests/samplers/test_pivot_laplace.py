@@ -136,7 +136,7 @@ def test_a_missing_check_for_integers_is_seen() -> None:
     [(np.ones((1, 102), dtype=int), 0.0565, 5e-5), (np.repeat(VENN, 2, axis=1), 0.01485, 5e-6), (square_margins(4), 0.001036, 5e-7)],
 )
 def test_acceptance_is_what_the_reference_says(rows: NDArray[np.int64], rate: float, half_unit: float) -> None:
-    """math.md R8; the three sets over 14 cells are the synthetic example of paper-notes 1.8."""
+    """[theory R8]; the three sets over 14 cells are the synthetic example of [theory T51]."""
     sampler = PivotLaplace(rows, QUARTER)
     found = sampler.acceptance
     assert sampler.pivots.is_integral

@@ -350,7 +350,7 @@ COVARIANCE_N = 100_000
 
 @pytest.mark.parametrize("kind", [RoundedGrid2, RoundedGrid])
 def test_covariance_of_a_four_by_four_table(kind: Any) -> None:
-    """Variance along a direction is that of the projection plus something between 0 and (1/4) sum <b*_i, direction>^2 (math.md R10).
+    """Variance along a direction is that of the projection plus something between 0 and (1/4) sum <b*_i, direction>^2 ([theory R1]0).
 
     The mean of n squares of known mean 0 misses its expectation by more than 7 of its standard deviations with probability about 1e-12; 19
     directions, two sides. For controlled rounding a single cell's rounding variance is f (1 - f) <= 1/4.

@@ -71,7 +71,7 @@ def test_theta3(s_squared: float) -> None:
 
 
 def test_tries_bound_has_the_known_values() -> None:
-    """math.md R7: the bound is 10 at s = .48 for 100 coordinates, .59 for 10^3, .76 for 10^5, .83 for 10^6, .90 for 10^7."""
+    """[theory R7]: the bound is 10 at s = .48 for 100 coordinates, .59 for 10^3, .76 for 10^5, .83 for 10^6, .90 for 10^7."""
     for s, coordinates in ((0.48, 100), (0.59, 10**3), (0.76, 10**5), (0.83, 10**6), (0.90, 10**7)):
         assert 6 < tries_bound(s * s, coordinates) < 14
     assert tries_bound(0.01, 10**6) == math.inf

@@ -52,7 +52,7 @@ class BlockGibbs:
                  columns) that the bounds allow. These connect all tables with the same sums where there are no bounds, lower bounds only or
                  upper bounds only (Diaconis and Sturmfels 1998). With both they may not: a 3 x 3 table whose diagonal is pinned moves only
                  along a cycle through three rows, which no two rows contain. Such bounds are not looked for.
-    Reference:   math.md section 4 (c).
+    Reference:   [theory T23].
     """
 
     target: Target

@@ -42,7 +42,7 @@ class CoupledMetropolis:
 
     Law:         each chain alone moves by the kernel's law; jumps paired as above, then one uniform for both accept decisions.
     Guarantees:  exact over uniform words; how many of them a step reads varies. Identical chains stay identical.
-    Reference:   000, Algorithm 2; paper-notes 1.5.
+    Reference:   [DGGY22] Algorithm 2; [theory T21], [theory T46].
     """
 
     kernel: Metropolis

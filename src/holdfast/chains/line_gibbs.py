@@ -68,7 +68,7 @@ class LineGibbs:
     Given:       moves over the target's cells, each of which changes some form of the target (checked). That they generate the lattice
                  meant is for `moves.check_generates`, or for the constructors there.
     Guarantees:  `run` equals repeated `step` on the same words; the state is z itself.
-    Reference:   math.md section 4 (b).
+    Reference:   [theory T22].
     """
 
     target: Target

@@ -111,8 +111,8 @@ class Metropolis:
     Given:       `basis` as columns, independent (checked). `jump_base` replaces exp(-jump_rate) by a rational number, for tests that
                  compute in fractions. `band` is the doubtful zone of the compiled loop; it changes the time and nothing else.
     Guarantees:  the transition law is exact over uniform words. A step takes m + 1 words: one for each jump, one to accept.
-    Reference:   000, Algorithm 1; paper-notes 1.5. Doubles in the loop: the exponent is an exact integer times a rate correct to 2^-52 of
-                 itself (for "norm" a quotient by two square roots, five roundings), so exp(-x) is off by less than
+    Reference:   [DGGY22] Algorithm 1; [theory T20], [theory T46]. Doubles in the loop: the exponent is an exact integer times a rate
+                 correct to 2^-52 of itself (for "norm" a quotient by two square roots, five roundings), so exp(-x) is off by less than
                  x exp(-x) 2^-50 + 2^-51 < 2^-50, a thousandth of the band.
     """
 

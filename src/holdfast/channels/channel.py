@@ -29,7 +29,7 @@ of the stream's format."""
 FREE_CELLS = 1 << 16
 """Free cells share a stream by chunks of so many places of the universe's order. Part of the stream's format."""
 OVERFLOW_BITS = 200
-"""Noise that could leave 2^61 with more than 2^-200 is refused ([theory T1])."""
+"""Noise that could leave 2^61 with more than 2^-200 is refused ([theory T13])."""
 LARGEST_COUNT = 1 << 62
 ONE_FREE_CELL = Free(1)
 

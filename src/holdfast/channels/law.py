@@ -33,15 +33,9 @@ class Law:
         if channel.target.reads is not Reads.NOTHING:
             raise InvalidParameter("What this mechanism publishes depends on the counts: it adds no noise of one law.")
         self.channel = channel
-
-    @property
-    def lattice(self) -> Lattice:
-        return self.channel.facts.lattice
-
-    @property
-    def target(self) -> Target:
+        self.lattice: Lattice = channel.facts.lattice
+        self.target: Target = channel.target
         """What is drawn, as a value with its exact parameters."""
-        return self.channel.target
 
     @cached_property
     def drawing(self) -> Drawing:

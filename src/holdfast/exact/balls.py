@@ -7,7 +7,7 @@ flint's context, so it is always set through `precision` and always restored.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from threading import RLock
@@ -152,3 +152,17 @@ def _shift(mantissa: int, exponent: int) -> int:
     if -exponent > mantissa.bit_length():
         return -1 if mantissa < 0 else 0
     return mantissa >> -exponent
+
+
+def narrowed(value: Callable[[], arb], precisions: Sequence[int], is_narrow: Callable[[Enclosure], bool]) -> tuple[Enclosure | None, bool]:
+    """(the number enclosed at the first precision at which it is narrow, True); else (the last enclosure found, if any, False)."""
+    found = None
+    for bits in precisions:
+        with precision(bits):
+            made = value()
+            if not made.is_finite():
+                continue
+            found = enclosure(made)
+        if is_narrow(found):
+            return found, True
+    return found, False

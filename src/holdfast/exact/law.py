@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from holdfast.display import shorten
 from holdfast.errors import PrecisionExhausted, RequestTooLarge
-from holdfast.exact.balls import Enclosure, enclosure, precision
+from holdfast.exact.balls import Enclosure, narrowed
 from holdfast.exact.parameters import exact_integer, sample_size
 from holdfast.exact.segments import Arms, Segment
 from holdfast.exact.sums import Moments, moment_sums
@@ -189,16 +189,9 @@ class ArmsLaw(IntegerLaw):
 
     def _narrow(self, value: Callable[[], arb], is_narrow: Callable[[Enclosure], bool] | None = None) -> Enclosure:
         """Enclose a number, raising the precision until it is narrow (relative to itself by default) or certainly tiny."""
-        bounds = None
-        for bits in PRECISIONS:
-            with precision(bits):
-                ball = value()
-                if not ball.is_finite():
-                    continue
-                bounds = enclosure(ball)
-            size = max(abs(bounds.lower), abs(bounds.upper))
-            if is_narrow(bounds) if is_narrow else bounds.upper - bounds.lower <= RELATIVE_WIDTH * size or size <= TINY:
-                return bounds
+        bounds, is_enough = narrowed(value, PRECISIONS, is_narrow or _is_narrow_or_tiny)
+        if is_enough and bounds is not None:
+            return bounds
         if bounds is None or is_narrow is None:
             raise PrecisionExhausted(
                 f"A property of {self!r} could not be enclosed to {RELATIVE_WIDTH.denominator.bit_length() - 1} bits. "
@@ -319,3 +312,8 @@ def _clipped(bounds: Enclosure) -> Enclosure:
 
 def _shown(value: object) -> str:
     return f"'{value}'" if isinstance(value, Fraction) else repr(value)
+
+
+def _is_narrow_or_tiny(bounds: Enclosure) -> bool:
+    size = max(abs(bounds.lower), abs(bounds.upper))
+    return bounds.upper - bounds.lower <= RELATIVE_WIDTH * size or size <= TINY

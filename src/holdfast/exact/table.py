@@ -48,7 +48,7 @@ class TableSampler(Sampler):
 
     Law:         P[X = k] = w(k) / sum of w, for the source's weights.
     Guarantees:  exact over uniform words; each draw takes one word and, when open, extra bits of that word only.
-    Reference:   math.md R3.
+    Reference:   [theory R3].
 
     `word_bits` below 32 uses only the top bits of each word: tests enumerate all of them.
     """

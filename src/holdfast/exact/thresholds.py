@@ -36,7 +36,7 @@ def certified_thresholds(source: WeightSource, bits: int) -> Thresholds:
 
     Guarantees:  lows and values enclose the true floors, proved by integer enclosures of all weights and both tails. A floor left in doubt
                  leaves more words open and changes no law.
-    Reference:   ../math.md R3; docs/exact-numbers.md gives the argument.
+    Reference:   [theory R3]; docs/exact-numbers.md gives the argument.
     """
     for guard in _GUARDS:
         weights = source.fixed_weights(bits, guard)

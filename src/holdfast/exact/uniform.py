@@ -78,7 +78,7 @@ class UniformComposition:
     Law:         uniform over the C(total + parts - 1, total) vectors of `parts` integers >= 0 with the given total.
     Given:       total >= 0, parts >= 1.
     Guarantees:  exact. Bars among total + parts - 1 places: the first distinct places of a uniform sequence are a uniform set.
-    Reference:   math.md R4; [oracles.uniform_composition] is the slow form.
+    Reference:   [theory R4], [theory T14]; [oracles.uniform_composition] is the slow form.
     """
 
     def __init__(self, total: int, parts: int) -> None:

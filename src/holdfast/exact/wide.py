@@ -32,7 +32,7 @@ class WideSampler(Sampler):
 
     Law:         P[X = k] proportional to the arms' weights.
     Guarantees:  exact over uniform words; a try takes `words_per_try` words, rejected tries are followed by the next words.
-    Reference:   math.md R3, speed-notes 1 ("large sigma"), here for any arms and both tails without folding.
+    Reference:   [theory R3], [theory T11], here for any arms and both tails without folding.
 
     `word_bits`, `cell_bits`, `accept_bits` (at least) and `band` exist for tests: few bits can be enumerated, a wide band changes nothing.
     """

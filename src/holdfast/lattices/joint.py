@@ -2,7 +2,7 @@
 
 Legend: every table is a sum over a common refinement, whose cells are small enough that each table cell is a set of them. The kept rows of
 all releases, read as rows over the refinement, span a space S over the rationals. A table cell is fixed jointly iff the indicator row of
-its set lies in S (math.md R2; membership.py). Where there is no common refinement nothing is computed, and that is said: the answer is
+its set lies in S ([theory R2]; membership.py). Where there is no common refinement nothing is computed, and that is said: the answer is
 never "none" then.
 """
 

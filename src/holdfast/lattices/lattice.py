@@ -44,7 +44,7 @@ class Lattice:
     """L = {z in Z^d : A z = 0}, the integer moves that change no kept total.
 
     Given:       an integer matrix A, one row for each kept sum, one column for each cell; dependent rows are allowed.
-    Guarantees:  exact integers throughout. The lattice is the direct sum of its blocks (math.md R1).
+    Guarantees:  exact integers throughout. The lattice is the direct sum of its blocks ([theory R1]).
     """
 
     def __init__(self, A: Any) -> None:

@@ -3,7 +3,7 @@
 Legend: a cell has one coordinate on each axis; S(i) is the set of axes on which cell i is away from the reference 0. For each S(i) inside
 no kept margin the product over S(i) of (e_{i_k} - e_0), placed at the reference on the other axes, is a move; together they are a Z-basis
 of all moves. Proof: over all i these products are a basis of Z^d (triangular with ones on the diagonal in the order of the cells), and the
-margin F sends the one of cell i to zero exactly when S(i) is not inside F, and the others to independent vectors (math.md R1).
+margin F sends the one of cell i to zero exactly when S(i) is not inside F, and the others to independent vectors ([theory R1]).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which cells the published totals pin, block by block: what the kept rows say one by one can miss what they say together.
 
-Tables with the same kept totals differ by moves, which are a direct sum over blocks (math.md R1), and counts are bounded below one by one:
+Tables with the same kept totals differ by moves, which are a direct sum over blocks ([theory R1]), and counts are bounded below one by one:
 by 0, or by 1 where the cells are those that occur. So a cell is pinned where its own block leaves it one value. Some shapes have sharp
 bounds (`Shape.bounds_given`). Of the others we know what the kept rows say one by one (lattices/exposure.py): certain, perhaps not all.
 """

@@ -1,8 +1,7 @@
 """What noise is drawn, as values: targets with their weights, tails and variances. No lattice is held here, and nothing is drawn."""
 
 from holdfast.laws.gaussian import Gaussian
-from holdfast.laws.l1_laplace import L1Laplace
-from holdfast.laws.l2_laplace import L2Laplace
+from holdfast.laws.laplace import L1Laplace, L2Laplace
 from holdfast.laws.rounded import Rounded
 from holdfast.laws.suppressed import Suppressed
 from holdfast.laws.target import Reads, Target, Variance

@@ -1,7 +1,7 @@
 """How much Gaussian noise an (epsilon, delta) promise needs: sigma_squared, rounded up, the promise proved for what is returned.
 
 The law: exp(-|z|_2^2 / (2 sigma_squared)) on any lattice of moves, in any dimension. Two tables at l2 distance r are then
-r^2 / (2 sigma_squared)-zCDP apart (math.md R7), so Proposition 7 of [CKS20] applies to each pair. The promise is that of [DGGY22]
+r^2 / (2 sigma_squared)-zCDP apart ([theory R7]), so Proposition 7 of [CKS20] applies to each pair. The promise is that of [DGGY22]
 Definition 2: for every pair with the same kept totals, at distance r,
 
     P[M(x) in E] <= e^(epsilon r) P[M(x') in E] + delta h(r),   h(r) = (e^(epsilon r) - 1) / (e^epsilon - 1).

@@ -3,7 +3,7 @@
 Legend: eta is a bound of the total variation distance between the law drawn from and the law the promise is about. It is the same for
 every table, since the noise sees no data. A pair at distance r that was promised (e, d) then has (e, d + (1 + exp(e)) eta): both outputs
 move by eta, one of them counted exp(e) times, and this is attained. With e = epsilon r the increments at every r >= 1 are covered by
-adding (1 + exp(epsilon)) eta to the delta of [DGGY22] Definition 2 (paper-notes 1.7); integer tables that differ are at least 1 apart.
+adding (1 + exp(epsilon)) eta to the delta of [DGGY22] Definition 2 ([theory T29]); integer tables that differ are at least 1 apart.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class Guarantee:
                  smallest_secret and person as the l1 distance or the SQUARED l2 distance. `person` is how far one person can move the
                  table, None where no person can change alone.
     Guarantees:  cost(d) bounds from above what the release reveals about any pair of tables in the relation at distance d.
-    Reference:   [DGGY22] Definition 2; [CKS20] Proposition 7; math.md section 6.
+    Reference:   [DGGY22] Definition 2; [CKS20] Proposition 7; [theory T33], [theory T34].
     """
 
     kind: Kind

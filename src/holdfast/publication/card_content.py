@@ -31,7 +31,7 @@ def card_of(release: Release) -> Card:
     }
     made = {
         "schema_version": SCHEMA_VERSION,
-        "release": {"id": release.id, "date": release.date, "private": release.private, "ledger": release.entry},
+        "release": {"id": release.id, "date": release.order.date, "private": release.private, "ledger": release.entry},
         "table": table,
         "kept": {**fields["kept"], "definitions": facts.definitions, "revision": _revision(release)},
         "exposed": exposed_fields(release.exposure),

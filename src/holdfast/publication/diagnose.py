@@ -356,20 +356,6 @@ def diagnose(
     """
     if not isinstance(mechanism, Mechanism):
         raise InvalidParameter(f"A diagnosis needs a mechanism, such as GeneralizedLaplace(epsilon='1/4'). Got {type(mechanism).__name__}.")
-    channel = mechanism.channel(Facts.of(table, keep))
-    return diagnose_channel(channel, mechanism, kernels=kernels, pairs=pairs, most_sweeps=most_sweeps, progress=progress)
-
-
-def diagnose_channel(
-    channel: Channel,
-    mechanism: Mechanism,
-    *,
-    kernels: Iterable[str] | None = None,
-    pairs: int = DEFAULT_PAIRS,
-    most_sweeps: int = DEFAULT_SWEEPS,
-    progress: Told | None = None,
-) -> Diagnosis:
-    """`diagnose` from public facts: this function cannot reach a count."""
     pairs, most_sweeps = exact_integer(pairs, "pairs"), exact_integer(most_sweeps, "most_sweeps")
     if pairs < LEAST_PAIRS:  # with three pairs or fewer 3/N is no probability
         raise InvalidParameter(
@@ -377,6 +363,7 @@ def diagnose_channel(
         )
     if most_sweeps < 1:
         raise InvalidParameter(f"Pairs must be given 1 sweep or more. Got most_sweeps = {most_sweeps}.")
+    channel = mechanism.channel(Facts.of(table, keep))  # from here on no count can be reached
     if type(channel.target) not in DECAYS:
         raise InvalidParameter(
             f"{mechanism.name!r} has no chains: there is nothing to diagnose. Chains draw generalized-laplace and generalized-gaussian."

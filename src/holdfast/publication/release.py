@@ -45,10 +45,6 @@ class Release:
         return self.order.release_id
 
     @property
-    def date(self) -> str | None:
-        return self.order.date
-
-    @property
     def entry(self) -> str | None:
         """The entry of the ledger under which it was charged; None where no ledger was used."""
         return self.booking.entry

@@ -31,7 +31,7 @@ class RoundedGrid2(RoundedSampler):
     Given:       two axes, epsilon > 0.
     Guarantees:  row and column sums are zero; E[z | e] = u; |z - u| < 1 in every cell. Cycles are chosen by the fractional parts alone:
                  pure epsilon per unit of l1 distance. Exact over uniform words, one for each cycle.
-    Reference:   math.md R10; L. H. Cox, A constructive procedure for unbiased controlled rounding, JASA 82 (1987).
+    Reference:   [theory R1]0; L. H. Cox, A constructive procedure for unbiased controlled rounding, JASA 82 (1987).
     """
 
     def __init__(self, shape: Sequence[int], epsilon: Exact) -> None:

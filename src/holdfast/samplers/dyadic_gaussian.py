@@ -6,7 +6,7 @@ A part of m cells out of N cells left, when the cells before have sum S, has cen
 the totals of the B pieces are drawn one after the other, then the r cells that are over (the last part of all is forced), with the
 proposals and accept words of the sequential sampler. Then every piece is halved: the left half of a node of 2m cells with total T has
 centre T/2 and variance sigma_squared m / 2. Only T's parity matters: two certified tables a level, one 32-bit word a node, no float. This
-is Klein's sampler for another basis of the same lattice (math.md R7), so the vector is kept with the product of the theta ratios of all
+is Klein's sampler for another basis of the same lattice ([theory R7]), so the vector is kept with the product of the theta ratios of all
 parts and nodes. A node with even T has ratio 1; one with odd T at level m has kappa_m = theta_s(1/2) / theta_s(0), 1 - kappa_m <= 4 q.
 At sigma_squared = 5/2 the smallest nodes have q = 2e-11: a vector of 10^7 cells is kept with probability above .9997.
 
@@ -62,7 +62,7 @@ class DyadicGaussian:
     Law:         P[z] proportional to exp(-|z|_2^2 / (2 sigma_squared)) on integer vectors of `cells` cells whose sum is zero.
     Given:       5/2 <= sigma_squared <= 10^6, cells >= 2; it pays from about 1000 cells on.
     Guarantees:  exact; time linear in the cells.
-    Reference:   math.md R6, R7; speed-notes 4; the module's text.
+    Reference:   [theory R6], [theory R7], [theory T15]; the module's text.
 
     `piece` (a power of two), `chunk_pairs`, `band` and `index_bits` exist for tests: the first two change which word serves what, the
     others change nothing.

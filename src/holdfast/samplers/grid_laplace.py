@@ -45,7 +45,7 @@ class GridLaplace:
                  coin "geometric >= |last slice|_1", makes the whole weight exp(-epsilon |z|_1). An axis of length 2 throws nothing away:
                  its slices are w and -w, w of the law on the other axes at twice the epsilon. An axis of length 1 leaves only zeros.
     Cost:        about (pi R)^(m/2) tries where epsilon is small, m the dimension of a slice: a few rows of a few cells, not 20 by 20.
-    Reference:   math.md R8, paper-notes 1.6 (a).
+    Reference:   [theory R8].
     """
 
     def __init__(self, shape: tuple[int, ...], epsilon: Exact, row_sampler: RowSampler | None = None) -> None:
@@ -160,7 +160,7 @@ class GridLaplace:
 
 
 def rule_of_thumb_tries(shape: tuple[int, ...]) -> float:
-    """About (pi R)^(m/2) where epsilon is small: R slices along the longest axis, m the dimension of a slice (math.md R8)."""
+    """About (pi R)^(m/2) where epsilon is small: R slices along the longest axis, m the dimension of a slice ([theory R8])."""
     longest, *others = sorted(shape, reverse=True)
     return safe_exp(math.prod(length - 1 for length in others) / 2 * math.log(math.pi * longest))
 

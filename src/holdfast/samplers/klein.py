@@ -121,7 +121,7 @@ class KleinGaussian:
     Given:       independent integer columns (checked). The law depends on the lattice alone; the basis decides about speed (LLL-reduce
                  long ones with lattice.algebra.reduced_basis) and about which draw belongs to which words.
     Guarantees:  exact over uniform words; a proposal that is thrown away is followed by the next words.
-    Reference:   math.md R7; [Brakerski et al. 2013] Lemma 2.3. `klein_oracle` is the same with every decision exact.
+    Reference:   [theory R7]; [Brakerski et al. 2013] Lemma 2.3. `klein_oracle` is the same with every decision exact.
 
     `band` exists for tests: a wide one changes nothing but the time.
     """
@@ -134,17 +134,8 @@ class KleinGaussian:
         if self.orthogonal.dimension == 0:
             raise InvalidParameter("A basis has at least one column. Got none: the kept totals fix every cell of this block.")
         self._band = band
+        self.cells, self.dimension = self.orthogonal.cells, self.orthogonal.dimension
         self.coordinates = [Coordinate(i, self.orthogonal, self.sigma_squared) for i in range(self.dimension)]
-
-    @property
-    def cells(self) -> int:
-        """Cells of the block."""
-        return self.orthogonal.cells
-
-    @property
-    def dimension(self) -> int:
-        """Columns of the basis."""
-        return self.orthogonal.dimension
 
     @cached_property
     def expected_tries(self) -> float:

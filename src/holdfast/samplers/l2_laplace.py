@@ -46,7 +46,7 @@ class L2Laplace:
                  proposal costs in tries of its own, for the plan alone. `band` exists for tests: a wide one changes nothing.
     Guarantees:  exact. A try is accepted where U < exp(-t); U's first 32 bits are one word of the try, further bits belong to that word.
     Cost:        about .71 x 1.32^m tries, m the lattice's dimension, where epsilon is small.
-    Reference:   math.md R8, paper-notes 1.6 (c).
+    Reference:   [theory R8].
 
     Doubles: |z|_1 and |z|_2 come from sums of `cells` non-negative terms, so t is off by at most (2 cells + 10) 2^-53 epsilon |z|_2, and
     exp(-t) by that and 2^-51. Where (2 cells + 10) epsilon |z|_2 <= 2^11 this is below 2^-41, half of the band's 2^-40. Where t >= 64

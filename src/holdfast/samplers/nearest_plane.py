@@ -34,7 +34,7 @@ class NearestPlane(RoundedSampler):
     Given:       the columns of `basis` are a Z-basis of the lattice; short ones (LLL) make the rounding error small.
     Guarantees:  E[z | e] is the projection of e; the rounding error is sum_i t_i b*_i with |t_i| < 1 uncorrelated of variance at most 1/4;
                  pure epsilon per unit of l1 distance. Exact over uniform words, one for each column.
-    Reference:   math.md R10; Babai's nearest plane with randomised rounding.
+    Reference:   [theory R1]0; Babai's nearest plane with randomised rounding.
     """
 
     def __init__(self, basis: algebra.Matrix, epsilon: Exact) -> None:

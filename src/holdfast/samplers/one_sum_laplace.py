@@ -78,7 +78,7 @@ class OneSumLaplace:
     Given:       cells >= 1, epsilon > 0.
     Guarantees:  exact over uniform words; n draws take the words that n single draws would take in turn. At most two tries a draw in
                  expectation, whatever cells and epsilon.
-    Reference:   math.md R4; the proof is in this module's text, the slow form in one_sum_oracle.py.
+    Reference:   [theory R4]; the proof is in this module's text, the slow form in one_sum_oracle.py.
     """
 
     name = "one sum, Laplace: geometric vectors and moved stars"

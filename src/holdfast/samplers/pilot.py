@@ -52,7 +52,7 @@ class Piloted(Protocol):
 
     @property
     def pilot_label(self) -> str:
-        """The public parameters, as text. Part of the stream's format, since batches are sized by the pilot: never changed, never a repr."""
+        """The public parameters, as text. Part of the stream's format, since pilots size batches: never changed, never a repr."""
 
     @property
     def cells_per_try(self) -> float:

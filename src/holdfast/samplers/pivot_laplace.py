@@ -71,7 +71,7 @@ class PivotLaplace:
     Guarantees:  exact. Free cells have weight exp(-epsilon |z_F|_1); a try whose pivots are not integers is outside the lattice and fails;
                  accepting with exp(-epsilon |z_P|_1), the coin "geometric >= |z_P|_1", makes the weight exp(-epsilon |z|_1).
     Cost:        each row over n cells costs a factor of about sqrt(pi n) tries where epsilon is small.
-    Reference:   math.md R8, paper-notes 1.6 (a).
+    Reference:   [theory R8].
     """
 
     def __init__(self, rows: Matrix, epsilon: Exact, *, pivots: Sequence[int] | None = None) -> None:

@@ -53,7 +53,7 @@ class RoundedGrid(RoundedSampler):
     Given:       any number of axes, epsilon > 0.
     Guarantees:  sums along every axis are zero; E[z | e] = u; the rounding sees fractional parts only: pure epsilon per unit of l1
                  distance. Exact over uniform words, one for each cell.
-    Reference:   math.md R10; the order of Gram-Schmidt vectors is that of math.md R7 on grids.
+    Reference:   [theory R1]0; the order of Gram-Schmidt vectors is that of [theory R7] on grids.
     """
 
     def __init__(self, shape: Sequence[int], epsilon: Exact) -> None:

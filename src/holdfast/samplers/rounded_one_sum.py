@@ -17,7 +17,7 @@ class RoundedOneSum(RoundedSampler):
     Given:       cells >= 1, epsilon > 0.
     Guarantees:  z adds up to zero; E[z | e] = e - T / cells; error below 1 in each cell. The set depends on r alone, which shifts of sum
                  zero do not change: pure epsilon per unit of l1 distance. Exact over uniform words, one for each cell.
-    Reference:   math.md R10. The set is drawn by selection: a cell is taken with probability (still to take) / (cells left).
+    Reference:   [theory R1]0. The set is drawn by selection: a cell is taken with probability (still to take) / (cells left).
     """
 
     def __init__(self, cells: int, epsilon: Exact) -> None:

@@ -3,7 +3,7 @@
 Law:         e has independent discrete Laplace cells; u is its projection on the real span of the lattice L; z in L has mean u given e.
 Guarantees:  every rounding commutes with shifts by L: it looks at fractional parts only, so that x + z is a random function of x + e and of
              the kept totals. Hence pure epsilon per unit of l1 distance. Integers and rationals throughout.
-Reference:   math.md R10.
+Reference:   [theory R1]0.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def stretch_for(sigma_squared: Fraction) -> tuple[Fraction, int]:
 def check_reach(cells: int, axes: int, sigma_squared: Fraction) -> None:
     """Refuse what could leave 64-bit integers.
 
-    The law is sub-Gaussian with proxy sigma in every direction (math.md R7), and z, c and every N_k / prod R are values of linear forms of
+    The law is sub-Gaussian with proxy sigma in every direction ([theory R7]), and z, c and every N_k / prod R are values of linear forms of
     norm at most one: none exceeds `reach` with probability above 2^-200. The integers held are at most 4 cells reach.
     """
     nats = 139 + (16 * cells * (axes + 1)).bit_length()
@@ -99,7 +99,7 @@ class SequentialGaussian:
                  are all zero.
     Given:       every axis has at least two places; sigma_squared >= 2^(axes - 8).
     Guarantees:  exact; time linear in the cells, times `expected_tries`.
-    Reference:   math.md R6, R7; the module's text.
+    Reference:   [theory R6], [theory R7]; the module's text.
 
     `band` and `chunk_pairs` exist for tests: a wide band changes nothing, another chunk changes which word serves what.
     """

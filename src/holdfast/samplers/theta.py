@@ -8,7 +8,7 @@ Poisson summation theta_s(c) = sqrt(2 pi) s (1 + 2 sum_{n >= 1} q^(n^2) cos(2 pi
 a sum of positive terms: no cancellation, however small the loss. Below s^2 = CROSSOVER the sum over k converges faster.
 
 A sequential sampler draws coordinate i from the discrete Gaussian of centre c_i and parameter s_i^2 and keeps the whole draw with
-probability prod theta_{s_i}(c_i) / theta_{s_i}(0) (math.md R6, R7). Three ways to know it, from cheap to certain: `loss_bound`,
+probability prod theta_{s_i}(c_i) / theta_{s_i}(0) ([theory R6], [theory R7]). Three ways to know it, from cheap to certain: `loss_bound`,
 `log_theta_ratio` with `log_theta_error`, `theta_ratio_ball`.
 """
 
@@ -126,7 +126,7 @@ def log_theta3(s_squared: ArrayLike) -> NDArray[np.float64]:
 
 
 def tries_bound(s_squared: ArrayLike, counts: ArrayLike = 1) -> float:
-    """prod theta3(exp(-2 pi^2 s_i^2))^count_i: expected tries of a sequential sampler are at most this (math.md R7); may be infinity.
+    """prod theta3(exp(-2 pi^2 s_i^2))^count_i: expected tries of a sequential sampler are at most this ([theory R7]); may be infinity.
 
     Expected tries are prod theta_{s_i}(0) / rho(L), and rho(L) >= prod sqrt(2 pi) s_i by Poisson summation on L.
     """

@@ -1,4 +1,4 @@
-"""The exact delta of lattice Gaussians: against sums over points, between the ways, and against the value of paper-notes 1.4."""
+"""The exact delta of lattice Gaussians: against sums over points, between the ways, and against the value of [theory T18]."""
 
 from __future__ import annotations
 

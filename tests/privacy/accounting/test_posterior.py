@@ -16,7 +16,7 @@ from holdfast.wording.posterior import posterior_paragraph
 
 
 def test_twenty_equal_people() -> None:
-    """paper-notes 0.16: .5 becomes .993, far outside what Theorem 1.3 would give for independent people."""
+    """[theory T41]: .5 becomes .993, far outside what Theorem 1.3 would give for independent people."""
     lower, upper = equal_people_posterior(20, "1/4")
     assert f"{float(lower):.3f}" == "0.993"
     assert float(upper) == pytest.approx(1 / (1 + math.exp(-5)), rel=1e-15)

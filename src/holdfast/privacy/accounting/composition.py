@@ -3,7 +3,7 @@
 Losses are composed for one pair at a time: a promise here is what two tables at one distance are promised (`Guarantee.cost`), and it counts
 only where the pair is in the relation of every release. Valid bounds at a delta:
 
-    sum              epsilons and deltas add ([DGGY22] Proposition 6, [GGY22] Proposition 2.9; math.md section 6)
+    sum              epsilons and deltas add ([DGGY22] Proposition 6, [GGY22] Proposition 2.9; [theory T35])
     equal parts      the optimal composition of k equal promises; unlike ones are each taken as the largest
     zcdp             rhos add (pure e is e^2/2-zCDP); then Proposition 7 of [CKS20], or the optimal conversion. The epsilon of what is
                      only (epsilon, delta) is added to the result, and its delta is taken off first (a calibrated Gaussian has a rho too)
@@ -268,7 +268,7 @@ def compose(*promises: Promise | Part) -> Composition:
 
     Given:       one or more promises (`Guarantee.cost(...)`, `Part.pure("1/4")`, ...), all about the same pair, each with noise of its own.
     Guarantees:  see Composition. Unknown kinds are refused.
-    Reference:   module docstring; math.md section 6.
+    Reference:   module docstring; [theory T35].
     """
     if not promises:
         raise InvalidParameter("compose() needs at least one promise. Got none.")

@@ -73,7 +73,7 @@ def lattice_gaussian_delta_bounds(lattice: Lattice, move: Any, sigma_squared: Ex
     Given:       a move of the lattice, other than zero, one integer for each cell; sigma_squared > 0 and epsilon >= 0, exact, epsilon for
                  this very pair.
     Guarantees:  certified. RequestTooLarge where the blocks that v touches have too many points to count.
-    Reference:   module docstring; math.md R7.
+    Reference:   module docstring; [theory R7], [theory T18].
     """
     sigma_squared, epsilon = positive_fraction(sigma_squared, "sigma_squared"), not_negative(epsilon, "epsilon")
     if not lattice.contains(move):
