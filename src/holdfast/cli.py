@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -343,6 +344,7 @@ def synth(
 def main() -> None:
     """Entry point: our own errors become one message and an exit code; anything else is a bug and shows its traceback."""
     signal.signal(signal.SIGTERM, _terminated)  # as Ctrl-C: through every cleanup
+    _show_log()
     try:
         app()
     except HoldfastError as error:
@@ -353,6 +355,16 @@ def main() -> None:
             left = "What was begun stands in the ledger: use --resume, or `holdfast ledger void`."
             print(f"holdfast: stopped. {left if isinstance(end, _Stopped) else 'Nothing was left behind.'}", file=sys.stderr)
         raise
+
+
+def _show_log() -> None:
+    """What takes a while is announced on standard error; no message holds anything confidential."""
+    logger = logging.getLogger("holdfast")
+    if not logger.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("holdfast: %(message)s"))
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
 
 
 def _terminated(*_: object) -> NoReturn:

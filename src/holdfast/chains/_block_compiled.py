@@ -20,8 +20,9 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from holdfast.exact._loop_compiled import loop
 
 if TYPE_CHECKING:
     from holdfast.chains.block_gibbs import BlockGibbs
@@ -94,7 +95,7 @@ def space(kernel: BlockGibbs) -> Space:
     )
 
 
-@njit(cache=True, nogil=True)
+@loop
 def make_column(tables, space, slot, total, low, high):  # type: ignore[no-untyped-def]
     """The table of one column with sum `total` and low <= x <= high; False where it does not fit."""
     if tables.is_squares:
@@ -138,7 +139,7 @@ def make_column(tables, space, slot, total, low, high):  # type: ignore[no-untyp
     return True
 
 
-@njit(cache=True, nogil=True)
+@loop
 def add_product(a, b, out):  # type: ignore[no-untyped-def]
     """out[i + j] += a[i] b[j], but for products below SKIPPED. Both rise and then fall: they are log-concave."""
     low, high = 0, b.size
@@ -166,7 +167,7 @@ def add_product(a, b, out):  # type: ignore[no-untyped-def]
             piece[j] += factor * source[j]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def slide(b, flat, ratio, out):  # type: ignore[no-untyped-def]
     """out = b convolved with `flat` ones between two geometric tails, all divided by their sum: a few operations a point.
 
@@ -193,7 +194,7 @@ def slide(b, flat, ratio, out):  # type: ignore[no-untyped-def]
         out[i] *= scale
 
 
-@njit(cache=True, nogil=True)
+@loop
 def convolve(space, one, other, slot):  # type: ignore[no-untyped-def]
     """The table of two groups together; False where it does not fit."""
     flat = space.heads[one, FLAT]
@@ -231,13 +232,13 @@ def convolve(space, one, other, slot):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@loop
 def copy_head(space, source, slot):  # type: ignore[no-untyped-def]
     space.heads[slot] = space.heads[source]
     space.bounds[slot] = space.bounds[source]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def share(space, part, rest, total, band, out):  # type: ignore[no-untyped-def]
     """P[part gets first + i] to `out`: (first, how many, band); none where nothing is known."""
     part_first, part_length = space.heads[part, FIRST], space.heads[part, LENGTH]
@@ -262,7 +263,7 @@ def share(space, part, rest, total, band, out):  # type: ignore[no-untyped-def]
     return first, count, max(band, 2.0 * relative + 4.0 * missing / mass)
 
 
-@njit(cache=True, nogil=True)
+@loop
 def locate(law, count, word, band):  # type: ignore[no-untyped-def]
     """Index of the value that this word draws, -1 where it comes within the band of a threshold."""
     low, high = word * WORD, (word + 1.0) * WORD
@@ -278,7 +279,7 @@ def locate(law, count, word, band):  # type: ignore[no-untyped-def]
     return -1
 
 
-@njit(cache=True, nogil=True)
+@loop
 def draw_one(space, part, rest, total, word, band):  # type: ignore[no-untyped-def]
     """(what part gets, whether the word settled it)."""
     first, count, width = share(space, part, rest, total, band, space.left)
@@ -286,7 +287,7 @@ def draw_one(space, part, rest, total, word, band):  # type: ignore[no-untyped-d
     return first + found, found >= 0
 
 
-@njit(cache=True, nogil=True)
+@loop
 def draw_both(space, part, rest, other_part, other_rest, total, other_total, word, band):  # type: ignore[no-untyped-def]
     """Quantile pairing: the same word for both."""
     x, settled = draw_one(space, part, rest, total, word, band)
@@ -299,12 +300,12 @@ def draw_both(space, part, rest, other_part, other_rest, total, other_total, wor
     return x, y, settled
 
 
-@njit(cache=True, nogil=True)
+@loop
 def mass_at(law, first, count, point):  # type: ignore[no-untyped-def]
     return law[point - first] if first <= point < first + count else 0.0
 
 
-@njit(cache=True, nogil=True)
+@loop
 def draw_near(space, part, rest, other_part, other_rest, total, other_total, words, place, band):  # type: ignore[no-untyped-def]
     """Maximal pairing: a word for x, a word for whether y = x, a word for y from what is left of its law."""
     p_first, p_count, p_band = share(space, part, rest, total, band, space.left)
@@ -326,7 +327,7 @@ def draw_near(space, part, rest, other_part, other_rest, total, other_total, wor
     return draw_residual(space, p_first, p_count, q_first, q_count, p_band + q_band, x, words[place + 2])
 
 
-@njit(cache=True, nogil=True)
+@loop
 def draw_residual(space, p_first, p_count, q_first, q_count, doubt, x, word):  # type: ignore[no-untyped-def]
     """y with probability proportional to max(0, q - p); errors of all its masses together are below `doubt`."""
     mass = 0.0
@@ -341,7 +342,7 @@ def draw_residual(space, p_first, p_count, q_first, q_count, doubt, x, word):  #
     return x, q_first + found, found >= 0
 
 
-@njit(cache=True, nogil=True)
+@loop
 def picked(word, choices):  # type: ignore[no-untyped-def]
     """floor(U choices), -1 where the word leaves it open."""
     low = (np.int64(word) * choices) >> 32
@@ -349,7 +350,7 @@ def picked(word, choices):  # type: ignore[no-untyped-def]
     return low if low == high else -1
 
 
-@njit(cache=True, nogil=True)
+@loop
 def pick_lines(words, place, rows, columns):  # type: ignore[no-untyped-def]
     """(first cell of the line, of its partner, stride along them, how many cells); the stride is 0 where a word is open."""
     line = picked(words[place], rows + columns)
@@ -366,7 +367,7 @@ def pick_lines(words, place, rows, columns):  # type: ignore[no-untyped-def]
     return line, partner, columns, rows
 
 
-@njit(cache=True, nogil=True)
+@loop
 def make_columns(cells, tables, space, chain, first, second, stride, n, base, only_other):  # type: ignore[no-untyped-def]
     """Column sums to space.sums[chain] and tables to slots base + j; with `only_other` where the sum is not that of chain 0."""
     for j in range(n):
@@ -382,7 +383,7 @@ def make_columns(cells, tables, space, chain, first, second, stride, n, base, on
     return True
 
 
-@njit(cache=True, nogil=True)
+@loop
 def suffixes(space, pieces, count, base):  # type: ignore[no-untyped-def]
     """Slot base + m: the table of pieces m, m + 1, ...; `pieces` are slots."""
     copy_head(space, pieces[count - 1], base + count - 1)
@@ -392,7 +393,7 @@ def suffixes(space, pieces, count, base):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@loop
 def line_sum(cells, first, stride, n):  # type: ignore[no-untyped-def]
     total = np.int64(0)
     for j in range(n):
@@ -400,14 +401,14 @@ def line_sum(cells, first, stride, n):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@loop
 def has_room(space, chain, n):  # type: ignore[no-untyped-def]
     """Whether the new cells of both lines may be part of a state; the exact step refuses others."""
     values, sums = space.values[chain, :n], space.sums[chain, :n]
     return max(np.abs(values).max(), np.abs(sums - values).max()) < LARGEST_STATE
 
 
-@njit(cache=True, nogil=True)
+@loop
 def draw_lines(cells, tables, space, words, place, first, second, stride, n, band):  # type: ignore[no-untyped-def]
     """New values of the line to space.values[0], one word a column but the last; False where it was left open."""
     space.top[0] = 0
@@ -424,7 +425,7 @@ def draw_lines(cells, tables, space, words, place, first, second, stride, n, ban
     return has_room(space, 0, n)
 
 
-@njit(cache=True, nogil=True)
+@loop
 def put(cells, values, first, second, stride, n):  # type: ignore[no-untyped-def]
     for j in range(n):
         a, b = first + j * stride, second + j * stride
@@ -432,7 +433,7 @@ def put(cells, values, first, second, stride, n):  # type: ignore[no-untyped-def
         cells[a] = values[j]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def run_alone(cells, rows, columns, tables, space, words, wanted, band):  # type: ignore[no-untyped-def]
     """So many steps of one chain, in place: (steps made, words used by them, why it stopped)."""
     made, used = 0, 0
@@ -448,7 +449,7 @@ def run_alone(cells, rows, columns, tables, space, words, wanted, band):  # type
     return made, used, ALL_DONE
 
 
-@njit(cache=True, nogil=True)
+@loop
 def order_columns(space, n):  # type: ignore[no-untyped-def]
     """Columns that are the same to space.same, others in pairs (second -1: alone) to space.items: how many of each."""
     same, above, below = 0, 0, 0
@@ -473,7 +474,7 @@ def order_columns(space, n):  # type: ignore[no-untyped-def]
     return same, count
 
 
-@njit(cache=True, nogil=True)
+@loop
 def make_items(space, n, count, chain):  # type: ignore[no-untyped-def]
     """Tables of the items of one chain to slots (3 + chain) n + m, and of items m, m + 1, ... to (5 + chain) n + m."""
     base = (3 + chain) * n
@@ -486,7 +487,7 @@ def make_items(space, n, count, chain):  # type: ignore[no-untyped-def]
     return suffixes(space, np.arange(base, base + count), count, (5 + chain) * n)
 
 
-@njit(cache=True, nogil=True)
+@loop
 def draw_same(space, n, same, x, y, words, place, band):  # type: ignore[no-untyped-def]
     """Columns whose sums agree, given their totals x and y: (next place among the words, whether settled)."""
     for m in range(same - 1):
@@ -504,7 +505,7 @@ def draw_same(space, n, same, x, y, words, place, band):  # type: ignore[no-unty
     return place, True
 
 
-@njit(cache=True, nogil=True)
+@loop
 def draw_items(space, n, count, x, y, words, place, band):  # type: ignore[no-untyped-def]
     """Columns whose sums differ, in pairs, given their totals."""
     for m in range(count):
@@ -528,7 +529,7 @@ def draw_items(space, n, count, x, y, words, place, band):  # type: ignore[no-un
     return place, True
 
 
-@njit(cache=True, nogil=True)
+@loop
 def draw_pair(cells, others, tables, space, words, place, first, second, stride, n, is_near, band):  # type: ignore[no-untyped-def]
     """New values of both chains' lines to space.values: (next place among the words, whether settled)."""
     space.top[0] = 0
@@ -562,7 +563,7 @@ def draw_pair(cells, others, tables, space, words, place, first, second, stride,
     return place, settled and has_room(space, 0, n) and has_room(space, 1, n)
 
 
-@njit(cache=True, nogil=True)
+@loop
 def apart_on(cells, others, first, second, stride, n):  # type: ignore[no-untyped-def]
     """|x - y|_1 on two lines."""
     total = np.int64(0)
@@ -572,7 +573,7 @@ def apart_on(cells, others, first, second, stride, n):  # type: ignore[no-untype
     return total
 
 
-@njit(cache=True, nogil=True)
+@loop
 def run_together(cells, others, rows, columns, tables, space, words, wanted, near, band):  # type: ignore[no-untyped-def]
     """At most so many coupled steps, in place; ends after the first that leaves the chains identical."""
     made, used = 0, 0

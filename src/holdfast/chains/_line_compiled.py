@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from holdfast.chains._picks_compiled import OPEN, choose, two_places
+from holdfast.exact._loop_compiled import loop
 
 ALL_DONE, NEEDS_WORDS, LEFT_OPEN, TOO_LARGE = 0, 1, 2, 3
 ABSOLUTE, SQUARES, NORM = 0, 1, 2
@@ -27,7 +27,7 @@ LEAST_RESIDUAL = 2.0**-24
 RESIDUAL_ERROR = 2.0**-45
 
 
-@njit(cache=True, nogil=True)
+@loop
 def note(record, index, values, multipliers, absolute, z, quadrant):  # type: ignore[no-untyped-def]
     """One row of the record: the energy, cell 0, the sum of the quadrant's cells."""
     energy = np.int64(0)
@@ -43,13 +43,13 @@ def note(record, index, values, multipliers, absolute, z, quadrant):  # type: ig
 # The fast loops: absolute values of the cells, no bounds, swaps on one or two axes.
 
 
-@njit(cache=True, nogil=True, inline="always")
+@loop(inline="always")
 def constants_of(powers, inner, outer, rate):  # type: ignore[no-untyped-def]
     """What `draw_flat` would else divide by or multiply at every move."""
     return powers[1] * inner, powers[2] * outer, 1.0 / inner, 1.0 / outer, 2.0 * rate, 0.5 / rate, 0.25 / rate
 
 
-@njit(cache=True, nogil=True, inline="always")
+@loop(inline="always")
 def draw_flat(word, b1, b2, b3, b4, powers, short, inner, outer, longest, widest, constants, band):  # type: ignore[no-untyped-def]
     """(t, settled) for weights exp(-rate sum |t - b|), b1 <= b2 <= b3 <= b4; two breakpoints only: b1 and b4 far away.
 
@@ -90,7 +90,7 @@ def draw_flat(word, b1, b2, b3, b4, powers, short, inner, outer, longest, widest
     return (b2 - j if is_left else b3 + j), fits & (at_j >= v + reach) & (after <= v - reach)
 
 
-@njit(cache=True, nogil=True)
+@loop
 def run_swaps(  # type: ignore[no-untyped-def]
     words, steps, z, rows, columns, row_words, column_words, law, band, record, every, done, quadrant
 ):
@@ -127,7 +127,7 @@ def run_swaps(  # type: ignore[no-untyped-def]
     return whole, whole * per_step, ALL_DONE if whole == steps else NEEDS_WORDS
 
 
-@njit(cache=True, nogil=True)
+@loop
 def run_pairs(words, steps, z, signs, pair_words, law, band, record, every, done, quadrant):  # type: ignore[no-untyped-def]
     """Swaps of one axis, with signs or without. Returns as `run_swaps`."""
     powers, short, inner, outer, longest, widest, rate = law
@@ -160,7 +160,7 @@ def run_pairs(words, steps, z, signs, pair_words, law, band, record, every, done
 # Any moves, any target: a window of weights outwards from the mode.
 
 
-@njit(cache=True, nogil=True)
+@loop
 def choose_move(words, at, shape, words_of_axis, signs, starts, list_cells, list_coefficients, cells, coefficients):  # type: ignore[no-untyped-def]
     """The picked move into `cells` and `coefficients`; returns how many entries it has, or OPEN."""
     if shape.size == 0:
@@ -190,7 +190,7 @@ def choose_move(words, at, shape, words_of_axis, signs, starts, list_cells, list
     return count
 
 
-@njit(cache=True, nogil=True)
+@loop
 def touched_forms(count, cells, coefficients, form_starts, form_index, form_value, change, forms, steps):  # type: ignore[no-untyped-def]
     """Which forms the move changes, and by how much, into `forms` and `steps`; no matrix (form_starts empty): the cells themselves."""
     if form_starts.size == 0:
@@ -215,7 +215,7 @@ def touched_forms(count, cells, coefficients, form_starts, form_index, form_valu
     return kept
 
 
-@njit(cache=True, nogil=True)
+@loop
 def ends(count, cells, coefficients, z, lower, upper):  # type: ignore[no-untyped-def]
     """Least and greatest t within the bounds; FAR where there is none."""
     first, last = -FAR, FAR
@@ -236,7 +236,7 @@ def ends(count, cells, coefficients, z, lower, upper):  # type: ignore[no-untype
     return first, last
 
 
-@njit(cache=True, nogil=True, inline="always")
+@loop(inline="always")
 def height(t, count, line, square, cross):  # type: ignore[no-untyped-def]
     """The energy at t without what does not depend on t. `line`: values, steps, multipliers; count = 0: a parabola."""
     if count == 0:
@@ -247,7 +247,7 @@ def height(t, count, line, square, cross):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True, inline="always")
+@loop(inline="always")
 def weight(excess, least, kind, rate, table):  # type: ignore[no-untyped-def]
     """Weight of energy least + excess against that of `least`."""
     if kind == NORM:
@@ -259,7 +259,7 @@ def weight(excess, least, kind, rate, table):  # type: ignore[no-untyped-def]
     return math.exp(-rate * np.float64(excess))
 
 
-@njit(cache=True, nogil=True)
+@loop
 def outer_stretches(count, line):  # type: ignore[no-untyped-def]
     """(low, high, slope): below low and above high the energy is a straight line of that slope; a parabola has no such places."""
     if count == 0:
@@ -272,7 +272,7 @@ def outer_stretches(count, line):  # type: ignore[no-untyped-def]
     return low, high, slope
 
 
-@njit(cache=True, nogil=True)
+@loop
 def lowest(count, line, square, cross, low, high, first, last):  # type: ignore[no-untyped-def]
     """A t of least energy within the ends; `low` and `high` of `outer_stretches`."""
     if count == 0:
@@ -287,7 +287,7 @@ def lowest(count, line, square, cross, low, high, first, last):  # type: ignore[
     return low
 
 
-@njit(cache=True, nogil=True)
+@loop
 def fill_window(count, line, square, cross, energy, first, last, kind, rate, table, sums):  # type: ignore[no-untyped-def]
     """Cumulative weights outwards from the mode: sums[0, i] of mode .. mode + i, sums[1, i] of mode - 1 .. mode - i.
 
@@ -328,7 +328,7 @@ def fill_window(count, line, square, cross, energy, first, last, kind, rate, tab
     return mode, least, sizes[0], sizes[1]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@loop(inline="always")
 def cumulative(t, mode, right, left, sums):  # type: ignore[no-untyped-def]
     """Mass of all points up to t, in units of the mode's weight."""
     i = t - mode
@@ -337,7 +337,7 @@ def cumulative(t, mode, right, left, sums):  # type: ignore[no-untyped-def]
     return sums[1, left] - sums[1, min(-i - 1, left)]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def locate(word, mode, right, left, sums, band):  # type: ignore[no-untyped-def]
     """(t, settled): the smallest t with U < F(t)."""
     total = sums[0, right] + sums[1, left]
@@ -355,7 +355,7 @@ def locate(word, mode, right, left, sums, band):  # type: ignore[no-untyped-def]
     return low, settled
 
 
-@njit(cache=True, nogil=True)
+@loop
 def set_line(touched, forms, steps, values, multipliers, kind, line):  # type: ignore[no-untyped-def]
     """What `height` needs: (count, square, cross)."""
     square, cross = np.int64(0), np.int64(0)
@@ -370,7 +370,7 @@ def set_line(touched, forms, steps, values, multipliers, kind, line):  # type: i
     return (touched if kind == ABSOLUTE else np.int64(0)), square, cross
 
 
-@njit(cache=True, nogil=True)
+@loop
 def advance(t, count, cells, coefficients, touched, forms, steps, z, values, has_forms, limit):  # type: ignore[no-untyped-def]
     """z + t u and the forms' values with it; says whether everything stays below the limit."""
     if abs(t) >= 2 * limit:  # from one end of the limit beyond the other
@@ -385,7 +385,7 @@ def advance(t, count, cells, coefficients, touched, forms, steps, z, values, has
     return fits
 
 
-@njit(cache=True, nogil=True)
+@loop
 def run_windows(  # type: ignore[no-untyped-def]
     words, steps, z, values, energy, moves, target, scratch, pick_words, kind, rate, band, limit, record, every, done, quadrant
 ):
@@ -421,7 +421,7 @@ def run_windows(  # type: ignore[no-untyped-def]
 # Two chains at once.
 
 
-@njit(cache=True, nogil=True)
+@loop
 def slope_of_distance(s, count, cells, coefficients, x, y):  # type: ignore[no-untyped-def]
     """|d - (s + 1) u|_1 - |d - s u|_1 for d = x - y."""
     total = np.int64(0)
@@ -431,7 +431,7 @@ def slope_of_distance(s, count, cells, coefficients, x, y):  # type: ignore[no-u
     return total
 
 
-@njit(cache=True, nogil=True)
+@loop
 def best_shifts(count, cells, coefficients, x, y):  # type: ignore[no-untyped-def]
     """The least s of least |d - s u|_1, and whether there is another."""
     low, high = FAR, -FAR
@@ -447,7 +447,7 @@ def best_shifts(count, cells, coefficients, x, y):  # type: ignore[no-untyped-de
     return low, slope_of_distance(low, count, cells, coefficients, x, y) == 0
 
 
-@njit(cache=True, nogil=True, inline="always")
+@loop(inline="always")
 def settle(word, value, band):  # type: ignore[no-untyped-def]
     """Compare a uniform in [word, word + 1) / 2^32 with a real within `band` of `value`: 1 below, -1 not below, 0 open."""
     if (np.float64(word) + 1.0) * WIDTH <= value - band:
@@ -457,7 +457,7 @@ def settle(word, value, band):  # type: ignore[no-untyped-def]
     return 0
 
 
-@njit(cache=True, nogil=True, inline="always")
+@loop(inline="always")
 def mass_at(t, law, count, square, kind, rate, table):  # type: ignore[no-untyped-def]
     """Probability of t, with the relative error of its weight: not from cumulative sums. `law`: what `law_of` packs."""
     line, cross, first, last, _, least, _, _, base, total, _ = law
@@ -466,7 +466,7 @@ def mass_at(t, law, count, square, kind, rate, table):  # type: ignore[no-untype
     return weight(height(t, count, line, square, cross) - base, least, kind, rate, table) / total
 
 
-@njit(cache=True, nogil=True)
+@loop
 def law_of(count, line, square, cross, energy, first, last, kind, rate, table, sums):  # type: ignore[no-untyped-def]
     """`fill_window`, and everything that is asked of the law of t afterwards; last, how large t may be for its height to fit 64 bits."""
     mode, least, right, left = fill_window(count, line, square, cross, energy, first, last, kind, rate, table, sums)
@@ -475,7 +475,7 @@ def law_of(count, line, square, cross, energy, first, last, kind, rate, table, s
     return line, cross, first, last, mode, least, right, left, height(mode, count, line, square, cross), total, furthest
 
 
-@njit(cache=True, nogil=True)
+@loop
 def fill_residual(p_law, q_law, shift, count, square, kind, rate, table, residual):  # type: ignore[no-untyped-def]
     """Cumulative sums of (q - p)+ over the places where either has mass, q moved by the shift; returns the first and the last place."""
     low = min(p_law[4] - p_law[7], q_law[4] - q_law[7] - shift)
@@ -495,7 +495,7 @@ def fill_residual(p_law, q_law, shift, count, square, kind, rate, table, residua
     return low, high
 
 
-@njit(cache=True, nogil=True)
+@loop
 def pair_maximally(t, coin, word, p_law, q_law, shift, count, square, kind, rate, table, residual, band):  # type: ignore[no-untyped-def]
     """(t', settled) of the maximal pairing once t is drawn: t + shift if the coin says so, else from the residual."""
     if abs(t + shift) > q_law[10]:
@@ -510,7 +510,7 @@ def pair_maximally(t, coin, word, p_law, q_law, shift, count, square, kind, rate
     return place + shift, settled
 
 
-@njit(cache=True, nogil=True)
+@loop
 def locate_residual(word, low, high, residual, band):  # type: ignore[no-untyped-def]
     """(place, settled) in the residual law whose cumulative sums, not normalised, are given for low .. high."""
     size = high - low + 1
@@ -527,7 +527,7 @@ def locate_residual(word, low, high, residual, band):  # type: ignore[no-untyped
     return low + place, residual[place] >= target + reach and below <= target - reach
 
 
-@njit(cache=True, nogil=True)
+@loop
 def run_coupled(  # type: ignore[no-untyped-def]
     words, most, x, y, x_values, y_values, energies, differ, moves, target, scratch, other, pick_words, kind, rate, band, limit
 ):

@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from holdfast.exact._compiled import OPEN, lookup, settle_exp
+from holdfast.exact._loop_compiled import loop
 
 ALL_DONE, NEEDS_WORDS, LEFT_OPEN = 0, 1, 2  # as in words_in_steps.py
 WIDTH = 2.0**-32
 
 
-@njit(cache=True, nogil=True)
+@loop
 def energy_of(values, multipliers, absolute):  # type: ignore[no-untyped-def]
     """The integer energy of watched values. Absolute values come multiplied already; squares are multiplied here."""
     total = np.int64(0)
@@ -30,14 +30,14 @@ def energy_of(values, multipliers, absolute):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@loop
 def copy_to(out, values):  # type: ignore[no-untyped-def]
     """out[:] = values, which Numba makes slow by looking for an overlap."""
     for k in range(values.size):
         out[k] = values[k]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def shift_to(out, values, jump, columns, rows, entries):  # type: ignore[no-untyped-def]
     """out = values + matrix times jump. One flat loop, zeros of `jump` included: half of them are zero, and no branch foresees which."""
     copy_to(out, values)
@@ -45,7 +45,7 @@ def shift_to(out, values, jump, columns, rows, entries):  # type: ignore[no-unty
         out[rows[p]] += jump[columns[p]] * entries[p]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def within(values, lower, upper):  # type: ignore[no-untyped-def]
     """Whether all watched values lie within their bounds."""
     for k in range(values.size):
@@ -54,7 +54,7 @@ def within(values, lower, upper):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@loop
 def verdict_of(word, before, after, norm, rate, band):  # type: ignore[no-untyped-def]
     """Of energies: 1 accepted, -1 refused, 0 open."""
     if after <= before:
@@ -65,7 +65,7 @@ def verdict_of(word, before, after, norm, rate, band):  # type: ignore[no-untype
     return settle_exp(np.float64(word), WIDTH, exponent, band)
 
 
-@njit(cache=True, nogil=True)
+@loop
 def take_if(verdict, v, jump, values, proposed, energy, after):  # type: ignore[no-untyped-def]
     """Take the proposal where the verdict is 1; the energy then."""
     if verdict < 0:
@@ -76,7 +76,7 @@ def take_if(verdict, v, jump, values, proposed, energy, after):  # type: ignore[
     return after
 
 
-@njit(cache=True, nogil=True)
+@loop
 def write_record(row, energy, v, shown):  # type: ignore[no-untyped-def]
     """Energy, first cell, partial sum."""
     row[0] = energy
@@ -86,7 +86,7 @@ def write_record(row, energy, v, shown):  # type: ignore[no-untyped-def]
             row[1 + s] += shown[s, j] * v[j]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def advance(words, wanted, v, values, made, every, record, shown, watched, jumps, rule):  # type: ignore[no-untyped-def]
     """Up to `wanted` steps of one chain from (v, values), changed in place; `made` steps were made before (for `every`, see `trace`).
 
@@ -124,7 +124,7 @@ def advance(words, wanted, v, values, made, every, record, shown, watched, jumps
     return done, used, ALL_DONE, accepted
 
 
-@njit(cache=True, nogil=True)
+@loop
 def coin_of(word, exponent, coins):  # type: ignore[no-untyped-def]
     """A coin of probability a^exponent, exponent >= 1: 1 heads, -1 tails, 0 open. coins[k] = (least, greatest) floor of a^k 2^32."""
     k = min(exponent, coins.shape[0] - 1)
@@ -136,7 +136,7 @@ def coin_of(word, exponent, coins):  # type: ignore[no-untyped-def]
     return 0
 
 
-@njit(cache=True, nogil=True)
+@loop
 def other_jump(words, cursor, here, other, jumps, coins):  # type: ignore[no-untyped-def]
     """A jump from `here` given that it does not match one from `other`: redrawn until its coin shows tails.
 
@@ -161,7 +161,7 @@ def other_jump(words, cursor, here, other, jumps, coins):  # type: ignore[no-unt
             return jump, cursor, ALL_DONE
 
 
-@njit(cache=True, nogil=True)
+@loop
 def jump_pair(words, cursor, v, w, jump_v, jump_w, jumps, coins, room):  # type: ignore[no-untyped-def]
     """Jumps of both chains, paired coordinate by coordinate. Returns (words read up to, code)."""
     direct, high, low, shift, first = jumps
@@ -190,7 +190,7 @@ def jump_pair(words, cursor, v, w, jump_v, jump_w, jumps, coins, room):  # type:
     return cursor, ALL_DONE
 
 
-@njit(cache=True, nogil=True)
+@loop
 def advance_pair(words, wanted, v, w, values_v, values_w, watched, jumps, coins, rule):  # type: ignore[no-untyped-def]
     """Up to `wanted` coupled steps, changed in place; stops with ALL_DONE after the step that makes v and w equal.
 

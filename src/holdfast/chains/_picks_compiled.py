@@ -7,7 +7,8 @@ that import it.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from holdfast.exact._loop_compiled import loop
 
 OPEN = -1
 
@@ -16,7 +17,7 @@ CELL_BITS = np.uint64(32)
 TWO_32 = np.uint64(1 << 32)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@loop(inline="always")
 def choose(word, choices):  # type: ignore[no-untyped-def]
     """floor(U choices), or OPEN where the word's cell crosses a border."""
     scaled = np.uint64(word) * np.uint64(choices)
@@ -25,7 +26,7 @@ def choose(word, choices):  # type: ignore[no-untyped-def]
     return np.int64(scaled >> CELL_BITS)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@loop(inline="always")
 def two_places(words, at, n, count):  # type: ignore[no-untyped-def]
     """(i, j), two different places of n, from `count` words (one or two); i is OPEN where a word leaves it open."""
     if count == 1:

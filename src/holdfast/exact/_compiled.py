@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from holdfast.exact._loop_compiled import loop
 
 # Filled by `lookup` in place of an index when the word equals a threshold.
 OPEN = -1
 
 
-@njit(cache=True, inline="always")
+@loop(inline="always")
 def lookup(word, direct, high, low, shift):  # type: ignore[no-untyped-def]
     """Index of the first threshold at or above the word, or OPEN where the word does not settle it."""
     cell = np.int64(word) >> shift
@@ -38,7 +39,7 @@ def lookup(word, direct, high, low, shift):  # type: ignore[no-untyped-def]
     return index
 
 
-@njit(cache=True)
+@loop
 def draw_table(words, drop, direct, high, low, shift, first, out, pending):  # type: ignore[no-untyped-def]
     """out[i] = first + index of word i; places left open go to `pending`. Returns how many."""
     count = 0
@@ -52,7 +53,7 @@ def draw_table(words, drop, direct, high, low, shift, first, out, pending):  # t
     return count
 
 
-@njit(cache=True, inline="always")
+@loop(inline="always")
 def settle(cell, width, value, band):  # type: ignore[no-untyped-def]
     """Compare a uniform in [cell, cell + 1) * width with a real within `band` of `value`: 1 below, -1 not below, 0 open.
 
@@ -65,7 +66,7 @@ def settle(cell, width, value, band):  # type: ignore[no-untyped-def]
     return 0
 
 
-@njit(cache=True, inline="always")
+@loop(inline="always")
 def settle_exp(cell, width, exponent, band):  # type: ignore[no-untyped-def]
     """`settle` against exp(-exponent), trying the bound 1 - exponent first, which spares most exponentials."""
     if (cell + 1.0) * width <= 1.0 - exponent - band:
@@ -73,7 +74,7 @@ def settle_exp(cell, width, exponent, band):  # type: ignore[no-untyped-def]
     return settle(cell, width, math.exp(-exponent), band)
 
 
-@njit(cache=True)
+@loop
 def draw_wide(  # type: ignore[no-untyped-def]
     words, words_per_try, drop, direct, high, low, shift, accept_bits, places, exponents, band, out, pending
 ):

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from holdfast.exact._loop_compiled import loop
 
 DONE, NEED_PAIRS, OPEN_PAIR = 0, 1, 2
 # Places in `state`: parts already drawn, their sum, the next pair, and the verdict on a pair that doubles left open.
@@ -18,7 +19,7 @@ STATE_SIZE = 5
 WIDTH = 2.0**-32
 
 
-@njit(cache=True)
+@loop
 def draw_parts(out, size, cells_left, constants, proposals, accepts, state, losses):  # type: ignore[no-untyped-def]
     """Totals of `out.size` parts of `size` cells each, out of `cells_left` cells whose sum is minus state[TOTAL]."""
     variance, stretch, half, band = constants[0], constants[1], constants[2], constants[3]
@@ -71,7 +72,7 @@ def draw_parts(out, size, cells_left, constants, proposals, accepts, state, loss
     return status
 
 
-@njit(cache=True)
+@loop
 def halve_pieces(words, totals, out, direct, high, low, firsts, starts, direct_starts, shifts, odd, pending):  # type: ignore[no-untyped-def]
     """Cells of each piece from its total. Pieces with an open word go to `pending`, uncounted in `odd`; returns how many."""
     size = out.size // totals.size

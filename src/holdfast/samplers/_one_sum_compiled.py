@@ -9,9 +9,9 @@ Legend: scratch has two rows; row state[CURRENT] is being drawn, the other holds
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from holdfast.exact._compiled import OPEN, lookup
+from holdfast.exact._loop_compiled import loop
 
 # Places in `state`.
 PHASE, ROW, CELL, CURRENT, HAS_OTHER, POSITION, VERDICT, LARGEST, ONE_WORD_BOUND, TOTALS = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
@@ -29,7 +29,7 @@ LARGEST_WEIGHT = 1 << 30
 """Above this, products of words would leave 64 bits; never reached: see one_sum_laplace.py."""
 
 
-@njit(cache=True, inline="always")
+@loop(inline="always")
 def fill(words, position, scratch, which, cell, wanted, quick, direct, high, low, shift):  # type: ignore[no-untyped-def]
     """Draw so many cells of a row, one word each: (cells drawn, their sum), fewer than wanted where a word is open.
 
@@ -53,7 +53,7 @@ def fill(words, position, scratch, which, cell, wanted, quick, direct, high, low
     return drawn, total
 
 
-@njit(cache=True)
+@loop
 def largest_of(row):  # type: ignore[no-untyped-def]
     """The largest entry, found eight at a time by the vector unit."""
     largest = row[0]
@@ -62,13 +62,13 @@ def largest_of(row):  # type: ignore[no-untyped-def]
     return np.int64(largest)
 
 
-@njit(cache=True)
+@loop
 def subtract(row, other, out):  # type: ignore[no-untyped-def]
     for i in range(row.size):
         out[i] = np.int64(row[i]) - np.int64(other[i])
 
 
-@njit(cache=True, inline="always")
+@loop(inline="always")
 def find_with_one(words, position, row, n, bound, gain):  # type: ignore[no-untyped-def]
     """(position of the first word that chooses a cell, that cell), or (end of the words, -1)."""
     joint = n * bound
@@ -87,7 +87,7 @@ def find_with_one(words, position, row, n, bound, gain):  # type: ignore[no-unty
     return np.int64(words.size), np.int64(-1)
 
 
-@njit(cache=True, inline="always")
+@loop(inline="always")
 def find_with_two(words, position, row, n, bound, gain):  # type: ignore[no-untyped-def]
     """The same with a word for the cell and one for the number; a last single word is left for later."""
     while position + 1 < words.size:
@@ -100,7 +100,7 @@ def find_with_two(words, position, row, n, bound, gain):  # type: ignore[no-unty
     return position, np.int64(-1)
 
 
-@njit(cache=True)
+@loop
 def move(words, position, row, total, target, largest, limit, one_word_bound):  # type: ignore[no-untyped-def]
     """Take away or add stars one at a time until the total is the target: (position, total, largest, reason to stop).
 
@@ -133,7 +133,7 @@ def move(words, position, row, total, target, largest, limit, one_word_bound):  
     return position, total, largest, DONE
 
 
-@njit(cache=True)
+@loop
 def judge(words, state, accept, accept_first):  # type: ignore[no-untyped-def]
     """The verdict on the row just drawn, by its total: one word against the tabled floor, unless Python has given the verdict."""
     current = state[CURRENT]
@@ -161,7 +161,7 @@ def judge(words, state, accept, accept_first):  # type: ignore[no-untyped-def]
     return DONE
 
 
-@njit(cache=True)
+@loop
 def run(words, state, scratch, quick, direct, high, low, shift, accept, accept_first, limit, out):  # type: ignore[no-untyped-def]
     """Go on with the draws described by `state` until they are done or something is missing; returns why it stopped."""
     cells = scratch.shape[1]

@@ -7,12 +7,13 @@ Every loop returns (words used, -1, 0, 0), or (0, place, remainder, denominator)
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from holdfast.exact._loop_compiled import loop
 
 OPEN = -1
 
 
-@njit(cache=True)
+@loop
 def coin(word, numerator, denominator):  # type: ignore[no-untyped-def]
     """(1 or 0, 0), or (OPEN, remainder) where the word is the very cell that holds numerator / denominator; denominator < 2^47."""
     high = (numerator << 16) // denominator
@@ -28,7 +29,7 @@ def coin(word, numerator, denominator):  # type: ignore[no-untyped-def]
     return OPEN, remainder
 
 
-@njit(cache=True)
+@loop
 def known(settled, place):  # type: ignore[no-untyped-def]
     """The verdict of a coin settled before, or OPEN."""
     for i in range(settled.shape[0]):
@@ -37,7 +38,7 @@ def known(settled, place):  # type: ignore[no-untyped-def]
     return np.int64(OPEN)
 
 
-@njit(cache=True)
+@loop
 def one_sum(noise, out, words, settled):  # type: ignore[no-untyped-def]
     """One word for each cell: it is lowered with probability (still to lower) / (cells left)."""
     n, cells = noise.shape
@@ -60,7 +61,7 @@ def one_sum(noise, out, words, settled):  # type: ignore[no-untyped-def]
     return place, -1, np.int64(0), np.int64(1)
 
 
-@njit(cache=True)
+@loop
 def grid(targets, sizes, out, words, settled):  # type: ignore[no-untyped-def]
     """Cells in order, each rounded at its centre given the errors before it; see rounded_grid.py for the letters."""
     n, cells = targets.shape
@@ -100,7 +101,7 @@ def grid(targets, sizes, out, words, settled):  # type: ignore[no-untyped-def]
     return place, -1, np.int64(0), np.int64(1)
 
 
-@njit(cache=True, inline="always")
+@loop(inline="always")
 def next_fractional(parts, whole, line, by_row, j):  # type: ignore[no-untyped-def]
     """The first place from j on in a row (or column) whose cell is still fractional; the length where there is none."""
     length = parts.shape[1] if by_row else parts.shape[0]
@@ -112,14 +113,14 @@ def next_fractional(parts, whole, line, by_row, j):  # type: ignore[no-untyped-d
     return j
 
 
-@njit(cache=True)
+@loop
 def refresh(parts, whole, line, by_row, first, second):  # type: ignore[no-untyped-def]
     """Move a row's (or column's) marks on to its first two cells that are still fractional; they never move back."""
     first[line] = next_fractional(parts, whole, line, by_row, first[line])
     second[line] = next_fractional(parts, whole, line, by_row, max(second[line], first[line] + 1))
 
 
-@njit(cache=True)
+@loop
 def find_cycle(start, row_marks, column_marks, row_place, column_place, rows, columns, cycle):  # type: ignore[no-untyped-def]
     """Walk from a row along fractional cells, never back, until a line comes twice; the cycle's cells alternate in sign. Returns length."""
     rows[0] = start
@@ -154,7 +155,7 @@ def find_cycle(start, row_marks, column_marks, row_place, column_place, rows, co
     return length
 
 
-@njit(cache=True)
+@loop
 def controlled(parts, whole, words, place, settled):  # type: ignore[no-untyped-def]
     """Round one table of parts in [0, whole], line sums multiples of whole, in place. Returns (next word, open, remainder, denominator)."""
     r, c = parts.shape
@@ -189,7 +190,7 @@ def controlled(parts, whole, words, place, settled):  # type: ignore[no-untyped-
     return place, -1, np.int64(0), np.int64(1)
 
 
-@njit(cache=True)
+@loop
 def controlled_tables(targets, whole, out, words, settled):  # type: ignore[no-untyped-def]
     """`controlled` on the fractional parts of each table of targets (in units of 1 / whole)."""
     n, r, c = targets.shape

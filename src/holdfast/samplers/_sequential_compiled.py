@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from holdfast.exact._loop_compiled import loop
 
 DONE, NEED_PAIRS, OPEN_PAIR, OPEN_BLOCK = 0, 1, 2, 3
 # Places in `state`: what a call needs to go on where the last one stopped. CELL is -1 before a line has begun.
@@ -20,7 +21,7 @@ SAFE_FOUR_PI_SQUARED = 39.5
 CROSSOVER = 1.0 / 6.0
 
 
-@njit(cache=True, inline="always")
+@loop(inline="always")
 def settle(word, value, band):  # type: ignore[no-untyped-def]
     """Compare a uniform in [word, word + 1) / 2^32 with a real within `band` of `value`: 1 below, -1 not below, 0 open."""
     if (word + 1.0) * WIDTH <= value - band:
@@ -30,7 +31,7 @@ def settle(word, value, band):  # type: ignore[no-untyped-def]
     return 0
 
 
-@njit(cache=True)
+@loop
 def begin_line(line, shape, sizes, offsets, sums, ahead, remaining):  # type: ignore[no-untyped-def]
     """ahead[j] = N_{K-1} of the line's cells, from the sums E_k of all axes but the last. Returns (prod R_k, prod (R_k - 1)) over them."""
     axes, length = shape.size, shape[shape.size - 1]
@@ -51,7 +52,7 @@ def begin_line(line, shape, sizes, offsets, sums, ahead, remaining):  # type: ig
     return product, smaller
 
 
-@njit(cache=True)
+@loop
 def end_line(line, shape, sizes, offsets, sums, scratch, remaining, z):  # type: ignore[no-untyped-def]
     """E_k += (prod_{l<k} R_l) z + N_{k-1}, for all axes but the last."""
     axes, length = shape.size, shape[shape.size - 1]
@@ -67,7 +68,7 @@ def end_line(line, shape, sizes, offsets, sums, scratch, remaining, z):  # type:
         product *= r
 
 
-@njit(cache=True, inline="always")
+@loop(inline="always")
 def nearest(numerator, full, reciprocal):  # type: ignore[no-untyped-def]
     """(c0, numerator + c0 full) with c0 = floor(c + 1/2), c = -numerator / full: a double finds it, integers correct it."""
     c0 = np.int64(np.rint(-numerator * reciprocal))
@@ -81,7 +82,7 @@ def nearest(numerator, full, reciprocal):  # type: ignore[no-untyped-def]
     return c0, rest
 
 
-@njit(cache=True)
+@loop
 def safe_nome(variance_of_line, remaining):  # type: ignore[no-untyped-def]
     """(p, an upper bound of exp(-2 pi^2 s^2) for all cells with at least p cells remaining), p a power of two up to `remaining` >= 2."""
     least = np.int64(2)
@@ -93,7 +94,7 @@ def safe_nome(variance_of_line, remaining):  # type: ignore[no-untyped-def]
     return least, max(nome, 1e-100)
 
 
-@njit(cache=True, inline="always")
+@loop(inline="always")
 def draw_line(z, ahead, mask, product, smaller, constants, proposals, accepts, cell, total, pair, loss, known_pair, known):  # type: ignore[no-untyped-def]
     """Cells of one line from `cell` on. Returns (status, cell, total, pair, loss): where it stopped."""
     length = z.size
@@ -147,7 +148,7 @@ def draw_line(z, ahead, mask, product, smaller, constants, proposals, accepts, c
     return DONE, length, total, pair, loss
 
 
-@njit(cache=True)
+@loop
 def log_ratio(variance, d):  # type: ignore[no-untyped-def]
     """Scalar twin of theta.log_theta_ratio, d the distance to the nearest integer."""
     if variance >= CROSSOVER:
@@ -166,7 +167,7 @@ def log_ratio(variance, d):  # type: ignore[no-untyped-def]
     return math.log(above / below) - d * d * half
 
 
-@njit(cache=True)
+@loop
 def log_keep(row, shape, sizes, offsets, sums, ahead, mask, scratch, remaining, sigma_squared):  # type: ignore[no-untyped-def]
     """Sum of the log theta ratios of a finished block, its centres being found again."""
     length = shape[shape.size - 1]
@@ -188,7 +189,7 @@ def log_keep(row, shape, sizes, offsets, sums, ahead, mask, scratch, remaining, 
     return result
 
 
-@njit(cache=True)
+@loop
 def draw_blocks(out, shape, sizes, offsets, sums, ahead, mask, scratch, remaining, constants, proposals, accepts, state, losses):  # type: ignore[no-untyped-def]
     """Fill rows of `out` until done, or until pairs run out, or until a decision is left to exact arithmetic."""
     length = shape[shape.size - 1]

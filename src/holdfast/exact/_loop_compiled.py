@@ -1,0 +1,44 @@
+"""How our loops are compiled: kept for later runs where something can be written, and announced, since the first time takes seconds.
+
+Numba keeps compiled code beside the module, or in the user's cache folder. A user without a home and with a read-only installation has
+neither: then it is compiled in memory, anew in every process.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+from numba.core import event
+
+logger = logging.getLogger("holdfast")
+
+
+def loop(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """`numba.njit` with the global lock released, cached where that is possible."""
+    if function is None:
+        return lambda given: loop(given, **options)
+    try:
+        return njit(cache=True, nogil=True, **options)(function)
+    except RuntimeError:  # no place to write to
+        return njit(nogil=True, **options)(function)
+
+
+class _Announcer(event.Listener):  # type: ignore[misc]
+    """Tells once in a process that code is being compiled; code from the cache is not."""
+
+    def __init__(self) -> None:
+        self.told = False
+
+    def on_start(self, happened: Any) -> None:
+        if not self.told:
+            self.told = True
+            logger.info("Compiling the fast loops that this needs: some seconds, once on this machine.")
+
+    def on_end(self, happened: Any) -> None:
+        return None
+
+
+event.register("numba:compile", _Announcer())
