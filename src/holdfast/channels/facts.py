@@ -92,11 +92,15 @@ class Facts:
 
     @cached_property
     def digest(self) -> str:
-        """Of universe, statements and blocks: part of every stream's label, so its encoding is part of the stream's format."""
+        """Part of every stream's label, so its encoding is part of the stream's format. Universe and statements say all; where there are
+        none, as for a law on a lattice, the blocks do, whatever way they were found in.
+        """
+        if self.lattice.universe is not None and self.statements:
+            named = [self.universe.digest(), self.definitions]
+            return hashlib.sha256(json.dumps(named, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
         blocks = self.lattice.blocks
-        named: list[Any] = [] if self.lattice.universe is None else [self.universe.digest(), self.definitions]
-        shapes = [shape.fields for shape in blocks.shapes]
-        digest = hashlib.sha256(json.dumps([named, shapes], sort_keys=True, ensure_ascii=False).encode())
-        for array in (blocks.order, blocks.starts, blocks.shape_of):
-            digest.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
+        found = sorted((int(block.cells.min()), json.dumps(block.shape.fields), block.cells.ravel()) for block in blocks)
+        digest = hashlib.sha256(b"" if self.lattice.universe is None else self.universe.digest().encode())
+        for _, fields, cells in found:
+            digest.update(fields.encode() + cells.astype("<i8").tobytes())
         return digest.hexdigest()
