@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationError
 from pydantic_core import PydanticCustomError
 
-from holdfast.publication.names import is_day
+from holdfast.publication.order import is_day
 
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 

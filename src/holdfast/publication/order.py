@@ -1,17 +1,29 @@
-"""What an office says about a release beside its table and mechanism: its name, its day, what it revises."""
+"""What an office says about a release beside its table and mechanism: its name, its day, what it revises. One rule for names and days,
+for Python, run files and cards.
+"""
 
 from __future__ import annotations
 
+import datetime
 import platform
+import re
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TypeAlias
 
-from holdfast.publication.names import UNNAMED, check_date, check_identifier
+from holdfast.errors import InvalidParameter
 from holdfast.randomness.keys import STREAM_VERSION
 
 KeptRow: TypeAlias = tuple[str, str, int]
 """(statement, name, total)."""
+
+
+UNNAMED = "unnamed"
+MAX_IDENTIFIER = 100
+IDENTIFIER_RULE = f"up to {MAX_IDENTIFIER} letters, digits, '.', '_' or '-', the first a letter or digit"
+
+_IDENTIFIER = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_IDENTIFIER - 1}}}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 @dataclass(frozen=True)
@@ -31,6 +43,37 @@ class Order:
     @property
     def revised_id(self) -> str | None:
         return None if self.revises is None else self.revises[0]
+
+
+def is_identifier(value: object) -> bool:
+    """Whether this can name a release: a file-safe word."""
+    return isinstance(value, str) and _IDENTIFIER.fullmatch(value) is not None
+
+
+def is_day(value: object) -> bool:
+    """Whether this text is a day of the calendar, as year-month-day."""
+    if not isinstance(value, str) or not _DATE.fullmatch(value):
+        return False
+    try:
+        datetime.date.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
+
+def check_identifier(release_id: str | None) -> str:
+    """The name of a release; one that has none is called "unnamed"."""
+    if release_id is None:
+        return UNNAMED
+    if not is_identifier(release_id):
+        raise InvalidParameter(f"A release identifier is {IDENTIFIER_RULE}. Got {release_id!r}.")
+    return release_id
+
+
+def check_date(date: str | None) -> None:
+    """Before anything is drawn: the card takes a day of the calendar."""
+    if date is not None and not is_day(date):
+        raise InvalidParameter(f"date must be a day of the calendar, such as '2030-04-01'. Got {date!r}.")
 
 
 def software() -> dict[str, str | int]:

@@ -18,8 +18,7 @@ from holdfast.invariants.statements import Statement
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.publication.booking import Account, Booked, Booking, begin, begin_again, check_resumable, secret_from_environment
 from holdfast.publication.folder import Output, check_output, fill_folder
-from holdfast.publication.names import UNNAMED
-from holdfast.publication.order import Order
+from holdfast.publication.order import UNNAMED, Order
 from holdfast.publication.plan import Plan, exposure_after, plan
 from holdfast.publication.release import Release
 from holdfast.publication.released import ReleasedTable

@@ -12,7 +12,7 @@ from holdfast.invariants import areas, linear, subset
 from holdfast.invariants.statements import Areas, Linear, Subset
 from holdfast.mechanisms.registry import MECHANISMS
 from holdfast.privacy.ledger.values import MAX_NAME
-from holdfast.publication.names import IDENTIFIER_RULE, is_day, is_identifier
+from holdfast.publication.order import IDENTIFIER_RULE, is_day, is_identifier
 from holdfast.publication.runfile_errors import Place, found, not_one_of, quoted, refuse
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.table import MAX_RECORDS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -19,7 +18,8 @@ _BLOCK = frozenset(
     | {"section", "style", "svg", "table", "tbody", "thead", "title", "tr", "ul"}
 )
 # A code may hold any character. These would be invisible, reorder the text around them, or be illegal in HTML.
-_REORDERING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+"""Control characters, marks that reorder text, unpaired surrogates, and two that are no characters."""
 
 
 class Html(str):
@@ -36,16 +36,15 @@ def text(value: str) -> Html:
     """Escaped text. Control characters, unpaired surrogates and characters that reorder text are shown as \\x.. or \\u...."""
     if isinstance(value, Html):
         return value
-    return Html(escape("".join(map(_visible, value)), quote=True))
+    return Html(escape(_UNSEEN.sub(_visible, value), quote=True))
 
 
-def _visible(character: str) -> str:
+def _visible(found: re.Match[str]) -> str:
+    character = found[0]
     if character in "\n\t":
         return " "
-    if character in _REORDERING or unicodedata.category(character) in ("Cc", "Cs") or character in "\ufffe\uffff":
-        point = ord(character)
-        return f"\\x{point:02x}" if point < 256 else f"\\u{point:04x}"
-    return character
+    point = ord(character)
+    return f"\\x{point:02x}" if point < 256 else f"\\u{point:04x}"
 
 
 def tag(element: str, /, *pieces: Piece, **attributes: str) -> Html:
