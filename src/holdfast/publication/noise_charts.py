@@ -32,7 +32,11 @@ def noise_charts(drawing: Drawing) -> list[tuple[str, list[tuple[int, float]]]]:
         if kind not in charts and len(charts) < MOST:
             label = ("noise chart", json.dumps(channel.target.fields), json.dumps(shape.fields))
             charts[kind] = _shares(public_draws(sampler, label, max(1, CELLS // sampler.cells)).ravel())
-    return [(f"A cell in a block of {cells} cells ({name})", shares) for (name, cells), shares in charts.items()]
+    return [(f"{_place(cells)} ({name})", shares) for (name, cells), shares in charts.items()]
+
+
+def _place(cells: int) -> str:
+    return "A cell under no kept total" if cells == 1 else f"A cell in a block of {cells} cells"
 
 
 def _shares(draws: Ints) -> list[tuple[int, float]]:
