@@ -123,9 +123,11 @@ def test_releases_and_what_they_are_made_of(mechanism: Any, keep: list[Any]) -> 
         plan = hf.plan(table, keep, mechanism)
     except hf.errors.NoExactSampler:
         pytest.skip("no exact sampler draws this")
-    shown = [plan, plan.guarantee, plan.drawing, plan.drawing.channel, plan.law]
+    shown = [plan, plan.guarantee, plan.drawing, plan.drawing.channel]
+    if plan.mechanism.publishes_cells:
+        shown += [plan.law, *([plan.law.covariance()] if keep == KEEP["rows"] else [])]
     if keep == KEEP["rows"]:
-        shown += [plan.law.covariance(), hf.release(table, keep, mechanism, release_id="r" * 80)]
+        shown.append(hf.release(table, keep, mechanism, release_id="r" * 80))
     for thing in shown:
         check_line(repr(thing))
         assert str(SECRET) not in repr(thing)
@@ -137,6 +139,20 @@ def test_channels_and_drawings_say_what_is_drawn() -> None:
     plan = hf.plan(SQUARE, [hf.margin("a")], hf.GeneralizedGaussian(rho="1/8"))
     assert repr(plan.drawing.channel) == "Channel(gaussian 4; 10000 cells, 100 blocks of 1 shapes)"
     assert repr(plan.drawing) == "Drawing(gaussian 4; 10000 cells, 100 blocks of 1 shapes; sequential Gaussian)"
+
+
+def test_a_release_in_a_notebook_says_first_that_it_is_not_private() -> None:
+    table = hf.Table(hf.Universe.product({"a": ["1", "2"], "b": ["1", "2", "3"]}), np.full(6, SECRET))
+    made = {key: hf.release(table, [hf.margin("a")], hf.GeneralizedLaplace("1/2"), key=key) for key in (hf.NoiseKey.for_tests(1), None)}
+    for key, release in made.items():
+        texts = check_html(release._repr_html_()).texts
+        shown = dict(zip(texts[1::2], texts[2::2], strict=True))
+        assert (texts[1:3] == ["Warning", "NOT PRIVATE: drawn with a test key"]) == (key is not None)
+        assert ("NOT PRIVATE" in release._repr_html_()) == (key is not None)
+        assert shown["epsilon"] == "0.5"
+        assert shown["Kept"] == "2 totals, exactly"
+        assert shown["Promise"] == hf.describe(release.guarantee)
+    assert hf.describe(release.plan) == hf.describe(release) == hf.describe(release.law) == hf.describe(release.guarantee)
 
 
 def test_markup_of_others_is_escaped() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from html import escape
 from itertools import islice
 
@@ -10,6 +10,7 @@ LINE = 60
 """Characters that one name or number may take in a repr."""
 
 _HTML_TEXT = 300
+_HTML_PARAGRAPH = 20_000
 _HTML_ROWS = 40
 
 
@@ -38,18 +39,22 @@ def listed(names: Sequence[str], limit: int = LINE, show: Callable[[str], str] =
     return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 
-def html_table(title: str, pairs: Iterable[tuple[str, object]]) -> str:
+def html_table(title: str, pairs: Iterable[tuple[str, object]], *, paragraphs: Collection[str] = ()) -> str:
     """An HTML table of names and values for `_repr_html_`.
 
+    Given:       `paragraphs`: the names of values that are sentences, which must not lose their middle.
     Guarantees:  everything is escaped, values are shown as str() gives them, long ones shortened; beyond 40 rows their number only.
     """
     rows = list(pairs)
     shown = [(name, str(value)) for name, value in rows[:_HTML_ROWS]]
     if len(rows) > _HTML_ROWS:
         shown.append(("...", f"{len(rows) - _HTML_ROWS:,} more"))
-    lines = "".join(f'<tr><th scope="row">{_cell(name)}</th><td>{_cell(value)}</td></tr>' for name, value in shown)
+    lines = "".join(
+        f'<tr><th scope="row">{_cell(name)}</th><td>{_cell(value, _HTML_PARAGRAPH if name in paragraphs else _HTML_TEXT)}</td></tr>'
+        for name, value in shown
+    )
     return f"<table><caption>{_cell(title)}</caption><tbody>{lines}</tbody></table>"
 
 
-def _cell(text: str) -> str:
-    return escape(shorten(text, _HTML_TEXT))
+def _cell(text: str, limit: int = _HTML_TEXT) -> str:
+    return escape(shorten(text, limit))

@@ -248,6 +248,47 @@ class TestImpossibleRequests:
             mechanism.law(hf.Lattice(np.ones((1, 3), dtype=np.int64)))
 
 
+class TestNaturalMistakes:
+    LAW = hf.GeneralizedLaplace("1/2").law(hf.Lattice([[1, 1, 1]]))
+    UNIVERSE = hf.Universe.product({"a": ["x", "y"]})
+
+    def test_no_draws_are_an_empty_array(self) -> None:
+        for mechanism in (hf.GeneralizedLaplace("1/2"), hf.GeneralizedGaussian(rho=1), hf.RoundedProjection(1)):
+            assert mechanism.law(hf.Lattice([[1, 1, 1, 0]])).sample(0).shape == (0, 4)
+
+    def test_arguments_of_a_law(self) -> None:
+        with pytest.raises(InvalidParameter, match=r"key is a NoiseKey, or None.*Got int"):
+            self.LAW.sample(3, 7)  # type: ignore[arg-type]
+        for t in ("x", None, float("nan"), True):
+            with pytest.raises(InvalidParameter, match=r"t must be a number"):
+                self.LAW.tail_bound(t)  # type: ignore[arg-type]
+
+    def test_a_table_has_a_lattice_and_no_law(self) -> None:
+        table = hf.Table(self.UNIVERSE, np.array([1, 2]))
+        assert hf.lattice(table, [hf.total()]).dimension == hf.lattice(self.UNIVERSE, [hf.total()]).dimension == 1
+        for thing in (table, self.UNIVERSE, [[1, 1]]):
+            with pytest.raises(InvalidParameter, match=r"hf\.lattice\("):
+                hf.GeneralizedLaplace("1/2").law(thing)  # type: ignore[arg-type]
+        with pytest.raises(InvalidParameter, match=r"A lattice needs a Table or a Universe.*Got list"):
+            hf.lattice([hf.total()], table)  # type: ignore[arg-type]
+
+    def test_a_plan_is_no_table(self) -> None:
+        table = hf.Table(self.UNIVERSE, np.array([1, 2]))
+        plan = hf.plan(table, [hf.total()], hf.GeneralizedLaplace("1/2"))
+        with pytest.raises(InvalidParameter, match=r"\(table, keep, mechanism\).*Got Plan"):
+            hf.release(plan, table)  # type: ignore[arg-type]
+        with pytest.raises(InvalidParameter, match=r"\(table, keep, mechanism\).*Got no mechanism"):
+            hf.release(table, [hf.total()])
+
+    def test_suppression_has_no_law(self) -> None:
+        with pytest.raises(InvalidParameter, match=r"Suppression publishes no cells: it has no noise\."):
+            hf.Suppression().law(hf.Lattice([[1, 1, 1]]))
+        plan = hf.plan(self.UNIVERSE, [hf.total()], hf.Suppression())
+        with pytest.raises(InvalidParameter, match=r"Suppression publishes no cells"):
+            _ = plan.law
+        assert plan.expected_error.basis == "exact"
+
+
 class TestPromise:
     def test_identities_are_no_kept_totals(self) -> None:
         """They hold for every data set: they fix cells, and expose nothing ([theory T9])."""

@@ -254,7 +254,7 @@ class TestBadInput:
 
     @pytest.mark.parametrize("table", [UNIVERSE, COUNTS, None])
     def test_what_is_no_table(self, table: Any) -> None:
-        with pytest.raises(InvalidParameter, match=r"A release needs a Table"):
+        with pytest.raises(InvalidParameter, match=r"\(table, keep, mechanism\).*a Table"):
             hf.release(table, KEEP, MECHANISMS["laplace"])
 
     @pytest.mark.parametrize("key", ["secret", 5, b"x" * 32])

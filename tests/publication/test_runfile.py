@@ -378,6 +378,27 @@ class TestMechanism:
         with pytest.raises(InvalidRun, match=r"release\.rounds: this key does not belong to mechanism"):
             load(released('mechanism = "suppression"', "rounds = 7"))
 
+    def test_a_mechanism_that_forgets_per_is_refused(self, load: Callable[[str], Run], monkeypatch: pytest.MonkeyPatch) -> None:
+        class Forgetful(hf.RoundedProjection):
+            """Its budget is for one unit, whatever was asked for."""
+
+            name = "forgetful"
+
+            @classmethod
+            def from_run_file(cls, values: Mapping[str, Any], per: Any) -> Any:
+                return cls(values["epsilon"])
+
+        monkeypatch.setitem(registry.MECHANISMS, "forgetful", Forgetful)
+        lines = ['mechanism = "forgetful"', "epsilon = 1"]
+        assert load(released(*lines, 'per = "unit"')).mechanism.per == "unit"
+        for more in ([], ['per = "person"']):
+            with pytest.raises(InvalidRun, match=r'release\.per: mechanism = "forgetful" takes a budget per = "unit" only'):
+                load(released(*lines, *more))
+
+    def test_an_unknown_mechanism_is_reported_before_its_keys(self, load: Callable[[str], Run]) -> None:
+        with pytest.raises(InvalidRun, match=r"release\.mechanism: must be one of"):
+            load(released('mechanism = "small-count-rounding"', "base = 3"))
+
 
 class TestPage:
     PAGE = (ROOT / "docs" / "run-files.md").read_text(encoding="utf-8")

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ import pytest
 import holdfast as hf
 from holdfast.errors import InvalidParameter
 from holdfast.mechanisms import MECHANISMS
+from holdfast.mechanisms.keys import InvalidKey
 from holdfast.randomness import NoiseKey
 from tests.toys.cell_keys import ToyCellKeys
 from tests.toys.conditional import ByEnumeration, ToyConditional, compositions
@@ -35,6 +37,7 @@ margins = [["region"]]
 id = "toy"
 mechanism = "toy-conditional"
 epsilon = "1/2"
+per = "unit"
 ledger = "ledger.sqlite"
 """
 KEYS = """
@@ -144,5 +147,9 @@ def test_input_reaches_only_the_engine() -> None:
 def test_what_is_missing_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="record_key or cell_key"):
         hf.release(table([3, 2, 0, 1]), [], ToyCellKeys())
+    with pytest.raises(InvalidKey, match='per = "unit"'):
+        ToyConditional.from_run_file({"epsilon": Fraction(1, 2)}, "person")
+    with pytest.raises(InvalidParameter, match="one unit of distance only"):
+        ToyConditional("1/2")._with(per="person").per_unit(1)
     with pytest.raises(InvalidParameter, match="depends on the counts"):
         ToyConditional("1/2").law(hf.lattice(table([3, 2, 0, 1]).universe, [hf.margin("region")]))

@@ -74,6 +74,13 @@ def test_a_try_of_kleins_sampler_is_dearer() -> None:
         affordable(lambda: sampler, Reason.GENERAL, shape, target, KLEIN_PRICE)
 
 
+@pytest.mark.parametrize("law", [Rounded, type("Foreign", (Rounded,), {})])
+def test_a_target_without_advice_of_its_own_is_refused_all_the_same(law: Any) -> None:
+    shape, target = General.unlisted(150, 3), law(Fraction(1))
+    with pytest.raises(NoExactSampler, match=r"tries for one exact draw, which is refused\. Use another mechanism"):
+        affordable(Priced, Reason.OTHER, shape, target, KLEIN_PRICE)
+
+
 def test_what_no_row_draws_is_refused() -> None:
     class Unknown(Rounded):
         """A target that no row names."""

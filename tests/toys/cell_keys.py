@@ -54,11 +54,10 @@ class Lookup:
 
 @dataclass(frozen=True, repr=False)
 class ToyCellKeys(Mechanism):
-    """Randomised answers by cell key; for tables without kept totals."""
-
-    per: Per = "unit"
+    """Randomised answers by cell key; for tables without kept totals. The keys decide: there is no budget to give."""
 
     name = "toy-cell-keys"
+    has_budget = False
 
     @classmethod
     def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:

@@ -18,6 +18,7 @@ from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import OneSum
 from holdfast.laws import Reads, Target
 from holdfast.mechanisms import Mechanism, keys, register
+from holdfast.mechanisms.keys import InvalidKey
 from holdfast.mechanisms.mechanism import Per
 from holdfast.mechanisms.promise import promise
 from holdfast.privacy.parameters import budget, format_exact
@@ -82,7 +83,6 @@ class ToyConditional(Mechanism):
     """Counts of zero or more, kept totals exact; small blocks under one total only."""
 
     epsilon: Fraction
-    per: Per = "unit"
 
     name = "toy-conditional"
     run_file_keys = (keys.Key("epsilon", keys.budget, '"0.25"', required=True),)
@@ -92,6 +92,8 @@ class ToyConditional(Mechanism):
 
     @classmethod
     def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
+        if per == "person":
+            raise InvalidKey("per", 'this mechanism takes epsilon for one unit of distance. Write per = "unit".')
         return cls(values["epsilon"])
 
     @property

@@ -14,7 +14,7 @@ from holdfast.channels.drawing import Drawing, SamplerPlan, choose_samplers
 from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
 from holdfast.exact.law import check_memory
-from holdfast.exact.parameters import sample_size
+from holdfast.exact.parameters import real_number, sample_size
 from holdfast.lattices import Lattice
 from holdfast.laws import Reads, Target
 from holdfast.privacy.guarantee import Guarantee
@@ -30,6 +30,8 @@ class Law:
     """
 
     def __init__(self, channel: Channel) -> None:
+        if not channel.target.publishes_cells:
+            raise InvalidParameter("Suppression publishes no cells: it has no noise.")
         if channel.target.reads is not Reads.NOTHING:
             raise InvalidParameter("What this mechanism publishes depends on the counts: it adds no noise of one law.")
         self.channel = channel
@@ -66,7 +68,7 @@ class Law:
 
     def log_tail(self, t: float) -> float:
         """Natural logarithm of a bound of P[|z| >= t]."""
-        return self.target.log_tail(self.lattice, float(t))
+        return self.target.log_tail(self.lattice, real_number(t, "t"))
 
     def tail_bound(self, t: float) -> float:
         """An upper bound of P[|z| >= t], in the norm of the law (l1 for l1 Laplace, else l2); laws/tails.py.
@@ -87,8 +89,12 @@ class Law:
                      twice.
         """
         n = sample_size(n)
+        if key is not None and not isinstance(key, NoiseKey):
+            raise InvalidParameter(f"key is a NoiseKey, or None for a fresh one. Got {type(key).__name__}.")
         check_memory(n * self.lattice.cells)
         out = np.zeros((n, self.lattice.cells), dtype=np.int64)
+        if n == 0:
+            return out
         source = NoiseKey.generate() if key is None else key
         try:
             for task in self.channel.tasks():

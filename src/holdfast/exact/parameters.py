@@ -78,6 +78,13 @@ def sample_size(n: int) -> int:
     return int(n)
 
 
+def real_number(value: float, name: str) -> float:
+    """A number on which no privacy depends, as a float; NaN is refused."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(value):
+        raise InvalidParameter(f"{name} must be a number. Got {type(value).__name__}.")
+    return float(value)
+
+
 def _fraction_from_text(text: str, name: str) -> Fraction:
     match = _NUMBER.fullmatch(text) if len(text) <= 2 * MAX_DIGITS else None
     if match is None:

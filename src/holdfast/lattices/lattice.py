@@ -28,11 +28,10 @@ from holdfast.lattices.shapes import Free, Pinned
 from holdfast.lattices.shapes.shape import MAX_DENSE
 from holdfast.lattices.shortest import Shortest
 from holdfast.lattices.smith import Smith, smith
+from holdfast.tables import Table, Universe
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-    from holdfast.tables.universe import Universe
 
 Ints = NDArray[np.int64]
 
@@ -231,12 +230,14 @@ class Lattice:
         return [] if self._kept is None else list(redundant_names(self._kept, self._reduced, self.blocks))
 
 
-def lattice(universe: Universe, keep: Iterable[Statement]) -> Lattice:
-    """The lattice of moves that keep these totals over a table's universe.
+def lattice(table: Table | Universe, keep: Iterable[Statement]) -> Lattice:
+    """The lattice of moves that keep these totals over a universe; of a table only the universe is read.
 
     Refuses kept totals that leave nothing to protect, and values that contradict one another; warns when little is left.
     """
-    kept = compile_rows(universe, keep)
+    if not isinstance(table, Table | Universe):
+        raise InvalidParameter(f"A lattice needs a Table or a Universe, and the kept totals. Got {type(table).__name__}.")
+    kept = compile_rows(table.universe if isinstance(table, Table) else table, keep)
     check_values(kept)
     made = Lattice.from_kept(kept)
     if made.dimension == 0:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from holdfast.channels import Channel, Facts, Law
 from holdfast.display import shorten
+from holdfast.errors import InvalidParameter
 from holdfast.lattices import Lattice
 from holdfast.mechanisms.keys import Key
 from holdfast.privacy.parameters import format_exact
@@ -40,12 +41,18 @@ class Mechanism(ABC):
     """The keys that the mechanism takes in a run file, beside those that every release has."""
     publishes_cells: ClassVar[bool] = True
     """False where cells that the kept totals do not fix are left out; as the channel's target says."""
-    per: Per
+    per: Per = "unit"
+    """What the budget is for. A mechanism that takes "person" too has a field of this name, and `_converted`."""
 
     @classmethod
     @abstractmethod
     def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
-        """The mechanism from values that the keys' readers have checked; raises InvalidKey where keys do not go together."""
+        """The mechanism from values that the keys' readers have checked; raises InvalidKey where keys do not go together.
+
+        Given:  per, which run files leave at "person" unless they say otherwise. A mechanism with a budget takes it over into its field
+                `per`, or refuses what it does not support with InvalidKey("per", ...): a budget for one unit of distance is not the one
+                that was asked for. The reader of run files refuses a mechanism that does neither.
+        """
 
     @property
     @abstractmethod
@@ -58,6 +65,10 @@ class Mechanism(ABC):
 
     def law(self, lattice: Lattice, *, unit: str = "person", max_records: int | None = 1) -> Law:
         """The law of the noise on this lattice."""
+        if not isinstance(lattice, Lattice):
+            raise InvalidParameter(
+                f"A law needs a lattice: hf.lattice(table or universe, [kept totals]), or hf.Lattice(matrix). Got {type(lattice).__name__}."
+            )
         return Law(self.channel(Facts(lattice, unit=unit, max_records=max_records)))
 
     @property
@@ -70,8 +81,8 @@ class Mechanism(ABC):
         return self if self.per == "unit" else self._converted(records)
 
     def _converted(self, m: int) -> Self:
-        """From one person of m records to one unit of distance."""
-        raise NotImplementedError
+        """From one person of m records to one unit of distance; for mechanisms that take per="person"."""
+        raise InvalidParameter(f"{type(self).__name__} takes a budget for one unit of distance only. Use per='unit'.")
 
     @property
     def _said_per(self) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from holdfast.channels import Channel, Facts
 from holdfast.laws import Suppressed
@@ -23,7 +23,6 @@ class Suppression(Mechanism):
     name = "suppression"
     publishes_cells = False
     has_budget = False
-    per: ClassVar[Per] = "unit"  # type: ignore[misc]
 
     @classmethod
     def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:

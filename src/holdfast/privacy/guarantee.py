@@ -261,7 +261,7 @@ class Guarantee:
     def _parameters(self) -> dict[str, str]:
         return {n: format_exact(v) for n in ("epsilon", "rho", "delta", "eta") if (v := getattr(self, n)) is not None}
 
-    def _overview(self) -> dict[str, str]:
+    def overview(self) -> dict[str, str]:
         """What a screen shows of it: fields, no sentences."""
         lead = self.per_person()
         numbers = "" if lead is None else f"epsilon = {format_exact(lead.epsilon)}, delta = {format_exact(lead.delta)}"
@@ -278,11 +278,11 @@ class Guarantee:
         }
 
     def __repr__(self) -> str:
-        return f"Guarantee({shorten('; '.join(f'{name}: {value}' for name, value in self._overview().items()), 220)})"
+        return f"Guarantee({shorten('; '.join(f'{name}: {value}' for name, value in self.overview().items()), 220)})"
 
     def _repr_html_(self) -> str:
         """A small table, for notebooks."""
-        rows = (f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in self._overview().items())
+        rows = (f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in self.overview().items())
         return f"<table>{''.join(rows)}</table>"
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def release(
     table: Table,
     keep: Iterable[Statement],
-    mechanism: Mechanism,
+    mechanism: Mechanism | None = None,
     key: NoiseKey | None = None,
     ledger: Ledger | None = None,
     release_id: str | None = None,
@@ -50,7 +50,15 @@ def release(
     Guarantees:  what `release.guarantee` says, and that no noise or true count stays behind in the release.
     """
     if not isinstance(table, Table):
-        raise InvalidParameter(f"A release needs a Table. Got {type(table).__name__}. Build one with Table.from_counts or from_records.")
+        raise InvalidParameter(
+            f"A release takes (table, keep, mechanism), the first a Table. Got {type(table).__name__}. "
+            "Build a table with Table.from_counts or from_records."
+        )
+    if not isinstance(mechanism, Mechanism):  # None is the default only for the sake of this message
+        raise InvalidParameter(
+            "A release takes (table, keep, mechanism), the last such as GeneralizedLaplace(epsilon='1/4'). "
+            f"Got {'no mechanism' if mechanism is None else type(mechanism).__name__}."
+        )
     if key is not None and not isinstance(key, NoiseKey):
         raise InvalidParameter(f"key is a NoiseKey, or None for a fresh one. Got {type(key).__name__}.")
     order = Order(UNNAMED if release_id is None else release_id, date)

@@ -182,7 +182,7 @@ class Plan:
         return f"Plan({len(self.facts.universe)} cells, {shorten(repr(self.mechanism), 150)}, {exposed} cells exposed)"
 
     def _repr_html_(self) -> str:
-        return html_table("Plan", list(self._lines()))
+        return html_table("Plan", self._lines(), paragraphs=("Promise", "Exposed"))
 
 
 def exposed_fields(exposure: Exposure) -> dict[str, Any]:

@@ -106,6 +106,13 @@ class Release:
 
     def _repr_html_(self) -> str:
         from holdfast.wording import describe
+        from holdfast.wording.numbers import count_of
 
-        kept = f"{len(self.kept_rows)} totals, exactly"
-        return html_table(f"Release {self.id}", [("Cells", len(self.table)), ("Kept", kept), ("Promise", describe(self.guarantee))])
+        rows: list[tuple[str, object]] = [
+            *([] if self.private else [("Warning", "NOT PRIVATE: drawn with a test key")]),
+            ("Cells", len(self.table)),
+            ("Kept", f"{count_of(len(self.kept_rows), 'total')}, exactly"),
+            *self.guarantee.overview().items(),
+            ("Promise", describe(self.guarantee)),
+        ]
+        return html_table(f"Release {self.id}", rows, paragraphs=("Promise",))

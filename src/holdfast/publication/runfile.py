@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from holdfast.errors import InvalidRun
 from holdfast.invariants.statements import Statement
 from holdfast.mechanisms.mechanism import Mechanism
+from holdfast.mechanisms.registry import MECHANISMS
 from holdfast.publication.runfile_checks import check_file, check_source, check_universe, mechanism_of, statements, written_options
 from holdfast.publication.runfile_errors import Problem, explain, parse_toml, read_toml
 from holdfast.publication.runfile_sections import Document, TableSection, keys_at, section_keys
@@ -182,7 +183,9 @@ def _document(toml: str) -> Document:
     parsed = parse_toml(toml)
     release = parsed.get("release")
     known = keys_at(("release",))
-    strange = [key for key in release if key not in known] if isinstance(release, dict) else []
+    strange = []
+    if isinstance(release, dict) and release.get("mechanism", "") in ("", *MECHANISMS):  # of an unknown mechanism no key is known
+        strange = [key for key in release if key not in known]
     errors: list[Any] = [{"type": "extra_forbidden", "loc": ("release", key), "input": None} for key in strange]
     try:
         document = Document.model_validate(parsed)

@@ -110,7 +110,10 @@ def mechanism_of(release: ReleaseSection) -> Mechanism:
             told = f'this key is missing: mechanism = "{chosen.name}" needs it. Write {key.line}.'
             raise Problem(("release", key.name), told)
     try:
-        return chosen.from_run_file({name: keys[name].read(raw) for name, raw in release.own.items()}, release.per)
+        made = chosen.from_run_file({name: keys[name].read(raw) for name, raw in release.own.items()}, release.per)
+        if made.has_budget and made.per != release.per:
+            raise InvalidKey("per", f'mechanism = "{chosen.name}" takes a budget per = "{made.per}" only. Write per = "{made.per}".')
+        return made
     except InvalidKey as error:
         problem = of_key(error, release.own.get(error.key))
     raise problem

@@ -231,23 +231,26 @@ def affordable(make: Callable[[], BlockSampler], reason: Reason, shape: Shape, t
 
 _ADVICE: dict[type[Target], tuple[str, str]] = {
     L1Laplace: (
-        "Laplace",
+        "Laplace draw",
         "Use GeneralizedGaussian, or RoundedProjection with the same epsilon: pure, exact, and hardly noisier on large blocks. "
         "Or allow a Markov chain with allow_estimated=True: its promise is an estimate.",
     ),
     L2Laplace: (
-        "l2 Laplace",
+        "l2 Laplace draw",
         "Use norm='l1', or GeneralizedGaussian, whose guarantee is in l2 too. Or allow a Markov chain with allow_estimated=True.",
     ),
     Gaussian: (
-        "Gaussian",
+        "Gaussian draw",
         "Use a larger sigma_squared (more noise), or RoundedProjection. Or allow a Markov chain with allow_estimated=True.",
     ),
 }
 
+_OTHER_ADVICE = ("draw", "Use another mechanism, or keep totals that split the table into smaller blocks.")
+"""For targets that the table above does not know."""
+
 
 def too_many_tries(shape: Shape, tries: float, target: Target) -> str:
     """The message of a refusal."""
-    name, advice = _ADVICE[type(target)]
+    name, advice = _ADVICE.get(type(target), _OTHER_ADVICE)
     block = " x ".join(map(str, shape.axes)) + (" cells" if len(shape.axes) == 1 else "")
-    return f"A block of {block} would need about {tries:.1e} tries for one exact {name} draw, which is refused. {advice}"
+    return f"A block of {block} would need about {tries:.1e} tries for one exact {name}, which is refused. {advice}"

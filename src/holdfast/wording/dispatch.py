@@ -29,10 +29,12 @@ _KNOWN: dict[type, Callable[[Any], str]] = {
 def describe(thing: Any, *, delta: Exact | None = None) -> str:
     """A guarantee, a composition of promises, an exposure or the assessment of a chain, in plain English, as one paragraph.
 
-    Given:  delta: the one at which a zCDP promise is also told as (epsilon, delta), by default 1e-10; for promises only.
+    Given:  anything that has a guarantee, such as a plan, a release or a law, is described by it. delta: at which a zCDP promise is also
+            stated as (epsilon, delta), by default 1e-10; for promises only.
     """
-    if isinstance(thing, Guarantee):
-        return guarantee_paragraph(thing, delta)
+    guarantee = thing if isinstance(thing, Guarantee) else getattr(thing, "guarantee", None)
+    if isinstance(guarantee, Guarantee):
+        return guarantee_paragraph(guarantee, delta)
     for kind, said in _KNOWN.items():
         if isinstance(thing, kind):
             if delta is not None:
@@ -44,4 +46,4 @@ def describe(thing: Any, *, delta: Exact | None = None) -> str:
     if isinstance(thing, Composition):
         return composition_paragraph(thing, delta)
     names = ", ".join(kind.__name__ for kind in (Guarantee, Composition, *_KNOWN))
-    raise InvalidParameter(f"describe() knows {names}. Got {type(thing).__name__}.")
+    raise InvalidParameter(f"describe() knows {names}, and what has a guarantee. Got {type(thing).__name__}.")
