@@ -202,7 +202,7 @@ BIG = "a,b,n\n" + "".join(f"{i},{j},{i + j}\n" for i in range(20) for j in range
 GRID = RUN.replace('["state", "county"]', '["a", "b"]').replace('"people"', '"n"').replace('[["state"]]', '[["a"], ["b"]]')
 BAD: dict[str, tuple[str, str, int, str]] = {
     "unknown key": (changed("epsilon =", "epsilom ="), COUNTIES, 7, r"release.epsilom"),
-    "missing file": (changed("counties.csv", "none.csv"), COUNTIES, 7, "'none.csv' is not there"),
+    "missing file": (changed("counties.csv", "none.csv"), COUNTIES, 7, "'none.csv' does not exist"),
     "budget of zero": (changed('"1/2"', '"0"'), COUNTIES, 7, 'mechanism = "suppression"'),
     "epsilon as a float": (changed('"1/2"', "0.5"), COUNTIES, 7, 'Write epsilon = "0.5"'),
     "delta of 0": (

@@ -78,7 +78,7 @@ def _new_folder(output: Path | None) -> Path:
     try:
         output.mkdir(parents=True)
     except FileExistsError:
-        raise OutputExists(f"{output.name!r} is there already. Choose another name for the demo's folder.") from None
+        raise OutputExists(f"{output.name!r} already exists. Choose another name for the demo's folder.") from None
     except OSError as error:
         raise OutputProblem(f"{output.name!r} could not be created ({os.strerror(error.errno or 0)}). Choose another folder.") from None
     return output

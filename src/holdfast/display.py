@@ -25,6 +25,11 @@ def shorten(text: str, limit: int = LINE) -> str:
     return f"{plain[: limit - 3 - end]}...{plain[len(plain) - end :]}"
 
 
+def count_of(n: int | str, noun: str, plural: str | None = None) -> str:
+    """ "1 cell", "2 cells"; the number may be a text."""
+    return f"{n} {noun}" if str(n) == "1" else f"{n} {plural or noun + 's'}"
+
+
 def listed(names: Sequence[str], limit: int = LINE, show: Callable[[str], str] = str) -> str:
     """The names with commas between them, as many as fit in `limit` characters, and how many more there are; show=repr quotes them."""
     shown: list[str] = []

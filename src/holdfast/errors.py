@@ -12,7 +12,7 @@
     +-- PrecisionExhausted           a number could not be enclosed narrowly at the largest precision tried
     +-- InvalidTable                 what was given is no table of counts that can be read   (also a ValueError)
     |   +-- UnreadableInput          a file or database that cannot be opened, or a malformed file
-    |   +-- UnknownColumn            a column that is not there, or is there twice
+    |   +-- UnknownColumn            a column that does not exist, or exists twice
     |   +-- InvalidCode              a code that is missing or is not text, or is not declared
     |   +-- InvalidCount             a count that is not a whole number from 0 to 2^62 - 1, or a key that is not one from 0 to 2^32 - 1
     |   +-- DuplicateCells           the same cell listed twice
@@ -29,10 +29,10 @@
     +-- ChainProblem                 a Markov chain that cannot be used
     |   +-- UnreachableLattice       moves that do not reach every table with the kept totals
     |   +-- NoMeeting                coupled chains that did not meet before the cap: no bound was obtained
-    +-- InvalidRun                   a run file that cannot be read or asks for what is not there   (also a ValueError)
+    +-- InvalidRun                   a run file that cannot be read or asks for what does not exist   (also a ValueError)
     +-- OutputProblem                a folder that cannot be written
-    |   +-- OutputExists             something is there already
-    |   +-- IdenticalRelease         the very release is there already: a second draw would weaken it
+    |   +-- OutputExists             something already exists there
+    |   +-- IdenticalRelease         this very release already exists: a second draw would weaken it
     +-- VerificationFailed           a published folder that is not what its card says
     +-- InvariantBroken              a kept total that did not come out: a fault of ours, nothing is written
     +-- LedgerProblem                a ledger that cannot be used, or does not allow what was asked
@@ -129,7 +129,7 @@ class UnreadableInput(InvalidTable):
 
 
 class UnknownColumn(InvalidTable):
-    """A column that was asked for is not there, or is there twice."""
+    """A column that was asked for does not exist, or exists twice."""
 
     code = "unknown-column"
 
@@ -235,7 +235,7 @@ class NoMeeting(ChainProblem):
 
 
 class InvalidRun(HoldfastError, ValueError):
-    """A run file cannot be read, or asks for something that is not there; the message names file, field and line."""
+    """A run file cannot be read, or asks for something that does not exist; the message names file, field and line."""
 
     code = "invalid-run"
     exit_code = 7
@@ -249,13 +249,13 @@ class OutputProblem(HoldfastError):
 
 
 class OutputExists(OutputProblem):
-    """Something is there already under the name of the output."""
+    """The output's name is taken already."""
 
     code = "output-exists"
 
 
 class IdenticalRelease(OutputProblem):
-    """The very same release is there already; drawing it again would publish a second noisy copy."""
+    """The very same release already exists; drawing it again would publish a second noisy copy."""
 
     code = "identical-release"
 

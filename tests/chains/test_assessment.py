@@ -114,7 +114,7 @@ def test_words() -> None:
     found = Assessment("line_gibbs", 82, 738, 90, 3000, 3000, 120, 365, Fraction(1, 1000), 1, TotalVariationCurve(meetings))
     assert describe(found) == (
         "3000 coupled pairs of line_gibbs all met within 41 sweeps, so that a pair takes longer with probability at most 1/1000, with "
-        "95 % confidence. 82 sweeps are made. That their total variation error is then below 1/1000 supposes that meeting times have a "
+        "95 % confidence. 82 sweeps are made. That their total variation error is then below 1/1000 assumes that meeting times have a "
         "tail that falls like a geometric one."
     )
     assert "all met within 1 sweep, so" in describe(replace(found, sweeps=1, steps=9, largest=4))

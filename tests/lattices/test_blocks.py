@@ -237,7 +237,7 @@ def test_nothing_left_is_refused_and_little_left_warned_about() -> None:
         lattice(table(a=4), [margin("a")])
     with pytest.raises(NothingLeft):
         lattice(table(a=1), [total()])
-    with pytest.warns(HoldfastWarning, match="1 free dimensions for 12 cells"):
+    with pytest.warns(HoldfastWarning, match="1 free dimension for 12 cells"):
         lattice(table(a=12), [linear(np.eye(10, 12, dtype=np.int64)), subset("a", ["10", "11"])])
     with pytest.raises(NothingLeft):
         Lattice(np.eye(3, dtype=np.int64)).shortest("l1")

@@ -65,7 +65,7 @@ def test_files_that_are_no_ledger(tmp_path: Path) -> None:
             assert str(tmp_path) not in str(caught.value)
     with pytest.raises(LedgerProblem, match="There is no ledger"):
         Ledger.open(empty)
-    with pytest.raises(LedgerProblem, match="The folder of the ledger 'x' is not there"):
+    with pytest.raises(LedgerProblem, match="The folder of the ledger 'x' does not exist"):
         Ledger.open(tmp_path / "none" / "x", create=True)
     assert Ledger.open(empty, create=True).verify() == []
 

@@ -341,7 +341,7 @@ class TestBadFiles:
         refused(UnreadableInput, lambda: Table.from_counts(path, ["a"], "n"), SECRET)
 
     def test_files_that_are_not_there(self, tmp_path) -> None:
-        for name, words in [("no.csv", "is not there"), ("no.xlsx", "ends in '.xlsx'"), ("no", "ends in ''")]:
+        for name, words in [("no.csv", "does not exist"), ("no.xlsx", "ends in '.xlsx'"), ("no", "ends in ''")]:
             assert words in refused(UnreadableInput, partial(Table.from_counts, tmp_path / name, ["a"], "n"), str(tmp_path))
         (tmp_path / "folder.csv").mkdir()
         assert "is a folder" in refused(UnreadableInput, lambda: Table.from_counts(tmp_path / "folder.csv", ["a"], "n"))
@@ -364,7 +364,7 @@ class TestBadFiles:
             assert "query= and starts with one of sqlite://, postgresql://, duckdb://" in message
 
     def test_a_name_that_is_too_long(self) -> None:
-        assert "is not there" in refused(
+        assert "does not exist" in refused(
             UnreadableInput, lambda: Table.from_counts("/folder7/" + "x" * 300 + ".csv", ["a"], "n"), "folder7"
         )
 

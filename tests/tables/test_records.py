@@ -192,7 +192,7 @@ class TestUniverse:
 
     def test_observed_refuses_missing_codes(self) -> None:
         frame = pa.table({"a": ["x", None, None]})
-        assert refused(InvalidCode, lambda: Table.from_records(frame, ["a"], universe="observed")).startswith("2 records")
+        assert "2 records have no code" in refused(InvalidCode, lambda: Table.from_records(frame, ["a"], universe="observed"))
 
     def test_no_records(self, tmp_path) -> None:
         (tmp_path / "r.csv").write_text("sex,age\n")
@@ -217,10 +217,9 @@ class TestPromise:
         ids = [SECRET, SECRET, SECRET, "b", "b", "c"]
         frame = FRAME.set_column(3, "id", pa.array(ids))
         message = refused(TooManyRecords, lambda: Table.from_records(frame, SEX_AGE, id="id"), SECRET)
-        assert message.startswith("2 identifiers in column 'id'")
-        assert refused(TooManyRecords, lambda: Table.from_records(frame, SEX_AGE, id="id", max_records=2), SECRET).startswith(
-            "1 identifiers"
-        )
+        assert "In column 'id' of the pyarrow Table, 2 identifiers have more than 1 record," in message
+        message = refused(TooManyRecords, lambda: Table.from_records(frame, SEX_AGE, id="id", max_records=2), SECRET)
+        assert "1 identifier has more than 2 records" in message
         assert Table.from_records(frame, SEX_AGE, id="id", max_records=3).max_records == 3
 
     def test_identifiers_of_other_types(self) -> None:
@@ -228,9 +227,9 @@ class TestPromise:
 
     def test_identifiers_that_are_missing(self, tmp_path) -> None:
         frame = FRAME.set_column(3, "id", pa.array(["a", None, "c", None, "e", "f"]))
-        assert refused(TooManyRecords, lambda: Table.from_records(frame, SEX_AGE, id="id")).startswith("2 records")
+        assert "2 records have no identifier" in refused(TooManyRecords, lambda: Table.from_records(frame, SEX_AGE, id="id"))
         frame.to_pandas().to_csv(tmp_path / "r.csv", index=False)
-        assert refused(TooManyRecords, lambda: Table.from_records(tmp_path / "r.csv", SEX_AGE, id="id")).startswith("2 records")
+        assert "2 records have no identifier" in refused(TooManyRecords, lambda: Table.from_records(tmp_path / "r.csv", SEX_AGE, id="id"))
 
     def test_an_identifier_without_a_limit(self) -> None:
         refused(InvalidParameter, lambda: Table.from_records(FRAME, SEX_AGE, id="id", max_records=None))
@@ -304,7 +303,7 @@ class TestDatabases:
         )
         assert "sqlite" in message
         path = database.removeprefix("sqlite:///") + "2"
-        assert "not there" in refused(
+        assert "does not exist" in refused(
             UnreadableInput, lambda: Table.from_records(database + "2", SEX_AGE, query="SELECT 1"), "secret-folder"
         )
         assert not os.path.exists(path)

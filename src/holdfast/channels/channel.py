@@ -24,12 +24,12 @@ Ints = NDArray[np.int64]
 IDENTITY_VERSION = 1
 """Changes with the meaning of any field below."""
 STREAM_CELLS = 1 << 11
-"""Small blocks of one shape share a stream up to so many cells: drawing one of them alone then costs no more than opening a stream. Part
+"""Small blocks of one shape share a stream up to this many cells: drawing one of them alone then costs no more than opening a stream. Part
 of the stream's format."""
 FREE_CELLS = 1 << 16
-"""Free cells share a stream by chunks of so many places of the universe's order. Part of the stream's format."""
+"""Free cells share a stream by chunks of this many places of the universe's order. Part of the stream's format."""
 OVERFLOW_BITS = 200
-"""Noise that could leave 2^61 with more than 2^-200 is refused ([theory T13])."""
+"""Noise that could exceed 2^61 with probability above 2^-200 is refused ([theory T13])."""
 LARGEST_COUNT = 1 << 62
 ONE_FREE_CELL = Free(1)
 
@@ -65,7 +65,10 @@ class Channel:
         lattice = self.facts.lattice
         reach = tails.reach(lambda t: self.target.log_tail(lattice, t), OVERFLOW_BITS)
         if reach * max(lattice.cells, 2) > 1 << 61:
-            raise RequestTooLarge(f"The noise could leave 64-bit integers on {lattice.cells} cells. Use less noise (a larger budget).")
+            named = shorten(" ".join(map(str, self.target.fields)), 120)
+            raise RequestTooLarge(
+                f"The noise ({named}) could leave 64-bit integers on {lattice.cells} cells. Use less noise (a larger budget)."
+            )
 
     @cached_property
     def identity(self) -> str:

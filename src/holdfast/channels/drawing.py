@@ -14,7 +14,7 @@ from holdfast.chains.kernels import usual_kernel
 from holdfast.chains.meeting import Progress
 from holdfast.chains.sampler import ChainSampler, chain_samplers
 from holdfast.channels.channel import ONE_FREE_CELL, Channel, Ints, Task
-from holdfast.display import listed
+from holdfast.display import count_of, listed
 from holdfast.errors import NoExactSampler, NoMeeting
 from holdfast.lattices.shapes import Free, Pinned, Shape
 from holdfast.privacy.estimated import check_can_weaken, weakened
@@ -41,7 +41,7 @@ class SamplerGroup:
     """What was estimated about a chain; None for exact samplers."""
 
     def __str__(self) -> str:
-        tail = "estimated" if self.expected_tries is None else f"{self.expected_tries:.3g} tries"
+        tail = "estimated" if self.expected_tries is None else count_of(f"{self.expected_tries:.3g}", "try", "tries")
         return f"{self.blocks} {self.kind}, {self.cells} cells: {self.sampler} ({self.reason.value}; {tail})"
 
 

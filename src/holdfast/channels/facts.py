@@ -93,7 +93,7 @@ class Facts:
     @cached_property
     def digest(self) -> str:
         """Part of every stream's label, so its encoding is part of the stream's format. Universe and statements say all; where there are
-        none, as for a law on a lattice, the blocks do, whatever way they were found in.
+        none, as for a law on a lattice, the blocks do, however they were found.
         """
         if self.lattice.universe is not None and self.statements:
             named = [self.universe.digest(), self.definitions]

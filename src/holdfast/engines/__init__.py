@@ -1,1 +1,1 @@
-"""Where tasks run: the only rooms that give a drawing confidential input."""
+"""Where tasks run: the only package that gives a drawing confidential input."""

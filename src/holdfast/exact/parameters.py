@@ -69,6 +69,13 @@ def exact_integer(value: int, name: str) -> int:
     return int(value)
 
 
+def real_number(value: float, name: str) -> float:
+    """A number on which no privacy depends, as a float; NaN is refused."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(value):
+        raise InvalidParameter(f"{name} must be a number. Got {type(value).__name__}.")
+    return float(value)
+
+
 def sample_size(n: int) -> int:
     """A number of draws: an int, zero or more."""
     if isinstance(n, bool) or not isinstance(n, numbers.Integral):
@@ -76,13 +83,6 @@ def sample_size(n: int) -> int:
     if n < 0:
         raise InvalidParameter(f"n must be zero or more. Got {int(n)}.")
     return int(n)
-
-
-def real_number(value: float, name: str) -> float:
-    """A number on which no privacy depends, as a float; NaN is refused."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(value):
-        raise InvalidParameter(f"{name} must be a number. Got {type(value).__name__}.")
-    return float(value)
 
 
 def _fraction_from_text(text: str, name: str) -> Fraction:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.display import html_table
+from holdfast.display import count_of, html_table
 from holdfast.errors import HoldfastWarning, InvalidParameter, NothingLeft, RequestTooLarge
 from holdfast.invariants.rows import Kept, compile_rows, integer_matrix
 from holdfast.invariants.statements import Statement
@@ -244,7 +244,8 @@ def lattice(table: Table | Universe, keep: Iterable[Statement]) -> Lattice:
         raise NothingLeft("The kept totals fix every cell, so nothing is left to protect. Keep fewer totals, or publish without noise.")
     if made.dimension * FEW_DIMENSIONS < made.cells:
         warnings.warn(
-            f"The kept totals leave {made.dimension} free dimensions for {made.cells} cells: most of the table is published exactly.",
+            f"The kept totals leave {count_of(made.dimension, 'free dimension')} for {made.cells} cells: most of the table is published "
+            "exactly.",
             HoldfastWarning,
             stacklevel=2,
         )

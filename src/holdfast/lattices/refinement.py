@@ -51,7 +51,7 @@ class NamedTable:
 
 
 def are_disjoint(a: Universe, b: Universe, *, same_coding: bool = False) -> bool | None:
-    """Whether no record can be counted in both tables. True only if proved; None where it cannot be told.
+    """Whether no record can be counted in both tables. True only if proved; None where it cannot be decided.
 
     Two codes of a column exclude one another if one table lists both: a record has one code. Codes that only one table lists and codes that
     only the other lists may overlap (ages 0-4 and 0-9), unless the caller vouches for `same_coding`. False: a cell stands in both.

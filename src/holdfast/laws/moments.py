@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 MOMENT_POINTS = 1 << 12
-"""Terms summed one by one. Beyond, larger steps are taken: still more than a hundred to a standard deviation of a smooth bell, whose sums
+"""Terms summed one by one. Beyond, larger steps are taken: still over a hundred points per standard deviation, and sums of a smooth bell
 with different steps differ by less than rounding does (three cells and more: measured against exact sums)."""
 
 

@@ -1,7 +1,7 @@
 """Keys that a mechanism takes in a run file: a name, how its value is read, and an example.
 
 A reader gets what stands in the file and returns the value that the mechanism holds, checked by the rules that the Python constructors
-follow too. It raises InvalidKey; the run file's room adds file, line and field.
+follow too. It raises InvalidKey; the reader of run files adds file, line and field.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from holdfast.errors import InvalidParameter
-from holdfast.exact.parameters import exact_fraction, outside
+from holdfast.exact.parameters import BUDGET_RANGE, exact_fraction, is_extreme, outside
 
 GOT = "{got}"
-"""In a message: what was found. Only the run file's room knows how much of it may be shown."""
+"""In a message: what was found. Only the reader of run files knows how much of it may be shown."""
 
 _TOO_SMALL = "must be greater than zero. Got {text}."
 

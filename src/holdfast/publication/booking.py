@@ -54,7 +54,7 @@ class Booking(ABC):
     entry: str | None
     """The entry of the ledger under which it was charged; None where no ledger was used."""
     software: Mapping[str, Any]
-    """Versions of the day the release was begun."""
+    """Software versions when the release began."""
 
     @abstractmethod
     def alone(self, output: Output) -> contextlib.AbstractContextManager[Path]:
@@ -91,7 +91,7 @@ class Booking(ABC):
 
 
 class Unbooked(Booking):
-    """No ledger: nothing is recorded, and a second draw under the same identifier cannot be told."""
+    """No ledger: nothing is recorded, and a second draw under the same identifier cannot be detected."""
 
     entry = None
 
@@ -124,8 +124,8 @@ class Booked(Booking):
 
     @contextlib.contextmanager
     def alone(self, output: Output) -> Iterator[Path]:
-        """The lock falls with the process; where a disk has none, nobody waits. What another process did in the meantime is asked of the
-        ledger, and not done again.
+        """The lock is released when the process ends; on file systems without locks it is skipped. What another process did in the
+        meantime is asked of the ledger, and not done again.
         """
         parent = output.folder.absolute().parent
         path = parent / f"{self._folder_name}.lock"

@@ -160,7 +160,7 @@ class ChainInfo(_Part):
     eta: Text = Field(
         description="The total variation distance of one part from its stated law, as estimated: at most this. With 95 % confidence, for "
         "all shapes together, a pair takes longer than largest_meeting with a probability of at most this; that the distance is no larger "
-        "after twice as many steps supposes that meeting times have a tail that falls like a geometric one."
+        "after twice as many steps assumes that meeting times have a tail that falls like a geometric one."
     )
 
 

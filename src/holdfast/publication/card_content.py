@@ -15,7 +15,7 @@ MAX_CHANGED = 100
 
 
 def card_of(release: Release) -> Card:
-    """All fields of card.json but checksums and signature: public facts. Versions are those of the day the release was begun."""
+    """All fields of card.json but checksums and signature: public facts. Software versions are those when the release began."""
     plan, facts = release.plan, release.plan.facts
     fields = plan.to_fields()
     universe = facts.universe

@@ -15,7 +15,7 @@ from holdfast.chains.meeting import Progress
 from holdfast.channels import Drawing, Facts, Law, choose_samplers
 from holdfast.channels.covariance import Covariance, covariance_of
 from holdfast.channels.drawing import SamplerGroup
-from holdfast.display import html_table, shorten
+from holdfast.display import count_of, html_table, shorten
 from holdfast.errors import HoldfastWarning, InvalidParameter
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import Exposure, exposure
@@ -163,8 +163,8 @@ class Plan:
         fields = self.to_fields()
         kept, universe, said = fields["kept"], self.facts.universe, fields["mechanism"]
         yield "Table", f"{fields['cells']} cells by {', '.join(universe.columns)} ({universe.support})"
-        numbers = f"{kept['totals']} totals, {kept['independent']} independent; {kept['free_dimensions']} free dimensions"
-        yield "Kept", f"{', '.join(kept['statements']) or 'nothing'}: {numbers}"
+        totals, free = count_of(kept["totals"], "total"), count_of(kept["free_dimensions"], "free dimension")
+        yield "Kept", f"{', '.join(kept['statements']) or 'nothing'}: {totals}, {kept['independent']} independent; {free}"
         if kept["identities"]:
             yield "Always", f"{', '.join(kept['identities'])}: true of every data set, exposes nothing"
         yield "Exposed", fields["exposed"]["words"]
@@ -172,7 +172,8 @@ class Plan:
         yield "Law", said["law"]
         for number, group in enumerate(fields["sampler"]["groups"]):
             blocks = f"{group['blocks']} x {group['kind']}" if group["blocks"] > 1 else group["kind"]
-            tail = "an estimate" if group["expected_tries"] is None else f"{group['expected_tries']:.3g} tries expected"
+            tries = group["expected_tries"]
+            tail = "an estimate" if tries is None else f"{count_of(f'{tries:.3g}', 'try', 'tries')} expected"
             yield "" if number else "Sampler", f"{blocks} ({group['cells']} cells): {group['sampler']}; {group['why']}; {tail}"
         yield "Error", f"{fields['expected_error']['words']} ({fields['expected_error']['basis']})"
         yield "Promise", describe(self.guarantee)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.channels import Law
-from holdfast.display import html_table, shorten
+from holdfast.display import count_of, html_table, shorten
 from holdfast.lattices import Exposure
 from holdfast.privacy import Guarantee
 from holdfast.publication.booking import Booking
@@ -106,7 +106,6 @@ class Release:
 
     def _repr_html_(self) -> str:
         from holdfast.wording import describe
-        from holdfast.wording.numbers import count_of
 
         rows: list[tuple[str, object]] = [
             *([] if self.private else [("Warning", "NOT PRIVATE: drawn with a test key")]),

@@ -31,7 +31,7 @@ def check_file(place: Place, path: str, folder: str) -> None:
     """That a file is there; nothing is read."""
     full = os.path.join(folder, path)
     if not os.path.isfile(full):
-        what = "is a folder" if os.path.isdir(full) else "is not there"
+        what = "is a folder" if os.path.isdir(full) else "does not exist"
         raise Problem(place, f"{file_label(path)} {what}. Check the name; paths start at the folder of the run file.")
 
 

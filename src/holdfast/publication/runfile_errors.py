@@ -95,7 +95,7 @@ def read_toml(file: str) -> str:
         with open(file, "rb") as stream:
             return stream.read().decode("utf-8-sig")
     except FileNotFoundError:
-        problem = "the run file is not there. Check the name and the folder."
+        problem = "the run file does not exist. Check the name and the folder."
     except IsADirectoryError:
         problem = "this is a folder. Name the run file in it."
     except UnicodeDecodeError:

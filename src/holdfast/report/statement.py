@@ -65,8 +65,8 @@ def _kept_line(card: Card) -> Html:
     kept = card["kept"]
     if not kept["totals"]:
         return text("No total is kept." if is_suppressed(card) else "No total is kept: every sum carries noise.")
-    totals = number(kept["totals"])
-    return join(f"Kept exactly, without noise ({totals} totals, all in kept.csv): ", names(kept["statements"], SHOWN_STATEMENTS), ".")
+    totals = f"{number(kept['totals'])} total{'' if kept['totals'] == 1 else 's'}"
+    return join(f"Kept exactly, without noise ({totals}, all in kept.csv): ", names(kept["statements"], SHOWN_STATEMENTS), ".")
 
 
 def _protected(card: Card) -> Html:

@@ -31,7 +31,7 @@ LARGEST_WEIGHT = 1 << 30
 
 @loop(inline="always")
 def fill(words, position, scratch, which, cell, wanted, quick, direct, high, low, shift):  # type: ignore[no-untyped-def]
-    """Draw so many cells of a row, one word each: (cells drawn, their sum), fewer than wanted where a word is open.
+    """Draw this many cells of a row, one word each: (cells drawn, their sum), fewer than wanted where a word is open.
 
     `quick` has the answer of each cell of the direct table, or the mark (its last entry) where more than the top bits are needed.
     """

@@ -142,7 +142,7 @@ class OneSumLaplace:
         return out
 
     def _draw_with_bars(self, words: Words) -> NDArray[np.int64]:
-        """One draw where few stars cannot mend a second vector: H is a fresh composition of S."""
+        """One draw where there are too few stars to repair a second vector: H is a fresh composition of S."""
         while True:
             proposal = self._geometric.draw(self._cells, words)
             total = int(proposal.sum())

@@ -39,7 +39,7 @@ _MODULE = "holdfast.samplers._rounding_compiled"
 
 
 def compiled_for(cells: int) -> ModuleType | None:
-    """The compiled roundings when so many cells are worth them, else None: use the plain ones. Both give the same output."""
+    """The compiled roundings when this many cells are worth them, else None: use the plain ones. Both give the same output."""
     return loops_for(_MODULE, cells, COLD_CELLS)
 
 
@@ -111,7 +111,7 @@ class RoundedSampler(ABC):
         """The oracle: one draw on Python integers, asking `coin` for every random choice."""
 
     def _worth_it(self, cells: int) -> bool:
-        """Whether so many cells justify the fast form."""
+        """Whether this many cells justify the fast form."""
         return compiled_for(cells) is not None
 
     @abstractmethod

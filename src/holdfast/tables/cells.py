@@ -78,7 +78,7 @@ def _ranks(keys: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], int]:
 
 
 def _lookup(ordered: NDArray[np.int64], sought: NDArray[np.int64], known: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Places in a sorted array; what is not there gets place 0 and is no longer known."""
+    """Places in a sorted array; what is not found gets place 0 and is no longer known."""
     places = np.searchsorted(ordered, sought)
     places[places == len(ordered)] = 0
     known = known & (ordered[places] == sought)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.display import count_of
 from holdfast.errors import EmptyTable, InvalidCode, OutsideUniverse, TooManyRecords
 from holdfast.tables.cells import Indices
 from holdfast.tables.columns import KEY_LIMIT, MISSING, check_code_type, check_unicode, invalid_record_key, record_key_sql, text_array
@@ -36,8 +37,9 @@ def count_records(source: Source, universe: Universe, others: RecordColumns) -> 
     _check_known_codes(source, universe, indices, sizes)
     cells = universe.find(indices)
     if np.any(cells < 0):
+        lying = count_of(int(sizes[cells < 0].sum()), f"record of {source.label} lies", f"records of {source.label} lie")
         raise OutsideUniverse(
-            f"{int(sizes[cells < 0].sum())} records of {source.label} lie outside the universe: each of their codes is declared, but their "
+            f"{lying} outside the universe: each code is declared, but the "
             f"combination of {', '.join(map(repr, universe.columns))} is not listed. List these cells, or recode the records."
         )
 
@@ -57,7 +59,10 @@ def count_observed(source: Source, columns: tuple[str, ...], others: RecordColum
     for column, array in zip(columns, groups, strict=True):
         if array.null_count:
             missing = int(sizes[array.is_null().to_numpy(zero_copy_only=False)].sum())
-            raise InvalidCode(f"{missing} records of {source.label} have no code in column {column!r}. Recode them, or leave them out.")
+            raise InvalidCode(
+                f"In column {column!r} of {source.label}, {count_of(missing, 'record has', 'records have')} no code. "
+                "Recode the column, or leave such records out."
+            )
     codes = tuple(array.unique().sort() for array in groups)
     indices = [_match(array, known) for array, known in zip(groups, codes, strict=True)]
     order = np.lexsort(indices[::-1])
@@ -120,11 +125,13 @@ def _check_identifier(source: Source, session: Session, records: str, key: str, 
     ((missing, exceeding),) = guarded(source.label, lambda: session.connection.sql(ask).fetchall())
     if missing:
         raise TooManyRecords(
-            f"{missing} records of {source.label} have no identifier in column {name!r}. Fill it in, so that it can be checked."
+            f"In column {name!r} of {source.label}, {count_of(missing, 'record has', 'records have')} no identifier. "
+            "Fill it in, so that it can be checked."
         )
     if exceeding:
         raise TooManyRecords(
-            f"{exceeding} identifiers in column {name!r} of {source.label} have more than max_records = {limit} records. "
+            f"In column {name!r} of {source.label}, {count_of(exceeding, 'identifier has', 'identifiers have')} more than "
+            f"{count_of(limit, 'record')}, the table's max_records. "
             "Raise max_records (the same promise then needs more noise), or leave records out before counting."
         )
 

@@ -94,7 +94,7 @@ def _engine(url: str, label: str, scheme: str) -> Any:
         parsed = sqlalchemy.make_url(url)
         missing = scheme == "sqlite" and _is_missing_file(parsed.database)
         engine = None if missing else sqlalchemy.create_engine(_read_only(parsed) if scheme == "sqlite" else _with_driver(parsed))
-        problem = "" if engine is not None else "the database file is not there"  # SQLite would make a new, empty one
+        problem = "" if engine is not None else "the database file does not exist"  # SQLite would make a new, empty one
     except ImportError:
         problem = f"a package is missing. Install sqlalchemy and, for {scheme}, its driver (pip install holdfast[postgres])"
     except Exception:
@@ -126,7 +126,7 @@ def _is_missing_file(database: str | None) -> bool:
 
 def _check_file(path: Path, label: str) -> None:
     if not path.is_file():
-        raise UnreadableInput(f"{label.capitalize()} cannot be run: the database file is not there. Check the path in the URL.")
+        raise UnreadableInput(f"{label.capitalize()} cannot be run: the database file does not exist. Check the path in the URL.")
 
 
 def _reader(names: Sequence[str], partitions: Iterator[Sequence[Any]], label: str) -> Any:

@@ -69,7 +69,7 @@ def open_source(data: Any, query: str | None = None) -> Iterator[Source]:
 
 
 def find_columns(source: Source, wanted: Sequence[str], found_before: Sequence[str] = ()) -> list[int]:
-    """The place of each wanted column; refuses names that are not there, there twice, or wanted twice."""
+    """The place of each wanted column; refuses names that do not exist, exist twice, or wanted twice."""
     names = list(source.names)
     for name in wanted:
         if not isinstance(name, str):
@@ -127,7 +127,7 @@ def _open_file(path: Path) -> Source:
     if suffix not in (".csv", ".parquet"):
         raise UnreadableInput(f"{_capital(label)} ends in {suffix!r}, which is not known here. {_KINDS}")
     if not os.path.isfile(path):  # not path.is_file(), which fails on a name that is too long, and shows it
-        found = "is a folder" if os.path.isdir(path) else "is not there"
+        found = "is a folder" if os.path.isdir(path) else "does not exist"
         raise UnreadableInput(f"{_capital(label)} {found}. Check the name and the folder (paths start at the working folder).")
     return guarded(label, lambda: CsvSource(label, path) if suffix == ".csv" else ParquetSource(label, path))
 

@@ -25,7 +25,7 @@ def save_frame(frame: Any, path: str | os.PathLike[str]) -> None:
         known = " or ".join(sorted(made.suffix for made in FORMATS.values()))
         raise InvalidParameter(f"A table is saved as {known}. Got a name that ends in {suffix!r}.")
     if not target.parent.is_dir():
-        raise InvalidParameter(f"The folder for {target.name!r} is not there. Create it first.")
+        raise InvalidParameter(f"The folder for {target.name!r} does not exist. Create it first.")
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".holdfast-", suffix=suffix)
     try:
         with os.fdopen(handle, "wb") as file:

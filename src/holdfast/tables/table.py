@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn, final
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.display import html_table, listed, shorten
+from holdfast.display import count_of, html_table, listed, shorten
 from holdfast.errors import ConfidentialTable, InvalidCount, InvalidParameter, OutOfScope, RequestTooLarge, UnknownColumn
 from holdfast.tables.columns import COUNT_LIMIT, KEY_BITS, KEY_LIMIT, CellKeyColumn, CountColumn, arrow_numbers, exact_total, read_only
 from holdfast.tables.counting import RecordColumns, count_observed, count_records
@@ -220,9 +220,9 @@ class Table:
 
     def _repr_html_(self) -> str:
         """What is declared, for notebooks; no count and no key."""
-        records = "any number of" if self._max_records is None else f"at most {self._max_records}"
+        records = "any number of records" if self._max_records is None else f"at most {count_of(self._max_records, 'record')}"
         hidden = "counts" if self._cell_keys is None else "counts, cell keys"
-        pairs = [("unit", f"{self._unit}, with {records} records"), ("column of counts", self._count_name), ("hidden", hidden)]
+        pairs = [("unit", f"{self._unit}, with {records}"), ("column of counts", self._count_name), ("hidden", hidden)]
         return html_table("Table" if self._name is None else f"Table: {self._name}", [*pairs, *self._universe.declarations()])
 
     def __copy__(self) -> Table:

@@ -1,4 +1,4 @@
-"""The sentences. Everything below this room holds facts: fields and enumerations; this room turns them into plain English.
+"""The sentences. Everything below this package holds facts: fields and enumerations; this package turns them into plain English.
 
 No code reads a sentence back. Imported by what shows things to people only: publication, report, the command line.
 """

@@ -46,7 +46,7 @@ def guarantee_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str
         _promise(guarantee, lead),
         _not_protected(guarantee),
         _status(guarantee),
-        "The promise is over fair random bits; these come from AES-256 under a secret key, so it holds against anyone who does not have "
+        "The promise assumes fair random bits; these come from AES-256 under a secret key, so it holds against anyone who does not have "
         "the key and cannot break AES-256.",
         _warning(guarantee, lead),
     ]
@@ -60,7 +60,7 @@ def _pairs(guarantee: Guarantee) -> str:
         return (
             f"No {unit} can change alone: every change of a single {unit} would {'show in a kept total' if kept else 'break an identity'}. "
             f"Any two {relation_phrase(guarantee.relation)} differ by at least {_distance(guarantee, guarantee.smallest_secret)}"
-            f"{_unsure(guarantee)}. Take two that are this near."
+            f"{_unsure(guarantee)}. Take two at that distance."
         )
     only_added = guarantee.person < guarantee.distance.person_moving(guarantee.max_records)
     records = "" if guarantee.max_records == 1 else f", with up to {guarantee.max_records} records"

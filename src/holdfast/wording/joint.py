@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.display import count_of
 from holdfast.lattices.exposure_facts import JointFacts, LearnedTotals, LeftOut, NewCells, Obstacle, ReleaseExposure, WhyNot
 from holdfast.wording.exposure import exposed_sentences
-from holdfast.wording.numbers import count_of, listed, quoted
+from holdfast.wording.numbers import listed, quoted
 
 _REASONS = {
     Obstacle.CELLS_APART: "cells of {tables} cannot occur in the other tables. Declare tables that fit together.",

@@ -19,11 +19,6 @@ def number(value: Fraction | float) -> str:
     return format_up(Fraction(value), 6)
 
 
-def count_of(n: int, noun: str) -> str:
-    """ "1 cell", "2 cells"."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
 def listed(names: Sequence[str]) -> str:
     """ "a, b and c"; one name or more."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from holdfast.chains.assessment import Assessment
+from holdfast.display import count_of
 from holdfast.privacy.estimated import added_delta
 from holdfast.privacy.guarantee import ChainFacts, Guarantee
 from holdfast.privacy.parameters import format_exact
 from holdfast.samplers.table import Reason
-from holdfast.wording.numbers import count_of
 
 _REASONS = {
     Reason.NO_TOTAL: "under no kept total",
@@ -35,12 +35,12 @@ def reason_phrase(reason: Reason) -> str:
 
 
 def assessment_sentences(found: Assessment | ChainFacts) -> str:
-    """What was seen of coupled pairs, what follows from it, and what is supposed."""
+    """What was seen of coupled pairs, what follows from it, and what is assumed."""
     together = "" if found.shapes == 1 else f" for all {found.shapes} shapes of blocks together"
     return (
         f"{found.pairs} coupled pairs of {found.kernel} all met within {count_of(found.largest_sweeps, 'sweep')}, so that a pair takes "
         f"longer with probability at most {found.eta}, with 95 % confidence{together}. {count_of(found.sweeps, 'sweep')} "
-        f"{'is' if found.sweeps == 1 else 'are'} made. That their total variation error is then below {found.eta} supposes that meeting "
+        f"{'is' if found.sweeps == 1 else 'are'} made. That their total variation error is then below {found.eta} assumes that meeting "
         "times have a tail that falls like a geometric one."
     )
 

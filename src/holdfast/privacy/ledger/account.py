@@ -209,7 +209,7 @@ class Account:
         name = "epsilon" if self.grants[0].kind == "pure" else "rho"
         before = spent - asked  # the others of its component, which alone may have passed the limit
         return BudgetExceeded(
-            f"The budget of {self.dataset!r} does not reach: {name} = {amount(granted, up=False)} was granted, {amount(before)} is spent "
+            f"The budget of {self.dataset!r} is not enough: {name} = {amount(granted, up=False)} was granted, {amount(before)} is spent "
             f"on the cells of this release, {amount(max(granted - before, Fraction(0)), up=False)} is left for them, {amount(asked)} was "
             "asked for. Nothing was drawn or spent. Ask for less, or have more granted."
         )

@@ -159,9 +159,9 @@ def _file(path: Path, create: bool) -> tuple[str, Engine]:
         if path.exists():
             raise LedgerProblem(f"The place of {label} is no file. Give the path of a file.")
         if not create:
-            raise LedgerProblem(f"The file of {label} is not there. Check the path, or make a new ledger: holdfast ledger grant.")
+            raise LedgerProblem(f"The file of {label} does not exist. Check the path, or make a new ledger: holdfast ledger grant.")
         if not path.absolute().parent.is_dir():
-            raise LedgerProblem(f"The folder of {label} is not there. Make it first.")
+            raise LedgerProblem(f"The folder of {label} does not exist. Make it first.")
     # mode=rw: SQLite would else make an empty file where one was moved away.
     file = "file:" + quote(os.path.abspath(path)) + f"?mode={'rwc' if create else 'rw'}"
     engine = create_engine(
