@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from holdfast.errors import InvalidParameter
-from holdfast.exact.parameters import BUDGET_RANGE, exact_fraction, is_extreme, outside
+from holdfast.exact.parameters import exact_fraction, outside
 
 GOT = "{got}"
 """In a message: what was found. Only the reader of run files knows how much of it may be shown."""
