@@ -225,7 +225,7 @@ def small_laplace(table: SmallTable, rounds: int, draws: int, key: NoiseKey, don
     universe = Universe.product({"row": codes, "column": codes})
     law = GeneralizedLaplace(epsilon="1/4").law(lattice(universe, [margin("row"), margin("column")]))
     (task,) = law.channel.tasks()
-    sampler = law.drawing.sampler(task.shape).noise
+    sampler = law.drawing.choice(task.shape).noise
     labels = count()
     lengths: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
     squares: list[np.ndarray[tuple[int], np.dtype[np.float64]]] = []

@@ -387,7 +387,7 @@ def test_the_traceback_of_a_fault_shows_no_counts(work: Path) -> None:
     code = (
         "import sys\nfrom holdfast.channels import Channel\n"
         "def broken(channel, counts, published):\n    raise RuntimeError('broken')\n"
-        "Channel.check_output = broken\nsys.argv = ['holdfast', 'release', 'run.toml', '-o', 'out']\n"
+        "Channel.check_published = broken\nsys.argv = ['holdfast', 'release', 'run.toml', '-o', 'out']\n"
         "from holdfast.cli import main\nmain()\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], cwd=work, capture_output=True, text=True, timeout=60)

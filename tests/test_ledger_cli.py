@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli import main
-from holdfast.engines.local import Bound
+from holdfast.engines.local import BoundRelease
 from holdfast.privacy.ledger import Ledger
 from tests.ledger.helpers import run_sql
 from tests.running import Run
@@ -165,13 +165,13 @@ class TestReleases:
         write_run(Path("run.toml"), "r1", 'subsets = [{column = "county", codes = ["031", "043"]}]')
         assert run("release", "run.toml", "-o", "first").code == 0
         write_run(Path("run.toml"), "r2", 'subsets = [{column = "county", codes = ["031", "043", "097"]}]')
-        draw = Bound.draw
+        draw = BoundRelease.draw
 
         def drawn(*given: object) -> object:
             print("drawing now", file=sys.stderr)
             return draw(*given)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(Bound, "draw", drawn)
+        monkeypatch.setattr(BoundRelease, "draw", drawn)
         said, _, after = run("release", "run.toml", "-o", "second").err.partition("drawing now\n")
         assert "Together the kept totals of 'r1' and 'this release' fix 1 cell that none of them fixes alone: state=17, county=097" in said
         assert after == ""
@@ -288,7 +288,7 @@ class TestVerifyAndVoid:
             raise RuntimeError
 
         with monkeypatch.context() as patch:
-            patch.setattr("holdfast.engines.local.Bound.draw" if drawn else "holdfast.privacy.ledger.Ledger.start_drawing", stop)
+            patch.setattr("holdfast.engines.local.BoundRelease.draw" if drawn else "holdfast.privacy.ledger.Ledger.start_drawing", stop)
             patch.setattr(sys, "argv", ["holdfast", "release", "run.toml", "-o", "out"])
             with pytest.raises(RuntimeError):
                 main()
@@ -324,7 +324,7 @@ def slow(*given):
     import time; time.sleep(30)
 pipeline.fill_folder = slow
 from holdfast.cli import main
-from holdfast.engines.local import Bound
+from holdfast.engines.local import BoundRelease
 main()
 """
 

@@ -140,7 +140,7 @@ def one_sum_norm() -> dict[str, Mean]:
     law = hf.GeneralizedLaplace(1, "l2").law(lattice)
     (task,) = law.channel.tasks()
     return {
-        "rejection from l1": exact(law.drawing.sampler(task.shape).noise, 800_000, 2, "l2"),
+        "rejection from l1": exact(law.drawing.choice(task.shape).noise, 800_000, 2, "l2"),
         "line_gibbs, pairs": chain(LineGibbs(target, Swaps((9,))), 700_000, 16, "pairs, l2"),
         "metropolis": chain(Metropolis.of_lattice(target, lattice, Fraction(1)), 1_500_000, 60, "metropolis, l2"),
     }

@@ -60,7 +60,7 @@ def test_a_chain_aims_at_the_law_promised(mechanism: Any) -> None:
     law = mechanism.law(GRID)
     (task,) = law.channel.tasks()
     (cells,) = task.cells
-    sampler = law.drawing.sampler(task.shape).sampler
+    sampler = law.drawing.choice(task.shape).sampler
     assert isinstance(sampler, ChainSampler)
     target = sampler.kernel.target
     for z in (np.array([1, -1, 0, -1, 1, 0]), np.array([3, -1, -2, -3, 1, 2])):

@@ -11,7 +11,7 @@ import pytest
 import holdfast as hf
 from holdfast.channels import Channel, Facts, choose_samplers
 from holdfast.channels.channel import FREE_CELLS, STREAM_CELLS
-from holdfast.engines.local import Bound, bind
+from holdfast.engines.local import BoundRelease, bind
 from holdfast.errors import InvariantBroken, NothingLeft, RequestTooLarge
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned
@@ -29,7 +29,7 @@ def many_blocks(blocks: int, cells: int) -> hf.Universe:
     return hf.Universe.product({"a": [f"a{i}" for i in range(blocks)], "b": [f"b{i}" for i in range(cells)]})
 
 
-def bound(keep: str, how: str) -> Bound:
+def bound(keep: str, how: str) -> BoundRelease:
     facts = Facts.of(table(), KEEPS[keep])
     return bind(choose_samplers(MECHANISMS[how].channel(facts)), table(), hf.NoiseKey.for_tests("order"), "order")
 
@@ -73,7 +73,7 @@ def test_one_task_alone_gives_the_same_bytes() -> None:
     universe = many_blocks(500, 10)
     whole = hf.Table(universe, np.arange(5000) % 17)
 
-    def start() -> Bound:
+    def start() -> BoundRelease:
         facts = Facts.of(whole, [hf.margin("a")])
         return bind(choose_samplers(LAPLACE.channel(facts)), whole, hf.NoiseKey.for_tests("alone"), "alone")
 
@@ -139,14 +139,14 @@ def test_where_all_is_fixed_there_is_nothing_to_promise() -> None:
 def test_output_is_checked() -> None:
     """What no sampler of ours makes is found before it is published."""
     made = LAPLACE.channel(Facts.of(table(), KEEPS["grid"]))
-    made.check_output(COUNTS, COUNTS)
+    made.check_published(COUNTS, COUNTS)
     broken = COUNTS.copy()
     broken[4] += 1
     with pytest.raises(InvariantBroken, match=r"margin.* did not come out exactly"):
-        made.check_output(COUNTS, broken)
+        made.check_published(COUNTS, broken)
     far = COUNTS + np.array([1, -1, 0, -1, 1, 0, 0, 0, 0]) * (1 << 62)
     with pytest.raises(RequestTooLarge, match=r"2\^62"):
-        made.check_output(COUNTS, far)
+        made.check_published(COUNTS, far)
 
 
 def test_a_grid_of_several_axes_is_one_block() -> None:

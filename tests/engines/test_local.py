@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import holdfast as hf
 from holdfast.channels import Drawing, Facts, Task, choose_samplers
 from holdfast.channels import channel as channel_module
-from holdfast.engines.local import Bound, bind
+from holdfast.engines.local import BoundRelease, bind
 from holdfast.errors import ContradictingTotals, InvalidParameter, StreamReused
 from holdfast.randomness.keys import STREAM_VERSION
 from holdfast.samplers.table import Choice, Reason
@@ -96,7 +96,7 @@ def by_hand(universe: hf.Universe, keep: list[Any], mechanism: Any, counts: Any,
     subkey = key.derive("release", release_id, drawing.channel.identity, digest)
     out = counts.copy()
     for task in reversed(list(drawing.channel.tasks())):
-        sampler: Any = drawing.sampler(task.shape).sampler
+        sampler: Any = drawing.choice(task.shape).sampler
         with subkey.stream(*task.label) as words:
             out[task.cells] += sampler.draw(len(task.cells), words)
     return out
@@ -319,7 +319,7 @@ class TestTheLastCheck:
         "identity": hf.identity(hf.total()),
     }
 
-    def bound(self, statement: Any, noise: list[int]) -> Bound:
+    def bound(self, statement: Any, noise: list[int]) -> BoundRelease:
         universe = hf.Universe.product({"a": ["a0", "a1", "a2"]})
         drawing = a_drawing(hf.GeneralizedGaussian(rho=1), [statement], universe)
         made = bind(drawing, hf.Table(universe, np.array([5, 6, 7])), hf.NoiseKey.for_tests("last"), "any")

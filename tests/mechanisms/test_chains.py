@@ -193,6 +193,6 @@ class TestRefused:
 
 def test_a_chain_is_prepared_once_for_all_blocks_of_a_shape() -> None:
     law = hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta="3/100").law(grids(2))
-    samplers = [law.drawing.sampler(task.shape).sampler for task in law.channel.tasks()]
+    samplers = [law.drawing.choice(task.shape).sampler for task in law.channel.tasks()]
     assert samplers[0] is samplers[-1]
     assert all(isinstance(sampler, ChainSampler) for sampler in samplers)

@@ -17,7 +17,8 @@ from holdfast.errors import InexactParameter, InvalidParameter
 from holdfast.exact.balls import precision
 from holdfast.lattices import Lattice
 from holdfast.lattices.norms import L1, L2
-from holdfast.privacy import ChainFacts, Exposed, Guarantee, Relation, facts_of, zcdp_epsilon
+from holdfast.privacy import ChainFacts, Exposed, Guarantee, Relation, zcdp_epsilon
+from holdfast.privacy.secrets import secrets_of
 from holdfast.wording import describe
 from holdfast.wording.guarantee import guarantee_fields
 from tests.privacy.reference import real
@@ -194,11 +195,11 @@ def test_fields_are_json_and_exact(made: Guarantee) -> None:
 
 
 def test_from_the_facts_of_a_lattice() -> None:
-    grid = facts_of(Lattice(np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]])))
+    grid = secrets_of(Lattice(np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]])))
     made = Guarantee.from_secrets(grid, kind="zcdp", distance="l2", rho="1/8", exposed=Exposed(3))
     assert (made.smallest_secret, made.person, made.rho) == (4, None, Fraction(1, 8))
     assert made.per_smallest_secret().rho == Fraction(1, 2)
-    total = facts_of(Lattice(np.array([[1, 1, 1]])), "household", 2)
+    total = secrets_of(Lattice(np.array([[1, 1, 1]])), "household", 2)
     assert Guarantee.from_secrets(total, kind="pure", distance="l1", epsilon=1).person == 4
 
 

@@ -14,7 +14,7 @@ from holdfast.errors import InvalidParameter, NothingLeft
 from holdfast.lattices import Lattice
 from holdfast.lattices.columns import has_equal_columns
 from holdfast.lattices.norms import L1, L2
-from holdfast.privacy import facts_of
+from holdfast.privacy.secrets import secrets_of
 
 ROWS_AND_COLUMNS = [[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]]
 
@@ -43,9 +43,9 @@ def test_facts_agree_with_trying_every_move_of_one_person(rows: list[list[int]])
     lattice = Lattice(matrix)
     if lattice.dimension == 0:
         with pytest.raises(NothingLeft):
-            facts_of(lattice)
+            secrets_of(lattice)
         return
-    facts = facts_of(lattice)
+    facts = secrets_of(lattice)
     moves, added = one_person(matrix)
     assert (facts.person_can_move_alone, facts.person_can_be_added) == (moves, added)
     assert facts.person(L1) == (2 if moves else 1 if added else None)
@@ -69,7 +69,7 @@ def test_facts_agree_with_trying_every_move_of_one_person(rows: list[list[int]])
     ],
 )
 def test_known_lattices(rows: list[list[int]], l1: int, l2_squared: int, moves: bool, added: bool) -> None:
-    facts = facts_of(Lattice(np.array(rows)))
+    facts = secrets_of(Lattice(np.array(rows)))
     assert (facts.smallest_l1, facts.smallest_l2_squared) == (l1, l2_squared)
     assert (facts.person_can_move_alone, facts.person_can_be_added) == (moves, added)
 
@@ -77,18 +77,18 @@ def test_known_lattices(rows: list[list[int]], l1: int, l2_squared: int, moves: 
 def test_a_person_with_several_records_reaches_further() -> None:
     """In rows and columns, moving two records of one person along a cycle keeps all sums; one record cannot."""
     grid = Lattice(np.array(ROWS_AND_COLUMNS))
-    assert facts_of(grid).person(L1) is None
-    two = facts_of(grid, "household", max_records=2)
+    assert secrets_of(grid).person(L1) is None
+    two = secrets_of(grid, "household", max_records=2)
     assert two.person_can_move_alone
     assert (two.person(L1), two.person(L2), two.unit) == (4, 8, "household")
-    total = facts_of(Lattice(np.array([[1, 1, 1]])), max_records=3)
+    total = secrets_of(Lattice(np.array([[1, 1, 1]])), max_records=3)
     assert (total.person(L1), total.person(L2)) == (6, 18)
 
 
 @pytest.mark.parametrize(("rows", "records"), [([[3, -1]], 2), ([[3, 1]], 2), ([[5, -1]], 3)])
 def test_a_move_that_is_near_in_l1_but_too_far_in_l2_is_no_person(rows: list[list[int]], records: int) -> None:
     """(1, 3) is l1 = 4, but nobody with two records changes one count by three: no mechanism may stumble over it."""
-    facts = facts_of(Lattice(rows), max_records=records)
+    facts = secrets_of(Lattice(rows), max_records=records)
     assert facts.smallest_l1 <= 2 * records
     assert (facts.person(L1), facts.person(L2)) == (None, None)
     for mechanism in (hf.GeneralizedGaussian(rho="1/10"), hf.GeneralizedLaplace("1/4"), hf.GeneralizedLaplace("1/4", norm="l2")):
@@ -99,7 +99,7 @@ def test_a_move_that_is_near_in_l1_but_too_far_in_l2_is_no_person(rows: list[lis
 def test_large_margins_need_no_dense_matrix(margins: list[tuple[str, ...]], smallest: int, moves: bool) -> None:
     codes = [str(i) for i in range(14)]
     universe = hf.Universe.product({"a": codes, "b": codes, "c": codes})
-    facts = facts_of(hf.lattice(universe, [hf.margin(*margin) for margin in margins]))
+    facts = secrets_of(hf.lattice(universe, [hf.margin(*margin) for margin in margins]))
     assert (facts.smallest_l1, facts.smallest_l2_squared, facts.status) == (smallest, smallest, "exact")
     assert (facts.person_can_move_alone, facts.person_can_be_added) == (moves, False)
 
@@ -108,7 +108,7 @@ def test_overlapping_margins_of_a_large_table_let_a_person_move_inside_equal_col
     """Kept: a by b, and b by c, of (a, b, c, d): cells that differ in d alone have equal columns."""
     codes = [str(i) for i in range(9)]
     universe = hf.Universe.product({"a": codes, "b": codes, "c": codes, "d": ["x", "y"]})
-    with_d = facts_of(hf.lattice(universe, [hf.margin("a", "b"), hf.margin("b", "c"), hf.margin("a", "c")]))
+    with_d = secrets_of(hf.lattice(universe, [hf.margin("a", "b"), hf.margin("b", "c"), hf.margin("a", "c")]))
     assert (with_d.smallest_l1, with_d.person_can_move_alone) == (2, True)
 
 
@@ -121,4 +121,4 @@ def test_hashed_columns_find_what_trying_finds(rows: list[list[int]]) -> None:
 
 def test_bad_max_records() -> None:
     with pytest.raises(InvalidParameter, match="max_records must be a whole number"):
-        facts_of(Lattice(np.array([[1, 1]])), max_records=0)
+        secrets_of(Lattice(np.array([[1, 1]])), max_records=0)

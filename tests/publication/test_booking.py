@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.engines.local import Bound
+from holdfast.engines.local import BoundRelease
 from holdfast.errors import (
     BudgetExceeded,
     HoldfastError,
@@ -133,7 +133,7 @@ class TestStepByStep:
             return noted
 
         monkeypatch.setattr(hf.NoiseKey, "seal", note("seal", seal))
-        monkeypatch.setattr(Bound, "draw", note("draw", Bound.draw))
+        monkeypatch.setattr(BoundRelease, "draw", note("draw", BoundRelease.draw))
         for module, step in ((pipeline, "fill_folder"), (booking, "put_in_place")):
             monkeypatch.setattr(module, step, note(step, getattr(module, step)))
         monkeypatch.setenv("HOLDFAST_KEY", SECRET.decode())
@@ -213,7 +213,7 @@ class TestStepByStep:
 
 class TestWhatIsCharged:
     def test_without_a_grant_nothing_is_drawn(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(Bound, "draw", lambda *_: pytest.fail("drawn"))
+        monkeypatch.setattr(BoundRelease, "draw", lambda *_: pytest.fail("drawn"))
         empty = Ledger.open(tmp_path / "ledger.db", create=True)
         with pytest.raises(NoGrant, match="No budget was granted for the data set 'residents'"):
             a_release(empty)
@@ -371,7 +371,7 @@ class TestInterrupted:
         assert state(ledger) == "staged"
         (staged,) = left(tmp_path)
         assert staged.startswith(".holdfast-unfinished-")
-        monkeypatch.setattr(Bound, "draw", lambda *_: pytest.fail("drawn"))
+        monkeypatch.setattr(BoundRelease, "draw", lambda *_: pytest.fail("drawn"))
         (tmp_path / "elsewhere").mkdir()
         with pytest.raises(OutputProblem, match="not beside 'out', or was changed"):
             run(ledger, tmp_path / "elsewhere" / "out", secret=None, resume=True)
@@ -453,7 +453,7 @@ class TestInterrupted:
         assert (folder == "out") == (step in ("publish", "close"))
         whole = files(tmp_path / folder)
         if reached != "drawing":
-            monkeypatch.setattr(Bound, "draw", lambda *_: pytest.fail("drawn"))
+            monkeypatch.setattr(BoundRelease, "draw", lambda *_: pytest.fail("drawn"))
         if reached == "closed":
             with pytest.raises(IdenticalRelease):
                 run(ledger, tmp_path / "out", resume=True)
@@ -565,7 +565,7 @@ class TestDisksAndPlaces:
         assert state(ledger) == "committed"
         (waiting,) = left(tmp_path)
         whole = files(tmp_path / waiting)
-        monkeypatch.setattr(Bound, "draw", lambda *_: pytest.fail("drawn"))
+        monkeypatch.setattr(BoundRelease, "draw", lambda *_: pytest.fail("drawn"))
         run(ledger, tmp_path / "out", resume=True)
         assert (files(tmp_path / "out"), left(tmp_path)) == (whole, ["out"])
 
@@ -622,7 +622,7 @@ class TestDisksAndPlaces:
             monkeypatch.setattr("os.access", lambda *_: False)
         options["force"] = problem in ("identical", "no release")
         before, events = files(tmp_path), len(list(ledger.events()))
-        monkeypatch.setattr(Bound, "draw", lambda *_: pytest.fail("drawn"))
+        monkeypatch.setattr(BoundRelease, "draw", lambda *_: pytest.fail("drawn"))
         monkeypatch.setattr(hf.NoiseKey, "generate", lambda: pytest.fail("a key was made"))
         with pytest.raises(HoldfastError) as caught:
             run(ledger if booked else None, place, **options)

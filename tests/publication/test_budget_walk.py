@@ -68,7 +68,7 @@ def test_the_walk(mechanism: str, name: str, value: str, inversions: int, tmp_pa
     assert sum(read.values()) == 1
     assert sum(inverted.values()) <= inversions
     assert getattr(release.guarantee, name) == budget
-    target = release.plan.drawing.channel.target
+    target: Any = release.plan.drawing.channel.target
     if name == "epsilon":
         assert getattr(target, name) is asked
     else:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.engines.local import Bound
+from holdfast.engines.local import BoundRelease
 from holdfast.errors import InvalidParameter
 from holdfast.privacy.ledger import Ledger
 from holdfast.publication import card_content
@@ -241,7 +241,7 @@ class TestNothingConfidentialStaysBehind:
         assert not [value for value in secret if value in pickled]
         for start in (made, again):
             for found in reachable(start):
-                assert not isinstance(found, Bound | Table | hf.NoiseKey)
+                assert not isinstance(found, BoundRelease | Table | hf.NoiseKey)
                 if isinstance(found, np.ndarray) and found.dtype != object:
                     numbers = found.tobytes()
                     assert not [value for value in secret if value in numbers]

@@ -153,6 +153,9 @@ class TestRefusals:
             hf.plan([1, 2], [], LAPLACE)  # type: ignore[arg-type]
 
     def test_what_is_no_mechanism(self) -> None:
+        silent = type("Silent", (hf.RoundedProjection,), {"publishes_cells": False})("1/2")
+        with pytest.raises(InvalidParameter, match=r"publishes_cells of Silent and of its target differ"):
+            hf.plan(hf.Universe.product({"a": ["x", "y"]}), [hf.total()], silent)
         with pytest.raises(InvalidParameter, match=r"needs a mechanism.*Got float"):
             hf.plan(UNIVERSE, [], 0.5)  # type: ignore[arg-type]
 

@@ -366,7 +366,7 @@ class TestMechanism:
 
             @classmethod
             def from_run_file(cls, values: Mapping[str, Any], per: Any) -> Any:
-                return cls._made(rounds=values["rounds"])
+                return cls._from_checked(rounds=values["rounds"])
 
         monkeypatch.setitem(registry.MECHANISMS, "rounds", Rounds)
         assert load(released('mechanism = "rounds"', "rounds = 7")).mechanism.rounds == 7  # type: ignore[attr-defined]

@@ -149,7 +149,7 @@ class Channel:
         cells = [block.cells.ravel() for block in moving]
         return Whole(tuple(block.shape for block in moving)), np.concatenate([np.zeros(0, dtype=np.int64), *cells])
 
-    def check_output(self, counts: Ints, published: Ints) -> None:
+    def check_published(self, counts: Ints, published: Ints) -> None:
         """What must hold between input and output: every kept total and identity, as integers. A fault of ours would show here."""
         if published.max(initial=0) >= LARGEST_COUNT or published.min(initial=0) <= -LARGEST_COUNT:
             raise RequestTooLarge("A released count would leave 2^62. Use less noise (a larger budget).")

@@ -144,7 +144,7 @@ def covariance_of(drawing: Drawing) -> Covariance:
 
 def _estimated(drawing: Drawing, shape: Shape) -> Variance:
     """From draws of the public law. Where all draws were zero nothing is known about the mean: its error is infinity."""
-    sampler = drawing.sampler(shape).noise
+    sampler = drawing.choice(shape).noise
     draws = public_draws(sampler, ("expected error", *_names(drawing, shape)), None).astype(np.float64)
     squares = draws**2
     if isinstance(shape, Grid):  # one number for all cells: those of a grid are alike but for the order of rounding

@@ -5,7 +5,7 @@ once: a drawing is a value that is pickled with its samplers and assessments.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -39,6 +39,13 @@ class SamplerGroup:
     reason: Reason
     assessment: Assessment | None = None
     """What was estimated about a chain; None for exact samplers."""
+
+    def joined(self, other: SamplerGroup) -> SamplerGroup:
+        """Both together, for groups that one exact sampler draws; the expected tries are the larger ones."""
+        assert self.expected_tries is not None
+        assert other.expected_tries is not None
+        tries = max(self.expected_tries, other.expected_tries)
+        return replace(self, blocks=self.blocks + other.blocks, cells=self.cells + other.cells, expected_tries=tries)
 
     def __str__(self) -> str:
         tail = "estimated" if self.expected_tries is None else count_of(f"{self.expected_tries:.3g}", "try", "tries")
@@ -79,12 +86,13 @@ class Drawing:
         names = dict.fromkeys(choice.sampler.name for choice in self.choices.values())
         return f"Drawing({self.channel.summary}; {listed(list(names)) or 'no sampler'})"
 
-    def sampler(self, shape: Shape) -> Choice:
+    def choice(self, shape: Shape) -> Choice:
+        """The sampler of blocks of this shape, and why it was chosen."""
         return self.choices[ONE_FREE_CELL if isinstance(shape, Free) else shape]
 
     def run(self, task: Task, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
         """What is published of a task's blocks, one a row. CONFIDENTIAL input."""
-        sampler = self.sampler(task.shape).sampler
+        sampler = self.choice(task.shape).sampler
         if isinstance(sampler, InputSampler):
             return sampler.publish(counts, cell_keys, words)
         return counts + sampler.draw(len(task.cells), words)
@@ -92,25 +100,24 @@ class Drawing:
     @property
     def sampler_plan(self) -> SamplerPlan:
         """Which sampler draws which blocks and why; shapes of one kind are shown together where one sampler draws them for one reason."""
-        merged: dict[tuple[str, str, Reason, int | None], list[float]] = {}
-        assessed: dict[int | None, Assessment | None] = {None: None}
+        merged: dict[object, SamplerGroup] = {}
         for number, (shape, blocks) in enumerate(self._shown_shapes()):
-            choice = None if isinstance(shape, Pinned) else self.sampler(shape)
-            name, reason, tries = ("none", Reason.FIXED, 1.0)
-            chained = None
-            if choice is not None:
-                name, reason, tries = choice.sampler.name, choice.reason, choice.sampler.expected_tries
-                if isinstance(choice.sampler, ChainSampler):
-                    chained, assessed[number] = number, choice.sampler.assessment
-            entry = merged.setdefault((shape.name, name, reason, chained), [0, 0, 1.0])
-            entry[0] += blocks
-            entry[1] += blocks * shape.size
-            entry[2] = max(entry[2], tries)
-        groups = (
-            SamplerGroup(kind, int(n), int(c), name, tries if number is None else None, reason, assessed[number])
-            for (kind, name, reason, number), (n, c, tries) in merged.items()
-        )
-        return SamplerPlan(tuple(groups))
+            group = self._group(shape, blocks)
+            own = number if group.assessment is not None else None  # every chain was assessed for itself, and is shown for itself
+            key = (group.kind, group.sampler, group.reason, own)
+            merged[key] = group if key not in merged else merged[key].joined(group)
+        return SamplerPlan(tuple(merged.values()))
+
+    def _group(self, shape: Shape, blocks: int) -> SamplerGroup:
+        """The blocks of one shape."""
+        cells = blocks * shape.size
+        if isinstance(shape, Pinned):
+            return SamplerGroup(shape.name, blocks, cells, "none", 1.0, Reason.FIXED)
+        choice = self.choice(shape)
+        sampler = choice.sampler
+        if isinstance(sampler, ChainSampler):
+            return SamplerGroup(shape.name, blocks, cells, sampler.name, None, choice.reason, sampler.assessment)
+        return SamplerGroup(shape.name, blocks, cells, sampler.name, max(1.0, sampler.expected_tries), choice.reason)
 
     def _shown_shapes(self) -> Iterator[tuple[Shape, int]]:
         target, blocks = self.channel.target, self.channel.facts.lattice.blocks

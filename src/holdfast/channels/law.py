@@ -98,7 +98,7 @@ class Law:
         source = NoiseKey.generate() if key is None else key
         try:
             for task in self.channel.tasks():
-                sampler = self.drawing.sampler(task.shape).noise
+                sampler = self.drawing.choice(task.shape).noise
                 with source.stream("law", self.channel.identity, label, *task.label) as words:
                     drawn = sampler.draw(n * len(task.cells), words)
                 out[:, task.cells.ravel()] = drawn.reshape(n, -1)

@@ -28,7 +28,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Bound:
+class BoundRelease:
     """A key bound to one release of one data set, before a word of noise is drawn. CONFIDENTIAL: it holds the input and the subkey."""
 
     drawing: Drawing
@@ -54,11 +54,11 @@ class Bound:
                 done += task.cells.size
                 if progress is not None:
                     progress(done, len(published))
-        self.drawing.channel.check_output(counts, published)
+        self.drawing.channel.check_published(counts, published)
         return published
 
 
-def bind(drawing: Drawing, table: Table, key: NoiseKey, release_id: str) -> Bound:
+def bind(drawing: Drawing, table: Table, key: NoiseKey, release_id: str) -> BoundRelease:
     """Bind a key to this release: identifier, channel and input all enter the subkey. Nothing is drawn yet."""
     channel = drawing.channel
     facts = channel.facts
@@ -69,7 +69,7 @@ def bind(drawing: Drawing, table: Table, key: NoiseKey, release_id: str) -> Boun
     _check_declared(facts, table.counts)
     tasks = list(channel.tasks())
     digest = _input_digest(table, tasks, key, (release_id, channel.identity), with_keys=channel.needs_cell_keys)
-    return Bound(drawing, table, tasks, key.derive("release", release_id, channel.identity, digest), digest)
+    return BoundRelease(drawing, table, tasks, key.derive("release", release_id, channel.identity, digest), digest)
 
 
 def _check_declared(facts: Facts, counts: Ints) -> None:

@@ -52,7 +52,7 @@ class Target(ABC):
     splits: ClassVar[bool] = True
     """Whether blocks are drawn independently of each other; if not, the lattice is drawn whole."""
     publishes_cells: ClassVar[bool] = True
-    """False where cells are left out instead of noised."""
+    """False where cells are left out instead of noised. The mechanism's `publishes_cells` says the same; a plan checks it."""
 
     @property
     @abstractmethod
@@ -66,7 +66,11 @@ class Target(ABC):
 
     @abstractmethod
     def log_tail(self, lattice: Lattice, t: float) -> float:
-        """Natural logarithm of a bound of P[|z| >= t] (docs: laws/tails.py); 0 where nothing is known."""
+        """Natural logarithm of a bound of P[|z| >= t] (docs: laws/tails.py); 0 where nothing is known.
+
+        z is what publication adds. A target that reads counts has no noise of one law: there z = y - x, what is published less the
+        true counts, and the bound holds for every table x of the lattice's cells.
+        """
 
     def log_weight(self, z: NDArray[Any]) -> float | None:
         """Logarithm of the weight of a move, without the normaliser; None where no closed form exists."""

@@ -125,7 +125,7 @@ class GeneralizedGaussian(ChainMechanism):
             raise InvalidKey("calibration", "this key goes with epsilon and delta. Leave it out.")
         if "calibration" in values and per == "person":
             raise InvalidKey("calibration", f'this key goes with per = "unit": {_ONE_DISTANCE}. Leave it out.')
-        return cls._made(
+        return cls._from_checked(
             **{key: values.get(key) for key in (*_WAYS, "delta")},
             calibration=values.get("calibration", "tight"),
             request=request,
@@ -141,7 +141,7 @@ class GeneralizedGaussian(ChainMechanism):
         named = {"rho": self.rho, "sigma_squared": self.sigma_squared, "epsilon": self.epsilon, "delta": self.delta}
         out = {name: format_exact(value) for name, value in named.items() if value is not None}
         calibrated = self.epsilon is not None and self.per == "unit"
-        return {**out, **self._said_per, **({"calibration": self.calibration} if calibrated else {}), **self._said_of_chains}
+        return {**out, **self._per_field, **({"calibration": self.calibration} if calibrated else {}), **self._said_of_chains}
 
     def _converted(self, records: int) -> Self:
         squared = L2.person_moving(records)

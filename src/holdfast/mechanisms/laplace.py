@@ -68,11 +68,11 @@ class GeneralizedLaplace(ChainMechanism):
 
     @classmethod
     def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
-        return cls._made(epsilon=values["epsilon"], norm=values.get("norm", "l1"), request=request_from_keys(values), per=per)
+        return cls._from_checked(epsilon=values["epsilon"], norm=values.get("norm", "l1"), request=request_from_keys(values), per=per)
 
     @property
     def parameters(self) -> dict[str, str]:
-        return {"epsilon": format_exact(self.epsilon), **self._said_per, "norm": self.norm, **self._said_of_chains}
+        return {"epsilon": format_exact(self.epsilon), **self._per_field, "norm": self.norm, **self._said_of_chains}
 
     def _converted(self, records: int) -> Self:
         norm = norm_of(self.norm)

@@ -40,7 +40,7 @@ class Mechanism(ABC):
     run_file_keys: ClassVar[tuple[Key, ...]] = ()
     """The keys that the mechanism takes in a run file, beside those that every release has."""
     publishes_cells: ClassVar[bool] = True
-    """False where cells that the kept totals do not fix are left out; as the channel's target says."""
+    """False where cells that the kept totals do not fix are left out; the target of the channel must say the same."""
     per: Per = "unit"
     """What the budget is for. A mechanism that takes "person" too has a field of this name, and `_converted`."""
 
@@ -85,7 +85,7 @@ class Mechanism(ABC):
         raise InvalidParameter(f"{type(self).__name__} takes a budget for one unit of distance only. Use per='unit'.")
 
     @property
-    def _said_per(self) -> dict[str, str]:
+    def _per_field(self) -> dict[str, str]:
         return {} if self.per == "unit" else {"per": self.per}
 
     def _set(self, **fields: object) -> None:
@@ -93,7 +93,7 @@ class Mechanism(ABC):
             object.__setattr__(self, name, value)
 
     @classmethod
-    def _made(cls, **fields: object) -> Self:
+    def _from_checked(cls, **fields: object) -> Self:
         """A mechanism with these fields, checked already."""
         made = object.__new__(cls)
         made._set(**fields)

@@ -10,13 +10,13 @@ from holdfast.channels import Facts
 from holdfast.lattices.exposure import known_by_identities
 from holdfast.lattices.norms import Norm, NormName
 from holdfast.privacy.guarantee import MAX_NAMES, Exposed, Guarantee, Kind, Relation
-from holdfast.privacy.secrets import facts_of
+from holdfast.privacy.secrets import secrets_of
 
 
 def promise(facts: Facts, kind: Kind, distance: Norm | NormName, **parameters: Fraction) -> Guarantee:
     """A guarantee of this kind and these exact parameters for each unit of distance."""
     lattice = facts.lattice
-    secrets = facts_of(lattice, facts.protected_unit, facts.records)
+    secrets = secrets_of(lattice, facts.protected_unit, facts.records)
     known_sums, known = known_by_identities(lattice.kept)
     kept_sums = lattice.rank - known_sums
     universe = lattice.universe

@@ -38,11 +38,11 @@ class RoundedProjection(Mechanism):
 
     @classmethod
     def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
-        return cls._made(epsilon=values["epsilon"], per=per)
+        return cls._from_checked(epsilon=values["epsilon"], per=per)
 
     @property
     def parameters(self) -> dict[str, str]:
-        return {"epsilon": format_exact(self.epsilon), **self._said_per}
+        return {"epsilon": format_exact(self.epsilon), **self._per_field}
 
     def _converted(self, records: int) -> Self:
         return self._with(epsilon=self.epsilon / L1.person_moving(records), per="unit")

@@ -20,7 +20,7 @@ from holdfast.privacy.conversions import (
 )
 from holdfast.privacy.guarantee import ChainFacts, Exposed, Guarantee, Promise, Relation
 from holdfast.privacy.ledger import Ledger
-from holdfast.privacy.secrets import Secrets, facts_of
+from holdfast.privacy.secrets import Secrets
 
 if TYPE_CHECKING:
     from holdfast.privacy.accounting.composition import Bound, Bounds, Composition, Part, compose
@@ -52,7 +52,6 @@ __all__ = [
     "discrete_gaussian_delta",
     "discrete_gaussian_delta_bounds",
     "equal_people_posterior",
-    "facts_of",
     "is_enough",
     "lattice_gaussian_delta",
     "lattice_gaussian_delta_bounds",

@@ -190,7 +190,7 @@ class Guarantee:
 
     @classmethod
     def from_secrets(cls, secrets: Secrets, *, kind: Kind, distance: Norm | NormName, **others: Any) -> Guarantee:
-        """The guarantee with smallest secret, person, unit and max_records as `facts_of` found them."""
+        """The guarantee with smallest secret, person, unit and max_records as `secrets_of` found them."""
         norm = norm_of(distance, "distance")
         value, status = secrets.smallest(norm)
         return cls(

@@ -47,7 +47,7 @@ class Secrets:
         return norm.person_adding(self.max_records) if self.person_can_be_added else None
 
 
-def facts_of(lattice: Lattice, unit: str = "person", max_records: int = 1) -> Secrets:
+def secrets_of(lattice: Lattice, unit: str = "person", max_records: int = 1) -> Secrets:
     """What a lattice of moves leaves to protect.
 
     Given:       max_records >= 1: the records one unit may have; by moving them all it changes the table by at most 2 max_records in l1.

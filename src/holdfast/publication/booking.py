@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.engines.local import Bound, bind
+from holdfast.engines.local import BoundRelease, bind
 from holdfast.errors import IdenticalRelease, InvalidParameter, LedgerProblem, OtherInput, OutputProblem, WrongState
 from holdfast.privacy.ledger import Charge
 from holdfast.publication.folder import CARD, TEMPORARY, Output, output_problem, put_in_place
@@ -57,7 +57,7 @@ class Booking(ABC):
     """Software versions when the release began."""
 
     @abstractmethod
-    def alone(self, output: Output) -> contextlib.AbstractContextManager[Path]:
+    def exclusive_folder(self, output: Output) -> contextlib.AbstractContextManager[Path]:
         """The folder in which the release is made ready, beside its final place; no other process works on it meanwhile."""
 
     @property
@@ -73,7 +73,7 @@ class Booking(ABC):
         """The spend is final; from here on the folder may get its name."""
         return None
 
-    def name(self, temporary: Path, output: Output) -> None:
+    def rename(self, temporary: Path, output: Output) -> None:
         """Give the folder its final name."""
         put_in_place(temporary, output)
 
@@ -99,7 +99,7 @@ class Unbooked(Booking):
         self.software = software()
 
     @contextlib.contextmanager
-    def alone(self, output: Output) -> Iterator[Path]:
+    def exclusive_folder(self, output: Output) -> Iterator[Path]:
         try:
             temporary = Path(tempfile.mkdtemp(dir=output.folder.absolute().parent, prefix=TEMPORARY))
         except OSError as error:
@@ -123,7 +123,7 @@ class Booked(Booking):
         return f"{TEMPORARY}{self.account.ledger.id[:12]}-{self.reservation.seq}"
 
     @contextlib.contextmanager
-    def alone(self, output: Output) -> Iterator[Path]:
+    def exclusive_folder(self, output: Output) -> Iterator[Path]:
         """The lock is released when the process ends; on file systems without locks it is skipped. What another process did in the
         meantime is asked of the ledger, and not done again.
         """
@@ -179,7 +179,7 @@ class Booked(Booking):
             self._check_complete(temporary, output)
             self.account.ledger.commit(self.reservation)
 
-    def name(self, temporary: Path, output: Output) -> None:
+    def rename(self, temporary: Path, output: Output) -> None:
         if self.reservation.state == "published":
             return
         if _checksum(output.folder) != self.reservation.checksum:  # else renamed already, before the interruption
@@ -209,7 +209,7 @@ class Booked(Booking):
         self.check_copy()
 
 
-def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: NoiseKey | None) -> tuple[Booking, Bound]:
+def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: NoiseKey | None) -> tuple[Booking, BoundRelease]:
     """Reserve the budget, and bind a key to the release: the given one, or a fresh one that is erased. Nothing is drawn yet."""
     if account is None:
         if key is not None:
@@ -240,7 +240,7 @@ def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: 
     return Booked(account, ledger.start_drawing(made)), bound
 
 
-def begin_again(found: Reservation, plan: Plan, table: Table, order: Order, account: Account) -> tuple[Booking, Bound]:
+def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, account: Account) -> tuple[Booking, BoundRelease]:
     """The key from its seal, bound again; anything that differs from what was reserved is refused."""
     if found.sealed_key is None or account.secret is None:
         raise WrongState(

@@ -26,7 +26,7 @@ def noise_charts(drawing: Drawing) -> list[tuple[str, list[tuple[int, float]]]]:
         return []
     charts: dict[tuple[str, int], list[tuple[int, float]]] = {}
     for shape in channel.shapes():
-        sampler = drawing.sampler(shape).sampler
+        sampler = drawing.choice(shape).sampler
         assert not isinstance(sampler, InputSampler)
         kind = (sampler.name, sampler.cells)
         if kind not in charts and len(charts) < MOST:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holdfast.engines.local import Bound, Progress
+from holdfast.engines.local import BoundRelease, Progress
 from holdfast.errors import InvalidParameter
 from holdfast.invariants.statements import Statement
 from holdfast.mechanisms.mechanism import Mechanism
-from holdfast.publication.booking import Account, Booked, Booking, begin, begin_again, check_resumable, secret_from_environment
+from holdfast.publication.booking import Account, Booked, Booking, begin, check_resumable, resume_release, secret_from_environment
 from holdfast.publication.folder import Output, check_output, fill_folder
 from holdfast.publication.order import UNNAMED, Order
 from holdfast.publication.plan import Plan, exposure_after, plan
@@ -94,7 +94,7 @@ def draw(
 
 def publish(release: Release, output: Output) -> Path:
     """Write the folder, whole or not at all, commit the spend, and give the folder its name."""
-    _check(output, release.plan, release.id)
+    _check_output(output, release.plan, release.id)
     _complete(release.booking, output, release)
     return output.folder
 
@@ -115,7 +115,7 @@ def carry_out(
     """
     found = None if account is None else account.ledger.reservation(account.dataset, order.release_id)
     if account is None or found is None or found.state == "voided":
-        _check(output, plan, order.release_id)
+        _check_output(output, plan, order.release_id)
         release = draw(plan, table, order, account, progress=progress)
         return _complete(release.booking, output, release)
     check_resumable(found, resume)
@@ -123,17 +123,17 @@ def carry_out(
     if begun.is_staged:  # nothing is written any more, so formats and signing key do not matter
         return _complete(begun, output, None)
     output.check()
-    booking, bound = begin_again(found, plan, table, order, account)
+    booking, bound = resume_release(found, plan, table, order, account)
     return _complete(booking, output, _drawn(plan, order, booking, bound, progress))
 
 
-def _check(output: Output, plan: Plan, release_id: str) -> None:
+def _check_output(output: Output, plan: Plan, release_id: str) -> None:
     """That the output can be written, and does not hold this very release already: before anything is drawn."""
     facts = plan.facts
     check_output(output, (*facts.universe.columns, facts.count_name), release_id, plan.drawing.channel.identity)
 
 
-def _drawn(plan: Plan, order: Order, booking: Booking, bound: Bound, progress: Progress | None) -> Release:
+def _drawn(plan: Plan, order: Order, booking: Booking, bound: BoundRelease, progress: Progress | None) -> Release:
     """The release. Its kept totals are public now: the cells that their values pin are exposed, and listed as such."""
     facts, target = plan.facts, plan.drawing.channel.target
     counts = bound.draw(progress)
@@ -153,7 +153,7 @@ def _drawn(plan: Plan, order: Order, booking: Booking, bound: Bound, progress: P
 
 def _complete(booking: Booking, output: Output, release: Release | None) -> str | None:
     """From drawn on, one process at a time."""
-    with booking.alone(output) as temporary:
+    with booking.exclusive_folder(output) as temporary:
         try:
             if not booking.is_staged:
                 assert release is not None
@@ -164,7 +164,7 @@ def _complete(booking: Booking, output: Output, release: Release | None) -> str 
             booking.stage(temporary)
         booking.commit(temporary, output)
         try:
-            booking.name(temporary, output)
+            booking.rename(temporary, output)
         except OSError as error:
             raise booking.failed(error, output) from None
     booking.close()

@@ -229,7 +229,10 @@ def plan(
 
 def prepare(facts: Facts, mechanism: Mechanism, progress: Progress | None = None) -> Plan:
     """The first step of every release, from public facts: this function cannot reach a count."""
-    drawing = choose_samplers(mechanism.channel(facts), progress)
+    channel = mechanism.channel(facts)
+    if channel.target.publishes_cells != mechanism.publishes_cells:  # `verify` asks the class, which has no channel
+        raise InvalidParameter(f"publishes_cells of {type(mechanism).__name__} and of its target differ. Set both to the same.")
+    drawing = choose_samplers(channel, progress)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
         found = exposure(facts.lattice, facts.kept, facts.published_totals)

@@ -15,6 +15,8 @@ Ints = NDArray[np.int64]
 class BlockSampler(Protocol):
     """Draws of a block's noise from words; prepared from public facts alone, shared by all blocks of one shape.
 
+    Free cells, which are under no kept total, arrive as blocks of one cell: `cells` is 1, and n of them are an array of shape (n, 1).
+
     The words it takes depend on the block's shape, on the law and on the words themselves, never on any count. A decision that a word
     leaves open asks for extra bits of that word (randomness/words.py), so that output does not depend on floating-point filters.
     """
@@ -37,7 +39,12 @@ class BlockSampler(Protocol):
 
 @runtime_checkable
 class InputSampler(Protocol):
-    """Draws what is published from confidential input: for targets that read counts or cell keys (laws/target.py, `Reads`)."""
+    """Draws what is published from confidential input: for targets that read counts or cell keys (laws/target.py, `Reads`).
+
+    How many words are taken may depend on the input of this task, and on no other: every task has a stream of its own. The running time
+    then depends on the data too. A mechanism with such a sampler must say so in its promise, because whoever can measure the time of a
+    release learns more than what is published.
+    """
 
     @property
     def name(self) -> str: ...
@@ -52,5 +59,5 @@ class InputSampler(Protocol):
     def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
         """The published counts of n blocks, one a row. CONFIDENTIAL input: no message may hold a value of it.
 
-        Given:  counts of shape (n, cells), cell_keys of the same shape where the target reads them.
+        Given:  counts of shape (n, cells), cell_keys of the same shape where the target reads them. Free cells: shape (n, 1).
         """

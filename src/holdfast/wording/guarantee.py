@@ -10,7 +10,7 @@ from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise, Relation
 from holdfast.privacy.parameters import format_exact, format_up
 from holdfast.wording.numbers import WEAK_EPSILON, number
-from holdfast.wording.samplers import error_sentences
+from holdfast.wording.samplers import chain_error_sentences
 
 
 def guarantee_fields(guarantee: Guarantee) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def guarantee_fields(guarantee: Guarantee) -> dict[str, Any]:
     return {
         **guarantee.to_fields(),
         "relation": relation_phrase(guarantee.relation),
-        "status_note": error_sentences(guarantee),
+        "status_note": chain_error_sentences(guarantee),
         "words": guarantee_paragraph(guarantee),
     }
 
@@ -145,7 +145,7 @@ def _cells_that_occur(guarantee: Guarantee) -> str:
 def _status(guarantee: Guarantee) -> str:
     if guarantee.status == "exact":
         return "The noise follows its stated law exactly, with no rounding error."
-    return f"This promise is an estimate and not a proof. {error_sentences(guarantee)}"
+    return f"This promise is an estimate and not a proof. {chain_error_sentences(guarantee)}"
 
 
 def _warning(guarantee: Guarantee, lead: Promise) -> str:

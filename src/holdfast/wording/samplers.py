@@ -45,7 +45,7 @@ def assessment_sentences(found: Assessment | ChainFacts) -> str:
     )
 
 
-def error_sentences(guarantee: Guarantee) -> str:
+def chain_error_sentences(guarantee: Guarantee) -> str:
     """The stated error of a promise that is not exact, and what it rests on; empty for an exact one."""
     if guarantee.eta is None:
         return ""
