@@ -122,7 +122,8 @@ def test_releases_and_what_they_are_made_of(mechanism: Any, keep: list[Any]) -> 
     try:
         plan = hf.plan(table, keep, mechanism)
     except hf.errors.NoExactSampler:
-        pytest.skip("no exact sampler draws this")
+        assert (mechanism.name, keep) == ("generalized-laplace", KEEP["rows and columns"]), "only this has no exact sampler"
+        return
     shown = [plan, plan.guarantee, plan.drawing, plan.drawing.channel]
     if plan.mechanism.publishes_cells:
         shown += [plan.law, *([plan.law.covariance()] if keep == KEEP["rows"] else [])]

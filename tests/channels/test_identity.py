@@ -8,6 +8,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 import holdfast as hf
@@ -166,3 +167,29 @@ def test_the_identity_stays_as_it_is() -> None:
         hf.GeneralizedGaussian(sigma_squared="7/2").law(hf.Lattice([[1, 1, 1]])).channel.identity
         == "dd5976e723d96433b197576d1bcf8bc7a3019025aa52d72dcf26fccb290b51ba"
     )
+
+
+def test_the_order_of_areas_is_part_of_the_identity() -> None:
+    """It decides which words make which noise, so that equal identities must mean equal orders."""
+    universe = hf.Universe.product({"a": [str(i) for i in range(7)]})
+    sets = {"A": ["0", "1", "2", "3"], "B": ["2", "3", "4", "5"], "C": ["3", "4", "6"]}
+    made = [
+        hf.GeneralizedLaplace("1/2").channel(Facts.of(universe, [hf.areas("a", {k: sets[k] for k in order})])) for order in ("ABC", "CBA")
+    ]
+    assert made[0].identity != made[1].identity
+    assert made[0].facts.definitions != made[1].facts.definitions
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_equal_identities_draw_equal_noise_however_the_rows_were_given(norm: Any) -> None:
+    rows = [[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 1, 0]]
+    first, second = (hf.GeneralizedLaplace("1/2", norm=norm).law(hf.Lattice(given)) for given in (rows, rows[::-1]))
+    assert first.channel.identity == second.channel.identity
+    drawn = [law.sample(50, hf.NoiseKey.for_tests("rows")).tolist() for law in (first, second)]
+    assert drawn[0] == drawn[1]
+
+
+def test_lattices_too_large_to_list_have_identities_of_their_own() -> None:
+    generator = np.random.default_rng(0)
+    first, second = (Facts(hf.Lattice(generator.integers(-1, 2, size=(12, 900)))).digest for _ in range(2))
+    assert first != second

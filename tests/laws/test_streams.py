@@ -11,8 +11,10 @@ import pytest
 
 import holdfast as hf
 from holdfast.channels.channel import FREE_CELLS
+from holdfast.channels.covariance import ShapeCovariance
 from holdfast.errors import StreamReused
 from holdfast.lattices import Lattice
+from holdfast.laws import Variance
 from holdfast.laws.moments import free_laplace_variance, one_sum_laplace_variance
 from tests.laws.lattices import free, margins, one_sum
 
@@ -95,3 +97,14 @@ def test_a_pilot_that_saw_only_zeros_claims_no_accuracy(lattice: Lattice) -> Non
     assert stated.basis == "estimated"
     assert not stated.diagonal().any()
     assert stated.relative_error == math.inf
+
+
+def test_signs_enter_once_also_where_a_variance_is_a_matrix() -> None:
+    """An estimated matrix has the signs in it: a kept total then still has variance zero."""
+    law = hf.GeneralizedLaplace("1/2").law(hf.Lattice([[1, 1, -1]]))
+    (shape,) = law.channel.shapes()
+    basis = shape.basis().astype(float)
+    estimated = Variance(0.0, basis @ basis.T, "estimated", 0.1)
+    found = ShapeCovariance(np.array([[0, 1, 2]]), shape, estimated)
+    assert found.variance_of(np.array([1.0, 1.0, -1.0])) == 0
+    assert found.variance_of(np.array([1.0, 0.0, 0.0])) == found.dense()[0, 0]

@@ -276,9 +276,7 @@ class TestNaturalMistakes:
         table = hf.Table(self.UNIVERSE, np.array([1, 2]))
         plan = hf.plan(table, [hf.total()], hf.GeneralizedLaplace("1/2"))
         with pytest.raises(InvalidParameter, match=r"\(table, keep, mechanism\).*Got Plan"):
-            hf.release(plan, table)  # type: ignore[arg-type]
-        with pytest.raises(InvalidParameter, match=r"\(table, keep, mechanism\).*Got no mechanism"):
-            hf.release(table, [hf.total()])
+            hf.release(plan, [hf.total()], hf.GeneralizedLaplace("1/2"))  # type: ignore[arg-type]
 
     def test_suppression_has_no_law(self) -> None:
         with pytest.raises(InvalidParameter, match=r"Suppression publishes no cells: it has no noise\."):
@@ -335,3 +333,46 @@ class TestWordsOfTheRelation:
         table = hf.Table.from_counts(people, cells=["a"], count="n", max_records=None)
         words = hf.describe(hf.plan(table, [hf.total()], hf.GeneralizedLaplace("1/2")).guarantee)
         assert "The promise is for one record: whoever has several is protected less." in words
+
+
+class TestRegisteringChangesNothingThatIsThere:
+    def test_a_row_of_another_mechanism_is_not_replaced(self) -> None:
+        """Else GeneralizedLaplace would draw what a stranger's sampler draws, under its own promise."""
+        from holdfast.lattices.shapes import Free
+        from holdfast.laws import L1Laplace
+        from holdfast.samplers.table import SAMPLERS
+
+        class Stranger(hf.RoundedProjection):
+            name = "stranger"
+
+        before = dict(SAMPLERS)
+        with pytest.raises(InvalidParameter, match=r"There is a sampler for \(Free, L1Laplace\) already"):
+            register(Stranger, {(Free, L1Laplace): lambda shape, target: None})  # type: ignore[dict-item,return-value]
+        assert before == SAMPLERS
+        assert "stranger" not in MECHANISM_TABLE
+
+    @pytest.mark.parametrize("name", ["", "A", "a b", "-a", "a\n", 5])
+    def test_a_name_is_a_word(self, name: Any) -> None:
+        with pytest.raises(InvalidParameter):
+            register(type("Stranger", (hf.RoundedProjection,), {"name": name}))
+
+    @pytest.mark.parametrize("thing", [int, 5, None])
+    def test_only_mechanisms_are_registered(self, thing: Any) -> None:
+        with pytest.raises(InvalidParameter, match="takes a subclass of Mechanism"):
+            register(thing)
+
+
+@pytest.mark.parametrize("value", ["1e151", "1e-151", "1e400", "1e-400", "1/" + "3" * 160])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda value: hf.GeneralizedLaplace(value),
+        lambda value: hf.RoundedProjection(value),
+        lambda value: hf.GeneralizedGaussian(rho=value),
+        lambda value: hf.GeneralizedGaussian(sigma_squared=value),
+        lambda value: hf.GeneralizedGaussian(epsilon=value, delta="1e-9"),
+    ],
+)
+def test_budgets_are_of_ordinary_size(make: Any, value: str) -> None:
+    with pytest.raises(InvalidParameter, match="between 1e-150 and 1e150"):
+        make(value)

@@ -662,3 +662,55 @@ def test_where_the_secret_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert booking.secret_from_environment() == SECRET
     monkeypatch.setenv("HOLDFAST_KEY", "another secret of the office")
     assert booking.secret_from_environment() == b"another secret of the office"
+
+
+class TestNothingElseIsReplaced:
+    """With force, only another release is ever replaced: at first, on resume, and where the folder changes in between."""
+
+    def interrupted(self, place: Place, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(pipeline if step == "fill_folder" else booking, step, broken)
+            with pytest.raises(RuntimeError, match="interrupted"):
+                place.carry_out()
+
+    @pytest.mark.parametrize("step", ["fill_folder", "put_in_place"])
+    def test_a_resume_replaces_no_folder_that_is_no_release(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+        place = Place(tmp_path)
+        self.interrupted(place, monkeypatch, step)
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out/thesis.txt").write_text("years of work")
+        with pytest.raises(OutputExists, match="no release"):
+            place.carry_out(resume=True, force=True)
+        assert (tmp_path / "out/thesis.txt").read_text() == "years of work"
+        (tmp_path / "out/thesis.txt").unlink()
+        (tmp_path / "out").rmdir()
+        place.carry_out(resume=True)
+        hf.verify(tmp_path / "out")
+
+    def test_a_staged_release_is_not_finished_under_another_plan(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        place = Place(tmp_path)
+        self.interrupted(place, monkeypatch, "put_in_place")
+        with pytest.raises(OtherInput):
+            place.carry_out(resume=True, mechanism=hf.GeneralizedLaplace(epsilon="1/1000"))
+        place.carry_out(resume=True)
+        hf.verify(tmp_path / "out")
+
+
+class Place:
+    """A small release through a ledger of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.ledger = Ledger.open(folder / "ledger.sqlite", create=True)
+        self.ledger.grant("towns", kind="pure", epsilon="10", approver="A", reason="test")
+        self.table = hf.Table(hf.Universe.product({"r": ["n", "s"], "t": ["a", "b"]}), np.array([3, 4, 5, 6], dtype=np.int64))
+
+    def carry_out(self, *, resume: bool = False, force: bool = False, mechanism: Any = None) -> None:
+        made = hf.plan(self.table, [hf.margin("r")], mechanism or hf.GeneralizedLaplace(epsilon="1/4"))
+        account = booking.Account(self.ledger, "towns", b"a secret of sixteen bytes or more")
+        output = Output(self.folder / "out", force=force)
+        pipeline.carry_out(made, self.table, Order("towns-1"), output, account, resume=resume)
+
+
+def broken(*_: Any, **__: Any) -> None:
+    raise RuntimeError("interrupted")

@@ -47,8 +47,9 @@ def test_the_walk(mechanism: str, name: str, value: str, inversions: int, tmp_pa
     divide = Fraction.__rtruediv__
 
     def counted(self: Fraction, other: Any) -> Any:
-        if self == budget and other == 1:
-            inverted[sys._getframe(1).f_code.co_filename] += 1
+        caller = sys._getframe(1).f_code
+        if self == budget and other == 1 and caller.co_name != "_row_words":  # how many words to take at once: no law
+            inverted[caller.co_filename] += 1
         return divide(self, other)
 
     def reading(frame: FrameType, event: str, _: Any) -> None:

@@ -143,9 +143,9 @@ class Channel:
 
     @cached_property
     def _whole(self) -> tuple[Whole, Ints]:
-        """All blocks that move, side by side, and their cells."""
+        """All blocks that move, side by side in the order of their first cells, and their cells."""
         blocks = self.facts.lattice.blocks
-        moving = [block for block in blocks if not isinstance(block.shape, Pinned)]
+        moving = sorted((block for block in blocks if not isinstance(block.shape, Pinned)), key=lambda block: int(block.cells.min()))
         cells = [block.cells.ravel() for block in moving]
         return Whole(tuple(block.shape for block in moving)), np.concatenate([np.zeros(0, dtype=np.int64), *cells])
 

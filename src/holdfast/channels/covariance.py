@@ -43,10 +43,10 @@ class ShapeCovariance:
 
     def variance_of(self, query: Floats) -> float:
         """Variance of the query's sum over these blocks."""
-        values = query[self.cells] * self._signs
+        values = query[self.cells]
         if self.variance.matrix is not None:
             return float(np.einsum("bi,ij,bj->", values, self.variance.matrix, values))
-        return self.variance.scale * float((self._projected(values) ** 2).sum())
+        return self.variance.scale * float((self._projected(values * self._signs) ** 2).sum())
 
     def diagonal(self) -> Floats:
         """Variance of each cell of one block."""
@@ -128,7 +128,10 @@ class Covariance:
 
 
 def covariance_of(drawing: Drawing) -> Covariance:
-    """Of the noise that a drawing adds; closed forms where they exist, else estimated from draws of the public law with a public key."""
+    """Of the noise that a drawing adds; closed forms where they exist, else estimated from draws of the public law with a public key.
+
+    Where a chain draws, a closed form is that of the law aimed at.
+    """
     channel = drawing.channel
     found: dict[Shape, Variance] = {}
     gathered: dict[Shape, list[Ints]] = {}

@@ -15,8 +15,9 @@ from holdfast.chains.meeting import Progress
 from holdfast.chains.sampler import ChainSampler, chain_samplers
 from holdfast.channels.channel import ONE_FREE_CELL, Channel, Ints, Task
 from holdfast.display import count_of, listed
-from holdfast.errors import NoExactSampler, NoMeeting
+from holdfast.errors import InvalidParameter, NoExactSampler, NoMeeting
 from holdfast.lattices.shapes import Free, Pinned, Shape
+from holdfast.laws import Reads
 from holdfast.privacy.estimated import check_can_weaken, weakened
 from holdfast.privacy.guarantee import ChainFacts, Guarantee
 from holdfast.randomness import Words
@@ -155,11 +156,18 @@ def _exact(shape: Shape, channel: Channel) -> Choice | None:
     if channel.request.names_a_chain and not isinstance(shape, Free):
         return None
     try:
-        return choose(shape, channel.target)
+        choice = choose(shape, channel.target)
     except NoExactSampler:
         if channel.request.allow_estimated:
             return None
         raise
+    reads = channel.target.reads
+    if isinstance(choice.sampler, InputSampler) is (reads is Reads.NOTHING):
+        raise InvalidParameter(
+            f"The sampler {choice.sampler.name!r} does not fit a target that reads {reads.value}: samplers of noise have `draw`, samplers "
+            "that read input have `publish`."
+        )
+    return choice
 
 
 def _chains(channel: Channel, shapes: list[Shape], blocks: int, progress: Progress | None) -> tuple[ChainSampler, ...]:

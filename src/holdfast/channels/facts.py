@@ -103,4 +103,8 @@ class Facts:
         digest = hashlib.sha256(b"" if self.lattice.universe is None else self.universe.digest().encode())
         for _, fields, cells in found:
             digest.update(fields.encode() + cells.astype("<i8").tobytes())
+        if not blocks.finest:  # a block too large to list its rows is told from others by the rows as given
+            matrix = self.lattice.matrix
+            for array in (matrix.indptr, matrix.indices, matrix.data):
+                digest.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
         return digest.hexdigest()

@@ -43,7 +43,8 @@ class BoundRelease:
 
         Guarantees:  every task's noise follows its law over the key's words and is forgotten; integers throughout; no word is used twice.
         """
-        counts, keys = self.table.counts, self.table.cell_keys
+        counts = self.table.counts
+        keys = self.table.cell_keys if self.drawing.channel.needs_cell_keys else None  # a target gets what it declares, and no more
         published = counts.copy()
         done = 0
         with self.subkey, expecting(sum(task.cells.size for task in self.tasks)):

@@ -16,6 +16,10 @@ Exact: TypeAlias = int | str | Fraction
 MAX_DIGITS = 400
 """Longest number accepted, in digits or decimal exponent: more is a mistake, and 10**(10**9) would fill the memory."""
 
+LARGEST_BUDGET = 10**150
+"""Budgets and variances above this, or below its inverse, are refused: the bounds and figures beside them are doubles."""
+BUDGET_RANGE = "must lie between 1e-150 and 1e150"
+
 _DIGITS = r"\d+(?:_\d+)*"
 _NUMBER = re.compile(rf"\s*[+-]?(?:{_DIGITS}/{_DIGITS}|(?:{_DIGITS}\.?(?:{_DIGITS})?|\.{_DIGITS})(?:[eE][+-]?(?P<exponent>\d+))?)\s*")
 
@@ -45,6 +49,11 @@ def outside(value: Fraction, below: int | None = None) -> Literal["zero", "negat
     if value <= 0:
         return "negative" if value else "zero"
     return "large" if below is not None and value >= below else None
+
+
+def is_extreme(value: Fraction) -> bool:
+    """Whether a positive number is too large or too small for a budget or a variance."""
+    return not Fraction(1, LARGEST_BUDGET) <= value <= LARGEST_BUDGET
 
 
 def positive_fraction(value: Exact, name: str) -> Fraction:
@@ -109,4 +118,4 @@ def _float_advice(value: float, name: str) -> str:
 
 def _shown(fraction: Fraction) -> str:
     text = str(fraction)
-    return text if len(text) <= 40 else f"{float(fraction):.6g} (shortened)"
+    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -30,7 +30,7 @@ def definition(statement: Statement, universe: Universe) -> dict[str, Any]:
             "by": list(statement.by),
         }
     if isinstance(statement, Areas):
-        sets = {name: list(codes) for name, codes in statement.sets}
+        sets = [[name, list(codes)] for name, codes in statement.sets]  # a list: their order decides which words make which noise
         return {"type": "areas", "kind": statement.kind, "column": statement.column, "sets": sets, "by": list(statement.by)}
     matrix = integer_matrix(statement.matrix)
     bounds = zip(matrix.indptr[:-1].tolist(), matrix.indptr[1:].tolist(), strict=True)
@@ -63,7 +63,7 @@ def _statement_of(given: dict[str, Any]) -> Statement:
             if isinstance(given["node"], str):  # only a name: the codes say what is under it
                 made = replace(made, node=given["node"])
         case "areas":
-            made = areas(given["column"], given["sets"], by=given["by"])
+            made = areas(given["column"], dict(given["sets"]), by=given["by"])
         case "linear":
             made = _linear(given)
         case _:

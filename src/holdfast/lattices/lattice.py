@@ -230,14 +230,14 @@ class Lattice:
         return [] if self._kept is None else list(redundant_names(self._kept, self._reduced, self.blocks))
 
 
-def lattice(table: Table | Universe, keep: Iterable[Statement]) -> Lattice:
+def lattice(universe: Universe | Table, keep: Iterable[Statement]) -> Lattice:
     """The lattice of moves that keep these totals over a universe; of a table only the universe is read.
 
     Refuses kept totals that leave nothing to protect, and values that contradict one another; warns when little is left.
     """
-    if not isinstance(table, Table | Universe):
-        raise InvalidParameter(f"A lattice needs a Table or a Universe, and the kept totals. Got {type(table).__name__}.")
-    kept = compile_rows(table.universe if isinstance(table, Table) else table, keep)
+    if not isinstance(universe, Table | Universe):
+        raise InvalidParameter(f"A lattice needs a Table or a Universe, and the kept totals. Got {type(universe).__name__}.")
+    kept = compile_rows(universe.universe if isinstance(universe, Table) else universe, keep)
     check_values(kept)
     made = Lattice.from_kept(kept)
     if made.dimension == 0:

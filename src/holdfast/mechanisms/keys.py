@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from holdfast.errors import InvalidParameter
-from holdfast.exact.parameters import exact_fraction, outside
+from holdfast.exact.parameters import BUDGET_RANGE, exact_fraction, is_extreme, outside
 
 GOT = "{got}"
 """In a message: what was found. Only the reader of run files knows how much of it may be shown."""
@@ -80,6 +80,8 @@ def exact_number(below: int | None = None, **messages: str) -> Reader:
         missed = outside(value, below)
         if missed is not None:
             raise InvalidKey(key.name, messages.get(missed, _TOO_SMALL).replace("{text}", str(raw).strip()))
+        if is_extreme(value):
+            raise InvalidKey(key.name, f"{BUDGET_RANGE}. Got {GOT}. Write {key.line}.")
         return value
 
     return read

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -18,6 +19,8 @@ from holdfast.samplers.table import SAMPLERS, Prepare
 MECHANISMS: dict[str, type[Mechanism]] = {}
 """Name -> class, in the order in which messages list them."""
 
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
 Registered = TypeVar("Registered", bound=type[Mechanism])
 
 
@@ -26,13 +29,29 @@ def register(cls: Registered, samplers: Mapping[tuple[type[Shape], type[Target]]
 
     Given:       a subclass of Mechanism; used as a function, or as a decorator above the class. `samplers`: rows for the table of
                  samplers, where the mechanism has a target of its own.
-    Guarantees:  a name stands for one class: another class under a taken name is refused; the same class again changes nothing.
+    Guarantees:  a name stands for one class, and a row for one sampler: what is taken is refused, and then nothing changes. The same class
+                 again changes nothing.
     """
-    taken = MECHANISMS.setdefault(cls.name, cls)
-    if taken is not cls:
-        raise InvalidParameter(f"The mechanism {cls.name!r} is registered already, as {taken.__qualname__}. Give yours another name.")
-    SAMPLERS.update(samplers or {})
+    rows = dict(samplers or {})
+    _check(cls, rows)
+    MECHANISMS[cls.name] = cls
+    SAMPLERS.update(rows)
     return cls
+
+
+def _check(cls: type[Mechanism], rows: Mapping[tuple[type[Shape], type[Target]], Prepare]) -> None:
+    """Before anything is changed: what is refused leaves no trace."""
+    if not (isinstance(cls, type) and issubclass(cls, Mechanism)) or not isinstance(getattr(cls, "name", None), str):
+        raise InvalidParameter("register() takes a subclass of Mechanism that has a name.")
+    if not _NAME.fullmatch(cls.name):
+        raise InvalidParameter(f"A mechanism's name is lower-case letters, digits and hyphens, such as 'my-mechanism'. Got {cls.name!r}.")
+    if MECHANISMS.get(cls.name, cls) is not cls:
+        taken = MECHANISMS[cls.name].__qualname__
+        raise InvalidParameter(f"The mechanism {cls.name!r} is registered already, as {taken}. Give yours another name.")
+    for key, prepare in rows.items():
+        if SAMPLERS.get(key, prepare) is not prepare:  # replacing a row would change the noise of other mechanisms
+            shape, target = (kind.__name__ for kind in key)
+            raise InvalidParameter(f"There is a sampler for ({shape}, {target}) already. Give your mechanism a target of its own.")
 
 
 def mechanism_class(name: str) -> type[Mechanism]:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from holdfast.errors import InvalidParameter
-from holdfast.exact.parameters import Exact, exact_fraction, exact_integer, outside
+from holdfast.exact.parameters import BUDGET_RANGE, Exact, exact_fraction, exact_integer, is_extreme, outside, positive_fraction
 
 SHORT = 12
 """Longest decimal, in characters, that is preferred to p/q."""
@@ -26,6 +26,16 @@ def budget(value: Exact, name: str) -> Fraction:
         )
     if missed:
         raise InvalidParameter(f"{name} must be greater than zero. Got {format_exact(fraction)}.")
+    if is_extreme(fraction):
+        raise InvalidParameter(f"{name} {BUDGET_RANGE}. Write a number of ordinary size.")
+    return fraction
+
+
+def variance(value: Exact, name: str) -> Fraction:
+    """An exact number above zero, of ordinary size."""
+    fraction = positive_fraction(value, name)
+    if is_extreme(fraction):
+        raise InvalidParameter(f"{name} {BUDGET_RANGE}. Write a number of ordinary size.")
     return fraction
 
 
@@ -52,6 +62,8 @@ def probability(value: Exact, name: str) -> Fraction:
         raise InvalidParameter(
             f"{name} must lie strictly between 0 and 1. Got {format_exact(fraction)}. Write a small number such as '1e-10'."
         )
+    if is_extreme(fraction):
+        raise InvalidParameter(f"{name} {BUDGET_RANGE}. Write a number of ordinary size.")
     return fraction
 
 

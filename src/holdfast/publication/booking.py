@@ -116,7 +116,7 @@ class Booked(Booking):
     def __init__(self, account: Account, reservation: Reservation) -> None:
         self.account, self.reservation = account, reservation
         self._is_complete = False
-        self.entry, self.software = reservation.head, reservation.facts["software"]
+        self.entry, self.software = reservation.head, reservation.facts.get("software", {})
 
     @property
     def _folder_name(self) -> str:
@@ -248,19 +248,25 @@ def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, a
             + ("its key was not sealed. " if found.sealed_key is None else "the secret that sealed its key was not given. ")
             + "Give HOLDFAST_KEY (or HOLDFAST_KEY_FILE) as it was, or void the release: what was reserved stays spent if drawing had begun."
         )
-    asked = public_facts(plan, {}, (), None)
-    same = ("mechanism", "parameters", "unit", "max_records", "universe", "statements")
-    if any(asked[name] != found.facts[name] for name in same) or Charge.of(plan.guarantee) != found.charge:
-        raise OtherInput(f"The release {found.release_id!r} was begun with another mechanism, table or kept totals. Resume with the same.")
     decisive = ("holdfast", "python-flint")  # other samplers, or another reduced basis, would draw other noise from the same words
-    if found.facts["stream_version"] != STREAM_VERSION or any(found.facts["software"].get(n) != software().get(n) for n in decisive):
+    before = found.facts.get("software", {})
+    if found.facts.get("stream_version") != STREAM_VERSION or any(before.get(name) != software().get(name) for name in decisive):
         raise OtherInput(
             f"The release {found.release_id!r} was begun with another version of Holdfast or python-flint. Resume with that version."
         )
+    check_same(found, plan, order)
     with NoiseKey.unseal(found.sealed_key, account.secret) as key:
         bound = bind(plan.drawing, table, key, order.release_id)
     account.ledger.check_input(found, bound.input_digest)
     return Booked(account, account.ledger.start_drawing(found)), bound
+
+
+def check_same(found: Reservation, plan: Plan, order: Order) -> None:
+    """Refuse to go on with a release under another mechanism, table, kept totals, price or revision than it was begun with."""
+    asked = public_facts(plan, {}, (), order.revised_id)
+    same = ("mechanism", "parameters", "unit", "max_records", "universe", "statements", "revision_of")
+    if any(asked.get(name) != found.facts.get(name) for name in same) or Charge.of(plan.guarantee) != found.charge:
+        raise OtherInput(f"The release {found.release_id!r} was begun with another mechanism, table or kept totals. Resume with the same.")
 
 
 def check_resumable(found: Reservation, resume: bool) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
-from holdfast.publication.card import Card
+from holdfast.publication.card import Card, other_version
 from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.signing import load_signing_key, signed
 from holdfast.report.report import report_html
@@ -94,15 +94,24 @@ def _check_replaced(output: Output, release_id: str, identity: str) -> None:
         raise OutputExists(f"{name!r} already exists. Choose another name, or force=True (--force) to replace another release.")
     if output.folder.is_symlink():
         raise OutputExists(f"{name!r} is a link, which is not replaced. Name the folder itself.")
-    try:
-        before = Card.from_json((output.folder / CARD).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise OutputExists(f"{name!r} already exists and holds no release that could be replaced. Choose another name.") from None
+    before = _card_in(output.folder, name)
     if (before.release.id, before.mechanism.identity) == (release_id, identity):
         raise IdenticalRelease(
             f"{name!r} already holds the release {release_id!r} with the same law, kept totals and cells. Drawing it "
             "again would publish a second noisy copy and spend the budget twice. Use the folder as it is, or give the release a new id."
         )
+
+
+def _card_in(folder: Path, name: str) -> Card:
+    """The card of a folder that holds a release; OutputExists where it holds none that could be replaced."""
+    text = ""
+    try:
+        text = (folder / CARD).read_text(encoding="utf-8")
+        return Card.from_json(text)
+    except (OSError, ValueError):
+        old = other_version(text)
+    what = "no release" if old is None else f"a release of another version of Holdfast (card {old}), which is not one"
+    raise OutputExists(f"{name!r} already exists and holds {what} that could be replaced. Choose another name.")
 
 
 def output_problem(error: OSError, folder: Path, left: str = "Nothing was left behind.") -> HoldfastError:
@@ -141,10 +150,20 @@ def _checksum(path: Path) -> dict[str, Any]:
 
 
 def put_in_place(temporary: Path, output: Output) -> None:
-    """Give the complete folder its name. A rename onto a folder that has files fails, so nothing is replaced unseen."""
+    """Give the complete folder its name. A rename onto a folder that has files fails, so nothing is replaced unseen.
+
+    With `force`, what is replaced is looked at again now, and once more after the exchange: anything but another release is put back.
+    """
     folder = output.folder
     if output.force and os.path.lexists(folder):
+        made = _card_in(temporary, temporary.name)
+        _check_replaced(output, made.release.id, made.mechanism.identity)
         _exchange(temporary, folder.absolute())
+        try:
+            _card_in(temporary, folder.name)
+        except OutputExists:
+            _exchange(temporary, folder.absolute())
+            raise
     else:
         try:
             os.rename(temporary, folder)

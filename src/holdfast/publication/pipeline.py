@@ -16,7 +16,16 @@ from holdfast.engines.local import BoundRelease, Progress
 from holdfast.errors import InvalidParameter
 from holdfast.invariants.statements import Statement
 from holdfast.mechanisms.mechanism import Mechanism
-from holdfast.publication.booking import Account, Booked, Booking, begin, check_resumable, resume_release, secret_from_environment
+from holdfast.publication.booking import (
+    Account,
+    Booked,
+    Booking,
+    begin,
+    check_resumable,
+    check_same,
+    resume_release,
+    secret_from_environment,
+)
 from holdfast.publication.folder import Output, check_output, fill_folder
 from holdfast.publication.order import UNNAMED, Order
 from holdfast.publication.plan import Plan, exposure_after, plan
@@ -32,7 +41,7 @@ if TYPE_CHECKING:
 def release(
     table: Table,
     keep: Iterable[Statement],
-    mechanism: Mechanism | None = None,
+    mechanism: Mechanism,
     key: NoiseKey | None = None,
     ledger: Ledger | None = None,
     release_id: str | None = None,
@@ -53,11 +62,6 @@ def release(
         raise InvalidParameter(
             f"A release takes (table, keep, mechanism), the first a Table. Got {type(table).__name__}. "
             "Build a table with Table.from_counts or from_records."
-        )
-    if not isinstance(mechanism, Mechanism):  # None is the default only for the sake of this message
-        raise InvalidParameter(
-            "A release takes (table, keep, mechanism), the last such as GeneralizedLaplace(epsilon='1/4'). "
-            f"Got {'no mechanism' if mechanism is None else type(mechanism).__name__}."
         )
     if key is not None and not isinstance(key, NoiseKey):
         raise InvalidParameter(f"key is a NoiseKey, or None for a fresh one. Got {type(key).__name__}.")
@@ -120,7 +124,8 @@ def carry_out(
         return _complete(release.booking, output, release)
     check_resumable(found, resume)
     begun = Booked(account, found)
-    if begun.is_staged:  # nothing is written any more, so formats and signing key do not matter
+    if begun.is_staged:  # nothing is written any more, so formats and signing key do not matter; the folder holds what was drawn
+        check_same(found, plan, order)
         return _complete(begun, output, None)
     output.check()
     booking, bound = resume_release(found, plan, table, order, account)
