@@ -187,6 +187,7 @@ def test_odd_names(name: str) -> None:
 
 
 def test_statements_read_as_they_are_written() -> None:
+    names = {name: getattr(hf, name) for name in ("total", "margin", "subset")}
     for text in (
         "total()",
         "margin('state', 'sex')",
@@ -194,8 +195,8 @@ def test_statements_read_as_they_are_written() -> None:
         "subset('county', node='17')",
         "subset('age >= 18')",
     ):
-        assert repr(eval(text, vars(hf))) == text
-        assert repr(hf.identity(eval(text, vars(hf)))) == f"identity({text})"
+        assert repr(eval(text, names)) == text
+        assert repr(hf.identity(eval(text, names))) == f"identity({text})"
     assert repr(hf.areas("block", {"a": ["1"]}, by=["sex"])) == "areas('block', 1 sets, by=['sex'])"
     assert repr(hf.linear([[1, 2]], ["a"], [3])) == "linear(1 rows, names=['a'], 1 values)"
 
