@@ -114,6 +114,9 @@ class Channel:
             if isinstance(shape, Free):
                 free.append(cells.ravel())
                 continue
+            if count == 1:
+                yield Task(("blocks", int(cells.min())), shape, cells)
+                continue
             first = cells.min(axis=1)
             order = np.argsort(first, kind="stable")  # a block's place does not depend on how blocks were found
             together = max(1, STREAM_CELLS // shape.size) if self.target.reads is Reads.NOTHING and isinstance(shape, OneSum | Grid) else 1

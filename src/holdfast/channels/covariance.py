@@ -141,8 +141,12 @@ def covariance_of(drawing: Drawing) -> Covariance:
             found[task.shape] = _estimated(drawing, task.shape) if known is None else known
         gathered.setdefault(task.shape, []).append(task.cells)
     return Covariance(
-        channel.facts.lattice.cells, [ShapeCovariance(np.concatenate(cells), shape, found[shape]) for shape, cells in gathered.items()]
+        channel.facts.lattice.cells, [ShapeCovariance(_joined(cells), shape, found[shape]) for shape, cells in gathered.items()]
     )
+
+
+def _joined(cells: list[Ints]) -> Ints:
+    return cells[0] if len(cells) == 1 else np.concatenate(cells)
 
 
 def _estimated(drawing: Drawing, shape: Shape) -> Variance:

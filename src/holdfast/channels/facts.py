@@ -95,7 +95,7 @@ class Facts:
         """Part of every stream's label, so its encoding is part of the stream's format. Universe and statements say all; where there are
         none, as for a law on a lattice, the blocks do, however they were found.
         """
-        if self.lattice.universe is not None and self.statements:
+        if self.lattice.universe is not None and (self.statements or not self.kept.rows):
             named = [self.universe.digest(), self.definitions]
             return hashlib.sha256(json.dumps(named, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
         blocks = self.lattice.blocks

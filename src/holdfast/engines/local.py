@@ -101,19 +101,23 @@ def _input_digest(table: Table, tasks: list[Task], key: NoiseKey, names: tuple[s
     fixed = np.ones(len(table.counts), dtype=np.bool_)
     parts = []
     for task in tasks:
-        label = json.dumps(task.label).encode()
-        parts.append((label, hmac.digest(secret, b"\0".join((label, *_input_of(table, task.cells, with_keys))), "sha256")))
+        label = json.dumps(task.label).encode() + b"\0"  # JSON holds no NUL: the label ends here
+        part = hmac.new(secret, label, "sha256")
+        for piece in _input_of(table, task.cells, with_keys):
+            part.update(piece.data)
+        parts.append((label, part.digest()))
         fixed[task.cells] = False
     whole = hmac.new(secret, b"whole", "sha256")
     for _, digest in sorted(parts):
         whole.update(digest)
     for piece in _input_of(table, np.flatnonzero(fixed), with_keys):
-        whole.update(piece)
+        whole.update(piece.data)
     return whole.hexdigest()
 
 
-def _input_of(table: Table, cells: Ints, with_keys: bool) -> Iterator[bytes]:
-    yield table.counts[cells].astype("<i8").tobytes()
+def _input_of(table: Table, cells: Ints, with_keys: bool) -> Iterator[NDArray[np.int64]]:
+    """What is digested of a task: its length follows from the task, so that no two inputs share a digest."""
+    yield np.ascontiguousarray(table.counts[cells], dtype="<i8")
     if with_keys:
         assert table.cell_keys is not None
-        yield table.cell_keys[cells].astype("<i8").tobytes()
+        yield np.ascontiguousarray(table.cell_keys[cells], dtype="<i8")

@@ -66,6 +66,8 @@ class Blocks(Sequence[Block]):
     def cells_of(self, number: int) -> Ints:
         """The cells of all blocks of one shape, one block a row, in the order of the blocks."""
         first = self.starts[:-1][self.shape_of == number]
+        if len(first) == 1:  # as they lie: a block of millions of cells is not copied
+            return self.order[None, first[0] : first[0] + self.shapes[number].size]
         cells: Ints = self.order[first[:, None] + np.arange(self.shapes[number].size)]
         return cells
 
