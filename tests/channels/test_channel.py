@@ -81,7 +81,7 @@ def test_one_task_alone_gives_the_same_bytes() -> None:
     assert (together != whole.counts).mean() > 0.5
     for number, task in enumerate(start().tasks):
         alone = start()
-        drawn = replace(alone, tasks=[alone.tasks[number]]).draw()
+        drawn = replace(alone, tasks=(alone.tasks[number],)).draw()
         assert drawn[task.cells].tolist() == together[task.cells].tolist()
         assert (np.delete(drawn, task.cells.ravel()) == np.delete(whole.counts, task.cells.ravel())).all()
 

@@ -325,7 +325,7 @@ class TestTheLastCheck:
         made = bind(drawing, hf.Table(universe, np.array([5, 6, 7])), hf.NoiseKey.for_tests("last"), "any")
         task = replace(made.tasks[0], cells=np.arange(3)[None, :])
         wrong = Choice(Wrong(noise), Reason.OTHER)
-        return replace(made, tasks=[task], drawing=replace(drawing, choices=dict.fromkeys(drawing.choices, wrong)))
+        return replace(made, tasks=(task,), drawing=replace(drawing, choices=dict.fromkeys(drawing.choices, wrong)))
 
     @pytest.mark.parametrize("kept", KEPT)
     def test_a_total_that_is_off_by_one_is_refused(self, kept: str) -> None:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,8 +97,19 @@ class Channel:
         free = sum(shape.size * count for shape, count in used if isinstance(shape, Free))
         return {**{s: n for s, n in used if not isinstance(s, Free)}, **({ONE_FREE_CELL: free} if free else {})}
 
-    def tasks(self) -> Iterator[Task]:
+    def tasks(self) -> tuple[Task, ...]:
         """Every piece of work: blocks shape by shape, then free cells chunk by chunk."""
+        return self._tasks
+
+    @cached_property
+    def _tasks(self) -> tuple[Task, ...]:
+        return tuple(self._find_tasks())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickle holds what the channel was made from: tasks are found again where they are needed."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_tasks", "_whole")}
+
+    def _find_tasks(self) -> Iterator[Task]:
         if not self.target.publishes_cells:
             return
         if not self.target.splits:
@@ -123,11 +135,13 @@ class Channel:
             for begin in range(0, int(count), together):
                 rows = order[begin : begin + together]
                 yield Task(("blocks", int(first[rows[0]])), shape, cells[rows])
-        yield from self._free_tasks(np.sort(np.concatenate(free)))
+        yield from self._free_tasks(np.concatenate(free))
 
     def _free_tasks(self, free: Ints) -> Iterator[Task]:
         if not len(free):
             return
+        if (free[1:] < free[:-1]).any():
+            free = np.sort(free)
         chunks = free // FREE_CELLS
         starts = np.flatnonzero(np.diff(chunks, prepend=-1))
         for begin, end in zip(starts.tolist(), [*starts[1:].tolist(), len(free)], strict=True):

@@ -33,7 +33,7 @@ class BoundRelease:
 
     drawing: Drawing
     table: Table = field(repr=False)
-    tasks: list[Task] = field(repr=False)
+    tasks: tuple[Task, ...] = field(repr=False)
     subkey: NoiseKey
     input_digest: str = field(repr=False)
     """Keyed digest of the whole input: kept only where an interrupted release is to be resumed, and only until it is done."""
@@ -68,7 +68,7 @@ def bind(drawing: Drawing, table: Table, key: NoiseKey, release_id: str) -> Boun
     if channel.needs_cell_keys and table.cell_keys is None:
         raise InvalidParameter("This mechanism reads cell keys, and the table has none. Name their column: record_key or cell_key.")
     _check_declared(facts, table.counts)
-    tasks = list(channel.tasks())
+    tasks = channel.tasks()
     digest = _input_digest(table, tasks, key, (release_id, channel.identity), with_keys=channel.needs_cell_keys)
     return BoundRelease(drawing, table, tasks, key.derive("release", release_id, channel.identity, digest), digest)
 
@@ -86,7 +86,7 @@ def _check_declared(facts: Facts, counts: Ints) -> None:
             )
 
 
-def _input_digest(table: Table, tasks: list[Task], key: NoiseKey, names: tuple[str, str], *, with_keys: bool) -> str:
+def _input_digest(table: Table, tasks: tuple[Task, ...], key: NoiseKey, names: tuple[str, str], *, with_keys: bool) -> str:
     """HMAC of the whole input under a key of this release: per task over its label and input, combined in the order of the labels, with
     the fixed cells last.
     """
