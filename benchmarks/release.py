@@ -37,7 +37,8 @@ IMPORTS = "import numpy, pyarrow, duckdb, numba"
 _CHILD = """
 import json, shutil, time
 import holdfast as hf
-from holdfast.publication.release import release_from_plan
+from holdfast.publication.order import Order
+from holdfast.publication.pipeline import draw
 
 def publish(path, folder):
     marks = [time.perf_counter()]
@@ -46,7 +47,7 @@ def publish(path, folder):
     plan = hf.plan(table, [hf.margin({keep!r})], hf.{mechanism})
     fields = plan.to_fields()
     marks.append(time.perf_counter())
-    drawn = release_from_plan(plan, table, release_id="bench")
+    drawn = draw(plan, table, Order("bench"))
     marks.append(time.perf_counter())
     drawn.save(folder)
     marks.append(time.perf_counter())

@@ -29,6 +29,8 @@ TOOLS = {
 }
 """For each optional group the commands on PATH, or Python packages, of which one must be there. (A package may ship a whole server.)"""
 
+DURATIONS = Path(__file__).with_name("durations.txt")
+
 COLLECTED = pytest.StashKey[int]()
 FIT_CHECKS = pytest.StashKey[int]()
 
@@ -47,6 +49,14 @@ def pytest_configure(config: pytest.Config) -> None:
     unknown = required() - TOOLS.keys() - {"all"}
     if unknown:
         raise pytest.UsageError(f"HOLDFAST_REQUIRE names unknown groups {sorted(unknown)}. Use 'all' or some of {sorted(TOOLS)}.")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what takes long, by measurement: tests/durations.txt lists functions (tools/mark_durations.py writes it)."""
+    listed = {line.split(maxsplit=1)[1] for line in DURATIONS.read_text(encoding="utf-8").splitlines()}
+    for item in items:
+        if item.nodeid.split("[")[0] in listed:
+            item.add_marker(pytest.mark.medium)
 
 
 @pytest.fixture(scope="session")

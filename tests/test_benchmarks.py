@@ -255,14 +255,14 @@ class TestRelease:
         assert [release_cases.fewer(15, cells) for cells in (10**6, 10**7)] == [15, 5]
         assert release_cases.fewer(1, 10**7) == 1
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_the_counties_are_released_and_verified(self, shared_data: Path, tmp_path: Path) -> None:
         case = release.real_cases()[0]
         row = release.publish(case, 1, tmp_path, lambda: None)
         assert row.figures[:3] == ("3,143", "51", "Laplace, epsilon 1/4")
         assert len(row.figures) + 1 == len(release.REAL)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_the_command_runs_and_is_judged(self, shared_data: Path, tmp_path: Path) -> None:
         row = release.command(1, tmp_path, lambda: None)
         assert len(row.figures) + 1 == len(release.COMMAND)
@@ -271,7 +271,7 @@ class TestRelease:
 
 
 class TestChains:
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_every_table_has_its_columns_and_the_bars_of_the_issue(self) -> None:
         report = chains.run(grids=((4, 4), (20, 20)), rounds=1, pairs=4, records=500, small=True)
         moves, times, gains, counties, meetings = report.tables

@@ -161,7 +161,7 @@ LAWS: dict[str, tuple[Callable[[], dict[str, Mean]], float]] = {
 """The samplers of each law, and the factor on the mean energy of a law whose variance is 1 % too large."""
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("law", LAWS)
 def test_all_agree_and_one_percent_would_show(law: str) -> None:
     draw, factor = LAWS[law]

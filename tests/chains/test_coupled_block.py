@@ -297,7 +297,7 @@ def test_chains_meet_on_four_by_four(target: Target) -> None:
     assert max(meetings(target, 4, 50, 10_000)) < np.inf
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("target", [Target.laplace(100, "1/4"), Target.gaussian(100, 100)], ids=["l1", "gaussian"])
 def test_chains_meet_on_ten_by_ten(target: Target) -> None:
     assert max(meetings(target, 10, 20, 10_000)) < np.inf

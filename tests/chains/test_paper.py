@@ -67,7 +67,7 @@ def test_one_total_over_a_hundred_and_two_counties() -> None:
     assert hf.GeneralizedLaplace("0.192").law(Lattice(np.ones((1, 102), dtype=int))).sampler.status == "exact"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_three_overlapping_sets_in_the_l2_norm_take_about_a_million() -> None:
     kernel = Metropolis.of_lattice(Target.laplace(14, QUARTER, "l2"), SETS, Fraction(3, 2))
     assert 1e6 / 3 <= largest(kernel, 200_000, 200, 10**7) <= 3e6

@@ -120,7 +120,7 @@ def test_a_wide_law_one_percent_off_fails(factor: Fraction) -> None:
     assert _score_categories(*binned(DiscreteGaussian(10**12 * factor), edges, values)).p_value < ALPHA
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("parameter", RATIONALS)
 @pytest.mark.parametrize("kind", ["laplace", "gaussian", "quantile"])
 def test_fast_draws_agree_with_the_papers_own_algorithms(kind: str, parameter: str) -> None:
@@ -132,7 +132,7 @@ def test_fast_draws_agree_with_the_papers_own_algorithms(kind: str, parameter: s
     assert two_sample_p_value(old, new) >= ALPHA
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("center", ["1/3", "-7/2", "99/100"])
 def test_moving_centres_agree_with_the_slow_rejection(center: str) -> None:
     bits = oracles.FairBits(NoiseKey.for_tests("oracle").stream("center", center))

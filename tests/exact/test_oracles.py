@@ -297,7 +297,7 @@ def test_compositions_fit(total: int, parts: int):
     check_fit_categories(counts, law, name=f"compositions of {total} into {parts}, seed {SEED}")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("parameter", [Fraction(1, 3), Fraction(7, 3), Fraction(25, 2), Fraction(1000)])
 def test_laplace_and_gaussian_fit_with_more_draws(parameter: Fraction):
     check_draws(lambda bits: oracles.discrete_laplace(parameter, bits), lambda k: laplace_ball(parameter, k), "many Laplace", 30_000)

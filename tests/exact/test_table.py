@@ -166,7 +166,7 @@ def test_a_longer_first_word_never_changes_the_answer(name: str) -> None:
         assert np.array_equal(sampler(law, bits).draw(5000, ListedWords(uniform, rest)), full)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("law", [DiscreteGaussian(1), DiscreteLaplace(10)], ids=repr)
 def test_all_two_to_the_32_words(law: ArmsLaw) -> None:
     """The product's own table, every first word there is: settled words bound each probability from below and above."""

@@ -38,7 +38,7 @@ def test_processes_that_make_one_ledger_at_once(place: str) -> None:
     assert found["problems"] == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_killed_at_any_point_can_be_finished(place: str, request: pytest.FixtureRequest) -> None:
     """Killed after every statement, before and after every commit of every step, and from outside at odd moments."""
     if "://" in place:

@@ -45,7 +45,7 @@ def template(place: str, request: pytest.FixtureRequest) -> str:  # noqa: F811
     return place + "_{}"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_at_every_point_and_resumed(template: str) -> None:
     """Before and after every statement, commit, file and part of the draw; then resumes, killed too, and resumed again.
 
@@ -66,7 +66,7 @@ def test_killed_at_every_point_and_resumed(template: str) -> None:
     assert list(found["states"]) == ["None", "reserved", "drawing", "staged", "committed", "published", "closed"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_while_another_release_is_replaced(tmp_path: Path) -> None:
     """With force: until the spend is committed the folder is the old one, and no part of the old one is left in the end."""
     found = drive("kill", f"{tmp_path}/ledger{{}}", "force", "45", "15")
@@ -75,7 +75,7 @@ def test_killed_while_another_release_is_replaced(tmp_path: Path) -> None:
     assert Counter(found["points"])["os.rmdir"] == 1  # of what was replaced
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_without_a_secret_what_was_not_staged_cannot_be_resumed(tmp_path: Path) -> None:
     found = drive("without_secret", f"{tmp_path}/ledger{{}}")
     assert {"reserved", "drawing", "staged", "committed"} <= found.keys()

@@ -133,7 +133,7 @@ def points_of(cells: int, reach: int) -> NDArray[np.int64]:
     return np.concatenate([free, -free.sum(axis=1, keepdims=True)], axis=1)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("cells", "piece"), [(4, 2), (4, 4), (5, 2), (5, 4)])
 def test_every_point_of_small_vectors(cells: int, piece: int) -> None:
     """Codes of the first three cells (all points, if there are four), and |z|^2; 10 % more sigma_squared is seen."""

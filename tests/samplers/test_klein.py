@@ -123,7 +123,7 @@ def test_fit_by_full_enumeration(name: str, sigma_squared: Fraction) -> None:
     check_fit(law.places(draws), law.pmf, name=f"Klein, {name}, sigma_squared {sigma_squared}")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", LATTICES)
 def test_one_percent_in_sigma_squared_is_noticed(name: str) -> None:
     """As many draws as make the statistic's excess 160: the squared length is what sigma_squared acts on."""

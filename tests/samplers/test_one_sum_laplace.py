@@ -373,7 +373,7 @@ def draw_many(cells: int, epsilon: Fraction, n: int, label: str) -> NDArray[np.i
         return OneSumLaplace(cells, epsilon).draw(n, words)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [QUARTER, ONE, THREE], ids=str)
 @pytest.mark.parametrize("cells", [2, 3, 5])
 def test_small_blocks_follow_the_enumerated_law(cells, epsilon) -> None:
@@ -415,7 +415,7 @@ def mutant(cells: int, epsilon: float, n: int, wrong_step: str) -> NDArray[np.in
         stars[rows, cell] += np.where(up[:, 0], 1, -1)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("cells", "epsilon"), [(2, 0.25), (3, 0.25), (5, 0.25), (3, 1.0), (5, 1.0)])
 def test_the_fits_see_stars_moved_without_their_weights(cells, epsilon) -> None:
     law, keys = (summary_law, summary_keys) if cells == 5 else (z_law, z_keys)
@@ -449,7 +449,7 @@ def cell_law(cells: int, epsilon: float) -> NDArray[np.float64]:
     return np.asarray(law / law.sum())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_larger_blocks_have_the_exact_law_of_a_cell_and_of_the_norm() -> None:
     """And not those of an epsilon 2 % off (a cell) or 1 % off (the norm)."""
     cells, epsilon = 40, QUARTER
@@ -463,7 +463,7 @@ def test_larger_blocks_have_the_exact_law_of_a_cell_and_of_the_norm() -> None:
         assert not fits(values, wrong, offset=-(len(wrong) // 2) if name == "a cell" else 0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_wide_laws_go_by_bars_and_follow_the_law() -> None:
     """epsilon = 1/20000 on three cells: z_1 in steps of 2000 against its law, and not against a law 20 % off."""
     cells, epsilon, n = 3, Fraction(1, 20_000), 4_000

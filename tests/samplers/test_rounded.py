@@ -321,7 +321,7 @@ FITS: dict[str, tuple[Callable[[Any], RoundedSampler], Callable[[float, int], di
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", FITS)
 def test_fit_against_the_enumerated_law_and_power(name: str) -> None:
     """Two per cent in epsilon must be noticed."""

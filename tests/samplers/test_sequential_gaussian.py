@@ -215,7 +215,7 @@ ENUMERATED = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("shape", "sigma_squared", "reach", "wrong"), ENUMERATED, ids=str)
 def test_every_point_of_small_grids(shape: tuple[int, ...], sigma_squared: Fraction, reach: int, wrong: Fraction) -> None:
     """|z|^2 is what a wrong sigma changes: 1 % is seen there. Every point is a bin of its own, where they are not too many."""

@@ -106,7 +106,7 @@ def test_lattice_sum_agrees_with_enumeration():
             assert many_bins(expected, level) == pytest.approx(three_bins(expected, level), rel=0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("bins", [5, 10, 50, 200])
 @pytest.mark.parametrize("rest", ["equal", "one large", "one small"])
 def test_many_bins_alarm_no_more_often_than_stated(bins: int, rest: str):
@@ -118,7 +118,7 @@ def test_many_bins_alarm_no_more_often_than_stated(bins: int, rest: str):
     assert many_bins(expected, ALPHA) <= ALPHA
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_figures_in_the_text():
     """The table in holdfast/testing/fit.py, and why Pearson's statistic is not used."""
     rows = {"likelihood ratio": (7.3, 7.3, 7.3, 2.3, 1.5), "pearson": (985, 395, 217, 97, 43)}

@@ -47,7 +47,7 @@ def random_case(seed: int, gaussian_only: bool) -> tuple[dict[Fraction, int], di
     return pures, gaussians, Fraction(1, 10 ** chooser.randint(3, 9))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("gaussian_only", [True, False])
 def test_never_below_its_lower_bound_and_near_it_on_gaussians(gaussian_only: bool) -> None:
     """A hundred compositions of discrete Gaussians, a hundred with pure promises too, at delta from 1e-3 to 1e-9.
