@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from holdfast.chains.sampler import SamplerRequest
 from holdfast.channels import Channel, Facts
 from holdfast.errors import InvalidParameter
-from holdfast.exact.parameters import Exact
+from holdfast.exact.parameters import Exact, positive_fraction
 from holdfast.lattices import Lattice
 from holdfast.lattices.norms import L2
 from holdfast.laws import Gaussian
@@ -20,7 +20,7 @@ from holdfast.mechanisms.mechanism import PER, Per
 from holdfast.mechanisms.promise import promise
 from holdfast.mechanisms.requests import DEFAULT_ETA, SAMPLER_KEYS, ChainMechanism, check_choice, request_from_keys, sampler_request
 from holdfast.privacy.calibration import pair_sigma_squared, paper_sigma_squared, simple_sigma_squared, tight_sigma_squared
-from holdfast.privacy.parameters import budget, format_exact, probability, variance
+from holdfast.privacy.parameters import budget, format_exact, ordinary, probability
 
 Calibration = Literal["tight", "simple", "paper"]
 
@@ -93,10 +93,10 @@ class GeneralizedGaussian(ChainMechanism):
             )
         check_choice(per, PER, "per")
         self._set(
-            rho=None if rho is None else budget(rho, "rho"),
-            sigma_squared=None if sigma_squared is None else variance(sigma_squared, "sigma_squared"),
-            epsilon=None if epsilon is None else budget(epsilon, "epsilon"),
-            delta=None if delta is None else probability(delta, "delta"),
+            rho=None if rho is None else ordinary(budget(rho, "rho"), "rho"),
+            sigma_squared=None if sigma_squared is None else ordinary(positive_fraction(sigma_squared, "sigma_squared"), "sigma_squared"),
+            epsilon=None if epsilon is None else ordinary(budget(epsilon, "epsilon"), "epsilon"),
+            delta=None if delta is None else ordinary(probability(delta, "delta"), "delta"),
             calibration=check_choice(calibration, _CALIBRATIONS, "calibration"),
             request=sampler_request(sampler, allow_estimated, eta),
             per="unit" if sigma_squared is not None else per,

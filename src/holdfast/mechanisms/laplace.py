@@ -17,7 +17,7 @@ from holdfast.mechanisms import keys
 from holdfast.mechanisms.mechanism import PER, Per
 from holdfast.mechanisms.promise import promise
 from holdfast.mechanisms.requests import DEFAULT_ETA, SAMPLER_KEYS, ChainMechanism, check_choice, request_from_keys, sampler_request
-from holdfast.privacy.parameters import budget, format_exact
+from holdfast.privacy.parameters import budget, format_exact, ordinary
 
 _TARGETS = {"l1": L1Laplace, "l2": L2Laplace}
 _DIGITS = 9
@@ -60,7 +60,7 @@ class GeneralizedLaplace(ChainMechanism):
         per: Per = "unit",
     ) -> None:
         self._set(
-            epsilon=budget(epsilon, "epsilon"),
+            epsilon=ordinary(budget(epsilon, "epsilon"), "epsilon"),
             norm=check_choice(norm, tuple(NORMS), "norm"),
             request=sampler_request(sampler, allow_estimated, eta),
             per=check_choice(per, PER, "per"),

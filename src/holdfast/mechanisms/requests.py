@@ -12,7 +12,7 @@ from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
 from holdfast.mechanisms import keys
 from holdfast.mechanisms.mechanism import Mechanism
-from holdfast.privacy.parameters import format_exact, probability
+from holdfast.privacy.parameters import format_exact, ordinary, probability
 
 DEFAULT_ETA = Fraction(1, 1000)
 """Total variation error that a chain may have, where nobody says otherwise: it takes 3000 coupled pairs to estimate."""
@@ -40,7 +40,7 @@ def sampler_request(sampler: str, allow_estimated: bool, eta: Exact) -> SamplerR
     check_choice(sampler, SAMPLERS, "sampler")
     if not isinstance(allow_estimated, bool):
         raise InvalidParameter(f"allow_estimated must be True or False. Got {type(allow_estimated).__name__}.")
-    return SamplerRequest(sampler, allow_estimated, probability(eta, "eta"))
+    return SamplerRequest(sampler, allow_estimated, ordinary(probability(eta, "eta"), "eta"))
 
 
 def request_from_keys(values: Mapping[str, Any]) -> SamplerRequest:

@@ -15,7 +15,7 @@ from holdfast.mechanisms import keys
 from holdfast.mechanisms.mechanism import PER, Mechanism, Per
 from holdfast.mechanisms.promise import promise
 from holdfast.mechanisms.requests import check_choice
-from holdfast.privacy.parameters import budget, format_exact
+from holdfast.privacy.parameters import budget, format_exact, ordinary
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -34,7 +34,7 @@ class RoundedProjection(Mechanism):
     run_file_keys = (keys.Key("epsilon", keys.budget, '"0.25"', required=True),)
 
     def __init__(self, epsilon: Exact, *, per: Per = "unit") -> None:
-        self._set(epsilon=budget(epsilon, "epsilon"), per=check_choice(per, PER, "per"))
+        self._set(epsilon=ordinary(budget(epsilon, "epsilon"), "epsilon"), per=check_choice(per, PER, "per"))
 
     @classmethod
     def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:

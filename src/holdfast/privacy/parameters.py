@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from holdfast.errors import InvalidParameter
-from holdfast.exact.parameters import BUDGET_RANGE, Exact, exact_fraction, exact_integer, is_extreme, outside, positive_fraction
+from holdfast.exact.parameters import BUDGET_RANGE, Exact, exact_fraction, exact_integer, is_extreme, outside
 
 SHORT = 12
 """Longest decimal, in characters, that is preferred to p/q."""
@@ -26,17 +26,14 @@ def budget(value: Exact, name: str) -> Fraction:
         )
     if missed:
         raise InvalidParameter(f"{name} must be greater than zero. Got {format_exact(fraction)}.")
-    if is_extreme(fraction):
-        raise InvalidParameter(f"{name} {BUDGET_RANGE}. Write a number of ordinary size.")
     return fraction
 
 
-def variance(value: Exact, name: str) -> Fraction:
-    """An exact number above zero, of ordinary size."""
-    fraction = positive_fraction(value, name)
-    if is_extreme(fraction):
+def ordinary(value: Fraction, name: str) -> Fraction:
+    """The number, refused where it is too large or too small for a mechanism, whose bounds and figures are doubles."""
+    if is_extreme(value):
         raise InvalidParameter(f"{name} {BUDGET_RANGE}. Write a number of ordinary size.")
-    return fraction
+    return value
 
 
 def not_negative(value: Exact, name: str) -> Fraction:
@@ -62,8 +59,6 @@ def probability(value: Exact, name: str) -> Fraction:
         raise InvalidParameter(
             f"{name} must lie strictly between 0 and 1. Got {format_exact(fraction)}. Write a small number such as '1e-10'."
         )
-    if is_extreme(fraction):
-        raise InvalidParameter(f"{name} {BUDGET_RANGE}. Write a number of ordinary size.")
     return fraction
 
 
