@@ -19,8 +19,8 @@ from hypothesis import settings
 
 from tests.running import Run, running
 
-MINIMUM_TESTS = 5300
-"""A run of the whole suite that collects fewer tests than this fails: tests must not vanish unseen. Raise it when tests are added."""
+MINIMUM_TESTS = 5700
+"""A run of the whole suite, or of all but the long group, that collects fewer tests than this fails: tests must not vanish unseen. Raise it when tests are added."""
 
 TOOLS = {
     "java": ("java",),
@@ -148,7 +148,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 def _too_few_tests(config: pytest.Config) -> str | None:
     options = config.option
-    selections = (options.keyword, options.markexpr, options.deselect, options.ignore, options.ignore_glob, getattr(options, "lf", False))
+    part = options.markexpr != "not long" and options.markexpr  # `make test` runs all but the long group, and is held to the floor
+    selections = (options.keyword, part, options.deselect, options.ignore, options.ignore_glob, getattr(options, "lf", False))
     if config.args_source != pytest.Config.ArgsSource.TESTPATHS or any(selections):
         return None
     collected = config.stash.get(COLLECTED, 0)
