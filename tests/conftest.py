@@ -20,7 +20,8 @@ from hypothesis import settings
 from tests.running import Run, running
 
 MINIMUM_TESTS = 5700
-"""A run of the whole suite, or of all but the long group, that collects fewer tests than this fails: tests must not vanish unseen. Raise it when tests are added."""
+"""A run of all tests, or of all but the long group, that collects fewer than this fails: tests must not vanish unseen. Raise it when tests
+are added."""
 
 TOOLS = {
     "java": ("java",),
