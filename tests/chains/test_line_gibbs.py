@@ -132,10 +132,10 @@ def stepped(kernel: LineGibbs, steps: int, words: Words) -> list[State]:
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_run_equals_repeated_steps_whatever_the_band(name: str) -> None:
-    kernel, steps = KERNELS[name], 80
+    kernel, steps = KERNELS[name], 160
     by_step = words_of(name)
     states = stepped(kernel, steps, by_step)
-    assert len({tuple(z) for z in states}) > 10  # it moves
+    assert len({tuple(z) for z in states}) > (10 if name == "steep moves, bounds" else 20)
     for band in (2.0**-40, 2.0**-20, 2.0**-4):
         by_run = words_of(name)
         found, info = LineGibbs(kernel.target, kernel.moves, band).run(states[0], steps, by_run)

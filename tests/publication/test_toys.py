@@ -9,8 +9,10 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from holdfast.errors import InvalidParameter
 from holdfast.mechanisms import MECHANISMS
 from holdfast.mechanisms.keys import InvalidKey
 from holdfast.randomness import NoiseKey
+from holdfast.testing.fit import ALPHA, check_fit_categories, chi_square_p_value
 from tests.toys.cell_keys import ToyCellKeys
 from tests.toys.conditional import ByEnumeration, ToyConditional, compositions
 
@@ -116,19 +119,25 @@ def table(counts: list[int], keys: list[int] | None = None) -> hf.Table:
 
 
 def test_the_conditional_law_by_enumeration() -> None:
-    """Every published table has the total of its block and no negative count, and frequencies agree with the enumerated law."""
+    """Every published table has the total of its block and no negative count; frequencies agree with the enumerated law, and would not
+    with one whose epsilon is a quarter off.
+    """
     sampler = ByEnumeration(3, ToyConditional("1/2").epsilon)
-    x = np.array([[2, 1, 0]] * 4000, dtype=np.int64)
+    x = np.array([[2, 1, 0]] * 20_000, dtype=np.int64)
     with NoiseKey.for_tests("toy conditional").stream("a") as words:
         drawn = sampler.publish(x, None, words)
     assert (drawn.sum(axis=1) == 3).all()
     assert (drawn >= 0).all()
-    weights = {y: float(np.exp(-0.25 * np.abs(np.array(y) - x[0]).sum())) for y in compositions(3, 3)}
-    total = sum(weights.values())
-    expected = np.array([4000 * w / total for w in weights.values()])
-    found = np.array([(drawn == np.array(y)).all(axis=1).sum() for y in weights])
-    statistic = float(((found - expected) ** 2 / expected).sum())
-    assert statistic < 60, "9 degrees of freedom: a chi-square above 60 has probability below 1.4e-9"
+    counts = Counter(map(tuple, drawn.tolist()))
+    check_fit_categories(counts, enumerated(x[0], 0.25), name="toy conditional law")
+    wrong = enumerated(x[0], 0.25 * 1.25)
+    order = list(wrong)
+    assert chi_square_p_value([counts[y] for y in order], [wrong[y] for y in order], len(x)) < ALPHA
+
+
+def enumerated(x: Any, rate: float) -> dict[tuple[int, ...], float]:
+    weights = {y: float(np.exp(-rate * np.abs(np.array(y) - x).sum())) for y in compositions(int(x.sum()), len(x))}
+    return {y: weight / sum(weights.values()) for y, weight in weights.items()}
 
 
 def test_input_reaches_only_the_engine() -> None:
