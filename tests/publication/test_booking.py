@@ -687,6 +687,15 @@ class TestNothingElseIsReplaced:
         place.carry_out(resume=True)
         hf.verify(tmp_path / "out")
 
+    def test_a_resume_replaces_no_link(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        place = Place(tmp_path)
+        self.interrupted(place, monkeypatch, "put_in_place")
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "out").symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(OutputExists, match="is a link"):
+            place.carry_out(resume=True, force=True)
+        assert (tmp_path / "out").is_symlink()
+
     def test_a_staged_release_is_not_finished_under_another_plan(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         place = Place(tmp_path)
         self.interrupted(place, monkeypatch, "put_in_place")
