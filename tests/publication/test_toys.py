@@ -167,7 +167,12 @@ def test_what_is_missing_is_refused() -> None:
 def test_a_target_gets_what_it_declares_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table with cell keys: what reads counts alone is given none, since only declared input enters the digest."""
     given: list[Any] = []
-    monkeypatch.setattr(ByEnumeration, "publish", lambda self, counts, cell_keys, words: given.append(cell_keys) or counts)
+
+    def publish(self: ByEnumeration, counts: Any, cell_keys: Any, words: Any) -> Any:
+        given.append(cell_keys)
+        return counts
+
+    monkeypatch.setattr(ByEnumeration, "publish", publish)
     hf.release(table([3, 2, 0, 1], [5, 8, 0, 7]), [hf.margin("region")], ToyConditional("1/2"), key=NoiseKey.for_tests(1))
     assert given
     assert all(keys is None for keys in given)
