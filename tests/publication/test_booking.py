@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import errno
 import json
 import pickle
 from collections.abc import Callable
@@ -20,32 +19,33 @@ import holdfast as hf
 from holdfast.engines.local import BoundRelease
 from holdfast.errors import (
     BudgetExceeded,
-    HoldfastError,
     IdenticalRelease,
     InvalidParameter,
-    KeyMisuse,
     LedgerProblem,
     NoGrant,
-    OtherInput,
     OutputExists,
     OutputProblem,
     WrongState,
 )
 from holdfast.privacy.ledger import Ledger
-from holdfast.publication import booking, folder, pipeline
-from holdfast.publication.booking import Account
-from holdfast.publication.folder import Output, fill_folder, put_in_place
-from holdfast.publication.order import Order
+from holdfast.publication import booking, pipeline
 from holdfast.wording.ledger import ledger_screen
 from tests.ledger.helpers import run_sql
-
-DATA = "residents"
-SECRET = b"the secret of the office"
-UNIVERSE = hf.Universe.product({"area": ["a", "b"], "sex": ["F", "M"]})
-COUNTS = np.array([5, 3, 2, 9])
-KEEP = (hf.margin("area"),)
-LAPLACE = hf.GeneralizedLaplace(epsilon="1/4")
-"""Costs 1/2: a person who changes cell is at distance 2."""
+from tests.publication.bookings import (
+    COUNTS,
+    DATA,
+    KEEP,
+    LAPLACE,
+    SECRET,
+    UNIVERSE,
+    a_ledger,
+    a_release,
+    a_table,
+    left,
+    run,
+    spent,
+    state,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -57,65 +57,6 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     return a_ledger(tmp_path)
-
-
-def a_ledger(folder: Path, kind: str = "pure", **budget: str) -> Ledger:
-    made = Ledger.open(folder / "ledger.db", create=True)
-    made.grant(DATA, kind=kind, approver="A. Chief", reason="the census", **(budget or {"epsilon": "3"}))  # type: ignore[arg-type]
-    return made
-
-
-def a_table(counts: Any = COUNTS, universe: hf.Universe = UNIVERSE, **options: Any) -> hf.Table:
-    return hf.Table(universe, counts, name=DATA, **options)
-
-
-def a_release(ledger: Ledger, name: str = "r1", mechanism: Any = LAPLACE, keep: Any = KEEP, table: hf.Table | None = None) -> Any:
-    return hf.release(table or a_table(), keep, mechanism, ledger=ledger, release_id=name)
-
-
-def files(place: Path) -> dict[str, bytes]:
-    """Of a folder and all below it, without the ledger."""
-    return {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*") if path.is_file() and "ledger.db" not in path.name}
-
-
-def state(ledger: Ledger, name: str = "r1") -> str | None:
-    held = ledger.reservation(DATA, name)
-    return None if held is None else held.state
-
-
-def spent(ledger: Ledger) -> Fraction:
-    return ledger.balance(DATA).spent
-
-
-def run(ledger: Ledger | None, folder: Path, name: str = "r1", **options: Any) -> str:
-    """As the command line does it. Without a ledger the result is empty."""
-    table = options.pop("table", a_table())
-    plan = hf.plan(table, options.pop("keep", KEEP), options.pop("mechanism", LAPLACE))
-    order = Order(name, revises=options.pop("revises", None))
-    output = Output(folder, options.pop("formats", ("csv",)), sign=options.pop("sign", None), force=options.pop("force", False))
-    secret = options.pop("secret", SECRET)
-    account = None if ledger is None else Account(ledger, DATA, secret)
-    return pipeline.carry_out(plan, table, order, output, account, **options) or ""
-
-
-def stop(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
-def interrupted(ledger: Ledger, folder: Path, **options: Any) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        run(ledger, folder, progress=stop, **options)
-
-
-def fails(code: int) -> Callable[..., Any]:
-    def step(*_: Any, **__: Any) -> Any:
-        raise OSError(code, "said by the system")
-
-    return step
-
-
-def left(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir() if path.name != "ledger.db")
 
 
 class TestStepByStep:
@@ -315,321 +256,6 @@ class TestWhatIsCharged:
         assert ledger.verify() == []
 
 
-class TestInterrupted:
-    def test_stopped_while_drawing_and_resumed(self, ledger: Ledger, tmp_path: Path) -> None:
-        interrupted(ledger, tmp_path / "out")
-        assert state(ledger) == "drawing"
-        assert left(tmp_path) == []
-        with pytest.raises(WrongState, match="--resume to go on"):
-            run(ledger, tmp_path / "out")
-        with pytest.raises(WrongState, match="the secret that sealed its key was not given"):
-            run(ledger, tmp_path / "out", resume=True, secret=None)
-        with pytest.raises(KeyMisuse, match="cannot be opened with this secret"):
-            run(ledger, tmp_path / "out", resume=True, secret=b"another secret of the office")
-        assert state(ledger) == "drawing"
-        entry = run(ledger, tmp_path / "out", resume=True)
-        assert state(ledger) == "closed"
-        assert json.loads((tmp_path / "out" / "card.json").read_text())["release"]["ledger"] == entry
-        assert spent(ledger) == Fraction(1, 2)
-
-    @pytest.mark.parametrize(
-        "changed",
-        [
-            {"table": a_table(np.array([5, 3, 2, 10]))},
-            {"table": a_table(np.array([3, 5, 2, 9]))},
-            {"keep": (hf.margin("sex"),)},
-            {"keep": (hf.margin("area"), hf.margin("sex"))},
-            {"mechanism": hf.GeneralizedLaplace(epsilon="1/5")},
-            {"mechanism": hf.GeneralizedGaussian(rho="1/100")},
-            {"table": a_table(max_records=2)},
-            {"table": a_table(unit="household")},
-            {"table": a_table(universe=hf.Universe.product({"area": ["a", "c"], "sex": ["F", "M"]}))},
-        ],
-        ids=["count", "counts with the same totals", "kept", "kept more", "budget", "mechanism", "records", "unit", "cells"],
-    )
-    def test_other_input_is_refused(self, ledger: Ledger, tmp_path: Path, changed: dict[str, Any]) -> None:
-        interrupted(ledger, tmp_path / "out")
-        events = len(list(ledger.events()))
-        with pytest.raises(OtherInput):
-            run(ledger, tmp_path / "out", resume=True, **changed)
-        assert left(tmp_path) == []
-        assert len(list(ledger.events())) == events
-        run(ledger, tmp_path / "out", resume=True)
-
-    def test_another_version_of_the_streams_is_refused(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        interrupted(ledger, tmp_path / "out")
-        monkeypatch.setattr(booking, "STREAM_VERSION", 99)
-        with pytest.raises(OtherInput, match="another version of Holdfast"):
-            run(ledger, tmp_path / "out", resume=True)
-
-    def test_staged_is_only_renamed(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """No secret and no draw are needed; in another place it is not found, and a changed folder is not taken."""
-        with monkeypatch.context() as patch:
-            patch.setattr(Ledger, "commit", stop)
-            with pytest.raises(KeyboardInterrupt):
-                run(ledger, tmp_path / "out", secret=None)
-        assert state(ledger) == "staged"
-        (staged,) = left(tmp_path)
-        assert staged.startswith(".holdfast-unfinished-")
-        monkeypatch.setattr(BoundRelease, "draw", lambda *_: pytest.fail("drawn"))
-        (tmp_path / "elsewhere").mkdir()
-        with pytest.raises(OutputProblem, match="not beside 'out', or was changed"):
-            run(ledger, tmp_path / "elsewhere" / "out", secret=None, resume=True)
-        card = tmp_path / staged / "card.json"
-        whole = card.read_bytes()
-        card.write_bytes(whole + b" ")
-        with pytest.raises(OutputProblem, match="not beside 'out', or was changed"):
-            run(ledger, tmp_path / "out", secret=None, resume=True)
-        card.write_bytes(whole)
-        assert state(ledger) == "staged"
-        run(ledger, tmp_path / "out", secret=None, resume=True)
-        assert (tmp_path / "out" / "card.json").read_bytes() == whole
-        assert left(tmp_path) == ["elsewhere", "out"]
-        assert left(tmp_path / "elsewhere") == []
-
-    def test_a_folder_that_appears_is_left_alone(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The spend is committed; the finished folder waits for another name in the same place."""
-
-        def appear(*given: Any) -> None:
-            (tmp_path / "out").mkdir(exist_ok=True)
-            (tmp_path / "out" / "theirs").touch()
-            put(*given)
-
-        put = put_in_place
-        monkeypatch.setattr(booking, "put_in_place", appear)
-        with pytest.raises(OutputExists, match="appeared in the meantime"):
-            run(ledger, tmp_path / "out")
-        monkeypatch.undo()
-        assert state(ledger) == "committed"
-        run(ledger, tmp_path / "other", resume=True)
-        assert left(tmp_path) == ["other", "out"]
-        assert left(tmp_path / "out") == ["theirs"]
-
-    def test_drawn_again_from_the_sealed_key_gives_the_same_bytes(
-        self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Interrupted when the folder was filled but not yet staged: all files come out as they were, the card too."""
-        first: dict[str, bytes] = {}
-
-        def filled(release: Any, temporary: Path, output: Output) -> None:
-            fill_folder(release, temporary, output)
-            first.update(files(temporary))
-            raise KeyboardInterrupt
-
-        with monkeypatch.context() as patch:
-            patch.setattr(pipeline, "fill_folder", filled)
-            interrupted(ledger, tmp_path / "out")
-            assert first == {}  # stopped by the progress of the draw: nothing was written
-            with pytest.raises(KeyboardInterrupt):
-                run(ledger, tmp_path / "out", resume=True)
-        assert (state(ledger), left(tmp_path)) == ("drawing", [])
-        run(ledger, tmp_path / "out", resume=True)
-        assert files(tmp_path / "out") == first != {}
-
-    @pytest.mark.parametrize("step", ["stage", "commit", "publish", "close"])
-    @pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
-    @pytest.mark.parametrize("error", [KeyboardInterrupt, LedgerProblem])
-    def test_a_step_whose_end_is_not_heard_of(
-        self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, done: bool, error: type[BaseException]
-    ) -> None:
-        """The ledger may have taken the step although this process saw an error (a lost connection, Ctrl-C). What is staged is never drawn
-        again, so its folder must still be there: only the ledger knows.
-        """
-        take = getattr(Ledger, step)
-
-        def lost(*given: Any) -> None:
-            if done:
-                take(*given)
-            raise error
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Ledger, step, lost)
-            with pytest.raises(error):
-                run(ledger, tmp_path / "out")
-        places = ["drawing", "staged", "committed", "published", "closed"]
-        reached = places[["stage", "commit", "publish", "close"].index(step) + done]
-        assert state(ledger) == reached
-        (folder,) = left(tmp_path)
-        assert (folder == "out") == (step in ("publish", "close"))
-        whole = files(tmp_path / folder)
-        if reached != "drawing":
-            monkeypatch.setattr(BoundRelease, "draw", lambda *_: pytest.fail("drawn"))
-        if reached == "closed":
-            with pytest.raises(IdenticalRelease):
-                run(ledger, tmp_path / "out", resume=True)
-        else:
-            run(ledger, tmp_path / "out", resume=True)
-        assert (files(tmp_path / "out"), left(tmp_path)) == (whole, ["out"])
-        assert (state(ledger), spent(ledger), ledger.verify()) == ("closed", Fraction(1, 2), [])
-
-    def test_saved_again_after_an_error_of_the_ledger(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        made = a_release(ledger)
-        with monkeypatch.context() as patch:
-            patch.setattr(Ledger, "stage", fails(errno.EIO))
-            with pytest.raises(OSError, match="said by the system"):
-                made.save(tmp_path / "out")
-        with monkeypatch.context() as patch:
-            patch.setattr(pipeline, "fill_folder", fails(errno.ENOSPC))
-            with pytest.raises(OutputProblem):
-                made.save(tmp_path / "out")
-        assert left(tmp_path) == []
-        made.save(tmp_path / "out")
-        assert (left(tmp_path), state(ledger)) == (["out"], "closed")
-
-    def test_what_is_staged_needs_no_signing_key(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        with monkeypatch.context() as patch:
-            patch.setattr(Ledger, "commit", stop)
-            with pytest.raises(KeyboardInterrupt):
-                run(ledger, tmp_path / "out")
-        run(ledger, tmp_path / "out", resume=True, sign=tmp_path / "gone.pem")
-        assert state(ledger) == "closed"
-
-    def test_voided_before_the_draw_may_be_made_anew(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        with monkeypatch.context() as patch:
-            patch.setattr(Ledger, "start_drawing", stop)
-            interrupted(ledger, tmp_path / "out")
-        held = ledger.reservation(DATA, "r1")
-        assert held is not None
-        assert held.state == "reserved"
-        assert ledger.void(held, "stopped") is True
-        assert spent(ledger) == 0
-        run(ledger, tmp_path / "out")
-        assert spent(ledger) == Fraction(1, 2)
-        assert ledger.verify() == []
-
-    def test_a_short_secret_is_refused_before_anything_is_reserved(self, ledger: Ledger, tmp_path: Path) -> None:
-        with pytest.raises(InvalidParameter, match="at least 16 bytes"):
-            run(ledger, tmp_path / "out", secret=b"short")
-        assert state(ledger) is None
-
-
-BOOKED = pytest.mark.parametrize("booked", [True, False], ids=["ledger", "no ledger"])
-CHARGE = "Its charge stands in the ledger: go on with --resume"
-
-
-class TestDisksAndPlaces:
-    """The same with a ledger and without: a complete folder under its name, or nothing new at all."""
-
-    @BOOKED
-    @pytest.mark.parametrize(
-        ("code", "said"), [(errno.ENOSPC, "disk is full"), (errno.EACCES, "permission is missing"), (errno.EIO, "system says")]
-    )
-    @pytest.mark.parametrize("where", ["save_frame", "_write", "_sync", "Path.chmod", "the last file", "the folder"])
-    def test_what_cannot_be_written_leaves_nothing(
-        self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booked: bool, code: int, said: str, where: str
-    ) -> None:
-        def not_the_card(path: Path, content: bytes) -> None:
-            if path.name == folder.CARD:
-                raise OSError(code, "said by the system")
-            path.write_bytes(content)
-
-        with monkeypatch.context() as patch:
-            if where == "the last file":
-                patch.setattr(folder, "_write", not_the_card)
-            elif where == "the folder":
-                patch.setattr("pathlib.Path.mkdir" if booked else "tempfile.mkdtemp", fails(code))
-            else:
-                patch.setattr("pathlib.Path.chmod" if where == "Path.chmod" else f"holdfast.publication.folder.{where}", fails(code))
-            with pytest.raises(OutputProblem, match=f"'out' could not be written.*{said}.*Nothing was left behind") as caught:
-                run(ledger if booked else None, tmp_path / "out")
-        assert (CHARGE in str(caught.value)) == booked
-        assert left(tmp_path) == []
-        assert (state(ledger), spent(ledger)) == (("drawing", Fraction(1, 2)) if booked else (None, 0))
-        run(ledger if booked else None, tmp_path / "out", resume=booked)
-        hf.verify(tmp_path / "out")
-        assert (left(tmp_path), spent(ledger)) == (["out"], Fraction(1, 2) if booked else 0)
-
-    def test_a_place_that_takes_no_lock_file(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        made = a_release(ledger)
-        with monkeypatch.context() as patch:
-            patch.setattr("os.open", fails(errno.EACCES))
-            with pytest.raises(OutputProblem, match=f"permission is missing.*{CHARGE}"):
-                made.save(tmp_path / "out")
-        assert left(tmp_path) == []
-        made.save(tmp_path / "out")
-        assert state(ledger) == "closed"
-
-    @BOOKED
-    def test_a_name_that_cannot_be_given(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booked: bool) -> None:
-        """Without a ledger nothing stays. With one the spend is committed, and the finished folder waits for its name."""
-        with monkeypatch.context() as patch:
-            patch.setattr("os.rename", fails(errno.EACCES))
-            with pytest.raises(OutputProblem, match="permission is missing") as caught:
-                run(ledger if booked else None, tmp_path / "out")
-        assert not (tmp_path / "out").exists()
-        if not booked:
-            assert left(tmp_path) == []
-            return
-        assert CHARGE in str(caught.value)
-        assert "Nothing was left behind" not in str(caught.value)
-        assert state(ledger) == "committed"
-        (waiting,) = left(tmp_path)
-        whole = files(tmp_path / waiting)
-        monkeypatch.setattr(BoundRelease, "draw", lambda *_: pytest.fail("drawn"))
-        run(ledger, tmp_path / "out", resume=True)
-        assert (files(tmp_path / "out"), left(tmp_path)) == (whole, ["out"])
-
-    @BOOKED
-    @pytest.mark.parametrize("at_once", [True, False], ids=["exchanged at once", "one after the other"])
-    def test_force_exchanges_another_release(
-        self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booked: bool, at_once: bool
-    ) -> None:
-        """Until the spend is committed the old folder stands there, whole; in the end no part of it is left."""
-        used = ledger if booked else None
-        run(used, tmp_path / "out", "before")
-        (tmp_path / "out" / "note.txt").write_text("beside the old release")
-        before = files(tmp_path / "out")
-        seen: list[bool] = []
-
-        def noted(temporary: Path, output: Output) -> None:
-            seen.append(files(tmp_path / "out") == before)
-            if booked:
-                assert state(ledger) == "committed"
-            put_in_place(temporary, output)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(pipeline, "fill_folder", stop)
-            with pytest.raises(KeyboardInterrupt):
-                run(used, tmp_path / "out", force=True)
-        assert (files(tmp_path / "out"), left(tmp_path)) == (before, ["out"])
-        if not at_once:
-            monkeypatch.setattr("ctypes.CDLL", lambda _: None)
-        monkeypatch.setattr(booking, "put_in_place", noted)
-        run(used, tmp_path / "out", force=True, resume=booked)
-        assert seen == [True]
-        assert left(tmp_path) == ["out"]
-        assert left(tmp_path / "out") == ["card.json", "kept.csv", "report.html", "statement.html", "table.csv"]
-        hf.verify(tmp_path / "out")
-        assert json.loads((tmp_path / "out" / "card.json").read_text())["release"]["id"] == "r1"
-
-    @BOOKED
-    @pytest.mark.parametrize("problem", ["there already", "no place", "signing key", "format", "identical", "no release", "may not write"])
-    def test_a_place_is_checked_before_anything_is_reserved_or_drawn(
-        self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booked: bool, problem: str
-    ) -> None:
-        place, options = tmp_path / "out", dict[str, Any]()
-        if problem == "identical":
-            hf.release(a_table(), KEEP, LAPLACE, release_id="r1").save(place)
-        elif problem in ("there already", "no release"):
-            place.mkdir()
-        elif problem == "no place":
-            place = tmp_path / "nowhere" / "out"
-        elif problem == "signing key":
-            options["sign"] = tmp_path / "gone.pem"
-        elif problem == "format":
-            options["formats"] = ("xml",)
-        else:
-            monkeypatch.setattr("os.access", lambda *_: False)
-        options["force"] = problem in ("identical", "no release")
-        before, events = files(tmp_path), len(list(ledger.events()))
-        monkeypatch.setattr(BoundRelease, "draw", lambda *_: pytest.fail("drawn"))
-        monkeypatch.setattr(hf.NoiseKey, "generate", lambda: pytest.fail("a key was made"))
-        with pytest.raises(HoldfastError) as caught:
-            run(ledger if booked else None, place, **options)
-        assert isinstance(caught.value, IdenticalRelease) == (problem == "identical")
-        assert (state(ledger), len(list(ledger.events())), files(tmp_path)) == (None, events, before)
-
-
 class TestCardsAndTheChain:
     def test_the_entry_on_the_card_is_in_the_chain(self, ledger: Ledger, tmp_path: Path) -> None:
         heads = [run(ledger, tmp_path / name, name) for name in ("r1", "r2")]
@@ -662,64 +288,3 @@ def test_where_the_secret_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert booking.secret_from_environment() == SECRET
     monkeypatch.setenv("HOLDFAST_KEY", "another secret of the office")
     assert booking.secret_from_environment() == b"another secret of the office"
-
-
-class TestNothingElseIsReplaced:
-    """With force, only another release is ever replaced: at first, on resume, and where the folder changes in between."""
-
-    def interrupted(self, place: Place, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
-        with monkeypatch.context() as patch:
-            patch.setattr(pipeline if step == "fill_folder" else booking, step, broken)
-            with pytest.raises(RuntimeError, match="interrupted"):
-                place.carry_out()
-
-    @pytest.mark.parametrize("step", ["fill_folder", "put_in_place"])
-    def test_a_resume_replaces_no_folder_that_is_no_release(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
-        place = Place(tmp_path)
-        self.interrupted(place, monkeypatch, step)
-        (tmp_path / "out").mkdir()
-        (tmp_path / "out/thesis.txt").write_text("years of work")
-        with pytest.raises(OutputExists, match="no release"):
-            place.carry_out(resume=True, force=True)
-        assert (tmp_path / "out/thesis.txt").read_text() == "years of work"
-        (tmp_path / "out/thesis.txt").unlink()
-        (tmp_path / "out").rmdir()
-        place.carry_out(resume=True)
-        hf.verify(tmp_path / "out")
-
-    def test_a_resume_replaces_no_link(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        place = Place(tmp_path)
-        self.interrupted(place, monkeypatch, "put_in_place")
-        (tmp_path / "elsewhere").mkdir()
-        (tmp_path / "out").symlink_to(tmp_path / "elsewhere")
-        with pytest.raises(OutputExists, match="is a link"):
-            place.carry_out(resume=True, force=True)
-        assert (tmp_path / "out").is_symlink()
-
-    def test_a_staged_release_is_not_finished_under_another_plan(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        place = Place(tmp_path)
-        self.interrupted(place, monkeypatch, "put_in_place")
-        with pytest.raises(OtherInput):
-            place.carry_out(resume=True, mechanism=hf.GeneralizedLaplace(epsilon="1/1000"))
-        place.carry_out(resume=True)
-        hf.verify(tmp_path / "out")
-
-
-class Place:
-    """A small release through a ledger of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.ledger = Ledger.open(folder / "ledger.sqlite", create=True)
-        self.ledger.grant("towns", kind="pure", epsilon="10", approver="A", reason="test")
-        self.table = hf.Table(hf.Universe.product({"r": ["n", "s"], "t": ["a", "b"]}), np.array([3, 4, 5, 6], dtype=np.int64))
-
-    def carry_out(self, *, resume: bool = False, force: bool = False, mechanism: Any = None) -> None:
-        made = hf.plan(self.table, [hf.margin("r")], mechanism or hf.GeneralizedLaplace(epsilon="1/4"))
-        account = booking.Account(self.ledger, "towns", b"a secret of sixteen bytes or more")
-        output = Output(self.folder / "out", force=force)
-        pipeline.carry_out(made, self.table, Order("towns-1"), output, account, resume=resume)
-
-
-def broken(*_: Any, **__: Any) -> None:
-    raise RuntimeError("interrupted")
