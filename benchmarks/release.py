@@ -74,6 +74,7 @@ margins = [["state_fips"]]
 id = "bench"
 mechanism = "generalized-laplace"
 epsilon = "1/2"
+per = "person"
 """
 
 

@@ -42,6 +42,7 @@ margins = [["state"]]
 id = "counties"
 mechanism = "generalized-laplace"
 epsilon = "1/2"
+per = "person"
 """
 
 
@@ -108,10 +109,10 @@ class TestFromNothingToAVerifiedFolder:
     @pytest.mark.parametrize(
         "said",
         [
-            'mechanism = "generalized-gaussian"\nrho = "1/10"',
-            'mechanism = "generalized-gaussian"\nepsilon = "1"\ndelta = "1e-6"',
+            'mechanism = "generalized-gaussian"\nrho = "1/10"\nper = "person"',
+            'mechanism = "generalized-gaussian"\nepsilon = "1"\ndelta = "1e-6"\nper = "person"',
             'mechanism = "rounded-projection"\nepsilon = "1"\nper = "unit"',
-            'mechanism = "generalized-laplace"\nnorm = "l2"\nepsilon = "1"',
+            'mechanism = "generalized-laplace"\nnorm = "l2"\nepsilon = "1"\nper = "person"',
             'mechanism = "suppression"\nformats = ["csv"]\ndate = "2030-04-01"',
         ],
     )
@@ -368,7 +369,7 @@ class TestProcess:
         listed = "\n".join(f"{name} = {json.dumps(values)}" for name, values in codes.items())
         (tmp_path / "run.toml").write_text(
             f'[table]\nsource = "people.parquet"\n[table.cells]\n{listed}\n[keep]\ntotal = true\n[release]\nid = "large"\n'
-            'mechanism = "generalized-laplace"\nepsilon = "1"\n'
+            'mechanism = "generalized-laplace"\nepsilon = "1"\nper = "person"\n'
         )
         before = everything(tmp_path)
         command = [sys.executable, "-m", "holdfast.cli", "release", "run.toml", "-o", "out"]

@@ -30,6 +30,7 @@ KEPT
 id = "ID"
 mechanism = "generalized-laplace"
 epsilon = "1/2"
+per = "person"
 """
 DEFAULT = "holdfast-ledger.sqlite"
 GRANT = ("ledger", "grant", "counties", "--epsilon", "3", "--approver", "A. Chief", "--reason", "the census")

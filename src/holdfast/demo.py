@@ -40,7 +40,8 @@ margins = [["county"], ["education"]]
 [release]
 id = "education-demo"
 mechanism = "generalized-laplace"
-epsilon = "1/2"        # for each person; the noise has epsilon 1/4 for each unit of l1 distance
+epsilon = "1/2"
+per = "person"         # or "unit": this epsilon for each unit of l1 distance, twice as much for one person
 """
 
 

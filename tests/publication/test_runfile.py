@@ -167,7 +167,7 @@ where = "state = 18"
             ),
             (['mechanism = "generalized-gaussian"', "sigma_squared = 9"], "generalized gaussian: sigma_squared = 9"),
             (
-                ['mechanism = "generalized-gaussian"', "epsilon = 1", 'delta = "1e-9"'],
+                ['mechanism = "generalized-gaussian"', "epsilon = 1", 'delta = "1e-9"', 'per = "person"'],
                 "generalized gaussian: epsilon = 1, delta = 1e-9, for one person of at most 1 record who changes cell",
             ),
         ],
@@ -282,19 +282,17 @@ class TestPerPerson:
     def test_pure_budgets_divide_by_the_l1_distance(self, m: int, load: Callable[[str], Run]) -> None:
         for made in (hf.GeneralizedLaplace, hf.RoundedProjection):
             lines = [f'mechanism = "{made.name}"', 'epsilon = "0.3"']
-            assert self.per_unit(load, m, *lines) == made(Fraction(3, 10) / (2 * m))
             assert self.per_unit(load, m, *lines, 'per = "person"') == made(Fraction(3, 10) / (2 * m))
             assert self.per_unit(load, m, *lines, 'per = "unit"') == made(Fraction(3, 10))
 
     @pytest.mark.parametrize("m", [1, 2, 7])
     def test_rho_divides_by_the_squared_l2_distance(self, m: int, load: Callable[[str], Run]) -> None:
         lines = ['mechanism = "generalized-gaussian"', 'rho = "1/3"']
-        assert self.per_unit(load, m, *lines) == hf.GeneralizedGaussian(rho=Fraction(1, 6 * m * m))
+        assert self.per_unit(load, m, *lines, 'per = "person"') == hf.GeneralizedGaussian(rho=Fraction(1, 6 * m * m))
         assert self.per_unit(load, m, *lines, 'per = "unit"') == hf.GeneralizedGaussian(rho="1/3")
 
-    @pytest.mark.parametrize("per", ["person", "unit"])
-    def test_sigma_squared_stays(self, per: str, load: Callable[[str], Run]) -> None:
-        made = self.per_unit(load, 5, 'mechanism = "generalized-gaussian"', 'sigma_squared = "12.5"', f'per = "{per}"')
+    def test_sigma_squared_stays(self, load: Callable[[str], Run]) -> None:
+        made = self.per_unit(load, 5, 'mechanism = "generalized-gaussian"', 'sigma_squared = "12.5"')
         assert made == hf.GeneralizedGaussian(sigma_squared="25/2")
 
     @pytest.mark.parametrize("m", [1, 3])
@@ -303,12 +301,12 @@ class TestPerPerson:
 
         lines = ['mechanism = "generalized-gaussian"', 'epsilon = "1/2"', 'delta = "1e-6"']
         expected = pair_sigma_squared("1/2", "1e-6", distance_squared=2 * m * m)
-        assert self.per_unit(load, m, *lines) == hf.GeneralizedGaussian(sigma_squared=expected)
+        assert self.per_unit(load, m, *lines, 'per = "person"') == hf.GeneralizedGaussian(sigma_squared=expected)
         assert self.per_unit(load, m, *lines, 'per = "unit"') == hf.GeneralizedGaussian(epsilon="1/2", delta="1e-6")
 
     @pytest.mark.parametrize("m", [1, 2, 7])
     def test_the_l2_norm_rounds_down(self, m: int, load: Callable[[str], Run]) -> None:
-        epsilon = self.per_unit(load, m, 'mechanism = "generalized-laplace"', 'epsilon = "0.3"', 'norm = "l2"').epsilon
+        epsilon = self.per_unit(load, m, 'mechanism = "generalized-laplace"', 'epsilon = "0.3"', 'norm = "l2"', 'per = "person"').epsilon
         assert epsilon**2 * 2 * m * m <= Fraction(9, 100) < (epsilon * (1 + Fraction(1, 10**8))) ** 2 * 2 * m * m
 
     @given(st.fractions(min_value=Fraction(1, 10**60), max_value=10**60))
@@ -328,7 +326,7 @@ class TestMechanism:
         ("lines", "expected"),
         [
             (
-                ['mechanism = "generalized-laplace"', 'epsilon = "1/4"', 'norm = "l2"'],
+                ['mechanism = "generalized-laplace"', 'epsilon = "1/4"', 'norm = "l2"', 'per = "person"'],
                 hf.GeneralizedLaplace("1/4", norm="l2", per="person"),
             ),
             (
@@ -336,20 +334,20 @@ class TestMechanism:
                 hf.GeneralizedLaplace(1, sampler="line_gibbs", eta="1/50"),
             ),
             (
-                ['mechanism = "generalized-laplace"', "epsilon = 1", "allow_estimated = true"],
+                ['mechanism = "generalized-laplace"', "epsilon = 1", "allow_estimated = true", 'per = "person"'],
                 hf.GeneralizedLaplace(1, allow_estimated=True, per="person"),
             ),
-            (['mechanism = "generalized-gaussian"', 'rho = "1/4"'], hf.GeneralizedGaussian(rho="1/4", per="person")),
+            (['mechanism = "generalized-gaussian"', 'rho = "1/4"', 'per = "person"'], hf.GeneralizedGaussian(rho="1/4", per="person")),
             (['mechanism = "generalized-gaussian"', "sigma_squared = 4"], hf.GeneralizedGaussian(sigma_squared=4)),
             (
-                ['mechanism = "generalized-gaussian"', "epsilon = 1", 'delta = "1e-9"'],
+                ['mechanism = "generalized-gaussian"', "epsilon = 1", 'delta = "1e-9"', 'per = "person"'],
                 hf.GeneralizedGaussian(epsilon=1, delta="1e-9", per="person"),
             ),
             (
                 ['mechanism = "generalized-gaussian"', "epsilon = 1", 'delta = "1e-9"', 'per = "unit"', 'calibration = "paper"'],
                 hf.GeneralizedGaussian(epsilon=1, delta="1e-9", calibration="paper"),
             ),
-            (['mechanism = "rounded-projection"', 'epsilon = "1/4"'], hf.RoundedProjection("1/4", per="person")),
+            (['mechanism = "rounded-projection"', 'epsilon = "1/4"', 'per = "person"'], hf.RoundedProjection("1/4", per="person")),
             (['mechanism = "suppression"'], hf.Suppression()),
         ],
         ids=lambda value: repr(value) if not isinstance(value, list) else "",
@@ -391,9 +389,10 @@ class TestMechanism:
         monkeypatch.setitem(registry.MECHANISMS, "forgetful", Forgetful)
         lines = ['mechanism = "forgetful"', "epsilon = 1"]
         assert load(released(*lines, 'per = "unit"')).mechanism.per == "unit"
-        for more in ([], ['per = "person"']):
-            with pytest.raises(InvalidRun, match=r'release\.per: mechanism = "forgetful" takes a budget per = "unit" only'):
-                load(released(*lines, *more))
+        with pytest.raises(InvalidRun, match=r'release\.per: mechanism = "forgetful" takes a budget per = "unit" only'):
+            load(released(*lines, 'per = "person"'))
+        with pytest.raises(InvalidRun, match=r'release\.per: this key is missing: .* Write per = "unit" \([^"]*\)\.$'):
+            load(released(*lines))
 
     def test_an_unknown_mechanism_is_reported_before_its_keys(self, load: Callable[[str], Run]) -> None:
         with pytest.raises(InvalidRun, match=r"release\.mechanism: must be one of"):

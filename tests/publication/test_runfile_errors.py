@@ -225,6 +225,21 @@ WRONG: list[tuple[str, str, str]] = [
      'line 12, release.per: must be one of "person", "unit". Got "persons". Did you mean person?'),
     ("per list", DESIGN.replace('"unit"', "[]"),
      'line 12, release.per: must be one of "person", "unit". Got an empty list.'),
+    ("no per", released(*LAPLACE, "epsilon = 1"),
+     'line 8, release.per: this key is missing: it says what the budget is for. Write per = "unit" (epsilon = 1 for each unit of l1 '
+     'distance between two tables, so epsilon = 2 for one person who changes cell) or per = "person" (epsilon = 1 for one person who '
+     "changes cell)."),
+    ("no per with rho", released(*GAUSSIAN, "rho = 1").replace('"population" ', '"population"\nmax_records = 3\nunit = "household" #'),
+     'line 10, release.per: this key is missing: it says what the budget is for. Write per = "unit" (rho = 1 for each unit of squared l2 '
+     "distance between two tables, so rho = 18 for one household who changes cell with 3 records) or per = "
+     '"person" (rho = 1 for one household who changes cell with 3 records).'),
+    ("no per with a chain", released(*GAUSSIAN, "epsilon = 1", 'delta = "1e-6"', 'sampler = "line_gibbs"'),
+     'line 8, release.per: this key is missing: it says what the budget is for. Write per = "unit" (epsilon = 1, delta = 1e-6 for each '
+     "unit of l2 distance between two tables, so epsilon = 1.41422, delta = 1.81184e-6 for one person who changes cell)."),
+    ("per for suppression", released('mechanism = "suppression"', 'per = "person"'),
+     'line 11, release.per: this key says what a budget is for, and mechanism = "suppression" has none. Leave it out.'),
+    ("per for sigma_squared", released(*GAUSSIAN, "sigma_squared = 4", 'per = "unit"'),
+     'line 12, release.per: this key says what a budget is for, and mechanism = "generalized-gaussian" with sigma_squared = 4 has none. '),
     ("norm", released(*LAPLACE, "epsilon = 1", 'norm = "L1"'),
      'line 12, release.norm: must be one of "l1", "l2". Got "L1". Did you mean l1?'),
     ("float", DESIGN.replace('"0.192"', "0.250"),
@@ -274,7 +289,7 @@ WRONG: list[tuple[str, str, str]] = [
      "line 8, release.delta: this key is missing: a Gaussian promises epsilon only together with delta. "),
     ("chain with rho", released(*GAUSSIAN, "rho = 1", 'sampler = "line_gibbs"'),
      'line 12, release.sampler: a Markov chain needs a promise in epsilon and delta per unit of distance. '),
-    ("chain per person", released(*GAUSSIAN, "epsilon = 1", 'delta = "1e-6"', 'sampler = "line_gibbs"'),
+    ("chain per person", released(*GAUSSIAN, "epsilon = 1", 'delta = "1e-6"', 'sampler = "line_gibbs"', 'per = "person"'),
      'line 13, release.sampler: a Markov chain needs a promise in epsilon and delta per unit of distance. '),
     ("unknown sampler", released(*LAPLACE, "epsilon = 1", 'sampler = "fast"'),
      "line 12, release.sampler: "),
@@ -292,7 +307,7 @@ WRONG: list[tuple[str, str, str]] = [
      "line 12, release.norm: this key does not belong to"),
     ("calibration for rho", released(*GAUSSIAN, "rho = 1", 'calibration = "tight"'),
      "line 12, release.calibration: this key goes with epsilon and delta. "),
-    ("calibration per person", released(*GAUSSIAN, "epsilon = 1", 'delta = "0.1"', 'calibration = "tight"'),
+    ("calibration per person", released(*GAUSSIAN, "epsilon = 1", 'delta = "0.1"', 'calibration = "tight"', 'per = "person"'),
      'line 13, release.calibration: this key goes with per = "unit": '),
     ("formats", released(*LAPLACE, "epsilon = 1", 'formats = ["csv", "excel"]'),
      'line 12, release.formats[1]: must be one of "parquet", "csv". Got "excel".'),
@@ -300,7 +315,7 @@ WRONG: list[tuple[str, str, str]] = [
      "line 12, release.formats: must not be empty. "),
     ("formats twice", released(*LAPLACE, "epsilon = 1", 'formats = ["csv", "csv"]'),
      "line 12, release.formats: a format is named twice. "),
-    ("sign", released(*LAPLACE, "epsilon = 1", 'sign = "key.pem"'),
+    ("sign", released(*LAPLACE, "epsilon = 1", 'sign = "key.pem"', 'per = "person"'),
      "line 12, release.sign: file 'key.pem' does not exist. "),
     ("release key", DESIGN.replace("epsilon", "epsilom"),
      "line 11, release.epsilom: there is no such key. Did you mean epsilon? Keys of release: id, date, mechanism, "),

@@ -49,9 +49,10 @@ class Mechanism(ABC):
     def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
         """The mechanism from values that the keys' readers have checked; raises InvalidKey where keys do not go together.
 
-        Given:  per, which run files leave at "person" unless they say otherwise. A mechanism with a budget takes it over into its field
-                `per`, or refuses what it does not support with InvalidKey("per", ...): a budget for one unit of distance is not the one
-                that was asked for. The reader of run files refuses a mechanism that does neither.
+        Given:  per, as the run file says. A mechanism with a budget takes it over into its field `per`, or refuses what it does not
+                support with InvalidKey("per", ...): a budget for one unit of distance is not the one that was asked for. The reader of
+                run files refuses a mechanism that does neither. Where the file says nothing, per is "unit" here, and the reader then
+                refuses a mechanism with a budget.
         """
 
     @property
@@ -70,6 +71,12 @@ class Mechanism(ABC):
                 f"A law needs a lattice: hf.lattice(table or universe, [kept totals]), or hf.Lattice(matrix). Got {type(lattice).__name__}."
             )
         return Law(self.channel(Facts(lattice, unit=unit, max_records=max_records)))
+
+    @property
+    def budget(self) -> dict[str, str]:
+        """The budget as it was asked for, exact: epsilon, rho, delta, those that were given. Empty where there is none."""
+        given = {name: getattr(self, name, None) for name in ("epsilon", "rho", "delta")} if self.has_budget else {}
+        return {name: format_exact(value) for name, value in given.items() if value is not None}
 
     @property
     def has_budget(self) -> bool:

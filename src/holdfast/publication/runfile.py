@@ -1,7 +1,7 @@
 """Run files: a release described in TOML, in the office's words. docs/run-files.md documents every key.
 
 `load_run` reads the run file alone, and checks all that can be checked without the table. The confidential source is opened by
-`run.read_table()` only. Budgets are for one person unless the file says otherwise; the mechanism converts them (mechanisms/base.py).
+`run.read_table()` only. The file says whether a budget is for one person or one unit of distance; the mechanism converts it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Run:
     date: str | None
     written: tuple[tuple[str, str], ...]
     mechanism: Mechanism
-    """With its parameters as the file gives them: for one person, unless `per = "unit"`."""
+    """With its parameters as the file gives them, for what its `per` says."""
     formats: tuple[str, ...]
     sign: Path | None
     ledger: str | None = field(repr=False)
@@ -152,7 +152,7 @@ def _run_of(name: str, toml: str) -> Run:
     document = _document(toml)
     folder = os.path.dirname(os.path.abspath(name))
     table, release = document.table, document.release
-    mechanism = mechanism_of(release)
+    mechanism = mechanism_of(release, table)
     check_source(table, folder)
     check_universe(table, folder)
     if release.sign is not None:

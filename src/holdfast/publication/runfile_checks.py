@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any
 
+from holdfast.channels import Facts
 from holdfast.errors import InvalidStatement
 from holdfast.invariants import identity, margin, total
 from holdfast.invariants.statements import Statement
+from holdfast.lattices import Lattice
 from holdfast.mechanisms.keys import InvalidKey
-from holdfast.mechanisms.mechanism import Mechanism
+from holdfast.mechanisms.mechanism import PER, Mechanism, Per
 from holdfast.mechanisms.registry import mechanism_class
 from holdfast.publication.runfile_errors import Place, Problem, file_label, nearest, of_key, quoted
 from holdfast.publication.runfile_sections import KeepSection, ReleaseSection, StatementsSection, TableSection
 from holdfast.tables.databases import is_url
+from holdfast.wording.numbers import number
 
 
 def check_source(table: TableSection, folder: str) -> None:
@@ -97,7 +102,7 @@ def _check_columns(place: Place, names: Iterable[str], cells: list[str]) -> None
             raise Problem(place, f"cells has no column {quoted(name)}. {close}Columns: {', '.join(map(quoted, cells))}.")
 
 
-def mechanism_of(release: ReleaseSection) -> Mechanism:
+def mechanism_of(release: ReleaseSection, table: TableSection) -> Mechanism:
     """The mechanism that is asked for; its own keys are read, and checked, by itself."""
     chosen = mechanism_class(release.mechanism)
     keys = {key.name: key for key in chosen.run_file_keys}
@@ -110,13 +115,48 @@ def mechanism_of(release: ReleaseSection) -> Mechanism:
             told = f'this key is missing: mechanism = "{chosen.name}" needs it. Write {key.line}.'
             raise Problem(("release", key.name), told)
     try:
-        made = chosen.from_run_file({name: keys[name].read(raw) for name, raw in release.own.items()}, release.per)
-        if made.has_budget and made.per != release.per:
-            raise InvalidKey("per", f'mechanism = "{chosen.name}" takes a budget per = "{made.per}" only. Write per = "{made.per}".')
+        values = {name: keys[name].read(raw) for name, raw in release.own.items()}
+        made = chosen.from_run_file(values, release.per or "unit")
+        if release.per is None and made.has_budget:
+            raise InvalidKey("per", f"this key is missing: it says what the budget is for. {_lines_to_choose(chosen, values, table)}")
+        _check_per(made, release.per)
         return made
     except InvalidKey as error:
         problem = of_key(error, release.own.get(error.key))
     raise problem
+
+
+def _check_per(made: Mechanism, per: Per | None) -> None:
+    """That `per` stands only where there is a budget, and that the mechanism has taken it over."""
+    if per is not None and not made.has_budget:
+        given = "".join(f" with {name} = {value}" for name, value in made.parameters.items())
+        raise InvalidKey("per", f'this key says what a budget is for, and mechanism = "{made.name}"{given} has none. Leave it out.')
+    if per is not None and made.per != per:
+        raise InvalidKey("per", f'mechanism = "{made.name}" takes a budget per = "{made.per}" only. Write per = "{made.per}".')
+
+
+def _lines_to_choose(chosen: type[Mechanism], values: Mapping[str, Any], table: TableSection) -> str:
+    """The lines that this mechanism takes with these keys, and what each would mean: what one unit costs, and what one person costs."""
+    one = f"one {table.unit} who changes cell" + ("" if table.max_records == 1 else f" with {table.max_records} records")
+    lines = []
+    for per in PER:
+        with suppress(InvalidKey):
+            made = chosen.from_run_file(values, per)
+            if made.per == per:
+                lines.append(f'per = "{per}" ({_meaning(made, one, table)})')
+    return f"Write {' or '.join(lines)}."
+
+
+def _meaning(made: Mechanism, one: str, table: TableSection) -> str:
+    asked = ", ".join(f"{name} = {value}" for name, value in made.budget.items())
+    if made.per == "person":
+        return f"{asked} for {one}"
+    # What a unit of distance costs a person follows from the promise, whatever the cells: the smallest lattice will do.
+    guarantee = made.channel(Facts(Lattice([[1, 1]]), unit=table.unit, max_records=table.max_records)).guarantee
+    cost = guarantee.cost(guarantee.distance.person_moving(table.max_records))
+    person = ", ".join(f"{name} = {number(getattr(cost, name))}" for name in made.budget)
+    squared = "squared " if "rho" in made.budget else ""
+    return f"{asked} for each unit of {squared}{guarantee.distance} distance between two tables, so {person} for {one}"
 
 
 def written_options(release: ReleaseSection) -> dict[str, str]:

@@ -46,7 +46,7 @@ EXAMPLES = {
     "release.id": 'id = "counties-2030-v1"',
     "release.date": 'date = "2030-04-01"',
     "release.mechanism": 'mechanism = "generalized-laplace"',
-    "release.per": 'per = "person"',
+    "release.per": 'per = "person" or per = "unit"',
     "release.formats": 'formats = ["parquet", "csv"]',
     "release.sign": 'sign = "office-key.pem"',
 }

@@ -211,7 +211,7 @@ class ReleaseSection(Section):
     id: Annotated[str, PlainValidator(_release_id)]
     date: Annotated[str, PlainValidator(_date)] | None = None
     mechanism: _one_of(MECHANISMS)  # type: ignore[valid-type]
-    per: Literal["person", "unit"] = "person"
+    per: Literal["person", "unit"] | None = None
     formats: Annotated[list[_one_of(FORMATS)], Field(min_length=1), AfterValidator(_each_once)] = list(FORMATS)  # type: ignore[valid-type]
     sign: PathText | None = None
     ledger: PathText | None = None
