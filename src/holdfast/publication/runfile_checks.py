@@ -18,7 +18,7 @@ from holdfast.mechanisms.registry import mechanism_class
 from holdfast.publication.runfile_errors import Place, Problem, file_label, nearest, of_key, quoted
 from holdfast.publication.runfile_sections import KeepSection, ReleaseSection, StatementsSection, TableSection
 from holdfast.tables.databases import is_url
-from holdfast.wording.numbers import number
+from holdfast.wording import numbers
 
 
 def check_source(table: TableSection, folder: str) -> None:
@@ -154,7 +154,7 @@ def _meaning(made: Mechanism, one: str, table: TableSection) -> str:
     # What a unit of distance costs a person follows from the promise, whatever the cells: the smallest lattice will do.
     guarantee = made.channel(Facts(Lattice([[1, 1]]), unit=table.unit, max_records=table.max_records)).guarantee
     cost = guarantee.cost(guarantee.distance.person_moving(table.max_records))
-    person = ", ".join(f"{name} = {number(getattr(cost, name))}" for name in made.budget)
+    person = ", ".join(f"{name} = {numbers.number(getattr(cost, name))}" for name in made.budget)
     squared = "squared " if "rho" in made.budget else ""
     return f"{asked} for each unit of {squared}{guarantee.distance} distance between two tables, so {person} for {one}"
 
