@@ -23,7 +23,7 @@ from holdfast.privacy.parameters import format_exact
 
 Per: TypeAlias = Literal["unit", "person"]
 """What a budget is for: one unit of distance between two tables, or one person who changes cell with all records."""
-PER = ("unit", "person")
+PER: tuple[Per, ...] = ("unit", "person")
 MAX_NUMBER = 40
 """Characters that a number may take in a repr; `parameters` has all of them."""
 
