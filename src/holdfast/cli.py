@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from holdfast.demo import Part as DemoPart
     from holdfast.publication.booking import Account
     from holdfast.publication.folder import Output
-    from holdfast.publication.order import KeptRow
+    from holdfast.publication.order import KeptRow, Order
     from holdfast.publication.plan import Plan
     from holdfast.publication.runfile import Run
     from holdfast.tables import Table as HoldfastTable
@@ -227,6 +227,7 @@ def release(
 ) -> None:
     """Draw the noise and write the output folder: tables, kept totals, card, statement, report."""
     from holdfast.publication.folder import Output
+    from holdfast.publication.order import Order
     from holdfast.publication.runfile import load_run
     from holdfast.wording import describe
     from holdfast.wording.guarantee import guarantee_fields
@@ -239,10 +240,11 @@ def release(
         from holdfast.privacy.ledger.values import ESTIMATED
 
         raise LedgerProblem(ESTIMATED)  # now, before chains are assessed
+    order = Order(run.id, run.date, _revised(run))  # an earlier release that cannot be read is refused before anything else is done
     with working("Reading the table"):
         table = run.read_table()
     made = make_plan(run, table)
-    entry = _carry_out(run, made, table, Output(output, run.formats, run.sign, force), place, resume)
+    entry = _carry_out(run, order, made, table, Output(output, run.formats, run.sign, force), place, resume)
     if as_json:
         fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "guarantee": guarantee_fields(made.guarantee)}
         print(json.dumps(fields, indent=2))
@@ -254,13 +256,12 @@ def release(
     print(f"Read {output / 'report.html'}; check with: holdfast verify {output}")
 
 
-def _carry_out(run: Run, plan: Plan, table: HoldfastTable, output: Output, place: str | None, resume: bool) -> str | None:
+def _carry_out(run: Run, order: Order, plan: Plan, table: HoldfastTable, output: Output, place: str | None, resume: bool) -> str | None:
     """Draw and publish, charged to the ledger at this place if one is given; returns the ledger's entry."""
     from holdfast.publication.booking import Account, secret_from_environment
-    from holdfast.publication.order import Order
     from holdfast.publication.pipeline import carry_out
 
-    order, account = Order(run.id, run.date, _revised(run)), None
+    account = None
     if place is not None:
         from holdfast.privacy.ledger import Ledger
 

@@ -196,3 +196,21 @@ def test_a_chain_is_prepared_once_for_all_blocks_of_a_shape() -> None:
     samplers = [law.drawing.choice(task.shape).sampler for task in law.channel.tasks()]
     assert samplers[0] is samplers[-1]
     assert all(isinstance(sampler, ChainSampler) for sampler in samplers)
+
+
+class TestALargeEta:
+    """An eta of 1/2 silently became 0.03: no fewer than 100 pairs are ever coupled."""
+
+    def test_more_than_the_least_pairs_leave_open_is_refused(self) -> None:
+        with pytest.raises(InvalidParameter, match=r"eta = 1/2 is more than the 3/100 .* Write eta = '3/100' or less"):
+            _ = hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta="1/2").law(grids(1)).guarantee
+
+    def test_blocks_share_it_so_that_it_may_be_larger(self) -> None:
+        asked = Fraction(6, 100)
+        assert hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta=asked).law(grids(2)).guarantee.eta == asked
+        with pytest.raises(InvalidParameter, match="3/50"):
+            _ = hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta="7/100").law(grids(2)).guarantee
+
+    def test_where_exact_samplers_draw_everything_it_does_not_matter(self) -> None:
+        law = hf.GeneralizedLaplace("1/4", allow_estimated=True, eta="1/2").law(Lattice(np.array([[1, 1, 1]])))
+        assert law.guarantee.status == "exact"

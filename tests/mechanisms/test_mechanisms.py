@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pickle
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import InexactParameter, InvalidParameter, NoExactSampler, RequestTooLarge
+from holdfast.lattices import Lattice
 from holdfast.laws import Gaussian
 from holdfast.mechanisms import MECHANISMS as MECHANISM_TABLE
 from holdfast.mechanisms import mechanism_class, register
@@ -376,3 +377,12 @@ class TestRegisteringChangesNothingThatIsThere:
 def test_budgets_are_of_ordinary_size(make: Any, value: str) -> None:
     with pytest.raises(InvalidParameter, match="between 1e-150 and 1e150"):
         make(value)
+
+
+@pytest.mark.parametrize("calibration", ["tight", "simple", "paper"])
+@pytest.mark.parametrize(("epsilon", "delta"), [("1", "0.9999999"), ("40", "1e-6")])
+def test_a_promise_with_delta_one_at_every_secret_is_refused_by_every_calibration(
+    calibration: Literal["tight", "simple", "paper"], epsilon: str, delta: str
+) -> None:
+    with pytest.raises(InvalidParameter, match="allows a delta of 1"):
+        hf.GeneralizedGaussian(epsilon=epsilon, delta=delta, calibration=calibration).law(Lattice(np.array([[1, 1, 1]])))

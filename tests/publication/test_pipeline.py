@@ -268,3 +268,16 @@ class TestNothingConfidentialStaysBehind:
         copy.deepcopy(made).save(tmp_path / "copy", formats=["csv"])
         made.save(tmp_path / "own", formats=["csv"])
         assert files(tmp_path / "copy") == files(tmp_path / "own")
+
+
+@pytest.mark.parametrize(
+    "revises",
+    [("r1", ()), ("", ()), ("no/name", ()), ("r0", (("total", "total", 1.5),)), ("r0", (("total", 3),)), ("r0", None), "r0"],
+    ids=["itself", "no name", "no file name", "half a person", "two columns", "no rows", "no pair"],
+)
+def test_revises_is_checked_before_anything_is_charged(ledger: Ledger, tmp_path: Path, revises: Any) -> None:
+    """A card that could not be made was found out after the draw, with the charge spent."""
+    made, account = hf.plan(a_table(), KEEP, LAPLACE), Account(ledger, DATA, None)
+    with pytest.raises(InvalidParameter, match=r"revise"):
+        carry_out(made, a_table(), Order("r1", revises=revises), Output(tmp_path / "out"), account)
+    assert not ledger.account(DATA).releases

@@ -198,6 +198,11 @@ def confidence_factor(shapes: int) -> Fraction:
         return Fraction(math.ceil(1000 * enclosure(ball(20 * shapes).log()).upper), 1000)
 
 
+def largest_eta(shapes: int) -> Fraction:
+    """The largest error of one block that can be asked for: what LEAST_PAIRS leave open."""
+    return confidence_factor(shapes) / LEAST_PAIRS
+
+
 def _planned(kernel: Kernel, pairs: int, cap: int, limit: int, seed: str, workers: int | None, progress: Progress | None) -> Planned:
     """The pilot's lag and cost. A round of the pilot stays within the limit too: its pairs get a smaller cap if need be."""
     # Chains that meet take several sweeps at the least: what cannot be paid even then is not tried.

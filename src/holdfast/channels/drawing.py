@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
-from holdfast.chains.assessment import Assessment
+from holdfast.chains.assessment import LEAST_PAIRS, Assessment, largest_eta
 from holdfast.chains.kernels import usual_kernel
 from holdfast.chains.meeting import Progress
 from holdfast.chains.sampler import ChainSampler, chain_samplers
@@ -173,6 +173,12 @@ def _exact(shape: Shape, channel: Channel) -> Choice | None:
 def _chains(channel: Channel, shapes: list[Shape], blocks: int, progress: Progress | None) -> tuple[ChainSampler, ...]:
     request = channel.request
     names = [request.sampler if request.names_a_chain else usual_kernel(shape) for shape in shapes]
+    most = blocks * largest_eta(len(shapes))
+    if request.eta > most:
+        raise InvalidParameter(
+            f"eta = {request.eta} is more than the {most} that can be asked for here: at least {LEAST_PAIRS} pairs of chains are coupled "
+            f"for each shape of blocks, and they leave less open. Write eta = '{most}' or less."
+        )
     try:
         return chain_samplers(tuple(zip(names, shapes, strict=True)), channel.target, request.eta / blocks, progress)
     except NoMeeting as problem:

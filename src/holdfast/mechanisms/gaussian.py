@@ -19,7 +19,13 @@ from holdfast.mechanisms.keys import InvalidKey
 from holdfast.mechanisms.mechanism import PER, Per
 from holdfast.mechanisms.promise import promise
 from holdfast.mechanisms.requests import DEFAULT_ETA, SAMPLER_KEYS, ChainMechanism, check_choice, request_from_keys, sampler_request
-from holdfast.privacy.calibration import pair_sigma_squared, paper_sigma_squared, simple_sigma_squared, tight_sigma_squared
+from holdfast.privacy.calibration import (
+    check_says_something,
+    pair_sigma_squared,
+    paper_sigma_squared,
+    simple_sigma_squared,
+    tight_sigma_squared,
+)
 from holdfast.privacy.parameters import budget, format_exact, ordinary, probability
 
 Calibration = Literal["tight", "simple", "paper"]
@@ -170,8 +176,10 @@ class GeneralizedGaussian(ChainMechanism):
             return 1 / (2 * self.rho)
         assert self.epsilon is not None
         assert self.delta is not None
+        smallest = lattice.shortest("l2").value
+        check_says_something(self.epsilon, self.delta, smallest)
         if self.calibration == "simple":
             return simple_sigma_squared(self.epsilon, self.delta)
         if self.calibration == "paper":
             return paper_sigma_squared(self.epsilon, self.delta, lattice.dimension, lattice.log_gram_determinant())
-        return tight_sigma_squared(self.epsilon, self.delta, lattice.shortest("l2").value)
+        return tight_sigma_squared(self.epsilon, self.delta, smallest)

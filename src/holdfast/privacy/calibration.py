@@ -73,12 +73,7 @@ def tight_sigma_squared(epsilon: Exact, delta: Exact, smallest_squared: int = 1)
     """
     epsilon, delta = budget(epsilon, "epsilon"), probability(delta, "delta")
     smallest_squared = at_least_one(smallest_squared, "smallest_squared")
-    with precision(BITS):
-        if _Condition(Fraction(1), epsilon, delta).is_trivial(ball(smallest_squared).sqrt()):
-            raise InvalidParameter(
-                f"With delta = {format_exact(delta)} nothing is promised: every secret is at a squared l2 distance of {smallest_squared} "
-                "or more, and there Definition 2 allows a delta of 1. Write a smaller delta."
-            )
+    check_says_something(epsilon, delta, smallest_squared)
     simple = simple_sigma_squared(epsilon, delta)
     if simple > LARGEST:
         return simple
@@ -89,6 +84,17 @@ def tight_sigma_squared(epsilon: Exact, delta: Exact, smallest_squared: int = 1)
         if is_enough(candidate, epsilon, delta, smallest_squared):
             return candidate
     return simple
+
+
+def check_says_something(epsilon: Exact, delta: Exact, smallest_squared: int) -> None:
+    """Refuse a promise that allows a delta of 1 at every distance that two tables can have, however it is calibrated."""
+    epsilon, delta = budget(epsilon, "epsilon"), probability(delta, "delta")
+    with precision(BITS):
+        if _Condition(Fraction(1), epsilon, delta).is_trivial(ball(smallest_squared).sqrt()):
+            raise InvalidParameter(
+                f"With delta = {format_exact(delta)} nothing is promised: every secret is at a squared l2 distance of {smallest_squared} "
+                "or more, and there Definition 2 allows a delta of 1. Write a smaller delta."
+            )
 
 
 def pair_sigma_squared(epsilon: Exact, delta: Exact, distance_squared: Exact) -> Fraction:

@@ -39,6 +39,7 @@ class Order:
     def __post_init__(self) -> None:
         check_identifier(self.release_id)
         check_date(self.date)
+        _check_revision(self.release_id, self.revises)
 
     @property
     def revised_id(self) -> str | None:
@@ -74,6 +75,21 @@ def check_date(date: str | None) -> None:
     """Before anything is drawn: the card takes a day of the calendar."""
     if date is not None and not is_day(date):
         raise InvalidParameter(f"date must be a day of the calendar, such as '2030-04-01'. Got {date!r}.")
+
+
+def _check_revision(release_id: str, revises: object) -> None:
+    """What the card will say of the earlier release; a card that could not be made would be found out after the charge."""
+    if revises is None:
+        return
+    earlier, rows = revises if isinstance(revises, tuple) and len(revises) == 2 else (None, None)
+    if not is_identifier(earlier) or not isinstance(rows, list | tuple) or not all(map(_is_kept_row, rows)):
+        raise InvalidParameter("revises takes (identifier, kept rows) of an earlier release, each row (statement, name, total).")
+    if earlier == release_id:
+        raise InvalidParameter(f"The release {release_id!r} cannot revise itself. Give this one a new id.")
+
+
+def _is_kept_row(row: object) -> bool:
+    return isinstance(row, tuple) and len(row) == 3 and [type(part) for part in row] == [str, str, int]
 
 
 def software() -> dict[str, str | int]:
