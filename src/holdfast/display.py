@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 from html import escape
 from itertools import islice
@@ -42,6 +43,20 @@ def listed(names: Sequence[str], limit: int = LINE, show: Callable[[str], str] =
         length += len(short) + 2
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more:,} more" if more else "")
+
+
+def named_codes(codes: Iterable[tuple[str, str]]) -> str:
+    """ "state=17, county=031", from pairs of column and code; two different lists of pairs never get the same text.
+
+    What could be taken for the text between names is put in quotes, as JSON writes it: commas, "=", quotes, blanks at an end, nothing at
+    all, and what does not print.
+    """
+    return ", ".join(f"{_unmistakable(column)}={_unmistakable(code)}" for column, code in codes)
+
+
+def _unmistakable(text: str) -> str:
+    plain = text.isprintable() and text == text.strip() and text != "" and not set(text) & set(',="')
+    return text if plain else json.dumps(text, ensure_ascii=not text.isprintable())
 
 
 def html_table(title: str, pairs: Iterable[tuple[str, object]], *, paragraphs: Collection[str] = ()) -> str:

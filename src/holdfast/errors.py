@@ -159,13 +159,13 @@ class EmptyTable(InvalidTable):
 
 
 class OutsideUniverse(InvalidTable):
-    """Records fall outside the declared universe; the message gives columns and numbers of rows."""
+    """Records fall outside the declared universe; the message names columns, not how many records."""
 
     code = "outside-universe"
 
 
 class TooManyRecords(InvalidTable):
-    """An identifier occurs in more records than max_records allows; the message says how many do, not which."""
+    """An identifier occurs in more records than max_records allows; the message says neither which nor how many do."""
 
     code = "too-many-records"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,14 +43,14 @@ def small_product(codes: Mapping[str, Sequence[str]], under: Mapping[str, Sequen
     columns = list(codes)
     cells = [dict(zip(columns, row, strict=True)) for row in itertools.product(*codes.values())]
     order = {column: list(given) for column, given in codes.items()}
-    universe = Universe.product(codes, hierarchies=_trees(columns[0], under))
+    universe = Universe.product(codes, hierarchies=_trees(columns[0], under), allow_similar_codes=True)
     return Small(universe, cells, order, _nodes(order[columns[0]], under))
 
 
 def small_listed(columns: Sequence[str], rows: Sequence[tuple[str, ...]], under: Mapping[str, Sequence[str]] | None = None) -> Small:
     order = {column: list(dict.fromkeys(row[place] for row in rows)) for place, column in enumerate(columns)}
     listed = {column: [row[place] for row in rows] for place, column in enumerate(columns)}
-    universe = Universe.listed(listed, hierarchies=_trees(columns[0], under))
+    universe = Universe.listed(listed, hierarchies=_trees(columns[0], under), allow_similar_codes=True)
     return Small(universe, [dict(zip(columns, row, strict=True)) for row in rows], order, _nodes(order[columns[0]], under))
 
 
@@ -79,7 +80,17 @@ def slow_rows(small: Small, by: Sequence[str], chosen: Callable[[Cell], bool] = 
             members.setdefault(tuple(cell[column] for column in by), []).append(number)
     combinations = sorted(members, key=lambda codes: [small.order[column].index(code) for column, code in zip(by, codes, strict=True)])
     rows = [[int(number in members[codes]) for number in range(len(small.cells))] for codes in combinations]
-    return rows, [", ".join(f"{column}={code}" for column, code in zip(by, codes, strict=True)) for codes in combinations]
+    return rows, [slow_name(zip(by, codes, strict=True)) for codes in combinations]
+
+
+def slow_name(pairs: Iterable[tuple[str, str]]) -> str:
+    """ "state=17, county=031", with quotes around what could be mistaken."""
+    return ", ".join(f"{_quoted(column)}={_quoted(code)}" for column, code in pairs)
+
+
+def _quoted(text: str) -> str:
+    odd = not text or text[0].isspace() or text[-1].isspace() or any(letter in ',="' or not letter.isprintable() for letter in text)
+    return json.dumps(text, ensure_ascii=not text.isprintable()) if odd else text
 
 
 @st.composite

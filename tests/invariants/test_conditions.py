@@ -214,7 +214,7 @@ def test_other_codes_compare_as_text_and_the_literal_is_quoted(condition: str, e
 
 
 @pytest.mark.parametrize(
-    "codes", [["1", "2", ""], ["1", " 2"], ["1", "2 "], ["1", "1.0"], ["1", "1e3"], ["1", "1_0"], ["1", "²"], ["1", "1\n"]]
+    "codes", [["1", "2", ""], ["1", " 2"], ["1", "2 "], ["1", "1.0"], ["1", "1e3"], ["1", "1_0"], ["1", "7²"], ["1", "2\n"]]
 )
 def test_one_code_that_is_no_integer_makes_the_column_text(codes: list[str]) -> None:
     assert chosen(codes, "c = '1'") == ["1"]

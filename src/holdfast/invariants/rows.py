@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.display import named_codes
 from holdfast.errors import InvalidStatement, RequestTooLarge
 from holdfast.invariants.conditions import cells_meeting
 from holdfast.invariants.statements import Areas, Kind, Linear, Margin, Statement, Subset
@@ -46,7 +47,7 @@ class RowFamily:
 
     def name(self, row: int) -> str:
         """For example "state=17", "subset(age >= 18) by county: county=031" or "area Springfield"."""
-        by = ", ".join(f"{c}={self.universe.codes[c][k]}" for c, k in zip(self.columns, self.codes[row], strict=True))
+        by = named_codes((c, self.universe.codes[c][k]) for c, k in zip(self.columns, self.codes[row], strict=True))
         if self.part_of is not None:
             area = f"area {self.parts[self.part_of[row]]}"
             return f"{area}: {by}" if by else area

@@ -106,9 +106,10 @@ def universe_facts(universe: Universe) -> dict[str, Any]:
 def read_universe(said: Any) -> Universe | None:
     """What `universe_facts` wrote; None where the cells were too many."""
     if said["codes"] is not None:
-        made = Universe.product({column: said["codes"][column] for column in said["columns"]})
+        made = Universe.product({column: said["codes"][column] for column in said["columns"]}, allow_similar_codes=True)
     elif said["cells"] is not None:
-        made = Universe.listed({column: [cell[place] for cell in said["cells"]] for place, column in enumerate(said["columns"])})
+        columns = {column: [cell[place] for cell in said["cells"]] for place, column in enumerate(said["columns"])}
+        made = Universe.listed(columns, allow_similar_codes=True)
     else:
         return None
     return replace(made, support=said["support"])

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from holdfast.display import named_codes
 from holdfast.errors import InvalidParameter, UnreadableInput
 from holdfast.invariants.definitions import statement_of
 from holdfast.invariants.rows import Kept
@@ -62,7 +63,7 @@ def _as_table(path: Path, header: list[str], card: Card) -> Table:
             f"{path.name!r} should have columns of codes ({', '.join(card.table.columns)}) and one of counts, or statement, name, total. "
             f"Found {', '.join(header) or 'nothing'}."
         )
-    return Table.from_counts(path, cells=codes, count=others[0])
+    return Table.from_counts(path, cells=codes, count=others[0], allow_similar_codes=True)
 
 
 def _listed(path: Path) -> list[KeptRow]:
@@ -144,7 +145,7 @@ def _margin(table: Table, card: Card, made: tuple[Kept, np.ndarray[Any, Any]], l
             break
     cells = (table.universe.cell(i) for i in range(len(table.universe)))
     official = {tuple(cell[c] for c in columns): int(n) for cell, n in zip(cells, table.counts, strict=True)}
-    return _differences(mine, official, lambda key: ", ".join(f"{c}={k}" for c, k in zip(columns, key, strict=True)))
+    return _differences(mine, official, lambda key: named_codes(zip(columns, key, strict=True)))
 
 
 def _differences(mine: dict[Any, int], official: dict[Any, int], name: Any) -> tuple[int, list[str]]:

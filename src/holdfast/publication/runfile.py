@@ -89,7 +89,9 @@ class Run:
     def read_table(self) -> Table:
         """Read the confidential source. CONFIDENTIAL; errors are those of Table, and name file, column and row, never a value."""
         section, data = self._table, self._data()
+        alike = {"allow_similar_codes": section.allow_similar_codes}
         common: dict[str, Any] = {"unit": section.unit, "max_records": section.max_records, "name": section.name, "query": section.query}
+        common |= alike
         if section.count is not None:
             assert isinstance(section.cells, list)
             trees = self._trees(lambda column: _codes_of(data, column, section.query))
@@ -104,7 +106,7 @@ class Run:
         assert section.universe is not None
         listed = self._at(section.universe)
         trees = self._trees(lambda column: _codes_of(listed, column, None))
-        return Table.from_records(data, universe=Universe.listed(listed, section.cells, hierarchies=trees), **common)
+        return Table.from_records(data, universe=Universe.listed(listed, section.cells, hierarchies=trees, **alike), **common)
 
     def _data(self) -> str:
         source = self._table.source

@@ -175,7 +175,7 @@ def _read_kept(place: Path) -> list[KeptRow]:
 def _columns(card: Card, frames: dict[str, Any]) -> tuple[tuple[Kept, Array], Array]:
     """(compiled statements, released counts), and which cells are published, from the first table file."""
     frame = next(iter(frames.values()))
-    universe = Universe.listed(frame.select(list(card.table.columns)))
+    universe = Universe.listed(frame.select(list(card.table.columns)), allow_similar_codes=True)
     kept = compile_rows(universe, [statement_of(given) for given in card.kept.definitions])
     counts, published = _counts(frame, card.table.count)
     return (kept, counts), published

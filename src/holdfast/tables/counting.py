@@ -13,6 +13,7 @@ from holdfast.tables.cells import Indices
 from holdfast.tables.columns import KEY_LIMIT, MISSING, check_code_type, check_unicode, invalid_record_key, record_key_sql, text_array
 from holdfast.tables.readers import Source, find_columns
 from holdfast.tables.session import Session, guarded, private_session
+from holdfast.tables.similar import check_similar
 from holdfast.tables.universe import Universe
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -30,16 +31,15 @@ def count_records(source: Source, universe: Universe, others: RecordColumns) -> 
     """How many records fall in each cell of a declared universe, and the keys of the cells where records have keys.
 
     Guarantees:  cells without records get 0, as count and as key; every record is counted, or nothing is: records outside the universe
-                 are an error that gives columns and numbers of rows.
+                 are an error that names columns; how many they are is not told.
     """
     groups, sizes, keys = _count_groups(source, universe.columns, others)
     indices = [_match(array, universe.code_array(column)) for column, array in zip(universe.columns, groups, strict=True)]
-    _check_known_codes(source, universe, indices, sizes)
+    _check_known_codes(source, universe, indices)
     cells = universe.find(indices)
     if np.any(cells < 0):
-        lying = count_of(int(sizes[cells < 0].sum()), f"record of {source.label} lies", f"records of {source.label} lie")
         raise OutsideUniverse(
-            f"{lying} outside the universe: each code is declared, but the "
+            f"Records of {source.label} lie outside the universe: each code is declared, but the "
             f"combination of {', '.join(map(repr, universe.columns))} is not listed. List these cells, or recode the records."
         )
 
@@ -51,19 +51,21 @@ def count_records(source: Source, universe: Universe, others: RecordColumns) -> 
     return spread(sizes), None if keys is None else spread(keys)
 
 
-def count_observed(source: Source, columns: tuple[str, ...], others: RecordColumns) -> tuple[Universe, Ints, Ints | None]:
+def count_observed(
+    source: Source, columns: tuple[str, ...], others: RecordColumns, *, allow_similar_codes: bool = False
+) -> tuple[Universe, Ints, Ints | None]:
     """The cells that have records, with their counts and keys; codes and cells in the order of their texts, so that the order tells
     nothing more.
     """
     groups, sizes, keys = _count_groups(source, columns, others)
     for column, array in zip(columns, groups, strict=True):
         if array.null_count:
-            missing = int(sizes[array.is_null().to_numpy(zero_copy_only=False)].sum())
             raise InvalidCode(
-                f"In column {column!r} of {source.label}, {count_of(missing, 'record has', 'records have')} no code. "
-                "Recode the column, or leave such records out."
+                f"In column {column!r} of {source.label}, records have no code. Recode the column, or leave such records out."
             )
     codes = tuple(array.unique().sort() for array in groups)
+    for column, array in zip(columns, codes, strict=True):
+        check_similar(column, array, allowed=allow_similar_codes, show=False)
     indices = [_match(array, known) for array, known in zip(groups, codes, strict=True)]
     order = np.lexsort(indices[::-1])
     universe = Universe.from_indices(columns, codes, tuple(given[order] for given in indices), "observed", source.label)
@@ -120,17 +122,14 @@ def _rereadable(source: Source, session: Session, records: str) -> str:
 def _check_identifier(source: Source, session: Session, records: str, key: str, name: str, limit: int) -> None:
     """Refuse if an identifier has more than `limit` records."""
     absent = f"{key} IS NULL" + (f" OR {key} = ''" if source.path is not None and source.path.suffix.lower() == ".csv" else "")
-    sizes = f"SELECT {key}, count(*) AS n FROM {records} WHERE NOT ({absent}) GROUP BY {key} HAVING count(*) > {limit}"
-    ask = f"SELECT (SELECT count(*) FROM {records} WHERE {absent}), (SELECT count(*) FROM ({sizes}))"
+    sizes = f"SELECT {key} FROM {records} WHERE NOT ({absent}) GROUP BY {key} HAVING count(*) > {limit}"
+    ask = f"SELECT EXISTS (SELECT 1 FROM {records} WHERE {absent}), EXISTS ({sizes})"
     ((missing, exceeding),) = guarded(source.label, lambda: session.connection.sql(ask).fetchall())
     if missing:
-        raise TooManyRecords(
-            f"In column {name!r} of {source.label}, {count_of(missing, 'record has', 'records have')} no identifier. "
-            "Fill it in, so that it can be checked."
-        )
+        raise TooManyRecords(f"In column {name!r} of {source.label}, records have no identifier. Fill it in, so that it can be checked.")
     if exceeding:
         raise TooManyRecords(
-            f"In column {name!r} of {source.label}, {count_of(exceeding, 'identifier has', 'identifiers have')} more than "
+            f"In column {name!r} of {source.label}, identifiers have more than "
             f"{count_of(limit, 'record')}, the table's max_records. "
             "Raise max_records (the same promise then needs more noise), or leave records out before counting."
         )
@@ -147,10 +146,10 @@ def _match(texts: Any, codes: Any) -> Indices:
     return matched
 
 
-def _check_known_codes(source: Source, universe: Universe, indices: list[Indices], sizes: NDArray[np.int64]) -> None:
-    outside = {column: int(sizes[given < 0].sum()) for column, given in zip(universe.columns, indices, strict=True)}
-    found = ", ".join(f"column {column!r}: {rows} rows" for column, rows in outside.items() if rows)
-    if found:
+def _check_known_codes(source: Source, universe: Universe, indices: list[Indices]) -> None:
+    outside = [column for column, given in zip(universe.columns, indices, strict=True) if np.any(given < 0)]
+    if outside:
+        found = f"column{'s' if len(outside) > 1 else ''} {', '.join(map(repr, outside))}"
         raise OutsideUniverse(
             f"Records of {source.label} have missing codes or codes that were not declared ({found}). "
             "Declare these codes, or recode the records; codes must match exactly, blanks and zeros included."

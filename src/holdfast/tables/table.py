@@ -17,6 +17,7 @@ from holdfast.tables.counting import RecordColumns, count_observed, count_record
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.readers import open_source, read_table
 from holdfast.tables.saving import save_frame
+from holdfast.tables.similar import check_similar
 from holdfast.tables.universe import Universe
 
 MAX_RECORDS = 2**31 - 1
@@ -96,6 +97,7 @@ class Table:
         *,
         cell_key: str | None = None,
         hierarchies: Mapping[str, Hierarchy] | None = None,
+        allow_similar_codes: bool = False,
         unit: str = "person",
         max_records: int | None = 1,
         name: str | None = None,
@@ -106,7 +108,8 @@ class Table:
 
         Given:       one row per cell; `cells` names the columns of codes, `count` that of the counts. Other columns are not read.
                      `max_records` says how many units of count one `unit` can hold; on counts it cannot be checked. `cell_key` names
-                     the column of cell keys, whole numbers from 0 to 2^32 - 1 and 0 in empty cells.
+                     the column of cell keys, whole numbers from 0 to 2^32 - 1 and 0 in empty cells. Codes of a column that differ only in
+                     blanks, case or Unicode form are refused, unless `allow_similar_codes`.
         Guarantees:  the rows listed, zeros included, are the universe ("as listed"), in their order, with their codes as they are.
         Errors:      name file, column and row (1 is the first row of data); they never show a count.
         """
@@ -115,6 +118,8 @@ class Table:
         with open_source(data, query) as source:
             numbers = [(count, CountColumn), *([] if cell_key is None else [(cell_key, CellKeyColumn)])]
             (codes, indices), (counts, *keys) = read_table(source, columns, numbers)
+            for column, array in zip(columns, codes, strict=True):
+                check_similar(column, array, allowed=allow_similar_codes)
             universe = Universe.from_indices(columns, codes, indices, "as listed", source.label, hierarchies)
         return cls.__new__(cls)._fill(universe, counts, keys[0] if keys else None, count, unit, max_records, name)
 
@@ -126,6 +131,7 @@ class Table:
         *,
         universe: Universe | Literal["observed"] | None = None,
         hierarchies: Mapping[str, Hierarchy] | None = None,
+        allow_similar_codes: bool = False,
         count: str = "count",
         unit: str = "person",
         max_records: int | None = 1,
@@ -143,20 +149,21 @@ class Table:
                      where `id` names the column of its identifier; with None the promise is for one record. `record_key` names the
                      column of record keys, whole numbers from 0 to 2^32 - 1: a cell's key is the sum of its records' keys modulo 2^32.
                      `count` is what the column of counts is called in the table.
-        Guarantees:  cells without records are zeros. Records outside the universe are refused, with columns and numbers of rows.
+                     Codes that differ only in blanks, case or Unicode form are refused, unless `allow_similar_codes`.
+        Guarantees:  cells without records are zeros. Records outside the universe are refused; the message names columns, not how many.
                      DuckDB counts; its temporary files are private and removed.
         """
         _refuse_weight(weight)
         limit = _checked_max_records(max_records)
         if id is not None and limit is None:
             raise InvalidParameter("id= is there to check max_records. Got max_records=None. Give a number, or leave id out.")
-        declared = _declared_universe(cells, universe, hierarchies)
+        declared = _declared_universe(cells, universe, hierarchies, allow_similar_codes)
         others = RecordColumns(id, limit, record_key)
         with open_source(data, query) as source:
             if isinstance(declared, Universe):
                 counts, keys = count_records(source, declared, others)
             else:
-                declared, counts, keys = count_observed(source, declared, others)
+                declared, counts, keys = count_observed(source, declared, others, allow_similar_codes=allow_similar_codes)
         return cls.__new__(cls)._fill(declared, counts, keys, count, unit, limit, name)
 
     @property
@@ -266,10 +273,11 @@ def _declared_universe(
     cells: Mapping[str, Sequence[str] | Hierarchy] | Sequence[str] | None,
     universe: Universe | str | None,
     hierarchies: Mapping[str, Hierarchy] | None,
+    allow_similar_codes: bool,
 ) -> Universe | tuple[str, ...]:
     """The declared universe, or the columns of an observed one."""
     if universe is None and isinstance(cells, Mapping):
-        return Universe.product(cells, hierarchies=hierarchies)
+        return Universe.product(cells, hierarchies=hierarchies, allow_similar_codes=allow_similar_codes)
     if hierarchies is not None:
         raise InvalidParameter("hierarchies= goes with cells={column: codes}. Give them to the Universe instead.")
     if isinstance(universe, Universe) and (cells is None or (isinstance(cells, Sequence) and tuple(cells) == universe.columns)):

@@ -12,12 +12,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.display import html_table, listed, shorten
+from holdfast.display import html_table, listed, named_codes, shorten
 from holdfast.errors import DuplicateCells, EmptyTable, InvalidCode, InvalidParameter, RequestTooLarge, UnknownColumn
 from holdfast.tables.cells import Indices, find_rows, rank_rows, strides
 from holdfast.tables.columns import arrow_numbers, read_only
 from holdfast.tables.hierarchy import Hierarchy, first_repeated
 from holdfast.tables.readers import open_source, read_codes
+from holdfast.tables.similar import check_similar
 
 Support: TypeAlias = Literal["declared", "as listed", "observed"]
 
@@ -71,28 +72,49 @@ class Universe:
     _hierarchies: dict[str, Hierarchy]
 
     @classmethod
-    def product(cls, codes: Mapping[str, Sequence[str] | Hierarchy], *, hierarchies: Mapping[str, Hierarchy] | None = None) -> Universe:
-        """Every combination of the codes of each column, the last column fastest. A hierarchy stands for its leaves."""
+    def product(
+        cls,
+        codes: Mapping[str, Sequence[str] | Hierarchy],
+        *,
+        hierarchies: Mapping[str, Hierarchy] | None = None,
+        allow_similar_codes: bool = False,
+    ) -> Universe:
+        """Every combination of the codes of each column, the last column fastest. A hierarchy stands for its leaves.
+
+        Codes of a column that differ only in blanks, case or Unicode form are refused, unless `allow_similar_codes`.
+        """
         if not codes:
             raise EmptyTable("A universe needs at least one column. Got none. Declare codes such as {'sex': ['F', 'M']}.")
         trees = {column: given for column, given in codes.items() if isinstance(given, Hierarchy)}
         arrays = tuple(_declared(column, given.leaves() if isinstance(given, Hierarchy) else given) for column, given in codes.items())
+        for column, array in zip(codes, arrays, strict=True):
+            check_similar(column, array, allowed=allow_similar_codes)
         cells = prod(map(len, arrays))
         if cells > MAX_CELLS:
             raise RequestTooLarge(f"The product of all codes has {cells} cells, more than 2^36. List the cells that can occur instead.")
         return cls(tuple(codes), "declared", arrays, None, _checked_trees(tuple(codes), arrays, {**(hierarchies or {}), **trees}))
 
     @classmethod
-    def listed(cls, cells: Any, columns: Sequence[str] | None = None, *, hierarchies: Mapping[str, Hierarchy] | None = None) -> Universe:
+    def listed(
+        cls,
+        cells: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        hierarchies: Mapping[str, Hierarchy] | None = None,
+        allow_similar_codes: bool = False,
+    ) -> Universe:
         """Exactly the cells of these rows, in their order: nested geography, structural zeros left out.
 
         Given:       a frame, a path, or a mapping from column to the codes of all rows; `columns` selects, by default all.
-        Guarantees:  a cell that is listed twice is refused with the numbers of two such rows.
+        Guarantees:  a cell that is listed twice is refused with the numbers of two such rows; codes that differ only in blanks, case or
+                     Unicode form are refused, unless `allow_similar_codes`.
         """
         data = _frame_of(cells) if isinstance(cells, Mapping) else cells
         with open_source(data) as source:
             names = tuple(source.names if columns is None else columns)
             codes, indices = read_codes(source, names)
+            for column, array in zip(names, codes, strict=True):
+                check_similar(column, array, allowed=allow_similar_codes)
             return cls.from_indices(names, codes, indices, "declared", source.label, hierarchies)
 
     @classmethod
@@ -192,8 +214,8 @@ class Universe:
         return groups, names
 
     def cell_name(self, cell: int) -> str:
-        """A name a person recognises: "state=17, county=031"."""
-        return ", ".join(f"{column}={code}" for column, code in self.cell(cell).items())
+        """A name a person recognises: "state=17, county=031". No two cells have the same; codes with commas and the like are quoted."""
+        return named_codes(self.cell(cell).items())
 
     def cell(self, cell: int) -> dict[str, str]:
         """The codes of one cell, by column; the inverse of `locate`."""
@@ -329,8 +351,8 @@ def _check_distinct(indices: tuple[Indices, ...], radices: list[int], label: str
     np.minimum.at(first, ranks, np.arange(cells))
     again = int(np.flatnonzero(first[ranks] < np.arange(cells))[0])
     raise DuplicateCells(
-        f"A cell is listed more than once in {label}: rows {int(first[ranks[again]]) + 1} and {again + 1} are one example; "
-        f"{cells} rows name {distinct} cells. Add such rows up, or name all columns that tell cells apart."
+        f"A cell is listed more than once in {label}: rows {int(first[ranks[again]]) + 1} and {again + 1} are one example. "
+        "Add such rows up, or name all columns that tell cells apart."
     )
 
 

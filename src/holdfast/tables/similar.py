@@ -1,0 +1,59 @@
+"""Codes that people take for one: they differ only in blanks, case or Unicode form.
+
+Such codes are almost always one code written in two ways. Taken for two, the second has a total of its own: where that is kept, a few
+records are published exactly because of a blank.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any
+
+from holdfast.display import listed
+from holdfast.errors import InvalidCode
+
+_SHOWN = 100
+"""Characters of a message that may go to codes."""
+
+
+def folded(code: str) -> str:
+    """The code without what does not tell codes apart: blanks and marks that do not print, case, Unicode form (NFKC)."""
+    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", code).casefold())
+    return "".join(letter for letter in plain if not letter.isspace() and unicodedata.category(letter) not in ("Cf", "Cc"))
+
+
+def similar_codes(codes: Any) -> list[tuple[str, ...]]:
+    """The groups of codes that are the same once folded, in order of first appearance.
+
+    Given:  an Arrow array of different texts.
+    Time:   one pass without Python objects where all codes are plain letters and digits in one case, as they almost always are.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    plain = pc.match_substring_regex(codes, r"^[!-~]*$")  # printing ASCII, no blank
+    folds = pc.ascii_lower(codes)
+    if pc.all(plain).as_py() is not False:
+        if folds.equals(codes):
+            return []
+    else:
+        odd = pc.invert(plain)
+        folds = pc.replace_with_mask(folds, odd, pa.array([folded(code) for code in codes.filter(odd).to_pylist()], pa.string()))
+    if len(folds.unique()) == len(folds):
+        return []
+    groups: dict[str, list[str]] = {}
+    for code, fold in zip(codes.to_pylist(), folds.to_pylist(), strict=True):
+        groups.setdefault(fold, []).append(code)
+    return [tuple(group) for group in groups.values() if len(group) > 1]
+
+
+def check_similar(column: str, codes: Any, *, allowed: bool, show: bool = True) -> None:
+    """Refuse codes of a column that people would take for one, unless that was allowed. Codes are shown where they are no one's secret."""
+    if allowed or not (found := similar_codes(codes)):
+        return
+    texts = [" and ".join(map(repr, group)) for group in found]
+    shown = f": {listed(texts, _SHOWN)}" if show else ""
+    raise InvalidCode(
+        f"Codes of column {column!r} differ only in blanks, case or Unicode form{shown}. Each would be a code with totals of its own. "
+        "Write them alike at the source, or say that they differ: allow_similar_codes = true (in Python allow_similar_codes=True)."
+    )
