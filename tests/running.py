@@ -27,7 +27,7 @@ def running(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) 
     """A function that runs holdfast with its arguments; signal handlers are put back afterwards."""
     from holdfast.cli import main
 
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def call(*arguments: object) -> Ran:
         monkeypatch.setattr(sys, "argv", ["holdfast", *map(str, arguments)])
@@ -38,4 +38,5 @@ def running(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) 
         return Ran(code if isinstance(code, int) else 0, *capfd.readouterr())
 
     yield call
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)

@@ -18,6 +18,7 @@ import pytest
 import check_imports
 import holdfast
 from holdfast import errors
+from holdfast.wording.endings import WHAT_TO_DO
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "holdfast"
@@ -149,9 +150,10 @@ class TestErrors:
         assert ours == set(self.classes())
 
     def test_codes_and_documentation_agree(self) -> None:
-        """In docs/errors.md a code stands in backquotes at the start of a heading or of a table row."""
-        documented = re.findall(r"^(?:#+ |\| *)`([a-z0-9-]+)`", read("docs", "errors.md"), re.MULTILINE)
-        assert sorted(documented) == sorted(error.code for error in self.classes())
+        """Every class has its row in docs/errors.md, with code, exit code and what to do; and every row its class."""
+        rows = re.findall(r"^\| `([a-z0-9-]+)` \| ([0-9]+) \| [^|]+ \| ([^|]+) \|$", read("docs", "errors.md"), re.MULTILINE)
+        assert sorted(rows) == sorted((error.code, str(error.exit_code), WHAT_TO_DO[error.code]) for error in self.classes())
+        assert WHAT_TO_DO.keys() == {error.code for error in self.classes()}
 
 
 class TestPublicNames:

@@ -45,7 +45,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "demo": (*_CORE, "mechanisms", "publication", "__init__"),
     "warm": ("errors", "randomness", "exact", "lattices", "laws", "samplers", "chains", "__init__"),
     "ledger_cli": ("errors", "privacy", "wording", "__init__"),
-    "cli": (*_DRAWING, "wording", "publication", "__init__", "demo", "warm", "ledger_cli"),
+    "ending": ("errors", "wording"),
+    "cli": (*_DRAWING, "wording", "publication", "__init__", "demo", "warm", "ledger_cli", "ending"),
+    "__main__": ("errors", "cli"),
 }
 
 # Each costs a user tenths of a second at import, so it is imported inside the function that needs it, or in a module of compiled code.

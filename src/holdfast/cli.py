@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import logging
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -18,7 +17,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from holdfast import __version__
-from holdfast.errors import HoldfastError, LedgerProblem, NoMeeting
+from holdfast.ending import command_line, run_command, stands
+from holdfast.errors import LedgerProblem, NoMeeting
 from holdfast.ledger_cli import app as ledger_app
 from holdfast.ledger_cli import find_ledger
 
@@ -31,25 +31,13 @@ if TYPE_CHECKING:
     from holdfast.publication.runfile import Run
     from holdfast.tables import Table as HoldfastTable
 
-# Tracebacks never show local variables: they could hold keys or confidential counts.
 app = typer.Typer(
-    name="holdfast",
-    help="Private count tables whose mandated totals hold exactly.",
-    no_args_is_help=True,
-    pretty_exceptions_show_locals=False,
-    add_completion=False,
+    name="holdfast", help="Private count tables whose mandated totals hold exactly.", no_args_is_help=True, add_completion=False
 )
 
 app.add_typer(ledger_app, name="ledger")
 
-STOPPED = (130, 143)
-"""Exit codes after Ctrl-C (which Typer turns into an exit) and after SIGTERM."""
-
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
-
-
-class _Stopped(SystemExit):
-    """Stopped while a release went through a ledger."""
 
 
 @contextmanager
@@ -110,6 +98,8 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Tell every step on standard error; may stand anywhere.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of a fault in Holdfast; may stand anywhere.")] = False,
 ) -> None:
     """Private count tables whose mandated totals hold exactly."""
 
@@ -208,11 +198,13 @@ def diagnose(
         found = run_chains(table, run.keep, run.mechanism, kernels=kernel or None, pairs=pairs, most_sweeps=most_sweeps, progress=progress)
     if output is not None:
         found.save(output)
-    print(json.dumps(found.to_fields(), indent=2) if as_json else found)
+    if found.has_bounds or not as_json:
+        print(json.dumps(found.to_fields(), indent=2) if as_json else found)
     if output is not None and not as_json:
         print(f"Read {output}")
     if not found.has_bounds:
-        raise NoMeeting("For some shape of blocks no kernel gave a bound: a release by chains would be refused.")
+        told = "For some shape of blocks no kernel gave a bound: a release by chains would be refused."
+        raise NoMeeting(told, details=found.to_fields())
 
 
 @app.command()
@@ -258,7 +250,7 @@ def release(
 
 def _carry_out(run: Run, order: Order, plan: Plan, table: HoldfastTable, output: Output, place: str | None, resume: bool) -> str | None:
     """Draw and publish, charged to the ledger at this place if one is given; returns the ledger's entry."""
-    from holdfast.publication.booking import Account, secret_from_environment
+    from holdfast.publication.booking import Account, secret_from_environment, standing
     from holdfast.publication.pipeline import carry_out
 
     account = None
@@ -266,17 +258,14 @@ def _carry_out(run: Run, order: Order, plan: Plan, table: HoldfastTable, output:
         from holdfast.privacy.ledger import Ledger
 
         account = Account(Ledger.open(place), run.dataset, secret_from_environment())
-        _tell_exposure(plan, account, run)
-    try:
-        with drawing(len(table)) as progress:
-            return carry_out(plan, table, order, output, account, resume=resume, progress=progress)
-    except (KeyboardInterrupt, SystemExit) as end:
-        if account is None:
-            raise
-        raise _Stopped(end.code if isinstance(end, SystemExit) else STOPPED[0]) from None
+    stands(standing(account, order.release_id, output.folder, command_line()))
+    with drawing(len(table)) as progress:
+        tell = None if account is None else partial(_tell_exposure, plan, account, run)
+        return carry_out(plan, table, order, output, account, resume=resume, progress=progress, reserved=tell)
 
 
 def _tell_exposure(plan: Plan, account: Account, run: Run) -> None:
+    """What the release and those before it expose; told once the ledger has let it pass, before anything is drawn."""
     from holdfast.publication.history import release_exposure
     from holdfast.wording import describe
 
@@ -343,33 +332,8 @@ def synth(
 
 
 def main() -> None:
-    """Entry point: our own errors become one message and an exit code; anything else is a bug and shows its traceback."""
-    signal.signal(signal.SIGTERM, _terminated)  # as Ctrl-C: through every cleanup
-    _show_log()
-    try:
-        app()
-    except HoldfastError as error:
-        print(f"holdfast: {error}", file=sys.stderr)
-        raise SystemExit(error.exit_code) from None
-    except SystemExit as end:
-        if end.code in STOPPED:
-            left = "What was begun stands in the ledger: use --resume, or `holdfast ledger void`."
-            print(f"holdfast: stopped. {left if isinstance(end, _Stopped) else 'Nothing was left behind.'}", file=sys.stderr)
-        raise
-
-
-def _show_log() -> None:
-    """What takes a while is announced on standard error; no message holds anything confidential."""
-    logger = logging.getLogger("holdfast")
-    if not logger.handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("holdfast: %(message)s"))
-        logger.addHandler(handler)
-        logger.setLevel(logging.INFO)
-
-
-def _terminated(*_: object) -> NoReturn:
-    raise SystemExit(143)
+    """Entry point; ending.py says how every command ends."""
+    run_command(app)
 
 
 if __name__ == "__main__":

@@ -41,21 +41,35 @@
     |   +-- WrongState               a step that does not follow from where the release stands
     |   +-- OtherInput               a release resumed on other data than it was begun with
     |   +-- LedgerBroken             a ledger whose chain was changed, or a card that is not in it
+    +-- WrongUse                     the command line: an unknown command or option
+    +-- Stopped                      the command line: Ctrl-C
+    |   +-- Terminated               the command line: SIGTERM
+    +-- InternalError                the command line: a fault of ours that nobody foresaw
 
 Every message has three parts: what is wrong, what was found (public things only), what to do. A message never holds a
-confidential count, a key or noise. `code` is stable and documented in docs/errors.md; `exit_code` is what the command line returns.
+confidential count, a key or noise. `code` is stable and documented in docs/errors.md; `exit_code` is what the command line returns, and
+`wording/endings.py` says for every code what to do.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 
 class HoldfastError(Exception):
-    """Base of every error raised on purpose; `str(error)` is one complete sentence or more."""
+    """Base of every error raised on purpose; `str(error)` is one complete sentence or more.
+
+    `field` names the parameter or the key of the run file that is wrong, where it is one; `details` are public results that came before.
+    """
 
     code: ClassVar[str] = "holdfast"
     exit_code: ClassVar[int] = 1
+
+    def __init__(self, *told: object, field: str | None = None, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(*told)
+        self.field = field
+        self.details = details
 
 
 class InvalidParameter(HoldfastError, ValueError):
@@ -309,6 +323,34 @@ class LedgerBroken(LedgerProblem):
     """The chain of a ledger was changed, cut or reordered, or a card's entry is not in it."""
 
     code = "ledger-broken"
+
+
+class WrongUse(HoldfastError):
+    """The command line itself was used wrongly: an unknown command or option, or one that is missing."""
+
+    code = "wrong-use"
+    exit_code = 2
+
+
+class Stopped(HoldfastError):
+    """A command was stopped with Ctrl-C; the message says what stands in the ledger."""
+
+    code = "stopped"
+    exit_code = 130
+
+
+class Terminated(Stopped):
+    """A command was stopped by SIGTERM; otherwise as for Ctrl-C."""
+
+    code = "terminated"
+    exit_code = 143
+
+
+class InternalError(HoldfastError):
+    """Something that nobody foresaw: a fault of ours. The command line says so in one sentence; `--debug` shows the traceback."""
+
+    code = "internal-error"
+    exit_code = 70
 
 
 class HoldfastWarning(UserWarning):

@@ -17,7 +17,7 @@ import os
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ from holdfast.publication.plan import Plan
 from holdfast.randomness import NoiseKey
 from holdfast.randomness.keys import STREAM_VERSION
 from holdfast.tables import Table
+from holdfast.wording.endings import NOTHING_BEGUN, PUBLISHED_UNCHARGED, standing_sentences
 
 if TYPE_CHECKING:
     from holdfast.privacy.ledger import Ledger
@@ -301,3 +302,25 @@ def secret_from_environment() -> bytes | None:
         except OSError:
             raise OutputProblem("The file that HOLDFAST_KEY_FILE names cannot be read. Check its path and permissions.") from None
     return None
+
+
+def standing(account: Account | None, release_id: str, folder: Path, command: str) -> Callable[[], str]:
+    """A function that says what is true of a release that was stopped: from the ledger, or where there is none from the folder."""
+    before = _inode(folder)
+
+    def tell() -> str:
+        if account is None:
+            return PUBLISHED_UNCHARGED if _inode(folder) not in (None, before) else NOTHING_BEGUN
+        found = account.ledger.reservation(account.dataset, release_id)
+        state = None if found is None else found.state
+        return standing_sentences(state, found is not None and found.sealed_key is not None, command, account.dataset, release_id)
+
+    return tell
+
+
+def _inode(folder: Path) -> int | None:
+    """Which folder has this name, if any has."""
+    try:
+        return os.lstat(folder).st_ino
+    except OSError:
+        return None

@@ -6,7 +6,7 @@ folder its name. `carry_out` is all of it for one order, or the rest of it where
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,13 +86,17 @@ def draw(
     *,
     key: NoiseKey | None = None,
     progress: Progress | None = None,
+    reserved: Callable[[], None] | None = None,
 ) -> Release:
     """Reserve the budget of an account, if one is given, and draw. Unsaved, the charge is spent and nothing is published.
 
     Given:       `key`, for a release without account: a test key, or one of the user's own; None takes a fresh one and erases it.
+                 `reserved` is called when the ledger has let the release pass, before anything is drawn.
     Guarantees:  every kept total of the table holds in what is released; no noise and no true count stay behind.
     """
     booking, bound = begin(plan, table, order, account, key)
+    if reserved is not None:
+        reserved()
     return _drawn(plan, order, booking, bound, progress)
 
 
@@ -112,6 +116,7 @@ def carry_out(
     *,
     resume: bool = False,
     progress: Progress | None = None,
+    reserved: Callable[[], None] | None = None,
 ) -> str | None:
     """Draw and publish; or, with `resume`, go on where an earlier call was interrupted. Returns the ledger's entry.
 
@@ -120,7 +125,7 @@ def carry_out(
     found = None if account is None else account.ledger.reservation(account.dataset, order.release_id)
     if account is None or found is None or found.state == "voided":
         _check_output(output, plan, order.release_id)
-        release = draw(plan, table, order, account, progress=progress)
+        release = draw(plan, table, order, account, progress=progress, reserved=reserved)
         return _complete(release.booking, output, release)
     check_resumable(found, resume)
     begun = Booked(account, found)
@@ -129,6 +134,8 @@ def carry_out(
         return _complete(begun, output, None)
     output.check()
     booking, bound = resume_release(found, plan, table, order, account)
+    if reserved is not None:
+        reserved()
     return _complete(booking, output, _drawn(plan, order, booking, bound, progress))
 
 

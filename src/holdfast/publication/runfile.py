@@ -20,7 +20,7 @@ from holdfast.invariants.statements import Statement
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.registry import MECHANISMS
 from holdfast.publication.runfile_checks import check_file, check_source, check_universe, mechanism_of, statements, written_options
-from holdfast.publication.runfile_errors import Problem, explain, parse_toml, read_toml
+from holdfast.publication.runfile_errors import Problem, dotted, explain, parse_toml, read_toml
 from holdfast.publication.runfile_sections import Document, TableSection, keys_at, section_keys
 from holdfast.tables import Hierarchy, Table, Universe
 from holdfast.tables.databases import is_url
@@ -145,9 +145,9 @@ def load_run(path: str | os.PathLike[str]) -> Run:
         toml = read_toml(name)
         return _run_of(name, toml)
     except Problem as problem:
-        message = problem.message(name, toml)
+        message, field = problem.message(name, toml), dotted(problem.place) or None
     # Outside of the handler: what Pydantic and tomllib quote must not travel along.
-    raise InvalidRun(message)
+    raise InvalidRun(message, field=field)
 
 
 def _run_of(name: str, toml: str) -> Run:

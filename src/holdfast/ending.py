@@ -1,0 +1,157 @@
+"""How a command ends: one message and a documented exit code, whatever happened.
+
+Our own errors are told as they are. Ctrl-C and SIGTERM go through every cleanup; then the message says what stands in the ledger, asked of
+the ledger itself. An exception that nobody foresaw becomes one sentence without its text, which may quote the data; `--debug` shows the
+traceback. Under `--json` each of these is one JSON object on standard output instead.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shlex
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+
+from holdfast.errors import HoldfastError, InternalError, Stopped, Terminated, WrongUse
+
+PATIENCE = 1.0
+"""Seconds after a signal in which another one is not raised again, so that cleanups finish."""
+
+_SETTINGS = ("--verbose", "--debug")
+
+Standing = Callable[[], str]
+
+
+class _Ending:
+    """What is known about the running command when it ends."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        self.arguments = arguments
+        self.standing: Standing | None = None
+        self.signals: list[int] = []
+        self._last = -PATIENCE
+
+    def on_signal(self, number: int, _: object) -> None:
+        """Note the signal and raise it. It is noted because libraries may turn what is raised here into errors of their own."""
+        self.signals.append(number)
+        if time.monotonic() - self._last >= PATIENCE:
+            self._last = time.monotonic()
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(Terminated.exit_code)
+
+    def stands(self) -> str:
+        """What is true of ledger and disk now."""
+        from holdfast.wording.endings import NOTHING_BEGUN, UNKNOWN
+
+        try:
+            return NOTHING_BEGUN if self.standing is None else self.standing()
+        except Exception:
+            return UNKNOWN
+
+
+_current = _Ending([])
+
+
+def stands(standing: Standing) -> None:
+    """From here on, this says what stands in the ledger if the command is stopped."""
+    _current.standing = standing
+
+
+def command_line() -> str:
+    """The command as it was typed, to be typed again; a URL may hold a password and is left out."""
+    told = ["URL" if "://" in part else part for part in _current.arguments if part not in (*_SETTINGS, "--resume", "--json")]
+    return f"holdfast {shlex.join(told)}"
+
+
+def show_log(verbose: bool) -> None:
+    """What takes a while is announced on standard error; with `verbose` every step is. No message holds anything confidential."""
+    logger = logging.getLogger("holdfast")
+    for handler in [handler for handler in logger.handlers if isinstance(handler, _ToTerminal)]:
+        logger.removeHandler(handler)
+    logger.addHandler(_ToTerminal())
+    logger.setLevel(logging.DEBUG if verbose else logging.INFO)
+
+
+class _ToTerminal(logging.StreamHandler[Any]):
+    """Our own handler, told apart from one that a user of the library has added. It prints no times: a draw's are confidential."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(logging.Formatter("holdfast: %(message)s"))
+
+
+def run_command(app: typer.Typer) -> NoReturn:
+    """Run the command that sys.argv asks for, and end."""
+    global _current
+    arguments = sys.argv[1:]
+    _current = ending = _Ending(arguments)
+    signal.signal(signal.SIGINT, ending.on_signal)
+    signal.signal(signal.SIGTERM, ending.on_signal)
+    try:
+        show_log("--verbose" in arguments)
+        settings = [part for part in _SETTINGS if part in arguments]  # they may stand anywhere; Typer wants them first
+        rest = [part for part in arguments if part not in _SETTINGS]
+        code = typer.main.get_command(app)(args=[*settings, *rest], prog_name="holdfast", standalone_mode=False)
+        if not ending.signals or code == 0:
+            raise SystemExit(code if isinstance(code, int) else 0)
+        error: BaseException | None = None
+    except BaseException as raised:
+        error = raised
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    told = _told(error, ending)
+    if isinstance(told, HoldfastError):
+        _print(told, "--json" in arguments)
+        if isinstance(told, InternalError) and "--debug" in arguments and error is not None:
+            print("The traceback may quote confidential values: read it before you send it.", file=sys.stderr)
+            traceback.print_exception(error)  # it shows no variables
+        raise SystemExit(told.exit_code) from None
+    raise told
+
+
+def _told(error: BaseException | None, ending: _Ending) -> HoldfastError | SystemExit:
+    """What to tell about the end."""
+    if ending.signals or isinstance(error, KeyboardInterrupt):
+        kind = Terminated if signal.SIGTERM in ending.signals else Stopped
+        return kind(f"stopped. {ending.stands()}")
+    if isinstance(error, HoldfastError | SystemExit):
+        return error
+    message = getattr(error, "format_message", None)
+    if message is not None:  # Typer's errors of use come from Click, which it brings along or not
+        context = getattr(error, "ctx", None)
+        path = "holdfast" if context is None else context.command_path
+        text = message().rstrip(".")
+        if not text or "Usage:" in text:  # a command without arguments: its help was shown
+            return SystemExit(WrongUse.exit_code)
+        return WrongUse(f"{text}. See: {path} --help", field=getattr(error, "option_name", None))
+    from holdfast.wording.endings import fault_sentence
+
+    assert error is not None
+    return InternalError(f"{fault_sentence(type(error).__name__, _place(error))} {ending.stands()}")
+
+
+def _place(error: BaseException) -> str | None:
+    """The innermost line of ours."""
+    package = Path(__file__).parent
+    ours = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(package)]
+    return f"{Path(ours[-1].filename).relative_to(package).as_posix()}, line {ours[-1].lineno}" if ours else None
+
+
+def _print(error: HoldfastError, as_json: bool) -> None:
+    if not as_json:
+        print(f"holdfast: {error}", file=sys.stderr)
+        return
+    from holdfast.wording.endings import WHAT_TO_DO
+
+    fields: dict[str, Any] = {"code": error.code, "exit_code": error.exit_code, "message": str(error), "field": error.field}
+    known = (kind.code for kind in type(error).__mro__ if issubclass(kind, HoldfastError) and kind.code in WHAT_TO_DO)
+    fields["what_to_do"] = WHAT_TO_DO[next(known)]  # an error of another package shares the advice of its base
+    if error.details is not None:
+        fields["details"] = dict(error.details)
+    print(json.dumps(fields, indent=2))

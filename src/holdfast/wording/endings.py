@@ -1,0 +1,85 @@
+"""How a command ended: what to do about each kind of error, and what stands in the ledger after a stop."""
+
+from __future__ import annotations
+
+WHAT_TO_DO = {
+    "holdfast": "Read the message.",
+    "invalid-parameter": "Write what the message says.",
+    "inexact-parameter": "Write the number as the text that the message shows.",
+    "request-too-large": "Ask for less at a time, or for smaller noise.",
+    "key-misuse": "Open one key for one release, and neither copy nor pickle it.",
+    "stream-reused": "Use another label, or resume at the right place.",
+    "key-closed": "Open a new key.",
+    "forked-key": "Open the key in the process that uses it.",
+    "key-exhausted": "Derive a subkey.",
+    "precision-exhausted": "Use parameters of ordinary size. Draws are not affected.",
+    "invalid-table": "Correct the file, column and row that the message names.",
+    "unreadable-input": "Correct the file, line, statement or key that the message names.",
+    "unknown-column": "Write the name as the source has it; the message lists names that are close.",
+    "invalid-code": "Cast codes to text at the source, so that 01 stays 01, or declare the code.",
+    "invalid-count": "Correct the row that is named, or cast the column to whole numbers.",
+    "duplicate-cells": "Add such rows up, or name all columns that tell cells apart.",
+    "empty-table": "Check the file or the query.",
+    "outside-universe": "Declare these codes or cells, or recode the records.",
+    "too-many-records": "Raise max_records, which costs more noise, or leave records out.",
+    "out-of-scope": "Count records without weights.",
+    "confidential-table": "Save the table to a file and protect that file.",
+    "invalid-statement": "Name columns and codes that exist; the message shows them.",
+    "contradicting-totals": "Correct the declared values that the message names.",
+    "nothing-left": "Keep fewer totals, or publish without noise.",
+    "invalid-hierarchy": "Correct the codes that the message names.",
+    "invalid-run": "Correct the field and line of the run file that are named.",
+    "no-exact-sampler": "Take one of the alternatives that the message names.",
+    "chain-problem": "Use an exact sampler, or another chain.",
+    "unreachable-lattice": "Use another chain, or an exact sampler.",
+    "no-meeting": "Allow more steps, or use another kernel.",
+    "output-problem": "Make room or get the rights, and run the command again.",
+    "output-exists": "Choose another name, or --force to replace another release.",
+    "identical-release": "Use the folder as it is, or give the release a new id.",
+    "verification-failed": "Do not use the folder; ask its publisher.",
+    "invariant-broken": "Please report it. Nothing was written.",
+    "ledger-problem": "Check which ledger is named, and what the message says of it.",
+    "no-grant": "Grant a budget with holdfast ledger grant.",
+    "budget-exceeded": "Grant more, or ask for less.",
+    "wrong-state": "See where the release stands with holdfast ledger show.",
+    "other-input": "Resume with the same data and the same version, or void the release.",
+    "ledger-broken": "Compare the ledger with copies and with published cards.",
+    "wrong-use": "Run the command with --help.",
+    "stopped": "Do what the message says of the ledger, or run the command again.",
+    "terminated": "Do what the message says of the ledger, or run the command again.",
+    "internal-error": "Please report it, with the traceback that --debug shows. Read it first.",
+}
+"""By the code of an error. docs/errors.md lists the same; a test compares them."""
+
+NOTHING_BEGUN = "Nothing was charged, and nothing was left behind."
+
+PUBLISHED_UNCHARGED = "The release is published, and charged to no ledger."
+
+UNKNOWN = "What stands in the ledger could not be read. See: holdfast ledger show"
+
+
+def standing_sentences(state: str | None, resumable: bool, command: str, dataset: str, release_id: str) -> str:
+    """What is true of a release that was stopped, from its state in the ledger. `resumable`: its key is sealed there."""
+    resume, void = f"{command} --resume", f"holdfast ledger void {dataset} {release_id} --reason ..."
+    if state is None or state == "voided":
+        return NOTHING_BEGUN
+    if state in ("published", "closed"):
+        rest = "" if state == "closed" else f" Close its entry with: {resume}"
+        return f"The release is published, and its charge stands in the ledger.{rest}"
+    if state in ("staged", "committed"):
+        return f"The release is charged and complete, and not yet under its name. Publish it with: {resume}"
+    if state == "reserved":
+        able = f"Go on with: {resume} Or take it back with: {void}" if resumable else f"It cannot be resumed without HOLDFAST_KEY: {void}"
+        return f"The charge is reserved in the ledger; nothing was drawn or published. {able}"
+    able = (
+        f"Go on with: {resume} (the same noise is drawn)"
+        if resumable
+        else f"It cannot be resumed, because HOLDFAST_KEY was not set: give it up with {void} and take a new id"
+    )
+    return f"The release is charged in the ledger; nothing was published. {able}"
+
+
+def fault_sentence(kind: str, place: str | None) -> str:
+    """What is said of an exception that nobody foresaw; its own text is left out, since it may quote the data."""
+    where = "" if place is None else f" at {place}"
+    return f"This is a fault in Holdfast: {kind}{where}. Run the command again with --debug for the traceback, and please report it."

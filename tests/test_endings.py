@@ -1,0 +1,276 @@
+"""How commands end: errors as JSON, faults of ours, refusals of the ledger, Ctrl-C at any moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from holdfast import errors
+from holdfast.privacy.ledger import Ledger
+from holdfast.wording.endings import WHAT_TO_DO
+from tests.running import Run
+
+SECRET = 918273645546
+COUNTIES = f"state,county,people\n17,031,{SECRET}\n17,043,12\n17,097,5\n18,001,7\n18,003,21\n19,001,3\n"
+RUN = """\
+[table]
+source = "counties.csv"
+cells = ["state", "county"]
+count = "people"
+[keep]
+margins = [["state"]]
+[release]
+id = "r1"
+mechanism = "generalized-laplace"
+epsilon = "1/2"
+per = "person"
+ledger = "ledger.sqlite"
+"""
+GRANT = ("ledger", "grant", "counties", "--approver", "A. Chief", "--reason", "the census", "--ledger", "ledger.sqlite")
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("HOLDFAST_KEY", "HOLDFAST_KEY_FILE", "HOLDFAST_LEDGER"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "counties.csv").write_text(COUNTIES)
+    (tmp_path / "run.toml").write_text(RUN)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+class TestErrorsAsJson:
+    @pytest.mark.parametrize(
+        ("arguments", "code", "field"),
+        [
+            (["plan", "none.toml"], "invalid-run", None),
+            (["plan", "wrong.toml"], "invalid-run", "release.epsilon"),
+            (["release", "none.toml", "-o", "out"], "invalid-run", None),
+            (["release", "run.toml"], "wrong-use", "output"),
+            (["diagnose", "run.toml", "--kernel", "gibbs"], "invalid-parameter", None),
+            (["verify", "none"], "verification-failed", None),
+            (["demo", "-o", "counties.csv"], "output-exists", None),
+            (["synth", "counties.csv"], "output-exists", None),
+            (["warm", "--wrong"], "wrong-use", "--wrong"),
+            (["ledger", "grant", "x", "--approver", "a", "--reason", "b", "--epsilon", "0"], "invalid-parameter", None),
+            (["ledger", "show", "--ledger", "none.sqlite"], "ledger-problem", None),
+            (["ledger", "verify", "--ledger", "none.sqlite"], "ledger-problem", None),
+            (["ledger", "void", "x", "y", "--reason", "z", "--ledger", "none.sqlite"], "ledger-problem", None),
+            (["nothing"], "wrong-use", None),
+        ],
+        ids=lambda given: " ".join(given) if isinstance(given, list) else None,
+    )
+    def test_an_error_is_one_object_on_standard_output(self, run: Run, arguments: list[str], code: str, field: str | None) -> None:
+        Path("wrong.toml").write_text(RUN.replace('"1/2"', "0.5"))
+        ran = run(*arguments, "--json")
+        assert ran.err == ""
+        found = json.loads(ran.out)
+        assert found.keys() == {"code", "exit_code", "message", "field", "what_to_do"}
+        assert (found["code"], found["exit_code"], found["what_to_do"]) == (code, ran.code, WHAT_TO_DO[code])
+        assert (found["field"] or "").endswith(field or "")
+        assert run(*arguments).err == f"holdfast: {found['message']}\n"
+
+    def test_a_diagnosis_without_a_bound_is_one_object(self, run: Run) -> None:
+        ran = run("diagnose", "run.toml", "--pairs", "20", "--kernel", "metropolis", "--most-sweeps", "1", "--json")
+        found = json.loads(ran.out)
+        assert (ran.code, ran.err, found["code"]) == (13, "", "no-meeting")
+        assert [row["kernel"] for row in found["details"]["rows"]] == ["metropolis"] * len(found["details"]["rows"])
+
+    def test_an_error_of_another_package_has_the_advice_of_its_base(self, capsys: pytest.CaptureFixture[str]) -> None:
+        from holdfast.ending import _print
+
+        class Other(errors.InvalidTable):
+            code = "other"
+
+        _print(Other("Wrong. Do better."), True)
+        assert json.loads(capsys.readouterr().out)["what_to_do"] == WHAT_TO_DO["invalid-table"]
+
+
+FAULT = """
+import sys
+from holdfast.channels import Channel
+def broken(channel, counts, published):
+    raise RuntimeError(f"broken at {counts.max()}")
+Channel.check_published = broken
+from holdfast.cli import main
+main()
+"""
+
+
+class TestFaults:
+    """An exception that nobody foresaw, with a confidential count in its text."""
+
+    def fault(self, *more: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", FAULT, "release", "run.toml", "-o", "out", "--no-ledger", *more]
+        return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+
+    def test_one_sentence_and_its_own_exit_code(self) -> None:
+        ran = self.fault()
+        assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (70, "", 1)
+        assert re.match(r"holdfast: This is a fault in Holdfast: RuntimeError at [a-z_/]+\.py, line [0-9]+\. ", ran.stderr)
+        assert "--debug" in ran.stderr
+        assert "broken" not in ran.stderr
+        assert str(SECRET) not in ran.stderr
+        assert not Path("out").exists()
+
+    def test_debug_shows_the_traceback_and_warns_of_what_it_may_hold(self) -> None:
+        ran = self.fault("--debug")
+        assert ran.returncode == 70
+        assert "may quote confidential values" in ran.stderr.splitlines()[1]
+        assert "Traceback (most recent call last):" in ran.stderr
+        assert "RuntimeError: broken" in ran.stderr
+        assert "╭" not in ran.stderr
+
+    def test_as_json(self) -> None:
+        ran = self.fault("--json")
+        assert (ran.returncode, ran.stderr) == (70, "")
+        assert json.loads(ran.stdout)["code"] == "internal-error"
+
+
+def test_a_refusal_of_the_ledger_is_told_alone(run: Run) -> None:
+    """No line about what would be exposed comes before it."""
+    run(*GRANT, "--epsilon", "1/3")
+    ran = run("release", "run.toml", "-o", "out")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (12, "", 1)
+    assert ran.err.startswith("holdfast: ")
+    assert "Exposed" not in ran.err
+
+
+SIGNALLED = """
+import os, signal, time
+import holdfast.publication.pipeline, holdfast.publication.runfile, holdfast.publication.plan, holdfast.engines.local
+from holdfast.privacy.ledger import Ledger
+owner, name, before = OWNER, NAME, BEFORE
+real = getattr(owner, name)
+def signalled(*given, **named):
+    made = None if before else real(*given, **named)
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(30)
+setattr(owner, name, signalled)
+from holdfast.__main__ import main
+main()
+"""
+
+MOMENTS = {
+    "reading": ("holdfast.publication.runfile.Run", "read_table", False, None),
+    "planning": ("holdfast.publication.plan", "choose_samplers", True, None),
+    "about to reserve": ("Ledger", "reserve", True, None),
+    "reserved": ("Ledger", "reserve", False, "reserved"),
+    "about to draw": ("holdfast.engines.local.BoundRelease", "draw", True, "drawing"),
+    "drawn": ("holdfast.engines.local.BoundRelease", "draw", False, "drawing"),
+    "staged": ("Ledger", "stage", False, "staged"),
+    "committed": ("Ledger", "commit", False, "committed"),
+    "published": ("Ledger", "publish", False, "published"),
+    "closed": ("Ledger", "close", False, "closed"),
+}
+
+TRUE = {
+    None: "Nothing was charged",
+    "reserved": "The charge is reserved in the ledger; nothing was drawn",
+    "drawing": "The release is charged in the ledger; nothing was published",
+    "staged": "charged and complete, and not yet under its name",
+    "committed": "charged and complete, and not yet under its name",
+    "published": "The release is published, and its charge stands in the ledger",
+    "closed": "The release is published, and its charge stands in the ledger",
+}
+
+
+def check_a_stop(run: Run, monkeypatch: pytest.MonkeyPatch, moment: str, secret: str | None) -> None:
+    """The signal, what is said, what the ledger holds; then what was said is done and works."""
+    run(*GRANT, "--epsilon", "1/2")
+    owner, name, before, state = MOMENTS[moment]
+    script = SIGNALLED.replace("OWNER", owner).replace("NAME", repr(name), 1).replace("BEFORE", str(before))
+    environment = os.environ | ({} if secret is None else {"HOLDFAST_KEY": secret})
+    command = [sys.executable, "-c", script, "release", "run.toml", "-o", "out"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stdout) == (130, ""), done.stderr
+    said = done.stderr.splitlines()[-1]
+    assert said.startswith("holdfast: stopped. ")
+    assert "Traceback" not in done.stderr
+    held = Ledger.open("ledger.sqlite").reservation("counties", "r1")
+    assert (None if held is None else held.state) == state
+    assert TRUE[state] in said
+    assert Path("out").exists() == (state in ("published", "closed"))
+    if secret is not None:
+        monkeypatch.setenv("HOLDFAST_KEY", secret)
+    resume = "holdfast release run.toml -o out --resume"
+    if secret is None and state in ("reserved", "drawing"):
+        assert resume not in said
+        assert "holdfast ledger void counties r1 --reason" in said
+        assert run("release", "run.toml", "-o", "out", "--resume").code == 12
+    else:
+        assert (resume in said) == (state not in (None, "closed"))
+        if state != "closed":
+            assert run("release", "run.toml", "-o", "out", *(() if state is None else ("--resume",))).code == 0
+        assert run("verify", "out").code == 0
+
+
+def test_stopped_after_reading_nothing_is_charged(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_a_stop(run, monkeypatch, "reading", None)
+
+
+def test_stopped_while_drawing_without_a_secret(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_a_stop(run, monkeypatch, "drawn", None)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("secret", [None, "the secret of the office"])
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_stopped_at_every_step(run: Run, monkeypatch: pytest.MonkeyPatch, moment: str, secret: str | None) -> None:
+    check_a_stop(run, monkeypatch, moment, secret)
+
+
+def stop_after(seconds: float, *more: str) -> tuple[int, str, str]:
+    """A release in a process of its own, stopped this long after its command was begun."""
+    script = "import holdfast.__main__ as command; print('begun', flush=True); command.main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", script, "release", "run.toml", "-o", "out", *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=100)
+    return process.returncode, out, err
+
+
+def test_stopped_while_loading(run: Run) -> None:
+    code, out, err = stop_after(0.02)
+    assert (code, out, err) == (130, "", "holdfast: stopped. Nothing was begun.\n")
+    code, out, err = stop_after(0.02, "--json")
+    assert (code, json.loads(out)["code"], err) == (130, "stopped", "")
+
+
+@pytest.mark.long
+def test_stopped_at_any_moment(run: Run, work: Path) -> None:
+    """A signal every 30 milliseconds of a release, two after one another: never a traceback, and what is said is what the ledger holds."""
+    run(*GRANT, "--epsilon", "100")
+    begun, said = time.monotonic(), set()
+    number, ended = 0, 0
+    while ended < 3:
+        number += 1
+        Path("run.toml").write_text(RUN.replace('"r1"', f'"r{number}"'))
+        code, out, err = stop_after(0.02 + 0.03 * number, "-o", f"out{number}")
+        assert "Traceback" not in err, err
+        held = Ledger.open("ledger.sqlite").reservation("counties", f"r{number}")
+        state = None if held is None else held.state
+        if code == 0:
+            assert state == "closed"
+            ended += 1
+            continue
+        assert code == 130, err
+        told = err.splitlines()[-1]
+        said.add(state)
+        assert TRUE[state] in told or (state is None and "Nothing was begun" in told)
+        assert Path(f"out{number}").exists() == (state in ("published", "closed"))
+        assert time.monotonic() - begun < 3600
+    assert None in said
+    assert not [name for name in os.listdir(work) if name.startswith(".holdfast-unfinished-") and name.endswith(".lock")]
