@@ -129,7 +129,8 @@ def _told(error: BaseException | None, ending: _Ending) -> HoldfastError | Syste
         text = message().rstrip(".")
         if not text or "Usage:" in text:  # a command without arguments: its help was shown
             return SystemExit(WrongUse.exit_code)
-        return WrongUse(f"{text}. See: {path} --help", field=getattr(error, "option_name", None))
+        field = getattr(error, "option_name", None) or getattr(getattr(error, "param", None), "name", None)
+        return WrongUse(f"{text}. See: {path} --help", field=field)
     from holdfast.wording.endings import fault_sentence
 
     assert error is not None
