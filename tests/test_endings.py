@@ -258,7 +258,7 @@ def test_stopped_at_any_moment(run: Run, work: Path) -> None:
     while ended < 3:
         number += 1
         Path("run.toml").write_text(RUN.replace('"r1"', f'"r{number}"'))
-        code, out, err = stop_after(0.02 + 0.03 * number, "-o", f"out{number}")
+        code, _, err = stop_after(0.02 + 0.03 * number, "-o", f"out{number}")
         assert "Traceback" not in err, err
         held = Ledger.open("ledger.sqlite").reservation("counties", f"r{number}")
         state = None if held is None else held.state
