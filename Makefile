@@ -20,7 +20,7 @@ export PIP_USER := 0
 PYTEST = $(RUN) -m pytest -n $$($(RUN) -c 'import os; print(min(2, os.cpu_count() or 1))')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-long test-all test-oldest check coverage bench lock wheel sbom docker clean
+.PHONY: help setup demo test test-fast test-long test-all test-oldest snapshots check coverage bench lock wheel sbom docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -43,6 +43,9 @@ test-all: test test-long ## Run every test
 
 test-oldest: $(VENV)/.ready ## Run the tests with the oldest versions that pyproject.toml allows
 	@tools/oldest.sh $(VENV)
+
+snapshots: $(VENV)/.ready ## Write the texts in tests/snapshots anew; look at the difference before you commit it
+	@HOLDFAST_SNAPSHOTS=write $(RUN) -m pytest -q -p no:xdist
 
 check: $(VENV)/.ready ## Check style, types and import direction
 	$(RUN) -m ruff check .

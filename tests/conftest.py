@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests import snapshot_files
 from tests.running import Run, running
 
 MINIMUM_TESTS = 5700
@@ -34,6 +35,7 @@ DURATIONS = Path(__file__).with_name("durations.txt")
 
 COLLECTED = pytest.StashKey[int]()
 FIT_CHECKS = pytest.StashKey[int]()
+UNUSED_SNAPSHOTS = pytest.StashKey[list[str]]()
 
 # The same examples on every run: a failure can be repeated, and CI never fails for a reason the change did not cause.
 settings.register_profile("holdfast", derandomize=True, deadline=None)
@@ -52,12 +54,22 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"HOLDFAST_REQUIRE names unknown groups {sorted(unknown)}. Use 'all' or some of {sorted(TOOLS)}.")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what takes long, by measurement: tests/durations.txt lists functions (tools/mark_durations.py writes it)."""
+@pytest.hookimpl(tryfirst=True)  # before a choice by -m or -k: it must not make a snapshot look unused
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what takes long, by measurement: tests/durations.txt lists functions (tools/mark_durations.py writes it). Find what snapshots
+    belong to no test; on a refresh leave the tests that have none out."""
     listed = {line.split(maxsplit=1)[1] for line in DURATIONS.read_text(encoding="utf-8").splitlines()}
     for item in items:
         if item.nodeid.split("[")[0] in listed:
             item.add_marker(pytest.mark.medium)
+    compared = [item for item in items if "snapshot" in getattr(item, "fixturenames", ())]
+    unused = snapshot_files.files_without_a_test(item.nodeid for item in compared)
+    if snapshot_files.refreshing():
+        items[:] = compared
+        for path in unused if _all_files(config) else ():
+            path.unlink()
+    else:
+        config.stash[UNUSED_SNAPSHOTS] = [str(path.relative_to(snapshot_files.FOLDER)) for path in unused]
 
 
 @pytest.fixture(scope="session")
@@ -74,6 +86,21 @@ def shared_data() -> Path:
 def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
     """holdfast with these arguments, in this process."""
     yield from running(monkeypatch, capfd)
+
+
+@pytest.fixture
+def snapshot(request: pytest.FixtureRequest) -> snapshot_files.Snapshot:
+    """Compares texts with those in tests/snapshots: snapshot(text), or snapshot(text, title) for each of several."""
+    return snapshot_files.Snapshot(snapshot_files.path_of(request.node.nodeid), refresh=snapshot_files.refreshing())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    result = yield
+    compared = pyfuncitem.funcargs.get("snapshot")
+    if isinstance(compared, snapshot_files.Snapshot):
+        compared.finish()
+    return result
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -127,6 +154,7 @@ def pytest_testnodedown(node: Any) -> None:
     """Add up over workers: a share for each would make the outcome depend on which worker happened to run which test."""
     checks = getattr(node, "workeroutput", {}).get("fit_checks", 0)
     node.config.stash[FIT_CHECKS] = node.config.stash.get(FIT_CHECKS, 0) + checks
+    node.config.stash[UNUSED_SNAPSHOTS] = getattr(node, "workeroutput", {}).get("unused_snapshots", [])  # every worker collects all
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -135,23 +163,30 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     config = session.config
     fit = sys.modules.get("holdfast.testing.fit")
     checks = config.stash.get(FIT_CHECKS, 0) + (len(fit.CHECKS) if fit else 0)
+    unused = config.stash.get(UNUSED_SNAPSHOTS, [])
     if hasattr(config, "workerinput"):
         config.workeroutput["fit_checks"] = checks  # type: ignore[attr-defined]
+        config.workeroutput["unused_snapshots"] = unused  # type: ignore[attr-defined]
         return
     if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         return
-    for problem in filter(None, (_too_few_tests(config), _budget_exceeded(checks))):
+    for problem in filter(None, (_too_few_tests(config), _budget_exceeded(checks), _unused(config, unused))):
         # As an error of collection, so that pytest prints it and counts it in the closing line.
         report = pytest.CollectReport(nodeid="the suite as a whole", outcome="failed", longrepr=problem, result=[])
         config.hook.pytest_collectreport(report=report)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+def _all_files(config: pytest.Config) -> bool:
+    options = config.option
+    some = (options.ignore, options.ignore_glob, getattr(options, "lf", False))
+    return config.args_source == pytest.Config.ArgsSource.TESTPATHS and not any(some)
+
+
 def _too_few_tests(config: pytest.Config) -> str | None:
     options = config.option
     part = options.markexpr != "not long" and options.markexpr  # `make test` runs all but the long group, and is held to the floor
-    selections = (options.keyword, part, options.deselect, options.ignore, options.ignore_glob, getattr(options, "lf", False))
-    if config.args_source != pytest.Config.ArgsSource.TESTPATHS or any(selections):
+    if not _all_files(config) or any((options.keyword, part, options.deselect, snapshot_files.refreshing())):
         return None
     collected = config.stash.get(COLLECTED, 0)
     if collected >= MINIMUM_TESTS:
@@ -170,3 +205,9 @@ def _budget_exceeded(checks: int) -> str | None:
         f"{checks} goodness-of-fit checks at alpha = {fit.ALPHA} spend more than the failure budget {fit.SUITE_FAILURE_BUDGET}. "
         "Lower ALPHA in holdfast.testing.fit, or make fewer checks."
     )
+
+
+def _unused(config: pytest.Config, paths: list[str]) -> str | None:
+    if not paths or not _all_files(config):
+        return None
+    return f"No test compares these files of tests/snapshots: {', '.join(paths)}. `make snapshots` removes what is left over."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -24,10 +26,15 @@ Run: TypeAlias = Callable[..., Ran]
 
 
 def running(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """A function that runs holdfast with its arguments; signal handlers are put back afterwards."""
+    """A function that runs holdfast with its arguments; handlers of signals and logs are put back afterwards.
+
+    That loops are being compiled is left out of what was printed: it depends on the tests before.
+    """
     from holdfast.cli import main
 
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    logger = logging.getLogger("holdfast")
+    handlers = list(logger.handlers)
 
     def call(*arguments: object) -> Ran:
         monkeypatch.setattr(sys, "argv", ["holdfast", *map(str, arguments)])
@@ -35,7 +42,9 @@ def running(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) 
         with pytest.raises(SystemExit) as end:
             main()
         code = end.value.code
-        return Ran(code if isinstance(code, int) else 0, *capfd.readouterr())
+        logger.handlers[:] = handlers  # the command's own writes to a stream that is gone after the test
+        out, err = capfd.readouterr()
+        return Ran(code if isinstance(code, int) else 0, out, re.sub(r"^holdfast: Compiling .*\n", "", err, flags=re.MULTILINE))
 
     yield call
     for number, handler in before.items():

@@ -28,6 +28,7 @@ from holdfast.chains.protocol import State
 from holdfast.errors import InexactParameter, InvalidParameter, NoMeeting, RequestTooLarge
 from holdfast.randomness import Stream, Words
 from holdfast.wording import describe
+from tests.snapshot_files import Snapshot
 
 from .toy import Refresh
 
@@ -109,17 +110,12 @@ def test_pilot_pairs_are_not_used_again() -> None:
     assert tried.meetings.times.tolist() != found.curve.meetings.times[:PILOT_PAIRS].tolist()
 
 
-def test_words() -> None:
+def test_words(snapshot: Snapshot) -> None:
     meetings = Meetings("k", 9, 99, np.array([10, 11]), np.array([True, True]), "s")
     found = Assessment("line_gibbs", 82, 738, 90, 3000, 3000, 120, 365, Fraction(1, 1000), 1, TotalVariationCurve(meetings))
-    assert describe(found) == (
-        "3000 coupled pairs of line_gibbs all met within 41 sweeps, so that a pair takes longer with probability at most 1/1000, with "
-        "95 % confidence. 82 sweeps are made. That their total variation error is then below 1/1000 assumes that meeting times have a "
-        "tail that falls like a geometric one."
-    )
-    assert "all met within 1 sweep, so" in describe(replace(found, sweeps=1, steps=9, largest=4))
-    assert "1 sweep is made" in describe(replace(found, sweeps=1, steps=9, largest=4))
-    assert "with 95 % confidence for all 4 shapes of blocks together." in describe(replace(found, shapes=4))
+    snapshot(describe(found), "many sweeps")
+    snapshot(describe(replace(found, sweeps=1, steps=9, largest=4)), "one sweep")
+    snapshot(describe(replace(found, shapes=4)), "four shapes")
 
 
 def test_chains_that_never_meet_are_told_by_the_pilot() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import ContradictingTotals, InvalidParameter, InvalidStatement, NothingLeft
+from tests.snapshot_files import Snapshot
 
 UNIVERSE = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q"]})
 LAPLACE = hf.GeneralizedLaplace(epsilon="1/4")
@@ -50,7 +51,6 @@ def test_a_plan_reads_no_count(mechanism: Any, keep: list[Any]) -> None:
     plan = hf.plan(Sealed(UNIVERSE), keep, mechanism)
     assert json.loads(json.dumps(plan.to_fields()))["cells"] == 6
     assert "household" in hf.describe(plan.guarantee) or isinstance(mechanism, hf.Suppression)
-    assert str(plan).startswith("Table      6 cells by a, b (declared)\nKept       ")
     facts = plan.facts
     assert (facts.unit, facts.max_records, facts.count_name, facts.name) == ("household", 3, "n", "sealed")
 
@@ -66,17 +66,28 @@ def test_a_generator_of_statements_is_taken() -> None:
     assert hf.plan(UNIVERSE, (hf.margin(c) for c in "ab"), LAPLACE).to_fields()["kept"]["statements"] == ["margin(a)", "margin(b)"]
 
 
+TEXTS: dict[str, tuple[list[Any], Any]] = {
+    "laplace": ([hf.margin("a"), hf.total(), hf.identity(hf.subset("a = 'x' and b = 'p'"))], LAPLACE),
+    "laplace in l2, nothing kept": ([], hf.GeneralizedLaplace(epsilon=1, norm="l2")),
+    "gaussian": ([hf.margin("a"), hf.margin("b")], hf.GeneralizedGaussian(rho="1/10")),
+    "rounded": ([hf.margin("a")], hf.RoundedProjection(epsilon=1)),
+    "suppression": ([hf.margin("a")], hf.Suppression()),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_text(name: str, snapshot: Snapshot) -> None:
+    snapshot(str(hf.plan(UNIVERSE, *TEXTS[name])))
+
+
 class TestPublishedTotals:
-    def test_they_add_the_cells_they_pin(self) -> None:
+    def test_they_add_the_cells_they_pin(self, snapshot: Snapshot) -> None:
         keep = [hf.margin("a"), hf.margin("b")]
         assert hf.plan(UNIVERSE, keep, LAPLACE).to_fields()["exposed"]["cells"] == 0
         plan = hf.plan(UNIVERSE, keep, LAPLACE, published_totals=[0, 4, 5, 3, 6])
         found = plan.to_fields()["exposed"]
         assert found["names"] == ["a=x, b=p", "a=x, b=q"]
-        assert found["words"] == (
-            "2 cells follow from the published totals, since counts are not negative: their values can be computed by anyone, whatever the "
-            "noise."
-        )
+        snapshot(found["words"])
 
     def test_a_release_knows_its_totals(self) -> None:
         """Rows and columns of a table with an empty row: nothing is fixed by the statements, all of that row by their values."""
@@ -108,7 +119,6 @@ class TestContent:
     def test_kept_counts_kept_totals_and_not_identities(self) -> None:
         keep = [hf.margin("a"), hf.total(), hf.identity(hf.subset("a = 'x' and b = 'p'"))]
         plan = hf.plan(UNIVERSE, keep, LAPLACE)
-        assert "\nAlways     subset(a = 'x' and b = 'p'): true of every data set" in str(plan)
         kept = plan.to_fields()["kept"]
         assert kept == {
             "statements": ["margin(a)", "total"],
@@ -139,7 +149,6 @@ class TestContent:
         error = plan.expected_error
         assert (error.smallest, error.median, error.largest, error.margins) == (None, None, None, ())
         assert set(plan.to_fields()["expected_error"]["cell_standard_deviation"].values()) == {None}
-        assert "left out" in str(plan)
 
     def test_the_sampler_says_why(self) -> None:
         (group,) = hf.plan(UNIVERSE, [hf.margin("a")], LAPLACE).to_fields()["sampler"]["groups"]

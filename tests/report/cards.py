@@ -7,6 +7,11 @@ from html.parser import HTMLParser
 from typing import Any
 
 VOID = {"meta"}
+STARTS = dict.fromkeys(("title", "h1", "h2", "h3", "p", "li", "caption", "tr", "figcaption", "desc", "text"), "\n") | {
+    "th": " | ",
+    "td": " | ",
+}
+"""What is read apart from what stands before it."""
 
 # Each would run, break out, vanish or turn the text round if it were not escaped.
 HOSTILE = [
@@ -154,6 +159,7 @@ class Page(HTMLParser):
         self.open: list[str] = []
         self.elements: list[tuple[str, dict[str, str | None], tuple[str, ...]]] = []
         self.pieces: list[str] = []
+        self.laid_out: list[str] = []
         self.comments = 0
         self.feed(html)
         self.close()
@@ -162,6 +168,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert len(dict(attrs)) == len(attrs), f"an attribute of {tag} is given twice"
         self.elements.append((tag, dict(attrs), tuple(self.open)))
+        self.laid_out.append(STARTS.get(tag, ""))
         if tag not in VOID:
             self.open.append(tag)
 
@@ -173,6 +180,7 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if "style" not in self.open:
             self.pieces.append(data)
+            self.laid_out.append(data)
 
     def handle_comment(self, data: str) -> None:
         self.comments += 1
@@ -180,6 +188,16 @@ class Page(HTMLParser):
     @property
     def text(self) -> str:
         return " ".join(" ".join(self.pieces).split())
+
+    @property
+    def lines(self) -> str:
+        """The same laid out for reading: a line for each paragraph, heading, item and row."""
+        return "\n".join(filter(None, (" ".join(line.split()).strip("| ") for line in "".join(self.laid_out).splitlines())))
+
+    def lines_beyond(self, other: Page) -> str:
+        """Those that the other page does not have."""
+        known = set(other.lines.splitlines())
+        return "\n".join(line for line in self.lines.splitlines() if line not in known)
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes, _ in self.elements if name == tag]
