@@ -33,7 +33,15 @@ class TestWriting:
     def test_files_and_their_permissions(self, tmp_path: Path) -> None:
         place = a_release().save(tmp_path / "out")
         assert place == tmp_path / "out"
-        assert sorted(content(place)) == ["card.json", "kept.csv", "report.html", "statement.html", "table.csv", "table.parquet"]
+        assert sorted(content(place)) == [
+            "card.json",
+            "exposed.csv",
+            "kept.csv",
+            "report.html",
+            "statement.html",
+            "table.csv",
+            "table.parquet",
+        ]
         assert {oct(path.stat().st_mode & 0o777) for path in place.iterdir()} == {"0o644"}
         assert oct(place.stat().st_mode & 0o777) == "0o755"
         assert os.listdir(tmp_path) == ["out"]

@@ -147,7 +147,7 @@ class TestTwins:
         if name == "suppression":
             assert same == set(first)
             return
-        assert same == {"kept.csv", "statement.html", "report.html"}
+        assert same == {"kept.csv", "exposed.csv", "statement.html", "report.html"}
         cards = [Card.from_json(files["card.json"].decode()).to_dict() for files in (first, second)]
         for card in cards:
             for file in ("table.csv", "table.parquet"):
@@ -161,7 +161,7 @@ class TestTwins:
         """A card made from the twin's plan and a table of zeros: no count enters but the kept totals."""
         made = a_release()
         plan = hf.plan(hf.Table(UNIVERSE, TWIN, name="t"), KEEP, MECHANISMS["laplace"], published_totals=np.concatenate(made.totals))
-        zeros = ReleasedTable(UNIVERSE, np.zeros(9, dtype=np.int64), "count", None, None)
+        zeros = ReleasedTable(UNIVERSE, np.zeros(9, dtype=np.int64), "count", None, None, plan.exposure.cells)
         assert made.card == card_of(replace(made, plan=plan, table=zeros, exposure=plan.exposure)).to_dict()
 
     def test_what_is_shown_of_plan_and_table_is_the_same(self) -> None:
@@ -227,11 +227,11 @@ class TestReleasedTable:
     def test_columns_have_names_of_their_own(self) -> None:
         universe = hf.Universe.product({"standard_deviation": ["1", "2"], "n_standard_deviation": ["1", "2"]})
         made = hf.release(hf.Table(universe, np.arange(4), count="n"), [], MECHANISMS["laplace"])
-        assert made.table.frame.column_names == ["standard_deviation", "n_standard_deviation", "n", "n_n_standard_deviation"]
+        assert made.table.frame.column_names == ["standard_deviation", "n_standard_deviation", "n", "n_n_standard_deviation", "exposed"]
 
     def test_the_frame(self) -> None:
         made = a_release()
-        assert made.table.frame.column_names == ["a", "b", "count", "standard_deviation"]
+        assert made.table.frame.column_names == ["a", "b", "count", "standard_deviation", "exposed"]
         assert made.table.frame.column("count").to_pylist() == made.table.counts.tolist()
         assert made.table.standard_deviations is not None
         assert len(set(made.table.standard_deviations)) == 1

@@ -32,7 +32,8 @@ KEEP: list[Any] = [
     hf.linear([[2, -3, 0, 0, 0, 0, 0, 0]]),
     hf.linear([[0, 0, 0, 0, 0, 0, 2, -3]]),
 ]
-FILES = ["card.json", "kept.csv", "report.html", "statement.html", "table.csv", "table.parquet"]
+HEAD = "statement,name,state,sex,age,total"
+FILES = ["card.json", "exposed.csv", "kept.csv", "report.html", "statement.html", "table.csv", "table.parquet"]
 KEEP_ONE: list[Any] = [hf.margin("state"), hf.subset("age >= 2", by=["state"])]
 
 
@@ -100,7 +101,7 @@ def with_counts(frame: pa.Table, counts: list[int | None]) -> pa.Table:
 class TestInOrder:
     def test_what_is_said(self, originals: dict[str, Path], snapshot: Snapshot) -> None:
         found = hf.verify(originals["simple"])
-        assert (found.cells, found.totals, found.files, found.private, found.signed_by) == (8, 4, 5, False, None)
+        assert (found.cells, found.totals, found.files, found.private, found.signed_by) == (8, 4, 6, False, None)
         snapshot(str(found))
 
     def test_all_statements(self, tmp_path: Path) -> None:
@@ -182,7 +183,7 @@ class TestDamage:
             with pytest.raises(VerificationFailed, match=r"no readable card\.json"):
                 hf.verify(place)
 
-    @pytest.mark.parametrize("name", ["kept.csv", "report.html", "statement.html"])
+    @pytest.mark.parametrize("name", ["exposed.csv", "kept.csv", "report.html", "statement.html"])
     def test_a_card_that_leaves_out_a_file(self, copy: Callable[[str], Path], name: str) -> None:
         folder = copy("simple")
         card = read_card(folder)
@@ -223,16 +224,16 @@ class TestForgery:
     def test_a_standard_deviation_changed_in_one_table_only(self, copy: Callable[[str], Path]) -> None:
         folder = copy("simple")
         text = (folder / "table.csv").read_text()
-        deviation = text.splitlines()[1].rsplit(",", 1)[1]
-        (folder / "table.csv").write_text(text.replace(f",{deviation}\n", ",0.1\n", 1))
+        deviation = text.splitlines()[1].rsplit(",", 2)[1]
+        (folder / "table.csv").write_text(text.replace(f",{deviation},", ",0.1,", 1))
         self.refused(folder, r"table\.csv and table\.parquet differ")
 
-    @pytest.mark.parametrize("place", [0, 3, 5])
+    @pytest.mark.parametrize("place", [0, 3, 6])
     def test_another_column(self, copy: Callable[[str], Path], place: int) -> None:
         """Such as one of true counts."""
         folder = copy("simple")
         change_table(folder, lambda f: f.add_column(place, "true", pa.array(COUNTS)))
-        self.refused(folder, r"table\.parquet has other columns than codes, count and standard deviation")
+        self.refused(folder, r"table\.parquet has other columns than codes, count, standard deviation and exposed")
 
     def test_counts_that_are_left_out(self, copy: Callable[[str], Path]) -> None:
         """Empty counts must not switch the check off."""
@@ -258,7 +259,7 @@ class TestForgery:
         (folder / "kept.csv").write_text(head + "".join(lines[rows]))
         self.refused(folder, r"kept\.csv does not list")
 
-    @pytest.mark.parametrize("text", ["", "a,b,c\n", "statement,name,total\nx\n", "statement,name,total\nx,y,z\n", "\0", "\udcff"])
+    @pytest.mark.parametrize("text", ["", "a,b,c\n", f"{HEAD}\nx\n", f"{HEAD}\nx,y,,,,z\n", "statement,name,total\n", "\0", "\udcff"])
     def test_totals_that_are_none(self, copy: Callable[[str], Path], text: str) -> None:
         folder = copy("simple")
         (folder / "kept.csv").write_text(text, errors="surrogateescape")
@@ -416,10 +417,15 @@ class TestAgainst:
         with pytest.raises(InvalidParameter, match="other cells than the release"):
             hf.verify(originals["simple"], against=file)
 
-    def test_statement_name_total(self, originals: dict[str, Path], tmp_path: Path, suffix: str) -> None:
+    @pytest.mark.parametrize("plain", [True, False])
+    def test_statement_name_total(self, originals: dict[str, Path], tmp_path: Path, suffix: str, plain: bool) -> None:
+        """As kept.csv has them, or without its columns of codes."""
         with open(originals["linear"] / "kept.csv", newline="", encoding="utf-8") as text:
             head, *rows = list(csv.reader(text))
-        columns: dict[str, list[Any]] = {name: [row[i] if i < 2 else int(row[i]) for row in rows] for i, name in enumerate(head)}
+        columns: dict[str, list[Any]] = {name: [row[i] for row in rows] for i, name in enumerate(head)}
+        columns["total"] = [int(total) for total in columns["total"]]
+        if plain:
+            columns = {name: columns[name] for name in ("statement", "name", "total")}
         file = official(tmp_path / f"kept.{suffix}", columns)
         assert hf.verify(originals["linear"], against=file).official_totals == 3
         columns["total"][1] += 1  # the first of two rows of one name
@@ -427,7 +433,7 @@ class TestAgainst:
         with pytest.raises(VerificationFailed, match="row 1: released -44, official -43"):
             hf.verify(originals["linear"], against=wrong)
         none = official(tmp_path / f"none.{suffix}", {**columns, "total": ["x", "y", "z"]})
-        with pytest.raises(UnreadableInput, match="not statement, name, total"):
+        with pytest.raises(UnreadableInput, match="without a statement, a name or a whole number"):
             hf.verify(originals["linear"], against=none)
 
     def test_columns_that_are_none(self, originals: dict[str, Path], tmp_path: Path, suffix: str) -> None:

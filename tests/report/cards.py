@@ -29,7 +29,7 @@ HOSTILE = [
 ]
 
 CARD: dict[str, Any] = {
-    "schema_version": "2.0",
+    "schema_version": "3.0",
     "release": {"id": "counties-2030-v1", "date": "2030-04-01", "private": True, "ledger": None},
     "table": {
         "name": "counties",
@@ -52,6 +52,8 @@ CARD: dict[str, Any] = {
     },
     "exposed": {
         "cells": 1,
+        "by_structure": 1,
+        "by_values": 0,
         "names": ["state=11, county=001"],
         "complete": True,
         "words": "1 cell is published exactly because the kept totals fix it.",

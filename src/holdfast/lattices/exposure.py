@@ -52,6 +52,11 @@ class Exposure:
     """Kept totals of 0, 1, 2 and others below the threshold, by name."""
 
     @property
+    def cells(self) -> Ints:
+        """All cells whose counts follow from the published totals, in the order of the table."""
+        return np.union1d(self.fixed, self.pinned)
+
+    @property
     def pinned(self) -> Ints:
         """Cells that the published totals fix although the kept rows alone do not."""
         if self.lower is None or self.upper is None:

@@ -21,8 +21,9 @@ from holdfast.publication.order import is_day
 
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
-SCHEMA_VERSION = "2.0"
-"""2.0: relations as fields, parameters as they were asked for, and the identity of what is drawn."""
+SCHEMA_VERSION = "3.0"
+"""3.0: kept.csv has a column for each column of the table, exposed.csv lists exposed cells, and tables mark them.
+2.0: relations as fields, parameters as they were asked for, and the identity of what is drawn."""
 
 SIGNIFICANT_DIGITS = 6
 """Enough for any reader; few enough that the last bits of a platform's mathematics never show."""
@@ -125,8 +126,10 @@ class KeptInfo(_Part):
 class ExposedInfo(_Part):
     """Cells that are published exactly because the kept totals fix them, whatever the budget."""
 
-    cells: Count = Field(description="Number of exposed cells.")
-    names: Texts = Field(description="Exposed cells by column and code; a long list may be cut, the number of cells never is.")
+    cells: Count = Field(description="Number of exposed cells. All are listed in exposed.csv, and marked in the table.")
+    by_structure: Count = Field(description="How many of them the kept totals fix whatever their values are.")
+    by_values: Count = Field(description="How many more follow from the published values, since counts are not negative.")
+    names: Texts = Field(description="A few of them by column and code.")
     complete: bool = Field(description="True if every exposed cell was found. False if the kept totals link too many cells to look at all.")
     words: Text = Field(description="What is exposed, in a sentence.")
 
@@ -266,7 +269,7 @@ class Card(_Part):
 
     model_config = ConfigDict(title="Card of a Holdfast release")
 
-    schema_version: Literal["2.0"] = Field(description="Version of this schema.")
+    schema_version: Literal["3.0"] = Field(description="Version of this schema.")
     release: ReleaseInfo = Field(description="Which release this is.")
     table: TableInfo = Field(description="The published table, as far as everyone may know it.")
     kept: KeptInfo = Field(description="What holds exactly in the released table.")

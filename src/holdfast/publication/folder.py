@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import ctypes
 import errno
 import hashlib
-import io
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
 from holdfast.publication.card import Card, other_version
+from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, exposed_csv, kept_csv
 from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.signing import load_signing_key, signed
 from holdfast.report.report import report_html
@@ -57,7 +56,8 @@ def fill_folder(release: Release, temporary: Path, output: Output) -> None:
     """Write all files of a release into an empty folder, each synced to disk; the card last."""
     for name in output.formats:
         save_frame(release.table.frame, temporary / f"table{FORMATS[name].suffix}")
-    _write(temporary / "kept.csv", _kept_csv(release))
+    _write(temporary / KEPT_FILE, kept_csv(release.plan.facts.kept, release.totals))
+    _write(temporary / EXPOSED_FILE, exposed_csv(release.exposure, release.table.counts, release.table.count_name))
     card = release.card_model
     _write(temporary / "statement.html", statement_html(card.to_dict()).encode())
     _write(temporary / "report.html", report_html(card.to_dict(), release.kept_rows, noise_charts(release.plan.drawing)).encode())
@@ -132,16 +132,6 @@ def _write(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _kept_csv(release: Release) -> bytes:
-    text, rows = io.StringIO(), release.kept_rows
-    # Python before 3.13 leaves a lone carriage return unquoted, and readers take it for the end of a row.
-    returns = any("\r" in statement or "\r" in name for statement, name, _ in rows)
-    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL)
-    writer.writerow(["statement", "name", "total"])
-    writer.writerows(rows)
-    return text.getvalue().encode()
 
 
 def _checksum(path: Path) -> dict[str, Any]:

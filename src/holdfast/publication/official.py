@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +17,11 @@ from holdfast.invariants.definitions import statement_of
 from holdfast.invariants.rows import Kept
 from holdfast.invariants.statements import Margin
 from holdfast.publication.card import Card
+from holdfast.publication.listings import kept_header
+from holdfast.publication.order import KeptRow
 from holdfast.tables import Table, Universe
 
-KeptRow: TypeAlias = tuple[str, str, int]
-KEPT_HEADER = ["statement", "name", "total"]
+PLAIN_HEADER = ["statement", "name", "total"]
 
 
 def compare_with(
@@ -29,8 +30,10 @@ def compare_with(
     """(how many official totals were compared, differences)."""
     if not isinstance(against, Table):
         header = _header(Path(against))
-        if header == KEPT_HEADER:
-            return _differences(_numbered(listed), _numbered(_listed(Path(against))), lambda key: key[1])
+        full = kept_header(card.table.columns)
+        if header in (PLAIN_HEADER, full):
+            read = _listed(Path(against), [full[0], full[1], full[-1]] if header == full else PLAIN_HEADER)
+            return _differences(_numbered(listed), _numbered(read), lambda key: key[1])
         against = _as_table(Path(against), header, card)
     columns = tuple(against.universe.columns)
     if set(columns) == set(card.table.columns):
@@ -60,25 +63,34 @@ def _as_table(path: Path, header: list[str], card: Card) -> Table:
         others = [card.table.count]
     if not codes or len(others) != 1:
         raise InvalidParameter(
-            f"{path.name!r} should have columns of codes ({', '.join(card.table.columns)}) and one of counts, or statement, name, total. "
+            f"{path.name!r} should have columns of codes ({', '.join(card.table.columns)}) and one of counts, or "
+            "statement, name, total, alone or with the columns of kept.csv. "
             f"Found {', '.join(header) or 'nothing'}."
         )
     return Table.from_counts(path, cells=codes, count=others[0], allow_similar_codes=True)
 
 
-def _listed(path: Path) -> list[KeptRow]:
-    """The rows of a file of statement, name, total."""
+def _listed(path: Path, names: list[str]) -> list[KeptRow]:
+    """The rows of a file with columns for statement, name and total, which have these names."""
     if path.suffix.lower() == ".parquet":
         import pyarrow.parquet as pq
 
-        rows = [[str(row[name]) for name in KEPT_HEADER] for row in pq.read_table(path).to_pylist()]
+        rows = [[str(row[name]) for name in names] for row in pq.read_table(path).to_pylist()]
     else:
         with open(path, encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.reader(file))[1:]
+            header, *lines = csv.reader(file)
+        places = [header.index(name) for name in names]
+        rows = [[line[place] for place in places] for line in lines if len(line) == len(header)]
+        if len(rows) < len(lines):
+            raise _bad_row(path)
     try:
         return [(statement, name, int(total)) for statement, name, total in rows]
     except ValueError:
-        raise UnreadableInput(f"{path.name!r} has a row that is not statement, name, total. Correct that row.") from None
+        raise _bad_row(path) from None
+
+
+def _bad_row(path: Path) -> UnreadableInput:
+    return UnreadableInput(f"{path.name!r} has a row without a statement, a name or a whole number as total. Correct that row.")
 
 
 def _numbered(rows: Iterable[KeptRow]) -> dict[tuple[str, str, int], int]:

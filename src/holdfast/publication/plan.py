@@ -30,8 +30,8 @@ from holdfast.wording.exposure import exposed_sentences
 from holdfast.wording.guarantee import guarantee_fields
 from holdfast.wording.samplers import reason_phrase
 
-NAMES_SHOWN = 20
-"""Exposed cells listed by name; the rest is counted."""
+NAMES_SHOWN = 5
+"""Exposed cells named as examples; exposed.csv lists all."""
 
 MARGIN_WORK = 10**7
 """Cells times sums looked at for the expected error of margins."""
@@ -187,10 +187,11 @@ class Plan:
 
 
 def exposed_fields(exposure: Exposure) -> dict[str, Any]:
-    """Cells published exactly, by name as far as they are few."""
-    cells = np.concatenate([exposure.fixed, exposure.pinned])
-    names = [exposure.universe.cell_name(int(cell)) for cell in cells[:NAMES_SHOWN]]
-    return {"cells": len(cells), "names": names, "complete": exposure.complete, "words": exposed_sentences(exposure.facts())}
+    """How many cells are published exactly and why, with a few names."""
+    fixed, pinned = exposure.fixed, exposure.pinned
+    names = [exposure.universe.cell_name(int(cell)) for cell in np.concatenate([fixed, pinned])[:NAMES_SHOWN]]
+    counts = {"cells": len(fixed) + len(pinned), "by_structure": len(fixed), "by_values": len(pinned)}
+    return {**counts, "names": names, "complete": exposure.complete, "words": exposed_sentences(exposure.facts())}
 
 
 def _group_fields(group: SamplerGroup) -> dict[str, Any]:

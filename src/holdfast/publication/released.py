@@ -1,18 +1,28 @@
-"""The released table: codes, noisy counts, and how far off they may be. Public."""
+"""The released table: codes, noisy counts, how far off they may be, and which of them everyone can compute. Public."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.publication.listings import free_name
 from holdfast.tables import Universe
 from holdfast.tables.columns import arrow_numbers
 from holdfast.tables.saving import save_frame
 
 SD_COLUMN = "standard_deviation"
+EXPOSED_COLUMN = "exposed"
+
+
+def value_columns(columns: Sequence[str], count_name: str) -> tuple[str, str, str]:
+    """The columns of a released table after its codes: count, standard deviation, exposed."""
+    taken = (*columns, count_name)
+    deviation = free_name(SD_COLUMN, taken, count_name)
+    return count_name, deviation, free_name(EXPOSED_COLUMN, (*taken, deviation), count_name)
 
 
 class ReleasedTable:
@@ -25,6 +35,7 @@ class ReleasedTable:
         count_name: str,
         deviations: NDArray[np.float64] | None,
         published: NDArray[np.bool_] | None,
+        exposed: NDArray[np.int64],
     ) -> None:
         self.universe = universe
         self.count_name = count_name
@@ -32,6 +43,9 @@ class ReleasedTable:
         self._counts.setflags(write=False)
         self._deviations = deviations
         self._published = published
+        self._exposed = np.zeros(len(universe), dtype=np.bool_)
+        self._exposed[exposed] = True
+        self._exposed.setflags(write=False)
 
     @property
     def cells(self) -> list[str]:
@@ -54,20 +68,31 @@ class ReleasedTable:
         return np.ones(len(self), dtype=np.bool_) if self._published is None else self._published
 
     @property
+    def exposed(self) -> NDArray[np.bool_]:
+        """Which cells' true counts follow from the published totals, so that anyone can compute them; exposed.csv says why."""
+        return self._exposed
+
+    @property
     def frame(self) -> Any:
-        """A pyarrow.Table: codes, released count, standard deviation."""
+        """A pyarrow.Table: codes, released count, standard deviation, whether the true count is exposed."""
+        import pyarrow as pa
+
         frame = self.universe.frame().append_column(self.count_name, arrow_numbers(self._counts, self._published))
         known = np.zeros(len(self), dtype=np.bool_) if self._deviations is None else self._published
         deviations = np.zeros(len(self)) if self._deviations is None else self._deviations
-        return frame.append_column(self.deviation_name, arrow_numbers(deviations, known))
+        frame = frame.append_column(self.deviation_name, arrow_numbers(deviations, known))
+        bits = pa.py_buffer(np.packbits(self._exposed, bitorder="little"))
+        return frame.append_column(self.exposed_name, pa.Array.from_buffers(pa.bool_(), len(self), [None, bits]))
 
     @property
     def deviation_name(self) -> str:
         """The name of the column of standard deviations."""
-        name = SD_COLUMN
-        while name in (*self.universe.columns, self.count_name):
-            name = f"{self.count_name}_{name}"
-        return name
+        return value_columns(self.universe.columns, self.count_name)[1]
+
+    @property
+    def exposed_name(self) -> str:
+        """The name of the column that says which cells are exposed."""
+        return value_columns(self.universe.columns, self.count_name)[2]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to a .csv or .parquet file, whole or not at all; an existing file is refused."""

@@ -6,12 +6,13 @@ import csv
 import hashlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from holdfast.channels import Facts
 from holdfast.errors import HoldfastError, VerificationFailed
 from holdfast.invariants.definitions import statement_of
 from holdfast.invariants.rows import Kept, RowFamily, Rows, compile_rows
@@ -19,13 +20,16 @@ from holdfast.lattices import Lattice
 from holdfast.mechanisms import MECHANISMS
 from holdfast.publication.card import Card, other_version, problems
 from holdfast.publication.folder import CARD
+from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, KeptLine, kept_lines, read_kept
 from holdfast.publication.official import compare_with
+from holdfast.publication.order import KeptRow
+from holdfast.publication.released import value_columns
 from holdfast.publication.signing import load_public_key, signature_holds
+from holdfast.publication.verify_exposed import exposed_problems
 from holdfast.tables import Table, Universe
 from holdfast.tables.formats import FORMATS
 
 Array: TypeAlias = np.ndarray[Any, Any]
-KeptRow: TypeAlias = tuple[str, str, int]
 
 UNREADABLE = (HoldfastError, OSError, ValueError, LookupError, TypeError, ArithmeticError, NotImplementedError, StopIteration, csv.Error)
 """What a file that is not what the card says can raise."""
@@ -65,8 +69,8 @@ def verify(
     """Check a published folder.
 
     Given:       `against`: official totals, as a Table or a file: columns of codes and one of counts (a margin that the release keeps, or
-                 the whole table, of which only the kept totals are compared), or statement, name, total as in kept.csv. `signer`: a public
-                 key in PEM that must have signed the card.
+                 the whole table, of which only the kept totals are compared), or a list with statement, name, total, such as kept.csv.
+                 `signer`: a public key in PEM that must have signed the card.
     Guarantees:  VerificationFailed, with every difference found, unless card, checksums, signature, tables and totals all agree.
     """
     place = Path(folder)
@@ -76,20 +80,22 @@ def verify(
         _fail(found)
     try:
         frames = {made.name: made.read(place / f"table{made.suffix}") for made in FORMATS.values() if f"table{made.suffix}" in card.files}
-        listed, made, published = _read_kept(place), *_columns(card, frames)
-        found = list(_table_problems(card, frames, listed, made, published))
+        lines, made, published = read_kept(place / KEPT_FILE, card.table.columns), *_columns(card, frames)
+        found = list(_table_problems(card, frames, lines, made, published))
+        if not found:
+            found = list(exposed_problems(place, card, frames, lines, (_facts(card, made[0]), made[1]), published))
     except UNREADABLE as error:
         found = [f"the table cannot be read as the card says ({type(error).__name__})"]
     if found:
         _fail(found)
     number = None
     if against is not None:
-        number, differences = compare_with(against, card, made, listed)
+        number, differences = compare_with(against, card, made, _plain(lines))
         if differences:
             raise VerificationFailed(f"The release does not agree with the official totals: {_shown(differences)}.")
     signer_key = None if card.signature is None else card.signature.public_key
     suppressed = _is_suppressed(card)
-    return Verified(card.release.id, card.table.cells, len(listed), len(card.files), card.release.private, signer_key, number, suppressed)
+    return Verified(card.release.id, card.table.cells, len(lines), len(card.files), card.release.private, signer_key, number, suppressed)
 
 
 def _fail(found: list[str]) -> None:
@@ -122,7 +128,7 @@ def _read_card(place: Path) -> Card:
 
 
 def _file_problems(place: Path, card: Card) -> Iterator[str]:
-    needed = {"kept.csv", "statement.html", "report.html"}
+    needed = {KEPT_FILE, EXPOSED_FILE, "statement.html", "report.html"}
     for name in sorted(needed - card.files.keys()):
         yield f"the card does not list {name}"
     if not any(f"table{made.suffix}" in card.files for made in FORMATS.values()):
@@ -161,24 +167,25 @@ def published_rows(folder: str | os.PathLike[str]) -> tuple[str, list[KeptRow]]:
     card = _read_card(place)
     if found := list(_file_problems(place, card)):
         _fail(found)
-    return card.release.id, _read_kept(place)
+    return card.release.id, _plain(read_kept(place / KEPT_FILE, card.table.columns))
 
 
-def _read_kept(place: Path) -> list[KeptRow]:
-    with open(place / "kept.csv", encoding="utf-8", newline="") as file:
-        rows = list(csv.reader(file))
-    if not rows or rows[0] != ["statement", "name", "total"]:
-        raise ValueError
-    return [(statement, name, int(total)) for statement, name, total in rows[1:]]
+def _plain(lines: list[KeptLine]) -> list[KeptRow]:
+    return [(line.statement, line.name, line.total) for line in lines]
 
 
 def _columns(card: Card, frames: dict[str, Any]) -> tuple[tuple[Kept, Array], Array]:
     """(compiled statements, released counts), and which cells are published, from the first table file."""
     frame = next(iter(frames.values()))
-    universe = Universe.listed(frame.select(list(card.table.columns)), allow_similar_codes=True)
+    listed = Universe.listed(frame.select(list(card.table.columns)), allow_similar_codes=True)
+    universe = replace(listed, support=card.table.universe)
     kept = compile_rows(universe, [statement_of(given) for given in card.kept.definitions])
     counts, published = _counts(frame, card.table.count)
     return (kept, counts), published
+
+
+def _facts(card: Card, kept: Kept) -> Facts:
+    return Facts.of(kept.universe, [statement_of(given) for given in card.kept.definitions])
 
 
 def _counts(frame: Any, name: str) -> tuple[Array, Array]:
@@ -192,7 +199,7 @@ def _counts(frame: Any, name: str) -> tuple[Array, Array]:
 def _table_problems(
     card: Card,
     frames: dict[str, Any],
-    listed: list[KeptRow],
+    lines: list[KeptLine],
     made: tuple[Kept, Array],
     published: Array,
 ) -> Iterator[str]:
@@ -203,20 +210,19 @@ def _table_problems(
         yield "the table has other cells, or another order of cells, than the card says"
     first = next(iter(frames))
     for name, frame in frames.items():
-        if frame.column_names[:-1] != [*card.table.columns, card.table.count]:
-            yield f"table.{name} has other columns than codes, count and standard deviation"
+        if frame.column_names != [*card.table.columns, *value_columns(card.table.columns, card.table.count)]:
+            yield f"table.{name} has other columns than codes, count, standard deviation and exposed"
         elif name != first and not _same(frame, frames[first]):
             yield f"table.{name} and table.{first} differ"
     yield from _published_problems(card, kept, published)
     families = [rows for rows in kept.rows if rows.kind == "kept"]
-    named = [(rows.statement, rows.name(i)) for rows in families for i in range(rows.count)]
-    if named != [(statement, name) for statement, name, _ in listed] or len(named) != card.kept.totals:
+    if kept_lines(kept) != [line[:3] for line in lines] or len(lines) != card.kept.totals:
         yield "kept.csv does not list the totals that the card states"
         return
     totals = [(int(total), whole) for rows in families for total, whole in zip(rows.totals(counts), _whole(rows, published), strict=True)]
-    for (_, name, said), (total, whole) in zip(listed, totals, strict=True):
-        if whole and said != total:
-            yield f"{name}: the table adds up to {total}, kept.csv says {said}"
+    for line, (total, whole) in zip(lines, totals, strict=True):
+        if whole and line.total != total:
+            yield f"{line.name}: the table adds up to {total}, kept.csv says {line.total}"
 
 
 def _published_problems(card: Card, kept: Kept, published: Array) -> Iterator[str]:
@@ -244,10 +250,10 @@ def _whole(rows: Rows, published: Array) -> Array:
 
 
 def _same(frame: Any, other: Any) -> bool:
-    """Whether two tables hold the same codes, counts and standard deviations; a CSV holds them as text."""
+    """Whether two tables hold the same codes, counts, standard deviations and marks; a CSV holds them as text."""
     import pyarrow as pa
 
     if frame.column_names != other.column_names:
         return False
-    kinds = [*[pa.string()] * (len(frame.column_names) - 2), pa.int64(), pa.float64()]
+    kinds = [*[pa.string()] * (len(frame.column_names) - 3), pa.int64(), pa.float64(), pa.bool_()]
     return all(frame.column(i).cast(kind).equals(other.column(i).cast(kind)) for i, kind in enumerate(kinds))

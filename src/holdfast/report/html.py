@@ -77,13 +77,11 @@ def items(pieces: Iterable[str]) -> Html:
     return tag("ul", *(tag("li", piece) for piece in pieces))
 
 
-def names(values: Sequence[str], shown: int, of: int = 0) -> Html:
-    """Names in a row, the first ones shown; `of` is how many there are where the list itself may be cut."""
-    count = max(of, len(values))
+def names(values: Sequence[str], shown: int) -> Html:
+    """Names in a row, the first ones shown."""
     pieces = [piece for value in values[:shown] for piece in (text("; "), name(value))][1:]
-    more = count - min(shown, len(values))
-    where = ", listed in card.json" if len(values) == count else ""
-    return join(*pieces, f"; and {number(more)} more{where}" if more and pieces else None)
+    more = len(values) - min(shown, len(values))
+    return join(*pieces, f"; and {number(more)} more, listed in card.json" if more and pieces else None)
 
 
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> Html:

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from holdfast.report.html import Html, Piece, join, name, paragraph, plural, settings, tag
+from holdfast.report.html import Html, Piece, join, name, names, paragraph, plural, settings, tag
 
 Card: TypeAlias = Mapping[str, Any]
+
+SHOWN_EXPOSED = 5
 
 NOT_PRIVATE = "NOT PRIVATE: drawn with a test key"
 
@@ -53,6 +55,16 @@ def revision_words(card: Card) -> Html | None:
         f": {changed} differ{'s' if revision['changed'] == 1 else ''} from before. Both values are public, and so is each difference"
         f"{'' if revision['changed'] else ', which is zero'}. The two releases together promise less than either.",
     )
+
+
+def exposed_names(card: Card) -> Html | None:
+    """A few of the exposed cells, and where all of them are."""
+    exposed = card["exposed"]
+    if not exposed["cells"]:
+        return None
+    some = exposed["names"][:SHOWN_EXPOSED]
+    lead = " By name: " if len(some) == exposed["cells"] else " Among them: "
+    return join(lead, names(some, len(some)), ". exposed.csv lists them all with their true counts, and the table marks them.")
 
 
 def cost_rows(card: Card) -> list[tuple[str, str]]:

@@ -22,10 +22,20 @@ from holdfast.report.html import (
     text,
 )
 from holdfast.report.noise_chart import NoiseLaw, noise_figure
-from holdfast.report.page import UNIVERSE_WORDS, Card, banner, cost_rows, document, is_suppressed, revision_words, status_words, table_name
+from holdfast.report.page import (
+    UNIVERSE_WORDS,
+    Card,
+    banner,
+    cost_rows,
+    document,
+    exposed_names,
+    is_suppressed,
+    revision_words,
+    status_words,
+    table_name,
+)
 
-SHOWN_KEPT = 200
-SHOWN_CELLS = 200
+SHOWN_KEPT = 60
 SHOWN_STATEMENTS = 100
 
 UNBIASED = frozenset({"generalized-laplace", "generalized-gaussian", "rounded-projection"})
@@ -158,12 +168,13 @@ def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int]]) -> Html:
 
 def _exposed(card: Card) -> Html:
     exposed = card["exposed"]
-    cells = paragraph("By name: ", names(exposed["names"], SHOWN_CELLS, exposed["cells"]), ".") if exposed["names"] else None
     more = None if exposed["complete"] else paragraph("Not all cells could be examined: the kept totals may fix more of them.")
     observed = card["table"]["universe"] == "observed"
     support = paragraph("The list of cells was taken from the data, so it shows which cells are not empty.") if observed else None
     changed = revision_words(card)
-    return _section("What is exposed", paragraph(exposed["words"]), cells, more, support, None if changed is None else paragraph(changed))
+    return _section(
+        "What is exposed", paragraph(exposed["words"], exposed_names(card)), more, support, None if changed is None else paragraph(changed)
+    )
 
 
 def _structure(card: Card) -> Html:

@@ -6,11 +6,21 @@ Page one says what is published, what is protected and what is not. Page two hol
 from __future__ import annotations
 
 from holdfast.report.html import Html, code, items, join, name, names, number, paragraph, plural, sd_text, settings, show, table, tag, text
-from holdfast.report.page import UNIVERSE_WORDS, Card, banner, cost_rows, document, is_suppressed, revision_words, status_words, table_name
+from holdfast.report.page import (
+    UNIVERSE_WORDS,
+    Card,
+    banner,
+    cost_rows,
+    document,
+    exposed_names,
+    is_suppressed,
+    revision_words,
+    status_words,
+    table_name,
+)
 
 # What is longer would not leave the rest of its page; the whole lists are in card.json.
 SHOWN_STATEMENTS = 5
-SHOWN_CELLS = 5
 SHOWN_MARGINS = 4
 SHOWN_GROUPS = 4
 
@@ -106,9 +116,7 @@ def _not_protected(card: Card) -> Html:
 
 def _exposed_line(card: Card) -> Html:
     exposed = card["exposed"]
-    pieces = [text(exposed["words"])]
-    if exposed["cells"]:
-        pieces += [text(" By name: "), names(exposed["names"], SHOWN_CELLS, exposed["cells"]), text(".")]
+    pieces: list[str | None] = [exposed["words"], exposed_names(card)]
     if not exposed["complete"]:
         pieces.append(text(" Not all cells could be examined: there may be more."))
     return join(*pieces)

@@ -39,14 +39,18 @@ def _read_parquet(path: Path) -> Any:
 
 
 def _write_csv(frame: Any, file: BinaryIO) -> None:
-    """Text that is empty or needs it is quoted, so that it reads back as it was."""
+    if any("\r" in name for name in frame.column_names):  # it could not be read back
+        raise InvalidParameter("A column name with a carriage return cannot be saved as .csv. Rename the column, or save as .parquet.")
+    write_csv(frame, file)
+
+
+def write_csv(frame: Any, file: BinaryIO, *, header: bool = True) -> None:
+    """Text that is empty or needs it is quoted, so that it reads back as it was; what is missing is left empty, without quotes."""
     import pyarrow as pa
     import pyarrow.csv
 
-    if any("\r" in name for name in frame.column_names):  # it could not be read back
-        raise InvalidParameter("A column name with a carriage return cannot be saved as .csv. Rename the column, or save as .parquet.")
     plain = pa.schema([(field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type) for field in frame.schema])
-    options = pyarrow.csv.WriteOptions(quoting_style="needed")
+    options = pyarrow.csv.WriteOptions(quoting_style="needed", include_header=header)
     with pyarrow.csv.CSVWriter(file, plain, write_options=options) as writer:
         for low in range(0, frame.num_rows, _CHUNK_ROWS):
             writer.write_table(frame.slice(low, _CHUNK_ROWS).cast(plain))

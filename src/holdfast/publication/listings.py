@@ -1,0 +1,139 @@
+"""kept.csv and exposed.csv: every kept total and every exposed cell, with the columns of the table, so that they join with it.
+
+kept.csv     statement, name, then the table's columns, then total. A total has codes in the columns that its statement goes by, and
+             nothing in the others: margin(state) fills `state`, a subset by county fills `county`, a linear row has its name alone.
+exposed.csv  the table's columns, the count, and why it is known: "structure" where the kept totals fix the cell whatever they are, "values"
+             where they pin it because of what they are. The count is the true one; where the values pin it, the released table has noise.
+
+The table's columns keep their names. A column of ours that has the name of one of them gets a prefix.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.invariants.rows import Kept, LinearRows, Rows
+from holdfast.lattices import Exposure
+from holdfast.tables import Universe
+from holdfast.tables.columns import arrow_numbers
+from holdfast.tables.formats import write_csv
+
+KEPT_FILE, EXPOSED_FILE = "kept.csv", "exposed.csv"
+STRUCTURE, VALUES = "structure", "values"
+"""Why a cell is exposed."""
+
+
+class KeptLine(NamedTuple):
+    """A row of kept.csv. A code is "" where the total does not go by that column."""
+
+    statement: str
+    name: str
+    codes: tuple[str, ...]
+    total: int
+
+
+def free_name(wanted: str, taken: Iterable[str], prefix: str) -> str:
+    """The name of a column of ours; with a prefix, as often as it takes, where the table has a column of that name."""
+    while wanted in taken:
+        wanted = f"{prefix}_{wanted}"
+    return wanted
+
+
+def kept_header(columns: Sequence[str]) -> list[str]:
+    """The columns of kept.csv for a table with these columns of codes."""
+    statement, name, total = (free_name(wanted, columns, "kept") for wanted in ("statement", "name", "total"))
+    return [statement, name, *columns, total]
+
+
+def exposed_header(columns: Sequence[str], count: str) -> list[str]:
+    """The columns of exposed.csv."""
+    return [*columns, count, free_name("why", (*columns, count), "exposed")]
+
+
+def kept_csv(kept: Kept, totals: Sequence[NDArray[np.int64]]) -> bytes:
+    """kept.csv, from published totals: one array for each entry of `kept.rows`."""
+    import pyarrow as pa
+
+    columns = kept.universe.columns
+    chosen = [(rows, values) for rows, values in zip(kept.rows, totals, strict=True) if rows.kind == "kept"]
+    parts = []
+    for rows, values in chosen:
+        names = [rows.name(row) for row in range(rows.count)]
+        codes = [_code_column(rows, column) for column in columns]
+        parts.append([pa.array([rows.statement] * rows.count, pa.string()), pa.array(names, pa.string()), *codes, arrow_numbers(values)])
+    types = [pa.string()] * (len(columns) + 2) + [pa.int64()]
+    joined = [pa.chunked_array([part[place] for part in parts], type=kind) for place, kind in enumerate(types)]
+    return _csv(kept_header(columns), joined)
+
+
+def _code_column(rows: Rows, column: str) -> Any:
+    """The code of each total in one column of the table, as text; none where the statement does not go by it."""
+    import pyarrow as pa
+
+    if isinstance(rows, LinearRows) or column not in rows.columns:
+        return pa.nulls(rows.count, pa.string())
+    indices = np.ascontiguousarray(rows.codes[:, rows.columns.index(column)])
+    return rows.universe.code_array(column).take(arrow_numbers(indices)).cast(pa.string())
+
+
+def kept_lines(kept: Kept) -> list[tuple[str, str, tuple[str, ...]]]:
+    """(statement, name, codes) of every kept total, as kept.csv has them."""
+    return [
+        (rows.statement, rows.name(row), codes)
+        for rows in kept.rows
+        if rows.kind == "kept"
+        for row, codes in enumerate(_codes_of(rows, kept.universe))
+    ]
+
+
+def _codes_of(rows: Rows, universe: Universe) -> Iterable[tuple[str, ...]]:
+    columns = [_code_column(rows, column).fill_null("").to_pylist() for column in universe.columns]
+    return zip(*columns, strict=True)
+
+
+def read_kept(path: Path, columns: Sequence[str]) -> list[KeptLine]:
+    """The rows of a kept.csv of a table with these columns; ValueError if it is none."""
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    if not rows or rows[0] != kept_header(columns) or any(len(row) != len(rows[0]) for row in rows):
+        raise ValueError
+    return [KeptLine(statement, name, tuple(codes), int(total)) for statement, name, *codes, total in rows[1:]]
+
+
+def exposed_csv(exposure: Exposure, counts: NDArray[np.int64], count_name: str) -> bytes:
+    """exposed.csv, in the order of the table.
+
+    Given:       what is exposed; any table with the published totals, of which only cells that the totals fix are read.
+    Guarantees:  depends on the kept totals and their published values alone.
+    """
+    import pyarrow as pa
+
+    fixed, pinned = exposure.fixed, exposure.pinned
+    cells = np.concatenate([fixed, pinned])
+    values = counts[fixed]
+    if len(pinned):
+        assert exposure.lower is not None
+        values = np.concatenate([values, exposure.lower[pinned]])
+    why = np.repeat([STRUCTURE, VALUES], [len(fixed), len(pinned)])
+    order = np.argsort(cells, kind="stable")
+    codes = exposure.universe.frame().take(arrow_numbers(cells[order])).columns
+    header = exposed_header(exposure.universe.columns, count_name)
+    return _csv(header, [*codes, arrow_numbers(values[order]), pa.array(why[order].tolist(), pa.string())])
+
+
+def _csv(header: Sequence[str], columns: Sequence[Any]) -> bytes:
+    """A CSV file of Arrow columns. Any column name can be written: the header is ours, since Arrow's cannot be read with some."""
+    import pyarrow as pa
+
+    file, first = io.BytesIO(), io.StringIO()
+    csv.writer(first, lineterminator="\n", quoting=csv.QUOTE_ALL).writerow(header)
+    file.write(first.getvalue().encode())
+    write_csv(pa.Table.from_arrays(list(columns), names=[str(place) for place in range(len(columns))]), file, header=False)
+    return file.getvalue()
