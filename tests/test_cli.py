@@ -75,10 +75,10 @@ class TestFromNothingToAVerifiedFolder:
         snapshot(checked.out, "holdfast verify out")
         kept = (work / "out" / "kept.csv").read_text().splitlines()
         assert kept == [
-            "statement,name,total",
-            f"margin(state),state=17,{SECRET + 17}",
-            "margin(state),state=18,28",
-            "margin(state),state=19,3",
+            '"statement","name","state","county","total"',
+            f'"margin(state)","state=17","17",,{SECRET + 17}',
+            '"margin(state)","state=18","18",,28',
+            '"margin(state)","state=19","19",,3',
         ]
         for page in (planned.out, made.out, checked.out, (work / "out" / "report.html").read_text()):
             assert str(SECRET) not in page
@@ -125,13 +125,13 @@ class TestFromNothingToAVerifiedFolder:
         (work / "run.toml").write_text(RUN.split("mechanism")[0] + 'mechanism = "suppression"\n')
         assert run("release", "run.toml", "-o", "out").code == 0
         assert (work / "out" / "table.csv").read_text().splitlines() == [
-            '"state","county","people","standard_deviation"',
-            '"17","031",,',
-            '"17","043",,',
-            '"17","097",,',
-            '"18","001",,',
-            '"18","003",,',
-            '"19","001",3,0',
+            '"state","county","people","standard_deviation","exposed"',
+            '"17","031",,,false',
+            '"17","043",,,false',
+            '"17","097",,,false',
+            '"18","001",,,false',
+            '"18","003",,,false',
+            '"19","001",3,0,true',
         ]
         assert "3 kept totals listed." in run("verify", "out").out
         assert str(SECRET).encode() not in b"".join(everything(work / "out").values())
@@ -421,7 +421,7 @@ class TestDiagnose:
             assert "Status: estimated" in text
             assert "in exact numbers" not in text
         assert run("verify", "out").code == 0
-        older = (square / "out" / "card.json").read_text().replace('"schema_version": "2.0"', '"schema_version": "1.0"')
+        older = (square / "out" / "card.json").read_text().replace('"schema_version": "3.0"', '"schema_version": "1.0"')
         (square / "out" / "card.json").write_text(older)
         ran = run("verify", "out")
         assert ran.code == 10
