@@ -57,7 +57,7 @@ class TestKept:
             ("N", "M", "", "12"),
             ("S", "M", "", "30"),
             ("", "F", "", "18"),
-            ("", "M", "", "27"),
+            ("", "M", "", "30"),
             ("", "F", "", "24"),
             ("", "M", "", "42"),
             ("", "", "", "15"),
@@ -66,7 +66,7 @@ class TestKept:
 
     def test_it_joins_with_the_table(self, tmp_path: Path) -> None:
         """Codes that need quotes, the empty code, and what looks like a missing one."""
-        codes = ['x,"y"', "line\nbreak", "", " 01", "\r", "NULL"]
+        codes = ['x,"y"', "line\nbreak", "", " 01", "\r1", "NULL"]
         universe = hf.Universe.product({"a": codes, "b": ["1", "2", "3"]})
         table = hf.Table(universe, np.arange(18))
         folder = saved(tmp_path / "out", table, [hf.margin("a"), hf.margin("b")])
