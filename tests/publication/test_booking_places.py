@@ -146,7 +146,7 @@ class TestDisksAndPlaces:
         run(used, tmp_path / "out", force=True, resume=booked)
         assert seen == [True]
         assert left(tmp_path) == ["out"]
-        assert left(tmp_path / "out") == ["card.json", "kept.csv", "report.html", "statement.html", "table.csv"]
+        assert left(tmp_path / "out") == ["card.json", "exposed.csv", "kept.csv", "report.html", "statement.html", "table.csv"]
         hf.verify(tmp_path / "out")
         assert json.loads((tmp_path / "out" / "card.json").read_text())["release"]["id"] == "r1"
 

@@ -134,7 +134,7 @@ class TestExposed:
         assert (card["cells"], len(card["names"])) == (40, 5)
         for page in ("statement.html", "report.html"):
             text = (folder / page).read_text()
-            assert "exposed.csv lists them all" in text
+            assert "Listed in exposed.csv with true counts" in text
             assert "code02" in text
             assert text.count("code39") == 0 or page == "report.html"  # the kept totals of the report are their own list
         assert len(rows(folder / "exposed.csv")) == 40

@@ -72,7 +72,7 @@ class TestWords:
     def test_long_lists_are_cut_with_their_number(self) -> None:
         names = [f"cell {i}" for i in range(1500)]
         cut = read(exposed__names=names, exposed__cells=2_000_000).text
-        assert "Among them: cell 0 ; cell 1 ; cell 2 ; cell 3 ; cell 4 . exposed.csv lists them all" in cut
+        assert "Among them: cell 0 ; cell 1 ; cell 2 ; cell 3 ; cell 4 . Listed in exposed.csv with true counts" in cut
         assert "cell 5" not in cut
         margins = [{"name": f"m{i}", "standard_deviation": 1.5} for i in range(20)]
         assert "and 16 more see card.json" in read(expected_error__margins=margins).text

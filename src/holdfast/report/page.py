@@ -64,7 +64,7 @@ def exposed_names(card: Card) -> Html | None:
         return None
     some = exposed["names"][:SHOWN_EXPOSED]
     lead = " By name: " if len(some) == exposed["cells"] else " Among them: "
-    return join(lead, names(some, len(some)), ". exposed.csv lists them all with their true counts, and the table marks them.")
+    return join(lead, names(some, len(some)), ". Listed in exposed.csv with true counts, and marked in the table.")
 
 
 def cost_rows(card: Card) -> list[tuple[str, str]]:
