@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from holdfast.publication.order import KeptRow, Order
     from holdfast.publication.plan import Plan
     from holdfast.publication.runfile import Run
+    from holdfast.tables import Declarations
     from holdfast.tables import Table as HoldfastTable
 
 app = typer.Typer(
@@ -147,7 +148,7 @@ def _cross_table(part: DemoPart) -> Table:
     return table
 
 
-def make_plan(run: Run, table: HoldfastTable) -> Plan:
+def make_plan(run: Run, table: HoldfastTable | Declarations) -> Plan:
     """A plan, with signs of life; its module is loaded only by the commands that need it."""
     from holdfast.publication.plan import plan
 
@@ -160,12 +161,12 @@ RunFile = Annotated[Path, typer.Argument(help="A run file (TOML): docs/run-files
 
 @app.command()
 def plan(run_file: RunFile, as_json: AsJson = False) -> None:
-    """Show what a release would do: kept, exposed, samplers, promise, expected error. Nothing is drawn or written."""
+    """Show what a release would do: kept, exposed, samplers, promise, expected error. No column of counts is read; nothing is written."""
     from holdfast.publication.runfile import load_run
 
     run = load_run(run_file)
-    with working("Reading the table"):
-        table = run.read_table()
+    with working("Reading the codes"):
+        table = run.read_declarations()
     made = make_plan(run, table)
     with working("Planning"):
         text = json.dumps(made.to_fields(), indent=2) if as_json else str(made)
@@ -192,8 +193,8 @@ def diagnose(
     run = load_run(run_file)
     if output is not None:
         check_page(output)
-    with working("Reading the table"):
-        table = run.read_table()
+    with working("Reading the codes"):
+        table = run.read_declarations()
     with coupling() as progress:
         found = run_chains(table, run.keep, run.mechanism, kernels=kernel or None, pairs=pairs, most_sweeps=most_sweeps, progress=progress)
     if output is not None:

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 import typer
 
 from holdfast.errors import HoldfastError, InternalError, Stopped, Terminated, WrongUse
+from holdfast.wording.endings import NOTHING_BEGUN, UNKNOWN, WHAT_TO_DO, fault_sentence
 
 PATIENCE = 1.0
 """Seconds after a signal in which another one is not raised again, so that cleanups finish."""
@@ -48,8 +49,6 @@ class _Ending:
 
     def stands(self) -> str:
         """What is true of ledger and disk now."""
-        from holdfast.wording.endings import NOTHING_BEGUN, UNKNOWN
-
         try:
             return NOTHING_BEGUN if self.standing is None else self.standing()
         except Exception:
@@ -131,8 +130,6 @@ def _told(error: BaseException | None, ending: _Ending) -> HoldfastError | Syste
             return SystemExit(WrongUse.exit_code)
         field = getattr(error, "option_name", None) or getattr(getattr(error, "param", None), "name", None)
         return WrongUse(f"{text}. See: {path} --help", field=field)
-    from holdfast.wording.endings import fault_sentence
-
     assert error is not None
     return InternalError(f"{fault_sentence(type(error).__name__, _place(error))} {ending.stands()}")
 
@@ -148,8 +145,6 @@ def _print(error: HoldfastError, as_json: bool) -> None:
     if not as_json:
         print(f"holdfast: {error}", file=sys.stderr)
         return
-    from holdfast.wording.endings import WHAT_TO_DO
-
     fields: dict[str, Any] = {"code": error.code, "exit_code": error.exit_code, "message": str(error), "field": error.field}
     known = (kind.code for kind in type(error).__mro__ if issubclass(kind, HoldfastError) and kind.code in WHAT_TO_DO)
     fields["what_to_do"] = WHAT_TO_DO[next(known)]  # an error of another package shares the advice of its base

@@ -17,7 +17,7 @@ from holdfast.invariants.definitions import definition
 from holdfast.invariants.rows import Kept
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import Lattice, lattice
-from holdfast.tables import Table, Universe
+from holdfast.tables import Declarations, Table, Universe
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +36,9 @@ class Facts:
     published_totals: tuple[NDArray[np.int64], ...] | None = None
 
     @classmethod
-    def of(cls, table: Table | Universe, keep: Iterable[Statement]) -> Facts:
+    def of(cls, table: Table | Declarations | Universe, keep: Iterable[Statement]) -> Facts:
         """From a table, of which only the declarations are read, or from a universe alone."""
-        if not isinstance(table, Table | Universe):
+        if not isinstance(table, Table | Declarations | Universe):
             raise InvalidParameter(f"A plan needs a Table or a Universe. Got {type(table).__name__}.")
         universe = table if isinstance(table, Universe) else table.universe
         if isinstance(keep, str | Statement) or not isinstance(keep, Iterable):

@@ -39,7 +39,7 @@ from holdfast.privacy.estimated import added_delta
 from holdfast.privacy.parameters import format_exact, format_up
 from holdfast.publication.folder import output_problem
 from holdfast.randomness import NoiseKey
-from holdfast.tables import Table, Universe
+from holdfast.tables import Declarations, Table, Universe
 
 LEAST_PAIRS = 4
 DEFAULT_PAIRS = 200
@@ -338,7 +338,7 @@ def _exists(path: Path) -> OutputExists:
 
 
 def diagnose(
-    table: Table | Universe,
+    table: Table | Declarations | Universe,
     keep: Iterable[Statement],
     mechanism: Mechanism,
     *,

@@ -23,7 +23,7 @@ from holdfast.lattices.pinned import rows_say_all, with_pinned
 from holdfast.laws import Reads
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
-from holdfast.tables import Table, Universe
+from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording import describe
 from holdfast.wording.errors import basis_phrase, error_sentences
 from holdfast.wording.exposure import exposed_sentences
@@ -208,7 +208,7 @@ def _group_fields(group: SamplerGroup) -> dict[str, Any]:
 
 
 def plan(
-    table: Table | Universe,
+    table: Table | Declarations | Universe,
     keep: Iterable[Statement],
     mechanism: Mechanism,
     *,

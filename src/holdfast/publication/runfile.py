@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -22,9 +22,11 @@ from holdfast.mechanisms.registry import MECHANISMS
 from holdfast.publication.runfile_checks import check_file, check_source, check_universe, mechanism_of, statements, written_options
 from holdfast.publication.runfile_errors import Problem, dotted, explain, parse_toml, read_toml
 from holdfast.publication.runfile_sections import Document, TableSection, keys_at, section_keys
-from holdfast.tables import Hierarchy, Table, Universe
+from holdfast.tables import Declarations, Hierarchy, Table, Universe
 from holdfast.tables.databases import is_url
 from holdfast.tables.readers import open_source, read_codes
+
+Made = TypeVar("Made", Table, Declarations)
 
 _FILE_URL = re.compile(r"\A((?:sqlite(?:\+\w+)?|duckdb):///)(?!/|:memory:|file:)(.+)\Z", re.IGNORECASE | re.DOTALL)
 """A database that is a file, named from the folder of the run file."""
@@ -88,6 +90,13 @@ class Run:
 
     def read_table(self) -> Table:
         """Read the confidential source. CONFIDENTIAL; errors are those of Table, and name file, column and row, never a value."""
+        return self._read(Table)
+
+    def read_declarations(self) -> Declarations:
+        """The table without its counts, for a plan: the columns of codes are read, and nothing where the universe is declared."""
+        return self._read(Declarations)
+
+    def _read(self, kind: type[Made]) -> Made:
         section, data = self._table, self._data()
         alike = {"allow_similar_codes": section.allow_similar_codes}
         common: dict[str, Any] = {"unit": section.unit, "max_records": section.max_records, "name": section.name, "query": section.query}
@@ -95,18 +104,18 @@ class Run:
         if section.count is not None:
             assert isinstance(section.cells, list)
             trees = self._trees(lambda column: _codes_of(data, column, section.query))
-            return Table.from_counts(data, section.cells, section.count, cell_key=section.cell_key, hierarchies=trees, **common)
+            return kind.from_counts(data, section.cells, section.count, cell_key=section.cell_key, hierarchies=trees, **common)
         common |= {"id": section.id, "record_key": section.record_key}
         if isinstance(section.cells, dict):
             codes = {column: self._codes(column, given) for column, given in section.cells.items()}
             trees = self._trees(lambda column: codes[column])
-            return Table.from_records(data, codes, hierarchies=trees, **common)
+            return kind.from_records(data, codes, hierarchies=trees, **common)
         if section.universe == "observed":
-            return Table.from_records(data, section.cells, universe="observed", **common)
+            return kind.from_records(data, section.cells, universe="observed", **common)
         assert section.universe is not None
         listed = self._at(section.universe)
         trees = self._trees(lambda column: _codes_of(listed, column, None))
-        return Table.from_records(data, universe=Universe.listed(listed, section.cells, hierarchies=trees, **alike), **common)
+        return kind.from_records(data, universe=Universe.listed(listed, section.cells, hierarchies=trees, **alike), **common)
 
     def _data(self) -> str:
         source = self._table.source
@@ -200,6 +209,6 @@ def _document(toml: str) -> Document:
 
 def _codes_of(data: str, column: str, query: str | None) -> list[str]:
     """The distinct codes of a column, in the order of their first appearance."""
-    with open_source(data, query) as source:
+    with open_source(data, query, only=[column]) as source:
         (codes,), _ = read_codes(source, [column])
     return [str(code) for code in codes.to_pylist()]

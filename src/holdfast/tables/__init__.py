@@ -5,13 +5,15 @@ session, readers       files, frames and databases, read without showing what th
 databases, strict_csv  their parts: queries; lines of CSV that must be refused
 hierarchy, universe    which codes and cells there are; public
 counting, table        the counts; confidential
+declarations           a table without its counts, for a plan
 synth                  made-up populations for trials
 """
 
 from __future__ import annotations
 
+from holdfast.tables.declarations import Declarations
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.table import Table
 from holdfast.tables.universe import Universe
 
-__all__ = ["Hierarchy", "Table", "Universe"]
+__all__ = ["Declarations", "Hierarchy", "Table", "Universe"]

@@ -58,6 +58,22 @@ def count_observed(
     nothing more.
     """
     groups, sizes, keys = _count_groups(source, columns, others)
+    universe, order = _observed(source, columns, groups, allow_similar_codes)
+    return universe, sizes[order], None if keys is None else keys[order]
+
+
+def observed_cells(source: Source, columns: tuple[str, ...], *, allow_similar_codes: bool = False) -> Universe:
+    """The universe of `count_observed`, without counting."""
+    with private_session(source.path) as session:
+        places = _code_places(source, columns)
+        names = ", ".join(f"c{place}" for place in range(len(columns)))
+        sql = f"SELECT DISTINCT {names} FROM {source.scan(session, places)}"
+        found = guarded(source.label, lambda: session.connection.sql(sql).to_arrow_table().combine_chunks())
+    return _observed(source, columns, _code_arrays(source, columns, found), allow_similar_codes)[0]
+
+
+def _observed(source: Source, columns: tuple[str, ...], groups: list[Any], allow_similar_codes: bool) -> tuple[Universe, Ints]:
+    """The universe of these cells, and their order in it."""
     for column, array in zip(columns, groups, strict=True):
         if array.null_count:
             raise InvalidCode(
@@ -69,17 +85,15 @@ def count_observed(
     indices = [_match(array, known) for array, known in zip(groups, codes, strict=True)]
     order = np.lexsort(indices[::-1])
     universe = Universe.from_indices(columns, codes, tuple(given[order] for given in indices), "observed", source.label)
-    return universe, sizes[order], None if keys is None else keys[order]
+    return universe, order
 
 
 def _count_groups(source: Source, columns: tuple[str, ...], others: RecordColumns) -> tuple[list[Any], Ints, Ints | None]:
     """Per column the codes of the groups of equal records (Arrow arrays of text, missing ones included), and the sizes and keys of the
     groups.
     """
-    places = find_columns(source, columns)
+    places = _code_places(source, columns)
     types = source.types()
-    for column, place in zip(columns, places, strict=True):
-        check_code_type(types[place], column, source.label)
     more = [name for name in (others.identifier, others.record_key) if name is not None]
     places += find_columns(source, more, columns)
     key = None
@@ -99,16 +113,31 @@ def _count_groups(source: Source, columns: tuple[str, ...], others: RecordColumn
             first = f"SELECT min(row) FROM (SELECT row_number() OVER () AS row, {key} AS k FROM {records}) WHERE k IS NULL"
             ((row,),) = guarded(source.label, lambda: session.connection.sql(first).fetchall())
             raise invalid_record_key(str(others.record_key), row, source.label)
-    if counted.num_rows == 0:
-        raise EmptyTable(
-            f"There are no records in {source.label}. Check the file or the query; an empty population can be listed as zeros."
-        )
-    arrays = [text_array(counted.column(place).combine_chunks()) for place in range(len(columns))]
-    for column, array in zip(columns, arrays, strict=True):
-        check_unicode(array, column, source.label)
+    arrays = _code_arrays(source, columns, counted)
     sizes = counted.column("n").to_numpy().astype(np.int64, copy=False)
     keys = None if key is None else counted.column("k").to_numpy().astype(np.int64, copy=False)
     return arrays, sizes, keys
+
+
+def _code_places(source: Source, columns: tuple[str, ...]) -> list[int]:
+    """Where the columns of codes stand; refuses what is not text."""
+    places = find_columns(source, columns)
+    types = source.types()
+    for column, place in zip(columns, places, strict=True):
+        check_code_type(types[place], column, source.label)
+    return places
+
+
+def _code_arrays(source: Source, columns: tuple[str, ...], groups: Any) -> list[Any]:
+    """The codes of the groups, column by column."""
+    if groups.num_rows == 0:
+        raise EmptyTable(
+            f"There are no records in {source.label}. Check the file or the query; an empty population can be listed as zeros."
+        )
+    arrays = [text_array(groups.column(place).combine_chunks()) for place in range(len(columns))]
+    for column, array in zip(columns, arrays, strict=True):
+        check_unicode(array, column, source.label)
+    return arrays
 
 
 def _rereadable(source: Source, session: Session, records: str) -> str:

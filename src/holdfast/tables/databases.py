@@ -9,15 +9,15 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from holdfast.errors import HoldfastError, InvalidParameter, UnreadableInput
-from holdfast.tables.session import BATCH_ROWS, confine, guarded
+from holdfast.tables.session import BATCH_ROWS, confine, guarded, guarded_error, identifier
 
 _URL = re.compile(r"\A([A-Za-z][A-Za-z0-9.-]*)(\+[A-Za-z0-9_]+)?://")
 
@@ -27,29 +27,90 @@ _READ_ONLY: dict[str, dict[str, Any]] = {"postgresql": {"postgresql_readonly": T
 """Options of a transaction that may not write; SQLite files are opened for reading only instead."""
 
 
+_OF_THE_STATEMENT = ("ParserException", "SyntaxException", "CatalogException", "BinderException")
+"""Errors of DuckDB that tell of the statement and of nothing it touches."""
+
+
 def is_url(data: Any) -> bool:
     """Whether this is meant as a URL rather than as a path."""
     return isinstance(data, str) and _URL.match(data) is not None
 
 
 @contextmanager
-def open_query(url: str, query: str | None) -> Iterator[tuple[str, Any]]:
-    """What messages call the answer, and the answer as an Arrow record batch reader. Nothing is written to the database."""
+def open_query(url: str, query: str | None, only: Sequence[str] | None = None) -> Iterator[tuple[str, tuple[str, ...], Any]]:
+    """What messages call the answer, the names of its columns, and the answer as an Arrow record batch reader. Nothing is written to the
+    database.
+
+    `only`:  of the answer these columns alone are asked of the database, where the statement can stand in a FROM clause.
+    """
     match = _URL.match(url)
     assert match is not None
     scheme = match[1].lower()
     if scheme not in SCHEMES:
         raise UnreadableInput(f"Databases of kind {scheme!r} cannot be read. Use one of {', '.join(SCHEMES)}, or give a file or a frame.")
     if not isinstance(query, str) or not query.strip():
-        raise InvalidParameter(f"A database URL needs a query. Got {type(query).__name__}. Write query='SELECT ... FROM ...'.")
+        raise InvalidParameter(
+            f"A database URL needs a query. Got {type(query).__name__}. Write a SELECT statement as query.", field="query"
+        )
     label = f"the {scheme} query"
-    opened = _open_duckdb(url, query, label) if scheme == "duckdb" else _open_sqlalchemy(url, query, label, scheme)
-    with opened as reader:
-        yield label, reader
+    opened = _open_duckdb(url, label) if scheme == "duckdb" else _open_sqlalchemy(url, label, scheme)
+    with opened as run:
+        names, reader = _answer(run, query, only, label)
+        yield label, names, reader
+
+
+Run: TypeAlias = Callable[[str], tuple[tuple[str, ...], Callable[[], Any]]]
+"""Prepares a statement: the names of its columns, and a function that gives its rows as a reader."""
+
+
+def _answer(run: Run, query: str, only: Sequence[str] | None, label: str) -> tuple[tuple[str, ...], Any]:
+    """The names of all columns, and the rows: of the columns in `only`, if these are there and the database can leave the others out."""
+    if only is not None:
+        inner = f"(\n{query.rstrip().removesuffix(';')}\n) AS holdfast_source"
+        try:
+            names, _ = run(f"SELECT * FROM {inner} LIMIT 0")
+            if all(names.count(name) == 1 for name in only):
+                _, rows = run(f"SELECT {', '.join(map(identifier, only))} FROM {inner}")
+                return names, guarded(label, rows)
+        except Exception:  # a statement that cannot stand there, or a wrong one: what is wrong is told of the statement itself
+            names = ()
+    names, rows = _prepared(run, query, label)
+    return names, guarded(label, rows)
+
+
+def _prepared(run: Run, query: str, label: str) -> tuple[tuple[str, ...], Callable[[], Any]]:
+    """As `run`; a statement that the database does not understand is refused in the database's own words."""
+    try:
+        return run(query)
+    except HoldfastError:
+        raise
+    except Exception as error:
+        complaint = _complaint(error, run, query)
+    if complaint is None:
+        raise guarded_error(label)
+    raise UnreadableInput(
+        f"The statement given as query is wrong. The {label.split()[1]} database says: {complaint}. Correct the statement.", field="query"
+    )
+
+
+def _complaint(error: Exception, run: Run, query: str) -> str | None:
+    """What the database says of the statement. Only of one that it cannot even explain: then no row was read, and the text quotes nothing
+    but the statement and names of the database.
+    """
+    try:
+        run(f"EXPLAIN {query}")
+        return None
+    except Exception as again:
+        if type(again).__module__.endswith("duckdb") and type(again).__name__ not in _OF_THE_STATEMENT:
+            return None
+        told = str(getattr(again, "orig", None) or again)
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    kept = [line.rstrip(".!") for line in lines if not re.match(r"LINE [0-9]+:|\^|\[SQL|\(Background", line)]
+    return re.sub(r"'[^']*/[^']*'|\"[^\"]*/[^\"]*\"", "...", "; ".join(kept[:2]))[:300] or None  # without paths
 
 
 @contextmanager
-def _open_duckdb(url: str, query: str, label: str) -> Iterator[Any]:
+def _open_duckdb(url: str, label: str) -> Iterator[Run]:
     import duckdb
 
     path = Path(url.split("://", 1)[1].removeprefix("/"))
@@ -59,10 +120,14 @@ def _open_duckdb(url: str, query: str, label: str) -> Iterator[Any]:
         connection = guarded(label, lambda: duckdb.connect(str(path), read_only=True, config={"temp_directory": f"{folder}/spill"}))
         try:
             confine(connection, [])
-            relation = guarded(label, lambda: connection.sql(query))
-            if relation is None:
-                raise UnreadableInput(f"{label.capitalize()} returns no rows of any kind. Write a SELECT.")
-            yield guarded(label, lambda: relation.to_arrow_reader(BATCH_ROWS))
+
+            def run(query: str) -> tuple[tuple[str, ...], Callable[[], Any]]:
+                relation = connection.sql(query)
+                if relation is None:
+                    raise UnreadableInput(f"{label.capitalize()} returns no rows of any kind. Write a SELECT.", field="query")
+                return tuple(relation.columns), lambda: relation.to_arrow_reader(BATCH_ROWS)
+
+            yield run
         finally:
             connection.close()
     finally:
@@ -70,21 +135,42 @@ def _open_duckdb(url: str, query: str, label: str) -> Iterator[Any]:
 
 
 @contextmanager
-def _open_sqlalchemy(url: str, query: str, label: str, scheme: str) -> Iterator[Any]:
+def _open_sqlalchemy(url: str, label: str, scheme: str) -> Iterator[Run]:
     engine = _engine(url, label, scheme)
     try:
-        connection = guarded(label, engine.connect)
+        connection = _connected(engine, label, scheme)
         try:
             # Without parameters, so that a colon or a per cent sign in the query means what it means to the database.
             streaming = connection.execution_options(stream_results=True, no_parameters=True, **_READ_ONLY.get(scheme, {}))
-            result = guarded(label, lambda: streaming.exec_driver_sql(query))
-            if not result.returns_rows:
-                raise UnreadableInput(f"{label.capitalize()} returns no rows of any kind. Write a SELECT.")
-            yield guarded(label, lambda: _reader(tuple(result.keys()), result.partitions(BATCH_ROWS), label))
+
+            def run(query: str) -> tuple[tuple[str, ...], Callable[[], Any]]:
+                try:
+                    result = streaming.exec_driver_sql(query)
+                except Exception:
+                    connection.rollback()  # PostgreSQL takes nothing more in a failed transaction
+                    raise
+                if not result.returns_rows:
+                    raise UnreadableInput(f"{label.capitalize()} returns no rows of any kind. Write a SELECT.", field="query")
+                names = tuple(result.keys())
+                return names, lambda: _reader(names, result.partitions(BATCH_ROWS), label)
+
+            yield run
         finally:
             connection.close()  # without a commit
     finally:
         engine.dispose()
+
+
+def _connected(engine: Any, label: str, scheme: str) -> Any:
+    try:
+        return engine.connect()
+    except Exception:
+        pass
+    raise UnreadableInput(
+        f"{label.capitalize()} cannot be run: the {scheme} database of the source cannot be reached, or does not let you in. Check host, port, "
+        "user and password. The URL is left out here, since it may hold a password.",
+        field="source",
+    )
 
 
 def _engine(url: str, label: str, scheme: str) -> Any:

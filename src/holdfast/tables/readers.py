@@ -51,11 +51,11 @@ class Source(Protocol):
 
 
 @contextmanager
-def open_source(data: Any, query: str | None = None) -> Iterator[Source]:
-    """Open whatever `data` is; a source lives as long as the `with` block."""
+def open_source(data: Any, query: str | None = None, *, only: Sequence[str] | None = None) -> Iterator[Source]:
+    """Open whatever `data` is; a source lives as long as the `with` block. Of a query, the columns in `only` alone are asked for."""
     if is_url(data):
-        with open_query(data, query) as (label, reader):
-            yield StreamSource(label, reader)
+        with open_query(data, query, only) as (label, names, reader):
+            yield StreamSource(label, reader, names)
         return
     if query is not None:
         raise InvalidParameter(f"query= belongs to a database URL. Got data of type {type(data).__name__}. Leave query out. {_KINDS}")
@@ -218,22 +218,27 @@ class ParquetSource:
 
 
 class StreamSource:
-    """An Arrow record batch reader: a frame in memory, or the answer of a query. It can be read once."""
+    """An Arrow record batch reader: a frame in memory, or the answer of a query. It can be read once.
 
-    def __init__(self, label: str, reader: Any) -> None:
+    `names` are all columns of the source, where the reader has only some of them.
+    """
+
+    def __init__(self, label: str, reader: Any, names: tuple[str, ...] | None = None) -> None:
         self.label = label
         self.path: Path | None = None
         self._reader = reader
-        self.names = tuple(reader.schema.names)
+        read = tuple(reader.schema.names)
+        self.names = read if names is None else names
+        self._place = {place: place if read == self.names else read.index(name) for place, name in enumerate(self.names) if name in read}
 
     def types(self) -> Sequence[Any]:
-        return list(self._reader.schema.types)
+        return [self._reader.schema.types[self._place[place]] if place in self._place else None for place in range(len(self.names))]
 
     def batches(self, columns: Sequence[int]) -> Generator[list[Any], None, None]:
         for batch in guarded_batches(self.label, self._reader):
             for low in range(0, batch.num_rows, BATCH_ROWS):  # a frame may come as one batch of any size
                 piece = batch.slice(low, BATCH_ROWS)
-                yield [piece.column(i) for i in columns]
+                yield [piece.column(self._place[i]) for i in columns]
 
     def scan(self, session: Session, columns: Sequence[int]) -> str:
         types = self.types()

@@ -120,10 +120,7 @@ def _described(error: Exception, label: str) -> UnreadableInput:
             "Write it anew, with one kind of line end and quotes doubled inside quotes."
         )
     if line is None:
-        return UnreadableInput(
-            f"Reading {label} failed with {type(error).__name__}. What was being read is confidential and left out. "
-            "Check that the file is whole and of the kind its name says, or that the frame or query runs by itself."
-        )
+        return guarded_error(label, type(error).__name__)
     if "not utf-8" in text:
         problem = "encoding"
     elif "unterminated quote" in text:
@@ -133,6 +130,15 @@ def _described(error: Exception, label: str) -> UnreadableInput:
     else:
         problem = "other"
     return bad_line(label, int(line[1]), problem)
+
+
+def guarded_error(label: str, kind: str | None = None) -> UnreadableInput:
+    """The error for a failure of which nothing can be told."""
+    failed = "failed" if kind is None else f"failed with {kind}"
+    return UnreadableInput(
+        f"Reading {label} {failed}. What was being read is confidential and left out. "
+        "Check that the file is whole and of the kind its name says, or that the frame or query runs by itself."
+    )
 
 
 def bad_line(label: str, line: int, problem: str) -> UnreadableInput:

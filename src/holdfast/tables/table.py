@@ -15,7 +15,7 @@ from holdfast.errors import ConfidentialTable, InvalidCount, InvalidParameter, O
 from holdfast.tables.columns import COUNT_LIMIT, KEY_BITS, KEY_LIMIT, CellKeyColumn, CountColumn, arrow_numbers, exact_total, read_only
 from holdfast.tables.counting import RecordColumns, count_observed, count_records
 from holdfast.tables.hierarchy import Hierarchy
-from holdfast.tables.readers import open_source, read_table
+from holdfast.tables.readers import Source, find_columns, open_source, read_table
 from holdfast.tables.saving import save_frame
 from holdfast.tables.similar import check_similar
 from holdfast.tables.universe import Universe
@@ -83,8 +83,8 @@ class Table:
         self._counts: NDArray[np.int64] = read_only(counts)
         self._cell_keys: NDArray[np.int64] | None = None if cell_keys is None else read_only(cell_keys)
         self._count_name = count
-        self._unit = _checked_unit(unit)
-        self._max_records = _checked_max_records(max_records)
+        self._unit = checked_unit(unit)
+        self._max_records = checked_max_records(max_records)
         self._name = name
         return self
 
@@ -114,13 +114,10 @@ class Table:
         Errors:      name file, column and row (1 is the first row of data); they never show a count.
         """
         _refuse_weight(weight)
-        columns = _column_list(cells)
+        columns = column_list(cells)
         with open_source(data, query) as source:
             numbers = [(count, CountColumn), *([] if cell_key is None else [(cell_key, CellKeyColumn)])]
-            (codes, indices), (counts, *keys) = read_table(source, columns, numbers)
-            for column, array in zip(columns, codes, strict=True):
-                check_similar(column, array, allowed=allow_similar_codes)
-            universe = Universe.from_indices(columns, codes, indices, "as listed", source.label, hierarchies)
+            universe, (counts, *keys) = read_listed(source, columns, numbers, hierarchies, allow_similar_codes)
         return cls.__new__(cls)._fill(universe, counts, keys[0] if keys else None, count, unit, max_records, name)
 
     @classmethod
@@ -154,10 +151,10 @@ class Table:
                      DuckDB counts; its temporary files are private and removed.
         """
         _refuse_weight(weight)
-        limit = _checked_max_records(max_records)
+        limit = checked_max_records(max_records)
         if id is not None and limit is None:
             raise InvalidParameter("id= is there to check max_records. Got max_records=None. Give a number, or leave id out.")
-        declared = _declared_universe(cells, universe, hierarchies, allow_similar_codes)
+        declared = declared_universe(cells, universe, hierarchies, allow_similar_codes)
         others = RecordColumns(id, limit, record_key)
         with open_source(data, query) as source:
             if isinstance(declared, Universe):
@@ -247,6 +244,23 @@ class Table:
         )
 
 
+def read_listed(
+    source: Source,
+    columns: tuple[str, ...],
+    numbers: Sequence[tuple[str, type[CountColumn]]],
+    hierarchies: Mapping[str, Hierarchy] | None,
+    allow_similar_codes: bool,
+    unread: Sequence[str] = (),
+) -> tuple[Universe, list[NDArray[np.int64]]]:
+    """The universe that a source lists, one row for each cell, and its columns of numbers. Those in `unread` must be there, and are left."""
+    if unread:
+        find_columns(source, [*columns, *unread])
+    (codes, indices), values = read_table(source, columns, numbers)
+    for column, array in zip(columns, codes, strict=True):
+        check_similar(column, array, allowed=allow_similar_codes)
+    return Universe.from_indices(columns, codes, indices, "as listed", source.label, hierarchies), values
+
+
 def _check_cell_keys(cell_keys: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
     if not isinstance(cell_keys, np.ndarray) or cell_keys.dtype != np.int64 or cell_keys.shape != counts.shape:
         raise InvalidCount(f"Cell keys must be an int64 array with one key for each of the {len(counts)} cells. Got another type or shape.")
@@ -261,7 +275,8 @@ def _refuse_weight(weight: object) -> None:
         raise OutOfScope(f"weight= is not supported. {_SCOPE}")
 
 
-def _column_list(cells: Sequence[str]) -> tuple[str, ...]:
+def column_list(cells: Sequence[str]) -> tuple[str, ...]:
+    """The columns of codes, as a tuple; refuses what is no list of names."""
     if isinstance(cells, str) or not isinstance(cells, Sequence):
         raise InvalidParameter(f"cells must be a list of column names. Got {type(cells).__name__}. Write cells=['state', 'county'].")
     if not cells:
@@ -269,7 +284,7 @@ def _column_list(cells: Sequence[str]) -> tuple[str, ...]:
     return tuple(cells)
 
 
-def _declared_universe(
+def declared_universe(
     cells: Mapping[str, Sequence[str] | Hierarchy] | Sequence[str] | None,
     universe: Universe | str | None,
     hierarchies: Mapping[str, Hierarchy] | None,
@@ -283,7 +298,7 @@ def _declared_universe(
     if isinstance(universe, Universe) and (cells is None or (isinstance(cells, Sequence) and tuple(cells) == universe.columns)):
         return universe
     if isinstance(universe, str) and universe == "observed" and cells is not None and not isinstance(cells, Mapping):
-        return _column_list(cells)
+        return column_list(cells)
     raise InvalidParameter(
         "The universe of records must be declared. Write cells={'sex': ['F', 'M'], ...} for all combinations, "
         "universe=Universe.listed(...) for certain cells, or universe='observed' with cells=['sex', ...] to take the cells that occur, "
@@ -291,13 +306,15 @@ def _declared_universe(
     )
 
 
-def _checked_unit(unit: str) -> str:
+def checked_unit(unit: str) -> str:
+    """Whose privacy is promised, as a text."""
     if not isinstance(unit, str) or not unit.strip():
         raise InvalidParameter(f"unit must say whose privacy is promised, such as 'person' or 'household'. Got {unit!r}.")
     return unit
 
 
-def _checked_max_records(max_records: int | None) -> int | None:
+def checked_max_records(max_records: int | None) -> int | None:
+    """The most records of one unit."""
     if max_records is None:
         return None
     if isinstance(max_records, bool) or not isinstance(max_records, numbers.Integral) or not 1 <= max_records <= MAX_RECORDS:

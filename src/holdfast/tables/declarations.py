@@ -1,0 +1,74 @@
+"""A table without its counts: what a plan is made from.
+
+A plan must not read a count, so the command reads no column of counts to make one: of a file or a query with counts the columns of codes
+alone, of records with a declared universe nothing at all. Only where the universe is the cells that have records are these looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from holdfast.tables.counting import observed_cells
+from holdfast.tables.hierarchy import Hierarchy
+from holdfast.tables.readers import open_source
+from holdfast.tables.table import checked_max_records, checked_unit, column_list, declared_universe, read_listed
+from holdfast.tables.universe import Universe
+
+
+@dataclass(frozen=True)
+class Declarations:
+    """The universe and what is declared about a table; no count stands here, and none was read."""
+
+    universe: Universe
+    count_name: str = "count"
+    unit: str = "person"
+    max_records: int | None = 1
+    name: str | None = None
+
+    @classmethod
+    def from_counts(
+        cls,
+        data: Any,
+        cells: Sequence[str],
+        count: str,
+        *,
+        cell_key: str | None = None,
+        hierarchies: Mapping[str, Hierarchy] | None = None,
+        allow_similar_codes: bool = False,
+        unit: str = "person",
+        max_records: int | None = 1,
+        name: str | None = None,
+        query: str | None = None,
+    ) -> Declarations:
+        """As Table.from_counts, with the same universe. The columns of counts and cell keys must be there; they are not read."""
+        others = [count, *([] if cell_key is None else [cell_key])]
+        columns = column_list(cells)
+        with open_source(data, query, only=columns) as source:
+            universe, _ = read_listed(source, columns, [], hierarchies, allow_similar_codes, unread=others)
+        return cls(universe, count, checked_unit(unit), checked_max_records(max_records), name)
+
+    @classmethod
+    def from_records(
+        cls,
+        data: Any,
+        cells: Mapping[str, Sequence[str] | Hierarchy] | Sequence[str] | None = None,
+        *,
+        universe: Universe | Literal["observed"] | None = None,
+        hierarchies: Mapping[str, Hierarchy] | None = None,
+        allow_similar_codes: bool = False,
+        count: str = "count",
+        unit: str = "person",
+        max_records: int | None = 1,
+        id: str | None = None,
+        record_key: str | None = None,
+        name: str | None = None,
+        query: str | None = None,
+    ) -> Declarations:
+        """As Table.from_records, with the same universe. A source whose universe is declared is not opened."""
+        declared = declared_universe(cells, universe, hierarchies, allow_similar_codes)
+        if not isinstance(declared, Universe):
+            with open_source(data, query, only=declared) as source:
+                declared = observed_cells(source, declared, allow_similar_codes=allow_similar_codes)
+        return cls(declared, count, checked_unit(unit), checked_max_records(max_records), name)
