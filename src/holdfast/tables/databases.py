@@ -167,7 +167,7 @@ def _connected(engine: Any, label: str, scheme: str) -> Any:
     except Exception:
         pass
     raise UnreadableInput(
-        f"{label.capitalize()} cannot be run: the {scheme} database of the source cannot be reached, or does not let you in. Check host, port, "
+        f"{label.capitalize()} cannot be run: the {scheme} database cannot be reached, or does not let you in. Check host, port, "
         "user and password. The URL is left out here, since it may hold a password.",
         field="source",
     )

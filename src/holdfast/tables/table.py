@@ -252,7 +252,7 @@ def read_listed(
     allow_similar_codes: bool,
     unread: Sequence[str] = (),
 ) -> tuple[Universe, list[NDArray[np.int64]]]:
-    """The universe that a source lists, one row for each cell, and its columns of numbers. Those in `unread` must be there, and are left."""
+    """The universe that a source lists, one row for each cell, and its columns of numbers. Those in `unread` must exist."""
     if unread:
         find_columns(source, [*columns, *unread])
     (codes, indices), values = read_table(source, columns, numbers)
