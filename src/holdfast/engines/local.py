@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from holdfast.channels import Drawing, Facts, Task
 from holdfast.errors import ContradictingTotals, InvalidParameter, StreamReused
 from holdfast.exact.compiled import expecting
+from holdfast.invariants.declared import broken_statements
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Table
 
@@ -74,16 +75,13 @@ def bind(drawing: Drawing, table: Table, key: NoiseKey, release_id: str) -> Boun
 
 
 def _check_declared(facts: Facts, counts: Ints) -> None:
-    """Values that statements declare are those of the table; the message names the row, not what was found."""
-    for rows in facts.kept.linear:
-        if rows.values is None:
-            continue
-        wrong = np.flatnonzero(rows.totals(counts) != np.array(rows.values, dtype=np.int64))
-        if len(wrong):
-            raise ContradictingTotals(
-                f"linear(): the table does not have the value declared for {rows.name(int(wrong[0]))!r} ({len(wrong)} such rows). "
-                "Correct the values or the table. Nothing was drawn."
-            )
+    """Values that statements declare, identities among them, are those of the table; the message names the statement and nothing else."""
+    for number, rows in broken_statements(facts.kept, counts):
+        stated = f"identity({rows.statement})" if rows.kind == "identity" else rows.statement
+        raise ContradictingTotals(
+            f"The table does not have the values that {stated} declares (statement {number} of those kept). Correct the table, or the "
+            "statement. Nothing was drawn, and nothing was charged."
+        )
 
 
 def _input_digest(table: Table, tasks: tuple[Task, ...], key: NoiseKey, names: tuple[str, str], *, with_keys: bool) -> str:

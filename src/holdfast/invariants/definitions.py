@@ -7,14 +7,15 @@ from typing import Any
 
 from holdfast.errors import InvalidStatement
 from holdfast.invariants.rows import integer_matrix
-from holdfast.invariants.statements import Areas, Linear, Margin, Statement, Subset, areas, identity, linear, margin, subset, total
+from holdfast.invariants.statements import Areas, Linear, Margin, Statement, Subset, Values, areas, identity, linear, margin, subset, total
 from holdfast.tables import Universe
 
 
 def definition(statement: Statement, universe: Universe) -> dict[str, Any]:
     """Plain values that say the statement in full. A hierarchy node is written with the codes under it, so that no tree is needed later."""
+    told = {} if statement.kind == "kept" else {"values": _plain(statement.values)}  # sums that are kept without values say nothing of them
     if isinstance(statement, Margin):
-        return {"type": "margin", "kind": statement.kind, "columns": list(statement.columns)}
+        return {"type": "margin", "kind": statement.kind, "columns": list(statement.columns), **told}
     if isinstance(statement, Subset):
         codes = list(statement.codes) if statement.codes is not None else None
         if statement.node is not None and codes is None:
@@ -28,16 +29,21 @@ def definition(statement: Statement, universe: Universe) -> dict[str, Any]:
             "node": statement.node,
             "condition": statement.condition,
             "by": list(statement.by),
+            **told,
         }
     if isinstance(statement, Areas):
         sets = [[name, list(codes)] for name, codes in statement.sets]  # a list: their order decides which words make which noise
-        return {"type": "areas", "kind": statement.kind, "column": statement.column, "sets": sets, "by": list(statement.by)}
+        return {"type": "areas", "kind": statement.kind, "column": statement.column, "sets": sets, "by": list(statement.by), **told}
     matrix = integer_matrix(statement.matrix)
     bounds = zip(matrix.indptr[:-1].tolist(), matrix.indptr[1:].tolist(), strict=True)
     rows = [[[int(c), int(v)] for c, v in zip(matrix.indices[b:e], matrix.data[b:e], strict=True)] for b, e in bounds]
     names = list(statement.names) if statement.names is not None else None
-    values = list(statement.values) if statement.values is not None else None
+    values = _plain(statement.values)
     return {"type": "linear", "kind": statement.kind, "rows": rows, "columns": matrix.shape[1], "names": names, "values": values}
+
+
+def _plain(values: Values) -> list[int] | int | None:
+    return list(values) if isinstance(values, tuple) else values
 
 
 def statement_of(given: dict[str, Any]) -> Statement:
@@ -70,7 +76,7 @@ def _statement_of(given: dict[str, Any]) -> Statement:
             raise ValueError
     if given["kind"] not in ("kept", "identity"):
         raise ValueError
-    return made if given["kind"] == "kept" else identity(made)
+    return made if given["kind"] == "kept" else identity(made, given["values"])
 
 
 def _linear(given: dict[str, Any]) -> Linear:
@@ -82,4 +88,4 @@ def _linear(given: dict[str, Any]) -> Linear:
         data += [int(v) for _, v in row]
         ends.append(len(columns))
     matrix = csr_array((data, columns, ends), shape=(len(rows), int(given["columns"])), dtype="int64")
-    return linear(matrix, given["names"], given["values"])
+    return linear(matrix, given["names"], given["values"] if given["kind"] == "kept" else None)

@@ -7,7 +7,7 @@ matrix: tables of millions of cells stay one array a statement. Other rows are s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +39,8 @@ class RowFamily:
     parts: tuple[str, ...] = ()
     part_of: NDArray[np.int32] | None = None
     """Of named areas packed into one family: their names, and the area of each row."""
+    values: tuple[int, ...] | int | None = None
+    """What the sums are declared to be: one number for each row, or one for all."""
 
     @property
     def is_margin(self) -> bool:
@@ -72,7 +74,7 @@ class LinearRows:
     kind: Kind
     matrix: csr_array
     names: tuple[str, ...]
-    values: tuple[int, ...] | None
+    values: tuple[int, ...] | int | None
 
     @property
     def count(self) -> int:
@@ -149,9 +151,22 @@ def compile_rows(universe: Universe, statements: Iterable[Statement]) -> Kept:
     rows: list[Rows] = []
     statement_of: list[int] = []
     for number, statement in enumerate(statements, 1):
-        rows += _compiled(universe, statement)
+        rows += _with_values(_compiled(universe, statement), statement)
         statement_of += [number] * (len(rows) - len(statement_of))
     return Kept(universe, tuple(rows), tuple(statement_of))
+
+
+def _with_values(made: list[Rows], statement: Statement) -> list[Rows]:
+    """Declared values beside their rows; one for each row in the order of the rows, or one for all."""
+    values = statement.values
+    if values is None:
+        return made
+    number = sum(rows.count for rows in made)
+    if isinstance(values, tuple) and len(values) != number:
+        raise InvalidStatement(f"{statement}: {len(values)} values for {number} rows. Give one for each row.")
+    starts = np.cumsum([0, *(rows.count for rows in made)]).tolist()
+    own = [values[start : start + rows.count] if isinstance(values, tuple) else values for start, rows in zip(starts, made, strict=False)]
+    return [replace(rows, values=part) for rows, part in zip(made, own, strict=True)]
 
 
 def _compiled(universe: Universe, statement: Statement) -> list[Rows]:
@@ -264,13 +279,12 @@ def _linear(universe: Universe, statement: Linear) -> LinearRows:
             f"linear(): the matrix has {matrix.shape[1]} columns, but the table has {len(universe)} cells. Give one column for each cell."
         )
     names = statement.names if statement.names is not None else tuple(f"row {i + 1}" for i in range(matrix.shape[0]))
-    for what, given in (("names", names), ("values", statement.values)):
-        if given is not None and len(given) != matrix.shape[0]:
-            raise InvalidStatement(f"linear(): {len(given)} {what} for {matrix.shape[0]} rows. Give one for each row.")
+    if len(names) != matrix.shape[0]:
+        raise InvalidStatement(f"linear(): {len(names)} names for {matrix.shape[0]} rows. Give one for each row.")
     empty = np.flatnonzero(np.diff(matrix.indptr) == 0)
     if len(empty):
         raise InvalidStatement(f"linear(): row {names[int(empty[0])]!r} selects no cell. Remove it.")
-    return LinearRows(str(statement), statement.kind, matrix, names, statement.values)
+    return LinearRows(str(statement), statement.kind, matrix, names, None)
 
 
 def integer_matrix(matrix: Any) -> csr_array:

@@ -1,7 +1,8 @@
 """What must hold exactly, in the office's words: frozen descriptions, compiled to rows in rows.py.
 
 A statement names sums of cells. Kept statements are published: what they say is exposed, whatever the budget. Identities hold for every
-data set (structural zeros, agreement of linked tables): they restrict the noise and expose nothing.
+data set (structural zeros, agreement of linked tables): their values are public, 0 unless others are declared. They restrict the noise and
+expose nothing, and a table that breaks one is refused.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from holdfast.display import listed, shorten
 from holdfast.errors import InvalidStatement
 
 Kind: TypeAlias = Literal["kept", "identity"]
+Values: TypeAlias = tuple[int, ...] | int | None
+"""What sums are declared to be: one number for each, or one for all of them."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,6 +27,7 @@ class Margin:
 
     columns: tuple[str, ...]
     kind: Kind = "kept"
+    values: Values = None
 
     def __str__(self) -> str:
         return f"margin({', '.join(self.columns)})" if self.columns else "total"
@@ -42,6 +46,7 @@ class Subset:
     condition: str | None
     by: tuple[str, ...]
     kind: Kind = "kept"
+    values: Values = None
 
     def __str__(self) -> str:
         if self.condition is not None:
@@ -68,6 +73,7 @@ class Areas:
     sets: tuple[tuple[str, tuple[str, ...]], ...]
     by: tuple[str, ...]
     kind: Kind = "kept"
+    values: Values = None
 
     def __str__(self) -> str:
         return f"areas({self.column}: {len(self.sets)} sets)" + (f" by {', '.join(self.by)}" if self.by else "")
@@ -82,7 +88,7 @@ class Linear:
 
     matrix: Any
     names: tuple[str, ...] | None
-    values: tuple[int, ...] | None
+    values: Values
     kind: Kind = "kept"
 
     def __str__(self) -> str:
@@ -94,7 +100,7 @@ class Linear:
             shape = (len(self.matrix),)
         rows = [] if not shape else [f"{shape[0]} rows" + (f" over {shape[1]} cells" if len(shape) > 1 else "")]
         names = [] if self.names is None else [f"names=[{_names(self.names)}]"]
-        values = [] if self.values is None else [f"{len(self.values)} values"]
+        values = [f"{len(self.values)} values"] if isinstance(self.values, tuple) else []
         return _written("linear", self.kind, *rows, *names, *values)
 
 
@@ -155,11 +161,26 @@ def linear(matrix: Any, names: Sequence[str] | None = None, values: Sequence[int
     return Linear(matrix, None if names is None else tuple(names), None if values is None else _whole_numbers(values))
 
 
-def identity(statement: Statement) -> Statement:
-    """The same sums, true of every data set and so no secret: they restrict the noise and expose nothing."""
+def identity(statement: Statement, values: Sequence[int] | int | None = None) -> Statement:
+    """The same sums, true of every data set and so no secret: they restrict the noise and expose nothing.
+
+    Given:       `values`, what the sums are in every data set: one whole number for all of them, or one for each in their order; 0 where
+                 none are given, as for structural zeros. A margin needs values: without any it would be a kept total.
+    Guarantees:  a table that breaks it is refused before anything is drawn; `verify` checks it on the release.
+    """
     if not isinstance(statement, Margin | Subset | Areas | Linear):
         raise InvalidStatement(f"identity() takes a statement such as linear(...). Got {type(statement).__name__}.")
-    return replace(statement, kind="identity")
+    declared = statement.values
+    if values is not None:
+        declared = int(values) if _is_whole(values) else _whole_numbers(values, f"identity({statement})")  # type: ignore[arg-type]
+        if statement.values is not None and statement.values != declared:
+            raise InvalidStatement(f"identity({statement}): the statement declares other values already. Declare them once.")
+    if declared is None and isinstance(statement, Margin):
+        raise InvalidStatement(
+            f"identity({statement}): the sums of a margin differ from one data set to the next, unless their values are declared; without "
+            "values this is a kept total. Declare values=..., or keep the statement without identity()."
+        )
+    return replace(statement, kind="identity", values=0 if declared is None else declared)
 
 
 def _written(function: str, kind: Kind, *arguments: str, by: tuple[str, ...] = ()) -> str:
@@ -184,10 +205,14 @@ def _check_text(text: object, what: str) -> None:
         raise InvalidStatement(f"{what} must be a text. Got {type(text).__name__}.")
 
 
-def _whole_numbers(values: Sequence[int]) -> tuple[int, ...]:
+def _is_whole(value: object) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _whole_numbers(values: Sequence[int], what: str = "linear()") -> tuple[int, ...]:
     listed = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [None]
-    if not all(isinstance(value, numbers.Integral) and not isinstance(value, bool) for value in listed):
-        raise InvalidStatement("linear(): values must be a list of whole numbers, one for each row.")
+    if not all(map(_is_whole, listed)):
+        raise InvalidStatement(f"{what}: values must be a list of whole numbers, one for each row.")
     return tuple(int(value) for value in listed if value is not None)
 
 

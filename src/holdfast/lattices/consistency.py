@@ -19,14 +19,14 @@ def check_values(kept: Kept) -> None:
                  with few rows. (Values may still be impossible for other reasons, such as non-negativity.)
     """
     valued = [rows for rows in kept.linear if rows.values is not None]
-    if not valued:
+    values = [value for rows in valued for value in (rows.values if isinstance(rows.values, tuple) else [rows.values or 0] * rows.count)]
+    if not any(values):  # the empty table has them
         return
     from scipy.sparse import csr_array, vstack
 
     stacked = csr_array(vstack([rows.matrix for rows in valued], format="csr"))
     found = distinct_columns(stacked)
     matrix = stacked.toarray().astype(np.int64) if found is None else found[0]  # very many different columns: take them all
-    values = [value for rows in valued for value in rows.values or ()]
     names = [name for rows in valued for name in rows.names]
     relations = algebra.to_numpy(algebra.reduced_basis(algebra.kernel_basis(matrix.T.copy())))
     broken = [column for column in relations.T if sum(int(c) * v for c, v in zip(column, values, strict=True)) != 0]

@@ -14,6 +14,7 @@ import numpy as np
 
 from holdfast.channels import Facts
 from holdfast.errors import HoldfastError, VerificationFailed
+from holdfast.invariants.declared import broken_identities
 from holdfast.invariants.definitions import statement_of
 from holdfast.invariants.rows import Kept, RowFamily, Rows, compile_rows
 from holdfast.lattices import Lattice
@@ -215,6 +216,7 @@ def _table_problems(
         elif name != first and not _same(frame, frames[first]):
             yield f"table.{name} and table.{first} differ"
     yield from _published_problems(card, kept, published)
+    yield from broken_identities(kept, counts, published)
     families = [rows for rows in kept.rows if rows.kind == "kept"]
     if kept_lines(kept) != [line[:3] for line in lines] or len(lines) != card.kept.totals:
         yield "kept.csv does not list the totals that the card states"
