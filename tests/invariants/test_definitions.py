@@ -30,6 +30,10 @@ STATEMENTS: list[Statement] = [
     hf.linear(MATRIX, ["first", "second"], [4, -5]),
     hf.linear(np.array(MATRIX)),
     hf.identity(hf.subset("age = 1 and county = 17031")),
+    hf.identity(hf.margin("age"), [4, 5]),
+    hf.identity(hf.areas("county", {"b": ["18001", "17031"], "a": ["17031"]}), 7),
+    hf.identity(hf.linear(MATRIX)),
+    hf.identity(hf.linear(MATRIX, values=[1, 2])),
 ]
 
 
@@ -41,6 +45,7 @@ def test_there_and_back_gives_the_same_rows_and_names(statement: Statement) -> N
     before, after = compile_rows(UNIVERSE, [statement]), compile_rows(bare, [back])
     assert list(before.names()) == list(after.names())
     assert before.kinds() == after.kinds()
+    assert [rows.values for rows in before.rows] == [rows.values for rows in after.rows]
     assert (before.matrix() != after.matrix()).nnz == 0
     assert str(back) == str(statement)
     assert definition(back, bare) == written
@@ -48,7 +53,7 @@ def test_there_and_back_gives_the_same_rows_and_names(statement: Statement) -> N
 
 def test_declared_values_travel_along() -> None:
     back = statement_of(definition(STATEMENTS[7], UNIVERSE))
-    assert back.values == (4, -5)  # type: ignore[union-attr]
+    assert back.values == (4, -5)
 
 
 plain = st.recursive(

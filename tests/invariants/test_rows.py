@@ -101,7 +101,7 @@ def statements(draw: st.DrawFn, small: Small) -> tuple[Statement, Expected, Kind
         shown = ", ".join(codes)  # up to eight codes are shown in full
         statement = subset(column, codes, by=by)
         expected = named(f"subset({column} in [{shown}]){after}", slow_rows(small, by, within(column, codes)))
-    return (identity(statement), expected, "identity") if draw(st.booleans()) else (statement, expected, "kept")
+    return (identity(statement, draw(st.integers(-3, 3))), expected, "identity") if draw(st.booleans()) else (statement, expected, "kept")
 
 
 @st.composite
@@ -219,11 +219,11 @@ BY_HAND: list[tuple[Small, Statement, list[tuple[str, list[int]]]]] = [
 def test_small_cases_by_hand(small: Small, statement: Statement, expected: list[tuple[str, list[int]]]) -> None:
     rows = [row for _, row in expected], [name for name, _ in expected]
     check(small, [statement], [rows], ["kept"])
-    check(small, [identity(statement)], [rows], ["identity"])
+    check(small, [identity(statement, 0)], [rows], ["identity"])
 
 
 def test_statements_keep_their_order_and_their_kind() -> None:
-    kept = compiled(PRODUCT.universe, margin("sex"), identity(linear([[1, 0, 0, 0, 0, 0]])), total(), identity(total()), margin("sex"))
+    kept = compiled(PRODUCT.universe, margin("sex"), identity(linear([[1, 0, 0, 0, 0, 0]])), total(), identity(total(), 9), margin("sex"))
     assert list(kept.names()) == ["sex=F", "sex=M", "row 1", "total", "total", "sex=F", "sex=M"]
     assert kept.kinds() == ["kept", "kept", "identity", "kept", "identity", "kept", "kept"]
     assert [rows.statement for rows in kept.rows] == ["margin(sex)", "linear", "total", "total", "margin(sex)"]
@@ -437,7 +437,7 @@ REFUSED: list[tuple[str, Small, Statement, tuple[str, ...]]] = [
 @pytest.mark.parametrize(("small", "statement", "parts"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
 def test_what_does_not_fit_the_table_is_refused_with_what_to_do(small: Small, statement: Statement, parts: tuple[str, ...]) -> None:
     refused(lambda: compiled(small.universe, total(), statement), *parts)
-    refused(lambda: compiled(small.universe, identity(statement)), *parts)
+    refused(lambda: compiled(small.universe, identity(statement, statement.values or 0)), *parts)
 
 
 @pytest.mark.parametrize("thing", [None, "margin(sex)", 5, ["sex"], {"sex": ["F"]}, margin, total, np.ones((1, 6), dtype=int), object()])

@@ -41,13 +41,14 @@ def test_a_statement_reads_as_what_it_keeps(statement: Statement, text: str) -> 
 
 @pytest.mark.parametrize("statement", [statement for statement, _ in EXAMPLES], ids=str)
 def test_an_identity_is_the_same_statement_of_the_other_kind(statement: Statement) -> None:
-    other = identity(statement)
+    other = identity(statement, 3)
     assert statement.kind == "kept"
     assert other.kind == "identity"
     assert type(other) is type(statement)
     assert str(other) == str(statement)
-    assert {**vars(other), "kind": "kept"} == vars(statement)
-    assert identity(other).kind == "identity"
+    assert other.values == 3
+    assert {**vars(other), "kind": "kept", "values": None} == vars(statement)
+    assert vars(identity(other)) == vars(other)
 
 
 @pytest.mark.parametrize("statement", [statement for statement, _ in EXAMPLES], ids=str)
@@ -60,7 +61,7 @@ def test_equal_words_make_equal_statements() -> None:
     assert margin("a", "b") == margin("a", "b") != margin("b", "a")
     assert subset("a", ["1"]) == subset("a", codes=("1",)) != subset("a", ["2"])
     assert subset("a", node="1") != subset("a", codes=["1"])
-    assert total() != identity(total())
+    assert total() != identity(total(), 5) != identity(total(), 6)
     assert len({margin("a"), margin("a"), subset("a = 1"), subset("a = 1")}) == 2
 
 
@@ -153,6 +154,11 @@ WRONG_TYPES: list[tuple[str, Callable[[], object]]] = [
     ("names as one text", lambda: linear([[1], [1]], names="ab")),
     ("names that are numbers", lambda: linear([[1]], names=_as_any([1]))),
     ("names without a list", lambda: linear([[1]], names=_as_any(5))),
+    ("identity of the total without a value", lambda: identity(total())),
+    ("identity of a margin without values", lambda: identity(margin("sex"))),
+    ("identity with a value that is no whole number", lambda: identity(margin("sex"), _as_any(1.5))),
+    ("identity with a truth value", lambda: identity(margin("sex"), _as_any(True))),
+    ("identity with two sets of values", lambda: identity(linear([[1]], values=[3]), [4])),
     ("identity of a text", lambda: identity(_as_any("total"))),
     ("identity of a function", lambda: identity(_as_any(total))),
     ("a condition that is no text", lambda: subset(_as_any(5))),

@@ -164,7 +164,7 @@ def statements(universe: Universe) -> st.SearchStrategy[Statement]:
             )
         ),
     )
-    return st.one_of(sets, sets, sets.map(identity))
+    return st.one_of(sets, sets, sets.map(lambda statement: identity(statement, 0)))
 
 
 @settings(max_examples=100, deadline=None)
@@ -407,8 +407,8 @@ def test_a_cut_search_misses_only_what_it_calls_undecided(releases: list[Publish
 
 def test_a_revision_lists_the_totals_that_changed(snapshot: Snapshot) -> None:
     universe = coded(x="abc", y="01")
-    old = published("may", universe, np.arange(6), margin("x"), total(), identity(margin("y")))
-    new = published("june", universe, np.array([0, 1, 2, 3, 5, 6]), margin("x"), total(), identity(margin("y")))
+    old = published("may", universe, np.arange(6), margin("x"), total(), identity(margin("y"), 0))
+    new = published("june", universe, np.array([0, 1, 2, 3, 5, 6]), margin("x"), total(), identity(margin("y"), 0))
     assert differences(old, new) == [("x=c", 9, 11), ("total", 15, 17)]
     assert differences(old, old) == []
     with pytest.raises(InvalidParameter, match="'none' are not known"):

@@ -128,10 +128,18 @@ subsets = [{column = "county", codes = ["031"], by = ["state"]}, {where = "state
 areas = [{column = "county", sets = {a = ["031", "043"], b = ["043"]}, by = ["state"]}]
 linear = [{matrix = [[1, 1, 0], [0, 0, 2]], names = ["x", "y"], values = [52, 0]}]
 [keep.identities]
-total = true
-margins = [["county"]]
+total = 1000
+margins = [{columns = ["county"], values = [600, 400]}]
 [[keep.identities.subsets]]
 where = "state = 18"
+[[keep.identities.subsets]]
+column = "county"
+codes = ["031"]
+values = 7
+[[keep.identities.areas]]
+column = "county"
+sets = {a = ["031"], b = ["043"]}
+values = [7, 8]
 [release]
 """
         run = load(re.sub(r"\[keep\].*\[release\]\n", keep, DESIGN, flags=re.DOTALL))
@@ -147,7 +155,13 @@ where = "state = 18"
         ]
         assert run.keep[:8] == expected
         assert (run.keep[8].matrix, run.keep[8].names, run.keep[8].values) == ([[1, 1, 0], [0, 0, 2]], ("x", "y"), (52, 0))  # type: ignore[union-attr]
-        assert run.keep[9:] == [hf.identity(s) for s in (hf.total(), hf.margin("county"), hf.subset("state = 18"))]
+        assert run.keep[9:] == [
+            hf.identity(hf.total(), 1000),
+            hf.identity(hf.margin("county"), [600, 400]),
+            hf.identity(hf.subset("state = 18"), 0),
+            hf.identity(hf.subset("county", ["031"]), 7),
+            hf.identity(hf.areas("county", {"a": ["031"], "b": ["043"]}), [7, 8]),
+        ]
 
     def test_nothing_kept(self, load: Callable[[str], Run]) -> None:
         assert load(RECORDS).keep == []

@@ -169,7 +169,7 @@ WRONG: list[tuple[str, str, str]] = [
      "identities."),
     ("subset key", DESIGN.replace("subsets = []", 'subsets = [\n  {where = "state = 1"},\n  {colum = "a"},\n]'),
      "line 9, keep.subsets[1].colum: there is no such key. Did you mean column? Keys of keep.subsets[1]: column, codes, node, "
-     "where, by."),
+     "where, by, values."),
     ("subset nothing", DESIGN.replace("subsets = []", "subsets = [{}]"),
      "line 7, keep.subsets[0]: give column with codes or node, or where: "),
     ("subset both", DESIGN.replace("subsets = []", 'subsets = [{column = "state", codes = ["1"], node = "a"}]'),
@@ -195,8 +195,17 @@ WRONG: list[tuple[str, str, str]] = [
      "line 7, keep.linear[0]: names has 2 entries for 1 rows. "),
     ("linear float", DESIGN.replace("subsets = []", "linear = [{matrix = [[1.0]]}]"),
      "line 7, keep.linear[0].matrix[0][0]: must be a whole number. Got the float 1.0. "),
-    ("identities", DESIGN.replace("subsets = []", "identities = {margins = [['x']]}"),
-     'line 7, keep.identities.margins[0]: cells has no column "x". '),
+    ("identities", DESIGN.replace("subsets = []", "identities = {margins = [{columns = ['x'], values = 0}]}"),
+     'line 7, keep.identities.margins[0].columns: cells has no column "x". '),
+    ("identity over a margin without values", DESIGN.replace("subsets = []", "identities = {margins = [['county']]}"),
+     "line 7, keep.identities.margins[0]: an identity has public values, the same in every data set; without them this margin is a kept "
+     "total. "),
+    ("identity over the total without a value", DESIGN.replace("subsets = []", "identities = {total = true}"),
+     "line 7, keep.identities.total: an identity has a public value, the same in every data set; without one this is a kept total. "),
+    ("values of an identity", DESIGN.replace("subsets = []", "identities = {subsets = [{where = 'state = 1', values = '3'}]}"),
+     'line 7, keep.identities.subsets[0].values: must be a whole number, or a list with one for each sum. Got "3". '),
+    ("values of kept totals", DESIGN.replace("subsets = []", "subsets = [{where = 'state = 1', values = 3}]"),
+     "line 5, keep: values belong to identities: kept totals are those of the table. "),
     ("identities key", DESIGN.replace("subsets = []", "identities = {identities = {}}"),
      "line 7, keep.identities.identities: there is no such key. "),
     # [release]

@@ -28,7 +28,9 @@ def broken_identities(kept: Kept, counts: Ints, published: NDArray[np.bool_]) ->
     for rows in kept.rows:
         if rows.kind == "identity" and rows.values is not None:
             wrong = _differs(rows, counts) & (_cells_in(rows, ~published) == 0)
-            yield from (f"{rows.name(row)}: the table does not have the value that the identity declares" for row in np.flatnonzero(wrong))
+            yield from (
+                f"{rows.name(row)}: the table does not have the value that the identity declares" for row in np.flatnonzero(wrong).tolist()
+            )
 
 
 def _differs(rows: Rows, counts: Ints) -> NDArray[np.bool_]:

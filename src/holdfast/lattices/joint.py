@@ -323,8 +323,8 @@ def _known_by_identities(side: _Side, sides: Sequence[_Side]) -> Ints:
 
 
 def _values(release: PublishedTotals, kept: Kept) -> list[Ints | None]:
-    """Per entry of kept.rows its totals, where they are known: as given, else as declared in linear()."""
-    declared = [rows.values if isinstance(rows, LinearRows) else None for rows in kept.rows]
+    """Per entry of kept.rows its totals, where they are known: as given, else as declared."""
+    declared = [(rows.values,) * rows.count if isinstance(rows.values, int) else rows.values for rows in kept.rows]
     if release.values is None:
         return [None if given is None else _whole(given) for given in declared]
     published = sum(rows.count for rows in kept.rows if rows.kind == "kept")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -16,7 +16,7 @@ from holdfast.mechanisms.keys import InvalidKey
 from holdfast.mechanisms.mechanism import PER, Mechanism, Per
 from holdfast.mechanisms.registry import mechanism_class
 from holdfast.publication.runfile_errors import Place, Problem, file_label, nearest, of_key, quoted
-from holdfast.publication.runfile_sections import KeepSection, ReleaseSection, StatementsSection, TableSection
+from holdfast.publication.runfile_sections import IdentitiesSection, KeepSection, MarginSection, ReleaseSection, TableSection
 from holdfast.tables.databases import is_url
 from holdfast.wording import numbers
 
@@ -169,30 +169,38 @@ def statements(keep: KeepSection, cells: list[str]) -> list[Statement]:
     """The statements of [keep]; their columns must be among the cells."""
     made = _statements_of(keep, ("keep",), cells)
     if keep.identities is not None:
-        made += [identity(statement) for statement in _statements_of(keep.identities, ("keep", "identities"), cells)]
+        made += _statements_of(keep.identities, ("keep", "identities"), cells)
     return made
 
 
-def _statements_of(keep: StatementsSection, base: Place, cells: list[str]) -> list[Statement]:
-    made: list[Statement] = [total()] if keep.total else []
+def _statements_of(keep: KeepSection | IdentitiesSection, base: Place, cells: list[str]) -> list[Statement]:
+    made: list[Statement] = []
+    identities = isinstance(keep, IdentitiesSection)
 
-    def add(place: Place, columns: Mapping[str, Iterable[str]], build: Callable[[], Statement]) -> None:
+    def add(place: Place, columns: Mapping[str, Iterable[str]], build: Callable[[], Statement], values: Any = None) -> None:
         for key, names in columns.items():
             _check_columns((*place, key) if key else place, names, cells)
         try:
-            made.append(build())
+            made.append(identity(build(), values) if identities else build())
             return
         except InvalidStatement as error:
             told = str(error)
         raise Problem(place, told)
 
-    for number, columns in enumerate(keep.margins):
-        add((*base, "margins", number), {"": columns}, lambda columns=columns: margin(*columns))  # type: ignore[misc]
+    if keep.total is not None and keep.total is not False:
+        add((*base, "total"), {}, total, keep.total)
+    margins: Sequence[MarginSection | list[str]] = keep.margins
+    for number, kept in enumerate(margins):
+        place = (*base, "margins", number)
+        if isinstance(kept, MarginSection):
+            add(place, {"columns": kept.columns}, lambda columns=kept.columns: margin(*columns), kept.values)  # type: ignore[misc]
+        else:
+            add(place, {"": kept}, lambda columns=kept: margin(*columns))  # type: ignore[misc]
     for number, said in enumerate(keep.subsets):
         column = [] if said.column is None else [said.column]
-        add((*base, "subsets", number), {"column": column, "by": said.by}, said.statement)
+        add((*base, "subsets", number), {"column": column, "by": said.by}, said.statement, said.values)
     for number, named in enumerate(keep.areas):
-        add((*base, "areas", number), {"column": [named.column], "by": named.by}, named.statement)
+        add((*base, "areas", number), {"column": [named.column], "by": named.by}, named.statement, named.values)
     for number, rows in enumerate(keep.linear):
         add((*base, "linear", number), {}, rows.statement)
     return made

@@ -86,6 +86,33 @@ def _each_once(formats: list[str]) -> list[str]:
     return formats
 
 
+def _values(value: object) -> object:
+    """One whole number for all sums, or a list with one for each."""
+    whole = [value] if not isinstance(value, list) else value
+    if not whole or not all(isinstance(item, int) and not isinstance(item, bool) for item in whole):
+        refuse(f"must be a whole number, or a list with one for each sum. Got {found(value)}. Write values = 0.")
+    return value
+
+
+def _identity_total(value: object) -> object:
+    if isinstance(value, bool):
+        refuse(
+            "an identity has a public value, the same in every data set; without one this is a kept total. Write its value, such as "
+            "total = 1000, or move the line to [keep]."
+        )
+    return value
+
+
+def _identity_margin(value: object) -> object:
+    if isinstance(value, list):
+        refuse(
+            "an identity has public values, the same in every data set; without them this margin is a kept total. Write "
+            'margins = [{columns = ["sex"], values = [500, 500]}], or move it to [keep].'
+        )
+    return value
+
+
+Values = Annotated[Any, PlainValidator(_values)]
 PathText = Annotated[str, BeforeValidator(_path)]
 Texts = Annotated[list[str], Field(min_length=1)]
 
@@ -141,6 +168,7 @@ class SubsetSection(Section):
     node: str | None = None
     where: str | None = None
     by: list[str] = []
+    values: Values = None
 
     @model_validator(mode="after")
     def _one_way(self) -> SubsetSection:
@@ -163,6 +191,7 @@ class AreasSection(Section):
     column: str
     sets: Annotated[dict[str, Texts], Field(min_length=1)]
     by: list[str] = []
+    values: Values = None
 
     def statement(self) -> Areas:
         return areas(self.column, self.sets, by=self.by)
@@ -188,20 +217,40 @@ class LinearSection(Section):
         return linear(self.matrix, self.names, self.values)
 
 
-class StatementsSection(Section):
-    """Statements, in the words of the Python functions."""
+class MarginSection(Section):
+    """One entry of margins under identities: columns, and the values that their sums have in every data set."""
+
+    columns: Texts
+    values: Values
+
+
+class IdentitiesSection(Section):
+    """What holds for every data set: sums with public values, 0 where none are given."""
+
+    total: Annotated[int | None, BeforeValidator(_identity_total)] = None
+    margins: list[Annotated[MarginSection, BeforeValidator(_identity_margin)]] = []
+    subsets: list[SubsetSection] = []
+    areas: list[AreasSection] = []
+    linear: list[LinearSection] = []
+
+
+class KeepSection(Section):
+    """[keep]: what is published exactly, in the words of the Python functions; under identities what holds for every data set."""
 
     total: bool = False
     margins: list[Texts] = []
     subsets: list[SubsetSection] = []
     areas: list[AreasSection] = []
     linear: list[LinearSection] = []
+    identities: IdentitiesSection | None = None
 
-
-class KeepSection(StatementsSection):
-    """[keep]: what is published exactly; under identities what holds for every data set."""
-
-    identities: StatementsSection | None = None
+    @model_validator(mode="after")
+    def _no_values(self) -> KeepSection:
+        if any(said.values is not None for said in self.subsets) or any(named.values is not None for named in self.areas):
+            refuse(
+                "values belong to identities: kept totals are those of the table. Leave values out, or move the entry to keep.identities."
+            )
+        return self
 
 
 class ReleaseSection(Section):
@@ -234,11 +283,12 @@ class Document(Section):
 
 
 _LISTED: dict[str, type[Section]] = {
+    "margins": MarginSection,
     "subsets": SubsetSection,
     "areas": AreasSection,
     "linear": LinearSection,
     "hierarchies": TreeSection,
-    "identities": StatementsSection,
+    "identities": IdentitiesSection,
     "table": TableSection,
     "keep": KeepSection,
     "release": ReleaseSection,
