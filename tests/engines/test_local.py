@@ -238,7 +238,7 @@ class TestDeclaredValues:
         rows = [[1, 1, 0, 0, 0, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0, 0, 0, 0]]
         assert sum(released(MECHANISMS["laplace"], [hf.linear(rows, values=[17, 7])])[:2]) == 17
         with hf.NoiseKey.for_tests("declared") as key:
-            with pytest.raises(ContradictingTotals, match="value declared for 'second'") as caught:
+            with pytest.raises(ContradictingTotals, match="values that linear declares .statement 1 of") as caught:
                 hf.release(hf.Table(GRID, COUNTS), [hf.linear(rows, ["first", "second"], [17, 8])], MECHANISMS["laplace"], key=key)
             assert "7" not in str(caught.value)
             hf.release(hf.Table(GRID, COUNTS), [hf.linear(rows, ["first", "second"], [17, 7])], MECHANISMS["laplace"], key=key)
@@ -258,7 +258,7 @@ def requests(draw: st.DrawFn) -> tuple[hf.Universe, np.ndarray[Any, Any], list[A
         chosen.map(lambda names: hf.margin(*names)),
         column.map(lambda c: hf.subset(c, [f"{c}0"])),
         column.map(lambda c: hf.areas(c, {"one": [f"{c}0", f"{c}1"], "two": [f"{c}1"]})),
-        column.map(lambda c: hf.identity(hf.subset(c, [f"{c}1"]))),
+        column.map(lambda c: hf.identity(hf.subset(c, [f"{c}1"]), int(counts[universe.code_indices(c) == 1].sum()))),
         st.lists(st.sampled_from([0, 0, 1, 2, -3]), min_size=len(universe), max_size=len(universe))
         .filter(any)
         .map(lambda r: hf.linear([r])),
@@ -316,7 +316,7 @@ class TestTheLastCheck:
         "total": hf.total(),
         "subset": hf.subset("a", ["a0", "a1"]),
         "linear": hf.linear([[2, -3, 1]]),
-        "identity": hf.identity(hf.total()),
+        "identity": hf.identity(hf.total(), 18),
     }
 
     def bound(self, statement: Any, noise: list[int]) -> BoundRelease:

@@ -68,10 +68,10 @@ class TestFacts:
     @given(st.data())
     def test_a_universe_comes_back(self, data: st.DataObject) -> None:
         codes = data.draw(st.lists(st.lists(st.text(max_size=3), min_size=1, max_size=4, unique=True), min_size=1, max_size=3))
-        product = hf.Universe.product({f"c{place}": given_codes for place, given_codes in enumerate(codes)})
+        product = hf.Universe.product({f"c{place}": given_codes for place, given_codes in enumerate(codes)}, allow_similar_codes=True)
         cells = [product.cell(index) for index in range(len(product))]
         some = data.draw(st.lists(st.sampled_from(cells), min_size=1, unique_by=lambda cell: tuple(cell.values())))
-        listed = hf.Universe.listed({column: [cell[column] for cell in some] for column in product.columns})
+        listed = hf.Universe.listed({column: [cell[column] for cell in some] for column in product.columns}, allow_similar_codes=True)
         for universe in (product, listed):
             stored = json.loads(canonical(checked_facts(universe_facts(universe))))
             read = read_universe(stored)
@@ -103,7 +103,7 @@ class TestFacts:
         assert "revision_of" not in public_facts(one, {}, (), None)
 
     def test_totals_come_back(self, ledger: Ledger) -> None:
-        keep = (hf.margin("zip"), hf.subset("age < 2", by=["zip"]), hf.identity(hf.subset("age = 3")))
+        keep = (hf.margin("zip"), hf.subset("age < 2", by=["zip"]), hf.identity(hf.subset("age = 3"), 10))
         release(ledger, "r1", *keep)
         held = ledger.reservation("d", "r1")
         assert held is not None
