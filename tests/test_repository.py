@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import check_imports
+import count_private
 import holdfast
 from holdfast import errors
 from holdfast.wording.endings import WHAT_TO_DO
@@ -26,7 +27,7 @@ SOURCE = ROOT / "src" / "holdfast"
 # Written in parts, so that this file does not hold what it looks for.
 REGISTRY_HOSTS = re.compile("|".join(re.escape(".".join(parts)) for parts in [("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org")]))
 MACHINE_PATH = re.compile(r"(?<![\w.~/-])/(?:work|root|home)/")
-NOT_OURS = {".git", ".venv", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "build", "dist"}
+NOT_OURS = {".git", ".venv", ".venv-oldest", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "build", "dist"}
 
 REFERENCE_KEY = re.compile(r"\[([A-Z][A-Za-z+]*\d\d[a-z]?)\]")
 """[CKS20], [GRS12a], [BS16+]: initials, two digits of the year, perhaps a letter."""
@@ -312,3 +313,30 @@ class TestReferences:
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         ]
+
+
+def test_reaches_into_what_is_private_are_counted() -> None:
+    text = """
+from holdfast.chains import _line_compiled as compiled, kernels
+from holdfast.tables.synth import _CODES, Population
+import holdfast._hidden.part
+from os import _exit
+class Mine:
+    def __init__(self, key):
+        self._own = key._vault._master
+def test(monkeypatch, mine):
+    mine._own.__class__
+    mine._repr_html_()
+    monkeypatch.setattr(kernels, "_order", 1)
+    monkeypatch.setattr("holdfast.tables._limit", 1)
+"""
+    found = sorted(count_private.reaches(ast.parse(text)))
+    assert found == [
+        ("attribute", "_master"),
+        ("attribute", "_vault"),
+        ("import", "_CODES"),
+        ("import", "_hidden"),
+        ("import", "_line_compiled"),
+        ("patched", "_limit"),
+        ("patched", "_order"),
+    ]

@@ -319,7 +319,7 @@ def test_a_share_adds_all_that_is_missing_to_every_upper_bound() -> None:
             return sums_of(0, [4, 1], [5, 2], 3) if group == (0,) else sums_of(1, [6, 1], [7, 1], 2)
 
     law = ShareLaw(Stub(), Share((0, 1), (0,), (1,)), 2)  # type: ignore[arg-type]
-    weights = law._bounds(8)
+    weights = law.bounds(8)
     missing = 3 * (8 + 2) + 7 * 2
     assert (weights.first, weights.lows, weights.highs) == (0, [4 * 1, 1 * 6], [5 * 1 + missing, 2 * 7 + missing])
     assert weights.left_tail == weights.right_tail == (0, missing)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.chains import _line_compiled as compiled
 from holdfast.chains.coupled_line import CoupledLine, best_shifts, shifted
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.moves import Move, Swaps
@@ -35,8 +36,6 @@ moves_and_differences = st.integers(1, 5).flatmap(
 
 @given(moves_and_differences)
 def test_the_best_shifts_are_those_of_brute_force(case: tuple[list[int], list[int]]) -> None:
-    from holdfast.chains import _line_compiled as compiled
-
     u, d = (np.array(part, dtype=np.int64) for part in case)
     sizes = {s: int(abs(d - s * u).sum()) for s in range(-25, 26)}
     best = [s for s, size in sizes.items() if size == min(sizes.values())]
@@ -257,8 +256,6 @@ def test_states_that_are_none_are_refused() -> None:
 
 def test_residuals_too_small_for_doubles_are_left_open() -> None:
     """Half of the mass at place 0, half at 3; the word 3/4 is far from all thresholds."""
-    from holdfast.chains import _line_compiled as compiled
-
     word = np.uint32(3 << 30)
     for total, settled in ((2.0**-23, True), (2.0**-24, True), (2.0**-24 * (1 - 2.0**-50), False), (2.0**-30, False), (0.0, False)):
         sums = np.array([total / 2, total / 2, total / 2, total])
@@ -269,8 +266,6 @@ def test_residuals_too_small_for_doubles_are_left_open() -> None:
 
 def test_the_band_of_a_residual_grows_as_it_shrinks() -> None:
     """A total of 2^-20 leaves 2^-45 / 2^-20 = 2^-25 of the unit interval in doubt, 128 words on each side of a threshold."""
-    from holdfast.chains import _line_compiled as compiled
-
     for total, doubt in ((1.0, 1), (2.0**-20, 128), (2.0**-22, 512)):
         sums = np.array([total / 2, total])
         for distance, settled in ((doubt + 2, True), (doubt - 1, False)):
@@ -282,8 +277,6 @@ def test_the_band_of_a_residual_grows_as_it_shrinks() -> None:
 
 def test_a_coin_within_the_band_of_the_ratio_is_left_open() -> None:
     """p and q the same shape, q twice as narrow: the coin 2^-12 from q / p is open at a band of 2^-10 and settled at 2^-14."""
-    from holdfast.chains import _line_compiled as compiled
-
     rate, square = 0.25, np.int64(0)
     table = np.exp(-rate * np.arange(400))
 
@@ -305,8 +298,6 @@ def test_a_coin_within_the_band_of_the_ratio_is_left_open() -> None:
 
 
 def test_pairs_so_far_apart_that_heights_leave_64_bits_are_left_open() -> None:
-    from holdfast.chains import _line_compiled as compiled
-
     line, sums, zero = np.array([[0], [1], [1 << 28]]), np.zeros((2, 1000)), np.int64(0)
     table = np.exp(-np.arange(40.0))
     law = compiled.law_of(np.int64(1), line, zero, zero, zero, -compiled.FAR, compiled.FAR, 0, 1.0, table, sums)

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from holdfast.chains import _line_compiled as compiled
 from holdfast.chains import line as line_module
 from holdfast.chains.line import Line, draw_point, line_through
 from holdfast.chains.line_gibbs import LineGibbs
@@ -220,8 +221,6 @@ def test_words_on_both_sides_of_every_border_of_two_moves(name: str) -> None:
 
 def test_the_fast_loops_place_of_a_word_is_the_inverse_distribution_function() -> None:
     """`draw_flat` against balls, for breakpoints near and far, at several rates."""
-    from holdfast.chains import _line_compiled as compiled
-
     rng = np.random.default_rng(20)
     for rate in (Fraction(1, 4), Fraction(3, 2), Fraction(9)):
         kernel = LineGibbs(Target.laplace(4, rate), Swaps((2, 2)))
@@ -379,8 +378,6 @@ def test_a_base_near_zero_makes_a_chain_that_stays() -> None:
 
 def window_of(line: Line, length: int) -> tuple[int, int, int, np.ndarray, float]:
     """(mode, right, left, sums, total) of the compiled loop's window."""
-    from holdfast.chains import _line_compiled as compiled
-
     kind, rate = {"absolute": 0, "squares": 1, "norm": 2}[line.decay.kind], line.decay.rate_double
     entries = np.array([line.values, line.steps, line.multipliers], dtype=np.int64)
     count = len(line.values) if kind == 0 else 0
@@ -400,8 +397,6 @@ def window_of(line: Line, length: int) -> tuple[int, int, int, np.ndarray, float
 @pytest.mark.parametrize("kind", ["absolute", "squares", "norm"])
 def test_a_window_holds_the_distribution_function_to_45_bits(kind: EnergyKind, rate: Fraction) -> None:
     """Against running sums of balls, everywhere: what the window cuts off included."""
-    from holdfast.chains import _line_compiled as compiled
-
     line = Line(Decay(kind, rate), (2, -1, 5), (1, -1, 2), (1, 3, 1), 0)
     mode, right, left, sums, total = window_of(line, 1 << 13)
     exact = line.fixed_weights(80, 40)
@@ -417,7 +412,6 @@ def test_a_window_holds_the_distribution_function_to_45_bits(kind: EnergyKind, r
 
 def test_windows_whose_heights_would_leave_64_bits_are_left_open() -> None:
     """Under a root weights fall so slowly that a window goes on for 2^18 points, here of 2^42 i^2 each."""
-    from holdfast.chains import _line_compiled as compiled
     from holdfast.chains._picks_compiled import OPEN
 
     slow = Line(Decay("norm", Fraction(1, 1 << 35)), (0, 0), (1 << 20, -(1 << 20)), (2, 2), 0)
@@ -496,8 +490,6 @@ def test_moves_far_beyond_the_limit_are_refused_before_they_are_made() -> None:
 @pytest.mark.parametrize("name", ["steep moves, bounds", "swaps, bounds", "swaps, lower bounds", "gaussian, basis"])
 def test_the_compiled_ends_are_those_of_the_line(name: str) -> None:
     """All moves of forty states, against a search over all t."""
-    from holdfast.chains import _line_compiled as compiled
-
     kernel = KERNELS[name]
     target = kernel.target
     lower, upper = kernel.target_arrays[4:6]

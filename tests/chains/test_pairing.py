@@ -110,7 +110,7 @@ NARROW = (Line(Decay("absolute", Fraction(1), HALF), (0,), (1,), (2,), 0), Fract
 @pytest.mark.parametrize(("q", "p"), [(WIDE, NARROW), (NARROW, WIDE)])
 def test_the_bounds_of_a_residual_hold(working: int, q: tuple[Line, Fraction, Fraction], p: tuple[Line, Fraction, Fraction]) -> None:
     """Every mass max(0, q - p) between its bounds; what lies beyond the list below its own bound, on each side."""
-    found = Residual(q[0], p[0])._bounds(working)
+    found = Residual(q[0], p[0]).bounds(working)
     stop = found.first + len(found.lows)
     assert found.first < 0 < stop
 
@@ -129,7 +129,7 @@ def test_the_bounds_of_a_residual_hold(working: int, q: tuple[Line, Fraction, Fr
 def test_what_a_law_leaves_unlisted_is_not_taken_for_nothing() -> None:
     """q has half its mass at 200, where p's list has ended: p's mass there is known by its tail only, and q's keeps its own bounds."""
     q, p = source([1] + [0] * 199 + [1]), WIDE[0]
-    found = Residual(q, p)._bounds(6)
+    found = Residual(q, p).bounds(6)
     assert found.lows[200 - found.first] < 32
     assert found.highs[200 - found.first] >= 32
 
@@ -142,6 +142,6 @@ class Loose:
 
 
 def test_a_tail_is_divided_by_the_least_total_there_may_be() -> None:
-    found = Residual(Loose(), source([1]))._bounds(6)
+    found = Residual(Loose(), source([1])).bounds(6)
     assert found.right_tail == (0, 4 * 64 // 8)
     assert (found.lows, found.highs) == ([0], [64])

@@ -62,7 +62,7 @@ def test_all_tries_of_twenty_bits_bracket_every_probability(law: ArmsLaw) -> Non
         for accept_extra in ((0, 0, 0, 1), (ONES, ONES, ONES, ONES - 1)):
             words = ListedWords(tries.ravel(), lambda i, depth, c=cell_extra, a=accept_extra: a if i % 2 else c)
             words.take(tries.size)
-            value, accept = sampler._decide(tries, places, words)
+            value, accept = sampler.decide(tries, places, words)
             outcomes.append(np.where(accept, value, 2**40))
     stacked = np.stack(outcomes)
     agree = (stacked == stacked[0]).all(axis=0)

@@ -19,7 +19,7 @@ from typing import Any
 
 from holdfast.errors import BudgetExceeded, HoldfastError, LedgerProblem
 from holdfast.privacy.ledger import Ledger
-from tests.ledger.helpers import DATA, ORDER, STEPS, bring, grant, reserve, screen
+from tests.ledger.helpers import DATA, ORDER, STEPS, bring, grant, reserve, screen, the_store
 
 NOBODY = 65534
 
@@ -99,7 +99,7 @@ def listen(ledger: Ledger, at_point: Callable[[str], None]) -> None:
     """Call after every statement, before every commit and after the end of every transaction."""
     from sqlalchemy import event
 
-    engine = ledger._store._engine
+    engine = the_store(ledger)._engine
     event.listen(engine, "after_cursor_execute", lambda *_: at_point("after a statement"))
     event.listen(engine, "commit", lambda *_: at_point("before the commit"))
     event.listen(engine, "close", lambda *_: at_point("after the end"))

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from holdfast.privacy.ledger import Charge, Event, Ledger, Reservation
+from holdfast.privacy.ledger.store import Store
 from holdfast.wording.ledger import ledger_screen
 
 DATA = "counties"
@@ -55,6 +56,11 @@ def screen(ledger: Ledger, dataset: str = DATA) -> str:
     return ledger_screen(ledger.account(dataset), ledger.last_event())
 
 
+def the_store(ledger: Ledger) -> Store:
+    """The database below a ledger, for what no user can do."""
+    return ledger._store
+
+
 def run_sql(ledger: Ledger, *statements: str) -> None:
     """Straight at the tables, foreign keys or not."""
 
@@ -62,8 +68,10 @@ def run_sql(ledger: Ledger, *statements: str) -> None:
         for statement in statements:
             connection.exec_driver_sql(statement)
 
-    ledger._store.write(work)
+    the_store(ledger).write(work)
 
 
 def rows(ledger: Ledger, table: str = "holdfast_events") -> list[tuple[Any, ...]]:
-    return ledger._store.read(lambda connection: [tuple(row) for row in connection.exec_driver_sql(f"SELECT * FROM {table} ORDER BY 1")])
+    return the_store(ledger).read(
+        lambda connection: [tuple(row) for row in connection.exec_driver_sql(f"SELECT * FROM {table} ORDER BY 1")]
+    )

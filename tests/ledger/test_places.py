@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import HoldfastError, InvalidParameter, LedgerBroken, LedgerProblem
 from holdfast.privacy.ledger import Ledger, store
-from tests.ledger.helpers import DATA, bring, grant, reserve, rows, run_sql
+from tests.ledger.helpers import DATA, bring, grant, reserve, rows, run_sql, the_store
 
 
 def test_a_ledger_is_made_only_when_asked(place: str) -> None:
@@ -176,7 +176,7 @@ def test_a_busy_ledger_says_so(place: str, monkeypatch: pytest.MonkeyPatch) -> N
             grant(ledger)
         assert len(rows(ledger)) == 1
 
-    holder._store.write(hold)
+    the_store(holder).write(hold)
     grant(ledger)
 
 
@@ -187,4 +187,4 @@ def test_how_sqlite_is_set_up(tmp_path: Path) -> None:
         names = ("synchronous", "foreign_keys", "secure_delete", "journal_mode")
         return {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names}  # type: ignore[attr-defined]
 
-    assert ledger._store.read(work) == {"synchronous": 3, "foreign_keys": 1, "secure_delete": 1, "journal_mode": "delete"}
+    assert the_store(ledger).read(work) == {"synchronous": 3, "foreign_keys": 1, "secure_delete": 1, "journal_mode": "delete"}

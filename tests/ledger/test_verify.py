@@ -14,7 +14,7 @@ from holdfast.errors import LedgerBroken
 from holdfast.privacy.ledger import Ledger
 from holdfast.privacy.ledger.chain import COLUMNS, START, make_event, read_row
 from holdfast.privacy.ledger.verify import find_problems
-from tests.ledger.helpers import DATA, bring, grant, reserve, rows, run_sql, screen
+from tests.ledger.helpers import DATA, bring, grant, reserve, rows, run_sql, screen, the_store
 
 EVENTS = "holdfast_events"
 
@@ -67,7 +67,7 @@ def write(ledger: Ledger, table: list[tuple[Any, ...]]) -> None:
         connection.exec_driver_sql(f"DELETE FROM {EVENTS}")
         connection.execute(insert(tables().events), [dict(zip(COLUMNS, row, strict=True)) for row in table])
 
-    ledger._store.write(work)
+    the_store(ledger).write(work)
 
 
 def other(name: str, value: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import KeyExhausted, StreamReused
 from holdfast.randomness import NoiseKey, claims
+from tests.randomness.vaults import vault_of
 
 
 @given(st.lists(st.integers(0, 12), max_size=12))
@@ -22,7 +23,7 @@ def test_a_label_is_refused_exactly_when_it_was_opened_before(calls):
         else:
             key.stream("a", number)
             opened.add(number)
-    assert key._vault.claims.streams == len(opened)
+    assert vault_of(key).claims.streams == len(opened)
 
 
 def test_the_limits_give_the_stated_bounds():
@@ -51,7 +52,7 @@ def test_streams_are_counted_and_limited(monkeypatch):
 def test_blocks_are_counted_and_limited(monkeypatch):
     monkeypatch.setattr(claims, "MAX_BLOCKS", 10)
     key = NoiseKey.for_tests(1)
-    book, stream = key._vault.claims, key.stream("a")
+    book, stream = vault_of(key).claims, key.stream("a")
     for count, blocks in ((1, 1), (3, 1), (1, 2), (6, 3), (0, 3)):
         stream.take(count)
         assert book.blocks == blocks
@@ -74,7 +75,7 @@ def test_words_given_back_are_not_counted_twice():
     for _ in range(50):
         stream.take(8)
         stream.give_back(8)
-    assert key._vault.claims.blocks == 2
+    assert vault_of(key).claims.blocks == 2
 
 
 def test_threads_cannot_open_one_label_twice():

@@ -13,6 +13,7 @@ import pytest
 from holdfast.errors import ForkedKey, InvalidParameter, KeyClosed, KeyMisuse, StreamReused
 from holdfast.randomness import NoiseKey
 from holdfast.randomness.vault import STREAM_VERSION, purpose
+from tests.randomness.vaults import vault_of
 
 
 def words(key: NoiseKey, *label) -> list[int]:
@@ -130,18 +131,18 @@ def test_nothing_shows_the_secret():
     assert repr(private) == str(private) == f"{private}" == "NoiseKey(private)"
     assert f"{public:>40}".strip() == repr(public) == "NoiseKey(for tests: NOT PRIVATE)"
     assert not hasattr(private, "__dict__")
-    assert not hasattr(private._vault, "__dict__")
-    for holder in (private, private._vault, private.stream("a")):
+    assert not hasattr(vault_of(private), "__dict__")
+    for holder in (private, vault_of(private), private.stream("a")):
         shown = [getattr(holder, name) for name in dir(holder) if not name.startswith("_")]
         assert not any(isinstance(value, (bytes, bytearray, memoryview)) for value in shown)
-        secrets = [bytes(private._vault._master), bytes(private._vault._mac_key), bytes(private._vault._encryption_key)]
+        secrets = [bytes(vault_of(private)._master), bytes(vault_of(private)._mac_key), bytes(vault_of(private)._encryption_key)]
         assert not any(secret.hex() in repr(holder) or repr(secret)[2:-1] in repr(holder) for secret in secrets)
 
 
 @pytest.mark.parametrize("copier", [pickle.dumps, copy.copy, copy.deepcopy, lambda x: x.__getstate__(), lambda x: x.__reduce__()])
 def test_nothing_can_be_copied(copier):
     key = NoiseKey.for_tests(1)
-    for holder in (key, key._vault, key.stream("a")):
+    for holder in (key, vault_of(key), key.stream("a")):
         with pytest.raises(KeyMisuse, match=r"cannot be copied or pickled.*key.derive"):
             copier(holder)
 
@@ -155,7 +156,7 @@ def test_keys_are_equal_only_to_themselves():
 
 def test_close_erases_and_stops_everything():
     key = NoiseKey.for_tests(1)
-    vault = key._vault
+    vault = vault_of(key)
     secrets = (vault._master, vault._mac_key, vault._encryption_key)
     assert all(any(secret) and len(secret) == 32 for secret in secrets)
     stream = key.stream("a")
@@ -180,7 +181,7 @@ def test_close_erases_and_stops_everything():
 
 def test_a_forgotten_key_is_erased():
     key = NoiseKey.for_tests(1)
-    secret = key._vault._master
+    secret = vault_of(key)._master
     assert any(secret)
     del key
     gc.collect()

@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.errors import InvalidParameter, KeyClosed, KeyMisuse
 from holdfast.randomness import NoiseKey
+from tests.randomness.vaults import vault_of
 
 SECRET = b"sixteen bytes or more"
 
@@ -21,7 +22,7 @@ def test_an_unsealed_key_gives_the_same_words() -> None:
 
 def test_sealing_twice_gives_different_bytes_and_holds_no_secret_in_the_clear() -> None:
     key = NoiseKey.generate()
-    master = key._vault.exported_master()
+    master = vault_of(key).exported_master()
     first, second = key.seal(SECRET), key.seal(SECRET)
     assert first != second
     assert master not in first

@@ -12,6 +12,7 @@ from holdfast.randomness import NoiseKey, Words
 from holdfast.randomness.claims import Claim
 from holdfast.randomness.streams import PIECE_BYTES, Stream, counter_blocks
 from holdfast.randomness.vault import start_ecb
+from tests.randomness.vaults import vault_of
 
 PIECE_WORDS = PIECE_BYTES // 4
 LONG = NoiseKey.for_tests(1).stream("s").take(4 * PIECE_WORDS)
@@ -23,7 +24,7 @@ def fresh() -> Stream:
 
 def block_by_ecb(key: NoiseKey, tag: int, number: int) -> list[int]:
     """Keystream block `number` from `tag`, by one AES call and Python's own arithmetic."""
-    block = start_ecb(key._vault._encryption_key).update(((tag + number) % 2**128).to_bytes(16, "big"))
+    block = start_ecb(vault_of(key)._encryption_key).update(((tag + number) % 2**128).to_bytes(16, "big"))
     return [int.from_bytes(block[i : i + 4], "little") for i in range(0, 16, 4)]
 
 
@@ -72,7 +73,7 @@ def test_resume_reads_on_from_any_position(position, size):
 
 def test_words_are_the_blocks_of_the_tag():
     key = NoiseKey.for_tests(1)
-    tag = int.from_bytes(key._vault.tag(("s",), 0), "big")
+    tag = int.from_bytes(vault_of(key).tag(("s",), 0), "big")
     assert LONG[:8].tolist() == block_by_ecb(key, tag, 0) + block_by_ecb(key, tag, 1)
 
 
@@ -81,7 +82,7 @@ def test_the_counter_wraps_at_128_bits(distance):
     key, tag = NoiseKey.for_tests(1), 2**128 - distance
     start = max(0, distance - 2)
     expected = [word for i in range(4) for word in block_by_ecb(key, tag, start + i)]
-    stream = Stream(key._vault, ("wrap",), tag.to_bytes(16, "big"), Claim(4 * start))
+    stream = Stream(vault_of(key), ("wrap",), tag.to_bytes(16, "big"), Claim(4 * start))
     assert stream.take(9).tolist() == expected[:9]
     stream.give_back(6)
     assert stream.take(13).tolist() == expected[3:]
@@ -98,7 +99,7 @@ def test_extra_bits_are_blocks_of_their_lane():
     stream = key.stream("s")
     stream.take(100)
     for depth in (0, 1, 5):
-        tag = int.from_bytes(key._vault.tag(("s",), depth + 1), "big")
+        tag = int.from_bytes(vault_of(key).tag(("s",), depth + 1), "big")
         got = stream.extra(np.array([3, 99, 0, 3], dtype=np.uint64), depth)
         assert got.dtype == np.uint32
         assert got.tolist() == [block_by_ecb(key, tag, index) for index in (3, 99, 0, 3)]

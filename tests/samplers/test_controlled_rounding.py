@@ -81,5 +81,5 @@ def test_a_whole_table_takes_no_coin() -> None:
     sampler = RoundedGrid2((3, 3), 1)
     words = NoiseKey.for_tests("whole").stream(0)
     noise = np.array([[1, -1, 0, -1, 1, 0, 0, 0, 0]])
-    assert np.array_equal(sampler._round_fast(noise, words), noise)
+    assert np.array_equal(sampler.round_fast(noise, words), noise)
     assert words.position == 0

@@ -84,7 +84,7 @@ def test_compiled_draws_equal_the_oracle_whatever_the_band(cells: int, piece: in
         for band, index_bits in ((4.0, 6), (2.0**-4, 10), (2.0**-20, 13), (2.0**-40, None)):
             again = NoiseKey.for_tests("dyadic").stream("oracle")
             sampler = DyadicGaussian(cells, sigma_squared, piece=piece, chunk_pairs=chunk_pairs, band=band, index_bits=index_bits)
-            assert np.array_equal(sampler._draw(3, again, loops), slow)
+            assert np.array_equal(sampler.draw_with(3, again, loops), slow)
             assert again.position == stream.position
         assert (slow.sum(axis=1) == 0).all()
         assert slow.any()
@@ -98,7 +98,7 @@ def test_an_open_table_word_is_settled_by_its_own_bits(extra: int) -> None:
     index = int(np.searchsorted(table.high, 2**31 + 2**29))
     listed = [int(table.high[index]), 2**30 + 12345, 2**31 + 54321, 0]
     for use in (None, loops):
-        drawn = sampler._draw(1, ListedWords(listed, lambda i, depth: (extra,) * 4 if i == 0 else (ONES // 3,) * 4), use)[0]
+        drawn = sampler.draw_with(1, ListedWords(listed, lambda i, depth: (extra,) * 4 if i == 0 else (ONES // 3,) * 4), use)[0]
         assert drawn[:2].sum() == table.first + index + (1 if extra else 0)
         assert drawn.sum() == 0
 
@@ -114,7 +114,7 @@ def test_an_open_keep_word_is_settled_by_its_own_bits(use_compiled: bool, extra:
         assert 1 - arb(2) ** -32 < theta_ratio_ball(Fraction(5, 4), Fraction(1, 2)) ** 2 < 1
     listed = [one, 2**30 + 12345, 2**31 + 54321, ONES, zero, 2**30 + 12345, 2**31 + 54321, 0]
     words = ListedWords(listed, lambda i, depth: (extra,) * 4 if i == 3 else (ONES // 3,) * 4)
-    drawn = sampler._draw(1, words, loops if use_compiled else None)[0]
+    drawn = sampler.draw_with(1, words, loops if use_compiled else None)[0]
     assert words.position == (8 if extra else 4)
     assert drawn[:2].sum() == (0 if extra else 1)
 
@@ -139,7 +139,7 @@ def test_every_point_of_small_vectors(cells: int, piece: int) -> None:
     """Codes of the first three cells (all points, if there are four), and |z|^2; 10 % more sigma_squared is seen."""
     reach, side = 11, 23
     sampler = DyadicGaussian(cells, Fraction(4), piece=piece)
-    drawn = sampler._draw(25_000, NoiseKey.for_tests("points").stream(cells, piece), loops)
+    drawn = sampler.draw_with(25_000, NoiseKey.for_tests("points").stream(cells, piece), loops)
     points = points_of(cells, reach)
     assert abs(drawn).max() <= reach
     codes = {"points": lambda z: (z[:, :3] + reach) @ np.array([side * side, side, 1]), "energy": lambda z: (z * z).sum(axis=1)}
@@ -168,7 +168,7 @@ def test_the_quick_keep_step_never_keeps_what_the_exact_one_throws_away(monkeypa
     draws, positions = [], []
     for way in (loops, None):
         with NoiseKey.for_tests("thrown away").stream("words") as words:
-            draws.append(sampler._draw(150, words, way))
+            draws.append(sampler.draw_with(150, words, way))
             positions.append(words.position)
     assert np.array_equal(draws[0], draws[1])
     assert positions[0] == positions[1]

@@ -92,7 +92,7 @@ def test_accept_words_around_the_threshold(z: tuple[int, ...], epsilon: Fraction
         bits = [extra >> 96 & ONES, extra >> 64 & ONES, extra >> 32 & ONES, extra & ONES] if extra not in (0, ONES) else [extra] * 4
         listed = ListedWords([word], {(0, 0): bits})
         uniforms = listed.take(1)
-        assert sampler._decide(np.array([z]), uniforms, 0, listed)[0] == verdict
+        assert sampler.decide(np.array([z]), uniforms, 0, listed)[0] == verdict
 
 
 def test_extra_bits_belong_to_the_word_of_their_own_try() -> None:
@@ -102,7 +102,7 @@ def test_extra_bits_belong_to_the_word_of_their_own_try() -> None:
         threshold = math.floor(enclosure((arb(2) - arb(6).sqrt()).exp() * arb(2) ** 32).lower)
     listed = ListedWords([1, 1, threshold, threshold, threshold], {(2, 0): [0] * 4, (3, 0): [ONES] * 4, (4, 0): [0] * 4})
     uniforms = listed.take(5)[2:]
-    assert sampler._decide(np.array([[1, -1, 2, 0]] * 3), uniforms, 2, listed).tolist() == [True, False, True]
+    assert sampler.decide(np.array([[1, -1, 2, 0]] * 3), uniforms, 2, listed).tolist() == [True, False, True]
 
 
 def test_the_zero_vector_and_equal_cells_are_always_accepted() -> None:
@@ -110,7 +110,7 @@ def test_the_zero_vector_and_equal_cells_are_always_accepted() -> None:
     sampler = L2Laplace(4, lambda n, words: np.empty((n, 4), dtype=np.int64), Fraction(1, 2), 1)
     values = np.array([[0, 0, 0, 0], [3, -3, 3, -3], [1, 1, 1, 1], [10**9, 10**9, -(10**9), 10**9]])
     listed = ListedWords([ONES] * 4, {(i, 0): [ONES, ONES, ONES, ONES - 1] for i in range(4)})
-    assert sampler._decide(values, listed.take(4), 0, listed).all()
+    assert sampler.decide(values, listed.take(4), 0, listed).all()
 
 
 CASES = [

@@ -89,7 +89,7 @@ def test_denominators_of_any_size() -> None:
     rows = np.random.default_rng(1).integers(-3, 4, (6, 30))
     basis = algebra.reduced_basis(algebra.kernel_basis(rows))
     sampler = NearestPlane(basis, "1/4")
-    assert not sampler._fits(10)
+    assert not sampler.fits(10)
     drawn = sampler.draw(3, NoiseKey.for_tests("dense").stream(0))
     assert not (rows @ drawn.T).any()
     assert drawn.any()
@@ -105,7 +105,7 @@ def test_an_open_coin_asks_for_the_extra_bits_of_its_own_word(verdict: bool) -> 
         taken[2 * draw] = 2 * 2**32 // 3
         extra = {(2 * draw, 0): (0,) * 4 if verdict else (2**32 - 1,) * 4}
         words = ListedWords(taken, extra=lambda index, depth, extra=extra: extra[index, depth])
-        fast = sampler._round_fast(noise, words)
+        fast = sampler.round_fast(noise, words)
         coin = WordCoins(ListedWords(taken, extra=extra))
         assert fast.tolist() == [sampler.round_one(row, coin) for row in noise.tolist()]
         assert np.array_equal(fast[0], fast[1]) == verdict

@@ -151,7 +151,7 @@ def test_all_likely_paths_bracket_the_law(cells, epsilon, monkeypatch) -> None:
 
     def draw(path) -> tuple[int, ...]:
         assert isinstance(path, Path)
-        return tuple(one_sum_laplace_oracle(cells, sampler._table, sampler._accept_probability, path))  # type: ignore[arg-type]
+        return tuple(one_sum_laplace_oracle(cells, sampler.table, sampler.accept_probability, path))  # type: ignore[arg-type]
 
     lower, upper = explore_choices(draw, 10_000)
     with precision(200):
@@ -173,7 +173,7 @@ def test_tabled_verdicts_are_the_floors_of_the_ratio(cells, epsilon) -> None:
     """The table goes by a recurrence; here by binomials: NB(T) / NB(mode), and no total has more than the mode."""
     sampler = OneSumLaplace(cells, epsilon)
     mode = sampler._mode
-    first, verdicts = sampler._tabled_verdicts
+    first, verdicts = sampler.tabled_verdicts
     assert first + len(verdicts) > mode >= first
     with precision(1000):
         a = (-arb(epsilon.numerator) / epsilon.denominator).exp()
@@ -190,7 +190,7 @@ def test_tabled_verdicts_are_the_floors_of_the_ratio(cells, epsilon) -> None:
             else:
                 lower, upper = enclosure(ratio * arb(2) ** 32)
                 assert math.floor(lower) == math.floor(upper) == verdicts[total - first]
-            assert sampler._accept_probability(total)().overlaps(ratio)
+            assert sampler.accept_probability(total)().overlaps(ratio)
 
 
 def test_expected_tries_are_those_of_the_law() -> None:
@@ -209,19 +209,19 @@ def test_expected_tries_are_those_of_the_law() -> None:
 
 
 def oracle_rows(sampler: OneSumLaplace, n: int, words) -> NDArray[np.int64]:
-    assert sampler._table is not None
+    assert sampler.table is not None
     rows = [
-        one_sum_laplace_oracle(sampler.cells, sampler._table, sampler._accept_probability, words, sampler._one_word_bound) for _ in range(n)
+        one_sum_laplace_oracle(sampler.cells, sampler.table, sampler.accept_probability, words, sampler._one_word_bound) for _ in range(n)
     ]
     return np.array(rows, dtype=np.int64)
 
 
 def adverse_words(sampler: OneSumLaplace, count: int, seed: int) -> ListedWords:
     """Random words, many of them equal to thresholds of cells or verdicts, whose extra bits often equal the finer thresholds too."""
-    assert sampler._table is not None
+    assert sampler.table is not None
     rng = np.random.default_rng(seed)
-    table = sampler._table
-    verdicts = sampler._tabled_verdicts[1]
+    table = sampler.table
+    verdicts = sampler.tabled_verdicts[1]
     near = np.concatenate([table.high.astype(np.int64)[:8], verdicts[verdicts < 1 << 32]])
     chosen = np.where(rng.random(count) < 0.3, rng.choice(near, count), rng.integers(0, 1 << 32, count))
 
@@ -272,8 +272,8 @@ def test_adverse_words_do_meet_every_kind_of_stop() -> None:
         sampler._narrow_limit = narrow_limit
         chosen = [adverse_words(sampler, 60_000, 1) if adverse else NoiseKey.for_tests("stops").stream("words") for _ in range(2)]
         out = np.empty((40, 6), dtype=np.int64)
-        assert sampler._table is not None
-        sampler._draw_compiled(Watch(), sampler._table, out, chosen[0])  # type: ignore[arg-type]
+        assert sampler.table is not None
+        sampler.draw_compiled(Watch(), sampler.table, out, chosen[0])  # type: ignore[arg-type]
         assert np.array_equal(out, oracle_rows(sampler, 40, chosen[1]))
     assert reasons == {compiled.DONE, compiled.WANTS_WORDS, compiled.OPEN_CELL, compiled.OPEN_VERDICT, compiled.TOO_LARGE}
 
@@ -310,7 +310,7 @@ def test_geometric_values_come_from_the_table_of_their_law() -> None:
         sampler = OneSumLaplace(20_000, epsilon)
         with NoiseKey.for_tests("quick").stream("words") as words:
             chunk = words.take(20_000)
-        table = sampler._table
+        table = sampler.table
         assert table is not None
         scratch = np.empty((2, 20_000), dtype=sampler._quick.dtype)
         count, total = compiled.fill(chunk, 0, scratch, 1, 0, 20_000, sampler._quick, table.direct, table.high, table.low, table.shift)
@@ -468,7 +468,7 @@ def test_wide_laws_go_by_bars_and_follow_the_law() -> None:
     """epsilon = 1/20000 on three cells: z_1 in steps of 2000 against its law, and not against a law 20 % off."""
     cells, epsilon, n = 3, Fraction(1, 20_000), 4_000
     sampler = OneSumLaplace(cells, epsilon)
-    assert sampler._table is None
+    assert sampler.table is None
     with NoiseKey.for_tests("one sum").stream("wide") as words:
         draws = sampler.draw(n, words)
     assert not draws.sum(axis=1).any()

@@ -208,7 +208,7 @@ def test_plain_and_fast_forms_agree(name: str, monkeypatch: pytest.MonkeyPatch) 
     sampler, _ = SAMPLERS[name]
     fast_words, plain_words = (NoiseKey.for_tests("forms").stream(name) for _ in range(2))
     fast = sampler.draw(700, fast_words)
-    monkeypatch.setattr(type(sampler), "_worth_it", lambda self, cells: False)
+    monkeypatch.setattr(type(sampler), "worth_compiling", lambda self, cells: False)
     assert np.array_equal(sampler.draw(700, plain_words), fast)
     assert fast_words.position == plain_words.position
 
@@ -219,9 +219,9 @@ def test_forms_agree_and_sums_vanish_on_other_grids(shape: tuple[int, ...], monk
     for kind in kinds:
         sampler = kind(shape, "1/5")
         with monkeypatch.context() as patch:
-            patch.setattr(kind, "_worth_it", lambda self, cells: True)
+            patch.setattr(kind, "worth_compiling", lambda self, cells: True)
             fast = sampler.draw(20, NoiseKey.for_tests("grids").stream(0))
-            patch.setattr(kind, "_worth_it", lambda self, cells: False)
+            patch.setattr(kind, "worth_compiling", lambda self, cells: False)
             assert np.array_equal(sampler.draw(20, NoiseKey.for_tests("grids").stream(0)), fast)
         for axis in range(1, len(shape) + 1):
             assert not fast.reshape(20, *shape).sum(axis=axis).any()
@@ -234,7 +234,7 @@ def test_open_coins_read_extra_bits_of_their_word(verdict: bool) -> None:
     third = 2**32 // 3
 
     def run(sampler: RoundedSampler, noise: list[int], words: list[int]) -> list[int]:
-        fast = sampler._round_fast(np.array([noise]), ListedWords(words, default_extra=extra))[0].tolist()
+        fast = sampler.round_fast(np.array([noise]), ListedWords(words, default_extra=extra))[0].tolist()
         assert fast == sampler.round_one(noise, WordCoins(ListedWords(words, default_extra=extra)))
         return list(fast)
 
@@ -252,7 +252,7 @@ def test_an_open_coin_with_nothing_left_is_not_below() -> None:
     """A coin of 1/2 and the word 2^31: U >= 1/2 whatever follows."""
     for sampler in (RoundedGrid2((2, 2), 1), NearestPlane(np.eye(4, dtype=np.int64), 1)):
         words = ListedWords([2**31] * 4)
-        assert sampler._round_fast(np.array([[2, 0, 0, 0]]), words).tolist() == [
+        assert sampler.round_fast(np.array([[2, 0, 0, 0]]), words).tolist() == [
             sampler.round_one([2, 0, 0, 0], WordCoins(ListedWords([2**31] * 4)))
         ]
 
@@ -260,9 +260,9 @@ def test_an_open_coin_with_nothing_left_is_not_below() -> None:
 def test_numbers_beyond_64_bits_go_through_python_integers() -> None:
     noise = np.array([[2**61, -(2**60), 5, 17, 3, 2]])
     for sampler in (RoundedOneSum(6, 1), RoundedGrid2((2, 3), 1), RoundedGrid((3, 2), 1), NearestPlane(differences(6), 1)):
-        assert not sampler._fits(2**61)
+        assert not sampler.fits(2**61)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(type(sampler), "_worth_it", lambda self, cells: True)
+            patch.setattr(type(sampler), "worth_compiling", lambda self, cells: True)
             rounded = sampler.round(noise, NoiseKey.for_tests("long").stream(0))[0]
         assert sum(rounded.tolist()) == 0
 

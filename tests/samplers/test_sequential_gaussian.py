@@ -132,7 +132,7 @@ def test_compiled_draws_equal_those_without_floats_whatever_the_band(shape: tupl
         slow = plain.draw_slowly(draws, stream)
         for band in (4.0, 2.0**-4, 2.0**-20, 2.0**-40):
             again = NoiseKey.for_tests("sequential").stream("oracle")
-            fast = SequentialGaussian(shape, sigma_squared, band=band, chunk_pairs=chunk_pairs)._draw_compiled(draws, again)
+            fast = SequentialGaussian(shape, sigma_squared, band=band, chunk_pairs=chunk_pairs).draw_compiled(draws, again)
             assert np.array_equal(fast, slow)
             assert again.position == stream.position
         arrays = slow.reshape(draws, *shape)
@@ -144,7 +144,7 @@ def test_compiled_draws_equal_those_without_floats_whatever_the_band(shape: tupl
 def test_larger_blocks_equal_the_oracle(shape: tuple[int, ...], sigma_squared: Fraction) -> None:
     sampler = SequentialGaussian(shape, Fraction(sigma_squared), chunk_pairs=301)
     slow = sampler.draw_slowly(1, NoiseKey.for_tests("larger").stream("a"))
-    assert np.array_equal(sampler._draw_compiled(1, NoiseKey.for_tests("larger").stream("a")), slow)
+    assert np.array_equal(sampler.draw_compiled(1, NoiseKey.for_tests("larger").stream("a")), slow)
 
 
 def _proposal_word(sampler: SequentialGaussian, value: int) -> int:
@@ -170,7 +170,7 @@ def test_an_open_accept_word_is_settled_by_its_own_bits(use_compiled: bool, extr
     with precision(200):
         word = _cell_of((-ball((g - f) / (2 * g * f))).exp())
     words = ListedWords([one, *[zero] * 33, word, *[0] * 33], lambda i, depth: (extra,) * 4 if i == 34 else (ONES // 3,) * 4)
-    drawn = sampler._draw_compiled(1, words) if use_compiled else sampler.draw_slowly(1, words)
+    drawn = sampler.draw_compiled(1, words) if use_compiled else sampler.draw_slowly(1, words)
     assert drawn.tolist() == [[0, 0]] if extra else [[1, -1]]
 
 
@@ -183,7 +183,7 @@ def test_an_open_keep_word_is_settled_by_its_own_bits(use_compiled: bool, extra:
     with precision(200):
         word = _cell_of(theta_ratio_ball(Fraction(9, 50), Fraction(1, 2)))
     words = ListedWords([one, *[zero] * 35, 0, 0, word, *[0] * 33], lambda i, depth: (extra,) * 4 if i == 38 else (ONES // 3,) * 4)
-    drawn = sampler._draw_compiled(1, words) if use_compiled else sampler.draw_slowly(1, words)
+    drawn = sampler.draw_compiled(1, words) if use_compiled else sampler.draw_slowly(1, words)
     assert drawn.tolist() == ([[0, 0, 0]] if extra else [[1, 0, -1]])
 
 
@@ -251,7 +251,7 @@ def test_a_sampler_without_the_keep_step_is_found_out(shape: tuple[int, ...], re
         sampler = SequentialGaussian(shape, Fraction(9, 25))
         if block_band is not None:
             sampler._constants[4] = block_band
-        drawn = sampler._draw_compiled(500_000, NoiseKey.for_tests("mutation").stream(str(shape)))
+        drawn = sampler.draw_compiled(500_000, NoiseKey.for_tests("mutation").stream(str(shape)))
         assert fits(codes(drawn, shape, reach, False), law) == passes
 
 

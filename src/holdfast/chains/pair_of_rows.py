@@ -145,13 +145,13 @@ class ShareLaw:
     def fixed_weights(self, bits: int, guard: int) -> FixedWeights:
         spare = 64
         while True:
-            weights = self._bounds(bits + guard + spare)
+            weights = self.bounds(bits + guard + spare)
             low, high = sum(weights.lows), sum(weights.highs) + weights.right_tail[1]
             if low == high or (low > 0 and (high - low) << (bits + guard) <= low):
                 return _without_far_ends(weights, low >> (bits + guard + 1)) if low < high else weights
             spare *= 2  # the total is far from where most of the weight lies: what was cut off must be smaller still
 
-    def _bounds(self, working: int) -> FixedWeights:
+    def bounds(self, working: int) -> FixedWeights:
         part, rest = self._rows.sums(self._share.part, working), self._rows.sums(self._share.rest, working)
         # All that any point lacks, and all points beyond the list, together: sum_a W_part(a) W_rest(total - a) is at most
         # (sum of all W_part) (sum of all W_rest), and the same holds for what was cut off either.

@@ -106,12 +106,12 @@ class Residual:
     def fixed_weights(self, bits: int, guard: int) -> FixedWeights:
         spare = _SPARE
         while True:
-            bounds = self._bounds(bits + guard + spare)
+            bounds = self.bounds(bits + guard + spare)
             if sum(bounds.lows) >> (bits + guard + 2) >= max(1, bounds.left_tail[1] + bounds.right_tail[1]):
                 return bounds
             spare *= 2  # the laws are so close that little of the precision is left
 
-    def _bounds(self, working: int) -> FixedWeights:
+    def bounds(self, working: int) -> FixedWeights:
         q, p = self._q.fixed_weights(working, _GUARD), self._p.fixed_weights(working, _GUARD)
         first = min(q.first, p.first)
         last = max(q.first + len(q.lows), p.first + len(p.lows))

@@ -84,12 +84,12 @@ class WideSampler(Sampler):
             needed = len(out) - done
             # Full chunks cannot give more than is needed; the last draws go through NumPy, which knows each try's verdict.
             if compiled is not None and needed >= chunk_tries:
-                done += self._draw_compiled(compiled, buffer, out[done : done + chunk_tries], words)
+                done += self.draw_compiled(compiled, buffer, out[done : done + chunk_tries], words)
             else:
                 tries = min(chunk_tries, needed + needed // 64 + 4)
                 done += self._draw_numpy(buffer[: tries * self.words_per_try], out[done:], words)
 
-    def _draw_compiled(self, compiled: object, buffer: NDArray[np.uint32], out: NDArray[np.int64], words: Words) -> int:
+    def draw_compiled(self, compiled: object, buffer: NDArray[np.uint32], out: NDArray[np.int64], words: Words) -> int:
         base = words.position
         words.take_into(buffer)
         pending = np.empty((len(out), 2), dtype=np.int64)
@@ -111,7 +111,7 @@ class WideSampler(Sampler):
         if count:
             tries, places = pending[:count, 0], pending[:count, 1]
             chosen = buffer.reshape(-1, self.words_per_try)[tries]
-            values, accept = self._decide(chosen, base + tries * self.words_per_try, words)
+            values, accept = self.decide(chosen, base + tries * self.words_per_try, words)
             merged = np.insert(out[:accepted], places[accept], values[accept])
             out[: len(merged)] = merged
             accepted = len(merged)
@@ -121,7 +121,7 @@ class WideSampler(Sampler):
         base = words.position
         words.take_into(buffer)
         tries = buffer.reshape(-1, self.words_per_try)
-        values, accept = self._decide(tries, base + np.arange(len(tries)) * self.words_per_try, words)
+        values, accept = self.decide(tries, base + np.arange(len(tries)) * self.words_per_try, words)
         hits = np.flatnonzero(accept)
         if len(hits) >= len(out):
             hits = hits[: len(out)]
@@ -130,7 +130,7 @@ class WideSampler(Sampler):
         out[: len(hits)] = values[hits]
         return len(hits)
 
-    def _decide(self, tries: NDArray[np.uint32], places: NDArray[np.int64], words: Words) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def decide(self, tries: NDArray[np.uint32], places: NDArray[np.int64], words: Words) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Value and verdict of each try: doubles where they suffice, balls and extra bits where not."""
         shifted = tries >> np.uint32(self._cells.drop)
         index = self._cells.index(shifted[:, 0], places, words)
@@ -150,11 +150,11 @@ class WideSampler(Sampler):
         inside = low < size
         for i in np.flatnonzero((verdict == 0) & inside):
             owner = int(places[i]) + self.words_per_try - 1
-            ratio = self._accept_probability(int(start[i]), int(low[i]))
+            ratio = self.accept_probability(int(start[i]), int(low[i]))
             verdict[i] = 1 if is_below(int(uniform[i]), self.accept_bits, ratio, words, owner) else -1
         return start + step * low, inside & (verdict > 0)
 
-    def _accept_probability(self, start: int, low: int) -> Callable[[], arb]:
+    def accept_probability(self, start: int, low: int) -> Callable[[], arb]:
         """The accept probability of the point `low` places beyond a cell's first, as a function giving balls."""
         place = self._arms.locate(start)
         assert place is not None

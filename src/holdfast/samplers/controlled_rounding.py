@@ -50,10 +50,10 @@ class RoundedGrid2(RoundedSampler):
             for value, part in zip(row, kept, strict=True)
         ]
 
-    def _fits(self, largest: int) -> bool:
+    def fits(self, largest: int) -> bool:
         return 4 * self.cells * (largest + 1) < 2**62 and 2 * self.cells < LARGEST_DENOMINATOR
 
-    def _round_fast(self, noise: Ints, words: Words) -> Ints:
+    def round_fast(self, noise: Ints, words: Words) -> Ints:
         targets = projected(noise, self.shape)
         out = np.empty_like(targets)
         taken = words.take(noise.size)

@@ -127,13 +127,13 @@ class DyadicGaussian:
         if loops is None:
             return self.draw_slowly(n, words)
         importlib.import_module("holdfast.exact._compiled")  # so that proposals, too, are drawn by compiled loops
-        return self._draw(n, words, loops)
+        return self.draw_with(n, words, loops)
 
     def draw_slowly(self, n: int, words: Words) -> NDArray[np.int64]:
         """The same draws from the same words, parts in exact rationals and pieces in NumPy: the oracle of `draw`."""
-        return self._draw(n, words, None)
+        return self.draw_with(n, words, None)
 
-    def _draw(self, n: int, words: Words, loops: ModuleType | None) -> NDArray[np.int64]:
+    def draw_with(self, n: int, words: Words, loops: ModuleType | None) -> NDArray[np.int64]:
         out = np.empty((n, self.cells), dtype=np.int64)
         for row in out:
             while not self._try(row, words, loops):

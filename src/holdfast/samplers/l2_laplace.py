@@ -108,16 +108,16 @@ class L2Laplace:
         values = self._proposal(tries, words)
         base = words.position
         uniforms = words.take(tries)
-        return values[self._decide(values, uniforms, base, words)]
+        return values[self.decide(values, uniforms, base, words)]
 
-    def _decide(self, values: NDArray[np.int64], uniforms: NDArray[np.uint32], base: int, words: Words) -> NDArray[np.bool_]:
+    def decide(self, values: NDArray[np.int64], uniforms: NDArray[np.uint32], base: int, words: Words) -> NDArray[np.bool_]:
         """Verdict of each try: doubles where they suffice, balls and extra bits where not."""
         exponents, sizes = self._exponents(values)
         verdict = settle_exp(uniforms.astype(np.float64), WORD_BITS, exponents, self._band)
         size = (2 * self.cells + 10) * sizes
         verdict[~((size <= TRUSTED) | ((exponents >= SURE_EXPONENT) & (size <= WORTHLESS)))] = 0
         for i in np.flatnonzero(verdict == 0):
-            below = is_below(int(uniforms[i]), WORD_BITS, self._accept_probability(values[i].tolist()), words, base + int(i))
+            below = is_below(int(uniforms[i]), WORD_BITS, self.accept_probability(values[i].tolist()), words, base + int(i))
             verdict[i] = 1 if below else -1
         return verdict > 0
 
@@ -127,7 +127,7 @@ class L2Laplace:
         sizes = float(self.epsilon) * np.sqrt((magnitudes * magnitudes).sum(axis=1))
         return sizes - float(self.proposal_epsilon) * magnitudes.sum(axis=1), sizes
 
-    def _accept_probability(self, values: list[int]) -> Callable[[], arb]:
+    def accept_probability(self, values: list[int]) -> Callable[[], arb]:
         """exp(-t) of one vector, as a function giving balls."""
         squares, total = sum(value * value for value in values), sum(map(abs, values))
         return lambda: (ball(self.proposal_epsilon * total) - ball(self.epsilon) * arb(squares).sqrt()).exp()

@@ -65,10 +65,10 @@ class NearestPlane(RoundedSampler):
             v[i] = down + coin(part, denominator)
         return [int(entry) for entry in self.orthogonal.basis @ v]
 
-    def _worth_it(self, cells: int) -> bool:
+    def worth_compiling(self, cells: int) -> bool:
         return cells > 0  # NumPy suffices: nothing has to be loaded
 
-    def _fits(self, largest: int) -> bool:
+    def fits(self, largest: int) -> bool:
         """Bounds from last to first: |v_i| <= (|row| |e| + |later| |v|) / D + 1."""
         bounds: list[int] = []
         for cells, later, denominator in reversed(self._rows):
@@ -78,7 +78,7 @@ class NearestPlane(RoundedSampler):
             bounds.append(reach // denominator + 2)
         return all(sum(abs(a) * b for a, b in zip(row, reversed(bounds), strict=True)) < 2**62 for row in self.orthogonal.basis.tolist())
 
-    def _round_fast(self, noise: Ints, words: Words) -> Ints:
+    def round_fast(self, noise: Ints, words: Words) -> Ints:
         """All draws at once in NumPy's 64-bit integers."""
         base, m = words.position, self.dimension
         taken = words.take(len(noise) * m).reshape(-1, m).astype(np.int64)

@@ -100,7 +100,7 @@ class OneSumLaplace:
         sampler = self._geometric.sampler()
         # The bars cost the sorting of n numbers, the stars about sqrt(n) / epsilon times the rejections, which grow with log n.
         stars = math.isqrt(self._cells) * self._cells.bit_length()
-        self._table = sampler if isinstance(sampler, TableSampler) and stars <= self.epsilon * (32 * self._cells + (1 << 15)) else None
+        self.table = sampler if isinstance(sampler, TableSampler) and stars <= self.epsilon * (32 * self._cells + (1 << 15)) else None
         self._draws = 0
 
     def __repr__(self) -> str:
@@ -131,14 +131,14 @@ class OneSumLaplace:
             return np.zeros((n, 1), dtype=np.int64)
         out = np.empty((n, self._cells), dtype=np.int64)
         compiled = loops_for(_MODULE, out.size, COLD_CELLS)  # both ways give the same output
-        if self._table is None:
+        if self.table is None:
             for row in out:
                 row[:] = self._draw_with_bars(words)
         elif compiled is None:
             for row in out:
-                row[:] = one_sum_laplace_oracle(self._cells, self._table, self._accept_probability, words, self._one_word_bound)
+                row[:] = one_sum_laplace_oracle(self._cells, self.table, self.accept_probability, words, self._one_word_bound)
         else:
-            self._draw_compiled(compiled, self._table, out, words)
+            self.draw_compiled(compiled, self.table, out, words)
         return out
 
     def _draw_with_bars(self, words: Words) -> NDArray[np.int64]:
@@ -147,11 +147,11 @@ class OneSumLaplace:
             proposal = self._geometric.draw(self._cells, words)
             total = int(proposal.sum())
             index = words.position
-            if is_below(int(words.take(1)[0]), 32, self._accept_probability(total), words, index):
+            if is_below(int(words.take(1)[0]), 32, self.accept_probability(total), words, index):
                 proposal -= UniformComposition(total, self._cells).draw(1, words)[0]
                 return proposal
 
-    def _draw_compiled(self, compiled: ModuleType, table: TableSampler, out: NDArray[np.int64], words: Words) -> None:
+    def draw_compiled(self, compiled: ModuleType, table: TableSampler, out: NDArray[np.int64], words: Words) -> None:
         """Run the compiled loop, seeing to what it comes back for."""
         quick = self._quick
         scratch: NDArray[np.uint8] | NDArray[np.int32] = np.empty((2, self._cells), dtype=quick.dtype)
@@ -160,7 +160,7 @@ class OneSumLaplace:
         whole = np.empty(self._words_wanted(len(out)), dtype=np.uint32)
         chunk = whole[:0]
         self._draws += len(out)
-        first, verdicts = self._tabled_verdicts if self._draws >= MANY_DRAWS else (0, np.empty(0, dtype=np.int64))
+        first, verdicts = self.tabled_verdicts if self._draws >= MANY_DRAWS else (0, np.empty(0, dtype=np.int64))
         tables = table.direct, table.high, table.low, table.shift, verdicts, first
         while True:
             limit = self._narrow_limit if scratch.dtype == np.uint8 else WIDE_LIMIT
@@ -185,7 +185,7 @@ class OneSumLaplace:
                 state[compiled.POSITION] += 1
             elif reason == compiled.OPEN_VERDICT:
                 total = int(state[compiled.TOTALS + state[compiled.CURRENT]])
-                accepted = is_below(int(chunk[position]), 32, self._accept_probability(total), words, index)
+                accepted = is_below(int(chunk[position]), 32, self.accept_probability(total), words, index)
                 state[compiled.VERDICT] = compiled.ACCEPTED if accepted else compiled.REJECTED
                 state[compiled.POSITION] += 1
             else:
@@ -194,11 +194,11 @@ class OneSumLaplace:
     @cached_property
     def _quick(self) -> NDArray[np.uint8] | NDArray[np.int32]:
         """The direct table in as few bytes as its values need; its last entry is the mark of cells that need a closer look."""
-        assert self._table is not None
-        assert self._table.first == 0
-        assert self._table.drop == 0
-        direct = self._table.direct[:-1]
-        if len(self._table) <= NARROW_POINTS:
+        assert self.table is not None
+        assert self.table.first == 0
+        assert self.table.drop == 0
+        direct = self.table.direct[:-1]
+        if len(self.table) <= NARROW_POINTS:
             return np.append(np.where(direct < 0, NARROW_LIMIT, direct), NARROW_LIMIT).astype(np.uint8)
         return np.append(np.where(direct < 0, -1, direct), -1).astype(np.int32)
 
@@ -217,7 +217,7 @@ class OneSumLaplace:
         """About what one draw takes."""
         return 5 * self._cells // 2 + int(math.isqrt(self._cells) / self.epsilon) * self._cells.bit_length() + 8
 
-    def _accept_probability(self, total: int) -> Callable[[], arb]:
+    def accept_probability(self, total: int) -> Callable[[], arb]:
         """NB(total) / NB(mode) as a function giving balls."""
         if total == self._mode:
             return lambda: arb(1)
@@ -231,7 +231,7 @@ class OneSumLaplace:
         return ratio
 
     @cached_property
-    def _tabled_verdicts(self) -> tuple[int, NDArray[np.int64]]:
+    def tabled_verdicts(self) -> tuple[int, NDArray[np.int64]]:
         """(first total, floor(NB(total) / NB(mode) 2^32) for the totals around the mode); -1 where the floor is in doubt.
 
         A word below the floor accepts, above it rejects, equal to it leaves the verdict open. Empty where the totals are too many.

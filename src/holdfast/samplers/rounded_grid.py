@@ -83,13 +83,13 @@ class RoundedGrid(RoundedSampler):
                 sums[k][rest] = sums[k].get(rest, Fraction(0)) + prod(left[:k]) * error + N[k]
         return out
 
-    def _fits(self, largest: int) -> bool:
+    def fits(self, largest: int) -> bool:
         harmonic = prod(1 + size.bit_length() for size in self.shape)  # 1 + 1/2 + ... + 1 / (n - 1) is at most n's number of bits
         # target R_1 ... R_K, and N_k, E_k = N_k - R_k N_{k-1} and the sum that becomes the next E_k.
         reach = self.cells**2 * (2 ** len(self.shape) * largest + 4 * (harmonic + 1))
         return reach < 2**62 and self.cells**2 < LARGEST_DENOMINATOR
 
-    def _round_fast(self, noise: Ints, words: Words) -> Ints:
+    def round_fast(self, noise: Ints, words: Words) -> Ints:
         out = np.empty_like(noise)
         targets = projected(noise, self.shape).reshape(noise.shape)
         taken = words.take(noise.size)

@@ -32,10 +32,10 @@ class RoundedOneSum(RoundedSampler):
             out.append(value - quotient - lowered)
         return out
 
-    def _fits(self, largest: int) -> bool:
+    def fits(self, largest: int) -> bool:
         return self.cells * largest < 2**62 and self.cells < LARGEST_DENOMINATOR
 
-    def _round_fast(self, noise: Ints, words: Words) -> Ints:
+    def round_fast(self, noise: Ints, words: Words) -> Ints:
         out = np.empty_like(noise)
         taken = words.take(noise.size)
         run_with_coins("one_sum", (noise, out), taken, words)

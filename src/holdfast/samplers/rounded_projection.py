@@ -101,8 +101,8 @@ class RoundedSampler(ABC):
         Guarantees:  unbiased; round(noise + l) = round(noise) + l for every l in the lattice and the same words.
         """
         largest = max(abs(int(noise.min())), abs(int(noise.max()))) if noise.size else 0
-        if self._worth_it(noise.size) and self._fits(largest):
-            return self._round_fast(np.ascontiguousarray(noise), words)
+        if self.worth_compiling(noise.size) and self.fits(largest):
+            return self.round_fast(np.ascontiguousarray(noise), words)
         coin = WordCoins(words)
         return np.array([self.round_one(row, coin) for row in noise.tolist()], dtype=np.int64).reshape(noise.shape)
 
@@ -110,16 +110,16 @@ class RoundedSampler(ABC):
     def round_one(self, noise: list[int], coin: Coin) -> list[int]:
         """The oracle: one draw on Python integers, asking `coin` for every random choice."""
 
-    def _worth_it(self, cells: int) -> bool:
+    def worth_compiling(self, cells: int) -> bool:
         """Whether this many cells justify the fast form."""
         return compiled_for(cells) is not None
 
     @abstractmethod
-    def _fits(self, largest: int) -> bool:
+    def fits(self, largest: int) -> bool:
         """Whether noise of at most this size keeps every intermediate number of the fast form inside 64 bits."""
 
     @abstractmethod
-    def _round_fast(self, noise: Ints, words: Words) -> Ints:
+    def round_fast(self, noise: Ints, words: Words) -> Ints:
         """The same from the same words, in 64-bit integers."""
 
 

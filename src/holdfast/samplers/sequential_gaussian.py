@@ -151,9 +151,9 @@ class SequentialGaussian:
         """n independent draws, shape (n, cells), cells in C order."""
         n = sample_size(n)
         check_memory(n * self.cells)
-        return self.draw_slowly(n, words) if loops_for(_COMPILED, n * self.cells, SMALL_DRAW) is None else self._draw_compiled(n, words)
+        return self.draw_slowly(n, words) if loops_for(_COMPILED, n * self.cells, SMALL_DRAW) is None else self.draw_compiled(n, words)
 
-    def _draw_compiled(self, n: int, words: Words) -> NDArray[np.int64]:
+    def draw_compiled(self, n: int, words: Words) -> NDArray[np.int64]:
         importlib.import_module("holdfast.exact._compiled")  # so that proposals, too, are drawn by compiled loops
         loops = importlib.import_module(_COMPILED)
         out = np.empty((n, self.cells), dtype=np.int64)
