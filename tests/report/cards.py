@@ -30,7 +30,7 @@ HOSTILE = [
 
 CARD: dict[str, Any] = {
     "schema_version": "3.0",
-    "release": {"id": "counties-2030-v1", "date": "2030-04-01", "private": True, "ledger": None},
+    "release": {"id": "counties-2030-v1", "date": "2030-04-01", "private": True, "ledger": None, "signer": None},
     "table": {
         "name": "counties",
         "columns": ["state", "county"],
@@ -96,6 +96,8 @@ CARD: dict[str, Any] = {
         "status": "exact",
         "relation_fields": {"same_totals": True, "same_cells": False},
         "status_note": "",
+        "max_records": 1,
+        "chains": [],
         "per_unit": {"epsilon": "24/125"},
         "per_person": {"epsilon": "48/125"},
         "smallest_secret": {"l1": 2, "epsilon": "48/125"},

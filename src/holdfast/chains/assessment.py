@@ -57,8 +57,8 @@ class Pilot(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Assessment:
-    """A recommended number of steps, and what it rests on. Times are in steps, tau - L of the pairs."""
+class Assessed:
+    """A recommended number of steps, and what it rests on, in numbers. Times are in steps, tau - L of the pairs."""
 
     kernel: str
     sweeps: int
@@ -74,7 +74,6 @@ class Assessment:
     """confidence_factor(shapes) / pairs: 3 / pairs where one shape is assessed."""
     shapes: int
     """Kernels assessed together: the confidence is for all of them."""
-    curve: TotalVariationCurve
 
     @property
     def steps_per_sweep(self) -> int:
@@ -97,6 +96,45 @@ class Assessment:
     def largest_sweeps(self) -> int:
         """`largest` in sweeps, rounded up."""
         return -(-self.largest // self.steps_per_sweep)
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment(Assessed):
+    """The same with the pairs themselves."""
+
+    curve: TotalVariationCurve
+
+
+class Said(NamedTuple):
+    """What a card says of pairs that were coupled elsewhere; everything else of an assessment follows."""
+
+    lag: int
+    median: int
+    largest: int
+
+
+def as_said(kernel: Kernel, *, eta: Fraction, shapes: int, said: Said) -> Assessed:
+    """The assessment of a kernel to eta whose pairs met as somebody says. Nothing is run: whether they did is not known here."""
+    pairs = _pairs_for(eta, shapes)
+    steps = whole_sweeps(2 * said.largest, kernel)
+    if not 0 < said.median <= said.largest:
+        raise InvalidParameter("Half of the pairs of a chain cannot take longer to meet than all of them.")
+    return Assessed(
+        kernel=kernel.name,
+        sweeps=steps // kernel.steps_per_sweep,
+        steps=steps,
+        lag=said.lag,
+        pairs=pairs,
+        met=pairs,
+        median=said.median,
+        largest=said.largest,
+        eta=confidence_factor(shapes) / pairs,
+        shapes=shapes,
+    )
+
+
+def _pairs_for(eta: Fraction, shapes: int) -> int:
+    return max(LEAST_PAIRS, math.ceil(confidence_factor(shapes) / eta))
 
 
 def pilot_lag(kernel: Kernel, *, seed: str, most: int, pairs: int = PILOT_PAIRS, workers: int | None = None) -> int:
@@ -173,7 +211,7 @@ def assess_all(
     if wanted >= 1:
         raise InvalidParameter(f"eta is a total variation distance and must be below 1. Got {wanted}. Use for example '1/1000'.")
     factor = confidence_factor(len(kernels))
-    pairs = max(LEAST_PAIRS, math.ceil(factor / wanted))
+    pairs = _pairs_for(wanted, len(kernels))
     limit = exact_integer(max_minutes, "max_minutes") * 60 * 10**9
     _check_time(len(kernels) * pairs * PAIR_NANOSECONDS, limit, pairs, kernels)
     plans = []

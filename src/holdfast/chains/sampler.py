@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.chains.assessment import Assessment, assess_all
+from holdfast.chains.assessment import Assessed, Said, as_said, assess_all
 from holdfast.chains.kernels import chain_seed, kernel_for
 from holdfast.chains.meeting import Progress
 from holdfast.chains.protocol import Kernel
@@ -43,7 +44,7 @@ class ChainSampler:
                  most `assessment.eta`.
     """
 
-    def __init__(self, kernel: Kernel, assessment: Assessment) -> None:
+    def __init__(self, kernel: Kernel, assessment: Assessed) -> None:
         self.kernel, self.assessment = kernel, assessment
 
     @property
@@ -94,3 +95,13 @@ def chain_samplers(
         found = assess_all(kernels, eta=eta, progress=progress)
         _known[wanted] = tuple(ChainSampler(kernel, assessment) for (kernel, _), assessment in zip(kernels, found, strict=True))
     return _known[wanted]
+
+
+def chains_as_said(
+    asked: tuple[tuple[str, Shape], ...], target: Target, eta: Fraction, said: Sequence[Said]
+) -> tuple[ChainSampler, ...]:
+    """The same chains, their pairs as a card says that they met: nothing is assessed, for readers who check what follows from it."""
+    kernels = [kernel_for(name, shape, target) for name, shape in asked]
+    return tuple(
+        ChainSampler(kernel, as_said(kernel, eta=eta, shapes=len(asked), said=one)) for kernel, one in zip(kernels, said, strict=True)
+    )

@@ -4,15 +4,15 @@ once: a drawing is a value that is pickled with its samplers and assessments.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
-from holdfast.chains.assessment import LEAST_PAIRS, Assessment, largest_eta
+from holdfast.chains.assessment import LEAST_PAIRS, Assessed, Said, largest_eta
 from holdfast.chains.kernels import usual_kernel
 from holdfast.chains.meeting import Progress
-from holdfast.chains.sampler import ChainSampler, chain_samplers
+from holdfast.chains.sampler import ChainSampler, chain_samplers, chains_as_said
 from holdfast.channels.channel import ONE_FREE_CELL, Channel, Ints, Task
 from holdfast.display import count_of, listed
 from holdfast.errors import InvalidParameter, NoExactSampler, NoMeeting
@@ -38,7 +38,7 @@ class SamplerGroup:
     expected_tries: float | None
     """None for a chain, which throws nothing away."""
     reason: Reason
-    assessment: Assessment | None = None
+    assessment: Assessed | None = None
     """What was estimated about a chain; None for exact samplers."""
 
     def joined(self, other: SamplerGroup) -> SamplerGroup:
@@ -130,8 +130,10 @@ class Drawing:
         yield from ((shape, int(count)) for shape, count in zip(blocks.shapes, blocks.counts, strict=True) if count)
 
 
-def choose_samplers(channel: Channel, progress: Progress | None = None) -> Drawing:
+def choose_samplers(channel: Channel, progress: Progress | None = None, said: Sequence[Said] | None = None) -> Drawing:
     """A sampler for every shape: an exact one, or a Markov chain where the user asked for one or allowed it and no exact one exists.
+
+    Given:       `said`, for readers of a card: how the pairs of each chain met, in the order of shapes. Then no chain is assessed.
 
     Guarantees:  deterministic, and no data are seen. NoExactSampler, NoMeeting or RequestTooLarge where a shape has no sampler. Where
                  chains draw, the promise counts their estimated error: blocks are drawn independently, so that errors add.
@@ -142,7 +144,7 @@ def choose_samplers(channel: Channel, progress: Progress | None = None) -> Drawi
     if not chained:
         return Drawing(channel, exact, channel.guarantee)
     check_can_weaken(channel.guarantee)  # before the assessment, which may take long
-    chains = _chains(channel, chained, sum(shapes[shape] for shape in chained), progress)
+    chains = _chains(channel, chained, sum(shapes[shape] for shape in chained), progress, said)
     facts = tuple(_chain_facts(shapes[shape], chain) for shape, chain in zip(chained, chains, strict=True))
     eta = sum((fact.blocks * fact.eta for fact in facts), Fraction(0))
     reason = Reason.ASKED if channel.request.names_a_chain else Reason.NO_EXACT
@@ -170,7 +172,9 @@ def _exact(shape: Shape, channel: Channel) -> Choice | None:
     return choice
 
 
-def _chains(channel: Channel, shapes: list[Shape], blocks: int, progress: Progress | None) -> tuple[ChainSampler, ...]:
+def _chains(
+    channel: Channel, shapes: list[Shape], blocks: int, progress: Progress | None, said: Sequence[Said] | None
+) -> tuple[ChainSampler, ...]:
     request = channel.request
     names = [request.sampler if request.names_a_chain else usual_kernel(shape) for shape in shapes]
     most = blocks * largest_eta(len(shapes))
@@ -179,8 +183,11 @@ def _chains(channel: Channel, shapes: list[Shape], blocks: int, progress: Progre
             f"eta = {request.eta} is more than the {most} that can be asked for here: at least {LEAST_PAIRS} pairs of chains are coupled "
             f"for each shape of blocks, and they leave less open. Write eta = '{most}' or less."
         )
+    asked = tuple(zip(names, shapes, strict=True))
+    if said is not None:
+        return chains_as_said(asked, channel.target, request.eta / blocks, said)
     try:
-        return chain_samplers(tuple(zip(names, shapes, strict=True)), channel.target, request.eta / blocks, progress)
+        return chain_samplers(asked, channel.target, request.eta / blocks, progress)
     except NoMeeting as problem:
         raise NoMeeting(f"{problem} {WITHOUT_CHAINS}") from None
 

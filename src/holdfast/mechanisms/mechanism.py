@@ -18,7 +18,7 @@ from holdfast.channels import Channel, Facts, Law
 from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
 from holdfast.lattices import Lattice
-from holdfast.mechanisms.keys import Key
+from holdfast.mechanisms.keys import InvalidKey, Key
 from holdfast.privacy.parameters import format_exact
 
 Per: TypeAlias = Literal["unit", "person"]
@@ -58,7 +58,29 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def parameters(self) -> dict[str, str]:
-        """Exact parameters as text, as they were asked for."""
+        """Exact parameters as text, as they were asked for; named as in a run file, so that `from_parameters` reads them back."""
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        """The mechanism that has these parameters; InvalidParameter where none has.
+
+        Guarantees:  `from_parameters(p).parameters == p`: a card is read by it, and two ways to write one number would be two cards.
+        """
+        given = dict(parameters)
+        per = given.pop("per", "unit")
+        readers = {key.name: key for key in cls.run_file_keys}
+        try:
+            made = cls.from_run_file({name: readers[name].read(value) for name, value in cls._keys_of(given).items()}, per)
+        except (InvalidKey, LookupError, InvalidParameter):
+            made = None
+        if made is None or per not in PER or made.parameters != parameters:
+            raise InvalidParameter(f"No {cls.name} has these parameters. They may have been changed.")
+        return made
+
+    @classmethod
+    def _keys_of(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        """The keys of a run file that make these parameters."""
+        return parameters
 
     @abstractmethod
     def channel(self, facts: Facts) -> Channel:

@@ -68,6 +68,12 @@ class ChainMechanism(Mechanism):
         """Total variation error that chains may have together."""
         return self.request.eta
 
+    @classmethod
+    def _keys_of(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        if "eta_allowed" not in parameters:
+            return parameters
+        return {**{k: v for k, v in parameters.items() if k != "eta_allowed"}, "eta": parameters["eta_allowed"], "allow_estimated": True}
+
     @property
     def _said_of_chains(self) -> dict[str, str]:
         """As a card shows it: nothing where only exact samplers are allowed."""

@@ -22,7 +22,8 @@ from holdfast.publication.order import is_day
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
 SCHEMA_VERSION = "3.0"
-"""3.0: kept.csv has a column for each column of the table, exposed.csv lists exposed cells, and tables mark them.
+"""3.0: kept.csv has a column for each column of the table, exposed.csv lists exposed cells, and tables mark them; the signer is named; the
+promise has all that it rests on (chains, records).
 2.0: relations as fields, parameters as they were asked for, and the identity of what is drawn."""
 
 SIGNIFICANT_DIGITS = 6
@@ -79,6 +80,10 @@ class ReleaseInfo(_Part):
         "protected, and the release must not be published."
     )
     ledger: str | None = Field(description="Head of the budget ledger after this release was recorded; null if no ledger was used.")
+    signer: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(
+        description="Public key of the office that signs this card, as in the signature; null if it is not signed. A card that names a "
+        "signer and has no signature was changed."
+    )
 
 
 class TableInfo(_Part):
@@ -197,6 +202,19 @@ class RelationInfo(_Part):
     same_cells: bool = Field(description="They have the same cells that occur: the list of cells was taken from the data.")
 
 
+class ChainBlocks(_Part):
+    """Blocks of one shape that a Markov chain draws, as the promise counts them."""
+
+    blocks: Count = Field(description="Number of blocks of this shape; their errors add.")
+    cells: Count = Field(description="Cells of one block.")
+    kernel: Text = Field(description="The kind of step.")
+    pairs: Count = Field(description="Pairs of coupled chains, all of which met.")
+    largest_sweeps: Count = Field(description="Sweeps within which all pairs met.")
+    sweeps: Count = Field(description="Sweeps that a draw makes.")
+    eta: Text = Field(description="Estimated total variation error of one block.")
+    shapes: Count = Field(description="Shapes of blocks that were assessed together: the confidence is for all of them.")
+
+
 class GuaranteeInfo(_Part):
     """The promise."""
 
@@ -204,10 +222,14 @@ class GuaranteeInfo(_Part):
     parameters: Costs = Field(description="Parameters of the promise. Text is exact; a number is rounded up, never below the true one.")
     distance: Text = Field(description="Distance between tables in which the promise is stated, such as l1 or l2.")
     unit: Text = Field(description="Whose privacy is promised.")
+    max_records: Annotated[int, Field(ge=1)] = Field(description="Records of one unit that the promise counts on at most.")
     relation: Text = Field(description="Between which tables the promise holds. Tables outside this relation can be told apart.")
     relation_fields: RelationInfo = Field(description="The same as fields.")
     status: Literal["exact", "estimated"] = Field(description="Standing of the promise: exact, or estimated with a stated confidence.")
     status_note: str = Field(description="The stated error or confidence of a promise that is not exact; else empty.")
+    chains: Annotated[tuple[ChainBlocks, ...], Strict(False)] = Field(
+        description="What a promise that is estimated rests on: the blocks that Markov chains draw, by shape; empty for an exact one."
+    )
     per_unit: Costs = Field(description="The promise for two tables at distance one. Numbers are rounded up.")
     per_person: Costs | None = Field(
         description="The promise when one person (or other unit) changes its answers; null if no person can change alone without changing "
@@ -287,6 +309,10 @@ class Card(_Part):
         json_schema_extra={"additionalProperties": False},
     )
     signature: Signature | None = Field(description="Signature of the card; null if it is not signed.")
+
+    def to_be_signed_by(self, public_key: str | None) -> Card:
+        """The same card, naming its signer."""
+        return self.model_copy(update={"release": self.release.model_copy(update={"signer": public_key})})
 
     def with_files(self, files: dict[str, Any]) -> Card:
         """The same card with the checksums of these files."""

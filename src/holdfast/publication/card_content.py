@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from holdfast.lattices import Exposure
 from holdfast.publication.card import SCHEMA_VERSION, Card
-from holdfast.publication.plan import exposed_fields
+from holdfast.publication.plan import Plan, exposed_fields
 
 if TYPE_CHECKING:
     from holdfast.publication.release import Release
@@ -16,7 +18,15 @@ MAX_CHANGED = 100
 
 def card_of(release: Release) -> Card:
     """All fields of card.json but checksums and signature: public facts. Software versions are those when the release began."""
-    plan, facts = release.plan, release.plan.facts
+    said = {"id": release.id, "date": release.order.date, "private": release.private, "ledger": release.entry, "signer": None}
+    return make_card(release.plan, release.exposure, said, _revision(release), release.booking.software)
+
+
+def make_card(
+    plan: Plan, exposure: Exposure, said: Mapping[str, Any], revision: Mapping[str, Any] | None, software: Mapping[str, Any]
+) -> Card:
+    """The card of a plan whose totals expose so much, with what only the office can say: `verify` makes it again from a folder."""
+    facts = plan.facts
     fields = plan.to_fields()
     universe = facts.universe
     table = {
@@ -31,13 +41,13 @@ def card_of(release: Release) -> Card:
     }
     made = {
         "schema_version": SCHEMA_VERSION,
-        "release": {"id": release.id, "date": release.order.date, "private": release.private, "ledger": release.entry},
+        "release": dict(said),
         "table": table,
-        "kept": {**fields["kept"], "definitions": facts.definitions, "revision": _revision(release)},
-        "exposed": exposed_fields(release.exposure),
+        "kept": {**fields["kept"], "definitions": facts.definitions, "revision": revision},
+        "exposed": exposed_fields(exposure),
         **{name: fields[name] for name in ("mechanism", "sampler", "expected_error")},
         "guarantee": _promise_fields(fields["guarantee"]),
-        "software": dict(release.booking.software),
+        "software": dict(software),
         "files": {},
         "signature": None,
     }
@@ -60,7 +70,7 @@ def _revision(release: Release) -> dict[str, Any] | None:
 
 def _promise_fields(guarantee: dict[str, Any]) -> dict[str, Any]:
     """The part of a guarantee's fields that a card has; distances stand with the promise made at them."""
-    names = ("kind", "parameters", "distance", "unit", "relation", "relation_fields", "status", "status_note", "per_unit", "words")
+    names = ("kind", "parameters", "distance", "unit", "max_records", "relation", "relation_fields", "status", "status_note", "chains", "per_unit", "words")
     squared = "distance squared" if guarantee["distances_are_squared"] else "distance"
     secret, person = guarantee["smallest_secret"], guarantee["per_person"]
     return {

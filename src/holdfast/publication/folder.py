@@ -16,7 +16,7 @@ from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, O
 from holdfast.publication.card import Card, other_version
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, exposed_csv, kept_csv
 from holdfast.publication.noise_charts import noise_charts
-from holdfast.publication.signing import load_signing_key, signed
+from holdfast.publication.signing import load_signing_key, public_key_of, signed
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables.formats import FORMATS
@@ -58,12 +58,13 @@ def fill_folder(release: Release, temporary: Path, output: Output) -> None:
         save_frame(release.table.frame, temporary / f"table{FORMATS[name].suffix}")
     _write(temporary / KEPT_FILE, kept_csv(release.plan.facts.kept, release.totals))
     _write(temporary / EXPOSED_FILE, exposed_csv(release.exposure, release.table.counts, release.table.count_name))
-    card = release.card_model
+    key = None if output.sign is None else load_signing_key(output.sign)
+    card = release.card_model.to_be_signed_by(None if key is None else public_key_of(key))
     _write(temporary / "statement.html", statement_html(card.to_dict()).encode())
     _write(temporary / "report.html", report_html(card.to_dict(), release.kept_rows, noise_charts(release.plan.drawing)).encode())
     made = card.with_files({path.name: _checksum(path) for path in sorted(temporary.iterdir())})
-    if output.sign is not None:
-        made = signed(made, load_signing_key(output.sign))
+    if key is not None:
+        made = signed(made, key)
     _write(temporary / CARD, made.to_json().encode())
     for path in temporary.iterdir():
         path.chmod(0o644)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.chains.assessment import Said
 from holdfast.chains.meeting import Progress
 from holdfast.channels import Drawing, Facts, Law, choose_samplers
 from holdfast.channels.covariance import Covariance, covariance_of
@@ -228,12 +229,12 @@ def plan(
     return prepare(facts if published_totals is None else facts.with_totals(published_totals), mechanism, progress)
 
 
-def prepare(facts: Facts, mechanism: Mechanism, progress: Progress | None = None) -> Plan:
-    """The first step of every release, from public facts: this function cannot reach a count."""
+def prepare(facts: Facts, mechanism: Mechanism, progress: Progress | None = None, said: Sequence[Said] | None = None) -> Plan:
+    """The first step of every release, from public facts: this function cannot reach a count. `said`, of chains: see choose_samplers."""
     channel = mechanism.channel(facts)
     if channel.target.publishes_cells != mechanism.publishes_cells:  # `verify` asks the class, which has no channel
         raise InvalidParameter(f"publishes_cells of {type(mechanism).__name__} and of its target differ. Set both to the same.")
-    drawing = choose_samplers(channel, progress)
+    drawing = choose_samplers(channel, progress, said)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
         found = exposure(facts.lattice, facts.kept, facts.published_totals)

@@ -39,10 +39,14 @@ def load_public_key(path: Path) -> str:
     return key.public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
 
 
+def public_key_of(key: Ed25519PrivateKey) -> str:
+    """The public key that belongs to a private one, as the hexadecimal digits a card shows."""
+    return key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
+
+
 def signed(card: Card, key: Ed25519PrivateKey) -> Card:
     """The card with its signature."""
-    public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
-    signature = Signature(algorithm="Ed25519", public_key=public, value=key.sign(canonical_bytes(card)).hex())
+    signature = Signature(algorithm="Ed25519", public_key=public_key_of(key), value=key.sign(canonical_bytes(card)).hex())
     return card.model_copy(update={"signature": signature})
 
 

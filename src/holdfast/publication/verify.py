@@ -1,4 +1,6 @@
-"""Anyone's check of a published folder, from its files alone: card, checksums, signature, and every kept total added up again."""
+"""Anyone's check of a published folder, from its files alone: card, checksums, signature, every kept total added up again, and all that the
+card, the table and the pages say made again from the part that it follows from (recompute.py).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from holdfast.channels import Facts
+from holdfast.display import shorten
 from holdfast.errors import HoldfastError, VerificationFailed
 from holdfast.invariants.declared import broken_identities
 from holdfast.invariants.definitions import statement_of
@@ -25,6 +27,7 @@ from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, KeptLine, kep
 from holdfast.publication.official import compare_with
 from holdfast.publication.order import KeptRow
 from holdfast.publication.released import value_columns
+from holdfast.publication.recompute import ONLY_SIGNED, Recomputed, recompute
 from holdfast.publication.signing import load_public_key, signature_holds
 from holdfast.publication.verify_exposed import exposed_problems
 from holdfast.tables import Table, Universe
@@ -50,15 +53,27 @@ class Verified:
     signed_by: str | None
     official_totals: int | None
     suppressed: bool
+    recomputed: tuple[str, ...]
+    """What was made again and found equal."""
+    left: tuple[str, ...]
+    """What could not be, and why."""
+    only_signed: tuple[str, ...] = ONLY_SIGNED
+    """Fields of the card that follow from nothing else: only a signature protects them."""
 
     def __str__(self) -> str:
         lines = [
             f"Release {self.release_id}: {self.files} files as the card says, "
             + (f"{self.totals} kept totals listed." if self.suppressed else f"{self.totals} kept totals add up over {self.cells} cells.")
         ]
+        lines.append(f"Made again from the rest and equal: {', '.join(self.recomputed)}.")
+        lines += [f"Not compared: {text}." for text in self.left]
         if self.official_totals is not None:
             lines.append(f"{self.official_totals} official totals agree.")
-        lines.append(f"Signed by {self.signed_by}." if self.signed_by else "Not signed.")
+        lines.append(
+            f"Signed by {self.signed_by}."
+            if self.signed_by
+            else "Not signed. Name, date, ledger entry and other fields that follow from nothing here are protected by a signature alone."
+        )
         if not self.private:
             lines.append("NOT PRIVATE: the noise came from a test key.")
         return "\n".join(lines)
@@ -72,7 +87,9 @@ def verify(
     Given:       `against`: official totals, as a Table or a file: columns of codes and one of counts (a margin that the release keeps, or
                  the whole table, of which only the kept totals are compared), or a list with statement, name, total, such as kept.csv.
                  `signer`: a public key in PEM that must have signed the card.
-    Guarantees:  VerificationFailed, with every difference found, unless card, checksums, signature, tables and totals all agree.
+    Guarantees:  VerificationFailed, with every difference found, unless card, checksums, signature, tables and totals all agree, and
+                 guarantee, exposure, standard deviations, sentences and pages are those that follow from the rest. Pages and sentences are
+                 compared where this version of Holdfast made them. What follows from nothing (ONLY_SIGNED) a signature alone protects.
     """
     place = Path(folder)
     card = _read_card(place)
@@ -89,14 +106,62 @@ def verify(
         found = [f"the table cannot be read as the card says ({type(error).__name__})"]
     if found:
         _fail(found)
+    again = _recomputed(card, made, published, listed)
+    found = list(_recomputed_problems(place, again, frames))
+    if found:
+        _fail(found)
     number = None
     if against is not None:
         number, differences = compare_with(against, card, made, _plain(lines))
         if differences:
             raise VerificationFailed(f"The release does not agree with the official totals: {_shown(differences)}.")
     signer_key = None if card.signature is None else card.signature.public_key
-    suppressed = _is_suppressed(card)
-    return Verified(card.release.id, card.table.cells, len(lines), len(card.files), card.release.private, signer_key, number, suppressed)
+    return Verified(
+        release_id=card.release.id,
+        cells=card.table.cells,
+        totals=len(lines),
+        files=len(card.files),
+        private=card.release.private,
+        signed_by=signer_key,
+        official_totals=number,
+        suppressed=_is_suppressed(card),
+        recomputed=tuple(_made_again(again)),
+        left=tuple(_left(again)),
+    )
+
+
+def _recomputed(card: Card, made: tuple[Kept, Array], published: Array, listed: list[KeptRow]) -> Recomputed:
+    try:
+        return recompute(card, made[0].universe, made[1], published, listed)
+    except UNREADABLE as error:
+        said = str(error) if isinstance(error, HoldfastError) else type(error).__name__
+    if card.mechanism.name not in MECHANISMS:
+        said = f"the mechanism {shorten(card.mechanism.name)!r} is not known here; load the package that registers it"
+    raise VerificationFailed(f"The promise of the card cannot be made again from its fields: {said}")
+
+
+def _recomputed_problems(place: Path, again: Recomputed, frames: dict[str, Any]) -> Iterator[str]:
+    yield from again.card_problems()
+    for frame in frames.values():
+        yield from again.table_problems(frame)
+    if again.same_version:
+        yield from again.page_problems({name: (place / name).read_bytes() for name in ("statement.html", "report.html")})
+
+
+def _made_again(again: Recomputed) -> Iterator[str]:
+    yield "promise"
+    if again.exposure is not None:
+        yield "exposure"
+    yield from ("samplers", "standard deviations", *(("sentences", "pages") if again.same_version else ()))
+
+
+def _left(again: Recomputed) -> Iterator[str]:
+    if not again.same_version:
+        yield f"sentences and pages, which version {again.card.software['holdfast']} of Holdfast made"
+    if again.exposure is None:
+        yield "exposure, because counts of a large table are left out"
+    if again.card.sampler.status == "estimated":
+        yield "how the coupled chains met, which would take as long as before the draw"
 
 
 def _fail(found: list[str]) -> None:
@@ -153,10 +218,12 @@ def _file_problems(place: Path, card: Card) -> Iterator[str]:
 def _signature_problems(card: Card, signer: str | os.PathLike[str] | None) -> Iterator[str]:
     expected = None if signer is None else load_public_key(Path(signer))
     if card.signature is None:
-        if expected is not None:
-            yield "the card is not signed"
+        if expected is not None or card.release.signer is not None:
+            yield "the card is not signed" + ("" if card.release.signer is None else ", although it names a signer")
         return
-    if not signature_holds(card):
+    if card.signature.public_key != card.release.signer:
+        yield "the card is signed by another key than the signer it names"
+    elif not signature_holds(card):
         yield "the signature does not fit the card"
     elif expected is not None and card.signature.public_key != expected:
         yield "the card is signed by another key than the one given"

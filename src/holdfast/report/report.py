@@ -244,8 +244,14 @@ def _verify(card: Card) -> Html:
         paragraph(
             code("holdfast verify folder"),
             f" computes each kept total {'over published counts ' if is_suppressed(card) else ''}again from the released counts, compares "
-            "it with kept.csv, and every file with its checksum. It needs no secret. The files of the release and their checksums are in "
-            "card.json, with everything said here in fields.",
+            "it with kept.csv, and every file with its checksum. It makes promise, exposure, standard deviations and this page again from "
+            "the card's exact parameters. It needs no secret. The files of the release and their checksums are in card.json, with "
+            "everything said here in fields.",
+        ),
+        paragraph(
+            "The card is not signed: nothing shows who made it."
+            if card["release"]["signer"] is None
+            else f"The card is signed by the key {card['release']['signer']}. Compare it with the one that the office publishes elsewhere."
         ),
         paragraph(f"Made with {versions}."),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.chains.assessment import Assessment
+from holdfast.chains.assessment import Assessed
 from holdfast.display import count_of
 from holdfast.privacy.estimated import added_delta
 from holdfast.privacy.guarantee import ChainFacts, Guarantee
@@ -34,7 +34,7 @@ def reason_phrase(reason: Reason) -> str:
     return _REASONS[reason]
 
 
-def assessment_sentences(found: Assessment | ChainFacts) -> str:
+def assessment_sentences(found: Assessed | ChainFacts) -> str:
     """What was seen of coupled pairs, what follows from it, and what is assumed."""
     together = "" if found.shapes == 1 else f" for all {found.shapes} shapes of blocks together"
     return (

@@ -1,0 +1,187 @@
+"""What a folder should say, made again from the part of it that everything else follows from.
+
+Read:     the codes and counts of the table, the kept totals, and of the card: statements, mechanism with its exact parameters, what is
+          declared of the table, what only the office can say (ONLY_SIGNED), and how the pairs of a chain met.
+Made:     guarantee, exposure, samplers, standard deviations, identity, every sentence, the pages. No chain is run to assess it again;
+          figures from draws of the public law come from a public key and are drawn again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.chains.assessment import Said
+from holdfast.channels import Facts
+from holdfast.invariants.definitions import statement_of
+from holdfast.invariants.rows import Kept, LinearRows
+from holdfast.lattices import Lattice, lattice
+from holdfast.lattices.exposure import Exposure
+from holdfast.mechanisms.registry import mechanism_class
+from holdfast.publication.card import Card
+from holdfast.publication.card_content import make_card
+from holdfast.publication.noise_charts import noise_charts
+from holdfast.publication.order import KeptRow, software
+from holdfast.publication.plan import Plan, exposure_after, prepare
+from holdfast.publication.released import ReleasedTable
+from holdfast.report.report import report_html
+from holdfast.report.statement import statement_html
+from holdfast.tables import Universe
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+ONLY_SIGNED = (
+    "release.id",
+    "release.date",
+    "release.private",
+    "release.ledger",
+    "release.signer",
+    "table.name",
+    "table.universe",
+    "kept.revision",
+    "software",
+    "sampler.groups.chain.lag",
+    "sampler.groups.chain.median_meeting",
+)
+"""Fields that follow from nothing else in the folder (of table.universe: whether the list was declared or given with the table). The pages
+show most of them; who changes a field and makes the pages to suit is found out by a signature alone. docs/releases.md has this list."""
+
+SENTENCES = frozenset({"words", "relation", "status_note", "why", "basis"})
+"""Fields in words: another version may say the same differently."""
+LAST_DIGIT = 1e-5
+"""Cards have six digits: one unit in the last of them is at most this part of a number. Two machines may round apart by so much."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recomputed:
+    """What the folder of this card should hold."""
+
+    card: Card
+    plan: Plan
+    table: ReleasedTable
+    exposure: Exposure | None
+    """None where cells are suppressed, and no table with the kept totals could be found to look for pinned cells."""
+    kept_rows: Sequence[KeptRow]
+
+    @cached_property
+    def same_version(self) -> bool:
+        """Whether this very version of Holdfast made the folder: then every word of it should be the same."""
+        return self.card.software["holdfast"] == software()["holdfast"]
+
+    @cached_property
+    def same_software(self) -> bool:
+        return dict(self.card.software) == software()
+
+    def card_problems(self) -> Iterator[str]:
+        """Fields that do not follow from the rest."""
+        given = self.card
+        revision = None if given.kept.revision is None else given.kept.revision.model_dump(mode="json")
+        exposure = self.plan.exposure if self.exposure is None else self.exposure
+        made = make_card(self.plan, exposure, given.release.model_dump(mode="json"), revision, given.software).to_dict()
+        said = given.to_dict()
+        for name in ("files", "signature", *(() if self.exposure is not None else ("exposed",))):
+            del made[name], said[name]
+        for path, here, there in _differences(said, made, ()):
+            if not (self._may_differ(path, here, there)):
+                yield f"card.json: {'.'.join(map(str, path))} is {_shown(here)}; the rest of the folder gives {_shown(there)}"
+
+    def _may_differ(self, path: tuple[str | int, ...], here: Any, there: Any) -> bool:
+        if not self.same_version and SENTENCES.intersection(map(str, path)):
+            return True
+        return not self.same_software and _is_number(here) and _is_number(there) and math.isclose(here, there, rel_tol=LAST_DIGIT)
+
+    def table_problems(self, frame: Any) -> Iterator[str]:
+        """Columns beside codes and counts that are not as they should be."""
+        made = self.table.frame
+        if made.column_names != frame.column_names:
+            yield f"the table has the columns {', '.join(frame.column_names)} instead of {', '.join(made.column_names)}"
+            return
+        for name in made.column_names[len(self.card.table.columns) + 1 :]:
+            wrong = self._wrong_entries(frame.column(name), made.column(name))
+            if wrong:
+                yield f"{wrong} entries of the column {name!r} do not follow from the card"
+
+    def _wrong_entries(self, here: Any, there: Any) -> int:
+        import pyarrow as pa
+
+        given, made = here.cast(there.type).to_pylist(), there.to_pylist()
+        if pa.types.is_floating(there.type) and not self.same_software:
+            near = (a == b or (None not in (a, b) and math.isclose(a, b, rel_tol=LAST_DIGIT)) for a, b in zip(given, made, strict=True))
+            return sum(not same for same in near)
+        return sum(a != b for a, b in zip(given, made, strict=True))
+
+    def page_problems(self, pages: dict[str, bytes]) -> Iterator[str]:
+        """Pages that are not what this version makes of the card."""
+        fields = {**self.card.to_dict(), "files": {}, "signature": None}
+        made = {
+            "statement.html": statement_html(fields),
+            "report.html": report_html(fields, self.kept_rows, noise_charts(self.plan.drawing)),
+        }
+        for name, page in made.items():
+            if pages[name] != page.encode():
+                yield f"{name} is not the page that follows from the card"
+
+
+def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, listed: Sequence[KeptRow]) -> Recomputed:
+    """From a card whose kept totals were found to add up. Raises HoldfastError where the card cannot be that of any release."""
+    statements = tuple(statement_of(given) for given in card.kept.definitions)
+    cells = replace(universe, support=card.table.universe)
+    said = card.table
+    facts = Facts(lattice(cells, statements), statements, said.unit, said.max_records, said.count, said.name)
+    mechanism = mechanism_class(card.mechanism.name).from_parameters(card.mechanism.parameters)
+    chains = [Said(c.lag, c.median_meeting, c.largest_meeting) for group in card.sampler.groups if (c := group.chain) is not None]
+    plan = prepare(facts, mechanism, said=chains)
+    table = counts if mechanism.publishes_cells else _some_table(facts.lattice, facts.kept, listed)
+    exposure = None if table is None else exposure_after(facts, [rows.totals(table) for rows in facts.kept.rows], table)
+    shown = None if mechanism.publishes_cells else published
+    return Recomputed(card, plan, ReleasedTable(cells, counts.copy(), said.count, plan.deviations, shown), exposure, listed)
+
+
+def _some_table(moves: Lattice, kept: Kept, listed: Sequence[KeptRow]) -> Ints | None:
+    """Any integer table with these kept totals: U A V = D gives A (V D^-1 U t) = t. None where the table is too large for that."""
+    if moves.cells > MAX_SOLVED_CELLS:
+        return None
+    totals = iter(listed)
+    values: list[int] = []
+    for rows in kept.rows:
+        known = rows.values if isinstance(rows, LinearRows) else None
+        values += [next(totals)[2] if rows.kind == "kept" else (0 if known is None else known[i]) for i in range(rows.count)]
+    U, D, V = moves.smith()
+    turned = [sum(int(U[i, j]) * value for j, value in enumerate(values)) for i in range(U.nrows())]
+    rank = moves.rank
+    if any(turned[rank:]) or any(turned[i] % int(D[i, i]) for i in range(rank)):
+        raise ValueError("no table of whole numbers has these totals")
+    scaled = [turned[i] // int(D[i, i]) for i in range(rank)]
+    return np.array([sum(int(V[i, j]) * scaled[j] for j in range(rank)) for i in range(moves.cells)], dtype=np.int64)
+
+
+MAX_SOLVED_CELLS = 1_000
+"""A Smith form of more cells would take long."""
+
+
+def _differences(here: Any, there: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:
+    """(where, in one, in the other) of the leaves in which two nested values differ."""
+    if isinstance(here, dict) and isinstance(there, dict) and here.keys() == there.keys():
+        for name in here:
+            yield from _differences(here[name], there[name], (*path, name))
+    elif isinstance(here, list) and isinstance(there, list) and len(here) == len(there):
+        for place, (one, other) in enumerate(zip(here, there, strict=True)):
+            yield from _differences(one, other, (*path, place))
+    elif here != there or isinstance(here, bool) != isinstance(there, bool):
+        yield path, here, there
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."

@@ -1,0 +1,258 @@
+"""Every single field of a card, changed alone: `verify` says so, or only a signature could. So does every cell and every page.
+
+The forger here is a good one: checksums fit the changed files, and the pages are made again to suit the changed card.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import holdfast as hf
+from holdfast.errors import HoldfastError, VerificationFailed
+from holdfast.privacy.ledger import Ledger
+from holdfast.publication.booking import Account
+from holdfast.publication.folder import Output
+from holdfast.publication.noise_charts import noise_charts
+from holdfast.publication.order import Order
+from holdfast.publication.pipeline import carry_out
+from holdfast.publication.recompute import ONLY_SIGNED
+from holdfast.publication.verify import published_rows
+from holdfast.report.report import report_html
+from holdfast.report.statement import statement_html
+from tests.publication.test_verify import write_keys
+
+UNIVERSE = hf.Universe.product({"area": ["a", "b", "c"], "sex": ["F", "M"], "age": ["young", "old"]})
+COUNTS = np.array([11, 22, 33, 44, 55, 66, 77, 88, 0, 0, 99, 5])
+ONE_AREA = hf.Universe.product({"area": ["a", "b", "c"], "sex": ["F", "M", "X"]})
+KEEP: list[Any] = [hf.margin("area", "sex"), hf.margin("area", "age")]
+THREE_WAY: list[Any] = [hf.margin("area", "sex"), hf.margin("area", "age"), hf.margin("sex", "age")]
+SMALL: list[Any] = [hf.margin("area"), hf.subset("area", ["a"], by=["sex"])]
+NINE = hf.Table(ONE_AREA, np.arange(10, 100, 10), name="nine", max_records=3)
+TWELVE = hf.Table(UNIVERSE, COUNTS, unit="household")
+LISTED = hf.Table.from_counts(pa.table({"area": ["a", "a", "b"], "sex": ["F", "M", "F"], "n": [3, 4, 5]}), cells=["area", "sex"], count="n")
+
+RELEASES: dict[str, tuple[hf.Table, list[Any], Any]] = {
+    "laplace": (TWELVE, KEEP, hf.GeneralizedLaplace("1/2", per="person")),
+    "gaussian": (NINE, [hf.margin("area")], hf.GeneralizedGaussian(epsilon="1/2", delta="1e-6")),
+    "zcdp": (TWELVE, [hf.total(), hf.identity(hf.subset("area = 'c' and sex = 'F'"))], hf.GeneralizedGaussian(rho="1/10")),
+    "rounded": (TWELVE, THREE_WAY, hf.RoundedProjection("1/2")),
+    "suppression": (NINE, SMALL, hf.Suppression()),
+    "chain": (NINE, [hf.margin("area"), hf.margin("sex")], hf.GeneralizedLaplace("1/2", sampler="block_gibbs", eta="3/100")),
+    "listed": (LISTED, [hf.margin("area")], hf.GeneralizedLaplace("1/2", norm="l2")),
+}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Any]]:
+    """One folder, with its charts, of each mechanism without a ledger; and one charged to a ledger, signed, dated, a revision."""
+    place = tmp_path_factory.mktemp("folders")
+    drawn = {
+        name: hf.release(table, keep, mechanism, key=hf.NoiseKey.for_tests(name), release_id=name)
+        for name, (table, keep, mechanism) in RELEASES.items()
+    }
+    made = {name: (one.save(place / name), noise_charts(one.plan.drawing)) for name, one in drawn.items()}
+    ledger = Ledger.open(place / "ledger.db", create=True)
+    ledger.grant("nine", kind="approximate", epsilon="90", delta="1e-6", approver="A. Chief", reason="the census")
+    plan, private = hf.plan(NINE, [hf.margin("area")], hf.GeneralizedLaplace("1/10")), write_keys(place, "office", 1)[0]
+    order = Order("booked", "2030-04-01", published_rows(made["gaussian"][0]))
+    carry_out(plan, NINE, Order("gaussian"), Output(place / "first"), Account(ledger, "nine", None))
+    carry_out(plan, NINE, order, Output(place / "booked", sign=private), Account(ledger, "nine", None))
+    return {**made, "booked": (place / "booked", noise_charts(plan.drawing))}
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Every single value of a card, empty lists and objects among them."""
+    if isinstance(value, dict | list) and value:
+        for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(inner, (*path, name))
+    else:
+        yield path, value
+
+
+def changes(value: Any) -> list[Any]:
+    """Other values of the same kind, as a careful forger would choose them."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1]
+    if isinstance(value, float):
+        return [float(f"{value * 1.00002:.6g}") if value else 0.5]
+    if isinstance(value, list):
+        return [["something"]]
+    if isinstance(value, dict):
+        return [{"something": 1}]
+    if value is None:
+        return ["a", 1]
+    number = re.fullmatch(r"(.*?)([0-9])([^0-9]*)", value, re.DOTALL)
+    other = {"exact": "estimated", "declared": "as listed", "pure": "zcdp", "l1": "l2", "kept": "identity"}
+    if value in other:
+        return [other[value]]
+    if number is not None:
+        return [f"{number[1]}{(int(number[2]) + 1) % 10}{number[3]}"]
+    return [f"{value} indeed"]
+
+
+def with_change(card: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    made = json.loads(json.dumps(card))
+    inner = made
+    for part in path[:-1]:
+        inner = inner[part]
+    inner[path[-1]] = value
+    return dict(made)
+
+
+def forge(folder: Path, card: dict[str, Any], charts: Any, pages: bool = True) -> None:
+    """Write the card, with pages and checksums that suit it where the card can have any."""
+    if pages:
+        with open(folder / "kept.csv", encoding="utf-8", newline="") as file:
+            kept = [(*row[:-1], int(row[-1])) for row in list(csv.reader(file))[1:]]
+        bare = {**card, "files": {}, "signature": None}
+        with contextlib.suppress(LookupError, TypeError, ValueError, AttributeError):  # a card that no page can be made of
+            (folder / "statement.html").write_text(statement_html(bare))
+            (folder / "report.html").write_text(report_html(bare, [row[-3:] for row in kept], charts))
+        for name in card["files"] if isinstance(card["files"], dict) else ():
+            data = (folder / name).read_bytes() if (folder / name).is_file() else b""
+            if name.endswith(".html"):
+                card["files"][name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+    (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def is_only_signed(path: tuple[Any, ...]) -> bool:
+    named = ".".join(str(part) for part in path if not isinstance(part, int))
+    return any(named == field or named.startswith(f"{field}.") for field in ONLY_SIGNED)
+
+
+@pytest.mark.parametrize("name", [*RELEASES, "booked"])
+def test_every_field_changed_alone_is_reported_or_listed_as_only_signed(folders: dict[str, tuple[Path, Any]], tmp_path: Path, name: str) -> None:
+    original, charts = folders[name]
+    folder = Path(shutil.copytree(original, tmp_path / name))
+    card = json.loads((folder / "card.json").read_text())
+    if name == "booked":  # the signature would report everything: what is left without one?
+        forge(folder, with_change(card, ("release", "date"), "2030-04-02"), charts)
+        with pytest.raises(VerificationFailed, match="the signature does not fit"):
+            hf.verify(folder)
+        card = with_change(with_change(card, ("signature",), None), ("release", "signer"), None)
+    forge(folder, card, charts)
+    hf.verify(folder)
+    originals = {path.name: path.read_bytes() for path in folder.iterdir()}
+    missed, tried = [], 0
+    for path, value in leaves(card):
+        for other in changes(value):
+            tried += 1
+            forge(folder, with_change(card, path, other), charts, pages=path[0] != "files")
+            try:
+                hf.verify(folder)
+            except HoldfastError:
+                pass
+            else:
+                missed.append(path)
+            for file, data in originals.items():
+                (folder / file).write_bytes(data)
+    assert [path for path in missed if not is_only_signed(path)] == []
+    assert tried > 80
+    assert ("release", "id") in missed  # the list is not longer than it must be
+
+
+def with_right_checksums(folder: Path) -> None:
+    card = json.loads((folder / "card.json").read_text())
+    for name in card["files"]:
+        data = (folder / name).read_bytes()
+        card["files"][name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+    (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["laplace", "rounded", "suppression"])
+def test_every_entry_of_the_table_and_of_the_kept_totals_changed_alone_is_reported(
+    folders: dict[str, tuple[Path, Any]], tmp_path: Path, name: str
+) -> None:
+    """With one format only: the other one would report it too. Codes, counts, standard deviations, totals and their names."""
+    table, keep, mechanism = RELEASES[name]
+    folder = hf.release(table, keep, mechanism, key=hf.NoiseKey.for_tests(name), release_id=name).save(tmp_path / "csv", formats=["csv"])
+    hf.verify(folder)
+    for file in ("table.csv", "kept.csv"):
+        with open(folder / file, encoding="utf-8", newline="") as opened:
+            rows = list(csv.reader(opened))
+        original = {path.name: path.read_bytes() for path in folder.iterdir()}
+        places = [(i, j) for i, row in enumerate(rows) for j in range(len(row))]
+        for i, j in places:
+            text = rows[i][j]
+            other = f"{text} indeed" if not re.fullmatch(r"-?[0-9.]+", text) else str(int(text) + 1) if "." not in text else f"{text}1"
+            changed = [[*row] for row in rows]
+            changed[i][j] = "3" if not text else other
+            with open(folder / file, "w", encoding="utf-8", newline="") as opened:
+                csv.writer(opened, lineterminator="\n").writerows(changed)
+            with_right_checksums(folder)
+            with pytest.raises(VerificationFailed):
+                hf.verify(folder)
+            for before, data in original.items():
+                (folder / before).write_bytes(data)
+    hf.verify(folder)
+
+
+@pytest.mark.parametrize("page", ["statement.html", "report.html"])
+@pytest.mark.parametrize("name", ["laplace", "chain", "suppression"])
+def test_a_word_on_a_page_is_reported(folders: dict[str, tuple[Path, Any]], tmp_path: Path, name: str, page: str) -> None:
+    folder = Path(shutil.copytree(folders[name][0], tmp_path / name))
+    text = (folder / page).read_text()
+    (folder / page).write_text(text.replace("differential privacy", "perfect privacy", 1))
+    with_right_checksums(folder)
+    with pytest.raises(VerificationFailed, match=f"{page} is not the page that follows from the card"):
+        hf.verify(folder)
+
+
+def test_a_field_that_only_a_signature_protects_still_shows_on_the_old_pages(folders: dict[str, tuple[Path, Any]], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(folders["laplace"][0], tmp_path / "laplace"))
+    card = json.loads((folder / "card.json").read_text())
+    forge(folder, with_change(card, ("release", "id"), "another"), None, pages=False)
+    with pytest.raises(VerificationFailed, match="is not the page that follows from the card"):
+        hf.verify(folder)
+
+
+def test_pages_and_sentences_of_another_version_are_not_compared_but_their_fields_are(
+    folders: dict[str, tuple[Path, Any]], tmp_path: Path
+) -> None:
+    original, charts = folders["gaussian"]
+    folder = Path(shutil.copytree(original, tmp_path / "gaussian"))
+    card = with_change(json.loads((folder / "card.json").read_text()), ("software", "holdfast"), "0.0.9")
+    forge(folder, with_change(card, ("guarantee", "words"), "Said in other words."), charts)
+    found = hf.verify(folder)
+    assert found.recomputed == ("promise", "exposure", "samplers", "standard deviations")
+    assert "sentences and pages, which version 0.0.9 of Holdfast made" in str(found)
+    forge(folder, with_change(card, ("guarantee", "parameters", "epsilon"), "1/4"), charts)
+    with pytest.raises(VerificationFailed, match="guarantee.parameters.epsilon is '1/4'; the rest of the folder gives '0.5'"):
+        hf.verify(folder)
+
+
+def test_a_missing_signature_is_an_error_where_the_card_names_a_signer(folders: dict[str, tuple[Path, Any]], tmp_path: Path) -> None:
+    original, charts = folders["booked"]
+    folder = Path(shutil.copytree(original, tmp_path / "booked"))
+    card = json.loads((folder / "card.json").read_text())
+    assert card["release"]["signer"] == card["signature"]["public_key"]
+    forge(folder, with_change(card, ("signature",), None), charts)
+    with pytest.raises(VerificationFailed, match="the card is not signed, although it names a signer"):
+        hf.verify(folder)
+
+
+def test_no_chain_is_assessed_again(folders: dict[str, tuple[Path, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any, **__: Any) -> None:
+        raise AssertionError("a chain was assessed")
+
+    monkeypatch.setattr("holdfast.chains.sampler.assess_all", refused)
+    assert "how the coupled chains met" in str(hf.verify(folders["chain"][0]))
+
+
+def test_what_only_a_signature_protects_is_said_in_the_documents() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "releases.md").read_text(encoding="utf-8")
+    assert [field for field in ONLY_SIGNED if f"`{field}`" not in text] == []
