@@ -135,7 +135,9 @@ def is_only_signed(path: tuple[Any, ...]) -> bool:
 
 
 @pytest.mark.parametrize("name", [*RELEASES, "booked"])
-def test_every_field_changed_alone_is_reported_or_listed_as_only_signed(folders: dict[str, tuple[Path, Any]], tmp_path: Path, name: str) -> None:
+def test_every_field_changed_alone_is_reported_or_listed_as_only_signed(
+    folders: dict[str, tuple[Path, Any]], tmp_path: Path, name: str
+) -> None:
     original, charts = folders[name]
     folder = Path(shutil.copytree(original, tmp_path / name))
     card = json.loads((folder / "card.json").read_text())

@@ -97,9 +97,7 @@ def chain_samplers(
     return _known[wanted]
 
 
-def chains_as_said(
-    asked: tuple[tuple[str, Shape], ...], target: Target, eta: Fraction, said: Sequence[Said]
-) -> tuple[ChainSampler, ...]:
+def chains_as_said(asked: tuple[tuple[str, Shape], ...], target: Target, eta: Fraction, said: Sequence[Said]) -> tuple[ChainSampler, ...]:
     """The same chains, their pairs as a card says that they met: nothing is assessed, for readers who check what follows from it."""
     kernels = [kernel_for(name, shape, target) for name, shape in asked]
     return tuple(

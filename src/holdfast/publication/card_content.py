@@ -70,7 +70,20 @@ def _revision(release: Release) -> dict[str, Any] | None:
 
 def _promise_fields(guarantee: dict[str, Any]) -> dict[str, Any]:
     """The part of a guarantee's fields that a card has; distances stand with the promise made at them."""
-    names = ("kind", "parameters", "distance", "unit", "max_records", "relation", "relation_fields", "status", "status_note", "chains", "per_unit", "words")
+    names = (
+        "kind",
+        "parameters",
+        "distance",
+        "unit",
+        "max_records",
+        "relation",
+        "relation_fields",
+        "status",
+        "status_note",
+        "chains",
+        "per_unit",
+        "words",
+    )
     squared = "distance squared" if guarantee["distances_are_squared"] else "distance"
     secret, person = guarantee["smallest_secret"], guarantee["per_person"]
     return {
