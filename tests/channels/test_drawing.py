@@ -14,6 +14,7 @@ import pytest
 import holdfast as hf
 from holdfast.chains import sampler as chain_sampler
 from holdfast.chains.kernels import KERNELS
+from holdfast.chains.assessment import Assessment
 from holdfast.chains.sampler import chain_samplers
 from holdfast.channels import Channel, Drawing, Facts, Law, choose_samplers
 from holdfast.engines.local import bind
@@ -104,6 +105,7 @@ def test_every_sampler_is_pickled_with_what_its_pilot_found(name: str) -> None:
 def test_every_chain_is_pickled_with_its_assessment(name: str) -> None:
     (chain,) = chain_samplers(((name, Grid((3, 3))),), L1Laplace(Fraction(1)), Fraction(3, 100))
     again = pickle.loads(pickle.dumps(chain))
+    assert isinstance(chain.assessment, Assessment)
     assert again.assessment.to_fields() == chain.assessment.to_fields()
     assert np.array_equal(again.assessment.curve.meetings.times, chain.assessment.curve.meetings.times)
     values = []

@@ -244,8 +244,8 @@ def _verify(card: Card) -> Html:
         paragraph(
             code("holdfast verify folder"),
             f" computes each kept total {'over published counts ' if is_suppressed(card) else ''}again from the released counts, compares "
-            "it with kept.csv, and every file with its checksum. It makes the promise, what is exposed, all figures and this page again from "
-            "the card's exact parameters. It needs no secret. The files of the release and their checksums are in card.json, with "
+            "it with kept.csv, and every file with its checksum. It makes the promise, what is exposed, all figures and this page again "
+            "from the card's exact parameters. It needs no secret. The files of the release and their checksums are in card.json, with "
             "everything said here in fields.",
         ),
         paragraph(
