@@ -167,9 +167,9 @@ class TestVerify:
             ("exposed.csv", '"C","4",4,', '"C","4",5,', r"exposed\.csv is not what the kept totals expose"),
             ("kept.csv", '"state=A","A"', '"state=A","B"', r"kept\.csv does not list the totals"),
             ("kept.csv", '"state=A","A",', '"state=A","A","1"', r"kept\.csv does not list the totals"),
-            ("card.json", '"by_structure": 1', '"by_structure": 2', "card says otherwise what the kept totals expose"),
-            ("card.json", '"state=C', '"state=A', "card says otherwise what the kept totals expose"),
-            ("table.csv", "true", "false", r"the table marks 0 cells as exposed, the card has 3"),
+            ("card.json", '"by_structure": 1', '"by_structure": 2', r"exposed\.by_structure is 2; the rest of the folder gives 1"),
+            ("card.json", '"state=C', '"state=A', r"exposed\.names\.0 is .state=A"),
+            ("table.csv", "true", "false", r"3 entries of the column .exposed. do not follow from the card"),
         ],
     )
     def test_what_is_exposed_is_computed_again(self, original: Path, tmp_path: Path, name: str, old: str, new: str, words: str) -> None:

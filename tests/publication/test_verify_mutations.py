@@ -118,7 +118,7 @@ def forge(folder: Path, card: dict[str, Any], charts: Any, pages: bool = True) -
     """Write the card, with pages and checksums that suit it where the card can have any."""
     if pages:
         with open(folder / "kept.csv", encoding="utf-8", newline="") as file:
-            kept = [(row[-3], row[-2], int(row[-1])) for row in list(csv.reader(file))[1:]]
+            kept = [(row[0], row[1], int(row[-1])) for row in list(csv.reader(file))[1:]]
         bare = {**card, "files": {}, "signature": None}
         with contextlib.suppress(LookupError, TypeError, ValueError, AttributeError):  # a card that no page can be made of
             (folder / "statement.html").write_text(statement_html(bare))
@@ -184,7 +184,7 @@ def test_every_entry_of_the_table_and_of_the_kept_totals_changed_alone_is_report
     table, keep, mechanism = RELEASES[name]
     folder = hf.release(table, keep, mechanism, key=hf.NoiseKey.for_tests(name), release_id=name).save(tmp_path / "csv", formats=["csv"])
     hf.verify(folder)
-    for file in ("table.csv", "kept.csv"):
+    for file in ("table.csv", "kept.csv", "exposed.csv"):
         with open(folder / file, encoding="utf-8", newline="") as opened:
             rows = list(csv.reader(opened))
         original = {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -8,6 +8,8 @@ Made:     guarantee, exposure, samplers, standard deviations, identity, every se
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +28,7 @@ from holdfast.lattices.exposure import Exposure
 from holdfast.mechanisms.registry import mechanism_class
 from holdfast.publication.card import Card
 from holdfast.publication.card_content import make_card
+from holdfast.publication.listings import EXPOSED_FILE, STRUCTURE, exposed_csv
 from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.order import KeptRow, software
 from holdfast.publication.plan import Plan, exposure_after, prepare
@@ -66,8 +69,10 @@ class Recomputed:
     card: Card
     plan: Plan
     table: ReleasedTable
-    exposure: Exposure | None
-    """None where cells are suppressed, and no table with the kept totals could be found to look for pinned cells."""
+    totals: Ints | None
+    """A table with the published totals; None where cells are suppressed and the table is too large to find one."""
+    exposure: Exposure
+    """What the totals expose, by their values too where `totals` is known."""
     kept_rows: Sequence[KeptRow]
 
     @cached_property
@@ -83,10 +88,9 @@ class Recomputed:
         """Fields that do not follow from the rest."""
         given = self.card
         revision = None if given.kept.revision is None else given.kept.revision.model_dump(mode="json")
-        exposure = self.plan.exposure if self.exposure is None else self.exposure
-        made = make_card(self.plan, exposure, given.release.model_dump(mode="json"), revision, given.software).to_dict()
+        made = make_card(self.plan, self.exposure, given.release.model_dump(mode="json"), revision, given.software).to_dict()
         said = given.to_dict()
-        for name in ("files", "signature", *(() if self.exposure is not None else ("exposed",))):
+        for name in ("files", "signature", *(() if self.totals is not None else ("exposed",))):
             del made[name], said[name]
         for path, here, there in _differences(said, made, ()):
             if not (self._may_differ(path, here, there)):
@@ -104,6 +108,8 @@ class Recomputed:
             yield f"the table has the columns {', '.join(frame.column_names)} instead of {', '.join(made.column_names)}"
             return
         for name in made.column_names[len(self.card.table.columns) + 1 :]:
+            if name == self.table.exposed_name and self.totals is None:
+                continue
             wrong = self._wrong_entries(frame.column(name), made.column(name))
             if wrong:
                 yield f"{wrong} entries of the column {name!r} do not follow from the card"
@@ -116,6 +122,16 @@ class Recomputed:
             near = (a == b or (None not in (a, b) and math.isclose(a, b, rel_tol=LAST_DIGIT)) for a, b in zip(given, made, strict=True))
             return sum(not same for same in near)
         return sum(a != b for a, b in zip(given, made, strict=True))
+
+    def exposed_problems(self, said: bytes) -> Iterator[str]:
+        """exposed.csv; of a suppressed table too large to solve, the cells that the structure fixes."""
+        if self.totals is not None:
+            right = exposed_csv(self.exposure, self.totals, self.card.table.count) == said
+        else:
+            listed = csv.reader(io.StringIO(said.decode(), newline=""))
+            right = sum(line[-1] == STRUCTURE for line in listed) == len(self.exposure.fixed)
+        if not right:
+            yield f"{EXPOSED_FILE} is not what the kept totals expose"
 
     def page_problems(self, pages: dict[str, bytes]) -> Iterator[str]:
         """Pages that are not what this version makes of the card."""
@@ -139,9 +155,10 @@ def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, li
     chains = [Said(c.lag, c.median_meeting, c.largest_meeting) for group in card.sampler.groups if (c := group.chain) is not None]
     plan = prepare(facts, mechanism, said=chains)
     table = counts if mechanism.publishes_cells else _some_table(facts.lattice, facts.kept, listed)
-    exposure = None if table is None else exposure_after(facts, [rows.totals(table) for rows in facts.kept.rows], table)
+    found = plan.exposure if table is None else exposure_after(facts, [rows.totals(table) for rows in facts.kept.rows], table)
     shown = None if mechanism.publishes_cells else published
-    return Recomputed(card, plan, ReleasedTable(cells, counts.copy(), said.count, plan.deviations, shown), exposure, listed)
+    made = ReleasedTable(cells, counts.copy(), said.count, plan.deviations, shown, found.cells)
+    return Recomputed(card, plan, made, table, found, listed)
 
 
 def _some_table(moves: Lattice, kept: Kept, listed: Sequence[KeptRow]) -> Ints | None:

@@ -29,7 +29,6 @@ from holdfast.publication.order import KeptRow
 from holdfast.publication.released import value_columns
 from holdfast.publication.recompute import ONLY_SIGNED, Recomputed, recompute
 from holdfast.publication.signing import load_public_key, signature_holds
-from holdfast.publication.verify_exposed import exposed_problems
 from holdfast.tables import Table, Universe
 from holdfast.tables.formats import FORMATS
 
@@ -100,13 +99,11 @@ def verify(
         frames = {made.name: made.read(place / f"table{made.suffix}") for made in FORMATS.values() if f"table{made.suffix}" in card.files}
         lines, made, published = read_kept(place / KEPT_FILE, card.table.columns), *_columns(card, frames)
         found = list(_table_problems(card, frames, lines, made, published))
-        if not found:
-            found = list(exposed_problems(place, card, frames, lines, (_facts(card, made[0]), made[1]), published))
     except UNREADABLE as error:
         found = [f"the table cannot be read as the card says ({type(error).__name__})"]
     if found:
         _fail(found)
-    again = _recomputed(card, made, published, listed)
+    again = _recomputed(card, made, published, lines)
     found = list(_recomputed_problems(place, again, frames))
     if found:
         _fail(found)
@@ -130,9 +127,9 @@ def verify(
     )
 
 
-def _recomputed(card: Card, made: tuple[Kept, Array], published: Array, listed: list[KeptRow]) -> Recomputed:
+def _recomputed(card: Card, made: tuple[Kept, Array], published: Array, lines: list[KeptLine]) -> Recomputed:
     try:
-        return recompute(card, made[0].universe, made[1], published, listed)
+        return recompute(card, made[0].universe, made[1], published, _plain(lines))
     except UNREADABLE as error:
         said = str(error) if isinstance(error, HoldfastError) else type(error).__name__
     if card.mechanism.name not in MECHANISMS:
@@ -144,13 +141,14 @@ def _recomputed_problems(place: Path, again: Recomputed, frames: dict[str, Any])
     yield from again.card_problems()
     for frame in frames.values():
         yield from again.table_problems(frame)
+    yield from again.exposed_problems((place / EXPOSED_FILE).read_bytes())
     if again.same_version:
         yield from again.page_problems({name: (place / name).read_bytes() for name in ("statement.html", "report.html")})
 
 
 def _made_again(again: Recomputed) -> Iterator[str]:
     yield "promise"
-    if again.exposure is not None:
+    if again.totals is not None:
         yield "exposure"
     yield from ("samplers", "standard deviations", *(("sentences", "pages") if again.same_version else ()))
 
@@ -158,7 +156,7 @@ def _made_again(again: Recomputed) -> Iterator[str]:
 def _left(again: Recomputed) -> Iterator[str]:
     if not again.same_version:
         yield f"sentences and pages, which version {again.card.software['holdfast']} of Holdfast made"
-    if again.exposure is None:
+    if again.totals is None:
         yield "exposure, because counts of a large table are left out"
     if again.card.sampler.status == "estimated":
         yield "how the coupled chains met, which would take as long as before the draw"
@@ -250,10 +248,6 @@ def _columns(card: Card, frames: dict[str, Any]) -> tuple[tuple[Kept, Array], Ar
     kept = compile_rows(universe, [statement_of(given) for given in card.kept.definitions])
     counts, published = _counts(frame, card.table.count)
     return (kept, counts), published
-
-
-def _facts(card: Card, kept: Kept) -> Facts:
-    return Facts.of(kept.universe, [statement_of(given) for given in card.kept.definitions])
 
 
 def _counts(frame: Any, name: str) -> tuple[Array, Array]:
