@@ -13,8 +13,8 @@ import pytest
 
 import holdfast as hf
 from holdfast.chains import sampler as chain_sampler
-from holdfast.chains.kernels import KERNELS
 from holdfast.chains.assessment import Assessment
+from holdfast.chains.kernels import KERNELS
 from holdfast.chains.sampler import chain_samplers
 from holdfast.channels import Channel, Drawing, Facts, Law, choose_samplers
 from holdfast.engines.local import bind

@@ -26,8 +26,8 @@ from holdfast.publication.folder import CARD
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, KeptLine, kept_lines, read_kept
 from holdfast.publication.official import compare_with
 from holdfast.publication.order import KeptRow
-from holdfast.publication.released import value_columns
 from holdfast.publication.recompute import ONLY_SIGNED, Recomputed, recompute
+from holdfast.publication.released import value_columns
 from holdfast.publication.signing import load_public_key, signature_holds
 from holdfast.tables import Table, Universe
 from holdfast.tables.formats import FORMATS
@@ -104,7 +104,10 @@ def verify(
     if found:
         _fail(found)
     again = _recomputed(card, made, published, lines)
-    found = list(_recomputed_problems(place, again, frames))
+    try:
+        found = list(_recomputed_problems(place, again, frames))
+    except UNREADABLE as error:
+        found = [f"the table cannot be read as the card says ({type(error).__name__})"]
     if found:
         _fail(found)
     number = None
