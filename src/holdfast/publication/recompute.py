@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from holdfast.chains.assessment import Said
 from holdfast.channels import Facts
 from holdfast.invariants.definitions import statement_of
-from holdfast.invariants.rows import Kept, LinearRows
+from holdfast.invariants.rows import Kept
 from holdfast.lattices import Lattice, lattice
 from holdfast.lattices.exposure import Exposure
 from holdfast.mechanisms.registry import mechanism_class
@@ -58,6 +58,8 @@ show most of them; who changes a field and makes the pages to suit is found out 
 
 SENTENCES = frozenset({"words", "relation", "status_note", "why", "basis"})
 """Fields in words: another version may say the same differently."""
+MAX_SOLVED_CELLS = 1_000
+"""A Smith form of more cells would take long."""
 LAST_DIGIT = 1e-5
 """Cards have six digits: one unit in the last of them is at most this part of a number. Two machines may round apart by so much."""
 
@@ -171,8 +173,8 @@ def _some_table(moves: Lattice, kept: Kept, listed: Sequence[KeptRow]) -> Ints |
     totals = iter(listed)
     values: list[int] = []
     for rows in kept.rows:
-        known = rows.values if isinstance(rows, LinearRows) else None
-        values += [next(totals)[2] if rows.kind == "kept" else (0 if known is None else known[i]) for i in range(rows.count)]
+        known = rows.values if isinstance(rows.values, tuple) else [rows.values or 0] * rows.count
+        values += [next(totals)[2] for _ in range(rows.count)] if rows.kind == "kept" else known
     U, D, V = moves.smith()
     turned = [sum(int(U[i, j]) * value for j, value in enumerate(values)) for i in range(U.nrows())]
     rank = moves.rank
@@ -180,10 +182,6 @@ def _some_table(moves: Lattice, kept: Kept, listed: Sequence[KeptRow]) -> Ints |
         raise ValueError("no table of whole numbers has these totals")
     scaled = [turned[i] // int(D[i, i]) for i in range(rank)]
     return np.array([sum(int(V[i, j]) * scaled[j] for j in range(rank)) for i in range(moves.cells)], dtype=np.int64)
-
-
-MAX_SOLVED_CELLS = 1_000
-"""A Smith form of more cells would take long."""
 
 
 def _differences(here: Any, there: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:
