@@ -21,7 +21,7 @@ export PIP_USER := 0
 PYTEST = $(RUN) -m pytest -n $$($(RUN) -c 'import os; print(min(2, os.cpu_count() or 1))')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-long test-all test-oldest snapshots check coverage bench lock wheel sbom docker clean
+.PHONY: help setup demo test test-fast test-long test-all test-oldest snapshots check coverage bench lock wheel test-wheel sbom docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -67,6 +67,9 @@ lock: $(VENV)/.ready ## Write requirements/*.txt anew: versions and hashes for P
 
 wheel: $(VENV)/.ready ## Build the wheel into dist/; two builds of one commit are equal
 	@tools/wheel.sh $(RUN)
+
+test-wheel: $(VENV)/.ready ## Install the wheel into an empty read-only environment and run it as user nobody (needs root)
+	@tools/as_nobody.sh $(VENV)
 
 sbom: $(VENV)/.ready ## List what a deployment installs, with versions and licences, as sbom.json
 	@$(RUN) tools/sbom.py > sbom.json && echo "sbom.json"

@@ -15,6 +15,10 @@ from numba.core import event
 
 logger = logging.getLogger("holdfast")
 
+KEPT = "once on this machine"
+IN_MEMORY = "in every process, since there is no folder to keep them in: let NUMBA_CACHE_DIR name one that can be written"
+_how_often = KEPT
+
 
 def loop(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """`numba.njit` with the global lock released, cached where that is possible."""
@@ -23,6 +27,8 @@ def loop(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     try:
         return njit(cache=True, nogil=True, **options)(function)
     except RuntimeError:  # no place to write to
+        global _how_often
+        _how_often = IN_MEMORY
         return njit(nogil=True, **options)(function)
 
 
@@ -35,7 +41,7 @@ class _Announcer(event.Listener):  # type: ignore[misc]
     def on_start(self, happened: Any) -> None:
         if not self.told:
             self.told = True
-            logger.info("Compiling the fast loops that this needs: some seconds, once on this machine.")
+            logger.info("Compiling the fast loops that this needs: some seconds, %s.", _how_often)
 
     def on_end(self, happened: Any) -> None:
         return None

@@ -1,0 +1,37 @@
+"""How loops are compiled: kept in a folder where there is one, in memory where not, and announced once in a process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """\
+import logging, sys
+logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
+from holdfast.exact._loop_compiled import loop
+SOURCE
+print(loop(double)(21), loop(triple)(14))
+"""
+LOOPS = "def double(x):\n    return 2 * x\ndef triple(x):\n    return 3 * x\n"
+KEPT, IN_MEMORY = "some seconds, once on this machine.", "NUMBA_CACHE_DIR"
+
+
+@pytest.mark.parametrize("has_a_file", [True, False])
+def test_compiled_and_announced_once(tmp_path: Path, has_a_file: bool) -> None:
+    """Code that stands in no file has no folder to be kept in either, as for a user without a home and a read-only installation."""
+    (tmp_path / "loops.py").write_text(LOOPS)
+    program = PROGRAM.replace("SOURCE", "from loops import double, triple" if has_a_file else LOOPS)
+    said = []
+    for _ in range(2):
+        ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+        assert (ran.returncode, ran.stderr) == (0, "")
+        *announced, result = ran.stdout.splitlines()
+        assert result == "42 42"
+        said.append(announced)
+    first, second = said
+    (line,) = first
+    assert (KEPT in line, IN_MEMORY in line) == (has_a_file, not has_a_file)
+    assert second == ([] if has_a_file else first), "what was kept is not compiled again"
