@@ -83,15 +83,16 @@ def blocks(page: Path) -> list[Block]:
     return linked[::-1]
 
 
-def run_python(page: Path) -> None:
-    """Run the Python blocks of a page in one namespace; raise PageError at the first that fails or prints something else."""
+def run_python(page: Path) -> int:
+    """Run the Python blocks of a page in one namespace; raise PageError at the first that fails or prints something else. How many ran."""
     # A real module, because dataclasses and pickle look up the module that a class says it comes from.
     module = types.ModuleType("holdfast_docs_example")
     sys.modules[module.__name__] = module
     try:
-        for block in blocks(page):
-            if block.language == "python":
-                _run_python_block(page, block, module)
+        found = [block for block in blocks(page) if block.language == "python"]
+        for block in found:
+            _run_python_block(page, block, module)
+        return len(found)
     finally:
         del sys.modules[module.__name__]
 
@@ -114,8 +115,9 @@ def _run_python_block(page: Path, block: Block, module: types.ModuleType) -> Non
             raise PageError(f"{where}: the page shows\n{expected}\nbut the block prints\n{got}")
 
 
-def run_console(page: Path, block: Block, folder: Path) -> None:
-    """Run the commands of one console block in a folder; raise PageError at the first that fails or prints something else."""
+def run_console(page: Path, block: Block, folder: Path) -> list[str]:
+    """Run the commands of one console block in a folder; raise PageError at the first that fails or prints something else. What ran."""
+    ran = []
     for line, command, expected in _commands(page, block):
         where = f"{page.name}:{line}"
         arguments = shlex.split(command)
@@ -141,6 +143,8 @@ def run_console(page: Path, block: Block, folder: Path) -> None:
         got = _without_blank(done.stdout.splitlines())
         if not matches(_without_blank(expected), got):
             raise PageError(f"{where}: {command}\nthe page shows\n" + "\n".join(expected) + "\nbut it prints\n" + "\n".join(got))
+        ran.append(command)
+    return ran
 
 
 def _commands(page: Path, block: Block) -> Iterator[tuple[int, str, list[str]]]:
@@ -194,9 +198,10 @@ def _examples() -> Iterator[object]:
 def test_example(page: Path, console: Block | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     if console is None:
-        run_python(page)
+        assert run_python(page) == page.read_text(encoding="utf-8").count("```python\n")
     else:
-        run_console(page, console, tmp_path)
+        commands = [line.removeprefix("$ ") for line in console.text.splitlines() if line.startswith("$ ")]
+        assert run_console(page, console, tmp_path) == [line for line in commands if line.split()[0] not in NOT_RUN]
 
 
 def test_readme_has_both_kinds_of_example() -> None:
@@ -218,8 +223,8 @@ def _page(folder: Path, text: str) -> Path:
 
 def test_a_right_page_passes(tmp_path: Path) -> None:
     page = _page(tmp_path, RIGHT_PYTHON + RIGHT_CONSOLE)
-    run_python(page)
-    run_console(page, blocks(page)[-1], tmp_path)
+    assert run_python(page) == 2
+    assert run_console(page, blocks(page)[-1], tmp_path) == ["python -c 'print(1); print(2); print(3)'"]
 
 
 @pytest.mark.parametrize(

@@ -238,7 +238,7 @@ class TestDeclaredValues:
         rows = [[1, 1, 0, 0, 0, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0, 0, 0, 0]]
         assert sum(released(MECHANISMS["laplace"], [hf.linear(rows, values=[17, 7])])[:2]) == 17
         with hf.NoiseKey.for_tests("declared") as key:
-            with pytest.raises(ContradictingTotals, match="values that linear declares .statement 1 of") as caught:
+            with pytest.raises(ContradictingTotals, match=r"values that linear declares .statement 1 of") as caught:
                 hf.release(hf.Table(GRID, COUNTS), [hf.linear(rows, ["first", "second"], [17, 8])], MECHANISMS["laplace"], key=key)
             assert "7" not in str(caught.value)
             hf.release(hf.Table(GRID, COUNTS), [hf.linear(rows, ["first", "second"], [17, 7])], MECHANISMS["laplace"], key=key)

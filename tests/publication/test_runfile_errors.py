@@ -460,7 +460,7 @@ class TestGarbage:
     """Whatever the file holds: a Run or InvalidRun."""
 
     @staticmethod
-    def load(folder: Path, content: bytes) -> None:
+    def read_or_refused(folder: Path, content: bytes) -> None:
         path = folder / "garbage.toml"
         path.write_bytes(content)
         run, told = None, ""
@@ -482,7 +482,7 @@ class TestGarbage:
         )
     )
     def test_any_bytes(self, content: bytes, folder: Path) -> None:
-        self.load(folder, content)
+        self.read_or_refused(folder, content)
 
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=250)
     @given(
@@ -500,12 +500,12 @@ class TestGarbage:
         lines = []
         for name, section in sections.items():
             lines += [f"[{name}]", *(f"{key} = {value}" for key, value in {**right[name], **section}.items())]
-        self.load(folder, "\n".join(lines).encode())
+        self.read_or_refused(folder, "\n".join(lines).encode())
 
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
     @given(start=st.integers(0, len(DESIGN)), length=st.integers(0, 12), put=st.text(alphabet='[]{}="\n ab1.', max_size=5))
     def test_a_right_file_with_a_scratch(self, start: int, length: int, put: str, folder: Path) -> None:
-        self.load(folder, (DESIGN[:start] + put + DESIGN[start + length :]).encode())
+        self.read_or_refused(folder, (DESIGN[:start] + put + DESIGN[start + length :]).encode())
 
 
 ANY = st.characters(max_codepoint=0xD7FF, exclude_characters="\x7f")
