@@ -65,8 +65,8 @@ class TestGrantAndShow:
         assert (made.code, made.err) == (0, "")
         assert Path(DEFAULT).is_file()
         snapshot(undated(made.out), "granted")
-        assert run("ledger", "show").out == "counties\n"
-        assert json.loads(run("ledger", "show", "--json").out) == {"datasets": ["counties"]}
+        snapshot(run("ledger", "show").out, "balances")
+        assert [one["dataset"] for one in json.loads(run("ledger", "show", "--json").out)["datasets"]] == ["counties"]
 
     @pytest.mark.parametrize(
         ("given", "kind"),
@@ -142,7 +142,7 @@ class TestReleases:
         made = run("release", "run.toml", "-o", "out")
         assert made.code == 0
         entry = str(card("out")["ledger"])
-        snapshot(made.err, "before the draw")
+        assert made.err == ""  # what is exposed is printed where it is more than the plan says
         snapshot(made.out.replace(entry, "ENTRY"), "after it")
         again = run("release", "run.toml", "-o", "second")
         assert (again.code, again.out) == (IDENTICAL, "")
@@ -182,12 +182,13 @@ class TestReleases:
         assert not Path("out").exists()
 
     def test_no_ledger(self, run: Run) -> None:
-        """Where there is none, and where there is one that is not to be used: the card says so."""
-        made = run("release", "run.toml", "-o", "first")
-        assert "Charged to no ledger.\n" in made.out
+        """Where there is none, and where there is one that is not to be used: command and card say so."""
+        made = run("release", "run.toml", "-o", "first", "--no-ledger")
+        assert "This release was recorded in no ledger" in made.out
         assert made.err == ""
+        assert not Path(DEFAULT).exists()
         run(*GRANT)
-        assert "Charged to no ledger.\n" in run("release", "run.toml", "-o", "second", "--no-ledger").out
+        assert "recorded in no ledger" in run("release", "run.toml", "-o", "second", "--no-ledger").out
         assert json.loads(run("release", "run.toml", "-o", "third", "--no-ledger", "--json").out)["ledger"] is None
         assert [card(name)["ledger"] for name in ("first", "second", "third")] == [None] * 3
         assert json.loads(run("ledger", "show", "counties", "--json").out)["spent"] == "0"
@@ -200,7 +201,7 @@ class TestReleases:
         assert not Path("out").exists()
 
     def test_places_in_their_order(self, run: Run, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """--ledger, then the run file, then HOLDFAST_LEDGER, then beside the run file, then the current folder."""
+        """--ledger, then the run file, then HOLDFAST_LEDGER, then beside the run file; never the current folder unasked."""
         places = {name: work / name / DEFAULT for name in ("option", "runfile", "environment", "beside", "here")}
         for place in places.values():
             place.parent.mkdir()
@@ -224,7 +225,11 @@ class TestReleases:
         assert charged() == "beside"
         places["beside"].rename(work / "beside" / "moved")
         places["beside"] = work / "beside" / "moved"
-        assert charged() == "here"
+        made = run("release", write_run(work / "beside" / "run.toml", "r9"), "-o", work / "no")
+        assert (made.code, made.out) == (LEDGER_PROBLEM, "")
+        assert "There is a ledger in the current folder, and none beside the run file. Say which is meant" in made.err
+        assert not (work / "no").exists()
+        assert charged("--ledger", DEFAULT) == "here"
 
     def test_a_ledger_that_was_named_and_is_not_there(self, run: Run) -> None:
         """Named and missing is an error, never a release without a ledger."""

@@ -42,7 +42,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "publication": (*_DRAWING, "wording", "engines", "report"),
     "__init__": (*_DRAWING, "wording", "publication"),
     "testing": ("errors", "randomness", "exact"),
-    "demo": (*_CORE, "mechanisms", "publication", "__init__"),
+    "demo": (*_CORE, "mechanisms", "privacy", "publication", "__init__"),
     "warm": ("errors", "randomness", "exact", "lattices", "laws", "samplers", "chains", "__init__"),
     "ledger_cli": ("errors", "privacy", "wording", "__init__"),
     "ending": ("errors", "wording"),

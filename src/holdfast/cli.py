@@ -20,10 +20,11 @@ from holdfast import __version__
 from holdfast.ending import command_line, run_command, stands
 from holdfast.errors import LedgerProblem, NoMeeting
 from holdfast.ledger_cli import app as ledger_app
-from holdfast.ledger_cli import find_ledger
+from holdfast.ledger_cli import ledger_of_release
 
 if TYPE_CHECKING:
     from holdfast.demo import Part as DemoPart
+    from holdfast.privacy.ledger import Ledger, NewLedger
     from holdfast.publication.booking import Account
     from holdfast.publication.folder import Output
     from holdfast.publication.order import KeptRow, Order
@@ -148,12 +149,13 @@ def _cross_table(part: DemoPart) -> Table:
     return table
 
 
-def make_plan(run: Run, table: HoldfastTable | Declarations) -> Plan:
+def make_plan(run: Run, table: HoldfastTable | Declarations, account: Account | None = None) -> Plan:
     """A plan, with signs of life; its module is loaded only by the commands that need it."""
-    from holdfast.publication.plan import plan
+    from holdfast.publication.order import Order
+    from holdfast.publication.pipeline import planned
 
     with planning() as progress:
-        return plan(table, run.keep, run.mechanism, progress=progress)
+        return planned(table, run.keep, run.mechanism, account, Order(run.id), progress)
 
 
 RunFile = Annotated[Path, typer.Argument(help="A run file (TOML): docs/run-files.md.")]
@@ -213,8 +215,11 @@ def release(
     run_file: RunFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write; it must not exist.")],
     force: Annotated[bool, typer.Option("--force", help="Replace a folder that holds another release.")] = False,
-    ledger: Annotated[str | None, typer.Option(help="The ledger that is charged: a file or a postgresql:// URL.")] = None,
-    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Charge no ledger; the card says so.")] = False,
+    ledger: Annotated[
+        str | None,
+        typer.Option(help="The ledger that records it: a file or a postgresql:// URL; by default one beside the run file, made if needed."),
+    ] = None,
+    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Record it in no ledger; card and pages say so.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a release that was interrupted.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -224,20 +229,15 @@ def release(
     from holdfast.publication.runfile import load_run
     from holdfast.wording import describe
     from holdfast.wording.guarantee import guarantee_fields
+    from holdfast.wording.ledger import charged_sentence
 
     run = load_run(run_file)
-    place = None if no_ledger else find_ledger(ledger or run.ledger, run_file.absolute().parent)
-    if place is None and resume:
-        raise LedgerProblem("There is no ledger to resume from. Name the one that the release was begun in with --ledger.")
-    if place is not None and getattr(run.mechanism, "sampler", "auto") != "auto":
-        from holdfast.privacy.ledger.values import ESTIMATED
-
-        raise LedgerProblem(ESTIMATED)  # now, before chains are assessed
+    account = _account(run, ledger_of_release(ledger, no_ledger, run.ledger, run_file.absolute().parent), resume)
     order = Order(run.id, run.date, _revised(run))  # an earlier release that cannot be read is refused before anything else is done
     with working("Reading the table"):
         table = run.read_table()
-    made = make_plan(run, table)
-    entry = _carry_out(run, order, made, table, Output(output, run.formats, run.sign, force), place, resume)
+    made = make_plan(run, table, account)
+    entry = _carry_out(run, order, made, table, Output(output, run.formats, run.sign, force), account, resume)
     if as_json:
         fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "guarantee": guarantee_fields(made.guarantee)}
         print(json.dumps(fields, indent=2))
@@ -245,20 +245,33 @@ def release(
     kept = sum(rows.count for rows in made.facts.kept.rows if rows.kind == "kept")
     print(f"Released {run.id}: {len(table):,} cells, {kept:,} kept totals exact.")
     print(describe(made.guarantee))
-    print("Charged to no ledger." if entry is None else f"Charged to {run.dataset!r}, ledger entry {entry}.")
+    print(charged_sentence(entry, None if account is None else account.opened().balance(run.dataset)))
     print(f"Read {output / 'report.html'}; check with: holdfast verify {output}")
 
 
-def _carry_out(run: Run, order: Order, plan: Plan, table: HoldfastTable, output: Output, place: str | None, resume: bool) -> str | None:
-    """Draw and publish, charged to the ledger at this place if one is given; returns the ledger's entry."""
-    from holdfast.publication.booking import Account, secret_from_environment, standing
+def _account(run: Run, ledger: Ledger | NewLedger | None, resume: bool) -> Account | None:
+    """Where the release is charged; what the ledger refuses already is refused before the table is read."""
+    from holdfast.privacy.ledger import Ledger
+    from holdfast.publication.booking import Account, secret_from_environment
+
+    if resume and not isinstance(ledger, Ledger):
+        raise LedgerProblem("There is no ledger to resume from. Name the one that the release was begun in with --ledger.")
+    if ledger is None:
+        return None
+    account = Account(ledger, run.dataset, secret_from_environment())
+    account.check_id(run.id, resume)
+    if getattr(run.mechanism, "sampler", "auto") != "auto":
+        account.check_takes_estimates()
+    return account
+
+
+def _carry_out(
+    run: Run, order: Order, plan: Plan, table: HoldfastTable, output: Output, account: Account | None, resume: bool
+) -> str | None:
+    """Draw and publish, charged to this account if there is one; returns the ledger's entry."""
+    from holdfast.publication.booking import standing
     from holdfast.publication.pipeline import carry_out
 
-    account = None
-    if place is not None:
-        from holdfast.privacy.ledger import Ledger
-
-        account = Account(Ledger.open(place), run.dataset, secret_from_environment())
     stands(standing(account, order.release_id, output.folder, command_line()))
     with drawing(len(table)) as progress:
         tell = None if account is None else partial(_tell_exposure, plan, account, run)
@@ -267,10 +280,12 @@ def _carry_out(run: Run, order: Order, plan: Plan, table: HoldfastTable, output:
 
 def _tell_exposure(plan: Plan, account: Account, run: Run) -> None:
     """What the release and those before it expose; told once the ledger has let it pass, before anything is drawn."""
-    from holdfast.publication.history import release_exposure
+    from holdfast.publication.history import published, release_exposure
     from holdfast.wording import describe
 
     others = [release for release in account.ledger.account(run.dataset).releases.values() if release.release_id != run.id]
+    if not published(others):
+        return  # what it exposes alone, the plan has said
     print(f"Exposed    {describe(release_exposure(plan, others))}", file=sys.stderr)
 
 

@@ -17,6 +17,7 @@ from holdfast.invariants import margin
 from holdfast.invariants.statements import Statement
 from holdfast.mechanisms import GeneralizedGaussian, GeneralizedLaplace
 from holdfast.mechanisms.mechanism import Mechanism
+from holdfast.privacy.ledger.embedded import ledger_in
 from holdfast.publication.pipeline import release
 from holdfast.publication.release import Release
 from holdfast.publication.verify import Verified, verify
@@ -99,7 +100,8 @@ def _filled(folder: Path) -> Demo:
 
 
 def _part(title: str, table: Table, keep: list[Statement], mechanism: Mechanism, folder: Path) -> Part:
-    drawn = release(table, keep, mechanism, release_id=f"{table.name}-demo")
+    """Recorded beside the run file, as the command does it; the ids are others than the run file's, which the reader may try."""
+    drawn = release(table, keep, mechanism, ledger=ledger_in(folder), release_id=f"demo-{table.name}")
     place = drawn.save(folder / str(table.name))
     return Part(title, drawn, place, verify(place))
 

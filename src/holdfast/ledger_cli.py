@@ -12,34 +12,85 @@ import typer
 from holdfast.errors import LedgerBroken, LedgerProblem
 
 if TYPE_CHECKING:
-    from holdfast.privacy.ledger import Ledger
-
-DEFAULT_NAME = "holdfast-ledger.sqlite"
-"""The ledger beside a run file, or in the current folder, where nothing else is said."""
+    from holdfast.privacy.ledger import Ledger, NewLedger
 
 app = typer.Typer(help="Budgets: grants, spends, what is left and what is exposed.", no_args_is_help=True)
 
 Place = Annotated[
-    str | None, typer.Option("--ledger", help=f"A file or postgresql:// URL; else HOLDFAST_LEDGER, else {DEFAULT_NAME} in this folder.")
+    str | None,
+    typer.Option("--ledger", help="A file or postgresql:// URL; else HOLDFAST_LEDGER, else holdfast-ledger.sqlite in this folder."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 Dataset = Annotated[str, typer.Argument(help="The data set: one account for all vintages and revisions of one population.")]
 
 
-def find_ledger(given: str | None, folder: Path) -> str | None:
-    """Where the ledger is: as given, as HOLDFAST_LEDGER says, or the file in this folder or the current one, if it is there."""
-    if given or os.environ.get("HOLDFAST_LEDGER"):
-        return given or os.environ["HOLDFAST_LEDGER"]
-    return next((str(place / DEFAULT_NAME) for place in (folder, Path()) if (place / DEFAULT_NAME).exists()), None)
+def ledger_of_release(given: str | None, no_ledger: bool, said: str | None, folder: Path) -> Ledger | NewLedger | None:
+    """The ledger of a release: as --ledger says, else the run file, else HOLDFAST_LEDGER, else the one beside the run file, which is made
+    when the release is reserved. None only where that was asked for in words.
+    """
+    from holdfast.privacy.ledger import Ledger
+    from holdfast.privacy.ledger.embedded import DEFAULT_NAME, NO_LEDGER, ledger_in
+
+    place = given if given is not None else said if said is not None else _environment()
+    if no_ledger and given is not None:
+        raise LedgerProblem("Both --ledger and --no-ledger were given. Give one of them.")
+    if no_ledger or place == NO_LEDGER:
+        return None
+    if place is not None:
+        return Ledger.open(_named(place))
+    if not (folder / DEFAULT_NAME).exists() and Path(DEFAULT_NAME).exists():
+        raise LedgerProblem(
+            f"There is a ledger in the current folder, and none beside the run file. Say which is meant: --ledger {DEFAULT_NAME} for the "
+            "one here, or ledger = ... in the run file."
+        )
+    return ledger_in(folder)
+
+
+def _environment() -> str | None:
+    found = os.environ.get("HOLDFAST_LEDGER")
+    if found is not None and not found.strip():
+        raise LedgerProblem("HOLDFAST_LEDGER is set, and empty. Unset it, or name a file or a URL.")
+    return found
+
+
+def _place(given: str | None) -> str:
+    from holdfast.privacy.ledger.embedded import DEFAULT_NAME
+
+    return _named(given if given is not None else _environment() or DEFAULT_NAME)
+
+
+def _named(place: str) -> str:
+    if not place.strip():
+        raise LedgerProblem("--ledger is empty. Name a file or a URL. To release without a ledger, say --no-ledger.")
+    return place
 
 
 def _open(given: str | None, *, create: bool = False) -> Ledger:
     from holdfast.privacy.ledger import Ledger
+    from holdfast.privacy.ledger.embedded import DEFAULT_NAME
 
-    found = find_ledger(given, Path()) or (DEFAULT_NAME if create else None)
-    if found is None:
-        raise LedgerProblem(f"There is no ledger here. `holdfast ledger grant` makes {DEFAULT_NAME}; name another with --ledger.")
-    return Ledger.open(found, create=create)
+    place = _place(given)
+    if given is None and place == DEFAULT_NAME and not create and not Path(place).exists():
+        raise LedgerProblem(
+            f"There is no ledger in this folder. `holdfast release` makes {DEFAULT_NAME} beside the run file, `holdfast ledger grant` "
+            "makes one here; name another with --ledger."
+        )
+    return Ledger.open(place, create=create)
+
+
+@app.command()
+def create(ledger: Place = None, as_json: AsJson = False) -> None:
+    """Make a ledger that records releases and sets no limit, as `holdfast release` makes one beside a run file; grants may set limits."""
+    from holdfast.privacy.ledger import Ledger
+
+    place = _place(ledger)
+    try:
+        Ledger.open(place)
+    except LedgerProblem:
+        made = Ledger.open(place, create=True, needs_grants=False)
+    else:
+        raise LedgerProblem("There is a ledger already, and it is left as it is. Choose another place.")
+    print(json.dumps({"ledger": made.id}) if as_json else f"Made the ledger {made.id}. It records releases and sets no limit.")
 
 
 @app.command()
@@ -69,11 +120,14 @@ def grant(
 
 @app.command()
 def show(dataset: Annotated[str | None, typer.Argument()] = None, ledger: Place = None, as_json: AsJson = False) -> None:
-    """What was granted, what each release cost, what is left, what is exposed."""
+    """All balances; or, of one data set, what was granted, what each release cost, what is left, what is exposed."""
+    from holdfast.wording.ledger import balances_screen
+
     book = _open(ledger)
     if dataset is None:
-        names = book.datasets()
-        print(json.dumps({"datasets": names}) if as_json else "\n".join(names) or "No budget was granted yet.")
+        balances = book.balances()
+        fields = {"ledger": book.id, "datasets": [balance.to_fields() for balance in balances]}
+        print(json.dumps(fields, indent=2) if as_json else balances_screen(balances))
     else:
         _print_balance(book, dataset, as_json)
 
@@ -137,10 +191,11 @@ def _print_balance(book: Ledger, dataset: str, as_json: bool) -> None:
             "id": release.release_id,
             "state": release.state,
             "charge": release.charge.to_fields(),
+            "costs": None if release.costs is None else release.costs.to_fields(),
             "ledger": release.head,
             "exposed": release.facts.get("exposed"),
         }
         for release in account.releases.values()
     ]
     exposed = exposed_text(account.releases.values())
-    print(json.dumps({**account.balance().to_fields(), "releases": releases, "exposed": exposed}, indent=2))
+    print(json.dumps({"ledger": book.id, **account.balance().to_fields(), "releases": releases, "exposed": exposed}, indent=2))

@@ -95,6 +95,7 @@ def test_zcdp_grants_take_both_kinds_and_add_rho(small: Ledger) -> None:
     assert small.balance(DATA).to_fields() == {
         **{"dataset": DATA, "kind": "zcdp", "unit": "person", "currency": "rho"},
         **{"granted": "1", "spent": "1", "left": "0", "epsilon": None, "delta": None},
+        **{"per_unit": None, "smallest_secret": None, "secret_is_more": False, "recorded": 2, "estimated": 0},
     }
 
 
@@ -130,6 +131,7 @@ def test_approximate_grants_whose_rho_would_not_add_up(small: Ledger) -> None:
         small.grant(DATA, kind="approximate", epsilon="0.001", delta="0.3", approver="a", reason="b")
         balance = small.balance(DATA)
         assert balance.epsilon is not None
+        assert balance.granted is not None
         assert Fraction(zcdp_epsilon(balance.granted, "0.3")) <= balance.epsilon
     first, *others = [Fraction(event.payload["rho"]) for event in small.events() if event.kind == "granted"]
     assert all(0 < rho < first / 10 for rho in others)

@@ -61,6 +61,7 @@ def test_every_step_from_every_state(ledger: Ledger, state: str) -> None:
             assert ledger.reservation(DATA, held.release_id) == held
             assert len(rows(ledger)) == before
         refunded = (state, step) == ("reserved", "void")
+        assert held.charge.rho is not None
         assert ledger.balance(DATA).spent == spent - (held.charge.rho if refunded else 0)
     assert ledger.verify() == []
 

@@ -91,7 +91,9 @@ class TestStepByStep:
         assert held is not None
         assert (held.sealed_key, held.input_digest) == (None, None)
         card = json.loads((tmp_path / "out" / "card.json").read_text())
-        assert card["release"] == {"id": "r1", "date": None, "private": True, "ledger": held.head}
+        words = card["release"].pop("ledger_words")
+        assert words == "This release was recorded in a ledger before it was drawn; release.ledger of card.json is its entry there."
+        assert card["release"] == {"id": "r1", "date": None, "private": True, "ledger": held.head, "signer": None}
         assert card["software"] == held.facts["software"]
         assert left(tmp_path) == ["out"]
         hf.verify(tmp_path / "out")

@@ -30,7 +30,14 @@ HOSTILE = [
 
 CARD: dict[str, Any] = {
     "schema_version": "3.0",
-    "release": {"id": "counties-2030-v1", "date": "2030-04-01", "private": True, "ledger": None, "signer": None},
+    "release": {
+        "id": "counties-2030-v1",
+        "date": "2030-04-01",
+        "private": True,
+        "ledger": None,
+        "ledger_words": "It is in no ledger.",
+        "signer": None,
+    },
     "table": {
         "name": "counties",
         "columns": ["state", "county"],

@@ -41,7 +41,7 @@ SAID: dict[str, dict[str, Any]] = {
     "a revision": {"kept__revision": {"of": "counties-2030-v0", "changed": 1, "totals": ["state=01: 5 before, 6 now"]}},
     "a revision that changed nothing": {"kept__revision": {"of": "counties-2030-v0", "changed": 0, "totals": []}},
     "one record at a time": {"table__max_records": None},
-    "a ledger": {"release__ledger": "f00d" * 16},
+    "a ledger": {"release__ledger": "f00d" * 16, "release__ledger_words": "It is in a ledger."},
     "a test key": {"release__private": False},
 }
 

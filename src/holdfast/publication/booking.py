@@ -18,15 +18,17 @@ import shutil
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.channels import Channel
 from holdfast.engines.local import BoundRelease, bind
 from holdfast.errors import IdenticalRelease, InvalidParameter, LedgerProblem, OtherInput, OutputProblem, WrongState
-from holdfast.privacy.ledger import Charge
+from holdfast.privacy.ledger import Charge, Ledger, NewLedger
+from holdfast.privacy.ledger.values import ESTIMATED
 from holdfast.publication.folder import CARD, TEMPORARY, Output, output_problem, put_in_place
-from holdfast.publication.history import public_facts
+from holdfast.publication.history import disjoint_from, public_facts
 from holdfast.publication.order import Order, software
 from holdfast.publication.plan import Plan
 from holdfast.randomness import NoiseKey
@@ -35,7 +37,6 @@ from holdfast.tables import Table
 from holdfast.wording.endings import NOTHING_BEGUN, PUBLISHED_UNCHARGED, standing_sentences
 
 if TYPE_CHECKING:
-    from holdfast.privacy.ledger import Ledger
     from holdfast.privacy.ledger.values import Reservation
 
 
@@ -43,10 +44,42 @@ if TYPE_CHECKING:
 class Account:
     """Where a release is charged, and the secret that seals its key for an interruption."""
 
-    ledger: Ledger
+    ledger: Ledger | NewLedger
     dataset: str
     secret: bytes | None = field(default=None, repr=False)
     """None: an interrupted release cannot be resumed before it is staged; its charge stays spent."""
+
+    def opened(self) -> Ledger:
+        """The ledger, made now if it was not there."""
+        return self.ledger.make() if isinstance(self.ledger, NewLedger) else self.ledger
+
+    def check_id(self, release_id: str, resume: bool = False) -> None:
+        """Refuse a release that is over or was begun, before anything is read or prepared for it."""
+        found = self.ledger.reservation(self.dataset, release_id)
+        if found is not None and found.state != "voided":
+            check_resumable(found, resume)
+
+    def check_takes_estimates(self) -> None:
+        """Refuse a promise that has no sum where there is a limit to keep."""
+        if self.ledger.account(self.dataset).grants or (isinstance(self.ledger, Ledger) and self.ledger.needs_grants):
+            raise LedgerProblem(ESTIMATED)
+
+    def check_charge(self, channel: Channel, release_id: str) -> None:
+        """Refuse what the ledger would not pay for, before samplers are prepared.
+
+        A channel whose noise a Markov chain may draw is asked about when that is known: its promise is another one then.
+        """
+        if channel.request.names_a_chain:
+            self.check_takes_estimates()
+        if channel.request.names_a_chain or channel.request.allow_estimated:
+            return
+        found = self.ledger.reservation(self.dataset, release_id)
+        if found is not None and found.state != "voided":
+            return  # its budget was reserved when it was begun
+        facts = channel.facts
+        others = [release for release in self.ledger.account(self.dataset).releases.values() if release.release_id != release_id]
+        said = {"unit": facts.protected_unit, "max_records": facts.max_records, "disjoint_from": disjoint_from(others, facts.universe)}
+        self.ledger.check(self.dataset, release_id, Charge.of(channel.guarantee), said)
 
 
 class Booking(ABC):
@@ -115,13 +148,13 @@ class Booked(Booking):
     """A release that is charged to an account. `reservation` is where it stands in the ledger, as far as this process knows."""
 
     def __init__(self, account: Account, reservation: Reservation) -> None:
-        self.account, self.reservation = account, reservation
+        self.ledger, self.reservation = account.opened(), reservation
         self._is_complete = False
         self.entry, self.software = reservation.head, reservation.facts.get("software", {})
 
     @property
     def _folder_name(self) -> str:
-        return f"{TEMPORARY}{self.account.ledger.id[:12]}-{self.reservation.seq}"
+        return f"{TEMPORARY}{self.ledger.id[:12]}-{self.reservation.seq}"
 
     @contextlib.contextmanager
     def exclusive_folder(self, output: Output) -> Iterator[Path]:
@@ -142,7 +175,7 @@ class Booked(Booking):
         except OSError as error:
             raise self.failed(error, output) from None
         try:
-            current = self.account.ledger.reservation(self.reservation.dataset, self.reservation.release_id)
+            current = self.ledger.reservation(self.reservation.dataset, self.reservation.release_id)
             assert current is not None
             check_resumable(current, resume=True)
             self.reservation = current
@@ -173,12 +206,12 @@ class Booked(Booking):
         self._is_complete = True
         checksum = _checksum(temporary)
         assert checksum is not None
-        self.reservation = self.account.ledger.stage(self.reservation, temporary.name, checksum)
+        self.reservation = self.ledger.stage(self.reservation, temporary.name, checksum)
 
     def commit(self, temporary: Path, output: Output) -> None:
         if self.reservation.state == "staged":
             self._check_complete(temporary, output)
-            self.account.ledger.commit(self.reservation)
+            self.ledger.commit(self.reservation)
 
     def rename(self, temporary: Path, output: Output) -> None:
         if self.reservation.state == "published":
@@ -187,10 +220,10 @@ class Booked(Booking):
             self._check_complete(temporary, output)
             put_in_place(temporary, output)
         shutil.rmtree(temporary, ignore_errors=True)  # with force: what was there before
-        self.account.ledger.publish(self.reservation)
+        self.ledger.publish(self.reservation)
 
     def close(self) -> None:
-        self.account.ledger.close(self.reservation)
+        self.ledger.close(self.reservation)
 
     def failed(self, error: OSError, output: Output) -> Exception:
         left = "The finished folder waits beside it under another name." if self.is_staged else "Nothing was left behind."
@@ -219,15 +252,14 @@ def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: 
             return Unbooked(), bind(plan.drawing, table, fresh, order.release_id)
     if key is not None:
         raise InvalidParameter("A release through a ledger draws a fresh key of its own. Leave key out.")
-    ledger = account.ledger
-    found = ledger.reservation(account.dataset, order.release_id)
-    if found is not None and found.state != "voided":
-        check_resumable(found, resume=False)
-    earlier = [release for release in ledger.account(account.dataset).releases.values() if release.release_id != order.release_id]
+    account.check_id(order.release_id)
+    known = account.ledger.account(account.dataset).releases.values()
+    earlier = [release for release in known if release.release_id != order.release_id]
     facts = public_facts(plan, software(), earlier, order.revised_id, order.release_id)
     with NoiseKey.generate() as fresh:
         bound = bind(plan.drawing, table, fresh, order.release_id)
         sealed = None if account.secret is None else fresh.seal(account.secret)
+        ledger = account.opened()  # made here and not before: nothing can be refused any more but by the ledger itself
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         made = ledger.reserve(
             account.dataset,
@@ -238,7 +270,7 @@ def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: 
             input_digest=bound.input_digest,
             now=now,
         )
-    return Booked(account, ledger.start_drawing(made)), bound
+    return Booked(replace(account, ledger=ledger), ledger.start_drawing(made)), bound
 
 
 def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, account: Account) -> tuple[Booking, BoundRelease]:
@@ -258,8 +290,9 @@ def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, a
     check_same(found, plan, order)
     with NoiseKey.unseal(found.sealed_key, account.secret) as key:
         bound = bind(plan.drawing, table, key, order.release_id)
-    account.ledger.check_input(found, bound.input_digest)
-    return Booked(account, account.ledger.start_drawing(found)), bound
+    ledger = account.opened()
+    ledger.check_input(found, bound.input_digest)
+    return Booked(account, ledger.start_drawing(found)), bound
 
 
 def check_same(found: Reservation, plan: Plan, order: Order) -> None:

@@ -23,7 +23,7 @@ SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
 SCHEMA_VERSION = "3.0"
 """3.0: kept.csv has a column for each column of the table, exposed.csv lists exposed cells, and tables mark them; the signer is named; the
-promise has all that it rests on (chains, records).
+promise has all that it rests on (chains, records); whether the release was recorded, in words.
 2.0: relations as fields, parameters as they were asked for, and the identity of what is drawn."""
 
 SIGNIFICANT_DIGITS = 6
@@ -80,6 +80,7 @@ class ReleaseInfo(_Part):
         "protected, and the release must not be published."
     )
     ledger: str | None = Field(description="Head of the budget ledger after this release was recorded; null if no ledger was used.")
+    ledger_words: Text = Field(description="Whether the release was recorded in a ledger, and what it means if not, in a sentence.")
     signer: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(
         description="Public key of the office that signs this card, as in the signature; null if it is not signed. A card that names a "
         "signer and has no signature was changed."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.lattices import Exposure
 from holdfast.publication.card import SCHEMA_VERSION, Card
 from holdfast.publication.plan import Plan, exposed_fields
+from holdfast.wording.ledger import recorded_sentence
 
 if TYPE_CHECKING:
     from holdfast.publication.release import Release
@@ -41,7 +42,7 @@ def make_card(
     }
     made = {
         "schema_version": SCHEMA_VERSION,
-        "release": dict(said),
+        "release": {**said, "ledger_words": recorded_sentence(said["ledger"])},
         "table": table,
         "kept": {**fields["kept"], "definitions": facts.definitions, "revision": revision},
         "exposed": exposed_fields(exposure),

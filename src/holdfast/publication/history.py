@@ -11,6 +11,7 @@ from holdfast.invariants.definitions import statement_of
 from holdfast.invariants.rows import compile_rows
 from holdfast.lattices.exposure_facts import JointFacts, LeftOut, Obstacle, ReleaseExposure, WhyNot
 from holdfast.lattices.joint import PublishedTotals, are_disjoint, joint_exposure
+from holdfast.privacy.ledger.values import Costs
 from holdfast.publication.plan import Plan
 from holdfast.randomness.keys import STREAM_VERSION
 from holdfast.tables import Universe
@@ -36,8 +37,9 @@ def public_facts(
         "max_records": own.max_records,
         "universe": universe_facts(own.universe),
         "statements": own.definitions,
+        "costs": None if plan.guarantee.status == "estimated" else Costs.of(plan.guarantee).to_fields(),
         "exposed": release_exposure(plan, before, name).to_fields(),
-        "disjoint_from": [release.release_id for release in before if _is_disjoint(release, own.universe)],
+        "disjoint_from": disjoint_from(before, own.universe),
         "stream_version": STREAM_VERSION,
         "software": dict(software),
     }
@@ -113,6 +115,11 @@ def read_universe(said: Any) -> Universe | None:
     else:
         return None
     return replace(made, support=said["support"])
+
+
+def disjoint_from(before: Iterable[Reservation], own: Universe) -> list[str]:
+    """Releases of which it is proved that they have no cell in common with this table."""
+    return [release.release_id for release in before if release.counts and _is_disjoint(release, own)]
 
 
 def _is_disjoint(release: Reservation, own: Universe) -> bool:

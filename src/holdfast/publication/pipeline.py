@@ -7,11 +7,14 @@ folder its name. `carry_out` is all of it for one order, or the rest of it where
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from holdfast.chains.meeting import Progress as AssessingProgress
+from holdfast.channels import Facts
 from holdfast.engines.local import BoundRelease, Progress
 from holdfast.errors import InvalidParameter
 from holdfast.invariants.statements import Statement
@@ -28,14 +31,14 @@ from holdfast.publication.booking import (
 )
 from holdfast.publication.folder import Output, check_output, fill_folder
 from holdfast.publication.order import UNNAMED, Order
-from holdfast.publication.plan import Plan, exposure_after, plan
+from holdfast.publication.plan import Plan, check_mechanism, exposure_after, prepare
 from holdfast.publication.release import Release
 from holdfast.publication.released import ReleasedTable
 from holdfast.randomness import NoiseKey
-from holdfast.tables import Table
+from holdfast.tables import Declarations, Table
 
 if TYPE_CHECKING:
-    from holdfast.privacy.ledger import Ledger
+    from holdfast.privacy.ledger import Ledger, NewLedger
 
 
 def release(
@@ -43,7 +46,7 @@ def release(
     keep: Iterable[Statement],
     mechanism: Mechanism,
     key: NoiseKey | None = None,
-    ledger: Ledger | None = None,
+    ledger: Ledger | NewLedger | None = None,
     release_id: str | None = None,
     *,
     dataset: str | None = None,
@@ -55,7 +58,8 @@ def release(
     Given:       a table, the kept statements, a mechanism. `key=None` takes a fresh secret key and erases it; a test key marks the release
                  as not private. `release_id` names the release (letters, digits, . _ -); `date` is written on the card as given.
                  With a `ledger`, budget of `dataset` (by default the table's name) is reserved before anything is drawn, and `save`
-                 commits it; the key is then always a fresh one. `progress` is called with (cells done, cells in all).
+                 commits it; the key is then always a fresh one. Without one nothing is recorded, and a second draw of the same id is not
+                 noticed; card and repr say so. `progress` is called with (cells done, cells in all).
     Guarantees:  what `release.guarantee` says, and that no noise or true count stays behind in the release.
     """
     if not isinstance(table, Table):
@@ -75,7 +79,23 @@ def release(
                 "Leave key out."
             )
         account = Account(ledger, name, secret_from_environment())
-    return draw(plan(table, keep, mechanism), table, order, account, key=key, progress=progress)
+        account.check_id(order.release_id)
+    check_mechanism(mechanism)
+    made = planned(table, keep, mechanism, account, order)
+    return draw(made, table, order, account, key=key, progress=progress)
+
+
+def planned(
+    table: Table | Declarations,
+    keep: Iterable[Statement],
+    mechanism: Mechanism,
+    account: Account | None,
+    order: Order,
+    progress: AssessingProgress | None = None,
+) -> Plan:
+    """The plan of a release; what the account would refuse is refused before samplers are prepared, which may take long."""
+    check = None if account is None else partial(account.check_charge, release_id=order.release_id)
+    return prepare(Facts.of(table, keep), mechanism, progress, check=check)
 
 
 def draw(

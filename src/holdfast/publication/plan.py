@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from holdfast.chains.assessment import Said
 from holdfast.chains.meeting import Progress
-from holdfast.channels import Drawing, Facts, Law, choose_samplers
+from holdfast.channels import Channel, Drawing, Facts, Law, choose_samplers
 from holdfast.channels.covariance import Covariance, covariance_of
 from holdfast.channels.drawing import SamplerGroup
 from holdfast.display import count_of, html_table, shorten
@@ -223,17 +223,32 @@ def plan(
                  negative). `progress` is called with (pairs done, pairs in all) where Markov chains are assessed, which may take minutes.
     Guarantees:  no confidential count is read. Impossible requests are refused here.
     """
-    if not isinstance(mechanism, Mechanism):
-        raise InvalidParameter(f"A plan needs a mechanism, such as GeneralizedLaplace(epsilon='1/4'). Got {type(mechanism).__name__}.")
+    check_mechanism(mechanism)
     facts = Facts.of(table, keep)
     return prepare(facts if published_totals is None else facts.with_totals(published_totals), mechanism, progress)
 
 
-def prepare(facts: Facts, mechanism: Mechanism, progress: Progress | None = None, said: Sequence[Said] | None = None) -> Plan:
-    """The first step of every release, from public facts: this function cannot reach a count. `said`, of chains: see choose_samplers."""
+def check_mechanism(mechanism: Mechanism) -> None:
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidParameter(f"A plan needs a mechanism, such as GeneralizedLaplace(epsilon='1/4'). Got {type(mechanism).__name__}.")
+
+
+def prepare(
+    facts: Facts,
+    mechanism: Mechanism,
+    progress: Progress | None = None,
+    said: Sequence[Said] | None = None,
+    check: Callable[[Channel], None] | None = None,
+) -> Plan:
+    """The first step of every release, from public facts: this function cannot reach a count.
+
+    `said`, of chains: see choose_samplers. `check` may refuse the channel before samplers are chosen for it, which may take long.
+    """
     channel = mechanism.channel(facts)
     if channel.target.publishes_cells != mechanism.publishes_cells:  # `verify` asks the class, which has no channel
         raise InvalidParameter(f"publishes_cells of {type(mechanism).__name__} and of its target differ. Set both to the same.")
+    if check is not None:
+        check(channel)
     drawing = choose_samplers(channel, progress, said)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)

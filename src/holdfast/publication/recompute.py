@@ -56,7 +56,7 @@ ONLY_SIGNED = (
 """Fields that follow from nothing else in the folder (of table.universe: whether the list was declared or given with the table). The pages
 show most of them; who changes a field and makes the pages to suit is found out by a signature alone. docs/releases.md has this list."""
 
-SENTENCES = frozenset({"words", "relation", "status_note", "why", "basis"})
+SENTENCES = frozenset({"words", "ledger_words", "relation", "status_note", "why", "basis"})
 """Fields in words: another version may say the same differently."""
 MAX_SOLVED_CELLS = 1_000
 """A Smith form of more cells would take long."""

@@ -19,6 +19,7 @@ from holdfast.errors import InvalidRun
 from holdfast.invariants.statements import Statement
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.registry import MECHANISMS
+from holdfast.privacy.ledger.embedded import NO_LEDGER
 from holdfast.publication.runfile_checks import check_file, check_source, check_universe, mechanism_of, statements, written_options
 from holdfast.publication.runfile_errors import Problem, dotted, explain, parse_toml, read_toml
 from holdfast.publication.runfile_sections import Document, TableSection, keys_at, section_keys
@@ -50,7 +51,7 @@ class Run:
     formats: tuple[str, ...]
     sign: Path | None
     ledger: str | None = field(repr=False)
-    """Where the run file says its ledger is: a file or a URL. Shown nowhere: a URL may hold a password."""
+    """Where the run file says its ledger is: a file or a URL, or "none". Shown nowhere: a URL may hold a password."""
     dataset: str
     """The account that is charged: by default the table's name, or the name of the source without its ending."""
     revises: Path | None
@@ -176,13 +177,18 @@ def _run_of(name: str, toml: str) -> Run:
         mechanism=mechanism,
         formats=tuple(release.formats),
         sign=None if release.sign is None else Path(folder, release.sign),
-        ledger=None if release.ledger is None else release.ledger if is_url(release.ledger) else os.path.join(folder, release.ledger),
+        ledger=None if release.ledger is None else _place(release.ledger, folder),
         dataset=release.dataset or table.name or _stem(table.source),
         revises=None if release.revises is None else Path(folder, release.revises),
         statements=tuple(statements(document.keep, list(table.cells))),
         _folder=folder,
         _table=table,
     )
+
+
+def _place(said: str, folder: str) -> str:
+    """Where the run file says its ledger is; "none" is a word and not a file."""
+    return said if said == NO_LEDGER or is_url(said) else os.path.join(folder, said)
 
 
 def _stem(source: str) -> str:

@@ -82,6 +82,7 @@ def _what(card: Card) -> Html:
             f"Date of the release: {card['release']['date'] or 'not given'}. "
             f"List of cells: {UNIVERSE_WORDS.get(given['universe'], given['universe'])}."
         ),
+        paragraph(card["release"]["ledger_words"]),
     )
 
 

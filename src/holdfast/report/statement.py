@@ -133,7 +133,7 @@ def _exact_parameters(card: Card) -> Html:
         ("Sampler", text(status_words(card))),
         *((f"Drawn: {group['kind']}", _group_line(group)) for group in card["sampler"]["groups"][:SHOWN_GROUPS]),
         *_more(card["sampler"]["groups"], SHOWN_GROUPS),
-        ("Budget ledger", text("none" if card["release"]["ledger"] is None else "recorded; the head of the ledger is in card.json")),
+        ("Budget ledger", text(card["release"]["ledger_words"])),
     ]
     running = paragraph("Release ", name(card["release"]["id"]), ", table ", name(table_name(card)), ". Page 2 of 2.", class_="subtitle")
     return join(running, tag("h2", "Parameters"), table("How the noise is made and drawn", ("What", "Value"), rows))

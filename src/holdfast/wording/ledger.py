@@ -7,14 +7,16 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from holdfast.display import count_of
 from holdfast.lattices.exposure_facts import ReleaseExposure
-from holdfast.privacy.ledger.account import Account
+from holdfast.privacy.ledger.account import Account, Balance
 from holdfast.privacy.ledger.chain import Event
 from holdfast.privacy.ledger.values import Grant, Reservation, amount
 from holdfast.wording.exposure import exposed_sentences
 from holdfast.wording.joint import together_sentences
 
 WIDTH, HEIGHT = 100, 24
+NO_LIMIT = "no limit"
 MAX_GRANTS = 4
 MAX_RELEASES = 8
 EXPOSED_LINES = 3
@@ -26,20 +28,60 @@ def ledger_screen(account: Account, last: Event) -> str:
     balance = account.balance()
     name, unit = balance.currency, balance.unit
     promise = "" if balance.epsilon is None else f" (epsilon = {amount(balance.epsilon, up=False)}, delta = {amount(balance.delta)})"
-    granted, spent, left = amount(balance.granted, up=False), amount(balance.spent), amount(balance.left, up=False)
-    share = int(100 * balance.left / balance.granted)
+    granted = "nothing: no limit is set, counted" if balance.granted is None else f"{name} = {amount(balance.granted, up=False)}"
     lines = [
         f"Data set  {account.dataset}",
         f"Ledger    {last.ledger}, {last.seq} events",
-        f"Granted   {name} = {granted} for one {unit} changing cell{promise}",
+        f"Granted   {granted} for one {unit} changing cell{promise}",
         *_grants(account.grants),
         "Releases" if account.releases else "Releases  none yet",
         *_releases(list(account.releases.values())),
-        f"Spent     {name} = {spent} of {granted}",
-        f"Left      {name} = {left} ({share} %)",
+        f"Spent     {_spent(balance)}",
+        *([] if balance.left is None else [f"Left      {_left(balance)}"]),
     ]
     lines += _exposed(account.releases.values(), max(HEIGHT - len(lines), EXPOSED_LINES))
     return "\n".join(fit(line, WIDTH) for line in lines)
+
+
+def _spent(balance: Balance) -> str:
+    of = "" if balance.granted is None else f" of {amount(balance.granted, up=False)}"
+    apart = "" if not balance.estimated else f", and {count_of(balance.estimated, 'release')} by Markov chains, which cannot be added up"
+    return f"{balance.currency} = {amount(balance.spent)}{of}{apart}"
+
+
+def _left(balance: Balance) -> str:
+    assert balance.granted is not None
+    assert balance.left is not None
+    return f"{balance.currency} = {amount(balance.left, up=False)} ({int(100 * balance.left / balance.granted)} %)"
+
+
+def balances_screen(balances: Iterable[Balance]) -> str:
+    """One line for each data set: what was granted, what is spent, what is left."""
+    rows = []
+    for balance in balances:
+        left = NO_LIMIT if balance.left is None else f"{_left(balance)} left"
+        rows.append((balance.dataset, f"{_spent(balance)} spent, {left}; {count_of(balance.recorded, 'release')}"))
+    column = max((min(width(clean(name)), 36) for name, _ in rows), default=0)
+    lines = [fit(f"{pad(name, column)}  {text}", WIDTH) for name, text in rows]
+    return "\n".join(lines) or "No budget was granted and no release recorded yet."
+
+
+def charged_sentence(entry: str | None, balance: Balance | None) -> str:
+    """Where a release was recorded, when it is done."""
+    if entry is None or balance is None:
+        return recorded_sentence(None)
+    limit = " No limit is set: `holdfast ledger grant` sets one." if balance.granted is None else ""
+    return f"Charged to {balance.dataset!r}, ledger entry {entry}.{limit}"
+
+
+def recorded_sentence(entry: str | None) -> str:
+    """For card and pages: whether a release was recorded."""
+    if entry is None:
+        return (
+            "This release was recorded in no ledger: its cost is not added to that of other releases of the same data, and a second draw "
+            "under the same id would not have been refused."
+        )
+    return "This release was recorded in a ledger before it was drawn; release.ledger of card.json is its entry there."
 
 
 def _grants(grants: list[Grant]) -> list[str]:

@@ -14,12 +14,14 @@ What it does not protect against.
 - The noise key of an open release is as safe as the key of the user that seals it; the ledger only stores the sealed bytes. Closing a
   release deletes them. SQLite overwrites the place in its file; copies of the file, its freed journal on the disk, and PostgreSQL's own
   logs and dead rows may still hold them for a while.
-- A release made without the ledger is not in it.
+- A release made without the ledger is not in it. Nor is one recorded in another: copies of a ledger, or of the folder that holds it, do
+  not know of each other.
 """
 
 from holdfast.privacy.ledger.account import Balance
 from holdfast.privacy.ledger.chain import Event
+from holdfast.privacy.ledger.embedded import NewLedger
 from holdfast.privacy.ledger.ledger import Ledger
 from holdfast.privacy.ledger.values import Charge, Grant, Reservation, largest_rho
 
-__all__ = ["Balance", "Charge", "Event", "Grant", "Ledger", "Reservation", "largest_rho"]
+__all__ = ["Balance", "Charge", "Event", "Grant", "Ledger", "NewLedger", "Reservation", "largest_rho"]

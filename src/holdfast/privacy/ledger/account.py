@@ -2,6 +2,9 @@
 
 Every rule is written once. The ledger asks it before it appends an event; `verify` asks it again about every event that is there.
 
+An account without a limit was opened by its first release, in a ledger that records data sets that nobody granted a budget. It refuses
+nothing for its price and adds up all the same; a grant made later is a limit on all of it, from the first release on.
+
 Limits are fixed when they are granted, and a release is refused where the sum would pass them, whatever earlier releases showed: sums of
 epsilon (pure) and of rho (zCDP) are valid for budgets chosen adaptively.
 
@@ -23,13 +26,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from holdfast.errors import BudgetExceeded, HoldfastError, InvalidParameter, LedgerProblem, NoGrant, WrongState
 from holdfast.lattices.norms import NORMS
 from holdfast.privacy.conversions import zcdp_epsilon
 from holdfast.privacy.ledger.chain import Event
-from holdfast.privacy.ledger.values import Charge, Grant, GrantKind, Reservation, State, amount, largest_rho
+from holdfast.privacy.ledger.values import ESTIMATED, Charge, Grant, GrantKind, Reservation, State, amount, largest_rho, name_of
 
 BEFORE: dict[State, tuple[State, ...]] = {
     "drawing": ("reserved",),
@@ -43,37 +46,49 @@ BEFORE: dict[State, tuple[State, ...]] = {
 """From which states a state is reached. A void gives the charge back only where no random word was drawn."""
 
 
+Currency: TypeAlias = Literal["epsilon", "rho"]
+
+
 @dataclass(frozen=True)
 class Balance:
-    """What was granted to a data set, what is spent, what is left: epsilon for kind "pure", else rho; for one unit changing cell.
+    """What was granted to a data set, what is spent, what is left, in one currency; for one unit changing cell.
 
-    spent counts every release that was not voided before it drew. For kind "approximate", epsilon and delta are what was granted:
-    all releases together, if they use all of rho, are (epsilon, delta)-differentially private for one unit.
+    kind, granted, left: None for an account without a limit. spent counts every release that was not voided before it drew, except
+    `estimated` releases by Markov chains, which have no sum. For kind "approximate", epsilon and delta are what was granted: all
+    releases together, if they use all of rho, are (epsilon, delta)-differentially private for one unit.
+
+    per_unit and smallest_secret are the same sum for two tables that differ by one in one count, and for two tables as near as each
+    release's own kept totals allow; None where a release does not say. `secret_is_more`: for some release that is farther than one unit's
+    move, so that a grant buys more there than it says.
     """
 
     dataset: str
-    kind: GrantKind
+    kind: GrantKind | None
     unit: str
-    granted: Fraction
+    currency: Currency
+    granted: Fraction | None
     spent: Fraction
     epsilon: Fraction | None = None
     delta: Fraction | None = None
+    recorded: int = 0
+    estimated: int = 0
+    per_unit: Fraction | None = None
+    smallest_secret: Fraction | None = None
+    secret_is_more: bool = False
 
     @property
-    def left(self) -> Fraction:
+    def left(self) -> Fraction | None:
         """What may still be reserved by a release that overlaps the most expensive component."""
-        return self.granted - self.spent
+        return None if self.granted is None else self.granted - self.spent
 
-    @property
-    def currency(self) -> Literal["epsilon", "rho"]:
-        """The parameter that is added up."""
-        return "epsilon" if self.kind == "pure" else "rho"
-
-    def to_fields(self) -> dict[str, str | None]:
+    def to_fields(self) -> dict[str, Any]:
         """JSON-ready, exact."""
-        numbers = {name: getattr(self, name) for name in ("granted", "spent", "left", "epsilon", "delta")}
-        texts = {name: None if value is None else str(value) for name, value in numbers.items()}
-        return {"dataset": self.dataset, "kind": self.kind, "unit": self.unit, "currency": self.currency, **texts}
+        numbers = ("granted", "spent", "left", "epsilon", "delta", "per_unit", "smallest_secret")
+        return {
+            **{name: getattr(self, name) for name in ("dataset", "kind", "unit", "currency")},
+            **{name: None if (value := getattr(self, name)) is None else str(value) for name in numbers},
+            **{name: getattr(self, name) for name in ("secret_is_more", "recorded", "estimated")},
+        }
 
 
 class Account:
@@ -82,10 +97,12 @@ class Account:
     def __init__(self, dataset: str) -> None:
         self.dataset = dataset
         self.grants: list[Grant] = []
+        self.opened: str | None = None
+        """The unit of an account that was opened without a limit."""
         self.releases: dict[int, Reservation] = {}
         """By the number of the event that reserved them."""
         self._latest: dict[str, int] = {}
-        self._total = Fraction(0)
+        self._totals: dict[Currency, Fraction] = {"epsilon": Fraction(0), "rho": Fraction(0)}
 
     @classmethod
     def replay(cls, dataset: str, events: Iterable[Event]) -> tuple[Account, list[str]]:
@@ -107,25 +124,72 @@ class Account:
         """All grants together."""
         return sum((grant.limit for grant in self.grants), Fraction(0))
 
-    def cost(self, charge: Charge) -> Fraction:
-        """The charge in the account's currency."""
-        return cast(Fraction, charge.epsilon) if self.grants and self.grants[0].kind == "pure" else charge.rho
+    @property
+    def takes_releases(self) -> bool:
+        """Whether a budget was granted, or the account was opened without a limit."""
+        return bool(self.grants) or self.opened is not None
 
-    def spent(self) -> Fraction:
+    @property
+    def unit(self) -> str | None:
+        """Whose privacy is counted; None where nothing was granted or recorded."""
+        return self.grants[0].unit if self.grants else self.opened
+
+    @property
+    def currency(self) -> Currency:
+        """What is added up: as granted; without a limit epsilon where every release has one."""
+        if self.grants:
+            return "epsilon" if self.grants[0].kind == "pure" else "rho"
+        return "epsilon" if all(release.charge.kind != "zcdp" for release in self._counted()) else "rho"
+
+    def cost(self, charge: Charge, currency: Currency | None = None) -> Fraction:
+        """The charge in the account's currency, or in this one; 0 for an estimate, which has no sum and is counted apart."""
+        amount = charge.epsilon if (currency or self.currency) == "epsilon" else charge.rho
+        assert amount is not None or charge.kind == "estimated"
+        return Fraction(0) if amount is None else amount
+
+    def spent(self, currency: Currency | None = None) -> Fraction:
         """The bound of the module's text on what one unit changing cell has lost to all releases together."""
-        counted = [release for release in self.releases.values() if release.counts]
+        chosen, counted = currency or self.currency, self._counted()
         if not any(release.facts.get("disjoint_from") for release in counted):
-            return self._total
-        sums = [sum((self.cost(release.charge) for release in part), Fraction(0)) for part in components(counted)]
-        return max(sums, default=Fraction(0))
+            return self._totals[chosen]
+        return self._largest_sum(counted, {release.seq: self.cost(release.charge, chosen) for release in counted})
+
+    def _counted(self) -> list[Reservation]:
+        return [release for release in self.releases.values() if release.counts]
+
+    def _largest_sum(self, counted: list[Reservation], costs: Mapping[int, Fraction]) -> Fraction:
+        return max((sum((costs[release.seq] for release in part), Fraction(0)) for part in components(counted)), default=Fraction(0))
 
     def balance(self) -> Balance:
         """What was granted, what is spent."""
-        if not self.grants:
+        unit = self.unit
+        if unit is None:
             raise self.no_grant()
-        first = self.grants[0]
-        epsilon = None if first.delta is None else sum((cast(Fraction, grant.epsilon) for grant in self.grants), Fraction(0))
-        return Balance(self.dataset, first.kind, first.unit, self.granted, self.spent(), epsilon, first.delta)
+        first = self.grants[0] if self.grants else None
+        counted = self._counted()
+        return Balance(
+            dataset=self.dataset,
+            kind=None if first is None else first.kind,
+            unit=unit,
+            currency=self.currency,
+            granted=None if first is None else self.granted,
+            spent=self.spent(),
+            epsilon=None if first is None or first.delta is None else sum((cast(Fraction, g.epsilon) for g in self.grants), Fraction(0)),
+            delta=None if first is None else first.delta,
+            recorded=len(counted),
+            estimated=sum(release.charge.kind == "estimated" for release in counted),
+            per_unit=self._spent_at(counted, "per_unit"),
+            smallest_secret=self._spent_at(counted, "smallest_secret"),
+            secret_is_more=any(release.costs is not None and release.costs.secret_is_more for release in counted),
+        )
+
+    def _spent_at(self, counted: list[Reservation], where: Literal["per_unit", "smallest_secret"]) -> Fraction | None:
+        """The sum for another pair of tables than one unit's move; None where a release does not say what that costs."""
+        said = {release.seq: release.costs for release in counted if release.charge.kind != "estimated"}
+        if None in said.values():
+            return None
+        charges = {seq: getattr(costs, where) for seq, costs in said.items()}
+        return self._largest_sum(counted, {release.seq: self.cost(charges.get(release.seq, release.charge)) for release in counted})
 
     def no_grant(self) -> NoGrant:
         """The refusal of a data set that nobody granted a budget."""
@@ -139,7 +203,7 @@ class Account:
     def check_grant(self, grant: Grant) -> HoldfastError | None:
         """Grants of one account have one kind, one unit, and one delta."""
         if not self.grants:
-            return None
+            return None if self.opened is None else self._check_limit(grant, self.opened)
         first = self.grants[0]
         for name, old, new in (("kind", first.kind, grant.kind), ("unit", first.unit, grant.unit), ("delta", first.delta, grant.delta)):
             if old != new:
@@ -150,6 +214,27 @@ class Account:
                 )
         if grant.kind == "approximate" and Fraction(zcdp_epsilon(self.granted + grant.limit, self._delta)) > self._epsilon_with(grant):
             return LedgerProblem(f"The grants of {self.dataset!r} together would promise less than the sum of their epsilons.")
+        return None
+
+    def _check_limit(self, grant: Grant, unit: str) -> HoldfastError | None:
+        """A first grant for an account that was opened without a limit: it must pay for what was recorded so far."""
+        kinds = {release.charge.kind for release in self._counted()}
+        if grant.unit != unit:
+            return LedgerProblem(f"The releases of {self.dataset!r} were recorded per {unit!r}. Got a grant per {grant.unit!r}.")
+        if "estimated" in kinds:
+            return LedgerProblem(
+                f"A release of {self.dataset!r} was drawn by a Markov chain. Its estimated promise cannot be added up, so no limit can be "
+                "kept. Give later releases a data set of their own (dataset = ...), and grant that one a budget."
+            )
+        if grant.kind == "pure" and "zcdp" in kinds:
+            return LedgerProblem(f"A release of {self.dataset!r} has no pure epsilon. Grant rho, or epsilon and delta.")
+        name: Currency = "epsilon" if grant.kind == "pure" else "rho"
+        spent = self.spent(name)
+        if spent > grant.limit:
+            return LedgerProblem(
+                f"The releases of {self.dataset!r} that were recorded without a limit cost {name} = {amount(spent)} already. Got a grant "
+                f"of {amount(grant.limit, up=False)}. Grant at least what is spent."
+            )
         return None
 
     def fitted(self, grant: Grant) -> Grant:
@@ -168,22 +253,27 @@ class Account:
 
     def check_reserve(self, release_id: str, charge: Charge, facts: Mapping[str, Any]) -> HoldfastError | None:
         """A name that is free, a kind that the grant takes, facts that make sense; the amount is checked by `check_amount`."""
-        if not self.grants:
+        if not self.takes_releases:
             return self.no_grant()
-        kind, unit = self.grants[0].kind, self.grants[0].unit
+        kind = self.grants[0].kind if self.grants else None
         earlier = self.release(release_id)
         if earlier is not None and earlier.counts:
             return WrongState(
                 f"The release {release_id!r} of {self.dataset!r} was reserved before and is {earlier.state}. "
                 + ("Resume it, or void it." if earlier.is_open else "Give the new release another id.")
             )
+        if kind is not None and charge.kind == "estimated":
+            return LedgerProblem(ESTIMATED)
         if kind == "pure" and charge.epsilon is None:
             return LedgerProblem(
                 f"The budget of {self.dataset!r} is pure (epsilon). The release costs {charge}, which has no pure epsilon. Use a "
                 "mechanism with a pure promise, such as generalized-laplace."
             )
-        if facts.get("unit", unit) != unit:
-            return LedgerProblem(f"The budget of {self.dataset!r} is per {unit!r}. The release promises per {facts['unit']!r}.")
+        if facts.get("unit", self.unit) != self.unit:
+            return LedgerProblem(
+                f"The account of {self.dataset!r} is per {self.unit!r}. The release promises per {facts['unit']!r}. Charge it to a data "
+                "set of its own: dataset = ..."
+            )
         return self._check_others(facts)
 
     def _check_others(self, facts: Mapping[str, Any]) -> HoldfastError | None:
@@ -201,12 +291,12 @@ class Account:
     def check_amount(self, asked: Fraction) -> HoldfastError | None:
         """Asked of the account with the new release in it: whether what is spent is still granted."""
         granted = self.granted
-        if self._total <= granted:  # a bound on what is spent, and cheap
+        if not self.grants or self._totals[self.currency] <= granted:  # a bound on what is spent, and cheap
             return None
         spent = self.spent()
         if spent <= granted:
             return None
-        name = "epsilon" if self.grants[0].kind == "pure" else "rho"
+        name = self.currency
         before = spent - asked  # the others of its component, which alone may have passed the limit
         return BudgetExceeded(
             f"The budget of {self.dataset!r} is not enough: {name} = {amount(granted, up=False)} was granted, {amount(before)} is spent "
@@ -230,6 +320,8 @@ class Account:
         try:
             if event.kind == "granted":
                 return self._apply_grant(Grant.from_fields(self.dataset, event.time, event.payload))
+            if event.kind == "opened":
+                return self._apply_opened(event)
             if event.kind == "reserved":
                 return self._apply_reserved(event)
             if event.kind in BEFORE:
@@ -243,6 +335,12 @@ class Account:
         if problem is None:
             self.grants.append(grant)
         return None if problem is None else str(problem)
+
+    def _apply_opened(self, event: Event) -> str | None:
+        if self.takes_releases:
+            return "the account was there already."
+        self.opened = name_of(event.payload["unit"], "unit")
+        return None
 
     def _apply_reserved(self, event: Event) -> str | None:
         if event.release_id is None or not isinstance(event.payload["facts"], dict):
@@ -270,7 +368,7 @@ class Account:
         )
         self.releases[event.seq] = made
         self._latest[event.release_id] = event.seq
-        self._total += self.cost(charge)
+        self._count(charge, 1)
         return made
 
     def _apply_step(self, event: Event, state: State) -> str | None:
@@ -288,8 +386,31 @@ class Account:
         details = {name: payload[name] for name in ("folder_name", "checksum", "reason") if name in payload}
         moved = self.releases[release.seq] = release.to_state(state, **details)
         if state == "voided":
-            self._total -= self.cost(release.charge)
+            self._count(release.charge, -1)
         return moved
+
+    def _count(self, charge: Charge, times: int) -> None:
+        self._totals["epsilon"] += times * (charge.epsilon or 0)
+        self._totals["rho"] += times * (charge.rho or 0)
+
+
+def id_elsewhere(release_id: str, dataset: str, chain: Iterable[Event]) -> WrongState | None:
+    """The refusal of an id under which another data set of the ledger has a release: one id names one release, whatever its data are
+    called. Asked where no grant says which data sets there are.
+    """
+    voided, used = set(), {}
+    for event in chain:
+        if event.kind == "voided":
+            voided.add(event.payload.get("reservation"))
+        elif event.kind == "reserved" and event.release_id == release_id and event.dataset != dataset:
+            used[event.seq] = event.dataset
+    other = next((name for seq, name in used.items() if seq not in voided), None)
+    if other is None:
+        return None
+    return WrongState(
+        f"The ledger already holds a release {release_id!r}, of the data set {other!r}. One id names one release. Give the new release "
+        "another id."
+    )
 
 
 def components(releases: list[Reservation]) -> list[list[Reservation]]:

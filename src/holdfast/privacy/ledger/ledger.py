@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import InvalidParameter, LedgerBroken, OtherInput, WrongState
 from holdfast.exact.parameters import Exact
-from holdfast.privacy.ledger.account import Account, Balance
+from holdfast.privacy.ledger.account import Account, Balance, id_elsewhere
 from holdfast.privacy.ledger.chain import COLUMNS, Event, checked_facts, make_event, read_chain, read_row
 from holdfast.privacy.ledger.store import Store, tables
 from holdfast.privacy.ledger.values import Charge, GrantKind, Reservation, State, name_of, read_grant, text_of
@@ -44,19 +44,26 @@ class Ledger:
         return f"<Ledger {self._id} in {self._store.label}>"  # never the URL: it may hold a password
 
     @classmethod
-    def open(cls, place: str | os.PathLike[str], *, create: bool = False) -> Ledger:
+    def open(cls, place: str | os.PathLike[str], *, create: bool = False, needs_grants: bool = True) -> Ledger:
         """A ledger in a file (SQLite) or at a URL: sqlite:///folder/file.db, postgresql://user:password@host/database.
 
-        With `create` a new one is made where there is none. Tables of an earlier version are brought to this one; a later one is refused.
+        With `create` a new one is made where there is none; a file then for its owner only. Made with `needs_grants=False` it records
+        releases of a data set that nobody granted a budget, without a limit, and refuses an id that any of its data sets used; this is
+        written into its first event. Tables of an earlier version are brought to this one; a later one is refused.
         """
         store = Store(place, create=create)
-        store.prepare(create, _start)
+        store.prepare(create, lambda connection: _start(connection, needs_grants))
         return cls(store, store.read(_read_id))
 
     @property
     def id(self) -> str:
         """A random identifier, made with the ledger."""
         return self._id
+
+    @property
+    def needs_grants(self) -> bool:
+        """Whether a data set must be granted a budget before a release of it is reserved."""
+        return _needs_grants(self._store.read(self._chain))
 
     # Budgets.
 
@@ -103,8 +110,13 @@ class Ledger:
         return self._account(dataset).balance()
 
     def datasets(self) -> list[str]:
-        """Every data set that was granted a budget, in the order of the first grants."""
-        return list(dict.fromkeys(event.dataset for event in self.events() if event.kind == "granted"))
+        """Every data set that was granted a budget or recorded without a limit, in the order of their first events."""
+        return _datasets(self._store.read(self._chain))
+
+    def balances(self) -> list[Balance]:
+        """Of every data set, in the order of their first events."""
+        chain = self._store.read(self._chain)
+        return [_account(name, chain).balance() for name in _datasets(chain)]
 
     # The steps of a release.
 
@@ -127,10 +139,6 @@ class Ledger:
                      sealed_key, input_digest: what resuming needs, kept outside the chain until the release is closed or voided.
         Guarantees:  the charge counts as spent from here on. BudgetExceeded, NoGrant, WrongState (the id is in use) and nothing is written.
         """
-        name, release, time = name_of(dataset, "dataset"), name_of(release_id, "release_id"), name_of(now, "now")
-        plain = checked_facts(dict(facts))
-        if not isinstance(charge, Charge):
-            raise InvalidParameter(f"charge must be a Charge. Got {type(charge).__name__}.")
         if sealed_key is not None and not isinstance(sealed_key, bytes):
             raise InvalidParameter(f"sealed_key must be bytes or None. Got {type(sealed_key).__name__}.")
         digest = text_of(input_digest, "input_digest")
@@ -138,22 +146,45 @@ class Ledger:
         def work(connection: Connection) -> Reservation:
             from sqlalchemy import insert
 
-            chain = self._chain(connection)
-            account = _account(name, chain)
-            problem = account.check_reserve(release, charge, plain)
-            if problem is not None:
-                raise problem
-            payload = {"charge": charge.to_fields(), "facts": plain}
-            made = self._append(connection, chain[-1], time, "reserved", name, release, payload)
-            reservation = account.add(made, charge)
-            problem = account.check_amount(account.cost(charge))
-            if problem is not None:
-                raise problem  # and the event is rolled back
-            row = {"seq": made.seq, "sealed_key": None if sealed_key is None else sealed_key.hex(), "input_digest": digest}
+            events, reservation = self._admitted(self._chain(connection), dataset, release_id, charge, facts, now)
+            connection.execute(insert(tables().events), [event.row() for event in events])
+            row = {"seq": reservation.seq, "sealed_key": None if sealed_key is None else sealed_key.hex(), "input_digest": digest}
             connection.execute(insert(tables().secrets), [row])
             return replace(reservation, sealed_key=sealed_key, input_digest=digest)
 
         return self._store.write(work)
+
+    def check(self, dataset: str, release_id: str, charge: Charge, facts: Mapping[str, Any]) -> None:
+        """Refuse what `reserve` would refuse now, before slow work is done for it. Nothing is written, and `reserve` asks again."""
+        self._store.read(lambda connection: self._admitted(self._chain(connection), dataset, release_id, charge, facts, _clock()))
+
+    def _admitted(
+        self, chain: list[Event], dataset: str, release_id: str, charge: Charge, facts: Mapping[str, Any], now: str
+    ) -> tuple[list[Event], Reservation]:
+        """The events that reserve a release, not yet written, and the reservation; or the refusal, raised."""
+        name, release, time = name_of(dataset, "dataset"), name_of(release_id, "release_id"), name_of(now, "now")
+        plain = checked_facts(dict(facts))
+        if not isinstance(charge, Charge):
+            raise InvalidParameter(f"charge must be a Charge. Got {type(charge).__name__}.")
+        account, events = _account(name, chain), []
+        if not _needs_grants(chain):
+            used = id_elsewhere(release, name, chain)
+            if used is not None:
+                raise used
+            if not account.takes_releases:
+                payload = {"unit": plain.get("unit", "person")}
+                events.append(make_event(chain[-1], self._id, time, "opened", name, None, payload))
+                account.apply(events[-1])
+        problem = account.check_reserve(release, charge, plain)
+        if problem is not None:
+            raise problem
+        last = events[-1] if events else chain[-1]
+        events.append(make_event(last, self._id, time, "reserved", name, release, {"charge": charge.to_fields(), "facts": plain}))
+        reservation = account.add(events[-1], charge)
+        problem = account.check_amount(account.cost(charge))
+        if problem is not None:
+            raise problem
+        return events, reservation
 
     def start_drawing(self, reservation: Reservation) -> Reservation:
         """Before the first random word: from here on a void does not refund."""
@@ -321,14 +352,19 @@ class Ledger:
         return replace(reservation, sealed_key=None if row[0] is None else bytes.fromhex(row[0]), input_digest=row[1])
 
 
-def _start(connection: Connection) -> None:
+def _start(connection: Connection, needs_grants: bool) -> None:
     """The first event of a new ledger."""
     from sqlalchemy import insert
 
     identifier = secrets.token_hex(16)
     connection.execute(insert(tables().meta), [{"name": "ledger", "value": identifier}])
-    event = make_event(None, identifier, _clock(), "created", "", None, {})
+    event = make_event(None, identifier, _clock(), "created", "", None, {} if needs_grants else {"needs_grants": False})
     connection.execute(insert(tables().events), [event.row()])
+
+
+def _needs_grants(chain: list[Event]) -> bool:
+    """As the first event says; ledgers made before it was asked need them."""
+    return chain[0].payload.get("needs_grants") is not False
 
 
 def _read_id(connection: Connection) -> str:
@@ -363,6 +399,10 @@ def _account(dataset: str, chain: Iterable[Event]) -> Account:
     if problems:
         raise LedgerBroken(f"{problems[0]} Run `holdfast ledger verify`, and restore a copy.")
     return account
+
+
+def _datasets(chain: Iterable[Event]) -> list[str]:
+    return list(dict.fromkeys(event.dataset for event in chain if event.kind in ("granted", "opened")))
 
 
 def _clock() -> str:

@@ -162,8 +162,9 @@ def _file(path: Path, create: bool) -> tuple[str, Engine]:
             raise LedgerProblem(f"The file of {label} does not exist. Check the path, or make a new ledger: holdfast ledger grant.")
         if not path.absolute().parent.is_dir():
             raise LedgerProblem(f"The folder of {label} does not exist. Make it first.")
+        _make_file(path, label)
     # mode=rw: SQLite would else make an empty file where one was moved away.
-    file = "file:" + quote(os.path.abspath(path)) + f"?mode={'rwc' if create else 'rw'}"
+    file = "file:" + quote(os.path.abspath(path)) + "?mode=rw"
     engine = create_engine(
         "sqlite+pysqlite://",
         creator=lambda: _connect_file(file),
@@ -172,6 +173,18 @@ def _file(path: Path, create: bool) -> tuple[str, Engine]:
     )
     event.listen(engine, "begin", _begin_file)
     return label, engine
+
+
+def _make_file(path: Path, label: str) -> None:
+    """An empty file, which SQLite takes for a new database: for its owner only, whatever the umask says. Its journals are as it is."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return  # another process was faster
+    except OSError as error:
+        raise LedgerProblem(
+            f"{label[0].upper()}{label[1:]} cannot be opened ({os.strerror(error.errno or 0)}). Check that its folder can be written."
+        ) from None
 
 
 def _connect_file(file: str) -> Any:

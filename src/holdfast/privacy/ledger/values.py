@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
@@ -15,15 +15,15 @@ from holdfast.privacy.conversions import zcdp_epsilon
 from holdfast.privacy.guarantee import Guarantee
 from holdfast.privacy.parameters import budget, format_exact, not_negative, probability, round_up, unit_in_last_place
 
-ChargeKind: TypeAlias = Literal["pure", "zcdp"]
+ChargeKind: TypeAlias = Literal["pure", "zcdp", "estimated"]
 GrantKind: TypeAlias = Literal["pure", "zcdp", "approximate"]
 State: TypeAlias = Literal["reserved", "drawing", "staged", "committed", "published", "closed", "voided", "voided-spent"]
 
 OPEN: tuple[State, ...] = ("reserved", "drawing", "staged", "committed", "published")
 """States in which a release may still be resumed: the ledger holds its sealed key and the digest of its input."""
 ESTIMATED = (
-    "Noise drawn by a Markov chain has an estimated promise, which a ledger cannot add up with others. Use an exact sampler (sampler = "
-    "'auto'), or release without a ledger (--no-ledger)."
+    "Noise drawn by a Markov chain has an estimated promise, which cannot be added up with others: no budget pays for it. Use an exact "
+    "sampler (sampler = 'auto'), a ledger that sets no limit, or none (--no-ledger)."
 )
 GRANT_NEEDS: dict[GrantKind, tuple[str, ...]] = {"pure": ("epsilon",), "zcdp": ("rho",), "approximate": ("epsilon", "delta")}
 MAX_NAME = 200
@@ -41,16 +41,20 @@ class Charge:
     """What one release costs one person who changes cell.
 
     Given:       kind "pure": epsilon >= 0, and rho at most epsilon^2 / 2 (what is proved for that pair; by default just this).
-                 kind "zcdp": rho > 0, no epsilon. delta is None: releases that hold only up to a delta have no sum here, and are refused.
+                 kind "zcdp": rho > 0, no epsilon. kind "estimated": no number, since an estimate has no sum; only an account without a
+                 limit takes it. delta is None: releases that hold only up to a delta have no sum here, and are refused.
     Guarantees:  epsilon and rho are exact, so that sums are.
     """
 
     kind: ChargeKind
     epsilon: Fraction | None = None
-    rho: Fraction = Fraction(-1)
+    rho: Fraction | None = Fraction(-1)
     delta: Fraction | None = None
 
     def __post_init__(self) -> None:
+        if self.kind == "estimated" and self.epsilon is None and self.delta is None:
+            object.__setattr__(self, "rho", None)
+            return
         if self.kind not in get_args(ChargeKind) or self.delta is not None:
             raise InvalidParameter(
                 f"A charge is of kind 'pure' or 'zcdp' and has no delta. Got kind {self.kind!r}. A release that is promised only up to a "
@@ -59,13 +63,13 @@ class Charge:
         if self.kind == "zcdp":
             if self.epsilon is not None:
                 raise InvalidParameter("A charge of kind 'zcdp' has a rho only. Leave epsilon out.")
-            object.__setattr__(self, "rho", budget(self.rho, "rho"))
+            object.__setattr__(self, "rho", budget(cast(Exact, self.rho), "rho"))  # one that is None is refused there
             return
         if self.epsilon is None:
             raise InvalidParameter("A charge of kind 'pure' needs epsilon.")
         epsilon = not_negative(self.epsilon, "epsilon")
         largest = epsilon * epsilon / 2
-        rho = largest if self.rho == -1 else not_negative(self.rho, "rho")
+        rho = largest if self.rho == -1 else not_negative(cast(Exact, self.rho), "rho")
         if rho > largest:
             raise InvalidParameter(
                 f"Pure epsilon = {format_exact(epsilon)} is {format_exact(largest)}-zCDP. Got a larger rho. Leave rho out."
@@ -79,11 +83,16 @@ class Charge:
 
         This pair is taken also where the kept totals let no person change alone: releases with other totals share the account.
         """
+        return cls.at(guarantee, guarantee.distance.person_moving(guarantee.max_records))
+
+    @classmethod
+    def at(cls, guarantee: Guarantee, distance: int) -> Charge:
+        """What the release costs two tables at this distance, l1 or squared l2 as the guarantee has it."""
         if guarantee.status == "estimated":
-            raise InvalidParameter(ESTIMATED)
+            return cls("estimated")
         if guarantee.kind == "approximate" and guarantee.rho is None:
             return cls("approximate")  # type: ignore[arg-type]  # refused, with the message for it
-        promise = guarantee.cost(guarantee.distance.person_moving(guarantee.max_records))
+        promise = guarantee.cost(distance)
         assert promise.rho is not None
         if guarantee.kind != "pure":
             return cls("zcdp", rho=promise.rho)
@@ -97,13 +106,46 @@ class Charge:
     def from_fields(cls, fields: Mapping[str, Any]) -> Charge:
         """What `to_fields` wrote; ValueError, KeyError or TypeError where it did not."""
         rho = read_exact(fields["rho"])
-        if rho is None or fields["delta"] is not None:
+        if (rho is None) is not (fields["kind"] == "estimated") or fields["delta"] is not None:
             raise ValueError("a charge needs rho and has no delta")
         return cls(fields["kind"], read_exact(fields["epsilon"]), rho)
 
     def __str__(self) -> str:
         """The parameter that is promised."""
+        if self.rho is None:
+            return "an estimate"
         return f"epsilon = {amount(self.epsilon)}" if self.epsilon is not None else f"rho = {amount(self.rho)}"
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What one release costs two other pairs of tables than one person's move, which is its charge.
+
+    per_unit: two tables that differ by one in one count. smallest_secret: two tables as near as its kept totals allow; `secret_is_more`
+    where that is farther than one person's move, because no person can change alone.
+    """
+
+    per_unit: Charge
+    smallest_secret: Charge
+    secret_is_more: bool
+
+    @classmethod
+    def of(cls, guarantee: Guarantee) -> Costs:
+        secret = guarantee.smallest_secret
+        return cls(Charge.at(guarantee, 1), Charge.at(guarantee, secret), secret > guarantee.distance.person_moving(guarantee.max_records))
+
+    def to_fields(self) -> dict[str, Any]:
+        """JSON-ready, exact."""
+        charges = {"per_unit": self.per_unit.to_fields(), "smallest_secret": self.smallest_secret.to_fields()}
+        return {**charges, "secret_is_more": self.secret_is_more}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> Costs:
+        """What `to_fields` wrote; ValueError, KeyError or TypeError where it did not."""
+        more = fields["secret_is_more"]
+        if not isinstance(more, bool):
+            raise TypeError("secret_is_more is true or false")
+        return cls(Charge.from_fields(fields["per_unit"]), Charge.from_fields(fields["smallest_secret"]), more)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,6 +226,15 @@ class Reservation:
     def counts(self) -> bool:
         """Whether the charge counts as spent; only a void before the first random word gives it back."""
         return self.state != "voided"
+
+    @property
+    def costs(self) -> Costs | None:
+        """What it costs other pairs of tables than its charge is for; None where the ledger does not say."""
+        try:
+            said = Costs.from_fields(self.facts["costs"])
+        except (KeyError, TypeError, ValueError):
+            return None
+        return said if said.per_unit.kind == said.smallest_secret.kind == self.charge.kind else None
 
     def to_state(self, state: State, **changes: Any) -> Reservation:
         """The same reservation, further on."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.errors import InvalidParameter
-from holdfast.privacy.ledger.account import Account
+from holdfast.privacy.ledger.account import Account, id_elsewhere
 from holdfast.privacy.ledger.chain import Event, read_head, walk
 
 
@@ -33,6 +33,7 @@ def find_problems(
         problem = account.apply(event)
         if problem is not None:
             problems.append(f"Event {event.seq} ({event.kind}): {problem}")
+    problems.extend(_id_problems(events))
     problems.extend(_secret_problems(accounts, secrets_held))
     problems.extend(problem for head in heads for problem in _head_problems(head, ledger, events))
     return problems
@@ -42,6 +43,19 @@ def _first_problems(events: list[Event]) -> list[str]:
     if not events or events[0].kind != "created":
         return ["The first event does not create a ledger."]
     return [f"Event {event.seq} creates a ledger where there is one." for event in events[1:] if event.kind == "created"]
+
+
+def _id_problems(events: list[Event]) -> list[str]:
+    """In a ledger that needs no grants an id names one release of all its data sets."""
+    if not events or events[0].payload.get("needs_grants") is not False:
+        return []
+    datasets: dict[str, set[str]] = {}
+    for event in events:
+        if event.kind == "reserved" and event.release_id is not None:
+            datasets.setdefault(event.release_id, set()).add(event.dataset)
+    shared = [(place, event) for place, event in enumerate(events) if event.kind == "reserved" and len(datasets[str(event.release_id)]) > 1]
+    found = ((event, id_elsewhere(str(event.release_id), event.dataset, events[:place])) for place, event in shared)
+    return [f"Event {event.seq} ({event.kind}): {problem}" for event, problem in found if problem is not None]
 
 
 def _secret_problems(accounts: dict[str, Account], secrets_held: Sequence[Any]) -> list[str]:

@@ -1,0 +1,59 @@
+"""The ledger that the command line keeps beside a run file where nothing else is said: it records every release and sets no limit.
+
+It is made when the first release is reserved, and not before: what is refused leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import LedgerProblem
+from holdfast.privacy.ledger.account import Account
+from holdfast.privacy.ledger.ledger import Ledger
+
+if TYPE_CHECKING:
+    from holdfast.privacy.ledger.values import Charge, Reservation
+
+DEFAULT_NAME = "holdfast-ledger.sqlite"
+NO_LEDGER = "none"
+"""What a run file writes, and HOLDFAST_LEDGER says, to release without a ledger; a file of this name is "./none"."""
+
+
+@dataclass(frozen=True)
+class NewLedger:
+    """A ledger that will be made here. Until then it has no releases; it answers what is asked of a ledger before a release is reserved,
+    and what stands in it after that.
+    """
+
+    place: Path
+
+    def reservation(self, dataset: str, release_id: str) -> Reservation | None:
+        return self.make().reservation(dataset, release_id) if self.place.exists() else None
+
+    def account(self, dataset: str) -> Account:
+        return self.make().account(dataset) if self.place.exists() else Account(dataset)
+
+    def check(self, dataset: str, release_id: str, charge: Charge, facts: Mapping[str, Any]) -> None:
+        if self.place.exists():
+            self.make().check(dataset, release_id, charge, facts)
+
+    def make(self) -> Ledger:
+        """Another process may have been faster: then its ledger is opened, and `reserve` finds what it recorded."""
+        return Ledger.open(self.place, create=True, needs_grants=False)
+
+
+def ledger_in(folder: Path) -> Ledger | NewLedger:
+    """The ledger in this folder, or the one to be made there. Refused where it could not be written: before anything is read or drawn."""
+    place = folder / DEFAULT_NAME
+    if not os.access(folder, os.W_OK | os.X_OK) or (place.exists() and not os.access(place, os.R_OK | os.W_OK)):
+        raise LedgerProblem(
+            f"Every release is recorded, by default in {DEFAULT_NAME} beside the run file, and that cannot be written. Keep the ledger "
+            'elsewhere: make it with `holdfast ledger create --ledger FILE` and write ledger = "FILE" under [release]. To release '
+            f'without a record, write ledger = "{NO_LEDGER}".'
+        )
+    # With create: a file that a crash left empty is finished.
+    return Ledger.open(place, create=True, needs_grants=False) if os.path.lexists(place) else NewLedger(place)
