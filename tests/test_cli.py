@@ -41,6 +41,7 @@ margins = [["state"]]
 
 [release]
 id = "counties"
+allow_exposed = 1
 mechanism = "generalized-laplace"
 epsilon = "1/2"
 per = "person"
@@ -200,6 +201,7 @@ def changed(old: str, new: str) -> str:
 
 BIG = "a,b,n\n" + "".join(f"{i},{j},{i + j}\n" for i in range(20) for j in range(20))
 GRID = RUN.replace('["state", "county"]', '["a", "b"]').replace('"people"', '"n"').replace('[["state"]]', '[["a"], ["b"]]')
+GRID = GRID.replace("allow_exposed = 1\n", "")
 BAD: dict[str, tuple[str, str, int]] = {
     "unknown key": (changed("epsilon =", "epsilom ="), COUNTIES, 7),
     "missing file": (changed("counties.csv", "none.csv"), COUNTIES, 7),
@@ -227,7 +229,9 @@ BAD: dict[str, tuple[str, str, int]] = {
     "no such column": (changed('count = "people"', 'count = "persons"'), COUNTIES, 5),
     "ragged rows": (RUN, COUNTIES + f"17,999,{SECRET},1\n", 5),
     "wrong declared total": (
-        changed('margins = [["state"]]', 'linear = [{matrix = [[1, 1, 0, 0, 0, 0]], names = ["pair"], values = [5]}]'),
+        changed('margins = [["state"]]', 'linear = [{matrix = [[1, 1, 0, 0, 0, 0]], names = ["pair"], values = [5]}]').replace(
+            "allow_exposed = 1\n", ""
+        ),
         COUNTIES,
         6,
     ),

@@ -29,6 +29,7 @@ count = "people"
 margins = [["state"]]
 [release]
 id = "r1"
+allow_exposed = 1
 mechanism = "generalized-laplace"
 epsilon = "1/2"
 per = "person"

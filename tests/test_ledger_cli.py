@@ -32,6 +32,8 @@ mechanism = "generalized-laplace"
 epsilon = "1/2"
 per = "person"
 """
+FIXES = {'margins = [["state"]]': 1, 'subsets = [{column = "county", codes = ["031"]}]': 1, 'margins = [["county"]]': 4}
+"""How many cells these statements fix."""
 DEFAULT = "holdfast-ledger.sqlite"
 GRANT = ("ledger", "grant", "counties", "--epsilon", "3", "--approver", "A. Chief", "--reason", "the census")
 LEDGER_PROBLEM, WRONG_INPUT, IDENTICAL = 12, 2, 9
@@ -49,7 +51,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write_run(path: Path, name: str = "r1", kept: str = 'margins = [["state"]]', more: str = "") -> str:
-    path.write_text(RUN.replace("ID", name).replace("KEPT", kept) + more)
+    path.write_text(RUN.replace("ID", name).replace("KEPT", kept) + f"allow_exposed = {FIXES.get(kept, 0)}\n" + more)
     return str(path)
 
 

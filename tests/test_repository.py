@@ -172,7 +172,7 @@ class TestPublicNames:
     @pytest.mark.parametrize(
         ("name", "parameters"),
         [
-            ("release", ["table", "keep", "mechanism", "key", "ledger", "release_id", "dataset", "date", "progress"]),
+            ("release", ["table", "keep", "mechanism", "key", "ledger", "release_id", "dataset", "date", "allow_exposed", "progress"]),
             ("plan", ["table", "keep", "mechanism", "published_totals", "progress"]),
             ("verify", ["folder", "against", "signer"]),
             ("lattice", ["universe", "keep"]),

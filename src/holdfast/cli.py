@@ -165,14 +165,20 @@ RunFile = Annotated[Path, typer.Argument(help="A run file (TOML): docs/run-files
 def plan(run_file: RunFile, as_json: AsJson = False) -> None:
     """Show what a release would do: kept, exposed, samplers, promise, expected error. No column of counts is read; nothing is written."""
     from holdfast.publication.runfile import load_run
+    from holdfast.wording.exposure import to_acknowledge_sentence
 
     run = load_run(run_file)
     with working("Reading the codes"):
         table = run.read_declarations()
     made = make_plan(run, table)
     with working("Planning"):
-        text = json.dumps(made.to_fields(), indent=2) if as_json else str(made)
+        fields, text = (made.to_fields(), "") if as_json else ({}, str(made))
+    if as_json:
+        print(json.dumps({**fields, "allow_exposed": run.allow_exposed}, indent=2))
+        return
     print(text)
+    if (line := to_acknowledge_sentence(len(made.exposure.fixed), run.allow_exposed)) is not None:
+        print(f"To write   {line}")
 
 
 @app.command()
@@ -224,7 +230,9 @@ def release(
     as_json: AsJson = False,
 ) -> None:
     """Draw the noise and write the output folder: tables, kept totals, card, statement, report."""
-    from holdfast.publication.folder import Output
+    from holdfast.publication.card import Card
+    from holdfast.publication.folder import CARD, Output
+    from holdfast.publication.listings import EXPOSED_FILE
     from holdfast.publication.order import Order
     from holdfast.publication.runfile import load_run
     from holdfast.wording import describe
@@ -233,17 +241,20 @@ def release(
 
     run = load_run(run_file)
     account = _account(run, ledger_of_release(ledger, no_ledger, run.ledger, run_file.absolute().parent), resume)
-    order = Order(run.id, run.date, _revised(run))  # an earlier release that cannot be read is refused before anything else is done
+    # an earlier release that cannot be read is refused before anything else is done
+    order = Order(run.id, run.date, _revised(run), run.allow_exposed)
     with working("Reading the table"):
         table = run.read_table()
     made = make_plan(run, table, account)
     entry = _carry_out(run, order, made, table, Output(output, run.formats, run.sign, force), account, resume)
+    exposed = Card.from_json((output / CARD).read_text(encoding="utf-8")).exposed  # the values of the totals are public now
     if as_json:
-        fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "guarantee": guarantee_fields(made.guarantee)}
-        print(json.dumps(fields, indent=2))
+        fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "exposed": exposed.model_dump(mode="json")}
+        print(json.dumps({**fields, "guarantee": guarantee_fields(made.guarantee)}, indent=2))
         return
     kept = sum(rows.count for rows in made.facts.kept.rows if rows.kind == "kept")
     print(f"Released {run.id}: {len(table):,} cells, {kept:,} kept totals exact.")
+    print(f"{exposed.words} See {output / EXPOSED_FILE}." if exposed.cells else exposed.words)
     print(describe(made.guarantee))
     print(charged_sentence(entry, None if account is None else account.opened().balance(run.dataset)))
     print(f"Read {output / 'report.html'}; check with: holdfast verify {output}")

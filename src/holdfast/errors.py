@@ -24,6 +24,7 @@
     +-- InvalidStatement             a kept total that names nothing, or does not fit the table   (also a ValueError)
     |   +-- ContradictingTotals      declared values of kept totals that disagree
     |   +-- NothingLeft              kept totals that fix every cell: nothing is left to protect
+    |   +-- NotAcknowledged          true counts that would be published, and another number of them was allowed
     +-- InvalidHierarchy             a code tree with a cycle, two parents, a gap, or other leaves than its column   (also a ValueError)
     +-- NoExactSampler               a law that no exact sampler can draw in reasonable time
     +-- ChainProblem                 a Markov chain that cannot be used
@@ -220,6 +221,12 @@ class NothingLeft(InvalidStatement):
     """The kept totals fix every cell: no other table agrees with them, so nothing is left to protect."""
 
     code = "nothing-left"
+
+
+class NotAcknowledged(InvalidStatement):
+    """The kept totals fix cells, whose true counts would be published, and `allow_exposed` says another number of them."""
+
+    code = "not-acknowledged"
 
 
 class NoExactSampler(HoldfastError):

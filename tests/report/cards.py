@@ -37,6 +37,7 @@ CARD: dict[str, Any] = {
         "ledger": None,
         "ledger_words": "It is in no ledger.",
         "signer": None,
+        "allow_exposed": 1,
     },
     "table": {
         "name": "counties",

@@ -85,6 +85,10 @@ class ReleaseInfo(_Part):
         description="Public key of the office that signs this card, as in the signature; null if it is not signed. A card that names a "
         "signer and has no signature was changed."
     )
+    allow_exposed: Count | None = Field(
+        description="How many cells the office allowed, before the draw, to be published as they are: the number that the kept totals fix "
+        "by structure. Null if it was not asked."
+    )
 
 
 class TableInfo(_Part):

@@ -128,6 +128,11 @@ def exposed_csv(exposure: Exposure, counts: NDArray[np.int64], count_name: str) 
     return _csv(header, [*codes, arrow_numbers(values[order]), pa.array(why[order].tolist(), pa.string())])
 
 
+def fixed_csv(exposure: Exposure) -> bytes:
+    """The cells that the kept totals fix, by their codes, before anything is published: no count stands in it."""
+    return _csv(exposure.universe.columns, exposure.universe.frame().take(arrow_numbers(exposure.fixed)).columns)
+
+
 def _csv(header: Sequence[str], columns: Sequence[Any]) -> bytes:
     """A CSV file of Arrow columns. Any column name can be written: the header is ours, since Arrow's cannot be read with some."""
     import pyarrow as pa

@@ -36,7 +36,11 @@ class Order:
     revises: tuple[str, tuple[KeptRow, ...]] | None = None
     """(identifier, kept rows) of the earlier release of the same population that this one revises."""
 
+    allow_exposed: int | None = None
+    """How many cells may be published as they are because the kept totals fix them; None: any number."""
+
     def __post_init__(self) -> None:
+        check_allow_exposed(self.allow_exposed)
         check_identifier(self.release_id)
         check_date(self.date)
         _check_revision(self.release_id, self.revises)
@@ -69,6 +73,11 @@ def check_identifier(release_id: str | None) -> str:
     if not is_identifier(release_id):
         raise InvalidParameter(f"A release identifier is {IDENTIFIER_RULE}. Got {release_id!r}.")
     return release_id
+
+
+def check_allow_exposed(number: int | None) -> None:
+    if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 0):
+        raise InvalidParameter(f"allow_exposed is a number of cells, such as 236. Got {number!r}.", field="allow_exposed")
 
 
 def check_date(date: str | None) -> None:

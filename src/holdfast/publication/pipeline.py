@@ -19,6 +19,7 @@ from holdfast.engines.local import BoundRelease, Progress
 from holdfast.errors import InvalidParameter
 from holdfast.invariants.statements import Statement
 from holdfast.mechanisms.mechanism import Mechanism
+from holdfast.publication.acknowledged import check_acknowledged
 from holdfast.publication.booking import (
     Account,
     Booked,
@@ -51,12 +52,15 @@ def release(
     *,
     dataset: str | None = None,
     date: str | None = None,
+    allow_exposed: int | None = None,
     progress: Progress | None = None,
 ) -> Release:
     """Draw the noise and add it: y = x + z with every kept total of x, checked as integers.
 
     Given:       a table, the kept statements, a mechanism. `key=None` takes a fresh secret key and erases it; a test key marks the release
                  as not private. `release_id` names the release (letters, digits, . _ -); `date` is written on the card as given.
+                 `allow_exposed` is how many true counts may be published because the kept totals fix them; any other number of them is
+                 refused before anything is charged. None allows any number; a run file must say it.
                  With a `ledger`, budget of `dataset` (by default the table's name) is reserved before anything is drawn, and `save`
                  commits it; the key is then always a fresh one. Without one nothing is recorded, and a second draw of the same id is not
                  noticed; card and repr say so. `progress` is called with (cells done, cells in all).
@@ -69,7 +73,7 @@ def release(
         )
     if key is not None and not isinstance(key, NoiseKey):
         raise InvalidParameter(f"key is a NoiseKey, or None for a fresh one. Got {type(key).__name__}.")
-    order = Order(UNNAMED if release_id is None else release_id, date)
+    order = Order(UNNAMED if release_id is None else release_id, date, allow_exposed=allow_exposed)
     account = None
     if ledger is not None:
         name = dataset or table.name
@@ -114,6 +118,7 @@ def draw(
                  `reserved` is called when the ledger has let the release pass, before anything is drawn.
     Guarantees:  every kept total of the table holds in what is released; no noise and no true count stay behind.
     """
+    check_acknowledged(plan.exposure, order.allow_exposed)
     booking, bound = begin(plan, table, order, account, key)
     if reserved is not None:
         reserved()
@@ -145,6 +150,7 @@ def carry_out(
     found = None if account is None else account.ledger.reservation(account.dataset, order.release_id)
     if account is None or found is None or found.state == "voided":
         _check_output(output, plan, order.release_id)
+        check_acknowledged(plan.exposure, order.allow_exposed, output.folder)
         release = draw(plan, table, order, account, progress=progress, reserved=reserved)
         return _complete(release.booking, output, release)
     check_resumable(found, resume)
@@ -153,6 +159,7 @@ def carry_out(
         check_same(found, plan, order)
         return _complete(begun, output, None)
     output.check()
+    check_acknowledged(plan.exposure, order.allow_exposed, output.folder)
     booking, bound = resume_release(found, plan, table, order, account)
     if reserved is not None:
         reserved()

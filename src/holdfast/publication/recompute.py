@@ -46,6 +46,7 @@ ONLY_SIGNED = (
     "release.private",
     "release.ledger",
     "release.signer",
+    "release.allow_exposed",
     "table.name",
     "table.universe",
     "kept.revision",
@@ -94,6 +95,8 @@ class Recomputed:
         said = given.to_dict()
         for name in ("files", "signature", *(() if self.totals is not None else ("exposed",))):
             del made[name], said[name]
+        if given.release.allow_exposed not in (None, len(self.exposure.fixed)):
+            yield f"card.json: release.allow_exposed is {given.release.allow_exposed}; the kept totals fix {len(self.exposure.fixed)} cells"
         for path, here, there in _differences(said, made, ()):
             if not (self._may_differ(path, here, there)):
                 yield f"card.json: {'.'.join(map(str, path))} is {_shown(here)}; the rest of the folder gives {_shown(there)}"

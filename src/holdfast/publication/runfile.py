@@ -56,6 +56,8 @@ class Run:
     """The account that is charged: by default the table's name, or the name of the source without its ending."""
     revises: Path | None
     """The folder of the earlier release of the same population that this one revises."""
+    allow_exposed: int
+    """How many cells may be published as they are because the kept totals fix them: none, unless the run file says so."""
     statements: tuple[Statement, ...]
     _folder: str = field(repr=False)
     _table: TableSection = field(repr=False)
@@ -180,6 +182,7 @@ def _run_of(name: str, toml: str) -> Run:
         ledger=None if release.ledger is None else _place(release.ledger, folder),
         dataset=release.dataset or table.name or _stem(table.source),
         revises=None if release.revises is None else Path(folder, release.revises),
+        allow_exposed=release.allow_exposed or 0,
         statements=tuple(statements(document.keep, list(table.cells))),
         _folder=folder,
         _table=table,

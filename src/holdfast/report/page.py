@@ -64,7 +64,9 @@ def exposed_names(card: Card) -> Html | None:
         return None
     some = exposed["names"][:SHOWN_EXPOSED]
     lead = " By name: " if len(some) == exposed["cells"] else " Among them: "
-    return join(lead, names(some, len(some)), ". Listed in exposed.csv with true counts, and marked in the table.")
+    number = card["release"]["allow_exposed"]
+    allowed = f" Before the draw the office allowed {plural(number, 'cell')} to be published exactly." if number else ""
+    return join(lead, names(some, len(some)), f". Listed in exposed.csv with true counts, and marked in the table.{allowed}")
 
 
 def cost_rows(card: Card) -> list[tuple[str, str]]:

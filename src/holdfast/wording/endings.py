@@ -27,6 +27,7 @@ WHAT_TO_DO = {
     "invalid-statement": "Name columns and codes that exist; the message shows them.",
     "contradicting-totals": "Correct the declared values that the message names.",
     "nothing-left": "Keep fewer totals, or publish without noise.",
+    "not-acknowledged": "Look at the cells, then write the line that the message shows, or keep fewer totals.",
     "invalid-hierarchy": "Correct the codes that the message names.",
     "invalid-run": "Correct the field and line of the run file that are named.",
     "no-exact-sampler": "Take one of the alternatives that the message names.",

@@ -18,6 +18,27 @@ def why_phrase(why: Why | str) -> str:
     return _REASONS[Why(why)]
 
 
+def not_acknowledged_sentences(cells: int, allowed: int, complete: bool, listed: str | None) -> str:
+    """Why a release is refused that would publish another number of true counts than was allowed. `listed` names the file of the cells."""
+    if not cells:
+        return f"The kept totals fix no cell, and allow_exposed says {allowed}. Check the table and the kept totals, or leave the line out."
+    noun, them = ("The true count of 1 cell", "it") if cells == 1 else (f"The true counts of {cells} cells", "them")
+    said = f"allow_exposed says {allowed}" if allowed else "nothing says that this is allowed"
+    more = "" if complete else " There may be more cells: not all could be looked for."
+    where = "" if listed is None else f" {listed!r} lists {them}."
+    return (
+        f"{noun} would be published, whatever the noise, because the kept totals fix {them}; {said}. Nothing was charged.{where}{more} "
+        f"To publish {them}, write allow_exposed = {cells} under [release] (in Python allow_exposed={cells}); otherwise keep fewer totals."
+    )
+
+
+def to_acknowledge_sentence(cells: int, allowed: int) -> str | None:
+    """What a run file must say before its release; None where it does."""
+    if cells == allowed:
+        return None
+    return f"allow_exposed = {cells} under [release], before a release" if cells else "no allow_exposed: the kept totals fix no cell"
+
+
 def exposed_sentences(facts: ExposedAlone) -> str:
     """How many cells one release publishes exactly."""
     fixed, pinned = facts.fixed, facts.pinned
