@@ -20,7 +20,7 @@ MAX_CHANGED = 100
 def card_of(release: Release) -> Card:
     """All fields of card.json but checksums and signature: public facts. Software versions are those when the release began."""
     order = release.order
-    said = {"id": release.id, "date": order.date, "private": release.private, "ledger": release.entry, "signer": None}
+    said: dict[str, Any] = {"id": release.id, "date": order.date, "private": release.private, "ledger": release.entry, "signer": None}
     said["allow_exposed"] = order.allow_exposed
     return make_card(release.plan, release.exposure, said, _revision(release), release.booking.software)
 
