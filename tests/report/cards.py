@@ -114,6 +114,7 @@ CARD: dict[str, Any] = {
     "expected_error": {
         "cell_standard_deviation": {"smallest": 0.0, "median": 7.2, "largest": 7.3},
         "basis": "exact",
+        "relative_error": 0.0,
         "words": "A typical released count differs from the true one by about 5; two thirds of them by less than 7.",
         "margins": [{"name": "margin(state)", "standard_deviation": 0.0}],
     },

@@ -2,6 +2,9 @@
 
 On one sum and on grids the laws here are symmetric under permutations along each axis; the tables with zero sums along every axis are an
 irreducible representation of that group, so by Schur's lemma the covariance is a multiple of the projection on them: one number a block.
+Rounded projection is not symmetric on grids: the rounding goes through the cells in an order, and adds a covariance of its own.
+
+Whether a sum has no noise at all is decided by integers: it has none where it is the same for all moves of each block.
 """
 
 from __future__ import annotations
@@ -18,15 +21,21 @@ from numpy.typing import NDArray
 from holdfast.chains.sampler import ChainSampler
 from holdfast.channels.channel import Ints
 from holdfast.channels.drawing import Drawing
+from holdfast.channels.rounding_error import RoundingError, rounding_error
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.shapes import Free, Grid, OneSum, Shape
+from holdfast.laws import Rounded
+from holdfast.laws.moments import fraction_variance, free_laplace_variance
 from holdfast.laws.target import Basis, Variance
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.protocol import BlockSampler
+from holdfast.samplers.rounded_projection import RoundedSampler
 
 Floats = NDArray[np.float64]
 
 MAX_DENSE_CELLS = 5_000
+LARGEST_COEFFICIENT = 2**31
+"""Of a query whose sums over moves are looked at in 64-bit integers."""
 PILOT_DRAWS, PILOT_CELLS = 10_000, 5_000_000
 """At most so many draws, and about so many cell draws, for a variance that has no closed form."""
 CHAIN_DRAWS, BATCHES = 2_000, 40
@@ -40,26 +49,68 @@ class ShapeCovariance:
     cells: Ints
     shape: Shape
     variance: Variance
+    rounding: RoundingError | None = None
+    """What rounding adds to `variance`."""
 
     def variance_of(self, query: Floats) -> float:
         """Variance of the query's sum over these blocks."""
         values = query[self.cells]
+        values = values[~self._is_kept(values)]
+        if not len(values):
+            return 0.0
+        added = 0.0 if self.rounding is None else self.rounding.of(values)
         if self.variance.matrix is not None:
-            return float(np.einsum("bi,ij,bj->", values, self.variance.matrix, values))
-        return self.variance.scale * float((self._projected(values * self._signs) ** 2).sum())
+            return float(np.einsum("bi,ij,bj->", values, self.variance.matrix, values)) + added
+        return self.variance.scale * float((self._projected(values * self._signs) ** 2).sum()) + added
+
+    def _is_kept(self, values: Floats) -> NDArray[np.bool_]:
+        """Of which blocks every move leaves the sum as it is. Decided for whole coefficients, in integers; others are taken as they are."""
+        whole = values.astype(np.int64)
+        given: NDArray[np.bool_] = (whole == values).all(axis=1) & (np.abs(values).max(axis=1, initial=0.0) < LARGEST_COEFFICIENT)
+        if isinstance(self.shape, Free):
+            return np.asarray(given & (whole == 0).all(axis=1))
+        if isinstance(self.shape, OneSum | Grid):
+            table = (whole * np.asarray(self._signs, dtype=np.int64)).reshape(-1, *self.shape.axes)
+            for axis in range(1, table.ndim):  # in the row space of a grid: all mixed differences vanish
+                table = np.diff(table, axis=axis)
+            return np.asarray(given & ~table.reshape(len(values), -1).any(axis=1))
+        if not given.any():
+            return given
+        moves = self.shape.basis().astype(object)
+        out = given.copy()
+        out[given] = [not any(row) for row in whole[given].astype(object) @ moves]
+        return out
 
     def diagonal(self) -> Floats:
         """Variance of each cell of one block."""
+        added = 0.0 if self.rounding is None else self.rounding.diagonal()
+        return self.scale_diagonal + added
+
+    @property
+    def scale_diagonal(self) -> Floats:
+        """The same without what rounding adds."""
         if self.variance.matrix is not None:
             return np.asarray(np.diag(self.variance.matrix))
         return np.full(self.shape.size, self.variance.scale * _projection_share(self.shape))
 
     def dense(self) -> Floats:
         """Covariance of one block."""
+        added = 0.0 if self.rounding is None else self.rounding.dense()
         if self.variance.matrix is not None:
-            return self.variance.matrix
+            return np.asarray(self.variance.matrix + added)
         signs = np.multiply.outer(self._signs, self._signs)
-        return np.asarray(self.variance.scale * self._projected(np.eye(self.shape.size)) * signs)
+        return np.asarray(self.variance.scale * self._projected(np.eye(self.shape.size)) * signs + added)
+
+    def bases(self, of_cells: bool) -> Iterable[Basis]:
+        """What the parts of the figures are."""
+        yield self.variance.basis
+        if self.rounding is not None:
+            yield self.rounding.basis if of_cells else self.rounding.query_basis
+
+    def relative_error(self, of_cells: bool) -> float:
+        if self.rounding is None:
+            return self.variance.relative_error
+        return self.variance.relative_error + self.rounding.error(self.scale_diagonal, of_cells)
 
     @property
     def _signs(self) -> Any:
@@ -79,22 +130,37 @@ class Covariance:
     """Covariance of the noise of all cells.
 
     `basis` says what the figures are: exact (up to `relative_error`, from rounding), an upper bound (proved, never smaller than the
-    truth), or estimated from draws of the public law (`relative_error` is then one standard error). Data enter nowhere.
+    truth), or estimated from draws of the public law (`relative_error` is then one standard error). Data enter nowhere. `cell_basis` and
+    `cell_error` say the same of the diagonal alone, which may be known better than sums. `of_target`: Markov chains draw some blocks, and
+    the figures are those of the law that they aim at, not of the law they have after so many steps.
     """
 
-    def __init__(self, cells: int, shapes: Iterable[ShapeCovariance]) -> None:
+    def __init__(self, cells: int, shapes: Iterable[ShapeCovariance], of_target: bool = False) -> None:
         self.cells = cells
         self.shapes: Sequence[ShapeCovariance] = tuple(shapes)
+        self.of_target = of_target
 
     @property
     def basis(self) -> Basis:
+        return self._basis(of_cells=False)
+
+    @property
+    def cell_basis(self) -> Basis:
+        return self._basis(of_cells=True)
+
+    def _basis(self, of_cells: bool) -> Basis:
         ranks: tuple[Basis, ...] = ("exact", "upper bound", "estimated")
-        return max((found.variance.basis for found in self.shapes), key=ranks.index, default="exact")
+        return max((basis for found in self.shapes for basis in found.bases(of_cells)), key=ranks.index, default="exact")
 
     @property
     def relative_error(self) -> float:
         """Of every variance given, at most (for estimates: one standard error)."""
-        return max((found.variance.relative_error for found in self.shapes), default=0.0)
+        return max((found.relative_error(of_cells=False) for found in self.shapes), default=0.0)
+
+    @property
+    def cell_error(self) -> float:
+        """Of the variance of every single cell, likewise."""
+        return max((found.relative_error(of_cells=True) for found in self.shapes), default=0.0)
 
     def diagonal(self) -> Floats:
         """Variance of every cell's noise; 0 where the kept totals fix a cell."""
@@ -124,7 +190,8 @@ class Covariance:
         return out
 
     def __repr__(self) -> str:
-        return f"Covariance({self.cells} cells, {self.basis}, relative error {self.relative_error:.1e})"
+        aimed = ", of the law that a chain aims at" if self.of_target else ""
+        return f"Covariance({self.cells} cells, {self.basis}{aimed}, relative error {self.relative_error:.1e})"
 
 
 def covariance_of(drawing: Drawing) -> Covariance:
@@ -133,16 +200,25 @@ def covariance_of(drawing: Drawing) -> Covariance:
     Where a chain draws, a closed form is that of the law aimed at.
     """
     channel = drawing.channel
-    found: dict[Shape, Variance] = {}
     gathered: dict[Shape, list[Ints]] = {}
     for task in channel.tasks():
-        if task.shape not in found:
-            known = channel.target.block_variance(task.shape)
-            found[task.shape] = _estimated(drawing, task.shape) if known is None else known
         gathered.setdefault(task.shape, []).append(task.cells)
-    return Covariance(
-        channel.facts.lattice.cells, [ShapeCovariance(_joined(cells), shape, found[shape]) for shape, cells in gathered.items()]
-    )
+    parts = [_of_shape(drawing, shape, _joined(cells)) for shape, cells in gathered.items()]
+    return Covariance(channel.facts.lattice.cells, parts, of_target=not drawing.is_exact)
+
+
+def _of_shape(drawing: Drawing, shape: Shape, cells: Ints) -> ShapeCovariance:
+    target, sampler = drawing.channel.target, drawing.choice(shape).sampler
+    known = target.block_variance(shape)
+    if known is None and isinstance(target, Rounded) and isinstance(sampler, RoundedSampler):
+        spread = free_laplace_variance(target.epsilon)
+        base = Variance(spread, relative_error=1e-14)
+        if not isinstance(shape, Grid):
+            frame, _ = np.linalg.qr(shape.basis().astype(np.float64))
+            base = Variance(0.0, spread * frame @ frame.T, relative_error=1e-12)
+        first = fraction_variance(shape.axes, target.epsilon) if isinstance(shape, Grid) else None
+        return ShapeCovariance(cells, shape, base, rounding_error(sampler, ("rounding error", *_names(drawing, shape)), first))
+    return ShapeCovariance(cells, shape, _estimated(drawing, shape) if known is None else known)
 
 
 def _joined(cells: list[Ints]) -> Ints:
@@ -154,7 +230,7 @@ def _estimated(drawing: Drawing, shape: Shape) -> Variance:
     sampler = drawing.choice(shape).noise
     draws = public_draws(sampler, ("expected error", *_names(drawing, shape)), None).astype(np.float64)
     squares = draws**2
-    if isinstance(shape, Grid):  # one number for all cells: those of a grid are alike but for the order of rounding
+    if isinstance(shape, Grid):  # one number for all cells: those of a grid are alike
         cell = squares.mean(axis=1)
         mean = float(cell.mean())
         error = float(_standard_error(cell, sampler)) / mean if mean > 0 else math.inf

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -41,3 +43,26 @@ def one_sum_laplace_variance(cells: int, epsilon: Fraction) -> tuple[float, floa
     # A log-gamma of size g is off by less than g 2^-50; the weights' relative errors carry over to the mean.
     error = 8 * math.lgamma(high + n) * 2.0**-50 + 1e-12
     return 2 * mean * (n - 1) / (n**2 * (n + 1)), error
+
+
+def fraction_variance(axes: Sequence[int], epsilon: Fraction) -> float:
+    """E[f (1 - f)], f the fractional part of a cell of P e: e independent two-sided geometric, P taking off the means along every axis.
+
+    With N cells, N (P e)_1 is a sum of integer multiples of the cells of e: (n_1 - 1) ... (n_K - 1) times the cell itself, and -1 in place
+    of n_k - 1 for cells elsewhere on axis k. Its characteristic function Phi at 2 pi m / N is a product of powers, and s (N - s) / N^2 has
+    the discrete Fourier coefficients (1 - 1/N^2) / 6 at 0 and -1 / (2 N^2 sin^2(pi m / N)) elsewhere.
+    """
+    cells = math.prod(axes)
+    if cells == 1:
+        return 0.0
+    m = np.arange(1, cells // 2 + 1)  # m and N - m are alike
+    log_phi = np.zeros(len(m))
+    for elsewhere in itertools.product((False, True), repeat=len(axes)):
+        multiple = math.prod(-1 if away else n - 1 for n, away in zip(axes, elsewhere, strict=True))
+        count = math.prod(n - 1 if away else 1 for n, away in zip(axes, elsewhere, strict=True))
+        # log (1 - a)^2 / (1 - 2 a cos x + a^2) = -log(1 + 4 a sin^2(x/2) / (1 - a)^2); the multiple modulo N, so that x stays exact
+        half = np.pi * ((multiple % cells) * m % cells) / cells
+        log_phi -= count * np.log1p(2 * free_laplace_variance(epsilon) * np.sin(half) ** 2)
+    times = np.where(2 * m == cells, 1.0, 2.0)
+    taken = float((times * np.exp(log_phi) / np.sin(np.pi * m / cells) ** 2).sum()) / (2 * cells**2)
+    return max(0.0, (1 - 1 / cells**2) / 6 - taken)

@@ -43,8 +43,9 @@ class Rounded(Target):
         spread = moments.free_laplace_variance(self.epsilon)
         if isinstance(shape, Free):
             return Variance(spread, relative_error=1e-14)
-        if isinstance(shape, OneSum):  # a random subset: variance f (1 - f) of each cell
-            return Variance(spread + 0.25 / (1 - 1 / shape.size), None, "upper bound")
+        if isinstance(shape, OneSum):  # a random subset: variance f (1 - f) of each cell, and all cells are alike
+            rounding = moments.fraction_variance(shape.axes, self.epsilon)
+            return Variance(spread + rounding / (1 - 1 / shape.size), relative_error=1e-12)
         return None
 
 

@@ -268,6 +268,10 @@ class ExpectedError(_Part):
 
     cell_standard_deviation: CellSpread = Field(description="Standard deviation of the noise of a cell.")
     basis: Text = Field(description="How it was found: exact, bound, approximation or simulation of the public law.")
+    relative_error: Spread | None = Field(
+        description="Relative standard error of figures that were estimated from draws of the public law; 0 for exact ones and bounds, "
+        "null where the draws were too few to say."
+    )
     words: Text = Field(description="The same in a sentence.")
     margins: Annotated[tuple[MarginSpread, ...], Strict(False)] = Field(description="Standard deviation of sums of cells, by name.")
 

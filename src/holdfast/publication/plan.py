@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -44,6 +45,7 @@ class ExpectedError:
     """Standard deviations of the noise, from the law alone; None where they depend on the data.
 
     basis:    what the figures are; `of_target`: they are those of the law that a chain aims at.
+    error:    of figures estimated from draws, their relative standard error; infinite where the draws say nothing; else 0.
     margins:  (column, or None for the whole table; the largest standard deviation among the first few of its sums).
     """
 
@@ -51,6 +53,7 @@ class ExpectedError:
     median: float | None
     largest: float | None
     basis: Literal["exact", "upper bound", "estimated", "unknown"]
+    error: float
     of_target: bool
     margins: tuple[tuple[str | None, float], ...]
 
@@ -101,12 +104,16 @@ class Plan:
     @cached_property
     def expected_error(self) -> ExpectedError:
         """Standard deviations of cells and of one-column margins."""
-        if self.covariance is None or self.deviations is None:
-            basis: Literal["exact", "unknown"] = "unknown" if self.drawing.channel.target.publishes_cells else "exact"
-            return ExpectedError(None, None, None, basis, False, ())
+        found = self.covariance
+        if found is None or self.deviations is None:
+            unknown = self.drawing.channel.target.publishes_cells
+            return ExpectedError(None, None, None, "unknown" if unknown else "exact", 0.0, False, ())
         cells = np.sort(self.deviations)
         smallest, median, largest = (float(cells[i]) for i in (0, len(cells) // 2, -1))
-        return ExpectedError(smallest, median, largest, self.covariance.basis, not self.drawing.is_exact, tuple(self._margins()))
+        margins = tuple(self._margins())
+        of_cells = not any(deviation for _, deviation in margins)  # kept sums have no error, however little is known of others
+        basis, error = (found.cell_basis, found.cell_error) if of_cells else (found.basis, found.relative_error)
+        return ExpectedError(smallest, median, largest, basis, error / 2 if basis == "estimated" else 0.0, found.of_target, margins)
 
     def _margins(self) -> Iterable[tuple[str | None, float]]:
         """For all cells together, and for each column alone."""
@@ -149,7 +156,8 @@ class Plan:
         error = self.expected_error
         return {
             "cell_standard_deviation": {"smallest": error.smallest, "median": error.median, "largest": error.largest},
-            "basis": basis_phrase(error.basis, not error.of_target),
+            "basis": basis_phrase(error.basis, error.error, not error.of_target),
+            "relative_error": error.error if math.isfinite(error.error) else None,
             "words": error_sentences(error.smallest, error.median, error.largest, error.basis),
             "margins": [
                 {"name": "total of the table" if column is None else f"by {column}", "standard_deviation": deviation}

@@ -23,6 +23,7 @@ def error_sentences(smallest: float | None, median: float | None, largest: float
     )
 
 
-def basis_phrase(basis: str, law_is_exact: bool) -> str:
-    """How the standard deviations were found."""
-    return _BASES[basis] + ("" if law_is_exact else "; of the law that the chain aims at")
+def basis_phrase(basis: str, error: float, law_is_exact: bool) -> str:
+    """How the standard deviations were found, and how far an estimate may be off."""
+    off = f", to about {100 * error:.1g} %" if basis == "estimated" and 0 < error < 1 else ""
+    return _BASES[basis] + off + ("" if law_is_exact else "; of the law that the chain aims at")
