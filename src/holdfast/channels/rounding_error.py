@@ -1,7 +1,7 @@
 """Covariance of the error that an unbiased rounding adds to projected noise, for error statements: floats, no privacy rests on them.
 
 z = R(P e) has the covariance s P + Cov(w), w = z - P e, s the variance of a cell of e: rounding is unbiased given e. What Cov(w) is depends
-on the rounding ([theory R10 (e)]), and it is not the same for all cells of a grid of three axes:
+on the rounding ([theory R10] (e)), and it is not the same for all cells of a grid of three axes:
 
     nearest plane   w = sum_j t_j b*_j with uncorrelated t_j, so Cov(w) = sum_j E[t_j^2] b*_j b*_j^T, and E[t_j^2] = E[|t_j| (1 - |t_j|)]:
                     one number for each direction, at most 1/4, found from draws of the public law; on large blocks the bound is taken.
@@ -54,12 +54,12 @@ class AlongDirections:
         return float((along**2 * self.d).sum())
 
     def diagonal(self) -> Floats:
-        return _apply([factor**2 for factor in self.factors], self.d[None])[0].ravel()
+        return np.asarray(_apply([factor**2 for factor in self.factors], self.d[None])[0].ravel())
 
     def dense(self) -> Floats:
-        whole = np.ones((1, 1))
+        whole: Floats = np.ones((1, 1))
         for factor in self.factors:
-            whole = np.kron(whole, factor)
+            whole = np.asarray(np.kron(whole, factor), dtype=np.float64)
         return np.asarray((whole * self.d.ravel()) @ whole.T)
 
     def error(self, rest: Floats, of_cells: bool) -> float:
