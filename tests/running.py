@@ -32,7 +32,7 @@ def running(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) 
     """
     from holdfast.cli import main
 
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)}
     logger = logging.getLogger("holdfast")
     handlers = list(logger.handlers)
 

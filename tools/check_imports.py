@@ -51,7 +51,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 }
 
 # Each costs a user tenths of a second at import, so it is imported inside the function that needs it, or in a module of compiled code.
-HEAVY = frozenset({"numba", "scipy", "opendp", "duckdb", "pyarrow", "pandas", "polars", "sqlalchemy"})
+HEAVY = frozenset({"numba", "scipy", "opendp", "duckdb", "pyarrow", "pandas", "polars", "sqlalchemy", "openpyxl"})
 
 MAX_LINES = 600
 

@@ -16,6 +16,7 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 
 import typer
@@ -25,6 +26,9 @@ from holdfast.wording.endings import NOTHING_BEGUN, UNKNOWN, WHAT_TO_DO, fault_s
 
 PATIENCE = 1.0
 """Seconds after a signal in which another one is not raised again, so that cleanups finish."""
+
+AGAIN = 0.02
+"""Seconds after which a signal is raised that came while a module was loaded."""
 
 _SETTINGS = ("--verbose", "--debug")
 
@@ -40,12 +44,18 @@ class _Ending:
         self.signals: list[int] = []
         self._last = -PATIENCE
 
-    def on_signal(self, number: int, _: object) -> None:
-        """Note the signal and raise it. It is noted because libraries may turn what is raised here into errors of their own."""
-        self.signals.append(number)
-        if time.monotonic() - self._last >= PATIENCE:
+    def on_signal(self, number: int, frame: FrameType | None) -> None:
+        """Note the signal and raise it. It is noted because libraries may turn what is raised here into errors of their own.
+
+        While a module is loaded nothing is raised: compiled packages crash then. A clock asks again until it is loaded.
+        """
+        if number != signal.SIGALRM:
+            self.signals.append(number)
+        if _is_importing(frame):
+            signal.setitimer(signal.ITIMER_REAL, AGAIN)
+        elif time.monotonic() - self._last >= PATIENCE:
             self._last = time.monotonic()
-            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(Terminated.exit_code)
+            raise KeyboardInterrupt if self.signals[-1] == signal.SIGINT else SystemExit(Terminated.exit_code)
 
     def stands(self) -> str:
         """What is true of ledger and disk now."""
@@ -53,6 +63,14 @@ class _Ending:
             return NOTHING_BEGUN if self.standing is None else self.standing()
         except Exception:
             return UNKNOWN
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 _current = _Ending([])
@@ -93,16 +111,18 @@ def run_command(app: typer.Typer) -> NoReturn:
     _current = ending = _Ending(arguments)
     signal.signal(signal.SIGINT, ending.on_signal)
     signal.signal(signal.SIGTERM, ending.on_signal)
+    signal.signal(signal.SIGALRM, ending.on_signal)
     try:
         show_log("--verbose" in arguments)
         settings = [part for part in _SETTINGS if part in arguments]  # they may stand anywhere; Typer wants them first
         rest = [part for part in arguments if part not in _SETTINGS]
         code = typer.main.get_command(app)(args=[*settings, *rest], prog_name="holdfast", standalone_mode=False)
-        if not ending.signals or code == 0:
+        if not (ending.signals and code):  # Typer returns 130 where it met Ctrl-C itself
             raise SystemExit(code if isinstance(code, int) else 0)
         error: BaseException | None = None
     except BaseException as raised:
         error = raised
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     told = _told(error, ending)
     if isinstance(told, HoldfastError):

@@ -220,7 +220,9 @@ class TestBadCells:
 
     def test_columns(self, tmp_path) -> None:
         frame = pa.table([["x"], ["1"], [1], [2]], names=["a", "b", "n", "n"])
-        assert "no column 'A'. Its columns: 'a', 'b', 'n', 'n'" in refused(UnknownColumn, lambda: Table.from_counts(frame, ["A"], "n"))
+        assert "no column 'A'. Did you mean 'a'? Its columns: 'a', 'b', 'n', 'n'" in refused(
+            UnknownColumn, lambda: Table.from_counts(frame, ["A"], "n")
+        )
         assert "more than one column 'n'" in refused(UnknownColumn, lambda: Table.from_counts(frame, ["a"], "n"))
         assert "'a' is asked for twice" in refused(UnknownColumn, lambda: Table.from_counts(frame, ["a", "a"], "b"))
         assert "'b' is asked for twice" in refused(UnknownColumn, lambda: Table.from_counts(frame, ["a", "b"], "b"))
@@ -341,7 +343,7 @@ class TestBadFiles:
         refused(UnreadableInput, lambda: Table.from_counts(path, ["a"], "n"), SECRET)
 
     def test_files_that_are_not_there(self, tmp_path) -> None:
-        for name, words in [("no.csv", "does not exist"), ("no.xlsx", "ends in '.xlsx'"), ("no", "ends in ''")]:
+        for name, words in [("no.csv", "does not exist"), ("no.xls", "ends in '.xls'"), ("no", "ends in ''")]:
             assert words in refused(UnreadableInput, partial(Table.from_counts, tmp_path / name, ["a"], "n"), str(tmp_path))
         (tmp_path / "folder.csv").mkdir()
         assert "is a folder" in refused(UnreadableInput, lambda: Table.from_counts(tmp_path / "folder.csv", ["a"], "n"))
@@ -361,7 +363,7 @@ class TestBadFiles:
         for data in (text, Path(text)):
             message = refused(UnreadableInput, partial(Table.from_counts, data, ["a"], "n"), "hunter2", "host/", "user")
             assert "The text given names no file" in message
-            assert "query= and starts with one of sqlite://, postgresql://, duckdb://" in message
+            assert "needs a query and starts with one of sqlite://, postgresql://, duckdb://" in message
 
     def test_a_name_that_is_too_long(self) -> None:
         assert "does not exist" in refused(

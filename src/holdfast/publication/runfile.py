@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from holdfast.errors import InvalidRun
+from holdfast.errors import HoldfastError, InvalidRun
 from holdfast.invariants.statements import Statement
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.registry import MECHANISMS
@@ -26,6 +26,7 @@ from holdfast.publication.runfile_sections import Document, TableSection, keys_a
 from holdfast.tables import Declarations, Hierarchy, Table, Universe
 from holdfast.tables.databases import is_url
 from holdfast.tables.readers import open_source, read_codes
+from holdfast.tables.text_files import Reading
 
 Made = TypeVar("Made", Table, Declarations)
 
@@ -103,22 +104,35 @@ class Run:
         section, data = self._table, self._data()
         alike = {"allow_similar_codes": section.allow_similar_codes}
         common: dict[str, Any] = {"unit": section.unit, "max_records": section.max_records, "name": section.name, "query": section.query}
-        common |= alike
+        reading = {"separator": section.separator, "encoding": section.encoding, "sheet": section.sheet}
+        common |= alike | reading
         if section.count is not None:
             assert isinstance(section.cells, list)
-            trees = self._trees(lambda column: _codes_of(data, column, section.query))
-            return kind.from_counts(data, section.cells, section.count, cell_key=section.cell_key, hierarchies=trees, **common)
+            trees = self._trees(lambda column: _codes_of(data, column, section.query, Reading(**reading)))
+            common |= {"cell_key": section.cell_key, "hierarchies": trees}
+            return self._blamed(lambda: kind.from_counts(data, section.cells, section.count, **common))
         common |= {"id": section.id, "record_key": section.record_key}
         if isinstance(section.cells, dict):
             codes = {column: self._codes(column, given) for column, given in section.cells.items()}
             trees = self._trees(lambda column: codes[column])
-            return kind.from_records(data, codes, hierarchies=trees, **common)
+            return self._blamed(lambda: kind.from_records(data, codes, hierarchies=trees, **common))
         if section.universe == "observed":
-            return kind.from_records(data, section.cells, universe="observed", **common)
+            return self._blamed(lambda: kind.from_records(data, section.cells, universe="observed", **common))
         assert section.universe is not None
         listed = self._at(section.universe)
         trees = self._trees(lambda column: _codes_of(listed, column, None))
-        return kind.from_records(data, universe=Universe.listed(listed, section.cells, hierarchies=trees, **alike), **common)
+        universe = Universe.listed(listed, section.cells, hierarchies=trees, **alike)
+        return self._blamed(lambda: kind.from_records(data, universe=universe, **common))
+
+    def _blamed(self, read: Callable[[], Made]) -> Made:
+        """What `read` gives; its error names the key of the run file that is to blame."""
+        try:
+            return read()
+        except HoldfastError as error:
+            column = (error.details or {}).get("column")
+            named = (key for key in ("count", "cell_key", "id", "record_key") if column is not None and getattr(self._table, key) == column)
+            error.field = f"table.{error.field or next(named, 'source' if column is None else 'cells')}"
+            raise
 
     def _data(self) -> str:
         source = self._table.source
@@ -196,7 +210,7 @@ def _place(said: str, folder: str) -> str:
 
 def _stem(source: str) -> str:
     """A name for an account whose table has none: that of its file; a database says nothing of its own."""
-    return "unnamed" if is_url(source) else Path(source).stem or "unnamed"
+    return "unnamed" if is_url(source) else Path(source.removesuffix(".gz")).stem or "unnamed"
 
 
 def _document(toml: str) -> Document:
@@ -216,8 +230,8 @@ def _document(toml: str) -> Document:
     raise explain(errors, keys_at, section_keys(), toml)
 
 
-def _codes_of(data: str, column: str, query: str | None) -> list[str]:
+def _codes_of(data: str, column: str, query: str | None, reading: Reading | None = None) -> list[str]:
     """The distinct codes of a column, in the order of their first appearance."""
-    with open_source(data, query, only=[column]) as source:
+    with open_source(data, query, only=[column], reading=reading) as source:
         (codes,), _ = read_codes(source, [column])
     return [str(code) for code in codes.to_pylist()]

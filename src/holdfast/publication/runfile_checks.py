@@ -18,6 +18,7 @@ from holdfast.mechanisms.registry import mechanism_class
 from holdfast.publication.runfile_errors import Place, Problem, file_label, nearest, of_key, quoted
 from holdfast.publication.runfile_sections import IdentitiesSection, KeepSection, MarginSection, ReleaseSection, TableSection
 from holdfast.tables.databases import is_url
+from holdfast.tables.text_files import file_trouble
 from holdfast.wording import numbers
 
 
@@ -34,10 +35,9 @@ def check_source(table: TableSection, folder: str) -> None:
 
 def check_file(place: Place, path: str, folder: str) -> None:
     """That a file is there; nothing is read."""
-    full = os.path.join(folder, path)
-    if not os.path.isfile(full):
-        what = "is a folder" if os.path.isdir(full) else "does not exist"
-        raise Problem(place, f"{file_label(path)} {what}. Check the name; paths start at the folder of the run file.")
+    trouble = file_trouble(os.path.join(folder, path))
+    if trouble is not None:
+        raise Problem(place, f"{file_label(path)} {trouble}. (Paths start at the folder of the run file.)")
 
 
 def check_universe(table: TableSection, folder: str) -> None:
@@ -99,7 +99,8 @@ def _check_columns(place: Place, names: Iterable[str], cells: list[str]) -> None
     for name in names:
         if name not in cells:
             close = nearest(name, cells)
-            raise Problem(place, f"cells has no column {quoted(name)}. {close}Columns: {', '.join(map(quoted, cells))}.")
+            which = f"{close}One of the two is misspelt, here or under cells. " if close else ""
+            raise Problem(place, f"cells has no column {quoted(name)}. {which}Columns: {', '.join(map(quoted, cells))}.")
 
 
 def mechanism_of(release: ReleaseSection, table: TableSection) -> Mechanism:

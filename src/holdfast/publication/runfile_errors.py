@@ -25,6 +25,9 @@ EXAMPLES = {
     "table": '[table], with source = "counties.csv" and what follows it',
     "table.source": 'source = "counties.csv"',
     "table.query": 'query = "SELECT state, county, population FROM counties"',
+    "table.separator": 'separator = ";"',
+    "table.encoding": 'encoding = "windows-1252"',
+    "table.sheet": 'sheet = "Data"',
     "table.cells": 'cells = ["state", "county"], or for records cells = {sex = ["F", "M"]}',
     "table.count": 'count = "population"',
     "table.cell_key": 'cell_key = "ckey"',
@@ -165,8 +168,9 @@ def file_label(path: str) -> str:
 
 def nearest(word: str, known: Sequence[str], form: str = "{}") -> str:
     """ "Did you mean source? " or nothing."""
-    close = get_close_matches(word.lower(), known, n=1, cutoff=0.6)
-    return f"Did you mean {form.format(close[0])}? " if close else ""
+    plain = {name.lower(): name for name in known}
+    close = get_close_matches(word.lower(), list(plain), n=1, cutoff=0.6)
+    return f"Did you mean {form.format(plain[close[0]])}? " if close else ""
 
 
 def example(place: Place) -> str:

@@ -16,6 +16,7 @@ from holdfast.publication.order import IDENTIFIER_RULE, is_day, is_identifier
 from holdfast.publication.runfile_errors import Place, found, not_one_of, quoted, refuse
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.table import MAX_RECORDS
+from holdfast.tables.text_files import SEPARATORS, is_encoding
 
 
 def _release_id(value: object) -> str:
@@ -43,6 +44,18 @@ def _one_of(choices: Collection[str]) -> Any:
     return Annotated[str, PlainValidator(check)]
 
 
+def _separator(value: object) -> str:
+    if not isinstance(value, str) or value not in SEPARATORS:
+        refuse(not_one_of(value, list(SEPARATORS)))
+    return value
+
+
+def _encoding(value: object) -> str:
+    if not isinstance(value, str) or not is_encoding(value):
+        refuse(f'must be the name of a text encoding. Got {found(value)}. Write encoding = "windows-1252".')
+    return value
+
+
 def _cells(value: object) -> list[str] | dict[str, list[str] | str]:
     if isinstance(value, dict):
         if not value:
@@ -60,8 +73,10 @@ def _cells(value: object) -> list[str] | dict[str, list[str] | str]:
 
 def _codes(column: str, codes: object) -> list[str] | str:
     if isinstance(codes, str):
-        if not codes.lower().endswith((".csv", ".parquet", ".hrc")):
-            refuse(f"column {quoted(column)} needs a list of codes, or a file of codes (.csv, .parquet or .hrc). Got {found(codes)}.")
+        if not codes.lower().endswith((".csv", ".tsv", ".gz", ".parquet", ".xlsx", ".hrc")):
+            refuse(
+                f"column {quoted(column)} needs a list of codes, or a file of codes (.csv, .tsv, .parquet, .xlsx or .hrc). Got {found(codes)}."
+            )
         return codes
     if not isinstance(codes, list) or not codes or not all(isinstance(code, str) for code in codes):
         refuse(f'column {quoted(column)} needs a list of codes, each a text. Got {_mixed(codes)}. Write {quoted(column)} = ["01", "02"].')
@@ -147,6 +162,9 @@ class TableSection(Section):
 
     source: PathText = Field(repr=False)
     query: str | None = Field(default=None, repr=False)
+    separator: Annotated[str, PlainValidator(_separator)] | None = None
+    encoding: Annotated[str, PlainValidator(_encoding)] | None = None
+    sheet: str | None = None
     cells: Annotated[Any, PlainValidator(_cells)]
     count: str | None = None
     cell_key: str | None = None

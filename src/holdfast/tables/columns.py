@@ -26,7 +26,10 @@ MISSING = -1
 
 _PLAIN_COUNT = r"\A(?:0|[1-9][0-9]{0,18})\z"
 
-_COUNT_RULE = "A count is a whole number from 0 to 2^62 - 1 in plain digits: no sign, point, blank, separator or leading zero."
+_COUNT_RULE = (
+    "A count is a whole number from 0 to 2^62 - 1 in plain digits: no sign, point, blank, separator or leading zero. "
+    'Write 1234, not "1,234", "1.234", "1 234" or "1234,0".'
+)
 
 _COUNT_ADVICE = "Cast it to integers at the source. Holdfast protects counts; survey weights and magnitudes are out of scope."
 

@@ -14,6 +14,7 @@ from holdfast.tables.columns import KEY_LIMIT, MISSING, check_code_type, check_u
 from holdfast.tables.readers import Source, find_columns
 from holdfast.tables.session import Session, guarded, private_session
 from holdfast.tables.similar import check_similar
+from holdfast.tables.text_files import TEXT_SUFFIXES
 from holdfast.tables.universe import Universe
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -150,7 +151,7 @@ def _rereadable(source: Source, session: Session, records: str) -> str:
 
 def _check_identifier(source: Source, session: Session, records: str, key: str, name: str, limit: int) -> None:
     """Refuse if an identifier has more than `limit` records."""
-    absent = f"{key} IS NULL" + (f" OR {key} = ''" if source.path is not None and source.path.suffix.lower() == ".csv" else "")
+    absent = f"{key} IS NULL" + (f" OR {key} = ''" if source.path is not None and source.path.suffix.lower() in TEXT_SUFFIXES else "")
     sizes = f"SELECT {key} FROM {records} WHERE NOT ({absent}) GROUP BY {key} HAVING count(*) > {limit}"
     ask = f"SELECT EXISTS (SELECT 1 FROM {records} WHERE {absent}), EXISTS ({sizes})"
     ((missing, exceeding),) = guarded(source.label, lambda: session.connection.sql(ask).fetchall())

@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from holdfast.errors import HoldfastError, InvalidParameter, UnreadableInput
 from holdfast.tables.session import BATCH_ROWS, confine, guarded, guarded_error, identifier
+from holdfast.tables.text_files import file_trouble
 
 _URL = re.compile(r"\A([A-Za-z][A-Za-z0-9.-]*)(\+[A-Za-z0-9_]+)?://")
 
@@ -178,9 +179,8 @@ def _engine(url: str, label: str, scheme: str) -> Any:
         import sqlalchemy
 
         parsed = sqlalchemy.make_url(url)
-        missing = scheme == "sqlite" and _is_missing_file(parsed.database)
-        engine = None if missing else sqlalchemy.create_engine(_read_only(parsed) if scheme == "sqlite" else _with_driver(parsed))
-        problem = "" if engine is not None else "the database file does not exist"  # SQLite would make a new, empty one
+        problem = _file_problem(parsed.database) if scheme == "sqlite" else ""
+        engine = None if problem else sqlalchemy.create_engine(_read_only(parsed) if scheme == "sqlite" else _with_driver(parsed))
     except ImportError:
         problem = f"a package is missing. Install sqlalchemy and, for {scheme}, its driver (pip install holdfast[postgres])"
     except Exception:
@@ -206,13 +206,20 @@ def _read_only(url: Any) -> Any:
     return url.set(database=file).update_query_dict({"mode": "ro", "uri": "true"})
 
 
-def _is_missing_file(database: str | None) -> bool:
-    return bool(database) and database != ":memory:" and not str(database).startswith("file:") and not Path(str(database)).is_file()
+def _file_problem(database: str | None) -> str:
+    """What is wrong with the file of an SQLite URL, if anything is. (SQLite would make a new, empty one.)"""
+    if not database or database == ":memory:" or str(database).startswith("file:"):
+        return ""
+    trouble = file_trouble(str(database))
+    return "" if trouble is None else f"the database file {trouble}"
 
 
 def _check_file(path: Path, label: str) -> None:
-    if not path.is_file():
-        raise UnreadableInput(f"{label.capitalize()} cannot be run: the database file does not exist. Check the path in the URL.")
+    trouble = file_trouble(path)
+    if trouble is not None:
+        raise UnreadableInput(
+            f"{label.capitalize()} cannot be run: the database file {trouble}. Check the path in the URL.", field="source"
+        )
 
 
 def _reader(names: Sequence[str], partitions: Iterator[Sequence[Any]], label: str) -> Any:

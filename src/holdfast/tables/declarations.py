@@ -14,6 +14,7 @@ from holdfast.tables.counting import observed_cells
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.readers import open_source
 from holdfast.tables.table import checked_max_records, checked_unit, column_list, declared_universe, read_listed
+from holdfast.tables.text_files import Reading
 from holdfast.tables.universe import Universe
 
 
@@ -41,11 +42,14 @@ class Declarations:
         max_records: int | None = 1,
         name: str | None = None,
         query: str | None = None,
+        separator: str | None = None,
+        encoding: str | None = None,
+        sheet: str | None = None,
     ) -> Declarations:
         """As Table.from_counts, with the same universe. The columns of counts and cell keys must be there; they are not read."""
         others = [count, *([] if cell_key is None else [cell_key])]
         columns = column_list(cells)
-        with open_source(data, query, only=columns) as source:
+        with open_source(data, query, only=columns, reading=Reading(separator, encoding, sheet)) as source:
             universe, _ = read_listed(source, columns, [], hierarchies, allow_similar_codes, unread=others)
         return cls(universe, count, checked_unit(unit), checked_max_records(max_records), name)
 
@@ -65,10 +69,13 @@ class Declarations:
         record_key: str | None = None,
         name: str | None = None,
         query: str | None = None,
+        separator: str | None = None,
+        encoding: str | None = None,
+        sheet: str | None = None,
     ) -> Declarations:
         """As Table.from_records, with the same universe. A source whose universe is declared is not opened."""
         declared = declared_universe(cells, universe, hierarchies, allow_similar_codes)
         if not isinstance(declared, Universe):
-            with open_source(data, query, only=declared) as source:
+            with open_source(data, query, only=declared, reading=Reading(separator, encoding, sheet)) as source:
                 declared = observed_cells(source, declared, allow_similar_codes=allow_similar_codes)
         return cls(declared, count, checked_unit(unit), checked_max_records(max_records), name)

@@ -1,8 +1,8 @@
-"""Where data comes from: a CSV or Parquet file, anything that exports the Arrow C stream, or a database query.
+"""Where data comes from: a text, Parquet or Excel file, anything that exports the Arrow C stream, or a database query.
 
 Every source answers two questions: `batches`, its columns piece by piece, and `scan`, the SQL under which DuckDB reads it.
 
-CSV:  UTF-8, comma, double quotes, a header row, the same number of fields in every line. All fields are text and stay as they are.
+CSV:  see text_files.py for separators and encodings. Double quotes, a header row, the same number of fields in every line. All fields are text and stay as they are.
       Quotes stand at both ends of a field, without blanks around them. An unquoted empty field is a missing value, a quoted one ("") is
       the empty text. Blank lines are skipped; in a file of one column a blank line is an empty field.
 """
@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,10 +24,12 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidParameter, UnknownColumn, UnreadableInput
 from holdfast.tables.columns import CodeColumn, CountColumn
 from holdfast.tables.databases import SCHEMES, is_url, open_query
+from holdfast.tables.excel import EXCEL_SUFFIXES, ExcelSource
 from holdfast.tables.session import BATCH_ROWS, Session, guarded, guarded_batches, identifier, private_session, quoted
 from holdfast.tables.strict_csv import check_csv
+from holdfast.tables.text_files import NAME_IT, TEXT_SUFFIXES, Reading, file_trouble, find_separator, plain_text
 
-_KINDS = "Give a path to a .csv or .parquet file, a frame that exports the Arrow C stream, or a database URL with query=."
+_KINDS = "Give a path to a .csv, .tsv (also .gz), .parquet or .xlsx file, a frame that exports the Arrow C stream, or a database URL with a query."
 
 _TELLING = re.compile(r"[:@=\r\n]|password", re.IGNORECASE)
 """Found in a text that names no file: it may be a URL or connection string gone wrong, or the data themselves."""
@@ -51,17 +54,26 @@ class Source(Protocol):
 
 
 @contextmanager
-def open_source(data: Any, query: str | None = None, *, only: Sequence[str] | None = None) -> Iterator[Source]:
+def open_source(
+    data: Any, query: str | None = None, *, only: Sequence[str] | None = None, reading: Reading | None = None
+) -> Iterator[Source]:
     """Open whatever `data` is; a source lives as long as the `with` block. Of a query, the columns in `only` alone are asked for."""
+    reading = reading or Reading()
+    reading.check()
     if is_url(data):
+        reading.refuse("a database", "separator", "encoding", "sheet")
         with open_query(data, query, only) as (label, names, reader):
             yield StreamSource(label, reader, names)
         return
     if query is not None:
-        raise InvalidParameter(f"query= belongs to a database URL. Got data of type {type(data).__name__}. Leave query out. {_KINDS}")
+        raise InvalidParameter(
+            f"A query belongs to a database URL. Got data of type {type(data).__name__}. Leave query out. {_KINDS}", field="query"
+        )
     if isinstance(data, str | os.PathLike):
-        yield _open_file(Path(data))
+        with _open_file(Path(data), reading) as source:
+            yield source
     elif hasattr(data, "__arrow_c_stream__"):
+        reading.refuse("a frame", "separator", "encoding", "sheet")
         label = f"the {type(data).__module__.split('.')[0]} {type(data).__name__}"
         yield StreamSource(label, guarded(label, lambda: _stream_reader(data)))
     else:
@@ -75,16 +87,26 @@ def find_columns(source: Source, wanted: Sequence[str], found_before: Sequence[s
         if not isinstance(name, str):
             raise InvalidParameter(f"Column names must be text. Got {type(name).__name__}.")
         if wanted.count(name) > 1:
-            raise UnknownColumn(f"Column {name!r} is asked for twice. Name each column once.")
+            raise UnknownColumn(f"Column {name!r} is asked for twice. Name each column once.", details={"column": name})
         if names.count(name) != 1:
             found = "has no column" if name not in names else "has more than one column"
-            # Where no name fits there may be no header, and the "names" are the first row of data.
-            named = any(asked in names for asked in (*wanted, *found_before))
-            columns = f"Its columns: {_listed(names)}." if named else f"It has {len(names)} columns, none of those asked for."
-            raise UnknownColumn(
-                f"{_capital(source.label)} {found} {name!r}. {columns} Names must match exactly; the first line of a CSV file holds them."
-            )
+            told = f"{_capital(source.label)} {found} {name!r}. {_names_found(names, name, (*wanted, *found_before))}"
+            raise UnknownColumn(f"{told} Names must match exactly; the first line of a CSV file holds them.", details={"column": name})
     return [names.index(name) for name in wanted]
+
+
+def _names_found(names: Sequence[str], name: str, asked: Sequence[str]) -> str:
+    """What may be told of the columns. Where no name fits there may be no header, and the "names" are the first row of data: then only
+    those very close to what was asked for are shown.
+    """
+    named = any(given in names for given in asked)
+    plain = {found.strip().casefold(): found for found in names}
+    close = [plain[found] for found in get_close_matches(name.strip().casefold(), list(plain), cutoff=0.6 if named else 0.8)]
+    near = f"Did you mean {' or '.join(map(repr, close))}? " if close and name not in names else ""
+    if named:
+        return f"{near}Its columns: {_listed(names)}."
+    odd = " Most names in its first line are empty: is it a title? Take it out." if 2 * list(names).count("") >= len(names) > 1 else ""
+    return f"{near}It has {len(names)} columns, none of those asked for.{odd}"
 
 
 def read_codes(
@@ -116,31 +138,45 @@ def read_table(
     return (tuple(texts for texts, _ in finished), tuple(indices for _, indices in finished)), checked
 
 
-def _open_file(path: Path) -> Source:
+@contextmanager
+def _open_file(path: Path, reading: Reading) -> Iterator[Source]:
     if _TELLING.search(str(path)) and not os.path.exists(path):
         raise UnreadableInput(
-            "The text given names no file. It is left out here, since it may hold a password. Check the path; a database URL needs query= "
+            "The text given names no file. It is left out here, since it may hold a password. Check the path; a database URL needs a query "
             f"and starts with one of {', '.join(f'{scheme}://' for scheme in SCHEMES)}."
         )
     label = f"file {path.name!r}"
-    suffix = path.suffix.lower()
-    if suffix not in (".csv", ".parquet"):
-        raise UnreadableInput(f"{_capital(label)} ends in {suffix!r}, which is not known here. {_KINDS}")
-    if not os.path.isfile(path):  # not path.is_file(), which fails on a name that is too long, and shows it
-        found = "is a folder" if os.path.isdir(path) else "does not exist"
-        raise UnreadableInput(f"{_capital(label)} {found}. Check the name and the folder (paths start at the working folder).")
-    return guarded(label, lambda: CsvSource(label, path) if suffix == ".csv" else ParquetSource(label, path))
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    is_text = suffix in TEXT_SUFFIXES
+    if not is_text and path.suffix.lower() not in (".parquet", *EXCEL_SUFFIXES):
+        raise UnreadableInput(f"{_capital(label)} ends in {path.suffix.lower()!r}, which is not known here. {_KINDS}")
+    trouble = file_trouble(path)
+    if trouble is not None:
+        raise UnreadableInput(f"{_capital(label)} {trouble}. (Paths start at the working folder.)")
+    if is_text:
+        reading.refuse(label, "sheet")
+        with plain_text(path, label, reading.encoding) as plain:
+            separator = reading.separator or guarded(label, lambda: find_separator(plain, label, "\t" if suffix == ".tsv" else ","))
+            yield guarded(label, lambda: CsvSource(label, plain, separator))
+        return
+    reading.refuse(label, "separator", "encoding")
+    if path.suffix.lower() in EXCEL_SUFFIXES:
+        yield ExcelSource(label, path, reading.sheet)
+        return
+    reading.refuse(label, "sheet")
+    yield guarded(label, lambda: ParquetSource(label, path))
 
 
 class CsvSource:
-    """A CSV file, read by DuckDB with every field as text."""
+    """A UTF-8 file of separated fields, read by DuckDB with every field as text."""
 
-    def __init__(self, label: str, path: Path) -> None:
+    def __init__(self, label: str, path: Path, separator: str = ",") -> None:
         self.label = label
         self.path: Path | None = path
         self._file = path
+        self._separator = separator
         self.names = self._header()
-        check_csv(path, label, len(self.names))
+        check_csv(path, label, len(self.names), separator)
 
     def types(self) -> Sequence[Any]:
         import pyarrow as pa
@@ -164,21 +200,24 @@ class CsvSource:
         assert session.file is not None
         columns = ", ".join(f"'f{i}': 'VARCHAR'" for i in range(len(self.names)))
         return (
-            f"read_csv({quoted(session.file)}, columns = {{{columns}}}, auto_detect = false, header = true, delim = ',', quote = '\"', "
+            f"read_csv({quoted(session.file)}, columns = {{{columns}}}, auto_detect = false, header = true, delim = {quoted(self._separator)}, quote = '\"', "
             "escape = '\"', strict_mode = true, null_padding = false, ignore_errors = false, allow_quoted_nulls = false, "
             "encoding = 'utf-8')"
         )
 
     def _header(self) -> tuple[str, ...]:
+        header, problem = [], ""
         try:
             # Bytes that are no UTF-8 become half surrogates, which no UTF-8 text holds: some may already be read that lie further down.
             with self._file.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as lines:
-                header = next(csv.reader(lines, strict=True), [])
+                header = next(csv.reader(lines, strict=True, delimiter=self._separator), [])
             "".join(header).encode()
-        except (UnicodeEncodeError, csv.Error):
-            header = None
-        if header is None:
-            raise UnreadableInput(f"The header of {self.label} cannot be read. Write a CSV file in UTF-8, with commas and double quotes.")
+        except UnicodeEncodeError:
+            problem = f"The header of {self.label} is not UTF-8. {NAME_IT}"
+        except csv.Error:
+            problem = f"The header of {self.label} cannot be read: a quote is misplaced. Put quotes at both ends of a name, or at none."
+        if problem:
+            raise UnreadableInput(problem, field="encoding" if "UTF-8" in problem else None)
         if not header:
             raise UnreadableInput(f"{_capital(self.label)} has no header. The first line must name the columns.")
         if any("\r" in name for name in header):  # DuckDB would find no line end after it

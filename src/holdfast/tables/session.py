@@ -26,14 +26,14 @@ BATCH_ROWS = 2**18
 _CSV_LINE = re.compile(r"\A(?:Invalid Input Error: )?CSV Error on Line: ([0-9]+)\n")
 
 _BAD_LINES = {
-    "encoding": ("is not UTF-8", "Convert the file to UTF-8."),
-    "quote": ("has a quote that does not end where the field does", "Double quotes inside quotes, and close them before the comma."),
+    "encoding": ("is not UTF-8", 'Convert the file to UTF-8, or name the encoding that it has, such as encoding = "windows-1252".'),
+    "quote": ("has a quote that does not end where the field does", "Double quotes inside quotes, and close them before the separator."),
     "blank": (
         "has a blank beside the quotes of a field, or a quote that does not end where the field does",
         "Put blanks inside the quotes where they belong to a code, and leave them out elsewhere; double quotes inside quotes.",
     ),
-    "fields": ("has another number of fields than the header", "Mend that line; a field that holds a comma needs quotes."),
-    "other": ("cannot be read as CSV", "Mend that line."),
+    "fields": ("has another number of fields than the header", "Correct that line; a field that holds the separator needs quotes."),
+    "other": ("cannot be read as CSV", "Correct that line."),
 }
 
 
@@ -112,6 +112,8 @@ def guarded_batches(label: str, batches: Iterable[T]) -> Iterator[T]:
 
 def _described(error: Exception, label: str) -> UnreadableInput:
     """Only fixed phrases and a line number are taken from the original message."""
+    if isinstance(error, PermissionError):
+        return UnreadableInput(f"{label[:1].upper()}{label[1:]} may not be read by this user. Ask for the permission to read it.")
     text = str(error)
     line = _CSV_LINE.match(text)
     if line is None and "CSV Parser state machine" in text:

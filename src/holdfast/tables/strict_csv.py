@@ -16,28 +16,26 @@ _CHUNK = 2**22
 _LONGEST_LINE = 2**24
 """In bytes; DuckDB takes none longer than 2^21."""
 
-_FIELD = rb'(?:"(?:[^"]++|"")*+"|(?![ \t]*+")[^,\r\n]*+)'
-
 _END = rb"(?:\r\n|[\r\n])"
 
-_SOME_FIELDS = re.compile(rb"%b(?:,%b)*+%b" % (_FIELD, _FIELD, _END))
 
-
-def check_csv(path: Path, label: str, fields: int) -> None:
+def check_csv(path: Path, label: str, fields: int, separator: str = ",") -> None:
     """Refuse a file with a line that has blanks or tabs beside quotes, or empty fields too many, with the number of the line.
 
-    Time:  one fast pass; a slower one only where a comma ends a line or a blank stands beside a quote, which both may be legal.
+    Time:  one fast pass; a slower one only where a separator ends a line or a blank stands beside a quote, which both may be legal.
     """
-    if any(map(_is_suspicious, _overlapping(path))):
-        _check_lines(path, label, fields)
+    mark = separator.encode()
+    blanks = [blank for blank in (b" ", b"\t") if blank != mark]
+    if any(_is_suspicious(chunk, mark, blanks) for chunk in _overlapping(path)):
+        _check_lines(path, label, fields, mark, b"".join(blanks))
 
 
-def _is_suspicious(chunk: bytes) -> bool:
-    if b",\n" in chunk or b",\r" in chunk:
+def _is_suspicious(chunk: bytes, mark: bytes, blanks: list[bytes]) -> bool:
+    if mark + b"\n" in chunk or mark + b"\r" in chunk:
         return True
-    if b'"' not in chunk or not (b" " in chunk or b"\t" in chunk):
+    if b'"' not in chunk:
         return False
-    return any(pair in chunk for pair in (b' "', b'" ', b'\t"', b'"\t'))
+    return any(pair in chunk for blank in blanks if blank in chunk for pair in (blank + b'"', b'"' + blank))
 
 
 def _overlapping(path: Path) -> Iterator[bytes]:
@@ -50,9 +48,12 @@ def _overlapping(path: Path) -> Iterator[bytes]:
     yield last + b"\n"
 
 
-def _check_lines(path: Path, label: str, fields: int) -> None:
+def _check_lines(path: Path, label: str, fields: int, mark: bytes, blanks: bytes) -> None:
     """Every line must be as the rules want it; a line goes on inside quotes."""
-    lines = re.compile(rb"(?:%b(?:,%b){%d}%b|[\r\n])*+" % (_FIELD, _FIELD, fields - 1, _END))
+    mark = re.escape(mark)
+    field = rb'(?:"(?:[^"]++|"")*+"|(?![%b]*+")[^%b\r\n]*+)' % (blanks, mark)
+    some_fields = re.compile(rb"%b(?:%b%b)*+%b" % (field, mark, field, _END))
+    lines = re.compile(rb"(?:%b(?:%b%b){%d}%b|[\r\n])*+" % (field, mark, field, fields - 1, _END))
     feeds = returns = 0
     with path.open("rb") as file:
         rest = file.read(3).removeprefix(b"\xef\xbb\xbf")
@@ -65,6 +66,6 @@ def _check_lines(path: Path, label: str, fields: int) -> None:
             returns += rest.count(b"\r", 0, end)
             rest = rest[end:]
             if (rest and not chunk) or len(rest) > _LONGEST_LINE + _CHUNK:
-                raise bad_line(label, (feeds or returns) + 1, "fields" if _SOME_FIELDS.match(rest) else "blank")
+                raise bad_line(label, (feeds or returns) + 1, "fields" if some_fields.match(rest) else "blank")
             if not chunk:
                 return

@@ -18,6 +18,7 @@ from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.readers import Source, find_columns, open_source, read_table
 from holdfast.tables.saving import save_frame
 from holdfast.tables.similar import check_similar
+from holdfast.tables.text_files import Reading
 from holdfast.tables.universe import Universe
 
 MAX_RECORDS = 2**31 - 1
@@ -102,6 +103,9 @@ class Table:
         max_records: int | None = 1,
         name: str | None = None,
         query: str | None = None,
+        separator: str | None = None,
+        encoding: str | None = None,
+        sheet: str | None = None,
         weight: object = None,
     ) -> Table:
         """A table from counts that someone else has made.
@@ -110,12 +114,13 @@ class Table:
                      `max_records` says how many units of count one `unit` can hold; on counts it cannot be checked. `cell_key` names
                      the column of cell keys, whole numbers from 0 to 2^32 - 1 and 0 in empty cells. Codes of a column that differ only in
                      blanks, case or Unicode form are refused, unless `allow_similar_codes`.
+                     `separator`, `encoding` and `sheet` say how a file is read where it does not tell.
         Guarantees:  the rows listed, zeros included, are the universe ("as listed"), in their order, with their codes as they are.
         Errors:      name file, column and row (1 is the first row of data); they never show a count.
         """
         _refuse_weight(weight)
         columns = column_list(cells)
-        with open_source(data, query) as source:
+        with open_source(data, query, reading=Reading(separator, encoding, sheet)) as source:
             numbers = [(count, CountColumn), *([] if cell_key is None else [(cell_key, CellKeyColumn)])]
             universe, (counts, *keys) = read_listed(source, columns, numbers, hierarchies, allow_similar_codes)
         return cls.__new__(cls)._fill(universe, counts, keys[0] if keys else None, count, unit, max_records, name)
@@ -136,6 +141,9 @@ class Table:
         record_key: str | None = None,
         name: str | None = None,
         query: str | None = None,
+        separator: str | None = None,
+        encoding: str | None = None,
+        sheet: str | None = None,
         weight: object = None,
     ) -> Table:
         """A table that counts records, one row each.
@@ -147,6 +155,7 @@ class Table:
                      column of record keys, whole numbers from 0 to 2^32 - 1: a cell's key is the sum of its records' keys modulo 2^32.
                      `count` is what the column of counts is called in the table.
                      Codes that differ only in blanks, case or Unicode form are refused, unless `allow_similar_codes`.
+                     `separator`, `encoding` and `sheet` say how a file is read where it does not tell.
         Guarantees:  cells without records are zeros. Records outside the universe are refused; the message names columns, not how many.
                      DuckDB counts; its temporary files are private and removed.
         """
@@ -156,7 +165,7 @@ class Table:
             raise InvalidParameter("id= is there to check max_records. Got max_records=None. Give a number, or leave id out.")
         declared = declared_universe(cells, universe, hierarchies, allow_similar_codes)
         others = RecordColumns(id, limit, record_key)
-        with open_source(data, query) as source:
+        with open_source(data, query, reading=Reading(separator, encoding, sheet)) as source:
             if isinstance(declared, Universe):
                 counts, keys = count_records(source, declared, others)
             else:

@@ -19,6 +19,7 @@ from holdfast.tables.columns import arrow_numbers, read_only
 from holdfast.tables.hierarchy import Hierarchy, first_repeated
 from holdfast.tables.readers import open_source, read_codes
 from holdfast.tables.similar import check_similar
+from holdfast.tables.text_files import Reading
 
 Support: TypeAlias = Literal["declared", "as listed", "observed"]
 
@@ -102,15 +103,19 @@ class Universe:
         *,
         hierarchies: Mapping[str, Hierarchy] | None = None,
         allow_similar_codes: bool = False,
+        separator: str | None = None,
+        encoding: str | None = None,
+        sheet: str | None = None,
     ) -> Universe:
         """Exactly the cells of these rows, in their order: nested geography, structural zeros left out.
 
         Given:       a frame, a path, or a mapping from column to the codes of all rows; `columns` selects, by default all.
+                     `separator`, `encoding` and `sheet` say how a file is read where it does not tell.
         Guarantees:  a cell that is listed twice is refused with the numbers of two such rows; codes that differ only in blanks, case or
                      Unicode form are refused, unless `allow_similar_codes`.
         """
         data = _frame_of(cells) if isinstance(cells, Mapping) else cells
-        with open_source(data) as source:
+        with open_source(data, reading=Reading(separator, encoding, sheet)) as source:
             names = tuple(source.names if columns is None else columns)
             codes, indices = read_codes(source, names)
             for column, array in zip(names, codes, strict=True):
