@@ -167,7 +167,7 @@ class TestOddFiles:
         assert "none of those asked for" in message
 
     @pytest.mark.parametrize("given", [{"separator": ";"}, {"encoding": "utf-8"}, {"sheet": "x"}])
-    def test_settings_that_do_not_belong(self, tmp_path: Path, given: dict[str, str]) -> None:
+    def test_settings_that_do_not_belong(self, tmp_path: Path, given: dict[str, Any]) -> None:
         import pyarrow as pa
 
         frame = pa.table({"Land": ["1"], "Straße": ["x"], "Zahl": [1]})
@@ -292,7 +292,7 @@ class TestRunFiles:
         """Which of the two is misspelt cannot be known here: the message names both."""
         (tmp_path / "t.csv").write_text(text())
         (tmp_path / "run.toml").write_text(RUN.replace('cells = ["Land"', 'cells = ["Lnad"').replace("KEYS", ""))
-        with pytest.raises(InvalidRun, match='no column "Land". Did you mean Lnad\\? One of the two is misspelt, here or under cells'):
+        with pytest.raises(InvalidRun, match=r'no column "Land"\. Did you mean Lnad\? One of the two is misspelt, here or under cells'):
             load_run(tmp_path / "run.toml")
 
 

@@ -102,15 +102,16 @@ class Run:
 
     def _read(self, kind: type[Made]) -> Made:
         section, data = self._table, self._data()
-        alike = {"allow_similar_codes": section.allow_similar_codes}
+        alike: dict[str, Any] = {"allow_similar_codes": section.allow_similar_codes}
         common: dict[str, Any] = {"unit": section.unit, "max_records": section.max_records, "name": section.name, "query": section.query}
         reading = {"separator": section.separator, "encoding": section.encoding, "sheet": section.sheet}
         common |= alike | reading
         if section.count is not None:
-            assert isinstance(section.cells, list)
+            cells, count = section.cells, section.count
+            assert isinstance(cells, list)
             trees = self._trees(lambda column: _codes_of(data, column, section.query, Reading(**reading)))
             common |= {"cell_key": section.cell_key, "hierarchies": trees}
-            return self._blamed(lambda: kind.from_counts(data, section.cells, section.count, **common))
+            return self._blamed(lambda: kind.from_counts(data, cells, count, **common))
         common |= {"id": section.id, "record_key": section.record_key}
         if isinstance(section.cells, dict):
             codes = {column: self._codes(column, given) for column, given in section.cells.items()}

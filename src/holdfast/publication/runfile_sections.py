@@ -75,7 +75,8 @@ def _codes(column: str, codes: object) -> list[str] | str:
     if isinstance(codes, str):
         if not codes.lower().endswith((".csv", ".tsv", ".gz", ".parquet", ".xlsx", ".hrc")):
             refuse(
-                f"column {quoted(column)} needs a list of codes, or a file of codes (.csv, .tsv, .parquet, .xlsx or .hrc). Got {found(codes)}."
+                f"column {quoted(column)} needs a list of codes, or a file of codes (.csv, .tsv, .parquet, .xlsx or .hrc). "
+                f"Got {found(codes)}."
             )
         return codes
     if not isinstance(codes, list) or not codes or not all(isinstance(code, str) for code in codes):

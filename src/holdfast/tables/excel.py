@@ -63,8 +63,8 @@ class ExcelSource:
             return pa.array([None if value is None else int(value) for value in values], pa.int64())
         if len(kinds) > 1 and kinds != {int, float}:
             raise UnreadableInput(
-                f"Column {self.names[place]!r} of {self.label} holds texts and other values. Format the whole column as text in Excel, and check "
-                "codes such as 01, or as whole numbers if it holds counts."
+                f"Column {self.names[place]!r} of {self.label} holds texts and other values. Format the whole column as text in Excel, "
+                "and check codes such as 01, or as whole numbers if it holds counts."
             )
         return pa.array([None if value is None else str(value) for value in values], pa.string()).cast(pa.binary())  # refused by its type
 

@@ -2,9 +2,9 @@
 
 Every source answers two questions: `batches`, its columns piece by piece, and `scan`, the SQL under which DuckDB reads it.
 
-CSV:  see text_files.py for separators and encodings. Double quotes, a header row, the same number of fields in every line. All fields are text and stay as they are.
-      Quotes stand at both ends of a field, without blanks around them. An unquoted empty field is a missing value, a quoted one ("") is
-      the empty text. Blank lines are skipped; in a file of one column a blank line is an empty field.
+CSV:  text_files.py says which separators and encodings. Double quotes, a header row, as many fields in every line. All fields are
+      text and stay as they are. Quotes stand at both ends of a field, without blanks around them. An unquoted empty field is a missing
+      value, a quoted one ("") is the empty text. Blank lines are skipped; in a file of one column a blank line is an empty field.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ from holdfast.tables.session import BATCH_ROWS, Session, guarded, guarded_batche
 from holdfast.tables.strict_csv import check_csv
 from holdfast.tables.text_files import NAME_IT, TEXT_SUFFIXES, Reading, file_trouble, find_separator, plain_text
 
-_KINDS = "Give a path to a .csv, .tsv (also .gz), .parquet or .xlsx file, a frame that exports the Arrow C stream, or a database URL with a query."
+_KINDS = (
+    "Give a path to a .csv, .tsv (also as .gz), .parquet or .xlsx file, a frame that exports the Arrow C stream, or a database URL "
+    "with a query."
+)
 
 _TELLING = re.compile(r"[:@=\r\n]|password", re.IGNORECASE)
 """Found in a text that names no file: it may be a URL or connection string gone wrong, or the data themselves."""
@@ -200,7 +203,8 @@ class CsvSource:
         assert session.file is not None
         columns = ", ".join(f"'f{i}': 'VARCHAR'" for i in range(len(self.names)))
         return (
-            f"read_csv({quoted(session.file)}, columns = {{{columns}}}, auto_detect = false, header = true, delim = {quoted(self._separator)}, quote = '\"', "
+            f"read_csv({quoted(session.file)}, columns = {{{columns}}}, auto_detect = false, header = true, "
+            f"delim = {quoted(self._separator)}, quote = '\"', "
             "escape = '\"', strict_mode = true, null_padding = false, ignore_errors = false, allow_quoted_nulls = false, "
             "encoding = 'utf-8')"
         )
