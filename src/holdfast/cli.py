@@ -66,8 +66,8 @@ def drawing(cells: int) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def coupling() -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar over pairs of chains."""
-    with _bar("pairs") as bar:
+    """A progress bar over pairs of chains, or over the steps of chains."""
+    with _bar("done") as bar:
         task = bar.add_task("", visible=False)
         yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total, visible=True)
 

@@ -258,11 +258,11 @@ class TestNoBound:
         assert [row.problem for row in found.rows] == ["not used: Too large.", None, None]
 
     def test_the_work_is_bounded_and_the_row_says_so(self, monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot) -> None:
-        monkeypatch.setattr(module, "steps_allowed", lambda kernel: 50 * 4)
+        monkeypatch.setattr(module, "steps_allowed", lambda kernel: module.PHASES * 50 * 4)
         (row,) = diagnose(UNIVERSE, MARGINS, hf.GeneralizedLaplace("1/10"), kernels=["metropolis"], **FEW).rows
         assert row.problem is not None
         snapshot(row.problem, "four sweeps for each pair")
-        monkeypatch.setattr(module, "steps_allowed", lambda kernel: 40)
+        monkeypatch.setattr(module, "steps_allowed", lambda kernel: module.PHASES * 40)
         (row,) = diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=["metropolis"], **FEW).rows
         assert row.problem is not None
         snapshot(row.problem, "less than one sweep")
@@ -360,6 +360,8 @@ def test_progress_names_what_is_run_and_ends_full() -> None:
     diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=["block_gibbs"], progress=lambda *seen: told.append(seen), **FEW)
     last = {what: (done, total) for what, done, total in told}
     head = "block_gibbs, 3 x 3 grid: "
+    made, steps = last.pop(head + "diagnostics")
+    assert made == steps
     assert last == {head + "pilot": (50, 50), head + "pairs": (12, 12), head + "other lags": (12, 12)}
 
 
@@ -368,3 +370,52 @@ def test_the_command_has_the_same_defaults() -> None:
 
     defaults = {name: parameter.default for name, parameter in inspect.signature(command).parameters.items()}
     assert (defaults["pairs"], defaults["most_sweeps"]) == (module.DEFAULT_PAIRS, module.DEFAULT_SWEEPS)
+
+
+class TestWorkThatShows:
+    """A diagnosis tells what it does every few seconds, can be stopped there, and has an end."""
+
+    def test_conventional_diagnostics_are_told_too(self) -> None:
+        """They ran in silence, for as long as they took."""
+        told: list[tuple[str, int, int]] = []
+        diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=["line_gibbs"], progress=lambda *said: told.append(said), **FEW)
+        moving = [(done, total) for what, done, total in told if what == "line_gibbs, 3 x 3 grid: diagnostics"]
+        assert moving[0][0] == 0
+        assert moving[-1][0] == moving[-1][1] > 0
+        assert [done for done, _ in moving] == sorted(done for done, _ in moving)
+
+    @pytest.mark.parametrize("phase", ["pilot", "pairs", "other lags", "diagnostics"])
+    def test_ctrl_c_ends_it_in_every_phase(self, phase: str) -> None:
+        def stop(what: str, done: int, _: int) -> None:
+            if what.endswith(phase) and done:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=["metropolis"], progress=stop, **FEW)
+
+    @pytest.mark.parametrize("name", ["metropolis", "line_gibbs"])
+    def test_slices_change_no_figure(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        found = [fields(diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=[name], **FEW))]
+        monkeypatch.setattr("holdfast.chains.diagnostics.SLICE_NANOSECONDS", 20_000)
+        told: list[int] = []
+        tell = lambda what, done, total: told.append(done) if what.endswith("diagnostics") else None  # noqa: E731
+        found.append(fields(diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=[name], progress=tell, **FEW)))
+        assert len(told) > 50
+        assert found[0] == found[1]
+
+    def test_what_would_take_too_long_is_not_estimated_and_said_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "MOVEMENT_SECONDS", 0)
+        found = diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=["line_gibbs"], **FEW)
+        (row,) = found.rows
+        assert row.problem is None
+        assert row.movement is not None
+        assert (row.movement.note, row.movement.effective_sample_size) == (module.NOT_ESTIMATED, None)
+        assert "not estimated: it would take more than" in str(found)
+
+    def test_all_rows_share_the_time_that_is_allowed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Each row of each shape had half an hour for each of its curves."""
+        monkeypatch.setattr(module, "steps_allowed", lambda kernel: 60_000 * kernel.steps_per_sweep)
+        found = diagnose(UNIVERSE, MARGINS, LAPLACE, pairs=50, most_sweeps=10_000)
+        capped = [row.curve.meetings.most // row.steps_per_sweep for row in found.rows if row.curve is not None]
+        assert len(capped) == len(found.rows) == 3
+        assert sum(module.PHASES * 50 * most for most in capped) <= 60_000

@@ -10,12 +10,14 @@ them: that is what curve.py estimates. Run on the noise law they see no data.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from holdfast.chains.meeting import SLICE_NANOSECONDS, Progress
 from holdfast.chains.protocol import Kernel, State
 from holdfast.errors import ChainProblem, InvalidParameter
 from holdfast.exact.parameters import exact_integer
@@ -82,10 +84,19 @@ def split_r_hat(draws: ArrayLike) -> float:
     return math.nan if _is_constant(series) else float(_arviz().rhat(series, method="rank"))
 
 
-def trace_summary(kernel: TracedKernel, *, records: int, every: int, chains: int, seed: str, burn_in: int | None = None) -> TraceSummary:
+def trace_summary(
+    kernel: TracedKernel,
+    *,
+    records: int,
+    every: int,
+    chains: int,
+    seed: str,
+    burn_in: int | None = None,
+    progress: Progress | None = None,
+) -> TraceSummary:
     """Run several chains from the starting law, each after a burn-in (by default half as many steps as are recorded), and summarize.
 
-    Given:       chains >= 2, records >= 4, every >= 1, burn_in >= 2 (checked).
+    Given:       chains >= 2, records >= 4, every >= 1, burn_in >= 2 (checked). `progress` is called with (steps made, steps in all).
     Guarantees:  deterministic and data-free: chain number c reads the test stream of (kernel's name, c).
     """
     records, every, chains = exact_integer(records, "records"), exact_integer(every, "every"), exact_integer(chains, "chains")
@@ -99,20 +110,52 @@ def trace_summary(kernel: TracedKernel, *, records: int, every: int, chains: int
     _arviz()  # missing packages are told before anything runs
     traces = np.empty((len(COLUMNS), chains, records), dtype=np.int64)
     made = accepted = 0
+    told = Steps(chains * (before + records * every), progress)
     with NoiseKey.for_tests("chain traces: " + seed) as key:
         for chain in range(chains):
             with key.stream(kernel.name, chain) as words:
-                state, _ = kernel.run(kernel.start(words), before // 2, words)
-                state, info = kernel.run(state, before - before // 2, words)
-                _, rows = kernel.trace(state, records, every, words)
-            traces[:, chain, :] = rows.T
-            made, accepted = made + info.steps, accepted + info.accepted
+                state, _ = run_slices(kernel, kernel.start(words), before // 2, words, told)
+                state, moved = run_slices(kernel, state, before - before // 2, words, told)
+                for low, count in slices(records, SLICE_NANOSECONDS // (kernel.step_nanoseconds * every)):
+                    state, rows = kernel.trace(state, count, every, words)
+                    traces[:, chain, low : low + count] = rows.T
+                    told.add(count * every)
+            made, accepted = made + before - before // 2, accepted + moved
     sweeps = every / kernel.steps_per_sweep
     columns = {
         name: ColumnSummary(effective_sample_size(draws), autocorrelation_time(draws) * sweeps, split_r_hat(draws))
         for name, draws in zip(COLUMNS, traces, strict=True)
     }
     return TraceSummary(kernel.name, chains, records, every, before, accepted / made, columns)
+
+
+class Steps:
+    """Counts steps and tells of them."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self.total, self.progress, self.done = total, progress, 0
+        self.add(0)
+
+    def add(self, steps: int) -> None:
+        self.done += steps
+        if self.progress is not None:
+            self.progress(self.done, self.total)
+
+
+def slices(total: int, size: int) -> Iterator[tuple[int, int]]:
+    """(first, number) of pieces of at most `size`, and at least one."""
+    size = max(1, size)
+    return ((low, min(size, total - low)) for low in range(0, total, size))
+
+
+def run_slices(kernel: Kernel, state: State, steps: int, words: Words, told: Steps) -> tuple[State, int]:
+    """(state, accepted steps) after so many steps, in slices, so that Ctrl-C is heeded in between; they change no word and no state."""
+    accepted = 0
+    for _, count in slices(steps, SLICE_NANOSECONDS // kernel.step_nanoseconds):
+        state, info = kernel.run(state, count, words)
+        accepted += info.accepted
+        told.add(count)
+    return state, accepted
 
 
 def _series(draws: ArrayLike, least_chains: int) -> NDArray[np.float64]:

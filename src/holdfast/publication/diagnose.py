@@ -23,7 +23,7 @@ import numpy as np
 
 from holdfast.chains.assessment import PILOT_PAIRS, confidence_factor, pilot, stability, steps_allowed
 from holdfast.chains.curve import TotalVariationCurve
-from holdfast.chains.diagnostics import trace_summary
+from holdfast.chains.diagnostics import Steps, run_slices, trace_summary
 from holdfast.chains.kernels import DECAYS, KERNELS, chain_seed, kernel_for
 from holdfast.chains.meeting import Progress
 from holdfast.chains.protocol import Kernel
@@ -50,6 +50,11 @@ POINTS = 101
 CHAINS = 4
 RECORDS = 2_000
 """Chains, and records of each, for conventional diagnostics."""
+MOVEMENT_SECONDS = 60
+"""Work of conventional diagnostics for each row, by the kernel's own rough figure. Those that need more are left out, and that is said."""
+PHASES = 4
+"""Pilot, pairs, and two other lags: each may take its share of the time that all are given together."""
+NOT_ESTIMATED = f"not estimated: it would take more than {MOVEMENT_SECONDS} seconds"
 NOT_INSTALLED = "not installed: pip install holdfast[diagnose]"
 CONFIDENTIAL = "CONFIDENTIAL: this law depends on the data, and so does all that is said here. Not for publication."
 ESTIMATED = (
@@ -287,13 +292,15 @@ class Diagnosis:
                 *([""] if self.rows else []),
                 f"Together   {fields['together']['words']}",
                 f"Status     {ESTIMATED}",
-                *([f"Diagnosis  effective sample size and autocorrelation time: {NOT_INSTALLED}"] if self._lacks_arviz else []),
+                *(f"Diagnosis  effective sample size and autocorrelation time: {note}" for note in self._notes),
             ]
         )
 
     @property
-    def _lacks_arviz(self) -> bool:
-        return any(row.movement is not None and row.movement.note == NOT_INSTALLED for row in self.rows)
+    def _notes(self) -> list[str]:
+        """Why figures are missing, each reason once."""
+        notes = [row.movement.note for row in self.rows if row.movement is not None]
+        return [note for note in (NOT_INSTALLED, NOT_ESTIMATED) if note in notes]
 
     def to_html(self) -> str:
         """The page, with the curves as figures."""
@@ -351,7 +358,8 @@ def diagnose(
 
     Given:       a table, of which only the declarations are read, or a universe; the kept statements; GeneralizedLaplace or
                  GeneralizedGaussian. `kernels` by default the sampler that the mechanism names, or all that apply; `pairs` at least 4;
-                 a pair that has not met after `most_sweeps` sweeps is given up (earlier where all would take more than half an hour).
+                 a pair that has not met after `most_sweeps` sweeps is given up (earlier where all rows together would take more than half
+                 an hour). `progress` is called with (what is run, done, in all) at least every few seconds.
     Guarantees:  deterministic, and no count is read. A kernel that gives no bound has a row that says why; the other rows stand.
     """
     if not isinstance(mechanism, Mechanism):
@@ -371,7 +379,7 @@ def diagnose(
     asked = _asked(mechanism, kernels)
     parts = tuple(_parts(channel))
     runs = [(part, name) for part in parts for name in asked or [row.name for row in KERNELS.values() if row.draws(part.shape)]]
-    rows = tuple(_row(part, name, pairs, most_sweeps, progress) for part, name in runs)
+    rows = tuple(_row(part, name, pairs, most_sweeps, len(runs), progress) for part, name in runs)
     confidential = channel.target.reads is not Reads.NOTHING
     return Diagnosis(channel.facts, mechanism, pairs, most_sweeps, confidential, parts, rows)
 
@@ -408,18 +416,18 @@ def _label(shape: Shape) -> str:
     return f"{' x '.join(map(str, shape.axes))} grid" if isinstance(shape, Grid) else f"{shape.name} of {shape.size} cells"
 
 
-def _row(part: Part, name: str, pairs: int, most_sweeps: int, progress: Told | None) -> Row:
+def _row(part: Part, name: str, pairs: int, most_sweeps: int, rows: int, progress: Told | None) -> Row:
     """One kernel on blocks of one shape; what is refused becomes a row that says so."""
     try:
         kernel, seed = part.kernel(name)
-        return _run(part, kernel, seed, pairs, most_sweeps, progress)
+        return _run(part, kernel, seed, pairs, most_sweeps, rows, progress)
     except (InvalidParameter, ChainProblem, NoExactSampler) as problem:
         return Row(part, name, problem=f"not used: {problem}")
 
 
-def _run(part: Part, kernel: Kernel, seed: str, pairs: int, most_sweeps: int, progress: Told | None) -> Row:
+def _run(part: Part, kernel: Kernel, seed: str, pairs: int, most_sweeps: int, rows: int, progress: Told | None) -> Row:
     sweep = kernel.steps_per_sweep
-    most = min(most_sweeps, steps_allowed(kernel) // (max(pairs, PILOT_PAIRS) * sweep)) * sweep
+    most = min(most_sweeps, steps_allowed(kernel) // (rows * PHASES * max(pairs, PILOT_PAIRS) * sweep)) * sweep
     if most < 1:
         raise InvalidParameter(f"{pairs:,} pairs leave less than one sweep of {sweep:,} steps for each. Use fewer pairs.")
 
@@ -427,6 +435,7 @@ def _run(part: Part, kernel: Kernel, seed: str, pairs: int, most_sweeps: int, pr
         told = _told(progress, f"{kernel.name}, {part.label}: {what}")
         return stability(kernel, lags, pairs=count, most=most, seed=seed, progress=told)
 
+    moving = _told(progress, f"{kernel.name}, {part.label}: diagnostics")
     try:
         lag = pilot(kernel, seed=seed, most=most, progress=_told(progress, f"{kernel.name}, {part.label}: pilot")).lag
         numbers = [pairs]
@@ -439,28 +448,31 @@ def _run(part: Part, kernel: Kernel, seed: str, pairs: int, most_sweeps: int, pr
         if curve.meetings.censored:
             early = " (no more were allowed: fewer pairs may take more)" if most < most_sweeps * sweep else ""
             problem = f"no bound: {count - curve.meetings.censored:,} of {count:,} pairs met within {most // sweep:,} sweeps{early}"
-            return Row(part, kernel.name, problem, sweep, curve, (), _movement(kernel, seed, None))
+            return Row(part, kernel.name, problem, sweep, curve, (), _movement(kernel, seed, None, moving))
     others = curves("other lags", pairs, *sorted({max(1, lag // 2), 2 * lag} - {lag}))
     found = Row(part, kernel.name, None, sweep, curve, tuple(others))
-    return replace(found, movement=_movement(kernel, seed, found.steps))
+    return replace(found, movement=_movement(kernel, seed, found.steps, moving))
 
 
 def _told(progress: Told | None, what: str) -> Progress | None:
     return None if progress is None else partial(progress, what)
 
 
-def _movement(kernel: Kernel, seed: str, steps: int | None) -> Movement:
+def _movement(kernel: Kernel, seed: str, steps: int | None, progress: Progress | None) -> Movement:
     """Conventional diagnostics, after the recommended steps where there is such a number."""
     burn_in = RECORDS * kernel.steps_per_sweep // 2 if steps is None else max(2, steps)
     every = kernel.steps_per_sweep if steps is None else max(1, steps // 200)
+    allowed = MOVEMENT_SECONDS * 10**9 // kernel.step_nanoseconds
     note = None
     if not hasattr(kernel, "trace"):
         note = "this kernel records no trace"
     elif importlib.util.find_spec("arviz_stats") is None:
         note = NOT_INSTALLED
+    elif CHAINS * (burn_in + RECORDS * every) > allowed:
+        note = NOT_ESTIMATED
     if note is not None:
-        return Movement(_acceptance_rate(kernel, seed, burn_in), note=note)
-    summary = trace_summary(kernel, records=RECORDS, every=every, chains=CHAINS, seed=seed, burn_in=burn_in)  # type: ignore[arg-type]
+        return Movement(_acceptance_rate(kernel, seed, min(burn_in, max(2, allowed // 2)), progress), note=note)
+    summary = trace_summary(kernel, records=RECORDS, every=every, chains=CHAINS, seed=seed, burn_in=burn_in, progress=progress)  # type: ignore[arg-type]
     columns = {
         name: {field: None if math.isnan(value) else _digits(value, 4) for field, value in found._asdict().items()}
         for name, found in summary.columns.items()
@@ -471,12 +483,13 @@ def _movement(kernel: Kernel, seed: str, steps: int | None) -> Movement:
     return Movement(rate, CHAINS * RECORDS, min(sizes, default=None), max(times, default=None), columns)
 
 
-def _acceptance_rate(kernel: Kernel, seed: str, steps: int) -> float:
+def _acceptance_rate(kernel: Kernel, seed: str, steps: int, progress: Progress | None) -> float:
     """Of the second half of one chain."""
+    told = Steps(2 * steps, progress)
     with NoiseKey.for_tests("chain acceptance: " + seed) as key, key.stream(kernel.name) as words:
-        state, _ = kernel.run(kernel.start(words), steps, words)
-        _, info = kernel.run(state, steps, words)
-    return _digits(info.accepted / info.steps, 4)
+        state, _ = run_slices(kernel, kernel.start(words), steps, words, told)
+        _, accepted = run_slices(kernel, state, steps, words, told)
+    return _digits(accepted / steps, 4)
 
 
 def _digits(value: float, digits: int) -> float:
