@@ -150,7 +150,7 @@ def test_a_release_in_a_notebook_says_first_that_it_is_not_private() -> None:
         shown = dict(zip(texts[1::2], texts[2::2], strict=True))
         assert (texts[1:3] == ["Warning", "NOT PRIVATE: drawn with a test key"]) == (key is not None)
         assert ("NOT PRIVATE" in release._repr_html_()) == (key is not None)
-        assert shown["epsilon"] == "0.5"
+        assert shown["asked"] == "epsilon = 0.5 per unit"
         assert shown["Kept"] == "2 totals, exactly"
         assert shown["Promise"] == hf.describe(release.guarantee)
     assert hf.describe(release.plan) == hf.describe(release) == hf.describe(release.law) == hf.describe(release.guarantee)

@@ -242,7 +242,7 @@ def release(
     run = load_run(run_file)
     account = _account(run, ledger_of_release(ledger, no_ledger, run.ledger, run_file.absolute().parent), resume)
     # an earlier release that cannot be read is refused before anything else is done
-    order = Order(run.id, run.date, _revised(run), run.allow_exposed)
+    order = Order(run.id, run.date, _revised(run), run.allow_exposed, run.office, run.approver)
     with working("Reading the table"):
         table = run.read_table()
     made = make_plan(run, table, account)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -18,8 +19,10 @@ from holdfast.exact.balls import precision
 from holdfast.lattices import Lattice
 from holdfast.lattices.norms import L1, L2
 from holdfast.privacy import ChainFacts, Exposed, Guarantee, Relation, zcdp_epsilon
+from holdfast.privacy.asked import Asked
 from holdfast.privacy.secrets import secrets_of
 from holdfast.wording import describe
+from holdfast.wording.budget import budget_why
 from holdfast.wording.guarantee import guarantee_fields
 from tests.privacy.reference import real
 from tests.snapshot_files import Snapshot
@@ -171,7 +174,8 @@ def test_fields_are_json_and_exact(made: Guarantee) -> None:
             assert written == held if isinstance(held, Fraction) else written <= Fraction(held) * (1 + Fraction(1, 10**11))
     assert (fields["per_person"] is None) == (made.person is None)
     assert fields["relation_fields"] == {"same_totals": True, "same_cells": False}
-    assert guarantee_fields(made) == {**fields, "relation": "tables with the same kept totals", "status_note": "", "words": describe(made)}
+    words = {"relation": "tables with the same kept totals", "status_note": "", "why": budget_why(made), "words": describe(made)}
+    assert guarantee_fields(made) == {**fields, **words}
 
 
 def test_from_the_facts_of_a_lattice() -> None:
@@ -233,12 +237,14 @@ def test_guarantees_are_values() -> None:
 def test_a_screen_shows_fields() -> None:
     for made in (pure(), pure(distance="l2"), zcdp(), approximate(eta="1e-6", status="estimated", chains=CHAINS)):
         assert len(repr(made)) <= 2 * 140
-        assert repr(made).startswith(f"Guarantee(kind: {made.kind}; distance: {made.distance}; ")
-    assert "per person: epsilon = 0.5, delta = 0" in repr(pure())
+        assert repr(made).startswith("Guarantee(one person: ")
+        asked = replace(made, asked=Asked(per="unit", epsilon=Fraction(1, 4)))
+        assert repr(asked).startswith("Guarantee(asked: epsilon = 0.25 per unit; one person: ")
+    assert "one person: epsilon = 0.5; one unit of l1: epsilon = 0.25; kind: pure; " in repr(pure())
     page = pure(unit="<b>household</b>")._repr_html_()
     assert "<b>" not in page
-    assert "per &lt;b&gt;household&lt;/b&gt;" in page
-    assert page.count("<tr>") == 7
+    assert "one &lt;b&gt;household&lt;/b&gt;" in page
+    assert page.count("<tr>") == 6
 
 
 def test_norms_go_by_name_too() -> None:

@@ -19,6 +19,7 @@ from holdfast.privacy.ledger.chain import canonical, checked_facts
 from holdfast.publication import history
 from holdfast.publication.history import public_facts, published_totals, read_universe, release_exposure, universe_facts
 from holdfast.publication.plan import Plan
+from holdfast.wording.exposure import VALUES_LATER
 from holdfast.wording.joint import release_sentences
 from holdfast.wording.ledger import exposed_text
 from tests.snapshot_files import Snapshot
@@ -26,6 +27,8 @@ from tests.snapshot_files import Snapshot
 AGES = ["0", "1", "2", "3"]
 BY_AGE = hf.Universe.product({"zip": ["z1", "z2"], "age": AGES})
 LAPLACE = hf.GeneralizedLaplace(epsilon="1/100")
+
+NOTHING = "No cell is fixed by the structure of the kept totals."
 
 
 @pytest.fixture
@@ -124,14 +127,14 @@ class TestFacts:
             assert published_totals(broken, hf.Universe.product({"x": ["1"]})) is None
             exposed = release_exposure(a_plan(hf.margin("age")), [broken])
             assert [(one.releases, one.why_not.obstacle) for one in exposed.left_out] == [(("r1",), Obstacle.NOT_HELD)]
-            assert hf.describe(exposed).startswith("No cell is published exactly. Not computed together with 'r1'")
+            assert hf.describe(exposed).startswith(f"{NOTHING} {VALUES_LATER} Not computed together with 'r1'")
 
 
 class TestExposed:
     def test_the_first_release(self, ledger: Ledger) -> None:
-        assert words(ledger, hf.margin("zip")) == "No cell is published exactly."
-        assert release(ledger, "r1", hf.margin("zip")) == ["No cell is published exactly."]
-        assert shown(ledger) == "r1: No cell is published exactly."
+        assert words(ledger, hf.margin("zip")) == f"{NOTHING} {VALUES_LATER}"
+        assert release(ledger, "r1", hf.margin("zip")) == [f"{NOTHING} {VALUES_LATER}"]
+        assert shown(ledger) == f"r1: {NOTHING} {VALUES_LATER}"
 
     def test_the_same_table_twice(self, ledger: Ledger, snapshot: Snapshot) -> None:
         release(ledger, "r1", hf.margin("zip"))
@@ -150,7 +153,7 @@ class TestExposed:
         snapshot("\n".join(release(ledger, "r3", hf.subset("age", ["2"], by=["zip"]))), "the third release")
         text = shown(ledger)
         snapshot(text, "the ledger")
-        alone = text.index("r1, r2: No cell is published exactly. r3: 2 cells are published exactly")
+        alone = text.index(f"r1, r2: {NOTHING} r3: 2 cells are published exactly")
         assert text.index("'r1', 'r2' and 'r3'") < alone < text.index("Now known") < text.index("'r1' and 'r2'")  # a screen cuts the end
 
     def test_other_columns_with_a_common_refinement(self, ledger: Ledger, snapshot: Snapshot) -> None:
@@ -189,7 +192,7 @@ class TestExposed:
         held = ledger.reservation("d", "r1")
         assert held is not None
         ledger.void(held, "never published")
-        assert words(ledger, hf.subset("age < 3", by=["zip"])) == "No cell is published exactly."
+        assert words(ledger, hf.subset("age < 3", by=["zip"])) == f"{NOTHING} {VALUES_LATER}"
         assert exposed_text(ledger.account("d").releases.values()) is None
 
     def test_a_release_that_says_nothing_is_not_computed(self, ledger: Ledger) -> None:

@@ -235,13 +235,13 @@ WRONG: list[tuple[str, str, str]] = [
     ("per list", DESIGN.replace('"unit"', "[]"),
      'line 12, release.per: must be one of "person", "unit". Got an empty list.'),
     ("no per", released(*LAPLACE, "epsilon = 1"),
-     'line 8, release.per: this key is missing: it says what the budget is for. Write per = "unit" (epsilon = 1 for each unit of l1 '
-     'distance between two tables, so epsilon = 2 for one person who changes cell) or per = "person" (epsilon = 1 for one person who '
+     'line 8, release.per: this key is missing: it says what the budget is for. Write per = "person" (epsilon = 1 for one person '
+     'who changes cell) or per = "unit" (epsilon = 1 for each unit of l1 distance between two tables, so epsilon = 2 for one person who '
      "changes cell)."),
     ("no per with rho", released(*GAUSSIAN, "rho = 1").replace('"population" ', '"population"\nmax_records = 3\nunit = "household" #'),
-     'line 10, release.per: this key is missing: it says what the budget is for. Write per = "unit" (rho = 1 for each unit of squared l2 '
-     "distance between two tables, so rho = 18 for one household who changes cell with 3 records) or per = "
-     '"person" (rho = 1 for one household who changes cell with 3 records).'),
+     'line 10, release.per: this key is missing: it says what the budget is for. Write per = "person" (rho = 1 for one '
+     'household who changes cell with 3 records) or per = "unit" (rho = 1 for each unit of squared l2 distance between two tables, so '
+     "rho = 18 for one household who changes cell with 3 records)."),
     ("no per with a chain", released(*GAUSSIAN, "epsilon = 1", 'delta = "1e-6"', 'sampler = "line_gibbs"'),
      'line 8, release.per: this key is missing: it says what the budget is for. Write per = "unit" (epsilon = 1, delta = 1e-6 for each '
      "unit of l2 distance between two tables, so epsilon = 1.41422, delta = 1.81184e-6 for one person who changes cell)."),
@@ -327,7 +327,7 @@ WRONG: list[tuple[str, str, str]] = [
     ("sign", released(*LAPLACE, "epsilon = 1", 'sign = "key.pem"', 'per = "person"'),
      "line 12, release.sign: file 'key.pem' does not exist. "),
     ("release key", DESIGN.replace("epsilon", "epsilom"),
-     "line 11, release.epsilom: there is no such key. Did you mean epsilon? Keys of release: id, date, mechanism, "),
+     "line 11, release.epsilom: there is no such key. Did you mean epsilon? Keys of release: id, date, office, approver, mechanism, "),
     # the whole file
     ("unknown section", DESIGN.replace("[keep]", "[kep]"),
      "line 5, kep: there is no such section. Did you mean [keep]? Sections: [table], [keep], [release]."),

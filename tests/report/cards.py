@@ -33,6 +33,8 @@ CARD: dict[str, Any] = {
     "release": {
         "id": "counties-2030-v1",
         "date": "2030-04-01",
+        "office": "Statistical Office",
+        "approver": "A. Chief, Director",
         "private": True,
         "ledger": None,
         "ledger_words": "It is in no ledger.",
@@ -96,6 +98,11 @@ CARD: dict[str, Any] = {
         ],
     },
     "guarantee": {
+        "asked": {
+            "per": "unit",
+            "parameters": {"epsilon": "24/125"},
+            "words": "epsilon = 0.192 for each unit of l1 distance between two tables",
+        },
         "kind": "pure",
         "parameters": {"epsilon": "24/125"},
         "distance": "l1",
@@ -109,6 +116,7 @@ CARD: dict[str, Any] = {
         "per_unit": {"epsilon": "24/125"},
         "per_person": {"epsilon": "48/125"},
         "smallest_secret": {"l1": 2, "epsilon": "48/125"},
+        "why": "One person who changes cell lowers one count and raises another: 2 in l1 distance.",
         "words": "Whoever sees the table can hardly tell whether one person lives in one county of a state or in another.",
     },
     "expected_error": {

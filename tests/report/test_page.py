@@ -114,12 +114,15 @@ def test_settings() -> None:
     assert settings({}) == "not stated"
 
 
-def test_cost_rows_lead_with_the_person() -> None:
+def test_cost_rows_lead_with_what_was_asked_for() -> None:
     rows = cost_rows(a_card())
-    assert rows[0] == ("The answers of one person change", "epsilon = 48/125 (= 0.384)")
-    assert rows[1][1] == "l1 = 2, epsilon = 48/125 (= 0.384)"
-    assert rows[2] == ("Per unit of l1 distance between tables", "epsilon = 24/125 (= 0.192)")
-    assert cost_rows(a_card(guarantee__per_person=None))[0][1].startswith("no person can change alone")
+    assert rows == [
+        ("Asked for", "epsilon = 0.192 for each unit of l1 distance between two tables"),
+        ("The answers of one person change", "epsilon = 48/125 (= 0.384)"),
+        ("Per unit of l1 distance between tables", "epsilon = 24/125 (= 0.192)"),
+        ("The smallest change that keeps every kept total", "l1 = 2, epsilon = 48/125 (= 0.384)"),
+    ]
+    assert cost_rows(a_card(guarantee__per_person=None, guarantee__asked=None))[0][1].startswith("no person can change alone")
 
 
 def test_tables_are_readable_without_seeing_them() -> None:

@@ -56,7 +56,7 @@ KERNELS: dict[str, KernelRow] = {
             lambda shape: shape.is_two_way,
             _block_gibbs,
             "sampler='block_gibbs' draws tables whose rows and columns are kept, under weights that are products over the cells; {shape} "
-            "is not of that kind. Use sampler='line_gibbs', or 'auto' with allow_estimated=True.",
+            "is not of that kind. sampler='line_gibbs' takes every kind.",
         ),
     )
 }

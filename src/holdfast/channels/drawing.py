@@ -13,6 +13,7 @@ from holdfast.chains.assessment import LEAST_PAIRS, Assessed, Said, largest_eta
 from holdfast.chains.kernels import usual_kernel
 from holdfast.chains.meeting import Progress
 from holdfast.chains.sampler import ChainSampler, chain_samplers, chains_as_said
+from holdfast.channels.alternatives import advice
 from holdfast.channels.channel import ONE_FREE_CELL, Channel, Ints, Task
 from holdfast.display import count_of, listed
 from holdfast.errors import InvalidParameter, NoExactSampler, NoMeeting
@@ -23,8 +24,6 @@ from holdfast.privacy.guarantee import ChainFacts, Guarantee
 from holdfast.randomness import Words
 from holdfast.samplers.protocol import InputSampler
 from holdfast.samplers.table import Choice, Reason, choose
-
-WITHOUT_CHAINS = "Try GeneralizedGaussian or RoundedProjection, which are drawn exactly."
 
 
 @dataclass(frozen=True)
@@ -159,10 +158,10 @@ def _exact(shape: Shape, channel: Channel) -> Choice | None:
         return None
     try:
         choice = choose(shape, channel.target)
-    except NoExactSampler:
+    except NoExactSampler as refusal:
         if channel.request.allow_estimated:
             return None
-        raise
+        raise NoExactSampler(f"{refusal} {advice(channel)}") from None
     reads = channel.target.reads
     if isinstance(choice.sampler, InputSampler) is (reads is Reads.NOTHING):
         raise InvalidParameter(
@@ -189,7 +188,7 @@ def _chains(
     try:
         return chain_samplers(asked, channel.target, request.eta / blocks, progress)
     except NoMeeting as problem:
-        raise NoMeeting(f"{problem} {WITHOUT_CHAINS}") from None
+        raise NoMeeting(f"{problem} {advice(channel)}") from None
 
 
 def _chain_facts(blocks: int, chain: ChainSampler) -> ChainFacts:

@@ -50,6 +50,8 @@ class Exposure:
     """Width of an interval up to which a cell counts as nearly pinned."""
     small: tuple[tuple[str, int], ...]
     """Kept totals of 0, 1, 2 and others below the threshold, by name."""
+    values_open: bool = False
+    """Whether totals are kept whose values are not known yet: which cells they pin is then still open."""
 
     @property
     def cells(self) -> Ints:
@@ -92,7 +94,7 @@ class Exposure:
 
     def facts(self) -> ExposedAlone:
         """How many cells are published exactly, and why."""
-        return ExposedAlone(len(self.fixed), len(self.pinned), self.complete, self.universe.support == "observed")
+        return ExposedAlone(len(self.fixed), len(self.pinned), self.complete, self.universe.support == "observed", not self.values_open)
 
     def _bounds(self, cell: int) -> tuple[int | None, int | None]:
         """What the totals tell of a cell; nothing where they were not given or no bound was found."""
@@ -109,7 +111,7 @@ def exposure(lattice: Lattice, kept: Kept, totals: Sequence[Ints] | None = None,
     _, known = known_by_identities(kept)
     fixed, complete = np.setdiff1d(lattice.exposed_cells, known), lattice.blocks.finest
     if totals is None:
-        return Exposure(kept.universe, fixed, None, None, known, complete, nearly, ())
+        return Exposure(kept.universe, fixed, None, None, known, complete, nearly, (), any(rows.kind == "kept" for rows in kept.rows))
     if len(totals) != len(kept.rows) or any(len(t) != rows.count for t, rows in zip(totals, kept.rows, strict=False)):
         raise InvalidParameter("Published totals must be given for every statement (every entry of kept.rows), one for each of its rows.")
     if any(np.asarray(given).dtype.kind not in "iu" for given in totals):

@@ -141,10 +141,13 @@ class ExposedAlone:
     """False where there may be more."""
     observed: bool
     """Whether every cell on the list is known to occur; else counts are only known not to be negative."""
+    values_known: bool
+    """Whether the values of the kept totals were looked at. Before the draw they are not: what they pin is then open."""
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> ExposedAlone:
-        return cls(int(fields["fixed"]), int(fields["pinned"]), fields["complete"] is True, fields["observed"] is True)
+        known = fields.get("values_known") is True  # older entries were written before the draw, and do not say so
+        return cls(int(fields["fixed"]), int(fields["pinned"]), fields["complete"] is True, fields["observed"] is True, known)
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class GeneralizedGaussian(ChainMechanism):
         keys.Key(
             "delta",
             keys.probability(
-                zero='must be greater than zero: no Gaussian reaches 0. Write delta = "1e-9", or use mechanism = "generalized-laplace".',
+                zero='must be greater than zero: no Gaussian reaches 0. Write delta = "1e-9"; generalized-laplace takes none.',
                 large='must be less than 1: a larger delta promises nothing. Got {text}. Write delta = "1e-9".',
             ),
             '"1e-9"',
@@ -159,13 +159,13 @@ class GeneralizedGaussian(ChainMechanism):
         return self._with(sigma_squared=least, epsilon=None, delta=None, per="unit")
 
     def channel(self, facts: Facts) -> Channel:
-        asked = self.per_unit(facts.records)
-        sigma_squared = asked._variance(facts.lattice)
-        rho = asked.rho if asked.rho is not None else 1 / (2 * sigma_squared)
-        if asked.epsilon is None or asked.delta is None:
-            guarantee = promise(facts, "zcdp", "l2", rho=rho)
+        unit = self.per_unit(facts.records)
+        sigma_squared = unit._variance(facts.lattice)
+        rho = unit.rho if unit.rho is not None else 1 / (2 * sigma_squared)
+        if unit.epsilon is None or unit.delta is None:
+            guarantee = promise(facts, "zcdp", "l2", asked=self.asked, rho=rho)
         else:
-            guarantee = promise(facts, "approximate", "l2", epsilon=asked.epsilon, delta=asked.delta, rho=rho)
+            guarantee = promise(facts, "approximate", "l2", asked=self.asked, epsilon=unit.epsilon, delta=unit.delta, rho=rho)
         return Channel(facts, Gaussian(sigma_squared), guarantee, self.request)
 
     def _variance(self, lattice: Lattice) -> Fraction:

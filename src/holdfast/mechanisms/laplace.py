@@ -83,7 +83,7 @@ class GeneralizedLaplace(ChainMechanism):
     def channel(self, facts: Facts) -> Channel:
         epsilon = self.per_unit(facts.records).epsilon
         target = _TARGETS[self.norm](epsilon)
-        return Channel(facts, target, promise(facts, "pure", self.norm, epsilon=epsilon), self.request)
+        return Channel(facts, target, promise(facts, "pure", self.norm, asked=self.asked, epsilon=epsilon), self.request)
 
 
 def below_root(square: Fraction) -> Fraction:

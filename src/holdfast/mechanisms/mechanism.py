@@ -12,18 +12,18 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Self
 
 from holdfast.channels import Channel, Facts, Law
 from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
 from holdfast.lattices import Lattice
 from holdfast.mechanisms.keys import InvalidKey, Key
+from holdfast.privacy.asked import PER as PER
+from holdfast.privacy.asked import Asked
+from holdfast.privacy.asked import Per as Per
 from holdfast.privacy.parameters import format_exact
 
-Per: TypeAlias = Literal["unit", "person"]
-"""What a budget is for: one unit of distance between two tables, or one person who changes cell with all records."""
-PER: tuple[Per, ...] = ("unit", "person")
 MAX_NUMBER = 40
 """Characters that a number may take in a repr; `parameters` has all of them."""
 
@@ -95,10 +95,10 @@ class Mechanism(ABC):
         return Law(self.channel(Facts(lattice, unit=unit, max_records=max_records)))
 
     @property
-    def budget(self) -> dict[str, str]:
-        """The budget as it was asked for, exact: epsilon, rho, delta, those that were given. Empty where there is none."""
-        given = {name: getattr(self, name, None) for name in ("epsilon", "rho", "delta")} if self.has_budget else {}
-        return {name: format_exact(value) for name, value in given.items() if value is not None}
+    def asked(self) -> Asked | None:
+        """What was asked for: the attributes epsilon, rho, delta, sigma_squared, as far as there are any. `promise` takes it over."""
+        given = {name: getattr(self, name, None) for name in ("epsilon", "rho", "delta", "sigma_squared")}
+        return Asked(per=self.per if self.has_budget else None, **given) if any(given.values()) else None
 
     @property
     def has_budget(self) -> bool:

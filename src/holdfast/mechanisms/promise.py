@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from holdfast.channels import Facts
 from holdfast.lattices.exposure import known_by_identities
 from holdfast.lattices.norms import Norm, NormName
+from holdfast.privacy.asked import Asked
 from holdfast.privacy.guarantee import MAX_NAMES, Exposed, Guarantee, Kind, Relation
 from holdfast.privacy.secrets import secrets_of
 
 
-def promise(facts: Facts, kind: Kind, distance: Norm | NormName, **parameters: Fraction) -> Guarantee:
-    """A guarantee of this kind and these exact parameters for each unit of distance."""
+def promise(facts: Facts, kind: Kind, distance: Norm | NormName, *, asked: Asked | None = None, **parameters: Fraction) -> Guarantee:
+    """A guarantee of this kind and these exact parameters for each unit of distance; `asked`: the mechanism's, what it was asked for."""
     lattice = facts.lattice
     secrets = secrets_of(lattice, facts.protected_unit, facts.records)
     known_sums, known = known_by_identities(lattice.kept)
@@ -24,4 +26,5 @@ def promise(facts: Facts, kind: Kind, distance: Norm | NormName, **parameters: F
     fixed = np.setdiff1d(lattice.exposed_cells, known)
     names = tuple(str(i) if universe is None else universe.cell_name(i) for i in fixed[:MAX_NAMES].tolist())
     exposed = Exposed(kept_sums=kept_sums, cells=len(fixed), names=names)
-    return Guarantee.from_secrets(secrets, kind=kind, distance=distance, relation=relation, exposed=exposed, **parameters)
+    others: dict[str, Any] = {"relation": relation, "exposed": exposed, "asked": asked, **parameters}
+    return Guarantee.from_secrets(secrets, kind=kind, distance=distance, **others)

@@ -49,4 +49,4 @@ class RoundedProjection(Mechanism):
 
     def channel(self, facts: Facts) -> Channel:
         epsilon = self.per_unit(facts.records).epsilon
-        return Channel(facts, Rounded(epsilon), promise(facts, "pure", "l1", epsilon=epsilon))
+        return Channel(facts, Rounded(epsilon), promise(facts, "pure", "l1", asked=self.asked, epsilon=epsilon))

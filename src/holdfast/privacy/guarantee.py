@@ -22,15 +22,16 @@ from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
 from holdfast.lattices.norms import Norm, NormName, norm_of
+from holdfast.privacy.asked import Asked
 from holdfast.privacy.conversions import zcdp_epsilon
-from holdfast.privacy.parameters import budget, format_exact, not_negative, probability
+from holdfast.privacy.parameters import budget, format_exact, format_short, not_negative, probability
 from holdfast.privacy.secrets import Found, Secrets
 
 Kind: TypeAlias = Literal["pure", "zcdp", "approximate"]
 Status: TypeAlias = Literal["exact", "estimated"]
 
 DEFAULT_DELTA = Fraction(1, 10**10)
-"""The delta at which a zCDP promise is also given as (epsilon, delta), where the reader names none."""
+"""The delta at which a zCDP promise is also given as (epsilon, delta), where neither the reader nor who asked for it named one."""
 MAX_NAMES = 10
 """Names of exposed cells that are listed; the number of all is always given."""
 ALLOWS: dict[Kind, tuple[str, ...]] = {"approximate": ("rho",)}
@@ -110,6 +111,11 @@ class Promise:
             "rho": None if self.rho is None else format_exact(self.rho),
         }
 
+    def __str__(self) -> str:
+        """The numbers of its kind, for people."""
+        names = {"pure": ("epsilon",), "zcdp": ("rho", "epsilon", "delta"), "approximate": ("epsilon", "delta")}[self.kind]
+        return ", ".join(f"{name} = {format_short(getattr(self, name))}" for name in names)
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Guarantee:
@@ -141,6 +147,8 @@ class Guarantee:
     """For "estimated": the total variation error that `delta` accounts for (estimated.py)."""
     chains: tuple[ChainFacts, ...] = ()
     """What eta rests on."""
+    asked: Asked | None = None
+    """What was asked for. Given: where it is an (epsilon, delta) for one person, that is proved for the pair at that distance."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "distance", norm_of(self.distance, "distance"))
@@ -208,14 +216,19 @@ class Guarantee:
     def cost(self, distance: Exact, *, delta: Exact | None = None) -> Promise:
         """What two tables at this distance are promised, rounded up.
 
-        Given:  the l1 distance, or the squared l2 distance, greater than zero and exact; delta is used for zCDP only (by default 1e-10).
+        Given:  the l1 distance, or the squared l2 distance, greater than zero and exact; delta is used for zCDP only (by default the one
+                asked for, else 1e-10).
         """
         value = positive_fraction(distance, "distance")
         squared, length = self.distance.squared_length(value), self.distance.length(value)
         if self.kind == "zcdp":
             assert self.rho is not None
-            chosen = DEFAULT_DELTA if delta is None else probability(delta, "delta")
-            rho = self.rho * squared
+            asked, rho = self.asked, self.rho * squared
+            default = DEFAULT_DELTA if asked is None or asked.delta is None else asked.delta
+            chosen = default if delta is None else probability(delta, "delta")
+            if asked is not None and asked.is_pair_for_person and asked.delta == chosen and self._is_person_moving(value):
+                assert asked.epsilon is not None
+                return Promise("zcdp", asked.epsilon, chosen, rho)
             return Promise("zcdp", zcdp_epsilon(rho, chosen), chosen, rho)
         assert self.epsilon is not None
         epsilon = self.epsilon * length if length is not None else _root_up(self.epsilon**2 * squared)
@@ -224,6 +237,19 @@ class Guarantee:
         assert self.delta is not None
         delta_there = self.delta if squared == 1 else _delta_at(self.epsilon, self.delta, squared)
         return Promise("approximate", epsilon, delta_there, None if self.rho is None else self.rho * squared)
+
+    def _is_person_moving(self, distance: Fraction) -> bool:
+        return distance == self.distance.person_moving(self.max_records)
+
+    @property
+    def costs_nothing(self) -> bool:
+        """Whether what is published is the same for all tables of the relation: suppression."""
+        return self.epsilon == 0
+
+    @property
+    def secret_differs(self) -> bool:
+        """Whether the smallest secret is at another distance than one person."""
+        return self.person != self.smallest_secret
 
     def per_unit(self, *, delta: Exact | None = None) -> Promise:
         """At distance 1: the parameters of the papers."""
@@ -241,6 +267,7 @@ class Guarantee:
         """JSON-ready: exact numbers as strings; what is not rational as a decimal rounded up. `holdfast.wording` adds sentences."""
         per_person = self.per_person(delta=delta)
         return {
+            "asked": None if self.asked is None else self.asked.to_fields(),
             "kind": self.kind,
             "parameters": self._parameters(),
             "distance": self.distance.name,
@@ -262,19 +289,19 @@ class Guarantee:
         return {n: format_exact(v) for n in ("epsilon", "rho", "delta", "eta") if (v := getattr(self, n)) is not None}
 
     def overview(self) -> dict[str, str]:
-        """What a screen shows of it: fields, no sentences."""
-        lead = self.per_person()
-        numbers = "" if lead is None else f"epsilon = {format_exact(lead.epsilon)}, delta = {format_exact(lead.delta)}"
-        per_person = numbers or "none can change alone"
+        """What a screen shows of it: fields, no sentences; first what was asked for."""
+        person = self.per_person()
         same = [name for name, value in self.relation.to_fields().items() if value]
         return {
+            **({} if self.asked is None else {"asked": str(self.asked)}),
+            f"one {self.unit}": "none can change alone" if person is None else str(person),
+            f"one unit of {self.distance}": str(self.per_unit()),
+            **({"smallest secret": str(self.per_smallest_secret())} if self.secret_differs else {}),
             "kind": self.kind,
-            "distance": self.distance.name,
-            **self._parameters(),
-            f"per {self.unit}": per_person,
             "relation": ", ".join(same) or "all tables",
             "exposed cells": str(self.exposed.cells),
             "status": self.status,
+            **({} if self.eta is None else {"eta": format_exact(self.eta)}),
         }
 
     def __repr__(self) -> str:

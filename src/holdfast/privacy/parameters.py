@@ -11,6 +11,8 @@ from holdfast.exact.parameters import BUDGET_RANGE, Exact, exact_fraction, exact
 
 SHORT = 12
 """Longest decimal, in characters, that is preferred to p/q."""
+SHORT_TEXT = 14
+"""Longest exact number, in characters, that stands in a sentence."""
 FLOAT_DIGITS = 12
 """Digits of a rounded number in fields for machines."""
 
@@ -81,6 +83,12 @@ def format_up(value: Fraction, digits: int) -> str:
     exponent = len(str(unit.numerator)) - len(str(unit.denominator))  # unit is a power of ten
     decimal = Decimal(math.ceil(value / unit)).scaleb(exponent).normalize()
     return format(decimal, "f" if -4 <= decimal.adjusted() < SHORT else "e").replace("e+", "e")
+
+
+def format_short(value: Fraction | float) -> str:
+    """As text for people: exact where it is exact and short, else six digits rounded up."""
+    text = format_exact(value)
+    return text if isinstance(value, Fraction) and len(text) <= SHORT_TEXT else format_up(Fraction(value), 6)
 
 
 def round_up(value: Fraction, digits: int) -> Fraction:

@@ -23,7 +23,8 @@ SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
 SCHEMA_VERSION = "3.0"
 """3.0: kept.csv has a column for each column of the table, exposed.csv lists exposed cells, and tables mark them; the signer is named; the
-promise has all that it rests on (chains, records); whether the release was recorded, in words.
+promise has all that it rests on (chains, records); the budget as it was asked for, who publishes and who approved; whether the release was
+recorded, in words.
 2.0: relations as fields, parameters as they were asked for, and the identity of what is drawn."""
 
 SIGNIFICANT_DIGITS = 6
@@ -75,6 +76,8 @@ class ReleaseInfo(_Part):
     date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(_real_date)] | None = Field(
         description="Date the office gave to the release, as year-month-day; null if it gave none. It is not read from a clock."
     )
+    office: Text | None = Field(description="Who publishes it, as given; null if nothing was given.")
+    approver: Text | None = Field(description="Who approved it, as given; null if nothing was given. A name here is no signature.")
     private: bool = Field(
         description="True if the noise came from a secret key. False if it came from a test key that anyone can repeat: then nothing is "
         "protected, and the release must not be published."
@@ -220,9 +223,21 @@ class ChainBlocks(_Part):
     shapes: Count = Field(description="Shapes of blocks that were assessed together: the confidence is for all of them.")
 
 
+class AskedInfo(_Part):
+    """What was asked for, before it was converted to one unit of distance or to noise."""
+
+    per: Literal["person", "unit"] | None = Field(
+        description="What the budget is for: one unit of distance between two tables, or one person (or other unit) who changes cell with "
+        "all records; null if the noise itself was asked for."
+    )
+    parameters: dict[Text, Text] = Field(description="The numbers asked for, exact.")
+    words: Text = Field(description="The same in words.")
+
+
 class GuaranteeInfo(_Part):
     """The promise."""
 
+    asked: AskedInfo | None = Field(description="What was asked for; null for a mechanism that takes no parameters.")
     kind: Text = Field(description="Kind of the promise: pure, zcdp or approximate.")
     parameters: Costs = Field(description="Parameters of the promise. Text is exact; a number is rounded up, never below the true one.")
     distance: Text = Field(description="Distance between tables in which the promise is stated, such as l1 or l2.")
@@ -243,6 +258,7 @@ class GuaranteeInfo(_Part):
     smallest_secret: Costs = Field(
         description="The promise for the smallest change that leaves every kept total as it is. Numbers are rounded up."
     )
+    why: Text = Field(description="Why one person, one unit of distance and the smallest secret do not cost the same, in a sentence.")
     words: Text = Field(description="The promise in one plain paragraph.")
 
 

@@ -20,8 +20,10 @@ MAX_CHANGED = 100
 def card_of(release: Release) -> Card:
     """All fields of card.json but checksums and signature: public facts. Software versions are those when the release began."""
     order = release.order
-    said: dict[str, Any] = {"id": release.id, "date": order.date, "private": release.private, "ledger": release.entry, "signer": None}
-    said["allow_exposed"] = order.allow_exposed
+    said: dict[str, Any] = {
+        **{"id": release.id, "date": order.date, "office": order.office, "approver": order.approver},
+        **{"private": release.private, "ledger": release.entry, "signer": None, "allow_exposed": order.allow_exposed},
+    }
     return make_card(release.plan, release.exposure, said, _revision(release), release.booking.software)
 
 
@@ -74,6 +76,8 @@ def _revision(release: Release) -> dict[str, Any] | None:
 def _promise_fields(guarantee: dict[str, Any]) -> dict[str, Any]:
     """The part of a guarantee's fields that a card has; distances stand with the promise made at them."""
     names = (
+        "asked",
+        "why",
         "kind",
         "parameters",
         "distance",

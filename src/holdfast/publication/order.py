@@ -1,4 +1,4 @@
-"""What an office says about a release beside its table and mechanism: its name, its day, what it revises. One rule for names and days,
+"""What an office says about a release beside its table and mechanism: its name, its day, who approved it, what it revises. One rule each,
 for Python, run files and cards.
 """
 
@@ -12,6 +12,7 @@ from importlib.metadata import version
 from typing import TypeAlias
 
 from holdfast.errors import InvalidParameter
+from holdfast.privacy.ledger.values import name_of
 from holdfast.randomness.keys import STREAM_VERSION
 
 KeptRow: TypeAlias = tuple[str, str, int]
@@ -35,6 +36,10 @@ class Order:
     """A day, as year-month-day; it is not read from a clock."""
     revises: tuple[str, tuple[KeptRow, ...]] | None = None
     """(identifier, kept rows) of the earlier release of the same population that this one revises."""
+    office: str | None = None
+    """Who publishes it."""
+    approver: str | None = None
+    """Who approved it."""
 
     allow_exposed: int | None = None
     """How many cells may be published as they are because the kept totals fix them; None: any number."""
@@ -44,6 +49,9 @@ class Order:
         check_identifier(self.release_id)
         check_date(self.date)
         _check_revision(self.release_id, self.revises)
+        for what, value in (("office", self.office), ("approver", self.approver)):
+            if value is not None:
+                name_of(value, what)
 
     @property
     def revised_id(self) -> str | None:

@@ -53,12 +53,15 @@ def release(
     dataset: str | None = None,
     date: str | None = None,
     allow_exposed: int | None = None,
+    office: str | None = None,
+    approver: str | None = None,
     progress: Progress | None = None,
 ) -> Release:
     """Draw the noise and add it: y = x + z with every kept total of x, checked as integers.
 
     Given:       a table, the kept statements, a mechanism. `key=None` takes a fresh secret key and erases it; a test key marks the release
-                 as not private. `release_id` names the release (letters, digits, . _ -); `date` is written on the card as given.
+                 as not private. `release_id` names the release (letters, digits, . _ -); `date`, `office` and `approver` (who publishes it,
+                 who approved it) are written on card and statement as given.
                  `allow_exposed` is how many true counts may be published because the kept totals fix them; any other number of them is
                  refused before anything is charged. None allows any number; a run file must say it.
                  With a `ledger`, budget of `dataset` (by default the table's name) is reserved before anything is drawn, and `save`
@@ -73,7 +76,7 @@ def release(
         )
     if key is not None and not isinstance(key, NoiseKey):
         raise InvalidParameter(f"key is a NoiseKey, or None for a fresh one. Got {type(key).__name__}.")
-    order = Order(UNNAMED if release_id is None else release_id, date, allow_exposed=allow_exposed)
+    order = Order(UNNAMED if release_id is None else release_id, date, None, allow_exposed, office, approver)
     account = None
     if ledger is not None:
         name = dataset or table.name

@@ -27,6 +27,7 @@ from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording import describe
+from holdfast.wording.budget import budget_rows
 from holdfast.wording.errors import basis_phrase, error_sentences
 from holdfast.wording.exposure import exposed_sentences
 from holdfast.wording.guarantee import guarantee_fields
@@ -178,6 +179,8 @@ class Plan:
             yield "Always", f"{', '.join(kept['identities'])}: true of every data set, exposes nothing"
         yield "Exposed", fields["exposed"]["words"]
         yield "Mechanism", ", ".join([said["name"], *(f"{name} = {value}" for name, value in said["parameters"].items())])
+        for number, (what, numbers) in enumerate(budget_rows(self.guarantee) if self.mechanism.asked is not None else ()):
+            yield "" if number else "Budget", f"{what}: {numbers}"
         yield "Law", said["law"]
         for number, group in enumerate(fields["sampler"]["groups"]):
             blocks = f"{group['blocks']} x {group['kind']}" if group["blocks"] > 1 else group["kind"]

@@ -43,6 +43,8 @@ Bools = NDArray[np.bool_]
 ONLY_SIGNED = (
     "release.id",
     "release.date",
+    "release.office",
+    "release.approver",
     "release.private",
     "release.ledger",
     "release.signer",

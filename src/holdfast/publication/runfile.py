@@ -46,6 +46,8 @@ class Run:
     path: Path
     id: str
     date: str | None
+    office: str | None
+    approver: str | None
     written: tuple[tuple[str, str], ...]
     mechanism: Mechanism
     """With its parameters as the file gives them, for what its `per` says."""
@@ -190,6 +192,8 @@ def _run_of(name: str, toml: str) -> Run:
         path=Path(name),
         id=release.id,
         date=release.date,
+        office=release.office,
+        approver=release.approver,
         written=tuple(written_options(release).items()),
         mechanism=mechanism,
         formats=tuple(release.formats),

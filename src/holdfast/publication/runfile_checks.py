@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from fractions import Fraction
 from typing import Any
 
 from holdfast.channels import Facts
@@ -15,11 +16,11 @@ from holdfast.lattices import Lattice
 from holdfast.mechanisms.keys import InvalidKey
 from holdfast.mechanisms.mechanism import PER, Mechanism, Per
 from holdfast.mechanisms.registry import mechanism_class
+from holdfast.privacy.parameters import format_short
 from holdfast.publication.runfile_errors import Place, Problem, file_label, nearest, of_key, quoted
 from holdfast.publication.runfile_sections import IdentitiesSection, KeepSection, MarginSection, ReleaseSection, TableSection
 from holdfast.tables.databases import is_url
 from holdfast.tables.text_files import file_trouble
-from holdfast.wording import numbers
 
 
 def check_source(table: TableSection, folder: str) -> None:
@@ -149,15 +150,20 @@ def _lines_to_choose(chosen: type[Mechanism], values: Mapping[str, Any], table: 
 
 
 def _meaning(made: Mechanism, one: str, table: TableSection) -> str:
-    asked = ", ".join(f"{name} = {value}" for name, value in made.budget.items())
+    numbers = {} if made.asked is None else made.asked.numbers
+    asked = _numbers(numbers)
     if made.per == "person":
         return f"{asked} for {one}"
     # What a unit of distance costs a person follows from the promise, whatever the cells: the smallest lattice will do.
     guarantee = made.channel(Facts(Lattice([[1, 1]]), unit=table.unit, max_records=table.max_records)).guarantee
     cost = guarantee.cost(guarantee.distance.person_moving(table.max_records))
-    person = ", ".join(f"{name} = {numbers.number(getattr(cost, name))}" for name in made.budget)
-    squared = "squared " if "rho" in made.budget else ""
+    person = _numbers({name: getattr(cost, name) for name in numbers})
+    squared = "squared " if "rho" in numbers else ""
     return f"{asked} for each unit of {squared}{guarantee.distance} distance between two tables, so {person} for {one}"
+
+
+def _numbers(values: Mapping[str, Fraction | float]) -> str:
+    return ", ".join(f"{name} = {format_short(value)}" for name, value in values.items())
 
 
 def written_options(release: ReleaseSection) -> dict[str, str]:

@@ -49,6 +49,8 @@ EXAMPLES = {
     "release": '[release], with id = "counties-2030-v1" and mechanism = "generalized-laplace"',
     "release.id": 'id = "counties-2030-v1"',
     "release.date": 'date = "2030-04-01"',
+    "release.office": 'office = "Statistical Office"',
+    "release.approver": 'approver = "A. Chief, Director"',
     "release.mechanism": 'mechanism = "generalized-laplace"',
     "release.per": 'per = "person" or per = "unit"',
     "release.formats": 'formats = ["parquet", "csv"]',

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Collection, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
 
+from holdfast.errors import InvalidParameter
 from holdfast.invariants import areas, linear, subset
 from holdfast.invariants.statements import Areas, Linear, Subset
 from holdfast.mechanisms.registry import MECHANISMS
-from holdfast.privacy.ledger.values import MAX_NAME
+from holdfast.privacy.asked import Per
+from holdfast.privacy.ledger.values import MAX_NAME, name_of
 from holdfast.publication.order import IDENTIFIER_RULE, is_day, is_identifier
 from holdfast.publication.runfile_errors import Place, found, not_one_of, quoted, refuse
 from holdfast.tables.formats import FORMATS
@@ -31,6 +33,13 @@ def _date(value: object) -> str:
     if not isinstance(value, str) or not is_day(value):
         refuse(f'must be a day as year-month-day. Got {found(value)}. Write date = "2030-04-01".')
     return value
+
+
+def _line(value: object) -> str:
+    try:
+        return name_of(value, "this")
+    except InvalidParameter:
+        refuse(f"must be a text on one line, not empty and of at most {MAX_NAME} characters. Got {found(value)}.")
 
 
 def _one_of(choices: Collection[str]) -> Any:
@@ -279,8 +288,10 @@ class ReleaseSection(Section):
 
     id: Annotated[str, PlainValidator(_release_id)]
     date: Annotated[str, PlainValidator(_date)] | None = None
+    office: Annotated[str, PlainValidator(_line)] | None = None
+    approver: Annotated[str, PlainValidator(_line)] | None = None
     mechanism: _one_of(MECHANISMS)  # type: ignore[valid-type]
-    per: Literal["person", "unit"] | None = None
+    per: Per | None = None
     formats: Annotated[list[_one_of(FORMATS)], Field(min_length=1), AfterValidator(_each_once)] = list(FORMATS)  # type: ignore[valid-type]
     sign: PathText | None = None
     ledger: PathText | None = None

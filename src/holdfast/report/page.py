@@ -70,17 +70,19 @@ def exposed_names(card: Card) -> Html | None:
 
 
 def cost_rows(card: Card) -> list[tuple[str, str]]:
-    """The promise in numbers: per person first, then the smallest secret, then the papers' parameter."""
+    """The promise in numbers: what was asked for, then one person, the papers' parameter, and the smallest secret where it is another."""
     guarantee = card["guarantee"]
-    unit = guarantee["unit"]
+    unit, asked, secret = guarantee["unit"], guarantee["asked"], guarantee["smallest_secret"]
     alone = guarantee["per_person"]
+    numbers = {name: value for name, value in secret.items() if name != "found"}
     return [
+        *([] if asked is None else [("Asked for", str(asked["words"]))]),
         (
             f"The answers of one {unit} change",
             f"no {unit} can change alone: another table with the same kept totals differs in more" if alone is None else settings(alone),
         ),
-        ("The smallest change that keeps every kept total", settings(guarantee["smallest_secret"])),
         (f"Per unit of {guarantee['distance']} distance between tables", settings(guarantee["per_unit"])),
+        *([] if numbers == alone else [("The smallest change that keeps every kept total", settings(secret))]),
     ]
 
 

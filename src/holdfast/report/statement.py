@@ -42,11 +42,10 @@ def statement_html(card: Card) -> str:
 
 def _head(card: Card, title: str) -> Html:
     release = card["release"]
-    return tag(
-        "header",
-        tag("h1", title),
-        paragraph("Table ", name(table_name(card)), ", ", release["date"] or "no date given", ". Page 1 of 2.", class_="subtitle"),
-    )
+    office = [] if release["office"] is None else [", ", name(release["office"])]
+    approver = [] if release["approver"] is None else [" Approved by ", name(release["approver"]), "."]
+    said = ["Table ", name(table_name(card)), *office, ", ", release["date"] or "no date given", ".", *approver, " Page 1 of 2."]
+    return tag("header", tag("h1", title), paragraph(*said, class_="subtitle"))
 
 
 def _published(card: Card) -> Html:

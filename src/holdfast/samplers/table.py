@@ -7,7 +7,7 @@
     general    rejection on pivot cells         Klein's sampler with the accept step       projection, nearest plane
     whole      Laplace, l2: rejection from l1 draws of all blocks
 
-What would take longer than MAX_CELL_TRIES cell draws on average is refused, with the mechanisms to use instead.
+What would take longer than MAX_CELL_TRIES cell draws on average is refused.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ KLEIN_PRICE = 100
 """A cell of Klein's sampler costs about as much as so many of the others: some ten microseconds."""
 HOPELESS_TRIES = 1e12
 """By rule of thumb, at small epsilon: refused without a pilot."""
+UNSAYABLE_TRIES = 1e20
+"""Beyond, the number says nothing more."""
 HALVING_CELLS = 4096
 HALVING_SIGMA_SQUARED = Fraction(5, 2), Fraction(10**6)
 """Where halving beats drawing one cell after the other, and loses nothing to its accept step; above, its tables would be too large."""
@@ -81,7 +83,7 @@ def choose(shape: Shape, target: Target) -> Choice:
     """The exact sampler for blocks of this shape under this target; NoExactSampler where there is none that ends in reasonable time."""
     prepare = SAMPLERS.get((type(shape), type(target)))
     if prepare is None:
-        raise NoExactSampler(f"No sampler draws blocks of the kind {shape.name!r} under this mechanism. Use another mechanism.")
+        raise NoExactSampler(f"No sampler draws blocks of the kind {shape.name!r} under this mechanism.")
     return prepare(shape, target)
 
 
@@ -162,7 +164,10 @@ def _whole_l2_laplace(shape: Whole, target: L2Laplace) -> Choice:
     from holdfast.samplers.l2_laplace import proposal_epsilon_for
 
     weaker = L1Laplace(proposal_epsilon_for(target.epsilon, shape.size))
-    parts = SideBySide(tuple(choose(part, weaker).noise for part in shape.parts))
+    try:
+        parts = SideBySide(tuple(choose(part, weaker).noise for part in shape.parts))
+    except NoExactSampler as refusal:
+        raise NoExactSampler(f"Laplace noise in l2 is drawn from Laplace draws in l1 of all blocks. {refusal}") from None
     make = lambda: Rejection(shape.size, parts.draw, weaker.epsilon, target.epsilon, proposal_tries=parts.expected_tries)  # noqa: E731
     return affordable(make, Reason.WHOLE, shape, target)
 
@@ -229,28 +234,13 @@ def affordable(make: Callable[[], BlockSampler], reason: Reason, shape: Shape, t
     return Choice(sampler, reason)
 
 
-_ADVICE: dict[type[Target], tuple[str, str]] = {
-    L1Laplace: (
-        "Laplace draw",
-        "Use GeneralizedGaussian, or RoundedProjection with the same epsilon: pure, exact, and hardly noisier on large blocks. "
-        "Or allow a Markov chain with allow_estimated=True: its promise is an estimate.",
-    ),
-    L2Laplace: (
-        "l2 Laplace draw",
-        "Use norm='l1', or GeneralizedGaussian, whose guarantee is in l2 too. Or allow a Markov chain with allow_estimated=True.",
-    ),
-    Gaussian: (
-        "Gaussian draw",
-        "Use a larger sigma_squared (more noise), or RoundedProjection. Or allow a Markov chain with allow_estimated=True.",
-    ),
-}
-
-_OTHER_ADVICE = ("draw", "Use another mechanism, or keep totals that split the table into smaller blocks.")
-"""For targets that the table above does not know."""
+_DRAWS: dict[type[Target], str] = {L1Laplace: "Laplace draw", L2Laplace: "Laplace draw in l2", Gaussian: "Gaussian draw"}
+"""For other targets just a draw."""
 
 
 def too_many_tries(shape: Shape, tries: float, target: Target) -> str:
-    """The message of a refusal."""
-    name, advice = _ADVICE.get(type(target), _OTHER_ADVICE)
-    block = " x ".join(map(str, shape.axes)) + (" cells" if len(shape.axes) == 1 else "")
-    return f"A block of {block} would need about {tries:.1e} tries for one exact {name}, which is refused. {advice}"
+    """Why it is refused; what could be drawn instead is found out where the whole table is known (channels/alternatives.py)."""
+    named = " x ".join(map(str, shape.axes)) + (" cells" if len(shape.axes) == 1 else "")
+    block = f"The table of {named}, taken whole," if isinstance(shape, Whole) else f"A block of {named}"
+    number = f"about {tries:.1e}" if tries < UNSAYABLE_TRIES else f"more than {UNSAYABLE_TRIES:.0e}"
+    return f"{block} would need {number} tries for one exact {_DRAWS.get(type(target), 'draw')}, which is refused."

@@ -39,8 +39,17 @@ def to_acknowledge_sentence(cells: int, allowed: int) -> str | None:
     return f"allow_exposed = {cells} under [release], before a release" if cells else "no allow_exposed: the kept totals fix no cell"
 
 
+VALUES_LATER = "Which cells the values of the kept totals pin, such as those under a total of zero, is told after the draw and on the card."
+
+
 def exposed_sentences(facts: ExposedAlone) -> str:
-    """How many cells one release publishes exactly."""
+    """How many cells one release publishes exactly, and whether there may be more once the values of the totals are public."""
+    said = structure_sentences(facts)
+    return said if facts.values_known else f"{said} {VALUES_LATER}"
+
+
+def structure_sentences(facts: ExposedAlone) -> str:
+    """What is known of it so far."""
     fixed, pinned = facts.fixed, facts.pinned
     out = []
     if fixed:
@@ -54,7 +63,8 @@ def exposed_sentences(facts: ExposedAlone) -> str:
             f"{other} can be computed by anyone, whatever the noise."
         )
     if not out:
-        out.append("No cell is published exactly." if facts.complete else "No cell was found that is published exactly.")
+        nothing = "No cell is published exactly." if facts.values_known else "No cell is fixed by the structure of the kept totals."
+        out.append(nothing if facts.complete else "No cell was found that is published exactly.")
     if not facts.complete:
         out.append("Not all that the kept totals say together could be worked out: there may be more.")
     return " ".join(out)

@@ -9,6 +9,7 @@ from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise, Relation
 from holdfast.privacy.parameters import format_exact, format_up
+from holdfast.wording.budget import asked_fields, asked_phrase, budget_why
 from holdfast.wording.numbers import WEAK_EPSILON, number
 from holdfast.wording.samplers import chain_error_sentences
 
@@ -17,6 +18,8 @@ def guarantee_fields(guarantee: Guarantee) -> dict[str, Any]:
     """The fields with the sentences beside them, for cards and `--json`."""
     return {
         **guarantee.to_fields(),
+        "asked": asked_fields(guarantee),
+        "why": budget_why(guarantee),
         "relation": relation_phrase(guarantee.relation),
         "status_note": chain_error_sentences(guarantee),
         "words": guarantee_paragraph(guarantee),
@@ -34,7 +37,7 @@ def relation_phrase(relation: Relation) -> str:
 
 def guarantee_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str:
     """What is promised, for whom, what is not protected, how sure it is, and what it rests on."""
-    if guarantee.kind == "pure" and guarantee.epsilon == 0:
+    if guarantee.costs_nothing:
         depends = "depends on the kept totals alone" if _has_totals(guarantee) else "does not depend on the counts"
         return (
             f"What is published {depends}: any two {relation_phrase(guarantee.relation)} give the same publication (pure differential "
@@ -42,8 +45,10 @@ def guarantee_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str
         )
     lead = guarantee.per_person(delta=delta) or guarantee.per_smallest_secret(delta=delta)
     sentences = [
+        _asked(guarantee),
         _pairs(guarantee),
         _promise(guarantee, lead),
+        budget_why(guarantee),
         _not_protected(guarantee),
         _status(guarantee),
         "The promise assumes fair random bits; these come from AES-256 under a secret key, so it holds against anyone who does not have "
@@ -51,6 +56,10 @@ def guarantee_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str
         _warning(guarantee, lead),
     ]
     return " ".join(filter(None, sentences))
+
+
+def _asked(guarantee: Guarantee) -> str:
+    return "" if guarantee.asked is None else f"Asked for: {asked_phrase(guarantee.asked, guarantee)}."
 
 
 def _pairs(guarantee: Guarantee) -> str:
@@ -74,7 +83,7 @@ def _unsure(guarantee: Guarantee) -> str:
 
 def _promise(guarantee: Guarantee, lead: Promise) -> str:
     who = f"for one {guarantee.unit}" if guarantee.person is not None else "for such a pair"
-    each = f"for each unit of {guarantee.distance} distance"
+    each = f"for each unit of {guarantee.distance} distance{_nearest(guarantee)}"
     start = f"Between the two, the chance of any outcome of the publication differs by a factor of at most {_factor(lead.epsilon)}"
     epsilon, delta = number(lead.epsilon), number(lead.delta)
     if guarantee.kind == "pure":
@@ -82,12 +91,22 @@ def _promise(guarantee: Guarantee, lead: Promise) -> str:
     extra = f"{start}, and a further probability of at most {delta} (epsilon = {epsilon}, delta = {delta} {who};"
     if guarantee.kind == "zcdp":
         assert lead.rho is not None
-        each = f"for each unit of squared {guarantee.distance} distance"
+        each = f"for each unit of squared {guarantee.distance} distance{_nearest(guarantee)}"
         return (
             f"{extra} zero-concentrated differential privacy, rho = {format_exact(lead.rho)} {who}, {_parameter(guarantee, 'rho')} {each})."
         )
     parameters = f"epsilon = {_parameter(guarantee, 'epsilon')}, delta = {_parameter(guarantee, 'delta')}"
     return f"{extra} approximate differential privacy, {parameters} {each})."
+
+
+def _nearest(guarantee: Guarantee) -> str:
+    """The smallest secret, where it is nearer than one person."""
+    if guarantee.person is None or not guarantee.secret_differs:
+        return ""
+    secret = guarantee.per_smallest_secret()
+    value = secret.rho if guarantee.kind == "zcdp" else secret.epsilon
+    assert value is not None
+    return f", {number(value)} for the smallest secret"
 
 
 def _not_protected(guarantee: Guarantee) -> str:
@@ -106,7 +125,7 @@ def _has_totals(guarantee: Guarantee) -> bool:
 
 def _no_totals(guarantee: Guarantee) -> str:
     unit, nothing = guarantee.unit, "No totals are kept exactly: nothing is published without noise"
-    if guarantee.kind == "pure" and guarantee.epsilon == 0:
+    if guarantee.costs_nothing:
         nothing = "No totals are kept, and no count is published"
     if guarantee.relation.same_cells:
         return f"{nothing}, except the list of cells."

@@ -9,10 +9,11 @@ from typing import Any
 
 from holdfast.display import count_of
 from holdfast.lattices.exposure_facts import ReleaseExposure
+from holdfast.privacy.asked import Asked
 from holdfast.privacy.ledger.account import Account, Balance
 from holdfast.privacy.ledger.chain import Event
 from holdfast.privacy.ledger.values import Grant, Reservation, amount
-from holdfast.wording.exposure import exposed_sentences
+from holdfast.wording.exposure import VALUES_LATER, structure_sentences
 from holdfast.wording.joint import together_sentences
 
 WIDTH, HEIGHT = 100, 24
@@ -34,7 +35,7 @@ def ledger_screen(account: Account, last: Event) -> str:
         f"Ledger    {last.ledger}, {last.seq} events",
         f"Granted   {granted} for one {unit} changing cell{promise}",
         *_grants(account.grants),
-        "Releases" if account.releases else "Releases  none yet",
+        f"Releases  as asked for: cost for one {unit}" if account.releases else "Releases  none yet",
         *_releases(list(account.releases.values())),
         f"Spent     {_spent(balance)}",
         *([] if balance.left is None else [f"Left      {_left(balance)}"]),
@@ -101,8 +102,18 @@ def _releases(releases: list[Reservation]) -> list[str]:
     for release in shown:
         notes = _notes(release.facts)
         state = STATES.get(release.state, release.state)
-        lines.append(f"  {day(release.time)}  {pad(release.release_id, column)}  {state:<17}  {release.charge}{notes}")
+        lines.append(
+            f"  {day(release.time)}  {pad(release.release_id, column)}  {state:<17}  {_asked(release.facts)}{release.charge}{notes}"
+        )
     return lines
+
+
+def _asked(facts: Mapping[str, Any]) -> str:
+    """What was asked for, before what it costs; nothing where the ledger does not say."""
+    try:
+        return f"{Asked.from_fields(facts['asked'])}: "
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return ""
 
 
 def _notes(facts: Mapping[str, Any]) -> str:
@@ -121,12 +132,19 @@ def exposed_text(releases: Iterable[Reservation]) -> str | None:
     """
     alone: dict[str, list[str]] = {}
     together: list[str] = []
+    later = False
     for release in (one for one in releases if one.state not in ("voided", "voided-spent")):
         said = _read_exposed(release)
-        own = "Not computed: the ledger does not say." if said is None else exposed_sentences(said.alone)
+        own = "Not computed: the ledger does not say." if said is None else structure_sentences(said.alone)
+        later = later or (said is not None and not said.alone.values_known)
         alone.setdefault(own, []).append(release.release_id)
         together = [*([] if said is None else together_sentences(said)), *together]
-    texts = [*together[:1], *(f"{', '.join(names)}: {own}" for own, names in alone.items()), *together[1:]]
+    texts = [
+        *together[:1],
+        *(f"{', '.join(names)}: {own}" for own, names in alone.items()),
+        *([VALUES_LATER] if later else []),
+        *together[1:],
+    ]
     return " ".join(dict.fromkeys(texts)) or None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from holdfast.privacy.parameters import format_exact, format_up
+from holdfast.privacy.parameters import format_short
 
 WEAK_EPSILON = 10
 """Above this an epsilon for one person deserves a warning: e^10 is more than 22,000."""
@@ -13,10 +13,7 @@ WEAK_EPSILON = 10
 
 def number(value: Fraction | float) -> str:
     """As text: exact where it is exact and short, else six digits rounded up."""
-    text = format_exact(value)
-    if isinstance(value, Fraction) and len(text) <= 14:
-        return text
-    return format_up(Fraction(value), 6)
+    return format_short(value)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -1,0 +1,119 @@
+"""What could be drawn instead of noise that has no exact sampler on this table: only what was tried, on all of its blocks.
+
+To try is to choose the samplers, as a plan would; nothing is drawn. Blocks that take long to prepare are not tried, and then nothing is
+named for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil, isqrt
+
+from holdfast.chains.kernels import DECAYS, kernel_for, usual_kernel
+from holdfast.chains.sampler import EXACT_ONLY
+from holdfast.channels.channel import Channel
+from holdfast.errors import HoldfastError
+from holdfast.lattices.shapes import General, Shape, Whole
+from holdfast.laws import Gaussian, L1Laplace, L2Laplace, Rounded, Target
+from holdfast.privacy.estimated import check_can_weaken
+from holdfast.privacy.parameters import format_exact
+from holdfast.samplers.table import choose
+
+MAX_DIMENSION = 100
+"""Free dimensions of a general block up to which a sampler is tried: a second or so."""
+LARGER = tuple(4**k for k in range(1, 7))
+"""By how much more a Gaussian's sigma_squared is tried."""
+
+CHAIN = (
+    "A Markov chain can be made for it (allow_estimated=True); its promise would be an estimate, and `holdfast diagnose` tells whether it "
+    "gets one."
+)
+
+Proposal = tuple[str, Target]
+"""(how a user asks for it; what it draws)."""
+
+
+def advice(channel: Channel) -> str:
+    """Sentences for a refusal: what draws this table exactly, as was tried, and whether a Markov chain can be made for it."""
+    tried = (next((words for words, target in group if is_drawn_exactly(channel, target)), None) for group in _proposals(channel.target))
+    found = [words for words in tried if words is not None]
+    said = f"Drawn exactly here, as was tried: {'; '.join(found)}." if found else "No other noise was found that is drawn exactly here."
+    if not found:
+        said += ' mechanism = "suppression" (Suppression) publishes the kept totals alone.'
+    return f"{said} {CHAIN}" if _has_chain(channel) else said
+
+
+def is_drawn_exactly(channel: Channel, target: Target) -> bool:
+    """Whether every block of this table has an exact sampler for another target."""
+    if any(_takes_long(shape) for shape in channel.facts.lattice.blocks.shapes):
+        return False
+    try:
+        other = replace(channel, target=target, request=EXACT_ONLY)
+        for shape in other.shapes():
+            choose(shape, target)
+    except HoldfastError:
+        return False
+    return True
+
+
+def _takes_long(shape: Shape) -> bool:
+    return isinstance(shape, General) and shape.dimension > MAX_DIMENSION
+
+
+def _proposals(target: Target) -> list[list[Proposal]]:
+    """What may serve instead, noise of about the same size; each is still to be tried. Of a group only the first that works is named."""
+    made = _INSTEAD.get(type(target))
+    return [] if made is None else made(target)
+
+
+def _for_laplace(target: L1Laplace) -> list[list[Proposal]]:
+    return [[_gaussian(2 / target.epsilon**2)], [_rounded(target.epsilon)]]
+
+
+def _for_l2_laplace(target: L2Laplace) -> list[list[Proposal]]:
+    words = f'norm = "l1" with epsilon = {format_exact(target.epsilon)} per unit of l1 distance'
+    return [[(words, L1Laplace(target.epsilon))], [_gaussian(2 / target.epsilon**2)], [_rounded(target.epsilon)]]
+
+
+def _for_gaussian(target: Gaussian) -> list[list[Proposal]]:
+    more = [_gaussian(target.sigma_squared * factor) for factor in LARGER]
+    return [more, [_rounded(Fraction(1, isqrt(ceil(target.sigma_squared / 2)) + 1))]]
+
+
+def _for_rounded(target: Rounded) -> list[list[Proposal]]:
+    return [[_gaussian(2 / target.epsilon**2)]]
+
+
+def _gaussian(sigma_squared: Fraction) -> Proposal:
+    words = f'mechanism = "generalized-gaussian" (GeneralizedGaussian) with sigma_squared = {format_exact(sigma_squared)}'
+    return words, Gaussian(sigma_squared)
+
+
+def _rounded(epsilon: Fraction) -> Proposal:
+    words = f'mechanism = "rounded-projection" (RoundedProjection) with epsilon = {format_exact(epsilon)} per unit of l1 distance'
+    return words, Rounded(epsilon)
+
+
+_INSTEAD: dict[type[Target], Callable[..., list[list[Proposal]]]] = {
+    L1Laplace: _for_laplace,
+    L2Laplace: _for_l2_laplace,
+    Gaussian: _for_gaussian,
+    Rounded: _for_rounded,
+}
+
+
+def _has_chain(channel: Channel) -> bool:
+    """Whether a chain can be made for every block that has no exact sampler, and the promise can count its error."""
+    if type(channel.target) not in DECAYS or channel.request.names_a_chain or channel.request.allow_estimated:
+        return False
+    try:
+        check_can_weaken(channel.guarantee)
+        for shape in channel.shapes():
+            if _takes_long(shape) or (isinstance(shape, Whole) and any(map(_takes_long, shape.parts))):
+                return False
+            kernel_for(usual_kernel(shape), shape, channel.target)
+    except HoldfastError:
+        return False
+    return True

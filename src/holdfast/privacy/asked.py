@@ -1,0 +1,51 @@
+"""A budget as it was asked for, and approved: before it is converted to one unit of distance, or to noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+from holdfast.privacy.parameters import format_exact
+
+Per: TypeAlias = Literal["person", "unit"]
+"""What a budget is for: one person who changes cell with all records, or one unit of distance between two tables."""
+PER: tuple[Per, ...] = ("person", "unit")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """The numbers that were given, exact. `per` is None where they are the noise itself (sigma_squared) and no budget."""
+
+    per: Per | None
+    epsilon: Fraction | None = None
+    rho: Fraction | None = None
+    delta: Fraction | None = None
+    sigma_squared: Fraction | None = None
+
+    @property
+    def numbers(self) -> dict[str, Fraction]:
+        """Those that were given, by name."""
+        named = {"epsilon": self.epsilon, "rho": self.rho, "delta": self.delta, "sigma_squared": self.sigma_squared}
+        return {name: value for name, value in named.items() if value is not None}
+
+    @property
+    def is_pair_for_person(self) -> bool:
+        """Whether it is an (epsilon, delta) for one person."""
+        return self.per == "person" and self.epsilon is not None and self.delta is not None
+
+    def to_fields(self) -> dict[str, Any]:
+        """JSON-ready, exact."""
+        return {"per": self.per, "parameters": {name: format_exact(value) for name, value in self.numbers.items()}}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> Asked:
+        """What `to_fields` wrote; KeyError, TypeError or ValueError where it did not."""
+        if fields["per"] not in (None, *PER):
+            raise ValueError("a budget per something else")
+        return cls(per=fields["per"], **{name: Fraction(text) for name, text in fields["parameters"].items()})
+
+    def __str__(self) -> str:
+        numbers = ", ".join(f"{name} = {format_exact(value)}" for name, value in self.numbers.items())
+        return numbers if self.per is None else f"{numbers} per {self.per}"

@@ -1,0 +1,60 @@
+"""A budget said once: as it was asked for, then for one person, one unit of distance and the smallest secret, and why they differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.privacy.asked import Asked
+from holdfast.privacy.guarantee import Guarantee
+from holdfast.wording.numbers import number
+
+
+def asked_fields(guarantee: Guarantee) -> dict[str, Any] | None:
+    """What was asked for, with the words beside it; None where there is nothing to ask for."""
+    asked = guarantee.asked
+    return None if asked is None else {**asked.to_fields(), "words": asked_phrase(asked, guarantee)}
+
+
+def asked_phrase(asked: Asked, guarantee: Guarantee) -> str:
+    """ "epsilon = 1, delta = 1e-9 for one person who changes cell"."""
+    numbers = ", ".join(f"{name} = {number(value)}" for name, value in asked.numbers.items())
+    if asked.per is None:
+        return f"noise of {numbers}"
+    if asked.per == "person":
+        return f"{numbers} for {_one(guarantee)}"
+    squared = "squared " if asked.rho is not None else ""
+    return f"{numbers} for each unit of {squared}{guarantee.distance} distance between two tables"
+
+
+def budget_rows(guarantee: Guarantee) -> list[tuple[str, str]]:
+    """The budget on a screen: what was asked for, then what it comes to. The smallest secret only where it is not one person."""
+    asked, person = guarantee.asked, guarantee.per_person()
+    rows = [] if asked is None else [("asked for", asked_phrase(asked, guarantee))]
+    rows.append((f"one {guarantee.unit}", f"no {guarantee.unit} can change alone" if person is None else str(person)))
+    rows.append((f"one unit of {guarantee.distance} distance", str(guarantee.per_unit())))
+    if guarantee.secret_differs:
+        rows.append((f"smallest secret, {_measure(guarantee, guarantee.smallest_secret)}", str(guarantee.per_smallest_secret())))
+    return rows
+
+
+def budget_why(guarantee: Guarantee) -> str:
+    """One sentence: why a unit of distance, a person and the smallest secret do not cost the same."""
+    if guarantee.costs_nothing:
+        return "No pair of tables costs anything, at any distance."
+    moving, secret = guarantee.distance.person_moving(guarantee.max_records), guarantee.smallest_secret
+    if guarantee.person is None:
+        return f"{_one(guarantee, start=True)} would be {_measure(guarantee, moving)}; the smallest secret is {secret}."
+    if guarantee.person == moving:
+        why = f"{_one(guarantee, start=True)} lowers one count and raises another: {_measure(guarantee, moving)}"
+    else:
+        why = f"One {guarantee.unit} can only come or go, in a cell under no kept total: {_measure(guarantee, guarantee.person)}"
+    return f"{why}{f'; the smallest secret is {secret}' if guarantee.secret_differs else ''}."
+
+
+def _one(guarantee: Guarantee, start: bool = False) -> str:
+    records = "" if guarantee.max_records == 1 else f" with {guarantee.max_records} records"
+    return f"{'One' if start else 'one'} {guarantee.unit} who changes cell{records}"
+
+
+def _measure(guarantee: Guarantee, measure: int) -> str:
+    return f"{measure} in {'squared ' if guarantee.distance.is_squared else ''}{guarantee.distance} distance"

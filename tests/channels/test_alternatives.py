@@ -1,0 +1,120 @@
+"""A refusal names only what was tried on this table and draws it exactly."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.channels import Facts
+from holdfast.channels.alternatives import CHAIN, MAX_DIMENSION, advice
+from holdfast.errors import NoExactSampler
+from holdfast.lattices import Lattice
+from holdfast.samplers.table import choose
+
+MADE = {
+    'norm = "l1"': lambda value: hf.GeneralizedLaplace(value),
+    'mechanism = "generalized-gaussian"': lambda value: hf.GeneralizedGaussian(sigma_squared=value),
+    'mechanism = "rounded-projection"': lambda value: hf.RoundedProjection(value),
+}
+
+
+def grid(*axes: int) -> Lattice:
+    names = "abcdef"[: len(axes)]
+    universe = hf.Universe.product({name: [str(i) for i in range(n)] for name, n in zip(names, axes, strict=True)})
+    return hf.lattice(universe, [hf.margin(*(other for other in names if other != name)) for name in names])
+
+
+def named(message: str) -> list[Any]:
+    """The mechanisms that a refusal names, made from its own words."""
+    found = re.search(r"Drawn exactly here, as was tried: (.*?)\.(?: |$)(?![0-9])", message)
+    if found is None:
+        return []
+    return [MADE[key](part.split(" = ")[-1].split(" ")[0]) for part in found[1].split("; ") for key in MADE if part.startswith(key)]
+
+
+def refusal(mechanism: Any, lattice: Lattice) -> str:
+    with pytest.raises(NoExactSampler) as caught:
+        assert mechanism.law(lattice).sampler
+    return str(caught.value)
+
+
+OVERLAPPING = Lattice(np.array([[1, 1, 0, 1, 0, 0, 1, 0], [0, 1, 1, 0, 1, 0, 0, 2], [1, 0, 1, 0, 0, 3, 0, 1]]))
+
+
+class TestNamesOnlyWhatWorksHere:
+    @pytest.mark.parametrize(
+        ("mechanism", "lattice", "count"),
+        [
+            (hf.GeneralizedLaplace("1/4"), grid(20, 20), 2),
+            (hf.GeneralizedLaplace("1/4"), grid(8, 8, 8), 2),
+            (hf.GeneralizedLaplace("1/4", "l2"), grid(20, 20), 2),  # not norm = "l1": it is refused too
+            (hf.GeneralizedLaplace("1/4", "l2"), hf.lattice(hf.Universe.product({"a": [str(i) for i in range(300)]}), [hf.total()]), 3),
+        ],
+        ids=["grid", "three axes", "l2 grid", "l2 one sum"],
+    )
+    def test_and_each_of_them_does(self, mechanism: Any, lattice: Lattice, count: int) -> None:
+        others = named(refusal(mechanism, lattice))
+        assert len(others) == count
+        for other in others:
+            assert other.law(lattice).sampler.status == "exact"
+
+    def test_what_does_not_work_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A general block on which every sampler by rejection is too slow: only rounded projection, which throws nothing away, is left."""
+        monkeypatch.setattr("holdfast.samplers.table.MAX_CELL_TRIES", 8)
+        choose.cache_clear()
+        try:
+            others = named(refusal(hf.GeneralizedLaplace("1/4"), OVERLAPPING))
+            assert others == [hf.RoundedProjection("1/4")]
+            assert others[0].law(OVERLAPPING).sampler.status == "exact"
+        finally:
+            choose.cache_clear()
+
+    def test_a_gaussian_is_told_how_much_more_noise_would_do(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Klein's sampler takes 1,411 units of work here at sigma_squared 1/2, and 804 at 2."""
+        monkeypatch.setattr("holdfast.samplers.table.MAX_CELL_TRIES", 900)
+        choose.cache_clear()
+        try:
+            others = named(refusal(hf.GeneralizedGaussian(sigma_squared="1/2"), OVERLAPPING))
+            assert others == [hf.GeneralizedGaussian(sigma_squared=2), hf.RoundedProjection("1/2")]
+            assert all(other.law(OVERLAPPING).sampler.status == "exact" for other in others)
+        finally:
+            choose.cache_clear()
+
+    def test_blocks_that_take_long_to_prepare_are_not_tried(self) -> None:
+        rows = np.concatenate([np.eye(2, dtype=np.int64)] * (MAX_DIMENSION + 9), axis=1)[:, : MAX_DIMENSION + 9]
+        rows[:, ::3] = 1
+        rows[1, 1::4] = 2
+        lattice = Lattice(rows)
+        assert max(shape.dimension for shape in lattice.blocks.shapes) > MAX_DIMENSION
+        said = advice(hf.GeneralizedLaplace("1/4").channel(Facts(lattice)))
+        assert named(said) == []
+        assert "suppression" in said
+        assert CHAIN not in said
+
+
+class TestChains:
+    def test_are_named_where_one_can_be_made(self) -> None:
+        assert CHAIN in refusal(hf.GeneralizedLaplace("1/4"), grid(20, 20))
+
+    def test_not_where_the_promise_could_not_count_their_error(self) -> None:
+        channel = hf.GeneralizedGaussian(rho="1/4").channel(Facts(grid(3, 3)))
+        assert CHAIN not in advice(channel)
+        assert CHAIN in advice(hf.GeneralizedGaussian(epsilon=1, delta="1e-6").channel(Facts(grid(3, 3))))
+
+    def test_not_for_laws_without_chains(self) -> None:
+        assert CHAIN not in advice(hf.RoundedProjection("1/4").channel(Facts(grid(3, 3))))
+
+
+def test_an_l2_refusal_says_what_it_is_about() -> None:
+    """It spoke of a Laplace draw of a block, and of 1.0e+300 tries."""
+    message = refusal(hf.GeneralizedLaplace("1/4", "l2"), grid(20, 20))
+    assert message.startswith("Laplace noise in l2 is drawn from Laplace draws in l1 of all blocks. A block of 20 x 20 would need about ")
+    whole = hf.lattice(hf.Universe.product({"a": [str(i) for i in range(3000)]}), [])
+    message = refusal(hf.GeneralizedLaplace("1/4", "l2"), whole)
+    assert message.startswith("The table of 3000 cells, taken whole, would need more than 1e+20 tries for one exact Laplace draw in l2, ")
+    assert Fraction(1, 4) in [other.epsilon for other in named(message) if isinstance(other, hf.GeneralizedLaplace)]
