@@ -36,13 +36,12 @@ class Order:
     """A day, as year-month-day; it is not read from a clock."""
     revises: tuple[str, tuple[KeptRow, ...]] | None = None
     """(identifier, kept rows) of the earlier release of the same population that this one revises."""
+    allow_exposed: int | None = None
+    """How many cells may be published as they are because the kept totals fix them; None: any number."""
     office: str | None = None
     """Who publishes it."""
     approver: str | None = None
     """Who approved it."""
-
-    allow_exposed: int | None = None
-    """How many cells may be published as they are because the kept totals fix them; None: any number."""
 
     def __post_init__(self) -> None:
         check_allow_exposed(self.allow_exposed)
