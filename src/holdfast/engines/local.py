@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -22,6 +23,9 @@ from holdfast.exact.compiled import expecting
 from holdfast.invariants.declared import broken_statements
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Table
+
+logger = logging.getLogger(__name__)
+"""It tells that a draw begins, and nothing of how it goes: times, tries and words are confidential."""
 
 Ints = NDArray[np.int64]
 Progress: TypeAlias = Callable[[int, int], None]
@@ -48,6 +52,7 @@ class BoundRelease:
         keys = self.table.cell_keys if self.drawing.channel.needs_cell_keys else None  # a target gets what it declares, and no more
         published = counts.copy()
         done = 0
+        logger.debug("Drawing %d cells in %d tasks", len(published), len(self.tasks))
         with self.subkey, expecting(sum(task.cells.size for task in self.tasks)):
             for task in self.tasks:
                 given = None if keys is None else keys[task.cells]

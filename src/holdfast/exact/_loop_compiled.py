@@ -13,7 +13,7 @@ from typing import Any
 from numba import njit
 from numba.core import event
 
-logger = logging.getLogger("holdfast")
+logger = logging.getLogger(__name__)
 
 KEPT = "once on this machine"
 IN_MEMORY = "in every process, since there is no folder to keep them in: let NUMBA_CACHE_DIR name one that can be written"

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import errno
 import hashlib
+import logging
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from holdfast.tables.saving import save_frame
 
 if TYPE_CHECKING:
     from holdfast.publication.release import Release
+
+logger = logging.getLogger(__name__)
 
 CARD = "card.json"
 TEMPORARY = ".holdfast-unfinished-"
@@ -54,6 +57,7 @@ class Output:
 
 def fill_folder(release: Release, temporary: Path, output: Output) -> None:
     """Write all files of a release into an empty folder, each synced to disk; the card last."""
+    logger.debug("Writing the files of %r: %s and what goes with them", output.folder.name, ", ".join(output.formats))
     for name in output.formats:
         save_frame(release.table.frame, temporary / f"table{FORMATS[name].suffix}")
     _write(temporary / KEPT_FILE, kept_csv(release.plan.facts.kept, release.totals))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -32,6 +33,8 @@ from holdfast.wording.errors import basis_phrase, error_sentences
 from holdfast.wording.exposure import exposed_sentences
 from holdfast.wording.guarantee import guarantee_fields
 from holdfast.wording.samplers import reason_phrase
+
+logger = logging.getLogger(__name__)
 
 NAMES_SHOWN = 5
 """Exposed cells named as examples; exposed.csv lists all."""
@@ -256,11 +259,15 @@ def prepare(
     `said`, of chains: see choose_samplers. `check` may refuse the channel before samplers are chosen for it, which may take long.
     """
     channel = mechanism.channel(facts)
+    told = (mechanism.name, len(facts.universe), ", ".join(map(str, facts.statements)) or "nothing kept")
+    logger.debug("Planning %s on %d cells: %s", *told)
     if channel.target.publishes_cells != mechanism.publishes_cells:  # `verify` asks the class, which has no channel
         raise InvalidParameter(f"publishes_cells of {type(mechanism).__name__} and of its target differ. Set both to the same.")
     if check is not None:
         check(channel)
     drawing = choose_samplers(channel, progress, said)
+    for group in drawing.sampler_plan.groups:
+        logger.debug("Sampler: %s", group)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
         found = exposure(facts.lattice, facts.kept, facts.published_totals)

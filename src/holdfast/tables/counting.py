@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,6 +19,8 @@ from holdfast.tables.text_files import TEXT_SUFFIXES
 from holdfast.tables.universe import Universe
 
 Ints: TypeAlias = NDArray[np.int64]
+
+logger = logging.getLogger(__name__)
 
 
 class RecordColumns(NamedTuple):
@@ -108,6 +111,7 @@ def _count_groups(source: Source, columns: tuple[str, ...], others: RecordColumn
             _check_identifier(source, session, records, f"c{len(columns)}", others.identifier, others.max_records or 1)
         names = ", ".join(f"c{place}" for place in range(len(columns)))
         sums = "" if key is None else f", (sum({key}) % {KEY_LIMIT})::BIGINT AS k, count({key}) AS keyed"
+        logger.debug("Counting the records of %s by %s", source.label, ", ".join(columns))
         sql = f"SELECT {names}, count(*) AS n{sums} FROM {records} GROUP BY {names}"
         counted = guarded(source.label, lambda: session.connection.sql(sql).to_arrow_table().combine_chunks())
         if key is not None and counted.column("keyed") != counted.column("n"):

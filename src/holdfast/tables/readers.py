@@ -10,6 +10,7 @@ CSV:  text_files.py says which separators and encodings. Double quotes, a header
 from __future__ import annotations
 
 import csv
+import logging
 import os
 import re
 from collections.abc import Generator, Iterator, Sequence
@@ -33,6 +34,8 @@ _KINDS = (
     "Give a path to a .csv, .tsv (also as .gz), .parquet or .xlsx file, a frame that exports the Arrow C stream, or a database URL "
     "with a query."
 )
+
+logger = logging.getLogger(__name__)
 
 _TELLING = re.compile(r"[:@=\r\n]|password", re.IGNORECASE)
 """Found in a text that names no file: it may be a URL or connection string gone wrong, or the data themselves."""
@@ -128,6 +131,8 @@ def read_table(
     codes = [CodeColumn(name, source.label, allow_missing) for name in columns]
     counts = [kind(name, source.label) for name, kind in numbers]
 
+    logger.debug("Reading %s: columns %s", source.label, ", ".join([*columns, *(name for name, _ in numbers)]))
+
     def collect() -> tuple[list[tuple[Any, NDArray[np.int32]]], list[NDArray[np.int64]]]:
         with closing(source.batches(places)) as batches:
             for arrays in batches:
@@ -159,6 +164,7 @@ def _open_file(path: Path, reading: Reading) -> Iterator[Source]:
     if is_text:
         reading.refuse(label, "sheet")
         with plain_text(path, label, reading.encoding) as plain:
+            logger.debug("Opened %s as text (encoding %s)", label, reading.encoding or "as the file shows")
             separator = reading.separator or guarded(label, lambda: find_separator(plain, label, "\t" if suffix == ".tsv" else ","))
             yield guarded(label, lambda: CsvSource(label, plain, separator))
         return

@@ -11,6 +11,7 @@ reservation is known by the number of its event: one that was voided and made an
 from __future__ import annotations
 
 import hmac
+import logging
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,6 +29,9 @@ from holdfast.privacy.ledger.verify import find_problems
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+
+logger = logging.getLogger(__name__)
 
 
 class Ledger:
@@ -338,6 +342,7 @@ class Ledger:
     ) -> Event:
         from sqlalchemy import insert
 
+        logger.debug("Recording in the ledger: %s, data set %r, release %r", kind, dataset, release_id)
         event = make_event(last, self._id, time, kind, dataset, release_id, payload)
         connection.execute(insert(tables().events), [event.row()])
         return event
