@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from holdfast.errors import HoldfastError, InvalidParameter, UnreadableInput
-from holdfast.tables.session import BATCH_ROWS, confine, guarded, guarded_error, identifier
+from holdfast.tables.session import BATCH_ROWS, arrow_batches, confine, guarded, guarded_error, identifier
 from holdfast.tables.text_files import file_trouble
 
 _URL = re.compile(r"\A([A-Za-z][A-Za-z0-9.-]*)(\+[A-Za-z0-9_]+)?://")
@@ -126,7 +126,7 @@ def _open_duckdb(url: str, label: str) -> Iterator[Run]:
                 relation = connection.sql(query)
                 if relation is None:
                     raise UnreadableInput(f"{label.capitalize()} returns no rows of any kind. Write a SELECT.", field="query")
-                return tuple(relation.columns), lambda: relation.to_arrow_reader(BATCH_ROWS)
+                return tuple(relation.columns), lambda: arrow_batches(relation)
 
             yield run
         finally:

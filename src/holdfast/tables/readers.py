@@ -26,7 +26,7 @@ from holdfast.errors import InvalidParameter, UnknownColumn, UnreadableInput
 from holdfast.tables.columns import CodeColumn, CountColumn
 from holdfast.tables.databases import SCHEMES, is_url, open_query
 from holdfast.tables.excel import EXCEL_SUFFIXES, ExcelSource
-from holdfast.tables.session import BATCH_ROWS, Session, guarded, guarded_batches, identifier, private_session, quoted
+from holdfast.tables.session import BATCH_ROWS, Session, arrow_batches, guarded, guarded_batches, identifier, private_session, quoted
 from holdfast.tables.strict_csv import check_csv
 from holdfast.tables.text_files import NAME_IT, TEXT_SUFFIXES, Reading, file_trouble, find_separator, plain_text
 
@@ -195,7 +195,7 @@ class CsvSource:
     def batches(self, columns: Sequence[int]) -> Generator[list[Any], None, None]:
         with private_session(self.path) as session:
             sql = f"SELECT {', '.join(f'f{i}' for i in columns)} FROM {self._read_csv(session)}"
-            reader = guarded(self.label, lambda: session.connection.sql(sql).to_arrow_reader(BATCH_ROWS))
+            reader = guarded(self.label, lambda: arrow_batches(session.connection.sql(sql)))
             for batch in guarded_batches(self.label, reader):
                 yield batch.columns
 

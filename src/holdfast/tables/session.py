@@ -79,6 +79,12 @@ def confine(connection: Any, files: list[str]) -> None:
     connection.execute("SET lock_configuration = true")
 
 
+def arrow_batches(relation: Any) -> Any:
+    """The rows of a query, batch by batch. (Until 1.4 DuckDB had another name for it, which later versions warn about.)"""
+    make = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    return make(BATCH_ROWS)
+
+
 def quoted(text: str) -> str:
     """An SQL string."""
     return "'" + text.replace("'", "''") + "'"
