@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.report.diagnosis import diagnosis_html
+from holdfast.report.noise_chart import NoiseLaw
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from tests.report.cards import CARD
@@ -43,7 +44,7 @@ def test_the_statement_prints_on_two_pages(tmp_path: Path) -> None:
 
 
 def test_the_report_is_laid_out_and_asks_for_nothing(tmp_path: Path) -> None:
-    page = report_html(CARD, [("margin(state)", "state=01", 12)], [("a cell", [(-1, 0.25), (0, 0.5), (1, 0.25)])])
+    page = report_html(CARD, [("margin(state)", "state=01", 12)], [NoiseLaw("a cell", [(-1, 0.25), (0, 0.5), (1, 0.25)])])
     (tmp_path / "report.html").write_text(page, encoding="utf-8")
     messages = run_browser(tmp_path, f"--screenshot={tmp_path / 'page.png'}", "--window-size=900,1200", (tmp_path / "report.html").as_uri())
     assert "CONSOLE" not in messages, messages

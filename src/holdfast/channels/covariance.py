@@ -233,10 +233,10 @@ def _estimated(drawing: Drawing, shape: Shape) -> Variance:
     if isinstance(shape, Grid):  # one number for all cells: those of a grid are alike
         cell = squares.mean(axis=1)
         mean = float(cell.mean())
-        error = float(_standard_error(cell, sampler)) / mean if mean > 0 else math.inf
+        error = float(standard_error(cell, sampler)) / mean if mean > 0 else math.inf
         return Variance(mean / _projection_share(shape), None, "estimated", error)
     means = squares.mean(axis=0)
-    errors = _standard_error(squares, sampler) / np.where(means > 0, means, 1.0)
+    errors = standard_error(squares, sampler) / np.where(means > 0, means, 1.0)
     return Variance(0.0, draws.T @ draws / len(draws), "estimated", float(np.where(means > 0, errors, math.inf).max()))
 
 
@@ -259,7 +259,7 @@ def _along(sampler: BlockSampler, count: int, words: Words) -> Ints:
     return sampler.along(count, words) if isinstance(sampler, ChainSampler) else sampler.draw(count, words)
 
 
-def _standard_error(values: Floats, sampler: BlockSampler) -> Floats:
+def standard_error(values: Floats, sampler: BlockSampler) -> Floats:
     """Of the mean over the first axis; means of long batches where the draws of a chain depend on one another."""
     if isinstance(sampler, ChainSampler):
         values = values.reshape(BATCHES, -1, *values.shape[1:]).mean(axis=1)

@@ -1,4 +1,6 @@
-"""Pictures of the noise for the report: how often a cell is off by how much, from draws of the public law with a public key."""
+"""Pictures of the noise for the report: how often a cell is off by how much. From the law where a cell's law can be computed, else from
+draws of the public law with a public key, and then with their standard error.
+"""
 
 from __future__ import annotations
 
@@ -6,45 +8,59 @@ import json
 
 import numpy as np
 
+from holdfast.chains.sampler import ChainSampler
 from holdfast.channels import Drawing
-from holdfast.channels.covariance import public_draws
+from holdfast.channels.covariance import BATCHES, public_draws, standard_error
+from holdfast.lattices.shapes import Shape
 from holdfast.laws import Reads
-from holdfast.samplers.protocol import InputSampler, Ints
+from holdfast.laws.marginals import cell_probabilities
+from holdfast.report.noise_chart import NoiseLaw
+from holdfast.samplers.protocol import BlockSampler, InputSampler
 
 CELLS = 4_000
 """About so many cell draws a picture: few enough that a small release never loads the compiled loops."""
-BARS = 61
 MOST = 3
+SHOWN = 0.9975
+"""Share of the draws that the picture shows, at least."""
 
 
-def noise_charts(drawing: Drawing) -> list[tuple[str, list[tuple[int, float]]]]:
-    """(label, [(error, share of draws)]) for up to three kinds of blocks; a function of public facts, the same on every machine. None where
-    the noise depends on the data.
-    """
+def noise_charts(drawing: Drawing) -> list[NoiseLaw]:
+    """Up to three kinds of blocks; a function of public facts, the same on every machine. None where the noise depends on the data."""
     channel = drawing.channel
     if channel.target.reads is not Reads.NOTHING:
         return []
-    charts: dict[tuple[str, int], list[tuple[int, float]]] = {}
+    charts: dict[tuple[str, int], NoiseLaw] = {}
     for shape in channel.shapes():
         sampler = drawing.choice(shape).sampler
         assert not isinstance(sampler, InputSampler)
         kind = (sampler.name, sampler.cells)
         if kind not in charts and len(charts) < MOST:
-            label = ("noise chart", json.dumps(channel.target.fields), json.dumps(shape.fields))
-            charts[kind] = _shares(public_draws(sampler, label, max(1, CELLS // sampler.cells)).ravel())
-    return [(f"{_place(cells)} ({name})", shares) for (name, cells), shares in charts.items()]
+            label = f"{_place(sampler.cells)} ({sampler.name})"
+            charts[kind] = _exact(drawing, shape, sampler, label) or _simulated(drawing, shape, sampler, label)
+    return list(charts.values())
 
 
 def _place(cells: int) -> str:
     return "A cell under no kept total" if cells == 1 else f"A cell in a block of {cells} cells"
 
 
-def _shares(draws: Ints) -> list[tuple[int, float]]:
-    """Shares of the middle values; wider laws are shown in bins of equal width, each named by its middle."""
-    reach = int(np.quantile(np.abs(draws), 0.995)) if len(draws) else 0
-    width = max(1, -(-(2 * reach + 1) // BARS))
-    bins = np.rint(draws / width).astype(np.int64)
-    edge = -(-reach // width)
-    values, times = np.unique(bins[np.abs(bins) <= edge], return_counts=True)
-    share = dict(zip(values.tolist(), times.tolist(), strict=True))
-    return [(b * width, round(share.get(b, 0) / len(draws), 6)) for b in range(-edge, edge + 1)]
+def _exact(drawing: Drawing, shape: Shape, sampler: BlockSampler, label: str) -> NoiseLaw | None:
+    """From the law; of a chain, whose law is not the one it aims at, from its draws."""
+    found = None if isinstance(sampler, ChainSampler) else cell_probabilities(drawing.channel.target, shape)
+    if found is None:
+        return None
+    half = len(found) // 2
+    inside = found[half] + np.concatenate(([0.0], np.cumsum(found[half + 1 :] + found[:half][::-1])))
+    reach = int(np.searchsorted(inside, SHOWN))
+    return NoiseLaw(label, [(k, float(f"{found[half + k]:.9g}")) for k in range(-reach, reach + 1)])
+
+
+def _simulated(drawing: Drawing, shape: Shape, sampler: BlockSampler, label: str) -> NoiseLaw:
+    names = ("noise chart", json.dumps(drawing.channel.target.fields), json.dumps(shape.fields))
+    count = max(2, CELLS // sampler.cells)
+    draws = public_draws(sampler, names, -(-count // BATCHES) * BATCHES if isinstance(sampler, ChainSampler) else count)
+    values, times = np.unique(draws, return_counts=True)
+    reach = int(np.sort(np.abs(draws), axis=None)[int(np.ceil(SHOWN * draws.size)) - 1])
+    law = [(k, n / draws.size) for k, n in zip(values.tolist(), times.tolist(), strict=True) if abs(k) <= reach]
+    error = float(standard_error((draws == 0).mean(axis=1), sampler))
+    return NoiseLaw(label, law, draws.size, error)

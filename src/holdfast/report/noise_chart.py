@@ -4,27 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import NamedTuple
 
 from holdfast.report.html import Html, number, tag, text
 
-NoiseLaw: TypeAlias = tuple[str, Sequence[tuple[int, float]]]
+
+class NoiseLaw(NamedTuple):
+    """The law of a cell's noise: values with their probabilities, at least 99 in 100 together, or their shares in simulated draws."""
+
+    label: str
+    law: Sequence[tuple[int, float]]
+    draws: int | None = None
+    """Cells drawn, where the shares were simulated; None where they were computed."""
+    zero_error: float = 0.0
+    """Standard error of the share of 0, where it was simulated."""
+
 
 WIDTH, HEIGHT = 560, 150
 LEFT, RIGHT, TOP, BOTTOM = 8, 8, 8, 24
 MAX_BARS = 101
 
 
-def noise_figure(index: int, label: str, law: Sequence[tuple[int, float]]) -> Html:
+def noise_figure(index: int, given: NoiseLaw) -> Html:
     """The chart of one law, with its main figures in words, so that nothing is told by the picture alone.
 
-    Given:       the values k with their probabilities; values not listed are taken as (nearly) impossible. `index` makes names on the
-                 page unique.
+    Given:       values not listed are taken as (nearly) impossible. `index` makes names on the page unique.
     """
+    label, law = given.label, given.law
     if not law:
         return tag("figure", tag("figcaption", label, ": no values were given."))
     width, bars = _bars(law)
-    title = tag("title", f"Probability of each value of the noise: {label}", id=f"noise-{index}")
+    what = "Probability" if given.draws is None else "Share in simulated draws"
+    title = tag("title", f"{what} of each value of the noise: {label}", id=f"noise-{index}")
     note = f" Each bar covers {number(width)} neighbouring values." if width > 1 else ""
     picture = tag(
         "svg",
@@ -37,14 +48,21 @@ def noise_figure(index: int, label: str, law: Sequence[tuple[int, float]]) -> Ht
         width=str(WIDTH),
         height=str(HEIGHT),
     )
-    return tag("figure", picture, tag("figcaption", label, ". ", _words(law), note))
+    return tag("figure", picture, tag("figcaption", label, ". ", _words(given), note))
 
 
-def _words(law: Sequence[tuple[int, float]]) -> Html:
+def _words(given: NoiseLaw) -> Html:
+    law = given.law
     zero = math.fsum(p for k, p in law if k == 0)
-    words = f"The noise is 0 with probability {_percent(zero)}."
     reach = _reach(law, 0.95)
-    return text(words if not reach else f"{words} At least 95 of 100 values lie from -{number(reach)} to {number(reach)}.")
+    if given.draws is None:
+        words = f"The noise is 0 with probability {_percent(zero)}."
+        return text(words if not reach else f"{words} At least 95 of 100 values lie from -{number(reach)} to {number(reach)}.")
+    words = (
+        f"Simulated: of {number(given.draws)} cells drawn from the public law, {_percent(zero)} had noise 0 (standard error "
+        f"{_percent(given.zero_error)})."
+    )
+    return text(words if not reach else f"{words} About 95 of 100 lay from -{number(reach)} to {number(reach)}.")
 
 
 def _reach(law: Sequence[tuple[int, float]], share: float) -> int | None:
@@ -61,11 +79,14 @@ def _reach(law: Sequence[tuple[int, float]], share: float) -> int | None:
 
 
 def _percent(probability: float) -> str:
-    return f"{100 * probability:.1f} %"
+    """With one decimal, or two digits where that would say too little."""
+    return f"{100 * probability:.1f} %" if probability >= 0.01 or not probability else f"{100 * probability:.2g} %"
 
 
 def _bars(law: Sequence[tuple[int, float]]) -> tuple[int, list[tuple[int, float]]]:
-    """Values joined to at most about MAX_BARS bars of equal, odd width, so that one bar is centred at 0."""
+    """Values joined to at most about MAX_BARS bars of equal, odd width, so that one bar is centred at 0. Bars at the ends that the listed
+    values fill in part are left out.
+    """
     low, high = min(k for k, _ in law), max(k for k, _ in law)
     width = (high - low) // MAX_BARS + 1
     width += 1 - width % 2
@@ -73,7 +94,9 @@ def _bars(law: Sequence[tuple[int, float]]) -> tuple[int, list[tuple[int, float]
     for k, p in law:
         position = (k + width // 2) // width
         heights[position] = heights.get(position, 0.0) + p
-    return width, sorted(heights.items())
+    half = width // 2
+    whole = {at: height for at, height in heights.items() if width == 1 or (low <= at * width - half and at * width + half <= high)}
+    return width, sorted((whole or heights).items())
 
 
 def _rectangles(bars: Sequence[tuple[int, float]]) -> list[Html]:

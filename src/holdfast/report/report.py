@@ -46,7 +46,7 @@ def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int]], noise: Se
     """The report of a release.
 
     Given:       the card as plain values, in the shape of card.schema.json; the kept totals as (statement, name, total); the law of a
-                 cell's noise as (label, [(k, probability), ...]), for as many kinds of cells as wanted, perhaps none.
+                 cell's noise, for as many kinds of cells as wanted, perhaps none.
     Guarantees:  a pure function of its arguments. `files` and `signature` of the card are not read, so two tables with equal kept totals
                  have the same report, byte for byte. Every text is escaped; nothing is loaded from elsewhere.
     """
@@ -207,7 +207,7 @@ def _noise(card: Card, noise: Sequence[NoiseLaw]) -> Html:
     return _section(
         "How the noise is distributed",
         paragraph(f"Mechanism: {mechanism['name']}, {settings(mechanism['parameters'])}. ", mechanism["law"], "."),
-        *(noise_figure(number_of, label, law) for number_of, (label, law) in enumerate(noise, 1)),
+        *(noise_figure(number_of, law) for number_of, law in enumerate(noise, 1)),
     )
 
 
