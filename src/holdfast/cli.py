@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -155,7 +156,9 @@ def make_plan(run: Run, table: HoldfastTable | Declarations, account: Account | 
     from holdfast.publication.pipeline import planned
 
     with planning() as progress:
-        return planned(table, run.keep, run.mechanism, account, Order(run.id), progress)
+        made = planned(table, run.keep, run.mechanism, account, Order(run.id), progress)
+        made.expected_error  # noqa: B018  # may draw for seconds: now, while the sign is there
+        return made
 
 
 RunFile = Annotated[Path, typer.Argument(help="A run file (TOML): docs/run-files.md.")]
@@ -238,6 +241,7 @@ def release(
     from holdfast.wording import describe
     from holdfast.wording.guarantee import guarantee_fields
     from holdfast.wording.ledger import charged_sentence
+    from holdfast.wording.samplers import long_draw_sentence
 
     run = load_run(run_file)
     account = _account(run, ledger_of_release(ledger, no_ledger, run.ledger, run_file.absolute().parent), resume)
@@ -246,6 +250,8 @@ def release(
     with working("Reading the table"):
         table = run.read_table()
     made = make_plan(run, table, account)
+    if told := long_draw_sentence(made.drawing.cell_draws):
+        logging.getLogger("holdfast").info(told)  # where there is no terminal, no bar shows that it is alive
     entry = _carry_out(run, order, made, table, Output(output, run.formats, run.sign, force), account, resume)
     exposed = Card.from_json((output / CARD).read_text(encoding="utf-8")).exposed  # the values of the totals are public now
     if as_json:

@@ -38,6 +38,10 @@ LARGEST_COEFFICIENT = 2**31
 """Of a query whose sums over moves are looked at in 64-bit integers."""
 PILOT_DRAWS, PILOT_CELLS = 10_000, 5_000_000
 """At most so many draws, and about so many cell draws, for a variance that has no closed form."""
+LEAST_DRAWS, COSTLY_CELLS = 100, 50_000_000
+"""Fewer draws say too little. Shapes of which so many cost more than PILOT_CELLS share this many cell draws, some seconds, in the order of
+the tasks; what is then left is not estimated. Both are counts: the clock decides nothing.
+"""
 CHAIN_DRAWS, BATCHES = 2_000, 40
 """Tables followed along one chain, two sweeps apart, and the batches from which their standard error is taken."""
 
@@ -133,6 +137,7 @@ class Covariance:
     truth), or estimated from draws of the public law (`relative_error` is then one standard error). Data enter nowhere. `cell_basis` and
     `cell_error` say the same of the diagonal alone, which may be known better than sums. `of_target`: Markov chains draw some blocks, and
     the figures are those of the law that they aim at, not of the law they have after so many steps.
+    Where draws would take too long, figures are no numbers; the others' basis is given, "not estimated" where there are none.
     """
 
     def __init__(self, cells: int, shapes: Iterable[ShapeCovariance], of_target: bool = False) -> None:
@@ -149,18 +154,27 @@ class Covariance:
         return self._basis(of_cells=True)
 
     def _basis(self, of_cells: bool) -> Basis:
-        ranks: tuple[Basis, ...] = ("exact", "upper bound", "estimated")
+        ranks: tuple[Basis, ...] = ("not estimated", "exact", "upper bound", "estimated")
         return max((basis for found in self.shapes for basis in found.bases(of_cells)), key=ranks.index, default="exact")
+
+    @property
+    def cells_not_estimated(self) -> int:
+        """Cells of shapes whose draws would take too long."""
+        return sum(found.cells.size for found in self.shapes if found.variance.basis == "not estimated")
 
     @property
     def relative_error(self) -> float:
         """Of every variance given, at most (for estimates: one standard error)."""
-        return max((found.relative_error(of_cells=False) for found in self.shapes), default=0.0)
+        return max((found.relative_error(of_cells=False) for found in self._known), default=0.0)
 
     @property
     def cell_error(self) -> float:
         """Of the variance of every single cell, likewise."""
-        return max((found.relative_error(of_cells=True) for found in self.shapes), default=0.0)
+        return max((found.relative_error(of_cells=True) for found in self._known), default=0.0)
+
+    @property
+    def _known(self) -> list[ShapeCovariance]:
+        return [found for found in self.shapes if found.variance.basis != "not estimated"]
 
     def diagonal(self) -> Floats:
         """Variance of every cell's noise; 0 where the kept totals fix a cell."""
@@ -195,15 +209,20 @@ class Covariance:
 
 
 def covariance_of(drawing: Drawing) -> Covariance:
-    """Of the noise that a drawing adds; closed forms where they exist, else estimated from draws of the public law with a public key.
+    """Of the noise that a drawing adds; closed forms where they exist, else estimated from draws of the public law with a public key, as
+    far as these are affordable (COSTLY_CELLS).
 
     Where a chain draws, a closed form is that of the law aimed at.
     """
-    channel = drawing.channel
+    channel, left = drawing.channel, float(COSTLY_CELLS)
     gathered: dict[Shape, list[Ints]] = {}
     for task in channel.tasks():
         gathered.setdefault(task.shape, []).append(task.cells)
-    parts = [_of_shape(drawing, shape, _joined(cells)) for shape, cells in gathered.items()]
+    parts = []
+    for shape, cells in gathered.items():
+        costly = _costly_cells(drawing, shape)
+        parts.append(_of_shape(drawing, shape, _joined(cells)) if costly <= left else _unknown(shape, _joined(cells)))
+        left -= costly if costly <= left else 0.0
     return Covariance(channel.facts.lattice.cells, parts, of_target=not drawing.is_exact)
 
 
@@ -219,6 +238,26 @@ def _of_shape(drawing: Drawing, shape: Shape, cells: Ints) -> ShapeCovariance:
         first = fraction_variance(shape.axes, target.epsilon) if isinstance(shape, Grid) else None
         return ShapeCovariance(cells, shape, base, rounding_error(sampler, ("rounding error", *_names(drawing, shape)), first))
     return ShapeCovariance(cells, shape, _estimated(drawing, shape) if known is None else known)
+
+
+def _unknown(shape: Shape, cells: Ints) -> ShapeCovariance:
+    """Not estimated: figures that are no numbers, except of kept sums, which have no error."""
+    matrix = None if isinstance(shape, Grid) else np.full((shape.size, shape.size), math.nan)
+    return ShapeCovariance(cells, shape, Variance(math.nan, matrix, "not estimated", math.inf))
+
+
+def _costly_cells(drawing: Drawing, shape: Shape) -> float:
+    """Cell draws that an estimate costs, where one is made and they are more than usual; else 0."""
+    sampler = drawing.choice(shape).noise
+    if isinstance(sampler, ChainSampler | RoundedSampler) or drawing.channel.target.block_variance(shape) is not None:
+        return 0.0
+    least = LEAST_DRAWS * cell_draws(sampler)
+    return 0.0 if least <= PILOT_CELLS else least
+
+
+def cell_draws(sampler: BlockSampler) -> float:
+    """Cells drawn for one draw of a block, those thrown away included: by public figures, not by how a run goes."""
+    return sampler.cells * max(sampler.expected_tries, 1.0)
 
 
 def _joined(cells: list[Ints]) -> Ints:
@@ -249,8 +288,8 @@ def public_draws(sampler: BlockSampler, label: tuple[str, ...], count: int | Non
     are dependent. `count=None`: as many as the cost of a draw allows.
     """
     if count is None:
-        cost = sampler.cells * max(sampler.expected_tries, 1.0)
-        count = CHAIN_DRAWS if isinstance(sampler, ChainSampler) else int(min(PILOT_DRAWS, max(PILOT_CELLS / cost, 100)))
+        usual = min(PILOT_DRAWS, max(PILOT_CELLS / cell_draws(sampler), LEAST_DRAWS))
+        count = CHAIN_DRAWS if isinstance(sampler, ChainSampler) else int(usual)
     with NoiseKey.for_tests("public draws") as key, key.stream(*label) as words:
         return _along(sampler, count, words)
 

@@ -98,6 +98,12 @@ class Drawing:
         return counts + sampler.draw(len(task.cells), words)
 
     @property
+    def cell_draws(self) -> float:
+        """Cells drawn for one release where most are thrown away, by the expectation of the plan: how long it takes, some 10^7 a second."""
+        tried = [(group.cells, group.expected_tries) for group in self.sampler_plan.groups if group.expected_tries is not None]
+        return sum(cells * tries for cells, tries in tried if tries > 2)
+
+    @property
     def sampler_plan(self) -> SamplerPlan:
         """Which sampler draws which blocks and why; shapes of one kind are shown together where one sampler draws them for one reason."""
         merged: dict[object, SamplerGroup] = {}

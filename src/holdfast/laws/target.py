@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import Shape
 
-Basis: TypeAlias = Literal["exact", "upper bound", "estimated"]
+Basis: TypeAlias = Literal["exact", "upper bound", "estimated", "not estimated"]
 Field: TypeAlias = str | int
 
 ON_THE_LATTICE = "over all integer tables z that change no kept total"
@@ -37,6 +37,7 @@ class Variance:
     """Covariance of the noise of one block: `scale` times the projection on the moves of its shape, or a `matrix` of its own.
 
     `relative_error`: from rounding where the figure is exact; one standard error where it was estimated from draws of the public law.
+    "not estimated": draws would take too long; the scale is no number.
     """
 
     scale: float

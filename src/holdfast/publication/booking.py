@@ -14,8 +14,8 @@ import datetime
 import fcntl
 import hashlib
 import os
+import secrets
 import shutil
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -134,11 +134,12 @@ class Unbooked(Booking):
 
     @contextlib.contextmanager
     def exclusive_folder(self, output: Output) -> Iterator[Path]:
-        try:
-            temporary = Path(tempfile.mkdtemp(dir=output.folder.absolute().parent, prefix=TEMPORARY))
-        except OSError as error:
-            raise output_problem(error, output.folder) from None
-        try:
+        temporary = output.folder.absolute().parent / f"{TEMPORARY}{secrets.token_hex(8)}"
+        try:  # before the folder is there: a signal may come at any moment
+            try:
+                temporary.mkdir(mode=0o700)
+            except OSError as error:
+                raise output_problem(error, output.folder) from None
             yield temporary
         finally:
             shutil.rmtree(temporary, ignore_errors=True)

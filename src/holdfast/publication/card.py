@@ -265,9 +265,9 @@ class GuaranteeInfo(_Part):
 class CellSpread(_Part):
     """Standard deviation of the noise over the cells of the table."""
 
-    smallest: Spread | None = Field(description="That of the cell with the least noise; null if it depends on the data.")
-    median: Spread | None = Field(description="That of the cell in the middle; null if it depends on the data.")
-    largest: Spread | None = Field(description="That of the cell with the most noise; null if it depends on the data.")
+    smallest: Spread | None = Field(description="That of the cell with the least noise; null if it depends on the data or was not found.")
+    median: Spread | None = Field(description="That of the cell in the middle; null if it depends on the data or was not found.")
+    largest: Spread | None = Field(description="That of the cell with the most noise; null if it depends on the data or was not found.")
 
 
 class MarginSpread(_Part):
@@ -275,7 +275,7 @@ class MarginSpread(_Part):
 
     name: Text = Field(description="The sum, as stated.")
     standard_deviation: Spread | None = Field(
-        description="Standard deviation of its noise; 0 if it is kept, null if it depends on the data."
+        description="Standard deviation of its noise; 0 if it is kept, null if it depends on the data or was not estimated."
     )
 
 
@@ -289,6 +289,7 @@ class ExpectedError(_Part):
         "null where the draws were too few to say."
     )
     words: Text = Field(description="The same in a sentence.")
+    cells_not_estimated: Count = Field(description="Number of cells of which nothing is said, because draws of their noise take too long.")
     margins: Annotated[tuple[MarginSpread, ...], Strict(False)] = Field(description="Standard deviation of sums of cells, by name.")
 
 

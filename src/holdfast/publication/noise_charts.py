@@ -10,7 +10,7 @@ import numpy as np
 
 from holdfast.chains.sampler import ChainSampler
 from holdfast.channels import Drawing
-from holdfast.channels.covariance import BATCHES, public_draws, standard_error
+from holdfast.channels.covariance import BATCHES, COSTLY_CELLS, cell_draws, public_draws, standard_error
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import Reads
 from holdfast.laws.marginals import cell_probabilities
@@ -25,8 +25,10 @@ SHOWN = 0.9975
 
 
 def noise_charts(drawing: Drawing) -> list[NoiseLaw]:
-    """Up to three kinds of blocks; a function of public facts, the same on every machine. None where the noise depends on the data."""
-    channel = drawing.channel
+    """Up to three kinds of blocks; a function of public facts, the same on every machine. None where the noise depends on the data, nor of
+    blocks whose draws would take too long.
+    """
+    channel, left = drawing.channel, float(COSTLY_CELLS)
     if channel.target.reads is not Reads.NOTHING:
         return []
     charts: dict[tuple[str, int], NoiseLaw] = {}
@@ -34,10 +36,19 @@ def noise_charts(drawing: Drawing) -> list[NoiseLaw]:
         sampler = drawing.choice(shape).sampler
         assert not isinstance(sampler, InputSampler)
         kind = (sampler.name, sampler.cells)
-        if kind not in charts and len(charts) < MOST:
-            label = f"{_place(sampler.cells)} ({sampler.name})"
-            charts[kind] = _exact(drawing, shape, sampler, label) or _simulated(drawing, shape, sampler, label)
+        if kind in charts or len(charts) == MOST:
+            continue
+        label = f"{_place(sampler.cells)} ({sampler.name})"
+        found = _exact(drawing, shape, sampler, label)
+        cost = 0.0 if found is not None or isinstance(sampler, ChainSampler) else _count(sampler) * cell_draws(sampler)
+        if cost <= left:
+            left -= cost
+            charts[kind] = found or _simulated(drawing, shape, sampler, label)
     return list(charts.values())
+
+
+def _count(sampler: BlockSampler) -> int:
+    return max(2, CELLS // sampler.cells)
 
 
 def _place(cells: int) -> str:
@@ -57,7 +68,7 @@ def _exact(drawing: Drawing, shape: Shape, sampler: BlockSampler, label: str) ->
 
 def _simulated(drawing: Drawing, shape: Shape, sampler: BlockSampler, label: str) -> NoiseLaw:
     names = ("noise chart", json.dumps(drawing.channel.target.fields), json.dumps(shape.fields))
-    count = max(2, CELLS // sampler.cells)
+    count = _count(sampler)
     draws = public_draws(sampler, names, -(-count // BATCHES) * BATCHES if isinstance(sampler, ChainSampler) else count)
     values, times = np.unique(draws, return_counts=True)
     reach = int(np.sort(np.abs(draws), axis=None)[int(np.ceil(SHOWN * draws.size)) - 1])

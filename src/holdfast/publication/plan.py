@@ -56,10 +56,12 @@ class ExpectedError:
     smallest: float | None
     median: float | None
     largest: float | None
-    basis: Literal["exact", "upper bound", "estimated", "unknown"]
+    basis: Literal["exact", "upper bound", "estimated", "not estimated", "unknown"]
     error: float
     of_target: bool
-    margins: tuple[tuple[str | None, float], ...]
+    margins: tuple[tuple[str | None, float | None], ...]
+    cells_not_estimated: int = 0
+    """Cells of which nothing is said, because draws of their noise take too long."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +94,7 @@ class Plan:
     @cached_property
     def deviations(self) -> NDArray[np.float64] | None:
         """Standard deviation of every cell's noise, to six digits, so that it is the same on every machine; None where it depends on the
-        data.
+        data, no number where it was not estimated.
         """
         if self.covariance is None:
             return None if self.drawing.channel.target.publishes_cells else np.zeros(len(self.facts.universe))
@@ -112,15 +114,16 @@ class Plan:
         if found is None or self.deviations is None:
             unknown = self.drawing.channel.target.publishes_cells
             return ExpectedError(None, None, None, "unknown" if unknown else "exact", 0.0, False, ())
-        cells = np.sort(self.deviations)
-        smallest, median, largest = (float(cells[i]) for i in (0, len(cells) // 2, -1))
+        cells = np.sort(self.deviations[~np.isnan(self.deviations)])
+        smallest, median, largest = (float(cells[i]) if len(cells) else None for i in (0, len(cells) // 2, -1))
         margins = tuple(self._margins())
         of_cells = not any(deviation for _, deviation in margins)  # kept sums have no error, however little is known of others
         basis, error = (found.cell_basis, found.cell_error) if of_cells else (found.basis, found.relative_error)
-        return ExpectedError(smallest, median, largest, basis, error / 2 if basis == "estimated" else 0.0, found.of_target, margins)
+        share = error / 2 if basis == "estimated" else 0.0
+        return ExpectedError(smallest, median, largest, basis, share, found.of_target, margins, found.cells_not_estimated)
 
-    def _margins(self) -> Iterable[tuple[str | None, float]]:
-        """For all cells together, and for each column alone."""
+    def _margins(self) -> Iterable[tuple[str | None, float | None]]:
+        """For all cells together, and for each column alone; None where it was not estimated."""
         assert self.covariance is not None
         universe = self.facts.universe
         for column in (None, *universe.columns):
@@ -128,8 +131,8 @@ class Plan:
             if len(codes) == len(universe) and len(universe) > 1:
                 continue
             rows = max(1, min(len(codes), MAX_MARGIN_CODES, MARGIN_WORK // len(universe)))
-            largest = max(self.covariance.of((group == row).astype(np.float64)) for row in range(rows))
-            yield column, max(largest, 0.0) ** 0.5
+            largest = float(np.max([self.covariance.of((group == row).astype(np.float64)) for row in range(rows)]))
+            yield column, None if math.isnan(largest) else max(largest, 0.0) ** 0.5
 
     def to_fields(self) -> dict[str, Any]:
         """Everything as plain values, for `--json` and cards."""
@@ -162,7 +165,8 @@ class Plan:
             "cell_standard_deviation": {"smallest": error.smallest, "median": error.median, "largest": error.largest},
             "basis": basis_phrase(error.basis, error.error, not error.of_target),
             "relative_error": error.error if math.isfinite(error.error) else None,
-            "words": error_sentences(error.smallest, error.median, error.largest, error.basis),
+            "words": error_sentences(error.smallest, error.median, error.largest, error.basis, error.cells_not_estimated),
+            "cells_not_estimated": error.cells_not_estimated,
             "margins": [
                 {"name": "total of the table" if column is None else f"by {column}", "standard_deviation": deviation}
                 for column, deviation in error.margins

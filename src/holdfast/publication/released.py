@@ -59,7 +59,7 @@ class ReleasedTable:
 
     @property
     def standard_deviations(self) -> NDArray[np.float64] | None:
-        """Of the noise in each count; None where it depends on the data."""
+        """Of the noise in each count; None where it depends on the data, no number (nan) where it was not estimated."""
         return self._deviations
 
     @property
@@ -78,9 +78,11 @@ class ReleasedTable:
         import pyarrow as pa
 
         frame = self.universe.frame().append_column(self.count_name, arrow_numbers(self._counts, self._published))
-        known = np.zeros(len(self), dtype=np.bool_) if self._deviations is None else self._published
-        deviations = np.zeros(len(self)) if self._deviations is None else self._deviations
-        frame = frame.append_column(self.deviation_name, arrow_numbers(deviations, known))
+        deviations = np.full(len(self), np.nan) if self._deviations is None else self._deviations
+        known = ~np.isnan(deviations)
+        shown = np.where(known, deviations, 0.0)  # under a missing value stands nothing
+        valid = None if self._published is None and known.all() else known & self.published
+        frame = frame.append_column(self.deviation_name, arrow_numbers(shown, valid))
         bits = pa.py_buffer(np.packbits(self._exposed, bitorder="little"))
         return frame.append_column(self.exposed_name, pa.Array.from_buffers(pa.bool_(), len(self), [None, bits]))
 

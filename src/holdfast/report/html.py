@@ -133,4 +133,4 @@ def plural(count: int, noun: str) -> str:
 
 
 def sd_text(value: float | None) -> str:
-    return "not published, or depends on the data" if value is None else "0 (exact)" if value == 0 else number(value)
+    return "not published, not estimated, or depends on the data" if value is None else "0 (exact)" if value == 0 else number(value)

@@ -6,20 +6,29 @@ _BASES = {
     "exact": "exact",
     "upper bound": "upper bound, proved",
     "estimated": "estimated from draws of the public law",
+    "not estimated": "not estimated",
     "unknown": "not known",
 }
 
 
-def error_sentences(smallest: float | None, median: float | None, largest: float | None, basis: str) -> str:
-    """From the standard deviations of the cells' noise; None where none is added, or where it depends on the data."""
+def error_sentences(smallest: float | None, median: float | None, largest: float | None, basis: str, not_estimated: int = 0) -> str:
+    """From the standard deviations of the cells' noise; None where none is added, where it depends on the data, or where it was not
+    estimated.
+    """
     if smallest is None or median is None or largest is None:
         if basis == "unknown":
             return "The error of a released count depends on the counts, so nothing is said about it here. Kept totals have no error."
+        if basis == "not estimated":
+            return (
+                "The error of a released count averages to zero. Its standard deviation was not estimated, because draws of this noise "
+                "take too long. Kept totals have no error."
+            )
         return "No noise is added: counts that the kept totals do not fix are left out. Kept totals have no error."
     spread = f" ({smallest:.3g} to {largest:.3g})" if smallest != largest else ""
+    missing = f"It was not estimated for {not_estimated:,} cells, because draws of their noise take too long. " if not_estimated else ""
     return (
         f"The error of a released count averages to zero; its standard deviation is {median:.3g} for a typical cell{spread}. "
-        "Kept totals have no error."
+        f"{missing}Kept totals have no error."
     )
 
 

@@ -58,3 +58,16 @@ def chain_error_sentences(guarantee: Guarantee) -> str:
         f"The total variation error is estimated to be at most eta = {format_exact(guarantee.eta)}, which adds (1 + e^epsilon) eta = "
         f"{format_exact(added_delta(guarantee.epsilon, guarantee.eta))} to delta: {' '.join(chains)}"
     )
+
+
+LONG_DRAW = 2e7
+"""Cell draws that take about two seconds."""
+
+
+def long_draw_sentence(cell_draws: float) -> str | None:
+    """What is said before a draw by rejection that takes long; None where it does not."""
+    if cell_draws < LONG_DRAW:
+        return None
+    seconds = cell_draws / 1e7
+    about = f"{seconds:.0f} seconds" if seconds < 100 else f"{seconds / 60:.0f} minutes"
+    return f"Drawing takes about {about}: some {cell_draws:.1g} cells are expected to be drawn, most of them thrown away."
