@@ -322,7 +322,7 @@ def verify(
     signer: Annotated[Path | None, typer.Option(help="The public key (PEM) that must have signed the card.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a published folder from its files alone: card, checksums, signature, every kept total."""
+    """Check a published folder from its files alone: checksums, signature, every kept total, and all that the card and the pages say."""
     from holdfast.publication.verify import verify as check
 
     with working("Verifying"):
