@@ -34,6 +34,7 @@ RUN_FILE = """\
 source = "education.csv"
 cells = ["county", "education"]
 count = "adults"
+public = true          # the list of cells is known to everyone: it does not depend on the counts
 
 [keep]
 margins = [["county"], ["education"]]
@@ -89,11 +90,11 @@ def _new_folder(output: Path | None) -> Path:
 def _filled(folder: Path) -> Demo:
     (folder / "education.csv").write_text(_csv(), encoding="utf-8")
     (folder / "run.toml").write_text(RUN_FILE, encoding="utf-8")
-    education = Table.from_counts(folder / "education.csv", cells=["county", "education"], count="adults", name="education")
+    education = Table.from_counts(folder / "education.csv", cells=["county", "education"], count="adults", public=True, name="education")
     laplace = GeneralizedLaplace(epsilon="1/4")
     first = _part("Adults by county and education, both margins kept", education, [margin("county"), margin("education")], laplace, folder)
     people = synthesize(20_000, "demo", states=3).counts(level="tract")
-    geography = Table.from_counts(people, cells=["state", "county", "tract"], count="count", name="geography")
+    geography = Table.from_counts(people, cells=["state", "county", "tract"], count="count", public=True, name="geography")
     gaussian = GeneralizedGaussian(rho="1/200")
     second = _part("People by tract, state totals kept", geography, [margin("state")], gaussian, folder)
     return Demo(folder, (first, second))

@@ -330,7 +330,7 @@ class TestWordsOfTheRelation:
 
     def test_one_record_is_not_one_person(self, snapshot: Snapshot) -> None:
         people = pa.table({"a": ["x", "y"], "n": [3, 4]})
-        table = hf.Table.from_counts(people, cells=["a"], count="n", max_records=None)
+        table = hf.Table.from_counts(people, cells=["a"], count="n", public=True, max_records=None)
         made = hf.plan(table, [hf.total()], hf.GeneralizedLaplace("1/2")).guarantee
         assert made.unit == "record"
         snapshot(hf.describe(made))

@@ -97,7 +97,7 @@ WRONG: list[tuple[str, str, str]] = [
     ("count type", DESIGN.replace('"population"', "true"),
      'line 4, table.count: must be a text in double quotes. Got true. Write count = "population".'),
     ("universe with count", DESIGN.replace("[keep]", 'universe = "observed"\n[keep]'),
-     "line 5, table.universe: this key is for records, "),
+     "line 5, table.universe: observed cells are those that have records, "),
     ("id with count", DESIGN.replace("[keep]", 'id = "n"\n[keep]'),
      "line 5, table.id: this key is for records, "),
     ("record_key with count", DESIGN.replace("[keep]", 'record_key = "rkey"\n[keep]'),

@@ -56,7 +56,7 @@ class TestReading:
         assert table.count_name == "pop2010"
 
     def test_sex_by_age_is_a_product_in_order(self, shared_data) -> None:
-        table = Table.from_counts(str(shared_data / "county_p12_sex_age_2010.csv"), ["county_fips", "sex", "age"], "total")
+        table = Table.from_counts(str(shared_data / "county_p12_sex_age_2010.csv"), ["county_fips", "sex", "age"], "total", public=True)
         assert table.universe.is_in_order
         assert table.universe.codes["sex"] == ("M", "F")
         assert table.universe.codes["age"][-1] == "85+"
@@ -82,7 +82,7 @@ class TestReading:
         sources += [pl.from_arrow(frame).with_columns(pl.col("area").cast(pl.Categorical)), connection.sql("FROM frame")]
         sources += [tmp_path / "t.parquet", tmp_path / "t.csv", str(tmp_path / "t.csv")]
         for source in sources:
-            table = Table.from_counts(source, ["area", "sex"], "n")
+            table = Table.from_counts(source, ["area", "sex"], "n", public=True)
             assert rows_of(table.frame, ["area", "sex", "n"]) == [("01", "F", 3), ("1", "M", 0), ("02", "F", 2**62 - 10)], type(source)
             assert table.counts.dtype == np.int64
             assert table.frame.column_names == ["area", "sex", "n"]
@@ -98,7 +98,7 @@ class TestReading:
         pq.write_table(frame, tmp_path / "t.parquet")
         frame.to_pandas().to_csv(tmp_path / "t.csv", index=False)
         for source in (frame, tmp_path / "t.parquet", tmp_path / "t.csv"):
-            table = Table.from_counts(source, ["a", "b"], "n")
+            table = Table.from_counts(source, ["a", "b"], "n", public=True)
             assert rows_of(table.frame, ["a", "b", "n"]) == rows_of(frame, ["a", "b", "n"])
             assert table.universe.is_product
             bad = write(tmp_path, "a,n\n" + "".join(f"{i},{i}\n" for i in range(40)) + f"x,-{SECRET}\n", "bad.csv")
@@ -108,12 +108,12 @@ class TestReading:
     def test_odd_codes_survive_saving_and_reading(self, tmp_path_factory, rows, data) -> None:
         counts = data.draw(st.lists(st.integers(0, 2**50), min_size=len(rows), max_size=len(rows)))
         frame = pa.table({"a b": [row[0] for row in rows], 'q"': [row[1] for row in rows], "n": counts})
-        table = Table.from_counts(frame, ["a b", 'q"'], "n", allow_similar_codes=True)
+        table = Table.from_counts(frame, ["a b", 'q"'], "n", public=True, allow_similar_codes=True)
         assert rows_of(table.frame, ["a b", 'q"']) == rows
         folder = tmp_path_factory.mktemp("odd")
         for name in ("t.csv", "t.parquet"):
             table.save(folder / name)
-            again = Table.from_counts(folder / name, ["a b", 'q"'], "n", allow_similar_codes=True)
+            again = Table.from_counts(folder / name, ["a b", 'q"'], "n", public=True, allow_similar_codes=True)
             assert rows_of(again.frame, ["a b", 'q"']) == rows
             assert again.counts.tolist() == counts
             assert again.universe == table.universe
@@ -122,7 +122,7 @@ class TestReading:
         """Not written by our own writer: quotes only where the format needs them."""
         needs = set('",\n\r')
         lines = [('"' + code.replace('"', '""') + '"' if needs & set(code) or not code else code) + ",1\n" for code in ODD_CODES]
-        table = Table.from_counts(write(tmp_path, "code,n\n" + "".join(lines)), ["code"], "n", allow_similar_codes=True)
+        table = Table.from_counts(write(tmp_path, "code,n\n" + "".join(lines)), ["code"], "n", public=True, allow_similar_codes=True)
         assert table.universe.codes["code"] == tuple(ODD_CODES)
 
     def test_a_single_cell(self) -> None:
@@ -308,7 +308,7 @@ class TestBadFiles:
         }
         text = "\ufeffa,n,rest" + end + "".join(f"{field},1,{end}" for field in fields) + end
         for whole in (text, text.rstrip()):
-            table = Table.from_counts(write(tmp_path, whole), ["a"], "n", allow_similar_codes=True)
+            table = Table.from_counts(write(tmp_path, whole), ["a"], "n", public=True, allow_similar_codes=True)
             assert table.universe.codes["a"] == tuple(fields.values())
         bad = write(tmp_path, text + f'"{SECRET}" ,1,{end}')
         line = 1 + text.count("\n")

@@ -272,6 +272,12 @@ def _check_known(column: str, codes: Sequence[str], declared: Mapping[str, int],
 
 def _linear(universe: Universe, statement: Linear) -> LinearRows:
     matrix = integer_matrix(statement.matrix)
+    if universe.rows_moved:
+        raise InvalidStatement(
+            "linear(): a matrix has one column for each cell in the table's order, and the rows of the source stood in another: they were "
+            "put in the order of their codes, since nobody declared them public. Sort the source by its codes, or declare the list of "
+            "cells public (public = true, in Python public=True)."
+        )
     if matrix.shape[0] == 0:
         raise InvalidStatement("linear(): the matrix has no rows. Leave the statement out, or give at least one row.")
     if matrix.shape[1] != len(universe):

@@ -137,7 +137,7 @@ def _check_union(tables: Sequence[NamedTable], same_coding: bool) -> None:
     for a, b in combinations(tables, 2):
         if a.universe == b.universe:
             continue
-        if "observed" in (a.universe.support, b.universe.support) and not _same_cells(a, b, list(a.columns)):
+        if not (a.universe.is_public and b.universe.is_public) and not _same_cells(a, b, list(a.columns)):
             _refuse(Obstacle.OBSERVED_LISTS, a, b)
         if not same_coding and _may_overlap(a, b):
             _refuse(Obstacle.OTHER_CODES, a, b, columns=[next(c for c in a.columns if _only(a, b, c) and _only(b, a, c))])
@@ -148,7 +148,7 @@ def _check_join(tables: Sequence[NamedTable]) -> None:
     for a, b in combinations(tables, 2):
         for table in (a, b):
             universe = table.universe
-            if universe.support == "observed" and not universe.is_product:
+            if not universe.is_public and not universe.is_product:
                 _refuse(Obstacle.OBSERVED_CELLS, table)
         shared = [column for column in a.columns if column in b.columns]
         if set(a.columns) == set(b.columns) and not _same_cells(a, b, list(a.columns)):

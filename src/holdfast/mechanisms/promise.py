@@ -22,7 +22,7 @@ def promise(facts: Facts, kind: Kind, distance: Norm | NormName, *, asked: Asked
     known_sums, known = known_by_identities(lattice.kept)
     kept_sums = lattice.rank - known_sums
     universe = lattice.universe
-    relation = Relation(same_totals=kept_sums > 0, same_cells=universe is not None and universe.support == "observed")
+    relation = Relation(same_totals=kept_sums > 0, same_cells=universe is not None and not universe.is_public)
     fixed = np.setdiff1d(lattice.exposed_cells, known)
     names = tuple(str(i) if universe is None else universe.cell_name(i) for i in fixed[:MAX_NAMES].tolist())
     exposed = Exposed(kept_sums=kept_sums, cells=len(fixed), names=names)

@@ -58,7 +58,7 @@ class Exposed:
 class Relation:
     """Which pairs of tables a promise covers: those that agree in what is published as it is.
 
-    same_totals: in the kept totals; same_cells: in the list of cells that occur, which was taken from the data.
+    same_totals: in the kept totals; same_cells: in the list of cells, which came with the data and was not declared public.
     """
 
     same_totals: bool = True

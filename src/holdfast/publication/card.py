@@ -102,8 +102,9 @@ class TableInfo(_Part):
     count: Text = Field(description="Column that holds the released count.")
     cells: Count = Field(description="Number of cells of the table, those with a count of zero included.")
     universe: Literal["declared", "as listed", "observed"] = Field(
-        description="Where the list of cells comes from. 'declared': written down before looking at the data. 'as listed': the rows of the "
-        "given table, zeros included. 'observed': the cells that occur in the data; then the list itself tells which cells are not empty."
+        description="Where the list of cells comes from. 'declared': public, and the same whatever the data. 'as listed': the rows of the "
+        "given table, in the order of their codes; nobody declared them public, so the list may tell which cells are not empty. "
+        "'observed': the cells that occur in the data; then the list itself tells which cells are not empty."
     )
     universe_digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")] = Field(
         description="SHA-256 of the public list of columns and cells, so that two releases can be seen to share it. Counts do not enter."
@@ -207,7 +208,7 @@ class RelationInfo(_Part):
     """Between which tables the promise holds: those that agree in all that is true here."""
 
     same_totals: bool = Field(description="They have the same kept totals.")
-    same_cells: bool = Field(description="They have the same cells that occur: the list of cells was taken from the data.")
+    same_cells: bool = Field(description="They have the same cells: the list of cells came with the data and was not declared public.")
 
 
 class ChainBlocks(_Part):

@@ -104,15 +104,17 @@ class Run:
 
     def _read(self, kind: type[Made]) -> Made:
         section, data = self._table, self._data()
-        alike: dict[str, Any] = {"allow_similar_codes": section.allow_similar_codes}
         common: dict[str, Any] = {"unit": section.unit, "max_records": section.max_records, "name": section.name, "query": section.query}
         reading = {"separator": section.separator, "encoding": section.encoding, "sheet": section.sheet}
-        common |= alike | reading
+        common |= {"allow_similar_codes": section.allow_similar_codes} | reading
         if section.count is not None:
             cells, count = section.cells, section.count
             assert isinstance(cells, list)
+            if section.universe is not None:
+                common |= {"cell_key": section.cell_key, "universe": self._listed(section.universe)}
+                return self._blamed(lambda: kind.from_counts(data, cells, count, **common))
             trees = self._trees(lambda column: _codes_of(data, column, section.query, Reading(**reading)))
-            common |= {"cell_key": section.cell_key, "hierarchies": trees}
+            common |= {"cell_key": section.cell_key, "hierarchies": trees, "public": section.public}
             return self._blamed(lambda: kind.from_counts(data, cells, count, **common))
         common |= {"id": section.id, "record_key": section.record_key}
         if isinstance(section.cells, dict):
@@ -122,10 +124,15 @@ class Run:
         if section.universe == "observed":
             return self._blamed(lambda: kind.from_records(data, section.cells, universe="observed", **common))
         assert section.universe is not None
-        listed = self._at(section.universe)
-        trees = self._trees(lambda column: _codes_of(listed, column, None))
-        universe = Universe.listed(listed, section.cells, hierarchies=trees, **alike)
+        universe = self._listed(section.universe)
         return self._blamed(lambda: kind.from_records(data, universe=universe, **common))
+
+    def _listed(self, name: str) -> Universe:
+        """The universe that a file lists."""
+        path = self._at(name)
+        trees = self._trees(lambda column: _codes_of(path, column, None))
+        columns = list(self._table.cells)
+        return Universe.listed(path, columns, hierarchies=trees, allow_similar_codes=self._table.allow_similar_codes)
 
     def _blamed(self, read: Callable[[], Made]) -> Made:
         """What `read` gives; its error names the key of the run file that is to blame."""

@@ -53,11 +53,25 @@ def check_universe(table: TableSection, folder: str) -> None:
             raise Problem(("table", "cells"), 'with count, cells is a list of columns. Got a table. Write cells = ["state", "county"].')
         if table.count in table.cells:
             raise Problem(("table", "count"), f"column {quoted(table.count)} stands in cells too. Name the column that holds the counts.")
-        for key, instead in (("universe", ""), ("id", ""), ("record_key", " The column with the key of each cell is cell_key.")):
+        if table.universe == "observed":
+            raise Problem(
+                ("table", "universe"),
+                "observed cells are those that have records, and count says that the source holds counts. Name a file that lists the "
+                'cells, such as universe = "cells.csv", or leave universe out.',
+            )
+        if table.universe is not None and table.public:
+            raise Problem(("table", "public"), "universe declares the cells already. Leave public out.")
+        for key, instead in (("id", ""), ("record_key", " The column with the key of each cell is cell_key.")):
             if getattr(table, key) is not None:
                 raise Problem(
                     ("table", key), f"this key is for records, and count says that the source holds counts. Leave one out.{instead}"
                 )
+    elif table.public:
+        raise Problem(
+            ("table", "public"),
+            "this key is for counts: it says that the rows of the source are a public list of cells. For records declare the codes under "
+            "cells, or name a file under universe. Leave public out.",
+        )
     elif table.cell_key is not None:
         raise Problem(
             ("table", "cell_key"),

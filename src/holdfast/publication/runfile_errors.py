@@ -32,6 +32,7 @@ EXAMPLES = {
     "table.count": 'count = "population"',
     "table.cell_key": 'cell_key = "ckey"',
     "table.universe": 'universe = "observed", or a file that lists the cells: universe = "cells.csv"',
+    "table.public": "public = true",
     "table.allow_similar_codes": "allow_similar_codes = true",
     "table.unit": 'unit = "person"',
     "table.max_records": "max_records = 1",

@@ -179,6 +179,7 @@ class TableSection(Section):
     count: str | None = None
     cell_key: str | None = None
     universe: PathText | None = None
+    public: bool = False
     allow_similar_codes: bool = False
     unit: Annotated[str, Field(min_length=1)] = "person"
     max_records: Annotated[int, Field(ge=1, le=MAX_RECORDS)] = 1

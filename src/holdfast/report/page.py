@@ -22,10 +22,17 @@ STATUS_WORDS = {
 }
 
 UNIVERSE_WORDS = {
-    "declared": "declared before looking at the data",
-    "as listed": "as listed in the given table, cells with a count of zero included",
+    "declared": "declared, and the same whatever the data",
+    "as listed": "as listed in the given table; the list was not declared public",
     "observed": "the cells that occur in the data",
 }
+
+LIST_TELLS = {
+    "as listed": "The list of cells came with the data and was not declared public: it may show which cells are not empty. If it holds "
+    "only cells that are not empty, kept totals may tell more counts than are named here.",
+    "observed": "The list of cells was taken from the data, so it shows which cells are not empty.",
+}
+"""What the list of cells itself may tell, by where it comes from; a declared one tells nothing."""
 
 
 def table_name(card: Card) -> str:

@@ -23,6 +23,7 @@ from holdfast.report.html import (
 )
 from holdfast.report.noise_chart import NoiseLaw, noise_figure
 from holdfast.report.page import (
+    LIST_TELLS,
     UNIVERSE_WORDS,
     Card,
     banner,
@@ -170,8 +171,8 @@ def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int]]) -> Html:
 def _exposed(card: Card) -> Html:
     exposed = card["exposed"]
     more = None if exposed["complete"] else paragraph("Not all cells could be examined: the kept totals may fix more of them.")
-    observed = card["table"]["universe"] == "observed"
-    support = paragraph("The list of cells was taken from the data, so it shows which cells are not empty.") if observed else None
+    told = LIST_TELLS.get(card["table"]["universe"])
+    support = None if told is None else paragraph(told)
     changed = revision_words(card)
     return _section(
         "What is exposed", paragraph(exposed["words"], exposed_names(card)), more, support, None if changed is None else paragraph(changed)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from holdfast.report.html import Html, code, items, join, name, names, number, paragraph, plural, sd_text, settings, show, table, tag, text
 from holdfast.report.page import (
+    LIST_TELLS,
     UNIVERSE_WORDS,
     Card,
     banner,
@@ -54,7 +55,7 @@ def _published(card: Card) -> Html:
         join(
             f"{'A list' if is_suppressed(card) else 'One count for each'} of {plural(given['cells'], 'cell')}, named by ",
             names(given["columns"], 8),
-            f". The list of cells is public: {UNIVERSE_WORDS.get(given['universe'], given['universe'])}.",
+            f". List of cells: {UNIVERSE_WORDS.get(given['universe'], given['universe'])}.",
         ),
         _kept_line(card),
         text(_other_counts(card)),
@@ -108,8 +109,8 @@ def _not_protected(card: Card) -> Html:
         lines.append(text("Anything, against someone who has the secret key of this release. The promise rests on it, and on the cipher."))
     if (changed := revision_words(card)) is not None:
         lines.insert(2, changed)
-    if card["table"]["universe"] == "observed":
-        lines.insert(2, text("Which cells occur: the list of cells was taken from the data, so it shows which are not empty."))
+    if (told := LIST_TELLS.get(card["table"]["universe"])) is not None:
+        lines.insert(2, text(told))
     return join(tag("h2", "What is not protected"), items(lines))
 
 

@@ -38,7 +38,7 @@ def count_records(source: Source, universe: Universe, others: RecordColumns) -> 
                  are an error that names columns; how many they are is not told.
     """
     groups, sizes, keys = _count_groups(source, universe.columns, others)
-    indices = [_match(array, universe.code_array(column)) for column, array in zip(universe.columns, groups, strict=True)]
+    indices = [match_codes(array, universe.code_array(column)) for column, array in zip(universe.columns, groups, strict=True)]
     _check_known_codes(source, universe, indices)
     cells = universe.find(indices)
     if np.any(cells < 0):
@@ -86,7 +86,7 @@ def _observed(source: Source, columns: tuple[str, ...], groups: list[Any], allow
     codes = tuple(array.unique().sort() for array in groups)
     for column, array in zip(columns, codes, strict=True):
         check_similar(column, array, allowed=allow_similar_codes, show=False)
-    indices = [_match(array, known) for array, known in zip(groups, codes, strict=True)]
+    indices = [match_codes(array, known) for array, known in zip(groups, codes, strict=True)]
     order = np.lexsort(indices[::-1])
     universe = Universe.from_indices(columns, codes, tuple(given[order] for given in indices), "observed", source.label)
     return universe, order
@@ -169,7 +169,7 @@ def _check_identifier(source: Source, session: Session, records: str, key: str, 
         )
 
 
-def _match(texts: Any, codes: Any) -> Indices:
+def match_codes(texts: Any, codes: Any) -> Indices:
     """For each text its place among the codes, or MISSING."""
     import pyarrow.compute as pc
 

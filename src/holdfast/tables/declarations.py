@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 from holdfast.tables.counting import observed_cells
 from holdfast.tables.hierarchy import Hierarchy
+from holdfast.tables.listing import read_listed
 from holdfast.tables.readers import open_source
-from holdfast.tables.table import checked_max_records, checked_unit, column_list, declared_universe, read_listed
+from holdfast.tables.table import check_listing, checked_max_records, checked_unit, column_list, declared_universe
 from holdfast.tables.text_files import Reading
 from holdfast.tables.universe import Universe
 
@@ -35,6 +36,8 @@ class Declarations:
         cells: Sequence[str],
         count: str,
         *,
+        universe: Universe | None = None,
+        public: bool = False,
         cell_key: str | None = None,
         hierarchies: Mapping[str, Hierarchy] | None = None,
         allow_similar_codes: bool = False,
@@ -46,12 +49,19 @@ class Declarations:
         encoding: str | None = None,
         sheet: str | None = None,
     ) -> Declarations:
-        """As Table.from_counts, with the same universe. The columns of counts and cell keys must be there; they are not read."""
+        """As Table.from_counts, with the same universe. The columns of counts and cell keys must be there; they are not read. A source
+        whose universe is declared is not opened.
+        """
         others = [count, *([] if cell_key is None else [cell_key])]
         columns = column_list(cells)
-        with open_source(data, query, only=columns, reading=Reading(separator, encoding, sheet)) as source:
-            universe, _ = read_listed(source, columns, [], hierarchies, allow_similar_codes, unread=others)
-        return cls(universe, count, checked_unit(unit), checked_max_records(max_records), name)
+        check_listing(columns, universe, public, hierarchies)
+        made = universe
+        if made is None:
+            with open_source(data, query, only=columns, reading=Reading(separator, encoding, sheet)) as source:
+                made, _ = read_listed(
+                    source, columns, [], hierarchies, public=public, allow_similar_codes=allow_similar_codes, unread=others
+                )
+        return cls(made, count, checked_unit(unit), checked_max_records(max_records), name)
 
     @classmethod
     def from_records(

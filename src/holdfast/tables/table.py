@@ -15,9 +15,9 @@ from holdfast.errors import ConfidentialTable, InvalidCount, InvalidParameter, O
 from holdfast.tables.columns import COUNT_LIMIT, KEY_BITS, KEY_LIMIT, CellKeyColumn, CountColumn, arrow_numbers, exact_total, read_only
 from holdfast.tables.counting import RecordColumns, count_observed, count_records
 from holdfast.tables.hierarchy import Hierarchy
-from holdfast.tables.readers import Source, find_columns, open_source, read_table
+from holdfast.tables.listing import read_declared, read_listed
+from holdfast.tables.readers import open_source
 from holdfast.tables.saving import save_frame
-from holdfast.tables.similar import check_similar
 from holdfast.tables.text_files import Reading
 from holdfast.tables.universe import Universe
 
@@ -96,6 +96,8 @@ class Table:
         cells: Sequence[str],
         count: str,
         *,
+        universe: Universe | None = None,
+        public: bool = False,
         cell_key: str | None = None,
         hierarchies: Mapping[str, Hierarchy] | None = None,
         allow_similar_codes: bool = False,
@@ -111,19 +113,28 @@ class Table:
         """A table from counts that someone else has made.
 
         Given:       one row per cell; `cells` names the columns of codes, `count` that of the counts. Other columns are not read.
+                     `public=True` says that the list of rows is public: the same whatever the counts, zeros included. `universe` declares
+                     the cells instead; those that have no row are zeros. With neither, the promise is for tables with the same cells.
                      `max_records` says how many units of count one `unit` can hold; on counts it cannot be checked. `cell_key` names
                      the column of cell keys, whole numbers from 0 to 2^32 - 1 and 0 in empty cells. Codes of a column that differ only in
                      blanks, case or Unicode form are refused, unless `allow_similar_codes`.
                      `separator`, `encoding` and `sheet` say how a file is read where it does not tell.
-        Guarantees:  the rows listed, zeros included, are the universe ("as listed"), in their order, with their codes as they are.
+        Guarantees:  codes as they are. A list that is public is the universe, in its order. One that is not ("as listed") is taken in
+                     the order of its codes, since its own may follow the counts.
         Errors:      name file, column and row (1 is the first row of data); they never show a count.
         """
         _refuse_weight(weight)
         columns = column_list(cells)
+        check_listing(columns, universe, public, hierarchies)
         with open_source(data, query, reading=Reading(separator, encoding, sheet)) as source:
             numbers = [(count, CountColumn), *([] if cell_key is None else [(cell_key, CellKeyColumn)])]
-            universe, (counts, *keys) = read_listed(source, columns, numbers, hierarchies, allow_similar_codes)
-        return cls.__new__(cls)._fill(universe, counts, keys[0] if keys else None, count, unit, max_records, name)
+            if universe is not None:
+                made, (counts, *keys) = universe, read_declared(source, universe, numbers)
+            else:
+                made, (counts, *keys) = read_listed(
+                    source, columns, numbers, hierarchies, public=public, allow_similar_codes=allow_similar_codes
+                )
+        return cls.__new__(cls)._fill(made, counts, keys[0] if keys else None, count, unit, max_records, name)
 
     @classmethod
     def from_records(
@@ -253,23 +264,6 @@ class Table:
         )
 
 
-def read_listed(
-    source: Source,
-    columns: tuple[str, ...],
-    numbers: Sequence[tuple[str, type[CountColumn]]],
-    hierarchies: Mapping[str, Hierarchy] | None,
-    allow_similar_codes: bool,
-    unread: Sequence[str] = (),
-) -> tuple[Universe, list[NDArray[np.int64]]]:
-    """The universe that a source lists, one row for each cell, and its columns of numbers. Those in `unread` must exist."""
-    if unread:
-        find_columns(source, [*columns, *unread])
-    (codes, indices), values = read_table(source, columns, numbers)
-    for column, array in zip(columns, codes, strict=True):
-        check_similar(column, array, allowed=allow_similar_codes)
-    return Universe.from_indices(columns, codes, indices, "as listed", source.label, hierarchies), values
-
-
 def _check_cell_keys(cell_keys: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
     if not isinstance(cell_keys, np.ndarray) or cell_keys.dtype != np.int64 or cell_keys.shape != counts.shape:
         raise InvalidCount(f"Cell keys must be an int64 array with one key for each of the {len(counts)} cells. Got another type or shape.")
@@ -282,6 +276,19 @@ def _check_cell_keys(cell_keys: NDArray[np.int64], counts: NDArray[np.int64]) ->
 def _refuse_weight(weight: object) -> None:
     if weight is not None:
         raise OutOfScope(f"weight= is not supported. {_SCOPE}")
+
+
+def check_listing(columns: tuple[str, ...], universe: object, public: bool, hierarchies: object) -> None:
+    """Which arguments of a table of counts go together."""
+    if universe is None:
+        return
+    if not isinstance(universe, Universe) or universe.columns != columns:
+        raise InvalidParameter(
+            "universe= declares the cells of a table of counts: a Universe over the columns of cells=, in their order. "
+            "Write universe=Universe.listed(...), or leave it out."
+        )
+    if public or hierarchies is not None:
+        raise InvalidParameter("universe= declares the cells already. Leave public= out, and give hierarchies to the Universe.")
 
 
 def column_list(cells: Sequence[str]) -> tuple[str, ...]:

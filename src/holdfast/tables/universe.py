@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any, Literal, TypeAlias
@@ -25,7 +25,7 @@ Support: TypeAlias = Literal["declared", "as listed", "observed"]
 
 _ORIGINS: dict[Support, str] = {
     "declared": "declared",
-    "as listed": "the rows of the source, as listed",
+    "as listed": "the rows of the source, not declared public",
     "observed": "observed: the cells that have records, which is itself exposed",
 }
 
@@ -59,8 +59,9 @@ class Codes(Mapping[str, tuple[str, ...]]):
 class Universe:
     """The cells of a table, in order, each named by one code per column. Build one with `product` or `listed`.
 
-    Guarantees:  codes are the texts given, in the order given; no cell occurs twice; nothing in it depends on a count, unless `support`
-                 says "observed". Two universes are equal if columns, codes, cells and their order are. Memory: four bytes per cell and
+    Guarantees:  codes are the texts given, in the order given; no cell occurs twice; nothing in it depends on a count where `support` is
+                 "declared". "as listed": the rows of a source of counts, perhaps those with a positive count; "observed": the cells
+                 that have records. Two universes are equal if columns, codes, cells and their order are. Memory: four bytes per cell and
                  column, and nothing per cell if the cells are the full product in order (last column fastest).
     """
 
@@ -71,6 +72,8 @@ class Universe:
     _indices: tuple[Indices, ...] | None
     """Per column the index of every cell's code; None for the full product in order."""
     _hierarchies: dict[str, Hierarchy]
+    rows_moved: bool = False
+    """Whether the rows of the source stood in another order than the cells: a matrix with one column for each row would not fit."""
 
     @classmethod
     def product(
@@ -138,12 +141,21 @@ class Universe:
         cells = len(indices[0])
         if cells == 0:
             raise EmptyTable(f"There are no rows in {label}. List every cell, zeros included; check the file or the query.")
-        _check_distinct(indices, [len(array) for array in codes], label)
+        ranks_of_cells(indices, [len(array) for array in codes], label)
         ordered = cls(columns, support, codes, None, {})
         full = prod(ordered._radices) == cells  # not len(), which cannot say numbers beyond 2^63
         in_order = full and all(np.array_equal(ordered._spread(place), given) for place, given in enumerate(indices))
         kept = None if in_order else tuple(read_only(given) for given in indices)
         return cls(columns, support, codes, kept, _checked_trees(columns, codes, hierarchies or {}))
+
+    def with_moved_rows(self) -> Universe:
+        """The same cells, with the mark that the source has them in another order."""
+        return replace(self, rows_moved=True)
+
+    @property
+    def is_public(self) -> bool:
+        """Whether the list of cells was declared, and so tells nothing of the data."""
+        return self.support == "declared"
 
     def __len__(self) -> int:
         return prod(self._radices) if self._indices is None else len(self._indices[0])
@@ -347,11 +359,12 @@ def _frame_of(columns: Mapping[str, Sequence[str]]) -> Any:
     return pa.table({column: pa.array(list(codes), pa.string()) for column, codes in columns.items()})
 
 
-def _check_distinct(indices: tuple[Indices, ...], radices: list[int], label: str) -> None:
+def ranks_of_cells(indices: tuple[Indices, ...], radices: list[int], label: str) -> NDArray[np.int64]:
+    """The place of each row in the order of the code indices; refuses rows that name one cell twice."""
     cells = len(indices[0])
     ranks, distinct = rank_rows(indices, radices, cells)
     if distinct == cells:
-        return
+        return ranks
     first = np.full(distinct, cells, dtype=np.int64)
     np.minimum.at(first, ranks, np.arange(cells))
     again = int(np.flatnonzero(first[ranks] < np.arange(cells))[0])

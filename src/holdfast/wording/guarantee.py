@@ -30,7 +30,7 @@ def relation_phrase(relation: Relation) -> str:
     """The tables between which a promise holds."""
     same = [
         *(["the same kept totals"] if relation.same_totals else []),
-        *(["the same cells that occur"] if relation.same_cells else []),
+        *(["the same cells"] if relation.same_cells else []),
     ]
     return f"tables with {' and '.join(same)}" if same else "tables"
 
@@ -112,7 +112,7 @@ def _nearest(guarantee: Guarantee) -> str:
 def _not_protected(guarantee: Guarantee) -> str:
     sentences = [
         _totals(guarantee) if _has_totals(guarantee) else _no_totals(guarantee),
-        _cells_that_occur(guarantee),
+        _list_of_cells(guarantee),
         "The promise is for one record: whoever has several is protected less." if guarantee.unit == "record" else "",
         f"What can be learned about a {guarantee.unit} from other people's data is not limited.",
     ]
@@ -152,12 +152,12 @@ def _totals(guarantee: Guarantee) -> str:
     )
 
 
-def _cells_that_occur(guarantee: Guarantee) -> str:
+def _list_of_cells(guarantee: Guarantee) -> str:
     if not guarantee.relation.same_cells:
         return ""
     return (
-        f"The list of cells was taken from the data: that a cell occurs is not protected, nor a {guarantee.unit} who is the only one in it "
-        "from being known to be there."
+        f"The list of cells came with the data and was not declared public: that a cell is on it is not protected, nor a {guarantee.unit} "
+        "who is the only one in it from being known to be there."
     )
 
 

@@ -11,8 +11,8 @@ from holdfast.wording.numbers import listed, quoted
 
 _REASONS = {
     Obstacle.CELLS_APART: "cells of {tables} cannot occur in the other tables. Declare tables that fit together.",
-    Obstacle.OBSERVED_LISTS: "{tables} list different cells, and a list of observed cells depends on the data. Declare the cells.",
-    Obstacle.OBSERVED_CELLS: "{tables} lists observed cells, which depend on the data. Declare the cells.",
+    Obstacle.OBSERVED_LISTS: "{tables} list different cells, and a list not declared public may depend on the data. Declare the cells.",
+    Obstacle.OBSERVED_CELLS: "{tables} lists cells that were not declared public: they may depend on the data. Declare the cells.",
     Obstacle.OTHER_CODES: (
         "{tables} have no common refinement: column {columns} has other codes in each, and no declared hierarchy links them."
     ),
