@@ -25,6 +25,7 @@ RUN = """\
 source = "counties.csv"
 cells = ["state", "county"]
 count = "people"
+public = true
 [keep]
 margins = [["state"]]
 [release]

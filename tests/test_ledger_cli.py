@@ -24,6 +24,7 @@ RUN = """\
 source = "counties.csv"
 cells = ["state", "county"]
 count = "people"
+public = true
 [keep]
 KEPT
 [release]

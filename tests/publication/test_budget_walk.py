@@ -19,6 +19,7 @@ RUN = """
 source = "t.csv"
 cells = ["region", "town"]
 count = "people"
+public = true
 [keep]
 margins = [["region"]]
 [release]

@@ -34,6 +34,7 @@ CONDITIONAL = """
 source = "towns.csv"
 cells = ["region", "town"]
 count = "people"
+public = true
 [keep]
 margins = [["region"]]
 [release]
@@ -48,6 +49,7 @@ KEYS = """
 source = "towns.csv"
 cells = ["region", "town"]
 count = "people"
+public = true
 cell_key = "ckey"
 [keep]
 [release]
