@@ -28,16 +28,21 @@ def warm() -> float:
 
 
 def _warm_samplers(key: NoiseKey) -> None:
+    from holdfast.lattices.shapes import Levels
+    from holdfast.lattices.trees import Tree
     from holdfast.samplers.controlled_rounding import RoundedGrid2
     from holdfast.samplers.dyadic_gaussian import DyadicGaussian
+    from holdfast.samplers.levels_gaussian import LevelsGaussian
     from holdfast.samplers.nearest_plane import NearestPlane
     from holdfast.samplers.one_sum_laplace import OneSumLaplace
     from holdfast.samplers.protocol import BlockSampler
     from holdfast.samplers.rounded_grid import RoundedGrid
+    from holdfast.samplers.rounded_levels import RoundedLevels
     from holdfast.samplers.rounded_one_sum import RoundedOneSum
     from holdfast.samplers.sequential_gaussian import SequentialGaussian
 
     quarter, hundred = Fraction(1, 4), Fraction(100)
+    levels = Levels((Tree(((3,), (4, 5, 6))), Tree.plain(40)), ((0, 1), (1, 0)))
     samplers: list[BlockSampler] = [
         OneSumLaplace(5000, Fraction(1)),  # values of one byte
         OneSumLaplace(5000, Fraction(1, 20)),  # values of four
@@ -48,6 +53,8 @@ def _warm_samplers(key: NoiseKey) -> None:
         RoundedOneSum(5000, quarter),
         RoundedGrid2((60, 60), quarter),
         RoundedGrid((20, 20, 20), quarter),
+        LevelsGaussian(levels, hundred),
+        RoundedLevels(levels, quarter),
         NearestPlane(np.array([[1, 0], [-1, 1], [0, -1]]), quarter),
     ]
     for number, sampler in enumerate(samplers):

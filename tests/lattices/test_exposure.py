@@ -156,7 +156,9 @@ def test_totals_must_be_integers() -> None:
 
 def test_an_incomplete_search_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(components, "LARGEST_SEARCHED", 3)
-    kept = compile_rows(table(a=2, b=2, c=3), [margin("a"), margin("b"), margin("c")])
+    cells = [(str(a), str(b), str(c)) for a in range(2) for b in range(2) for c in range(3) if (a, b, c) != (1, 1, 1)]
+    universe = Universe.listed({name: list(codes) for name, codes in zip("abc", zip(*cells, strict=True), strict=True)})
+    kept = compile_rows(universe, [margin("a"), margin("b"), margin("c")])
     found = exposure(Lattice.from_kept(kept), kept)
     assert not found.complete
     assert found.frame().column("what").to_pylist() == ["note"]

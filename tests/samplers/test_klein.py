@@ -74,8 +74,9 @@ def points_within(basis: NDArray[Any], radius_squared: float) -> tuple[NDArray[n
 class Enumerated:
     """The law on a lattice listed point by point, shortest vectors first; values are places in the list."""
 
-    def __init__(self, basis: NDArray[Any], sigma_squared: Fraction) -> None:
-        self.radius_squared = 56 * float(sigma_squared) + 8  # beyond: below 10^-10 of the mass in up to four dimensions
+    def __init__(self, basis: NDArray[Any], sigma_squared: Fraction, radius_squared: float | None = None) -> None:
+        usual = 56 * float(sigma_squared) + 8  # beyond: below 10^-10 of the mass in up to four dimensions
+        self.radius_squared = usual if radius_squared is None else radius_squared
         self.vectors, lengths = points_within(basis, self.radius_squared)
         order = np.lexsort((*self.vectors.T, lengths))
         self.vectors, self.lengths = self.vectors[order], lengths[order]

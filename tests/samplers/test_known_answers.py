@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from holdfast.chains.kernels import KERNELS, kernel_for
-from holdfast.lattices.shapes import Free, General, Grid, OneSum, Shape, Whole
+from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Whole
+from holdfast.lattices.trees import Tree
 from holdfast.laws import Gaussian, L1Laplace, L2Laplace, Rounded, Target
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.protocol import Ints
@@ -26,6 +27,8 @@ QUARTER = Fraction(1, 4)
 TINY = Fraction(1, 10**6)
 SETS = General(((1, 0, 0, 1, 1, 0, 1), (0, 1, 0, 1, 0, 1, 1), (0, 0, 1, 0, 1, 1, 1)), (1, 1, 1, 1, 1, 1, 2))
 """Three overlapping sets, two cells in all of them."""
+LEVELS = Levels((Tree(((2,), (2, 1))), Tree.plain(2)), ((0, 1), (1, 0)))
+"""States and the sex margin, over counties by sex."""
 SIGNED = OneSum(5, (1, 1, 1, -1, -1))
 
 DRAWN: dict[str, tuple[Shape, Target]] = {
@@ -50,6 +53,9 @@ DRAWN: dict[str, tuple[Shape, Target]] = {
     "general, laplace": (SETS, L1Laplace(QUARTER)),
     "general, gaussian": (SETS, Gaussian(Fraction(7, 2))),
     "general, rounded": (SETS, Rounded(QUARTER)),
+    "levels, laplace": (LEVELS, L1Laplace(QUARTER)),
+    "levels, gaussian": (LEVELS, Gaussian(Fraction(7, 2))),
+    "levels, rounded": (LEVELS, Rounded(QUARTER)),
     "whole, l2 laplace": (Whole((OneSum(3), Free(2), Grid((2, 2)))), L2Laplace(Fraction(1, 2))),
 }
 STEPPED: dict[str, tuple[str, Shape, Target]] = {
@@ -86,6 +92,9 @@ KNOWN: dict[str, tuple[list[int], str]] = {
     "general, laplace": ([2, 1, -8, -8, 1, 2, 6, -1], "ed2576c9985b44bf"),
     "general, gaussian": ([-2, -1, -3, 0, 2, 1, -1, 1], "bd3a7f73c4fc1ddf"),
     "general, rounded": ([-1, 3, -4, -7, 0, -4, 20, -12], "d97be9f979668f2a"),
+    "levels, laplace": ([9, -4, -5, 0, -4, 4, 3, 0], "70cd5c81d6ddc220"),
+    "levels, gaussian": ([2, 1, 0, -3, -2, 2, 2, 0], "f37ccf523c1b0f56"),
+    "levels, rounded": ([2, -8, 0, 6, -2, 2, -3, -6], "2f557b0a8a367455"),
     "whole, l2 laplace": ([-3, 2, 1, -9, -5, 2, -2, -2], "aa1300f3ec6fb79f"),
     "metropolis, laplace": ([-1, 2, -1, 1, -2, 1, 0, 0], "24beb725806b7bbb"),
     "metropolis, l2 laplace": ([-2, -2, 4, 6, 5], "aa51b4df5e1ab7ca"),

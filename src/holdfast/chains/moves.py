@@ -27,7 +27,7 @@ from holdfast.chains.words_in_steps import pick
 from holdfast.errors import InvalidParameter, NoExactSampler, NothingLeft, RequestTooLarge, UnreachableLattice
 from holdfast.lattices import algebra
 from holdfast.lattices.lattice import Lattice
-from holdfast.lattices.shapes import Free, General, Grid, OneSum, Shape, Whole
+from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Whole
 from holdfast.lattices.shapes.grid import zero_sum_basis
 from holdfast.randomness import Words
 
@@ -180,6 +180,8 @@ def moves_for(shape: Shape) -> Moves:
         return Listed(shape.basis())
     if isinstance(shape, Whole):
         return Listed(shape.basis().T)
+    if isinstance(shape, Levels):
+        shape = shape.as_general()
     if not isinstance(shape, General):
         raise NothingLeft("The kept totals fix every cell of this block, so no move is left. Leave it out.")
     try:

@@ -16,7 +16,7 @@ from holdfast.chains.sampler import EXACT_ONLY, SamplerRequest
 from holdfast.channels.facts import Facts
 from holdfast.display import shorten
 from holdfast.errors import InvariantBroken, RequestTooLarge
-from holdfast.lattices.shapes import Free, Grid, OneSum, Pinned, Shape, Whole
+from holdfast.lattices.shapes import Free, Grid, Levels, OneSum, Pinned, Shape, Whole
 from holdfast.laws import Reads, Target, tails
 from holdfast.privacy.guarantee import Guarantee
 
@@ -33,6 +33,8 @@ OVERFLOW_BITS = 200
 """Noise that could exceed 2^61 with probability above 2^-200 is refused ([theory T13])."""
 LARGEST_COUNT = 1 << 62
 ONE_FREE_CELL = Free(1)
+SHARED = OneSum | Grid | Levels
+"""Shapes of which small blocks share a stream."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +133,7 @@ class Channel:
                 continue
             first = cells.min(axis=1)
             order = np.argsort(first, kind="stable")  # a block's place does not depend on how blocks were found
-            together = max(1, STREAM_CELLS // shape.size) if self.target.reads is Reads.NOTHING and isinstance(shape, OneSum | Grid) else 1
+            together = max(1, STREAM_CELLS // shape.size) if self.target.reads is Reads.NOTHING and isinstance(shape, SHARED) else 1
             for begin in range(0, int(count), together):
                 rows = order[begin : begin + together]
                 yield Task(("blocks", int(first[rows[0]])), shape, cells[rows])

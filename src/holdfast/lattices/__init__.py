@@ -3,6 +3,20 @@
 from holdfast.lattices.blocks import Block, Blocks
 from holdfast.lattices.exposure import Exposure, exposure
 from holdfast.lattices.lattice import Lattice, lattice
-from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned, Shape
+from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Pinned, Shape
 
-__all__ = ["Block", "Blocks", "Exposure", "Free", "General", "Grid", "Lattice", "OneSum", "Pinned", "Shape", "exposure", "lattice"]
+__all__ = [
+    "Block",
+    "Blocks",
+    "Exposure",
+    "Free",
+    "General",
+    "Grid",
+    "Lattice",
+    "Levels",
+    "OneSum",
+    "Pinned",
+    "Shape",
+    "exposure",
+    "lattice",
+]

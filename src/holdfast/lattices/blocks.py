@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.lattices.levels import Misfit
 from holdfast.lattices.shapes import Shape
 
 Ints = NDArray[np.int64]
@@ -37,7 +38,9 @@ class Blocks(Sequence[Block]):
     """The number of each block's shape in `shapes`."""
     shapes: tuple[Shape, ...]
     finest: bool
-    """Whether the split is proved to be the finest there is; False where a block was too large to look into."""
+    """Whether all that the kept rows fix is known; False where a block was too large to look into."""
+    misfits: tuple[Misfit, ...] = ()
+    """What kept general blocks from being products of hierarchies, where that was looked for."""
 
     def __len__(self) -> int:
         return len(self.shape_of)

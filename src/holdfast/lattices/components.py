@@ -15,6 +15,7 @@ from holdfast.lattices import algebra
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.columns import distinct_columns
 from holdfast.lattices.grids import grid_order
+from holdfast.lattices.levels import Misfit, Piece, level_pieces
 from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned, Shape
 from holdfast.lattices.split import finest_split
 
@@ -28,6 +29,47 @@ Ints = NDArray[np.int64]
 
 LARGEST_SEARCHED = 400
 """Different columns up to which a general component is split exactly."""
+LARGEST_REMEMBERED = 1 << 14
+"""Cells up to which a component is compared with those before it, so that equal ones are recognised once."""
+
+
+@dataclass
+class Named:
+    """Kept sums as they were stated, over cells with codes: what a product of hierarchies is recognised by."""
+
+    families: Sequence[Ints]
+    """Per family the group of each cell before reduction, -1 for none. Restricted to a component its rows span the same space as those left
+    by reduction: the row space is the direct sum over the components."""
+    columns: Sequence[NDArray[np.int32]]
+    seen: dict[bytes, list[Piece] | Misfit] = field(default_factory=dict)
+
+    def pieces(self, cells: Ints) -> list[Piece] | Misfit:
+        """Blocks of a component as a product of hierarchies, cells by their places in it; or what does not fit."""
+        local = [_numbered_from(own) for family in self.families if ((own := family[cells]) >= 0).any()]
+        numbers = [number for number, family in enumerate(self.families) if (family[cells] >= 0).any()]
+        columns = [column[cells].astype(np.int64) for column in self.columns]
+        if len(cells) > LARGEST_REMEMBERED:
+            return _told(level_pieces(local, columns), numbers)
+        columns = [_numbered_from(column) for column in columns]
+        key = b"|".join(array.tobytes() for array in [*local, *columns])
+        if key not in self.seen:
+            self.seen[key] = level_pieces(local, columns)
+        return _told(self.seen[key], numbers)
+
+
+def _told(found: list[Piece] | Misfit, numbers: list[int]) -> list[Piece] | Misfit:
+    """Families by their numbers in the table, not in the component."""
+    return replace(found, families=tuple(numbers[i] for i in found.families)) if isinstance(found, Misfit) else found
+
+
+def _numbered_from(group: Ints) -> Ints:
+    """Small groups as numbers that are equal for equal patterns; -1 stays."""
+    if len(group) > LARGEST_REMEMBERED:
+        return group
+    inside = group >= 0
+    out = np.full(len(group), -1, dtype=np.int64)
+    out[inside] = np.unique(group[inside], return_inverse=True)[1]
+    return out
 
 
 @dataclass
@@ -39,7 +81,7 @@ class _Builder:
     shape_of: list[NDArray[np.int32]] = field(default_factory=list)
     shapes: dict[Shape, int] = field(default_factory=dict)
     finest: bool = True
-    total_rank: int | None = None
+    misfits: set[Misfit] = field(default_factory=set)
 
     def add(self, shape: Shape, cells: Ints) -> None:
         self.add_many(cells, np.array([len(cells)]), np.array([self.number(shape)], dtype=np.int32))
@@ -52,43 +94,33 @@ class _Builder:
     def number(self, shape: Shape) -> int:
         return self.shapes.setdefault(shape, len(self.shapes))
 
-    def _ranked(self) -> tuple[Shape, ...]:
-        """The shapes, where the rank of the whole is known with what is left of it for the blocks too large to look into.
-
-        Only margins on a full product have such a rank; their components are all alike, so there is one such shape.
-        """
-        unknown = [shape for shape in self.shapes if isinstance(shape, General) and shape.rows is None]
-        if self.total_rank is None or not unknown:
-            return tuple(self.shapes)
-        assert len(unknown) == 1
-        times = np.bincount(np.concatenate(self.shape_of), minlength=len(self.shapes))
-        others = sum(shape.rank * int(times[i]) for shape, i in self.shapes.items() if shape is not unknown[0])
-        share, rest = divmod(self.total_rank - others, int(times[self.shapes[unknown[0]]]))
-        assert rest == 0
-        return tuple(replace(unknown[0], general_rank=share) if shape is unknown[0] else shape for shape in self.shapes)
-
     def blocks(self) -> Blocks:
         lengths = np.concatenate([np.zeros(0, dtype=np.int64), *self.lengths])
         return Blocks(
             self.pieces[0] if len(self.pieces) == 1 else np.concatenate([np.zeros(0, dtype=np.int64), *self.pieces]),
             np.concatenate([[0], np.cumsum(lengths)]),
             np.concatenate([np.zeros(0, dtype=np.int32), *self.shape_of]),
-            self._ranked(),
+            tuple(self.shapes),
             self.finest,
+            tuple(sorted(self.misfits, key=lambda found: (found.families, found.columns))),
         )
 
 
 def find_blocks(
-    n_cells: int, groups: Sequence[Ints], counts: Sequence[int], linear: csr_array | None, *, total_rank: int | None = None
+    n_cells: int,
+    groups: Sequence[Ints],
+    counts: Sequence[int],
+    linear: csr_array | None,
+    named: Named | None = None,
 ) -> Blocks:
     """Split the cells into blocks and classify each.
 
-    Given:       families reduced by `reduce_nested`, and further integer rows. `total_rank`: the rank of all rows where it has a closed
-                 form (margins on a full product), so that none need be computed for blocks too large to look into.
-    Guarantees:  the lattice of moves is the direct sum over the blocks. The split is the finest one where `finest` says so: components of
-                 families that form one set or a grid cannot be split, other components are split by their echelon form.
+    Given:       families reduced by `reduce_nested`, and further integer rows. `named`: the families before reduction with the codes of the
+                 cells, where there are any.
+    Guarantees:  the lattice of moves is the direct sum over the blocks. Components of families that form one set or a grid cannot be split;
+                 products of hierarchies know what they fix; other components are split by their echelon form, unless they are too large.
     """
-    builder = _Builder(total_rank=total_rank)
+    builder = _Builder()
     active = [group for group in groups if (group >= 0).any()]
     if linear is None and len(active) <= 1:  # nested totals: no graph is needed
         component = active[0] if active else np.full(n_cells, -1, dtype=np.int64)
@@ -104,7 +136,14 @@ def find_blocks(
     rest = np.flatnonzero((component >= 0) & ~is_simple)
     for cells in _gathered(component[rest]):
         own = rest[cells]
-        _add_component(builder, own, groups, linear, bool(has_linear[component[own[0]]]))
+        _add_component(builder, own, groups, linear, bool(has_linear[component[own[0]]]), named)
+    if builder.misfits and named is not None and linear is None:
+        # Taking nested sets out can spoil a product: a county that is a whole state leaves it with a hole. Look at all cells at once.
+        pieces = named.pieces(np.arange(n_cells))
+        if not isinstance(pieces, Misfit):
+            builder = _Builder()
+            for shape, order in pieces:
+                builder.add(shape, order)
     return builder.blocks()
 
 
@@ -194,7 +233,9 @@ def _add_single_sums(builder: _Builder, component: Ints) -> None:
         builder.add_many(cells, lengths, numbers[which])
 
 
-def _add_component(builder: _Builder, cells: Ints, groups: Sequence[Ints], linear: csr_array | None, has_linear: bool) -> None:
+def _add_component(
+    builder: _Builder, cells: Ints, groups: Sequence[Ints], linear: csr_array | None, has_linear: bool, named: Named | None
+) -> None:
     """Classify a component of several rows."""
     local = [group[cells] for group in groups if (group[cells] >= 0).any()]
     if not has_linear and all((group >= 0).all() for group in local):
@@ -206,6 +247,13 @@ def _add_component(builder: _Builder, cells: Ints, groups: Sequence[Ints], linea
             else:  # an axis of length one: its sum is the cell itself
                 builder.add(Pinned(len(cells)), np.sort(cells))
             return
+    if not has_linear and named is not None:
+        pieces = named.pieces(cells)
+        if not isinstance(pieces, Misfit):
+            for shape, order in pieces:
+                builder.add(shape, cells[order])
+            return
+        builder.misfits.add(pieces)
     _add_general(builder, cells, _local_matrix(cells, local, linear if has_linear else None))
 
 
@@ -229,8 +277,7 @@ def _add_general(builder: _Builder, cells: Ints, matrix: csr_array) -> None:
     found = distinct_columns(matrix, LARGEST_SEARCHED)
     if found is None:
         builder.finest = False
-        rank = None if builder.total_rank is not None else gram_rank(matrix)
-        builder.add(General.unlisted(len(cells), rank), cells)
+        builder.add(General.unlisted(len(cells), gram_rank(matrix)), cells)
         return
     columns, class_of = found
     for classes in finest_split(columns):

@@ -18,13 +18,13 @@ from holdfast.invariants.statements import Statement
 from holdfast.lattices import algebra
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.columns import has_equal_columns
-from holdfast.lattices.components import find_blocks
+from holdfast.lattices.components import Named, find_blocks
 from holdfast.lattices.consistency import check_values
-from holdfast.lattices.margins import margin_basis, margin_rank, smallest_secret
+from holdfast.lattices.margins import smallest_secret
 from holdfast.lattices.norms import Norm, NormName, norm_of
 from holdfast.lattices.reduction import reduce_nested
 from holdfast.lattices.redundancy import redundant_names
-from holdfast.lattices.shapes import Free, Pinned
+from holdfast.lattices.shapes import Free
 from holdfast.lattices.shapes.shape import MAX_DENSE
 from holdfast.lattices.shortest import Shortest
 from holdfast.lattices.smith import Smith, smith
@@ -76,8 +76,8 @@ class Lattice:
         self._kept = kept
         self._matrix = matrix
         self._reduced = reduce_nested(families, counts)
-        total_rank = None if self._margins is None else margin_rank(*self._margins)
-        self.blocks: Blocks = find_blocks(cells, self._reduced.groups, counts, linear, total_rank=total_rank)
+        named = None if kept is None else Named(families, [kept.universe.code_indices(column) for column in kept.universe.columns])
+        self.blocks: Blocks = find_blocks(cells, self._reduced.groups, counts, linear, named)
 
     def __repr__(self) -> str:
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.blocks.kinds().items())
@@ -123,8 +123,8 @@ class Lattice:
     @cached_property
     def exposed_cells(self) -> Ints:
         """Cells that no move changes: published exactly, whatever the budget. All of them where `blocks.finest`; else there may be more."""
-        pinned = [self.blocks.cells_of(number).ravel() for number, shape, _ in self.blocks.used() if isinstance(shape, Pinned)]
-        return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *pinned]))
+        fixed = [self.blocks.cells_of(number)[:, shape.fixed_cells()].ravel() for number, shape, _ in self.blocks.used()]
+        return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *fixed]))
 
     def contains(self, z: Any) -> bool:
         """Whether A z = 0, decided on exact integers."""
@@ -145,10 +145,8 @@ class Lattice:
 
     @cached_property
     def basis(self) -> NDArray[Any]:
-        """A Z-basis of L as the columns of a (cells x dimension) integer matrix: block by block, or in closed form for large margins."""
+        """A Z-basis of L as the columns of a (cells x dimension) integer matrix, block by block."""
         self._check_dense("A basis")
-        if self._margins is not None and not self.blocks.finest and self._kept is not None and self._kept.universe.is_in_order:
-            return np.asarray(margin_basis(*self._margins).toarray())
         out = np.zeros((self.cells, self.dimension), dtype=np.int64)
         column = 0
         for block in self.blocks:

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from holdfast.lattices import Lattice
-from holdfast.lattices.shapes import Free, General, OneSum, Pinned, Shape
+from holdfast.lattices.shapes import Free, General, Levels, OneSum, Pinned, Shape
 from holdfast.laws import moments, tails
 from holdfast.laws.target import Field, Target, Variance, number_field
 
@@ -46,6 +46,8 @@ class Rounded(Target):
         if isinstance(shape, OneSum):  # a random subset: variance f (1 - f) of each cell, and all cells are alike
             rounding = moments.fraction_variance(shape.axes, self.epsilon)
             return Variance(spread + rounding / (1 - 1 / shape.size), relative_error=1e-12)
+        if isinstance(shape, Levels):  # nearest plane: a coin of variance 1/4 at most along every Gram-Schmidt vector
+            return Variance(spread, None, "upper bound", rounding=0.25)
         return None
 
 
@@ -61,6 +63,8 @@ def rounding_radius(lattice: Lattice) -> float:
 def _rounding_square(shape: Shape) -> float:
     if isinstance(shape, Pinned | Free):
         return 0.0
+    if isinstance(shape, Levels):
+        return shape.rounding_square()
     if isinstance(shape, General):
         return float((shape.reduced_basis().astype(np.float64) ** 2).sum())
     return shape.size * (1.0 if len(shape.axes) <= 2 else 2.0 ** len(shape.axes))

@@ -36,6 +36,7 @@ class Reads(enum.Enum):
 class Variance:
     """Covariance of the noise of one block: `scale` times the projection on the moves of its shape, or a `matrix` of its own.
 
+    `rounding`: so many times the sum of b* b*^T over the Gram-Schmidt vectors of the shape is added, where the shape has them (Levels).
     `relative_error`: from rounding where the figure is exact; one standard error where it was estimated from draws of the public law.
     "not estimated": draws would take too long; the scale is no number.
     """
@@ -44,6 +45,7 @@ class Variance:
     matrix: NDArray[np.float64] | None = None
     basis: Basis = "exact"
     relative_error: float = 0.0
+    rounding: float = 0.0
 
 
 class Target(ABC):

@@ -4,6 +4,7 @@
     free       independent                      independent                                independent
     one sum    corrected geometrics             halving; one cell after the other (small)  projection, random subset
     grid       rejection slice by slice         one cell after the other; mirrored         projection, controlled rounding or nearest plane
+    levels     as general                       level by level, one cell after the other   projection, nearest plane level by level
     general    rejection on pivot cells         Klein's sampler with the accept step       projection, nearest plane
     whole      Laplace, l2: rejection from l1 draws of all blocks
 
@@ -23,7 +24,7 @@ import numpy as np
 
 from holdfast.errors import NoExactSampler
 from holdfast.exact import DiscreteGaussian, DiscreteLaplace
-from holdfast.lattices.shapes import Free, General, Grid, OneSum, Shape, Whole
+from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Whole
 from holdfast.laws import Gaussian, L1Laplace, L2Laplace, Rounded, Target
 from holdfast.randomness import Words
 from holdfast.samplers.independent import Independent, Signed
@@ -52,6 +53,7 @@ class Reason(enum.Enum):
     PRODUCT = "product of axes"
     TWO_WAY = "two-way table"
     SMALL_GRID = "small grid"
+    LEVELS = "levels"
     FEW_TOTALS = "few totals"
     GENERAL = "general"
     WHOLE = "whole lattice"
@@ -139,6 +141,22 @@ def _grid_rounded(shape: Grid, target: Rounded) -> Choice:
     return Choice(RoundedGrid(shape.axes, target.epsilon), Reason.PRODUCT)
 
 
+def _levels_laplace(shape: Levels, target: L1Laplace) -> Choice:
+    return _general_laplace(shape.as_general(), target)
+
+
+def _levels_gaussian(shape: Levels, target: Gaussian) -> Choice:
+    from holdfast.samplers.levels_gaussian import LevelsGaussian
+
+    return affordable(lambda: LevelsGaussian(shape, target.sigma_squared), Reason.LEVELS, shape, target)
+
+
+def _levels_rounded(shape: Levels, target: Rounded) -> Choice:
+    from holdfast.samplers.rounded_levels import RoundedLevels
+
+    return Choice(RoundedLevels(shape, target.epsilon), Reason.LEVELS)
+
+
 def _general_laplace(shape: General, target: L1Laplace) -> Choice:
     from holdfast.samplers.pivot_laplace import PivotLaplace
 
@@ -182,6 +200,9 @@ SAMPLERS: dict[tuple[type[Shape], type[Target]], Prepare] = {
     (Grid, L1Laplace): _grid_laplace,
     (Grid, Gaussian): _grid_gaussian,
     (Grid, Rounded): _grid_rounded,
+    (Levels, L1Laplace): _levels_laplace,
+    (Levels, Gaussian): _levels_gaussian,
+    (Levels, Rounded): _levels_rounded,
     (General, L1Laplace): _general_laplace,
     (General, Gaussian): _general_gaussian,
     (General, Rounded): _general_rounded,

@@ -17,6 +17,7 @@ _REASONS = {
     Reason.PRODUCT: "a product of axes with all sums along each kept",
     Reason.TWO_WAY: "rows and columns kept: controlled rounding",
     Reason.SMALL_GRID: "a grid small enough for rejection",
+    Reason.LEVELS: "sums at some levels of a product of axes kept",
     Reason.FEW_TOTALS: "few enough kept totals for rejection",
     Reason.GENERAL: "kept totals of no simpler shape",
     Reason.WHOLE: "a small lattice taken whole",

@@ -4,6 +4,7 @@ free       cells under no kept sum
 pinned     cells whose value the kept rows fix
 one sum    cells under a single row with coefficients equal up to sign
 grid       a product of axes with the sums along each axis kept (two axes: rows and columns of a table)
+levels     a product of axes with levels, of which any combinations are kept
 general    anything else
 whole      all of them side by side, for laws that are no product over blocks
 """
@@ -11,9 +12,10 @@ whole      all of them side by side, for laws that are no product over blocks
 from holdfast.lattices.shapes.free import Free
 from holdfast.lattices.shapes.general import General
 from holdfast.lattices.shapes.grid import Grid
+from holdfast.lattices.shapes.levels import Levels
 from holdfast.lattices.shapes.one_sum import OneSum
 from holdfast.lattices.shapes.pinned import Pinned
 from holdfast.lattices.shapes.shape import Shape
 from holdfast.lattices.shapes.whole import Whole
 
-__all__ = ["Free", "General", "Grid", "OneSum", "Pinned", "Shape", "Whole"]
+__all__ = ["Free", "General", "Grid", "Levels", "OneSum", "Pinned", "Shape", "Whole"]

@@ -36,7 +36,7 @@ class General(Shape):
     rows: tuple[tuple[int, ...], ...] | None
     class_sizes: tuple[int, ...]
     general_rank: int | None = None
-    """Rank of a block whose rows are not listed; None until it is known."""
+    """Rank of a block whose rows are not listed."""
 
     def __post_init__(self) -> None:
         if self.rows is not None and any(len(row) != len(self.class_sizes) for row in self.rows):
@@ -45,7 +45,7 @@ class General(Shape):
             )
 
     @classmethod
-    def unlisted(cls, size: int, rank: int | None) -> General:
+    def unlisted(cls, size: int, rank: int) -> General:
         """A block too large to list its rows."""
         return cls(None, (size,), rank)
 
@@ -80,9 +80,7 @@ class General(Shape):
     def basis(self) -> NDArray[Any]:
         rows = self.matrix()
         if rows is None:
-            raise RequestTooLarge(
-                "A basis of this general block was not computed: it is too large. For margins use lattice.margins.margin_basis."
-            )
+            raise RequestTooLarge("A basis of this general block was not computed: it is too large.")
         return algebra.to_numpy(algebra.reduced_basis(algebra.kernel_basis(rows)))
 
     def reduced_basis(self) -> NDArray[Any]:

@@ -32,5 +32,8 @@ class Pinned(OneAxis):
     def bounds_given(self, values: Ints, least: int) -> tuple[Ints, Ints]:
         return values, values
 
+    def fixed_cells(self) -> Ints:
+        return np.arange(self.size, dtype=np.int64)
+
     def one_can_move(self) -> bool:
         return False

@@ -88,6 +88,10 @@ class Shape(ABC):
         """
         return None
 
+    def fixed_cells(self) -> Ints:
+        """Cells of the block that no move changes; where a block can have some, it can say which."""
+        return np.zeros(0, dtype=np.int64)
+
     @abstractmethod
     def one_can_move(self) -> bool | None:
         """Whether e_i - e_j is a move for some two cells of a block, that is, whether their columns of kept sums are equal.

@@ -1,0 +1,129 @@
+"""An axis with a chain of partitions: its places divided ever finer, from one unit that holds all of them to the single places.
+
+Legend: level 0 is the whole axis, level `depth` are its places (leaves). `children[l]` says for each unit of level l into how many units of
+level l + 1 it is divided. Places are in the order of the tree, so that the units of every level are runs of places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import InvalidParameter
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A value: equal trees are equal divisions. A plain axis of n places has one level below the whole, `Tree(((n,),))`."""
+
+    children: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        units = 1
+        for counts in self.children:
+            if len(counts) != units or min(counts, default=0) < 1:
+                raise InvalidParameter("Every unit of an axis is divided into one unit or more of the next level.")
+            units = sum(counts)
+        if not self.children:
+            raise InvalidParameter("An axis has one level or more below the whole.")
+
+    @classmethod
+    def plain(cls, places: int) -> Tree:
+        return cls(((places,),))
+
+    @classmethod
+    def of_partitions(cls, partitions: Sequence[Ints]) -> tuple[Tree, Ints]:
+        """(the tree, the places in its order) of partitions of one axis, each finer than the one before, the last into single places.
+
+        Units stand in the order of their first places, so that an axis whose units are runs keeps its order.
+        """
+        order = np.arange(len(partitions[-1]), dtype=np.int64)
+        keys = [_by_first_place(partition) for partition in partitions]
+        order = np.lexsort(keys[::-1]).astype(np.int64)
+        children, parent = [], np.zeros(len(order), dtype=np.int64)
+        for key in keys:
+            unit = _runs(key[order])
+            counts = np.bincount(parent[np.flatnonzero(np.diff(unit, prepend=-1))])
+            children.append(tuple(counts.tolist()))
+            parent = unit
+        return cls(tuple(children)), order
+
+    @property
+    def depth(self) -> int:
+        return len(self.children)
+
+    @property
+    def places(self) -> int:
+        return sum(self.children[-1])
+
+    def units(self, level: int) -> int:
+        """How many units a level has."""
+        return 1 if level == 0 else sum(self.children[level - 1])
+
+    def starts(self, level: int) -> Ints:
+        """Where the children of each unit of this level begin among the units of the next, and the end."""
+        return _starts(self)[level]
+
+    def sizes(self, level: int) -> Ints:
+        """How many places lie in each unit of a level."""
+        return _sizes(self)[level]
+
+    def unit_of(self, level: int) -> Ints:
+        """The unit of a level in which each place lies."""
+        return np.repeat(np.arange(self.units(level), dtype=np.int64), self.sizes(level))
+
+    def siblings(self, level: int) -> Ints:
+        """For each unit of a level (1 or more) how many children its parent has, itself included."""
+        counts = np.array(self.children[level - 1], dtype=np.int64)
+        return np.repeat(counts, counts)
+
+    def branches(self, level: int) -> bool:
+        """Whether some unit of the level above has two children or more at this level."""
+        return max(self.children[level - 1]) > 1
+
+    def finest_branching(self) -> Ints:
+        """For each place the finest level at which its unit has a sibling; 0 where it has none at any level."""
+        out = np.zeros(self.places, dtype=np.int64)
+        for level in range(1, self.depth + 1):
+            out[(self.siblings(level) > 1)[self.unit_of(level)]] = level
+        return out
+
+    def below(self, level: int, unit: int) -> Tree | None:
+        """The part under one unit of a level; None for a unit of one place."""
+        if self.sizes(level)[unit] == 1:
+            return None
+        children, first, end = [], unit, unit + 1
+        for deeper in range(level, self.depth):
+            children.append(self.children[deeper][first:end])
+            first, end = int(self.starts(deeper)[first]), int(self.starts(deeper)[end])
+        return Tree(tuple(children))
+
+
+@lru_cache(maxsize=256)
+def _starts(tree: Tree) -> tuple[Ints, ...]:
+    return tuple(np.concatenate([[0], np.cumsum(np.array(counts, dtype=np.int64))]) for counts in tree.children)
+
+
+@lru_cache(maxsize=256)
+def _sizes(tree: Tree) -> tuple[Ints, ...]:
+    out = [np.ones(tree.places, dtype=np.int64)]
+    for level in reversed(range(tree.depth)):
+        out.append(np.add.reduceat(out[-1], tree.starts(level)[:-1]))
+    return tuple(out[::-1])
+
+
+def _by_first_place(partition: Ints) -> Ints:
+    """The units' numbers in the order of their first places."""
+    _, first, unit = np.unique(partition, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[unit].astype(np.int64)
+
+
+def _runs(numbers: Ints) -> Ints:
+    """Equal neighbours share a number, counted from 0."""
+    return np.cumsum(np.diff(numbers, prepend=numbers[0]) != 0).astype(np.int64)
