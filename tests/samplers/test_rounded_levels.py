@@ -72,7 +72,12 @@ def test_an_open_coin_is_settled_by_its_own_bits(extra: int) -> None:
     noise = np.zeros((1, shape.size), dtype=np.int64)
     noise[0, 0] = 1
     seen: list[tuple[int, int]] = []
-    sampler.round_one(noise[0].tolist(), lambda a, b: bool(seen.append((a, b))))
+
+    def tails(numerator: int, denominator: int) -> bool:
+        seen.append((numerator, denominator))
+        return False
+
+    sampler.round_one(noise[0].tolist(), tails)
     place = next(i for i, (a, b) in enumerate(seen) if a and (a << 32) % b)
     threshold = (seen[place][0] << 32) // seen[place][1]
     words = [2**32 - 1] * place + [threshold] + [2**32 - 1] * 8
