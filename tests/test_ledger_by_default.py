@@ -30,9 +30,11 @@ id = "r1"
 mechanism = "generalized-laplace"
 epsilon = "1/2"
 per = "person"
+allow_exposed = 1
 """
 SQUARE = "a,b,n\n" + "".join(f"{i},{j},{10 * i + j}\n" for i in range(3) for j in range(3))
 GRID = RUN.replace('["state", "county"]', '["a", "b"]').replace('"people"', '"n"').replace('[["state"]]', '[["a"], ["b"]]')
+GRID = GRID.replace("allow_exposed = 1\n", "")
 DEFAULT = "holdfast-ledger.sqlite"
 LEDGER_PROBLEM, IDENTICAL = 12, 9
 NOBODY = 65534
