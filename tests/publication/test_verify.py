@@ -461,3 +461,18 @@ def test_against_a_table(originals: dict[str, Path]) -> None:
     assert hf.verify(originals["simple"], against=hf.Table(UNIVERSE, COUNTS)).official_totals == 4
     with pytest.raises(VerificationFailed, match="official"):
         hf.verify(originals["simple"], against=hf.Table(UNIVERSE, COUNTS + 1))
+
+
+class TestOfficialFiles:
+    """Files as offices have them, and what is said of those that cannot be read."""
+
+    def test_semicolons(self, originals: dict[str, Path], tmp_path: Path) -> None:
+        (tmp_path / "official.csv").write_text("state;people\n01;110\n02;286\n")
+        assert hf.verify(originals["simple"], against=tmp_path / "official.csv").official_totals == 2
+        text = (originals["simple"] / "kept.csv").read_text().replace(",", ";")
+        (tmp_path / "kept.csv").write_text(text)
+        assert hf.verify(originals["simple"], against=tmp_path / "kept.csv").official_totals == 4
+
+    def test_a_file_that_does_not_exist_is_said_not_to(self, originals: dict[str, Path], tmp_path: Path) -> None:
+        with pytest.raises(UnreadableInput, match=r"'none\.csv' does not exist"):
+            hf.verify(originals["simple"], against=tmp_path / "none.csv")

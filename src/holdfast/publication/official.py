@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from holdfast.publication.card import Card
 from holdfast.publication.listings import kept_header
 from holdfast.publication.order import KeptRow
 from holdfast.tables import Table, Universe
+from holdfast.tables.readers import find_columns, open_source
 
 PLAIN_HEADER = ["statement", "name", "total"]
 
@@ -29,11 +31,9 @@ def compare_with(
 ) -> tuple[int, list[str]]:
     """(how many official totals were compared, differences)."""
     if not isinstance(against, Table):
-        header = _header(Path(against))
-        full = kept_header(card.table.columns)
-        if header in (PLAIN_HEADER, full):
-            read = _listed(Path(against), [full[0], full[1], full[-1]] if header == full else PLAIN_HEADER)
-            return _differences(_numbered(listed), _numbered(read), lambda key: key[1])
+        header, rows = _opened(Path(against), kept_header(card.table.columns))
+        if rows is not None:
+            return _differences(_numbered(listed), _numbered(rows), lambda key: key[1])
         against = _as_table(Path(against), header, card)
     columns = tuple(against.universe.columns)
     if set(columns) == set(card.table.columns):
@@ -41,19 +41,49 @@ def compare_with(
     return _margin(against, card, made, listed)
 
 
-def _header(path: Path) -> list[str]:
-    if path.suffix.lower() == ".parquet":
-        import pyarrow.parquet as pq
+def _opened(path: Path, full: list[str]) -> tuple[list[str], list[KeptRow] | None]:
+    """The columns of a file; and its rows, if it is a list of statement, name, total, alone or with the columns of kept.csv."""
+    import pyarrow as pa
 
-        try:
-            return list(pq.read_schema(path).names)
-        except (OSError, ValueError) as error:
-            raise UnreadableInput(f"{path.name!r} cannot be read as Parquet ({type(error).__name__}). Check the path.") from None
+    if path.suffix.lower() == ".csv" and (rows := _own_list(path, full)) is not None:
+        return full, rows
+    with open_source(path) as source:
+        header = list(source.names)
+        if header not in (PLAIN_HEADER, full):
+            return header, None
+        with closing(source.batches(find_columns(source, _three(header)))) as batches:
+            columns = [[array.cast(pa.string()).to_pylist() for array in arrays] for arrays in batches]
+    return header, _kept_rows(path, (row for arrays in columns for row in zip(*arrays, strict=True)))
+
+
+def _own_list(path: Path, full: list[str]) -> list[KeptRow] | None:
+    """The rows of a list with commas in UTF-8, such as a kept.csv, whatever its codes hold; None for other files."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
-            return next(csv.reader(file), [])
-    except (OSError, UnicodeDecodeError, csv.Error):
-        raise UnreadableInput(f"{path.name!r} cannot be read. Give a .csv or .parquet file of official totals.") from None
+            header, *lines = csv.reader(file)
+    except (OSError, ValueError, csv.Error):  # open_source says what is wrong
+        return None
+    if header not in (PLAIN_HEADER, full):
+        return None
+    places = [header.index(name) for name in _three(header)]
+    if any(len(line) != len(header) for line in lines):
+        raise _bad_row(path)
+    return _kept_rows(path, ([line[place] for place in places] for line in lines))
+
+
+def _three(header: list[str]) -> list[str]:
+    return [header[0], header[1], header[-1]]
+
+
+def _kept_rows(path: Path, rows: Iterable[Sequence[str]]) -> list[KeptRow]:
+    try:
+        return [(statement, name, int(total)) for statement, name, total in rows]
+    except (TypeError, ValueError):
+        raise _bad_row(path) from None
+
+
+def _bad_row(path: Path) -> UnreadableInput:
+    return UnreadableInput(f"{path.name!r} has a row without a statement, a name or a whole number as total. Correct that row.")
 
 
 def _as_table(path: Path, header: list[str], card: Card) -> Table:
@@ -65,32 +95,9 @@ def _as_table(path: Path, header: list[str], card: Card) -> Table:
         raise InvalidParameter(
             f"{path.name!r} should have columns of codes ({', '.join(card.table.columns)}) and one of counts, or "
             "statement, name, total, alone or with the columns of kept.csv. "
-            f"Found {', '.join(header) or 'nothing'}."
+            f"Found {', '.join(header) or 'nothing'}. Rename its columns, or leave others out."
         )
     return Table.from_counts(path, cells=codes, count=others[0], allow_similar_codes=True)
-
-
-def _listed(path: Path, names: list[str]) -> list[KeptRow]:
-    """The rows of a file with columns for statement, name and total, which have these names."""
-    if path.suffix.lower() == ".parquet":
-        import pyarrow.parquet as pq
-
-        rows = [[str(row[name]) for name in names] for row in pq.read_table(path).to_pylist()]
-    else:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            header, *lines = csv.reader(file)
-        places = [header.index(name) for name in names]
-        rows = [[line[place] for place in places] for line in lines if len(line) == len(header)]
-        if len(rows) < len(lines):
-            raise _bad_row(path)
-    try:
-        return [(statement, name, int(total)) for statement, name, total in rows]
-    except ValueError:
-        raise _bad_row(path) from None
-
-
-def _bad_row(path: Path) -> UnreadableInput:
-    return UnreadableInput(f"{path.name!r} has a row without a statement, a name or a whole number as total. Correct that row.")
 
 
 def _numbered(rows: Iterable[KeptRow]) -> dict[tuple[str, str, int], int]:

@@ -193,7 +193,7 @@ class Plan:
             blocks = f"{group['blocks']} x {group['kind']}" if group["blocks"] > 1 else group["kind"]
             tries = group["expected_tries"]
             tail = "an estimate" if tries is None else f"{count_of(f'{tries:.3g}', 'try', 'tries')} expected"
-            yield "" if number else "Sampler", f"{blocks} ({group['cells']} cells): {group['sampler']}; {group['why']}; {tail}"
+            yield "" if number else "Sampler", f"{blocks} ({count_of(group['cells'], 'cell')}): {group['sampler']}; {group['why']}; {tail}"
         yield "Error", f"{fields['expected_error']['words']} ({fields['expected_error']['basis']})"
         yield "Promise", describe(self.guarantee)
 

@@ -22,7 +22,7 @@ def not_acknowledged_sentences(cells: int, allowed: int, complete: bool, listed:
     """Why a release is refused that would publish another number of true counts than was allowed. `listed` names the file of the cells."""
     if not cells:
         return f"The kept totals fix no cell, and allow_exposed says {allowed}. Check the table and the kept totals, or leave the line out."
-    noun, them = ("The true count of 1 cell", "it") if cells == 1 else (f"The true counts of {cells} cells", "them")
+    noun, them = ("The true count of 1 cell", "it") if cells == 1 else (f"The true counts of {cells:,} cells", "them")
     said = f"allow_exposed says {allowed}" if allowed else "nothing says that this is allowed"
     more = "" if complete else " There may be more cells: not all could be looked for."
     where = "" if listed is None else f" {listed!r} lists {them}."
@@ -54,12 +54,12 @@ def structure_sentences(facts: ExposedAlone) -> str:
     out = []
     if fixed:
         noun, verb = ("cell is", "fix it") if fixed == 1 else ("cells are", "fix them")
-        out.append(f"{fixed} {noun} published exactly, whatever the budget, because the kept totals {verb}.")
+        out.append(f"{fixed:,} {noun} published exactly, whatever the budget, because the kept totals {verb}.")
     if pinned:
         noun, other = ("cell follows", "its value") if pinned == 1 else ("cells follow", "their values")
         since = "every cell on the list occurs" if facts.observed else "counts are not negative"
         out.append(
-            f"{pinned} {'other ' if fixed else ''}{noun} from the published totals, since {since}: "
+            f"{pinned:,} {'other ' if fixed else ''}{noun} from the published totals, since {since}: "
             f"{other} can be computed by anyone, whatever the noise."
         )
     if not out:
