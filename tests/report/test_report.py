@@ -58,7 +58,10 @@ class TestWords:
         assert "cell, smallest 0 (exact) 0 0 0" in text
         assert "normal approximation" in text
         assert "Chebyshev" in text
-        assert "cell, median not published, not estimated, or depends on the data - - -" in read(expected_error__cell_standard_deviation__median=None).text
+        assert (
+            "cell, median not published, not estimated, or depends on the data - - -"
+            in read(expected_error__cell_standard_deviation__median=None).text
+        )
 
     def test_only_the_first_kept_totals_are_shown(self) -> None:
         rows = [("margin(county)", f"county={i}", i) for i in range(1, 3144)]
