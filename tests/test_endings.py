@@ -62,7 +62,7 @@ class TestErrorsAsJson:
             (["demo", "-o", "counties.csv"], "output-exists", None),
             (["synth", "counties.csv"], "invalid-parameter", None),
             (["warm", "--wrong"], "wrong-use", "--wrong"),
-            (["ledger", "grant", "x", "--approver", "a", "--reason", "b", "--epsilon", "0"], "invalid-parameter", None),
+            (["ledger", "grant", "x", "--approver", "a", "--reason", "b", "--epsilon", "0"], "invalid-parameter", "epsilon"),
             (["ledger", "show", "--ledger", "none.sqlite"], "ledger-problem", None),
             (["ledger", "verify", "--ledger", "none.sqlite"], "ledger-problem", None),
             (["ledger", "void", "x", "y", "--reason", "z", "--ledger", "none.sqlite"], "ledger-problem", None),
@@ -249,6 +249,31 @@ def test_stopped_while_loading(run: Run) -> None:
     assert (code, out, err) == (130, "", "holdfast: stopped. Nothing was begun.\n")
     code, out, err = stop_after(0.02, "--json")
     assert (code, json.loads(out)["code"], err) == (130, "stopped", "")
+
+
+IGNORED = """
+import os, signal, time
+import holdfast.tables.synth as synth
+class Last:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0)
+def slow(*given, **named):
+    last = Last()
+    del last
+    time.sleep(30)
+synth.synthesize = slow
+from holdfast.__main__ import main
+main()
+"""
+
+
+def test_stopped_where_python_ignores_exceptions() -> None:
+    """In a finalizer: what is raised there is lost, and raised again."""
+    command = [sys.executable, "-c", IGNORED, "synth", "people.csv"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "holdfast: stopped. Nothing was charged, and nothing was left behind.\n"
 
 
 @pytest.mark.long

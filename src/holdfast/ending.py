@@ -43,6 +43,7 @@ class _Ending:
         self.standing: Standing | None = None
         self.signals: list[int] = []
         self._last = -PATIENCE
+        self._told_before = sys.unraisablehook
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
         """Note the signal and raise it. It is noted because libraries may turn what is raised here into errors of their own.
@@ -56,6 +57,14 @@ class _Ending:
         elif time.monotonic() - self._last >= PATIENCE:
             self._last = time.monotonic()
             raise KeyboardInterrupt if self.signals[-1] == signal.SIGINT else SystemExit(Terminated.exit_code)
+
+    def on_ignored(self, ignored: sys.UnraisableHookArgs) -> None:
+        """A signal that was raised where Python cannot pass exceptions on, such as in a callback, is raised again soon after."""
+        if self.signals and issubclass(ignored.exc_type, KeyboardInterrupt | SystemExit):
+            self._last = -PATIENCE
+            signal.setitimer(signal.ITIMER_REAL, AGAIN)
+        else:
+            self._told_before(ignored)
 
     def stands(self) -> str:
         """What is true of ledger and disk now."""
@@ -112,6 +121,7 @@ def run_command(app: typer.Typer) -> NoReturn:
     signal.signal(signal.SIGINT, ending.on_signal)
     signal.signal(signal.SIGTERM, ending.on_signal)
     signal.signal(signal.SIGALRM, ending.on_signal)
+    before, sys.unraisablehook = sys.unraisablehook, ending.on_ignored
     try:
         show_log("--verbose" in arguments)
         settings = [part for part in _SETTINGS if part in arguments]  # they may stand anywhere; Typer wants them first
@@ -124,6 +134,7 @@ def run_command(app: typer.Typer) -> NoReturn:
         error = raised
     signal.signal(signal.SIGALRM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.unraisablehook = before
     told = _told(error, ending)
     if isinstance(told, HoldfastError):
         _print(told, "--json" in arguments)
@@ -136,6 +147,8 @@ def run_command(app: typer.Typer) -> NoReturn:
 
 def _told(error: BaseException | None, ending: _Ending) -> HoldfastError | SystemExit:
     """What to tell about the end."""
+    if isinstance(error, SystemExit) and not error.code:
+        return error  # it was done before a signal could stop it
     if ending.signals or isinstance(error, KeyboardInterrupt):
         kind = Terminated if signal.SIGTERM in ending.signals else Stopped
         return kind(f"stopped. {ending.stands()}")

@@ -55,8 +55,8 @@ KERNELS: dict[str, KernelRow] = {
             "block_gibbs",
             lambda shape: shape.is_two_way,
             _block_gibbs,
-            "sampler='block_gibbs' draws tables whose rows and columns are kept, under weights that are products over the cells; {shape} "
-            "is not of that kind. sampler='line_gibbs' takes every kind.",
+            "The sampler block_gibbs draws tables whose rows and columns are kept, under weights that are products over the cells; {shape} "
+            "is not of that kind. The sampler line_gibbs takes every kind.",
         ),
     )
 }

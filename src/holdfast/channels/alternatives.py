@@ -27,8 +27,8 @@ LARGER = tuple(4**k for k in range(1, 7))
 """By how much more a Gaussian's sigma_squared is tried."""
 
 CHAIN = (
-    "A Markov chain can be made for it (allow_estimated=True); its promise would be an estimate, and `holdfast diagnose` tells whether it "
-    "gets one."
+    "A Markov chain can be made for it (allow_estimated = true); its promise would be an estimate, and `holdfast diagnose` tells whether "
+    "it gets one."
 )
 
 Proposal = tuple[str, Target]

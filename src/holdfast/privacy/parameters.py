@@ -23,11 +23,12 @@ def budget(value: Exact, name: str) -> Fraction:
     missed = outside(fraction)
     if missed == "zero":
         raise InvalidParameter(
-            f"{name} must be greater than zero: a budget of zero publishes nothing about the cells. Use Suppression(), which publishes "
-            "the kept totals alone."
+            f"{name} must be greater than zero: a budget of zero publishes nothing about the cells. The mechanism suppression "
+            "publishes the kept totals alone.",
+            field=name,
         )
     if missed:
-        raise InvalidParameter(f"{name} must be greater than zero. Got {format_exact(fraction)}.")
+        raise InvalidParameter(f"{name} must be greater than zero. Got {format_exact(fraction)}.", field=name)
     return fraction
 
 

@@ -96,7 +96,7 @@ def check_output(output: Output, columns: Iterable[str], release_id: str, identi
 def _check_replaced(output: Output, release_id: str, identity: str) -> None:
     name = output.folder.name
     if not output.force:
-        raise OutputExists(f"{name!r} already exists. Choose another name, or force=True (--force) to replace another release.")
+        raise OutputExists(f"{name!r} already exists. Choose another name, or --force to replace another release.")
     if output.folder.is_symlink():
         raise OutputExists(f"{name!r} is a link, which is not replaced. Name the folder itself.")
     before = _card_in(output.folder, name)
