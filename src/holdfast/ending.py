@@ -97,7 +97,13 @@ def command_line() -> str:
 
 
 def show_log(verbose: bool) -> None:
-    """What takes a while is announced on standard error; with `verbose` every step is. No message holds anything confidential."""
+    """What takes a while is announced on standard error; with `verbose` every step is. No message holds anything confidential.
+
+    What other packages log could: it is not shown. (Python shows their warnings where no handler is set.)
+    """
+    root = logging.getLogger()
+    if not root.handlers:
+        root.addHandler(logging.NullHandler())
     logger = logging.getLogger("holdfast")
     for handler in [handler for handler in logger.handlers if isinstance(handler, _ToTerminal)]:
         logger.removeHandler(handler)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -107,3 +109,13 @@ def test_without_verbose_nothing_is_told(run: Run) -> None:
     assert told.out == quiet.out
     assert all(line.startswith("holdfast: ") for line in told.err.splitlines())
     assert told.err == run("--verbose", "plan", "run.toml").err != ""
+
+
+def test_what_other_packages_log_is_not_shown() -> None:
+    """It may quote data: SQLAlchemy tells of a connection that could not be closed, with a traceback."""
+    code = (
+        "import logging\nimport holdfast.ending as ending\nending.show_log(False)\n"
+        "logging.getLogger('sqlalchemy.pool').error('1234567')\nlogging.getLogger('holdfast.tables').info('told')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == "holdfast: told\n"
