@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -165,23 +165,48 @@ RunFile = Annotated[Path, typer.Argument(help="A run file (TOML): docs/run-files
 
 
 @app.command()
-def plan(run_file: RunFile, as_json: AsJson = False) -> None:
-    """Show what a release would do: kept, exposed, samplers, promise, expected error. No column of counts is read; nothing is written."""
+def plan(
+    run_file: RunFile,
+    ledger: Annotated[
+        str | None, typer.Option(help="The ledger whose balance the price is compared with; by default the release's.")
+    ] = None,
+    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Look at no ledger.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a release would do: kept, exposed, samplers, promise, expected error, price. No column of counts is read; nothing is
+    written.
+    """
     from holdfast.publication.runfile import load_run
     from holdfast.wording.exposure import to_acknowledge_sentence
+    from holdfast.wording.ledger import price_sentences
 
     run = load_run(run_file)
     with working("Reading the codes"):
         table = run.read_declarations()
     made = make_plan(run, table)
+    said = _price(run, made, ledger, no_ledger)
     with working("Planning"):
         fields, text = (made.to_fields(), "") if as_json else ({}, str(made))
     if as_json:
-        print(json.dumps({**fields, "allow_exposed": run.allow_exposed}, indent=2))
+        print(json.dumps({**fields, "allow_exposed": run.allow_exposed, "price": said}, indent=2))
         return
     print(text)
+    if said is not None:
+        print(f"Price      {price_sentences(said)}")
     if (line := to_acknowledge_sentence(len(made.exposure.fixed), run.allow_exposed)) is not None:
         print(f"To write   {line}")
+
+
+def _price(run: Run, plan: Plan, ledger: str | None, no_ledger: bool) -> dict[str, Any] | None:
+    """What the release would cost, against what its ledger has left; None where it uses none."""
+    from holdfast.publication.booking import Account, secret_from_environment
+    from holdfast.publication.price import price, without_ledger
+
+    try:
+        book = ledger_of_release(ledger, no_ledger, run.ledger, run.path.absolute().parent)
+    except LedgerProblem as problem:  # the release would be refused; a plan is worth having all the same
+        return without_ledger(plan, run.dataset, str(problem)).to_fields()
+    return None if book is None else price(plan, Account(book, run.dataset, secret_from_environment()), run.id).to_fields()
 
 
 @app.command()
@@ -290,6 +315,10 @@ def _carry_out(
     from holdfast.publication.pipeline import carry_out
 
     stands(standing(account, order.release_id, output.folder, command_line()))
+    if account is not None and account.secret is None and account.ledger.account(run.dataset).grants:
+        from holdfast.wording.ledger import NO_KEY
+
+        print(NO_KEY, file=sys.stderr)  # before anything is drawn
     with drawing(len(table)) as progress:
         tell = None if account is None else partial(_tell_exposure, plan, account, run)
         return carry_out(plan, table, order, output, account, resume=resume, progress=progress, reserved=tell)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from typing import Any
 
 from holdfast.display import count_of
@@ -39,9 +40,49 @@ def ledger_screen(account: Account, last: Event) -> str:
         *_releases(list(account.releases.values())),
         f"Spent     {_spent(balance)}",
         *([] if balance.left is None else [f"Left      {_left(balance)}"]),
+        *_secret(balance),
     ]
     lines += _exposed(account.releases.values(), max(HEIGHT - len(lines), EXPOSED_LINES))
     return "\n".join(fit(line, WIDTH) for line in lines)
+
+
+def _secret(balance: Balance) -> list[str]:
+    """What tables as near as the kept totals allow have cost, where that is more than one person's move, and what a grant buys there."""
+    if not balance.secret_is_more or not balance.smallest_secret:
+        return []
+    name, secret = balance.currency, balance.smallest_secret
+    buys = ""
+    if balance.granted is not None and balance.spent:
+        whole = balance.granted * secret / balance.spent
+        buys = f"; the grant of {amount(balance.granted, up=False)} buys {amount(whole)} there"
+    return [f"Pairs     where no {balance.unit} can change alone: {name} = {amount(secret)} spent{buys}"]
+
+
+def price_sentences(price: Mapping[str, Any]) -> str:
+    """What a release would cost, against what is left; from the fields of a price."""
+    if price["cost"] is None and price["problem"] is not None:
+        return f"The release would be refused: {price['problem']}"
+    name, unit, dataset = price["currency"], price["unit"], price["dataset"]
+    numbers = {key: None if price[key] is None else Fraction(price[key]) for key in ("cost", "granted", "spent", "left")}
+    said = "an estimate, which has no sum" if numbers["cost"] is None else f"{name} = {amount(numbers['cost'])} for one {unit}"
+    if numbers["granted"] is not None:
+        held = f"{amount(numbers['left'], up=False)} is left of {name} = {amount(numbers['granted'], up=False)} granted to {dataset!r}"
+    elif numbers["spent"] is not None:
+        held = f"no limit is set for {dataset!r}, {name} = {amount(numbers['spent'])} is spent"
+    else:
+        held = f"nothing was granted to {dataset!r} or spent on it yet"
+    sentences = [f"{said}; {held}."]
+    if price["problem"] is not None:
+        sentences.append(f"It would be refused: {price['problem']}")
+    elif not price["resumable"] and numbers["granted"] is not None:
+        sentences.append(NO_KEY)
+    return " ".join(sentences)
+
+
+NO_KEY = (
+    "HOLDFAST_KEY is not set: if the release is interrupted while it is drawn, it cannot be resumed, and what it cost stays spent. "
+    "Set HOLDFAST_KEY (or HOLDFAST_KEY_FILE) to be able to go on."
+)
 
 
 def _spent(balance: Balance) -> str:

@@ -1,0 +1,124 @@
+"""The price of a release is told against what the ledger has left, before anything is drawn; so is what a crash would forfeit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from holdfast.wording.ledger import NO_KEY
+from tests.running import Ran
+
+RUN = """\
+[table]
+source = "towns.csv"
+cells = ["a", "b"]
+count = "n"
+[keep]
+margins = KEPT
+[release]
+id = "ID"
+mechanism = "MECHANISM"
+"""
+LAPLACE = 'generalized-laplace"\nepsilon = "1/2"\nper = "person'
+GAUSSIAN = 'generalized-gaussian"\nrho = "1/8"\nper = "person'
+GRANT = ("ledger", "grant", "towns", "--epsilon", "1", "--approver", "A. Chief", "--reason", "the census")
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("HOLDFAST_KEY", "HOLDFAST_KEY_FILE", "HOLDFAST_LEDGER"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "towns.csv").write_text("a,b,n\nx,1,5\nx,2,6\ny,1,7\ny,2,8\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def a_run(name: str = "r1", kept: str = '[["a"]]', mechanism: str = LAPLACE) -> str:
+    Path("run.toml").write_text(RUN.replace("ID", name).replace("KEPT", kept).replace("MECHANISM", mechanism))
+    return "run.toml"
+
+
+class TestPlan:
+    def test_shows_the_price_against_what_is_left(self, run: Callable[..., Ran]) -> None:
+        run(*GRANT)
+        run("release", a_run("r0"), "-o", "r0")
+        said = run("plan", a_run())
+        (line,) = (line for line in said.out.splitlines() if line.startswith("Price "))
+        assert line == f"Price      epsilon = 0.5 for one person; 0.5 is left of epsilon = 1 granted to 'towns'. {NO_KEY}"
+        price = json.loads(run("plan", "run.toml", "--json").out)["price"]
+        numbers = {"cost": "1/2", "granted": "1", "spent": "1/2", "left": "1/2"}
+        assert price == {
+            **{"dataset": "towns", "unit": "person", "currency": "epsilon"},
+            **numbers,
+            **{"problem": None, "resumable": False},
+        }
+
+    def test_says_where_it_would_not_be_enough(self, run: Callable[..., Ran]) -> None:
+        run(*GRANT)
+        for name in ("r1", "r2"):
+            assert run("release", a_run(name), "-o", name).code == 0
+        said = run("plan", a_run("r3"))
+        assert said.code == 0
+        assert "Price      epsilon = 0.5 for one person; 0 is left of epsilon = 1 granted to 'towns'. It would be refused: " in said.out
+        assert "is not enough" in json.loads(run("plan", "run.toml", "--json").out)["price"]["problem"]
+
+    def test_says_where_the_kind_does_not_fit(self, run: Callable[..., Ran]) -> None:
+        run(*GRANT)
+        said = run("plan", a_run("g", mechanism=GAUSSIAN))
+        assert "Price      The release would be refused: " in said.out
+        assert "is pure (epsilon)" in said.out
+
+    def test_without_a_limit(self, run: Callable[..., Ran], work: Path) -> None:
+        assert "Price      epsilon = 0.5 for one person; nothing was granted to 'towns' or spent on it yet.\n" in run("plan", a_run()).out
+        assert not (work / "holdfast-ledger.sqlite").exists(), "a plan makes no ledger"
+        run("release", "run.toml", "-o", "out")
+        said = run("plan", a_run("r2")).out
+        assert "Price      epsilon = 0.5 for one person; no limit is set for 'towns', epsilon = 0.5 is spent.\n" in said
+        assert "Price      rho = 0.125 for one person; no limit" in run("plan", a_run("g", mechanism=GAUSSIAN)).out
+
+    def test_without_a_ledger_there_is_no_price(self, run: Callable[..., Ran]) -> None:
+        assert "Price" not in run("plan", a_run(), "--no-ledger").out
+        assert json.loads(run("plan", "run.toml", "--no-ledger", "--json").out)["price"] is None
+
+    def test_a_ledger_that_is_not_there_does_not_hide_the_plan(self, run: Callable[..., Ran]) -> None:
+        said = run("plan", a_run(), "--ledger", "none.sqlite")
+        assert said.code == 0
+        assert "Price      The release would be refused: " in said.out
+
+
+class TestWithoutTheKey:
+    def test_the_user_is_told_before_the_draw_that_a_crash_forfeits_the_charge(
+        self, run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run(*GRANT)
+        assert NO_KEY in run("release", a_run("r1"), "-o", "r1").err
+        monkeypatch.setenv("HOLDFAST_KEY", "a long secret of this test")
+        assert NO_KEY not in run("release", a_run("r2"), "-o", "r2").err
+        assert NO_KEY not in run("plan", a_run("r3")).out
+
+
+class TestShow:
+    def test_what_a_grant_buys_where_no_person_can_change_alone(self, run: Callable[..., Ran]) -> None:
+        """A grant of 1 paid for two releases that cost the nearest pairs 2."""
+        run(*GRANT)
+        for name in ("r1", "r2"):
+            assert run("release", a_run(name, '[["a"], ["b"]]'), "-o", name).code == 0
+        said = run("ledger", "show", "towns").out
+        assert "Spent     epsilon = 1 of 1\n" in said
+        line = "Pairs     where no person can change alone: epsilon = 2 spent; the grant of 1 buys 2 there\n"
+        assert line in said
+        assert all(len(shown) <= 100 for shown in said.splitlines())
+
+    def test_not_where_one_person_can(self, run: Callable[..., Ran]) -> None:
+        run(*GRANT)
+        run("release", a_run("r1"), "-o", "r1")
+        assert "Pairs" not in run("ledger", "show", "towns").out
+
+    def test_balances_of_all_data_sets(self, run: Callable[..., Ran]) -> None:
+        run(*GRANT)
+        run("release", a_run("r1"), "-o", "r1")
+        said = run("ledger", "show").out
+        assert "towns  epsilon = 0.5 of 1 spent, epsilon = 0.5 (50 %) left; 1 release" in said
