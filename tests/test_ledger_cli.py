@@ -14,6 +14,7 @@ import pytest
 
 from holdfast.engines.local import BoundRelease
 from holdfast.privacy.ledger import Ledger
+from holdfast.wording.ledger import NO_KEY
 from tests.ledger.helpers import run_sql
 from tests.running import Run
 from tests.snapshot_files import Snapshot, undated
@@ -145,7 +146,7 @@ class TestReleases:
         made = run("release", "run.toml", "-o", "out")
         assert made.code == 0
         entry = str(card("out")["ledger"])
-        assert made.err == ""  # what is exposed is printed where it is more than the plan says
+        assert made.err == f"{NO_KEY}\n"  # what is exposed is printed where it is more than the plan says
         snapshot(made.out.replace(entry, "ENTRY"), "after it")
         again = run("release", "run.toml", "-o", "second")
         assert (again.code, again.out) == (IDENTICAL, "")
