@@ -30,10 +30,9 @@ def expecting(draws: int) -> Iterator[None]:
 
 def loops_for(module: str, n: int, cold_threshold: int) -> ModuleType | None:
     """A module of compiled loops where it is loaded already or n draws, or those expected, are worth loading it; else None."""
-    loaded = sys.modules.get(module)
-    if loaded is None and max(n, _expected.get()) >= cold_threshold:
-        loaded = importlib.import_module(module)
-    return loaded
+    if module in sys.modules or max(n, _expected.get()) >= cold_threshold:
+        return importlib.import_module(module)  # which waits where another thread is still loading it; sys.modules has half of it by then
+    return None
 
 
 def compiled_for(n: int) -> ModuleType | None:
