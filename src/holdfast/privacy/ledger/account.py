@@ -26,13 +26,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, cast
 
 from holdfast.errors import BudgetExceeded, HoldfastError, InvalidParameter, LedgerProblem, NoGrant, WrongState
 from holdfast.lattices.norms import NORMS
 from holdfast.privacy.conversions import zcdp_epsilon
 from holdfast.privacy.ledger.chain import Event
-from holdfast.privacy.ledger.values import ESTIMATED, Charge, Grant, GrantKind, Reservation, State, amount, largest_rho, name_of
+from holdfast.privacy.ledger.values import ESTIMATED, Charge, Currency, Grant, GrantKind, Reservation, State, amount, largest_rho, name_of
 
 BEFORE: dict[State, tuple[State, ...]] = {
     "drawing": ("reserved",),
@@ -44,9 +44,6 @@ BEFORE: dict[State, tuple[State, ...]] = {
     "voided-spent": ("drawing", "staged"),
 }
 """From which states a state is reached. A void gives the charge back only where no random word was drawn."""
-
-
-Currency: TypeAlias = Literal["epsilon", "rho"]
 
 
 @dataclass(frozen=True)
@@ -138,7 +135,7 @@ class Account:
     def currency(self) -> Currency:
         """What is added up: as granted; without a limit epsilon where every release has one."""
         if self.grants:
-            return "epsilon" if self.grants[0].kind == "pure" else "rho"
+            return self.grants[0].currency
         return "epsilon" if all(release.charge.kind != "zcdp" for release in self._counted()) else "rho"
 
     def cost(self, charge: Charge, currency: Currency | None = None) -> Fraction:
@@ -228,7 +225,7 @@ class Account:
             )
         if grant.kind == "pure" and "zcdp" in kinds:
             return LedgerProblem(f"A release of {self.dataset!r} has no pure epsilon. Grant rho, or epsilon and delta.")
-        name: Currency = "epsilon" if grant.kind == "pure" else "rho"
+        name = grant.currency
         spent = self.spent(name)
         if spent > grant.limit:
             return LedgerProblem(

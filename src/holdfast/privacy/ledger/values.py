@@ -16,6 +16,7 @@ from holdfast.privacy.guarantee import Guarantee
 from holdfast.privacy.parameters import budget, format_exact, not_negative, probability, round_up, unit_in_last_place
 
 ChargeKind: TypeAlias = Literal["pure", "zcdp", "estimated"]
+Currency: TypeAlias = Literal["epsilon", "rho"]
 GrantKind: TypeAlias = Literal["pure", "zcdp", "approximate"]
 State: TypeAlias = Literal["reserved", "drawing", "staged", "committed", "published", "closed", "voided", "voided-spent"]
 
@@ -168,9 +169,14 @@ class Grant:
     time: str = ""
 
     @property
+    def currency(self) -> Currency:
+        """The parameter that is added up."""
+        return "epsilon" if self.kind == "pure" else "rho"
+
+    @property
     def limit(self) -> Fraction:
         """How much of the account's currency was granted."""
-        value = self.epsilon if self.kind == "pure" else self.rho
+        value = self.epsilon if self.currency == "epsilon" else self.rho
         assert value is not None
         return value
 
