@@ -169,3 +169,11 @@ def test_refused_in_run_files(line: str, tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text(RUN.format(line))
     with pytest.raises(InvalidRun, match=r"table\.(universe|public)"):
         load_run(tmp_path / "run.toml")
+
+
+def test_verify_takes_the_codes_of_a_list_in_the_order_of_their_texts(tmp_path: Path) -> None:
+    """Codes of the second column that first occur out of their order: the digest on the card is that of the sorted ones."""
+    data = pa.table({"state": ["17", "17", "18"], "county": ["031", "043", "001"], "people": [4, 5, 6]})
+    table = hf.Table.from_counts(data, cells=["state", "county"], count="people")
+    hf.release(table, [hf.total()], hf.GeneralizedLaplace(epsilon="1/4"), release_id="r1").save(tmp_path / "out")
+    assert hf.verify(tmp_path / "out").totals == 1

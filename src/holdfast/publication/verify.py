@@ -31,6 +31,8 @@ from holdfast.publication.released import value_columns
 from holdfast.publication.signing import load_public_key, signature_holds
 from holdfast.tables import Table, Universe
 from holdfast.tables.formats import FORMATS
+from holdfast.tables.listing import read_listed
+from holdfast.tables.readers import open_source
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -246,11 +248,20 @@ def _plain(lines: list[KeptLine]) -> list[KeptRow]:
 def _columns(card: Card, frames: dict[str, Any]) -> tuple[tuple[Kept, Array], Array]:
     """(compiled statements, released counts), and which cells are published, from the first table file."""
     frame = next(iter(frames.values()))
-    listed = Universe.listed(frame.select(list(card.table.columns)), allow_similar_codes=True)
-    universe = replace(listed, support=card.table.universe)
+    universe = replace(_listed(frame.select(list(card.table.columns)), card), support=card.table.universe)
     kept = compile_rows(universe, [statement_of(given) for given in card.kept.definitions])
     counts, published = _counts(frame, card.table.count)
     return (kept, counts), published
+
+
+def _listed(frame: Any, card: Card) -> Universe:
+    """The cells in the order of the rows. Where the list was not declared, codes are in the order of their texts, as when it was read."""
+    listed = Universe.listed(frame, allow_similar_codes=True)
+    if card.table.universe == "declared":
+        return listed
+    with open_source(frame) as source:
+        found, _ = read_listed(source, listed.columns, (), None, public=False, allow_similar_codes=True)
+    return listed if found.rows_moved else found
 
 
 def _counts(frame: Any, name: str) -> tuple[Array, Array]:
