@@ -28,7 +28,7 @@ def two_regions() -> hf.Table:
     """A region of 3 x 3 cells and one of 8 x 8."""
     cells = [("small", i, j) for i in range(3) for j in range(3)] + [("large", i, j) for i in range(8) for j in range(8)]
     columns = {name: [str(cell[place]) for cell in cells] for place, name in enumerate(("region", "a", "b"))}
-    return hf.Table.from_counts(pa.table(columns | {"n": [7] * len(cells)}), cells=["region", "a", "b"], count="n")
+    return hf.Table.from_counts(pa.table(columns | {"n": [7] * len(cells)}), cells=["region", "a", "b"], count="n", public=True)
 
 
 @pytest.fixture
