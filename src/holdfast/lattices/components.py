@@ -192,7 +192,7 @@ def _components(
         present = group >= 0
         both = present & (node_of >= 0)
         if both.any():
-            edges.append(np.unique(np.stack([node_of[both], offset + group[both]]), axis=1))
+            edges.append(np.stack(np.divmod(np.unique(node_of[both] * total + offset + group[both]), total)))  # rows of arrays sort slowly
         new = present & (node_of < 0)
         node_of[new] = offset + group[new]
     for row in range(n_linear):
