@@ -17,7 +17,7 @@ from holdfast.channels.alternatives import advice
 from holdfast.channels.channel import ONE_FREE_CELL, Channel, Ints, Task
 from holdfast.display import count_of, listed
 from holdfast.errors import InvalidParameter, NoExactSampler, NoMeeting
-from holdfast.lattices.shapes import Free, Pinned, Shape
+from holdfast.lattices.shapes import Free, General, Pinned, Shape
 from holdfast.laws import Reads
 from holdfast.privacy.estimated import check_can_weaken, weakened
 from holdfast.privacy.guarantee import ChainFacts, Guarantee
@@ -167,7 +167,8 @@ def _exact(shape: Shape, channel: Channel) -> Choice | None:
     except NoExactSampler as refusal:
         if channel.request.allow_estimated:
             return None
-        raise NoExactSampler(f"{refusal} {advice(channel)}") from None
+        misfits = channel.facts.lattice.misfits() if isinstance(shape, General) else ""
+        raise NoExactSampler(" ".join(text for text in (str(refusal), misfits, advice(channel)) if text)) from None
     reads = channel.target.reads
     if isinstance(choice.sampler, InputSampler) is (reads is Reads.NOTHING):
         raise InvalidParameter(

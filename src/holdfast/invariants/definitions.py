@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from holdfast.errors import InvalidStatement
+from holdfast.invariants.levels import groupings
 from holdfast.invariants.rows import integer_matrix
-from holdfast.invariants.statements import Areas, Linear, Margin, Statement, Subset, Values, areas, identity, linear, margin, subset, total
+from holdfast.invariants.statements import (
+    Areas,
+    Grouping,
+    Linear,
+    Margin,
+    Statement,
+    Subset,
+    Values,
+    areas,
+    identity,
+    linear,
+    margin,
+    subset,
+    total,
+)
 from holdfast.tables import Universe
 
 
@@ -15,7 +31,8 @@ def definition(statement: Statement, universe: Universe) -> dict[str, Any]:
     """Plain values that say the statement in full. A hierarchy node is written with the codes under it, so that no tree is needed later."""
     told = {} if statement.kind == "kept" else {"values": _plain(statement.values)}  # sums that are kept without values say nothing of them
     if isinstance(statement, Margin):
-        return {"type": "margin", "kind": statement.kind, "columns": list(statement.columns), **told}
+        found = groupings(universe, statement.columns, str(statement), statement.groupings)
+        return {"type": "margin", "kind": statement.kind, "columns": list(statement.columns), **_levels(found), **told}
     if isinstance(statement, Subset):
         codes = list(statement.codes) if statement.codes is not None else None
         if statement.node is not None and codes is None:
@@ -29,6 +46,7 @@ def definition(statement: Statement, universe: Universe) -> dict[str, Any]:
             "node": statement.node,
             "condition": statement.condition,
             "by": list(statement.by),
+            **_levels(groupings(universe, statement.by, str(statement), statement.groupings)),
             **told,
         }
     if isinstance(statement, Areas):
@@ -40,6 +58,20 @@ def definition(statement: Statement, universe: Universe) -> dict[str, Any]:
     names = list(statement.names) if statement.names is not None else None
     values = _plain(statement.values)
     return {"type": "linear", "kind": statement.kind, "rows": rows, "columns": matrix.shape[1], "names": names, "values": values}
+
+
+def _levels(found: Sequence[Grouping]) -> dict[str, Any]:
+    """Levels with the codes under each of their units; nothing where only columns are named."""
+    levels = [{"level": one.level, "column": one.column, "units": [[name, list(codes)] for name, codes in one.units]} for one in found]
+    return {"levels": levels} if levels else {}
+
+
+def _groupings(given: dict[str, Any]) -> tuple[Grouping, ...]:
+    found = []
+    for one in given.get("levels", ()):
+        units = tuple((str(name), tuple(map(str, codes))) for name, codes in one["units"])
+        found.append(Grouping(str(one["level"]), str(one["column"]), units))
+    return tuple(found)
 
 
 def _plain(values: Values) -> list[int] | int | None:
@@ -61,11 +93,11 @@ def _statement_of(given: dict[str, Any]) -> Statement:
     made: Statement
     match given["type"]:
         case "margin":
-            made = margin(*given["columns"]) if given["columns"] else total()
+            made = replace(margin(*given["columns"]) if given["columns"] else total(), groupings=_groupings(given))
         case "subset" if given["condition"] is not None:
-            made = subset(given["condition"], by=given["by"])
+            made = replace(subset(given["condition"], by=given["by"]), groupings=_groupings(given))
         case "subset":
-            made = subset(given["column"], list(given["codes"]), by=given["by"])
+            made = replace(subset(given["column"], list(given["codes"]), by=given["by"]), groupings=_groupings(given))
             if isinstance(given["node"], str):  # only a name: the codes say what is under it
                 made = replace(made, node=given["node"])
         case "areas":

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from holdfast.display import named_codes
 from holdfast.errors import InvalidStatement, RequestTooLarge
 from holdfast.invariants.conditions import cells_meeting
-from holdfast.invariants.statements import Areas, Kind, Linear, Margin, Statement, Subset
+from holdfast.invariants.levels import combined, groupings
+from holdfast.invariants.statements import Areas, Grouping, Kind, Linear, Margin, Statement, Subset
 from holdfast.tables.universe import Universe
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class RowFamily:
     universe: Universe
     parts: tuple[str, ...] = ()
     part_of: NDArray[np.int32] | None = None
-    """Of named areas packed into one family: their names, and the area of each row."""
+    """Of named areas packed into one family: their names, and the area of each row; of a margin at levels of hierarchies: their units."""
     values: tuple[int, ...] | int | None = None
     """What the sums are declared to be: one number for each row, or one for all."""
 
@@ -50,6 +51,10 @@ class RowFamily:
     def name(self, row: int) -> str:
         """For example "state=17", "subset(age >= 18) by county: county=031" or "area Springfield"."""
         by = named_codes((c, self.universe.codes[c][k]) for c, k in zip(self.columns, self.codes[row], strict=True))
+        if self.part_of is not None and self.statement.startswith("margin("):
+            return ", ".join(text for text in (self.parts[self.part_of[row]], by) if text)
+        if self.part_of is not None and self.statement.startswith("subset("):
+            return f"{self.statement}: {', '.join(text for text in (self.parts[self.part_of[row]], by) if text)}"
         if self.part_of is not None:
             area = f"area {self.parts[self.part_of[row]]}"
             return f"{area}: {by}" if by else area
@@ -184,9 +189,27 @@ def _compiled(universe: Universe, statement: Statement) -> list[Rows]:
 
 
 def _margin(universe: Universe, statement: Margin) -> RowFamily:
-    _check_columns(universe, statement.columns, str(statement))
-    group, codes = universe.group(statement.columns)
-    return RowFamily(str(statement), statement.kind, group, len(codes), statement.columns, codes, universe)
+    levels = groupings(universe, statement.columns, str(statement), statement.groupings)
+    whole = np.ones(len(universe), dtype=np.bool_)
+    return _by(universe, str(statement), statement.kind, whole, statement.columns, levels)
+
+
+def _by(universe: Universe, name: str, kind: Kind, mask: NDArray[np.bool_], by: Sequence[str], levels: Sequence[Grouping]) -> RowFamily:
+    """One sum over the cells of the mask for every combination of codes of columns and of units of levels."""
+    columns = tuple(column for column in by if column in universe.codes)
+    group, codes = universe.group(columns)
+    parts: tuple[str, ...] = ()
+    part_of = None
+    if levels:
+        unit, parts = combined(universe, levels)
+        present, group = np.unique(unit * len(codes) + group, return_inverse=True)
+        codes, part_of, group = codes[present % len(codes)], (present // len(codes)).astype(np.int32), group.astype(np.int64)
+    if not mask.all():
+        present, compact = np.unique(group[mask], return_inverse=True)
+        group = np.full(len(universe), -1, dtype=np.int64)
+        group[mask] = compact
+        codes, part_of = codes[present], None if part_of is None else part_of[present]
+    return RowFamily(name, kind, group, len(codes), columns, codes, universe, parts, part_of)
 
 
 def _subset(universe: Universe, statement: Subset) -> RowFamily:
@@ -197,7 +220,10 @@ def _subset(universe: Universe, statement: Subset) -> RowFamily:
         _check_columns(universe, (statement.column,), str(statement))
         codes = statement.codes if statement.codes is not None else _under(universe, statement)
         mask = _having(universe, statement.column, codes, str(statement))
-    return _masked(universe, str(statement), statement.kind, mask, statement.by)
+    levels = groupings(universe, statement.by, str(statement), statement.groupings)
+    if not mask.any():
+        raise InvalidStatement(f"{statement} selects no cell. Check the codes against the table's.")
+    return _by(universe, str(statement), statement.kind, mask, statement.by, levels)
 
 
 def _areas(universe: Universe, statement: Areas) -> Iterator[RowFamily]:
@@ -232,17 +258,6 @@ def _packed(universe: Universe, statement: Areas, areas: list[tuple[str, tuple[s
     names = tuple(name for name, _ in areas)
     own = codes[present % len(codes)]
     return RowFamily(str(statement), statement.kind, group, len(present), statement.by, own, universe, names, parts)
-
-
-def _masked(universe: Universe, name: str, kind: Kind, mask: NDArray[np.bool_], by: tuple[str, ...]) -> RowFamily:
-    _check_columns(universe, by, name)
-    if not mask.any():
-        raise InvalidStatement(f"{name} selects no cell. Check the codes against the table's.")
-    group, codes = universe.group(by)
-    present, compact = np.unique(group[mask], return_inverse=True)
-    out = np.full(len(universe), -1, dtype=np.int64)
-    out[mask] = compact
-    return RowFamily(name, kind, out, len(present), by, codes[present], universe)
 
 
 def _under(universe: Universe, statement: Subset) -> tuple[str, ...]:

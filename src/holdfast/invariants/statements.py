@@ -21,13 +21,27 @@ Values: TypeAlias = tuple[int, ...] | int | None
 """What sums are declared to be: one number for each, or one for all of them."""
 
 
+@dataclass(frozen=True)
+class Grouping:
+    """A level of a column's hierarchy in full: each of its units with the codes under it. Together they hold every code, each once."""
+
+    level: str
+    column: str
+    units: tuple[tuple[str, tuple[str, ...]], ...]
+
+
 @dataclass(frozen=True, repr=False)
 class Margin:
-    """One sum for every combination of codes of the named columns; no column: the total of the table."""
+    """One sum for every combination of codes of the named columns; no column: the total of the table.
+
+    A name may be that of a level of a column's hierarchy: then one sum for every unit of the level. `groupings` says in full what the names
+    of levels mean, where no hierarchy does (on cards).
+    """
 
     columns: tuple[str, ...]
     kind: Kind = "kept"
     values: Values = None
+    groupings: tuple[Grouping, ...] = ()
 
     def __str__(self) -> str:
         return f"margin({', '.join(self.columns)})" if self.columns else "total"
@@ -47,6 +61,8 @@ class Subset:
     by: tuple[str, ...]
     kind: Kind = "kept"
     values: Values = None
+    groupings: tuple[Grouping, ...] = ()
+    """As for a margin: what levels named in `by` mean."""
 
     def __str__(self) -> str:
         if self.condition is not None:
@@ -113,7 +129,10 @@ def total() -> Margin:
 
 
 def margin(*columns: str) -> Margin:
-    """Keep the sum for every combination of codes of these columns: margin("state") keeps every state total."""
+    """Keep the sum for every combination of codes of these columns: margin("state") keeps every state total.
+
+    A name may also be that of a level of a column's hierarchy: margin("region", "sex"), where regions are made of counties.
+    """
     if not columns:
         raise InvalidStatement("margin() needs at least one column. For the total of the table write total().")
     _check_names(columns, "margin")

@@ -20,6 +20,7 @@ from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.columns import has_equal_columns
 from holdfast.lattices.components import Named, find_blocks
 from holdfast.lattices.consistency import check_values
+from holdfast.lattices.levels import Misfit
 from holdfast.lattices.margins import smallest_secret
 from holdfast.lattices.norms import Norm, NormName, norm_of
 from holdfast.lattices.reduction import reduce_nested
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 
+MISFITS_TOLD = 2
 FEW_DIMENSIONS = 10
 """Warn when fewer than one dimension in this many cells is left free."""
 
@@ -221,6 +223,12 @@ class Lattice:
         """Rows given minus independent rows."""
         return (len(self._kept) if self._kept is not None else self.matrix.shape[0]) - self.rank
 
+    def misfits(self) -> str:
+        """Why kept totals that are not drawn level by level are none, in a sentence for each; empty where there is nothing to say."""
+        if self._kept is None:
+            return ""
+        return " ".join(_told(found, self._kept) for found in self.blocks.misfits[:MISFITS_TOLD])
+
     def redundant_rows(self) -> list[str]:
         """Names of kept rows that others imply: nothing more is kept by stating them. `redundant_count` says how many there are in all;
         in large general blocks not all of them are named.
@@ -248,6 +256,19 @@ def lattice(universe: Universe | Table, keep: Iterable[Statement]) -> Lattice:
             stacklevel=2,
         )
     return made
+
+
+def _told(found: Misfit, kept: Kept) -> str:
+    stated = [kept.families[number].statement for number in found.families if number >= 0]
+    if not found.families:
+        return "The cells are not all combinations of the columns' codes, so that no method for products draws them."
+    if len(stated) < 2:
+        return f"{stated[0]} keeps sums that are no product of partitions, or leaves sums out that no other kept total tells."
+    columns = " and ".join(kept.universe.columns[number] for number in found.columns)
+    return (
+        f"{stated[0]} and {stated[1]} do not fit together: of the ways in which they divide {columns} neither is finer than the other. "
+        "State one of them by the units of the other, or leave one out."
+    )
 
 
 def _families_of(matrix: csr_array) -> tuple[list[Ints], list[int], csr_array | None]:

@@ -144,7 +144,7 @@ def _margin(table: Table, card: Card, made: tuple[Kept, np.ndarray[Any, Any]], l
     kept, _ = made
     columns = table.universe.columns
     stated = [statement_of(given) for given in card.kept.definitions]
-    wanted = [s for s in stated if isinstance(s, Margin) and s.kind == "kept" and set(s.columns) >= set(columns)]
+    wanted = [s for s in stated if isinstance(s, Margin) and s.kind == "kept" and not s.groupings and set(s.columns) >= set(columns)]
     if not wanted:
         raise InvalidParameter(
             f"The release does not keep totals by {', '.join(columns)}: they need not agree. It keeps {', '.join(card.kept.statements)}."

@@ -167,7 +167,14 @@ class Run:
             else:
                 assert said.prefixes is not None
                 trees[column] = Hierarchy.from_prefixes(codes(column), said.prefixes, levels=said.levels)
+            if said.shared:
+                trees[column] = trees[column].only(codes(column))
         return trees or None
+
+
+def _levels(table: TableSection) -> list[str]:
+    """The names that hierarchies give to their levels."""
+    return [level for said in table.hierarchies.values() for level in said.levels or ()]
 
 
 def load_run(path: str | os.PathLike[str]) -> Run:
@@ -209,7 +216,7 @@ def _run_of(name: str, toml: str) -> Run:
         dataset=release.dataset or table.name or _stem(table.source),
         revises=None if release.revises is None else Path(folder, release.revises),
         allow_exposed=release.allow_exposed or 0,
-        statements=tuple(statements(document.keep, list(table.cells))),
+        statements=tuple(statements(document.keep, list(table.cells), _levels(table))),
         _folder=folder,
         _table=table,
     )

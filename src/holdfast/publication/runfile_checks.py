@@ -186,21 +186,21 @@ def written_options(release: ReleaseSection) -> dict[str, str]:
     return {name: str(raw).lower() if isinstance(raw, bool) else str(raw).strip() for name, raw in own.items()}
 
 
-def statements(keep: KeepSection, cells: list[str]) -> list[Statement]:
-    """The statements of [keep]; their columns must be among the cells."""
-    made = _statements_of(keep, ("keep",), cells)
+def statements(keep: KeepSection, cells: list[str], levels: Sequence[str] = ()) -> list[Statement]:
+    """The statements of [keep]; their columns must be among the cells, those of margins and `by` may be levels of hierarchies."""
+    made = _statements_of(keep, ("keep",), cells, levels)
     if keep.identities is not None:
-        made += _statements_of(keep.identities, ("keep", "identities"), cells)
+        made += _statements_of(keep.identities, ("keep", "identities"), cells, levels)
     return made
 
 
-def _statements_of(keep: KeepSection | IdentitiesSection, base: Place, cells: list[str]) -> list[Statement]:
+def _statements_of(keep: KeepSection | IdentitiesSection, base: Place, cells: list[str], levels: Sequence[str]) -> list[Statement]:
     made: list[Statement] = []
     identities = isinstance(keep, IdentitiesSection)
 
     def add(place: Place, columns: Mapping[str, Iterable[str]], build: Callable[[], Statement], values: Any = None) -> None:
         for key, names in columns.items():
-            _check_columns((*place, key) if key else place, names, cells)
+            _check_columns((*place, key) if key else place, names, cells if key == "column" else [*cells, *levels])
         try:
             made.append(identity(build(), values) if identities else build())
             return

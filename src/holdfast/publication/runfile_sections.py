@@ -157,6 +157,7 @@ class TreeSection(Section):
     code: str | None = None
     parent: str | None = None
     levels: Texts | None = None
+    shared: bool = False
 
     @model_validator(mode="after")
     def _one_way(self) -> TreeSection:

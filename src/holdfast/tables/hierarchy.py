@@ -161,6 +161,24 @@ class Hierarchy:
         low, high = self._span[node]
         return self._leaves[low:high]
 
+    def only(self, codes: Iterable[str]) -> Hierarchy:
+        """The part of the tree above these leaves, in the order of the tree: one file of codes can serve many tables.
+
+        Levels keep their names; a code that is no leaf of the tree is refused by the table that it belongs to.
+        """
+        wanted = set(codes)
+        kept: set[str] = set()
+        for leaf in self._leaves:
+            above: str | None = leaf
+            while leaf in wanted and above is not None and above not in kept:
+                kept.add(above)
+                above = self._parents[above]
+        parents = {code: self._parents[code] for code in self._depth if code in kept}
+        if not parents:
+            raise InvalidHierarchy("The hierarchy has none of the table's codes. Codes must match exactly, blanks and zeros included.")
+        depth = 1 + max(self._depth[code] for code in parents)
+        return Hierarchy(parents, self._names[:depth])
+
     def check_leaves(self, column: str, codes: Iterable[str]) -> None:
         """Refuse unless the leaves are exactly these codes, in whichever order."""
         declared = set(codes)

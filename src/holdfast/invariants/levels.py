@@ -1,0 +1,77 @@
+"""Levels of hierarchies by name: what margin("state") means where state is no column but a level of the hierarchy of county."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.display import named_codes, shorten
+from holdfast.errors import InvalidStatement
+from holdfast.invariants.statements import Grouping
+from holdfast.tables.hierarchy import Hierarchy
+from holdfast.tables.universe import Universe
+
+Ints = NDArray[np.int64]
+
+
+def groupings(universe: Universe, names: Sequence[str], what: str, given: Sequence[Grouping] = ()) -> tuple[Grouping, ...]:
+    """The levels among these names, in full; names of columns are left out, columns go before levels of the same name.
+
+    Given:       `given`: what names mean where no hierarchy says so.
+    Guarantees:  every code of the column is in exactly one unit. InvalidStatement names what is no column and no level.
+    """
+    known = {grouping.level: grouping for grouping in given}
+    return tuple(_checked(universe, known.get(name) or _found(universe, name, what), what) for name in names if name not in universe.codes)
+
+
+def _found(universe: Universe, name: str, what: str) -> Grouping:
+    homes = [column for column, tree in universe.hierarchies.items() if name in named_levels(tree)]
+    if len(homes) > 1:
+        raise InvalidStatement(f"{what}: {name!r} is a level of the hierarchies of {' and '.join(homes)}. Give the levels different names.")
+    if not homes:
+        levels = [level for tree in universe.hierarchies.values() for level in named_levels(tree)]
+        also = f" Levels of its hierarchies: {', '.join(levels)}." if levels else ""
+        raise InvalidStatement(f"{what}: there is no column {name!r}. The table has {', '.join(universe.columns)}.{also}")
+    tree = universe.hierarchies[homes[0]]
+    return Grouping(name, homes[0], tuple((node, tree.leaves(node)) for node in tree.level(name)))
+
+
+def named_levels(tree: Hierarchy) -> tuple[str, ...]:
+    """The names given to levels; none where they are only numbered."""
+    return () if tree.levels == tuple(map(str, range(len(tree.levels)))) else tree.levels
+
+
+def _checked(universe: Universe, grouping: Grouping, what: str) -> Grouping:
+    if grouping.column not in universe.codes:
+        raise InvalidStatement(f"{what}: there is no column {grouping.column!r}. The table has {', '.join(universe.columns)}.")
+    codes = [code for _, under in grouping.units for code in under]
+    left_out = [code for code in universe.codes[grouping.column] if code not in set(codes)]
+    if left_out:
+        raise InvalidStatement(
+            f"{what}: level {grouping.level!r} leaves out codes of {grouping.column!r}, such as {shorten(left_out[0])!r}: the hierarchy is "
+            "uneven there. Give every code a unit at this level."
+        )
+    if len(codes) > len(set(codes)) or len(codes) > universe.code_count(grouping.column):
+        raise InvalidStatement(f"{what}: level {grouping.level!r} names a code twice, or one that {grouping.column!r} does not have.")
+    return grouping
+
+
+def unit_of(universe: Universe, grouping: Grouping) -> Ints:
+    """The unit of each cell."""
+    home = {code: number for number, (_, codes) in enumerate(grouping.units) for code in codes}
+    of_code = np.array([home[code] for code in universe.codes[grouping.column]], dtype=np.int64)
+    return of_code[universe.code_indices(grouping.column)]
+
+
+def combined(universe: Universe, found: Sequence[Grouping]) -> tuple[Ints, tuple[str, ...]]:
+    """(a number for each cell, equal where the cells are in the same units; the name of each number), all numbers in use."""
+    number = np.zeros(len(universe), dtype=np.int64)
+    names: list[list[tuple[str, str]]] = [[]]
+    for grouping in found:
+        joined = number * len(grouping.units) + unit_of(universe, grouping)
+        present, number = np.unique(joined, return_inverse=True)
+        units = [name for name, _ in grouping.units]
+        names = [[*names[k // len(units)], (grouping.level, units[k % len(units)])] for k in present.tolist()]
+    return number.astype(np.int64), tuple(map(named_codes, names))
