@@ -92,7 +92,7 @@ def test_a_shape_is_a_value() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Levels((PLAIN(3),), ((0,),)),
+        lambda: Levels((), ((),)),
         lambda: Levels((PLAIN(3), PLAIN(2)), ()),
         lambda: Levels((PLAIN(3), PLAIN(2)), ((2, 0),)),
         lambda: Levels((PLAIN(3), PLAIN(2)), ((0, 0), (1, 0))),

@@ -149,7 +149,7 @@ def test_compiled_draws_equal_those_without_floats_whatever_the_band(name: str, 
     ("shape", "sigma_squared"),
     [
         (Levels((PLAIN(7), PLAIN(8), PLAIN(9)), ((0, 0, 1), (0, 1, 0), (1, 0, 0))), Fraction(1)),
-        (Levels((tree((5,), (3, 1, 9, 2, 4)), PLAIN(2), PLAIN(11)), ((0, 1, 0), (1, 0, 1), (2, 0, 0))), Fraction(1, 2)),
+        (Levels((tree((5,), (3, 1, 9, 2, 4)), PLAIN(2), PLAIN(11)), ((0, 1, 0), (1, 0, 1), (2, 0, 0))), Fraction(3)),
         (Levels((PLAIN(2), PLAIN(3), PLAIN(2), PLAIN(4)), ((0, 0, 1, 1), (0, 1, 0, 1), (1, 0, 0, 0))), Fraction(10**12)),
     ],
     ids=lambda value: str(value)[:40],

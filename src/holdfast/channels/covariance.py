@@ -23,7 +23,7 @@ from holdfast.channels.channel import Ints
 from holdfast.channels.drawing import Drawing
 from holdfast.channels.rounding_error import RoundingError, rounding_error
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.lattices.shapes import Free, Grid, Levels, OneSum, Shape
+from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape
 from holdfast.laws import Rounded
 from holdfast.laws.moments import fraction_variance, free_laplace_variance
 from holdfast.laws.target import Basis, Variance
@@ -63,7 +63,7 @@ class ShapeCovariance:
         if not len(values):
             return 0.0
         added = 0.0 if self.rounding is None else self.rounding.of(values)
-        if isinstance(self.shape, Levels) and self.variance.rounding:
+        if isinstance(self.shape, Levels | General) and self.variance.rounding:
             added += self.variance.rounding * float((self.shape.gram_schmidt_products(values) ** 2).sum())
         if self.variance.matrix is not None:
             return float(np.einsum("bi,ij,bj->", values, self.variance.matrix, values)) + added
@@ -82,7 +82,7 @@ class ShapeCovariance:
             return np.asarray(given & ~table.reshape(len(values), -1).any(axis=1))
         if not given.any():
             return given
-        if isinstance(self.shape, Levels):
+        if isinstance(self.shape, Levels) or (isinstance(self.shape, General) and self.variance.matrix is None):
             return np.asarray(given & self.shape.are_fixed(whole))
         moves = self.shape.basis().astype(object)
         out = given.copy()
@@ -99,7 +99,7 @@ class ShapeCovariance:
         """The same without what rounding adds."""
         if self.variance.matrix is not None:
             return np.asarray(np.diag(self.variance.matrix))
-        if isinstance(self.shape, Levels):
+        if isinstance(self.shape, Levels | General):
             rounding = self.variance.rounding * self.shape.rounding_diagonal() if self.variance.rounding else 0.0
             return np.asarray(self.variance.scale * self.shape.projection_diagonal() + rounding)
         return np.full(self.shape.size, self.variance.scale * _projection_share(self.shape))
@@ -109,7 +109,7 @@ class ShapeCovariance:
         added = 0.0 if self.rounding is None else self.rounding.dense()
         if self.variance.matrix is not None:
             return np.asarray(self.variance.matrix + added)
-        if isinstance(self.shape, Levels) and self.variance.rounding:
+        if isinstance(self.shape, Levels | General) and self.variance.rounding:
             products = self.shape.gram_schmidt_products(np.eye(self.shape.size))
             added = added + self.variance.rounding * products @ products.T
         signs = np.multiply.outer(self._signs, self._signs)
@@ -134,7 +134,7 @@ class ShapeCovariance:
     def _projected(self, values: Floats) -> Floats:
         if isinstance(self.shape, Free):
             return values
-        if isinstance(self.shape, Levels):
+        if isinstance(self.shape, Levels | General):
             return self.shape.project(values)
         grid = values.reshape(-1, *self.shape.axes)
         for axis in range(1, grid.ndim):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from holdfast.lattices import algebra
 from holdfast.lattices.blocks import Blocks
-from holdfast.lattices.columns import distinct_columns
+from holdfast.lattices.columns import MOST_COLUMNS, distinct_columns
 from holdfast.lattices.grids import grid_order
 from holdfast.lattices.levels import Misfit, Piece, level_pieces
 from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned, Shape
@@ -27,8 +27,8 @@ FEW_PLACES = 1 << 17
 
 Ints = NDArray[np.int64]
 
-LARGEST_SEARCHED = 400
-"""Different columns up to which a general component is split exactly."""
+LARGEST_SEARCHED = MOST_COLUMNS
+"""Different columns up to which a general component is split exactly, and its rows are listed."""
 LARGEST_REMEMBERED = 1 << 14
 """Cells up to which a component is compared with those before it, so that equal ones are recognised once."""
 

@@ -8,6 +8,7 @@ without fractions (Bareiss): every division in it is exact.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -32,7 +33,7 @@ class GramSchmidt:
     lambdas: NDArray[Any]
     """lambdas[i, j] = D_{j+1} mu_ij for i > j; zero elsewhere."""
     integral_vectors: NDArray[Any]
-    """Row i is D_i b*_i."""
+    """Row i is D_i b*_i; with weights it is D_i W b*_i, whose plain product with a vector is the weighted one."""
 
     @property
     def dimension(self) -> int:
@@ -52,19 +53,22 @@ class GramSchmidt:
         return Fraction(self.lambdas[i, j], self.determinants[j + 1])
 
 
-def gram_schmidt(basis: algebra.Matrix) -> GramSchmidt:
-    """Orthogonalise the columns of an integer matrix.
+def gram_schmidt(basis: algebra.Matrix, weights: Sequence[int] | None = None) -> GramSchmidt:
+    """Orthogonalise the columns of an integer matrix, in the inner product sum w_i x_i y_i (all weights 1 if there are none).
 
-    Given:       independent columns (checked).
+    Given:       independent columns (checked); positive whole weights, one for each row.
     Guarantees:  exact. About m^2 (m + cells) / 2 products of integers of up to m log2(longest column) bits.
     """
     matrix = algebra.as_matrix(basis, "the basis")
     cells, m = matrix.nrows(), matrix.ncols()
     if matrix.rank() < m:
         raise InvalidParameter("The columns of a basis are independent. These are not. Reduce them first with algebra.reduced_basis.")
-    columns = matrix.transpose().tolist()
+    weighed = (
+        matrix if weights is None else fmpz_mat([[w * entry for entry in row] for w, row in zip(weights, matrix.tolist(), strict=True)])
+    )
+    columns = weighed.transpose().tolist()
     # Rows of the Gram matrix, each followed by its basis vector: eliminating turns that vector into D_i b*_i.
-    gram = (matrix.transpose() * matrix).tolist()
+    gram = (matrix.transpose() * weighed).tolist()
     bordered = fmpz_mat(m, m + cells, [entry for row, column in zip(gram, columns, strict=True) for entry in (*row, *column)])
     order, _, _, upper = bordered.fflu()
     assert order == algebra.identity(m)  # leading minors of a Gram matrix are positive: no rows are exchanged

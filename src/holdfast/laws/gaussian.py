@@ -15,6 +15,9 @@ from holdfast.lattices.shapes import Free, General, Shape
 from holdfast.laws import tails
 from holdfast.laws.target import ON_THE_LATTICE, Field, Target, Variance, number_field
 
+MATRIX_DIMENSION = 150
+"""Free dimensions of a general block up to which its covariance is one matrix; beyond, projections are made by classes of cells."""
+
 
 @dataclass(frozen=True)
 class Gaussian(Target):
@@ -44,7 +47,7 @@ class Gaussian(Target):
         """The continuous form, which is never too small: the law is sub-Gaussian with proxy sigma in every direction ([theory R7])."""
         if isinstance(shape, Free):
             return Variance(DiscreteGaussian(self.sigma_squared).variance(), relative_error=1e-15)
-        if isinstance(shape, General):
+        if isinstance(shape, General) and shape.dimension <= MATRIX_DIMENSION:
             frame, _ = np.linalg.qr(shape.reduced_basis().astype(np.float64))
             return Variance(0.0, float(self.sigma_squared) * frame @ frame.T, "upper bound")
         return Variance(float(self.sigma_squared), None, "upper bound")

@@ -11,6 +11,7 @@ import numpy as np
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import Free, General, Levels, OneSum, Pinned, Shape
 from holdfast.laws import moments, tails
+from holdfast.laws.gaussian import MATRIX_DIMENSION
 from holdfast.laws.target import Field, Target, Variance, number_field
 
 
@@ -46,7 +47,9 @@ class Rounded(Target):
         if isinstance(shape, OneSum):  # a random subset: variance f (1 - f) of each cell, and all cells are alike
             rounding = moments.fraction_variance(shape.axes, self.epsilon)
             return Variance(spread + rounding / (1 - 1 / shape.size), relative_error=1e-12)
-        if isinstance(shape, Levels):  # nearest plane: a coin of variance 1/4 at most along every Gram-Schmidt vector
+        if isinstance(shape, Levels) or (
+            isinstance(shape, General) and shape.dimension > MATRIX_DIMENSION
+        ):  # nearest plane: a coin of variance 1/4 at most along every Gram-Schmidt vector
             return Variance(spread, None, "upper bound", rounding=0.25)
         return None
 
@@ -63,7 +66,7 @@ def rounding_radius(lattice: Lattice) -> float:
 def _rounding_square(shape: Shape) -> float:
     if isinstance(shape, Pinned | Free):
         return 0.0
-    if isinstance(shape, Levels):
+    if isinstance(shape, Levels) or (isinstance(shape, General) and shape.dimension > MATRIX_DIMENSION):
         return shape.rounding_square()
     if isinstance(shape, General):
         return float((shape.reduced_basis().astype(np.float64) ** 2).sum())

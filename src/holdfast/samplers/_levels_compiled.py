@@ -12,10 +12,10 @@ import numpy as np
 
 from holdfast.exact._loop_compiled import loop
 
-DONE, NEED_PAIRS, NEED_KEEP, OPEN_PAIR, OPEN_BLOCK, OPEN_COIN = 0, 1, 2, 3, 4, 5
+DONE, NEED_PAIRS, NEED_KEEP, OPEN_PAIR, OPEN_BLOCK, OPEN_COIN, REJECTED = 0, 1, 2, 3, 4, 5, 6
 # Places in `state`: what a call needs to go on where the last one stopped. CELL is -1 before a line has begun.
-ROW, STAGE, UNIT, LINE, CELL, TOTAL, CLASS, NUMERATOR, FULL, KEEP, KNOWN, KNOWN_PLACE, KNOWN_VERDICT, WORD = range(14)
-STATE_SIZE = 14
+ROW, STAGE, UNIT, LINE, CELL, TOTAL, CLASS, NUMERATOR, FULL, KEEP, KNOWN, KNOWN_PLACE, KNOWN_VERDICT, WORD, ONE_TRY = range(15)
+STATE_SIZE = 15
 KNOWN_PAIR, KNOWN_KEEP, KNOWN_COIN = 1, 2, 3
 """Of which kind the decision is that exact arithmetic has made; 0 for none."""
 # Columns of a stage, and of each of its axes after them.
@@ -423,6 +423,9 @@ def draw_blocks(  # type: ignore[no-untyped-def]
             drawn[c] = 0
         if verdict > 0:
             row += 1
+        elif state[ONE_TRY] == 1:
+            status = REJECTED
+            break
     state[ROW], state[STAGE], state[UNIT], state[LINE], state[CELL], state[TOTAL] = row, number, unit, line, cell, total
     losses[0] = loss
     return status

@@ -29,7 +29,7 @@ error is `log_theta_error` plus delta / (2 s^2).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from math import floor, prod, sqrt
@@ -123,14 +123,15 @@ class KleinGaussian:
     Guarantees:  exact over uniform words; a proposal that is thrown away is followed by the next words.
     Reference:   [theory R7]; [Brakerski et al. 2013] Lemma 2.3. `klein_oracle` is the same with every decision exact.
 
+    `weights`: whole positive ones, for exp(-sum w_i z_i^2 / (2 sigma_squared)) instead.
     `band` exists for tests: a wide one changes nothing but the time.
     """
 
     name = "Klein's sampler with accept step"
 
-    def __init__(self, basis: algebra.Matrix, sigma_squared: Exact, band: float = BAND) -> None:
+    def __init__(self, basis: algebra.Matrix, sigma_squared: Exact, band: float = BAND, weights: Sequence[int] | None = None) -> None:
         self.sigma_squared = positive_fraction(sigma_squared, "sigma_squared")
-        self.orthogonal = gram_schmidt(basis)
+        self.orthogonal = gram_schmidt(basis, weights)
         if self.orthogonal.dimension == 0:
             raise InvalidParameter("A basis has at least one column. Got none: the kept totals fix every cell of this block.")
         self._band = band

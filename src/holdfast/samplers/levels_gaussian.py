@@ -97,14 +97,14 @@ class LevelsGaussian:
             raise InvalidParameter(
                 f"sigma_squared must be at least {least} for {self.axes} axes: below, nearly all noise would be zero. Use more noise."
             )
-        self._band, self._chunk_pairs = band, chunk_pairs
+        self.band, self.chunk_pairs = band, chunk_pairs
         self._check_reach()
 
     def __repr__(self) -> str:
         return f"LevelsGaussian({' x '.join(map(str, self.shape.axes))} places, sigma_squared='{self.sigma_squared}')"
 
     @property
-    def _sequence(self) -> LevelSequence:
+    def sequence(self) -> LevelSequence:
         return sequence_of(self.shape)
 
     def _check_reach(self) -> None:
@@ -115,8 +115,8 @@ class LevelsGaussian:
         4 D reach.
         """
         nats = 139 + (16 * self.cells * (self.axes + 1)).bit_length()
-        reach = math.isqrt(int(4 * self.sigma_squared * nats * self._sequence.line_cells)) + 2
-        if reach >= 1 << 50 or 8 * self._sequence.largest_scale * reach >= 1 << 62:
+        reach = math.isqrt(int(4 * self.sigma_squared * nats * self.sequence.line_cells)) + 2
+        if reach >= 1 << 50 or 8 * self.sequence.largest_scale * reach >= 1 << 62:
             raise RequestTooLarge(
                 f"A Gaussian on {self.cells} cells with sigma_squared about {float(self.sigma_squared):.3g} could leave 64-bit integers. "
                 "Use fewer cells in a block or less noise."
@@ -125,15 +125,15 @@ class LevelsGaussian:
     @cached_property
     def expected_tries(self) -> float:
         """The proven bound prod theta3(exp(-2 pi^2 s_i^2)) ([theory R7]), each s_i^2 taken from below."""
-        counts = self._sequence.variance_counts(FINE_STEPS)
+        counts = self.sequence.variance_counts(FINE_STEPS)
         least = np.array([float(self.sigma_squared) * 2.0 ** (c / FINE_STEPS) for c in counts])
         total = float((log_theta3(least) * np.array(list(counts.values()), dtype=np.float64)).sum())
         return math.exp(total) if total < 700 else math.inf
 
     @cached_property
-    def _classes(self) -> tuple[int, tuple[VarianceClass | None, ...]]:
+    def classes(self) -> tuple[int, tuple[VarianceClass | None, ...]]:
         """(the lowest class, the classes from there on; None where no cell is)."""
-        counts = self._sequence.variance_counts()
+        counts = self.sequence.variance_counts()
         lowest = min(counts)
         return lowest, tuple(self._class(c, counts[c]) if c in counts else None for c in range(lowest, max(counts) + 1))
 
@@ -150,50 +150,41 @@ class LevelsGaussian:
         return self.draw_slowly(n, words) if loops_for(_COMPILED, n * self.cells, SMALL_DRAW) is None else self.draw_compiled(n, words)
 
     def draw_compiled(self, n: int, words: Words) -> Ints:
-        importlib.import_module("holdfast.exact._compiled")  # so that proposals, too, are drawn by compiled loops
-        loops = importlib.import_module(_COMPILED)
-        arrays, (lowest, classes) = self._sequence.arrays, self._classes
-        stages = arrays.stages.copy()
-        stages[:, loops.BASE] -= lowest
-        variances = np.array([float(self.sigma_squared * stage.outside) for stage in self._sequence.stages])
-        inverse = np.array([0.0 if found is None else float(1 / found.V) for found in classes])
-        pairs = ClassPairs(classes, n, self._chunk_pairs, words)
+        """As `draw`, by compiled loops."""
+        run = CompiledRun(self, n, words)
         out = np.empty((n, self.cells), dtype=np.int64)
-        state, losses = np.zeros(loops.STATE_SIZE, dtype=np.int64), np.zeros(1)
-        state[loops.CELL] = -1
-        tree = (stages, variances, arrays.starts, arrays.heavy, arrays.rest, arrays.share, arrays.floor, arrays.step)
-        workspace = arrays.workspace()
-        bands = np.array([self._band, self._band + self._keep_error])
-        while True:
-            status = loops.draw_blocks(out, *tree, *workspace, inverse, inverse / 2, bands, *pairs.arrays(), state, losses)
-            if status == loops.DONE:
-                return out
-            row, keep, c = int(state[loops.ROW]), int(state[loops.KEEP]), int(state[loops.CLASS])
-            if status == loops.NEED_PAIRS:
-                pairs.refill(c, n - row)
-                state[loops.KNOWN] = 0
-            elif status == loops.NEED_KEEP:
-                pairs.refill_keeps(n - row)
-                state[loops.KEEP], state[loops.KNOWN] = 0, 0
-            elif status == loops.OPEN_PAIR:
-                place = int(pairs.used[c])
-                centre = Fraction(int(state[loops.NUMERATOR]), int(state[loops.FULL]))
-                variance = self.sigma_squared * self._share_at(*(int(state[i]) for i in (loops.STAGE, loops.UNIT, loops.LINE, loops.CELL)))
-                verdict = 1 if pairs.accepts_exactly(c, place, centre, variance) else -1
-                state[loops.KNOWN], state[loops.KNOWN_PLACE], state[loops.KNOWN_VERDICT] = loops.KNOWN_PAIR, place, verdict
-            else:
-                verdict = 1 if pairs.keeps_exactly(keep, self.centres(out[row].tolist())) else -1
-                state[loops.KNOWN], state[loops.KNOWN_PLACE], state[loops.KNOWN_VERDICT] = loops.KNOWN_KEEP, keep, verdict
+        run.fill(out)
+        return out
+
+    def draw_given(self, sums: Ints, words: Words, *, slowly: bool = False) -> tuple[Ints, NDArray[np.bool_]]:
+        """One try for each row of sums, the totals of the units of level 1 of the only axis: (cells, whether the try is kept).
+
+        Law:         given that it is kept, a try has weights exp(-|z|_2^2 / (2 sigma_squared)) among tables with these totals; it is kept
+                     with a probability proportional to the sum of these weights over exp(-sum of totals^2 / (2 n sigma_squared)).
+        """
+        (level,) = self.sequence.kept_vectors()
+        out, kept = np.empty((len(sums), self.cells), dtype=np.int64), np.zeros(len(sums), dtype=np.bool_)
+        if slowly or loops_for(_COMPILED, out.size, SMALL_DRAW) is None:
+            pairs = ClassPairs(self.classes[1], len(sums), self.chunk_pairs, words)
+            for row, own in enumerate(sums):
+                given = {level: np.array(own.tolist(), dtype=object)}
+                out[row], kept[row] = self._one_try(given, pairs, len(sums) - row)
+            return out, kept
+        run = CompiledRun(self, len(sums), words)
+        for row, own in enumerate(sums):
+            run.set_sums(level, own)
+            kept[row] = run.fill(out[row : row + 1], left=len(sums) - row, one_try=True)
+        return out, kept
 
     @property
-    def _keep_error(self) -> float:
+    def keep_error(self) -> float:
         """Of the doubles' exp(sum of logarithms): four times what relative errors of 2^-50 give, as s^2 has up to 2^-48, and the sums'."""
         smallest = float(self.sigma_squared) / 2**self.axes
-        return 2 * self._sequence.free_cells * (4 * float(log_theta_error(smallest)) + 2.0**-52 + 2.0**-60)
+        return 2 * self.sequence.free_cells * (4 * float(log_theta_error(smallest)) + 2.0**-52 + 2.0**-60)
 
-    def _share_at(self, number: int, unit: int, line: int, cell: int) -> Fraction:
+    def share_at(self, number: int, unit: int, line: int, cell: int) -> Fraction:
         """The variance of one cell in units of sigma_squared, exactly."""
-        stage = self._sequence.stages[number]
+        stage = self.sequence.stages[number]
         trees, s = self.shape.trees, stage.vector
         parents = np.unravel_index(unit, [trees[k].units(s[k] - 1) for k in stage.axes])
         spans = [trees[k].starts(s[k] - 1)[p : p + 2].tolist() for k, p in zip(stage.axes, parents, strict=True)]
@@ -207,23 +198,21 @@ class LevelsGaussian:
 
     def draw_slowly(self, n: int, words: Words) -> Ints:
         """The same draws from the same words without floating point: the oracle of `draw`."""
-        lowest, classes = self._classes
-        pairs = ClassPairs(classes, n, self._chunk_pairs, words)
+        pairs = ClassPairs(self.classes[1], n, self.chunk_pairs, words)
         out = np.empty((n, self.cells), dtype=np.int64)
-        keep = 0
         for row in range(n):
-            while True:
-                seen: list[Cell] = []
-                z = self._sequence.walk(self.kept_sums, lambda cell, left=n - row, seen=seen: self._choose(cell, lowest, left, pairs, seen))  # type: ignore[misc]
-                pairs.drawn[:] = 0
-                if keep == len(pairs.keeps):
-                    pairs.refill_keeps(n - row)
-                    keep = 0
-                keep += 1
-                if pairs.keeps_exactly(keep - 1, [(cell.centre, self.sigma_squared * cell.share) for cell in seen]):
-                    break
-            out[row] = z
+            kept = False
+            while not kept:
+                out[row], kept = self._one_try(self.kept_sums, pairs, n - row)
         return out
+
+    def _one_try(self, kept: dict[LevelVector, Any], pairs: ClassPairs, left: int) -> tuple[list[int], bool]:
+        """A table with these sums, and whether the accept step keeps it; `left`: tables still to draw, which sizes chunks."""
+        seen: list[Cell] = []
+        z = self.sequence.walk(kept, lambda cell: self._choose(cell, self.classes[0], left, pairs, seen))
+        pairs.drawn[:] = 0
+        keep = pairs.next_keep(left)
+        return z, pairs.keeps_exactly(keep, [(cell.centre, self.sigma_squared * cell.share) for cell in seen])
 
     def _choose(self, cell: Cell, lowest: int, left: int, pairs: ClassPairs, seen: list[Cell]) -> int:
         seen.append(cell)
@@ -237,11 +226,13 @@ class LevelsGaussian:
     @property
     def kept_sums(self) -> dict[LevelVector, Any]:
         """The sums of kept level vectors: zero."""
-        return {s: np.zeros(self._sequence.table_shape(s), dtype=object) for s in self._sequence.kept_vectors()}
+        return {s: np.zeros(self.sequence.table_shape(s), dtype=object) for s in self.sequence.kept_vectors()}
 
     def centres(self, z: list[int]) -> list[tuple[Fraction, Fraction]]:
         """(centre, variance) of every cell that is not forced, given the cells before it, in the order of the draw: exact rationals."""
-        sums = {stage.vector: (stage.axes, self.shape.sums(np.array(z, dtype=object), stage.vector)) for stage in self._sequence.stages}
+        whole = np.array(z, dtype=object)
+        sums = {stage.vector: (stage.axes, self.shape.sums(whole, stage.vector)) for stage in self.sequence.stages}
+        kept = {s: self.shape.sums(whole, s) for s in self.sequence.kept_vectors()}
         found: list[tuple[Fraction, Fraction]] = []
 
         def choose(cell: Cell) -> int:
@@ -252,9 +243,63 @@ class LevelsGaussian:
                 place[k] = unit
             return int(table[tuple(place)])
 
-        again = self._sequence.walk(self.kept_sums, choose)
+        again = self.sequence.walk(kept, choose)
         assert again == list(z), "not a table of the block"
         return found
+
+
+class CompiledRun:
+    """The arrays of one call, and the loop that hands over to exact arithmetic where doubles leave a decision open."""
+
+    def __init__(self, sampler: LevelsGaussian, n: int, words: Words) -> None:
+        importlib.import_module("holdfast.exact._compiled")  # so that proposals, too, are drawn by compiled loops
+        self._loops = loops = importlib.import_module(_COMPILED)
+        self._sampler, self._left = sampler, n
+        arrays, (lowest, classes) = sampler.sequence.arrays, sampler.classes
+        stages = arrays.stages.copy()
+        stages[:, loops.BASE] -= lowest
+        variances = np.array([float(sampler.sigma_squared * stage.outside) for stage in sampler.sequence.stages])
+        inverse = np.array([0.0 if found is None else float(1 / found.V) for found in classes])
+        self._pairs = ClassPairs(classes, n, sampler.chunk_pairs, words)
+        self._state, self._losses = np.zeros(loops.STATE_SIZE, dtype=np.int64), np.zeros(1)
+        tree = (stages, variances, arrays.starts, arrays.heavy, arrays.rest, arrays.share, arrays.floor, arrays.step)
+        self._table_at, self._workspace = arrays.table_at, arrays.workspace()
+        bands = np.array([sampler.band, sampler.band + sampler.keep_error])
+        self._fixed = (*tree, *self._workspace, inverse, inverse / 2, bands)
+
+    def set_sums(self, s: LevelVector, sums: Ints) -> None:
+        """The sums of a kept level vector; zero unless they are set."""
+        begin, length = self._table_at[s]
+        self._workspace[0][begin : begin + length] = sums
+
+    def fill(self, out: Ints, left: int | None = None, *, one_try: bool = False) -> bool:
+        """Draw every row of `out`; with `one_try` its only row, once: whether the accept step keeps it."""
+        loops, state, pairs, sampler = self._loops, self._state, self._pairs, self._sampler
+        left = len(out) if left is None else left
+        for place in (loops.ROW, loops.STAGE, loops.UNIT, loops.LINE):
+            state[place] = 0
+        state[loops.CELL], state[loops.ONE_TRY], self._losses[0] = -1, int(one_try), 0.0
+        while True:
+            status = loops.draw_blocks(out, *self._fixed, *pairs.arrays(), state, self._losses)
+            if status in (loops.DONE, loops.REJECTED):
+                pairs.keep = int(state[loops.KEEP])
+                return bool(status == loops.DONE)
+            row, keep, c = int(state[loops.ROW]), int(state[loops.KEEP]), int(state[loops.CLASS])
+            if status == loops.NEED_PAIRS:
+                pairs.refill(c, left - row)
+                state[loops.KNOWN] = 0
+            elif status == loops.NEED_KEEP:
+                pairs.refill_keeps(left - row)
+                state[loops.KEEP], state[loops.KNOWN] = 0, 0
+            elif status == loops.OPEN_PAIR:
+                place = int(pairs.used[c])
+                centre = Fraction(int(state[loops.NUMERATOR]), int(state[loops.FULL]))
+                where = (int(state[i]) for i in (loops.STAGE, loops.UNIT, loops.LINE, loops.CELL))
+                below = pairs.accepts_exactly(c, place, centre, sampler.sigma_squared * sampler.share_at(*where))
+                state[loops.KNOWN], state[loops.KNOWN_PLACE], state[loops.KNOWN_VERDICT] = loops.KNOWN_PAIR, place, 1 if below else -1
+            else:
+                below = pairs.keeps_exactly(keep, sampler.centres(out[row].tolist()))
+                state[loops.KNOWN], state[loops.KNOWN_PLACE], state[loops.KNOWN_VERDICT] = loops.KNOWN_KEEP, keep, 1 if below else -1
 
 
 class ClassPairs:
@@ -264,14 +309,14 @@ class ClassPairs:
     """
 
     def __init__(self, classes: tuple[VarianceClass | None, ...], n: int, most: int, words: Words) -> None:
-        self._classes, self._most, self._words = classes, most, words
+        self.classes, self._most, self._words = classes, most, words
         room = [0 if found is None else self._count(found, n * found.cells) for found in classes]
         self._begin = np.concatenate([[0], np.cumsum(room)])[:-1].astype(np.int64)
         self._first_word, self._first_keep = [0] * len(classes), 0
         self.proposals = np.zeros(sum(room), dtype=np.int64)
         self.accepts = np.zeros(sum(room), dtype=np.uint32)
         self.filled, self.used, self.drawn = self._begin.copy(), self._begin.copy(), np.zeros(len(classes), dtype=np.int64)
-        self.keeps = np.zeros(0, dtype=np.uint32)
+        self.keeps, self.keep = np.zeros(0, dtype=np.uint32), 0
 
     def arrays(self) -> tuple[Any, ...]:
         """As the compiled loop takes them."""
@@ -282,7 +327,7 @@ class ClassPairs:
 
     def refill(self, c: int, rows: int) -> None:
         """New pairs of a class, enough for about what is left of so many tables if a chunk can hold them."""
-        found = self._classes[c]
+        found = self.classes[c]
         assert found is not None
         count = self._count(found, max(rows * found.cells - int(self.drawn[c]), 1))
         begin = int(self._begin[c])
@@ -295,6 +340,13 @@ class ClassPairs:
         self._first_keep = self._words.position
         self.keeps = self._words.take(min(self._most, rows))
 
+    def next_keep(self, rows: int) -> int:
+        if self.keep == len(self.keeps):
+            self.refill_keeps(rows)
+            self.keep = 0
+        self.keep += 1
+        return self.keep - 1
+
     def next_pair(self, c: int, rows: int) -> int:
         if self.used[c] == self.filled[c]:
             self.refill(c, rows)
@@ -303,7 +355,7 @@ class ClassPairs:
 
     def accepts_exactly(self, c: int, place: int, centre: Fraction, variance: Fraction) -> bool:
         """Whether a proposal is taken, by the exponent t of the module's text."""
-        found = self._classes[c]
+        found = self.classes[c]
         assert found is not None
         d, h = centre - math.ceil(centre - Fraction(1, 2)), variance / found.V
         t = ((1 - h) * int(self.proposals[place]) - d) ** 2 / (2 * found.V * h * (1 - h))

@@ -10,6 +10,7 @@ is rounded to v_i, up with probability its fractional part. Adding a lattice vec
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import gcd
 from typing import Any
 
@@ -34,11 +35,12 @@ class NearestPlane(RoundedSampler):
     Given:       the columns of `basis` are a Z-basis of the lattice; short ones (LLL) make the rounding error small.
     Guarantees:  E[z | e] is the projection of e; the rounding error is sum_i t_i b*_i with |t_i| < 1 uncorrelated of variance at most 1/4;
                  pure epsilon per unit of l1 distance. Exact over uniform words, one for each column.
+                 `weights`: the projection is the nearest point in the norm sum w_i z_i^2.
     Reference:   [theory R1]0; Babai's nearest plane with randomised rounding.
     """
 
-    def __init__(self, basis: algebra.Matrix, epsilon: Exact) -> None:
-        self.orthogonal = gram_schmidt(basis)
+    def __init__(self, basis: algebra.Matrix, epsilon: Exact, weights: Sequence[int] | None = None) -> None:
+        self.orthogonal = gram_schmidt(basis, weights)
         super().__init__(self.orthogonal.cells, epsilon)
         if self.dimension == 0:
             raise InvalidParameter("A basis has at least one column. Got none: the kept totals fix every cell of this block.")

@@ -6,6 +6,7 @@
     grid       rejection slice by slice         one cell after the other; mirrored         projection, controlled rounding or nearest plane
     levels     as general                       level by level, one cell after the other   projection, nearest plane level by level
     general    rejection on pivot cells         Klein's sampler with the accept step       projection, nearest plane
+               (many cells with equal columns:  class totals so, then cells                class totals so, then random subsets)
     whole      Laplace, l2: rejection from l1 draws of all blocks
 
 What would take longer than MAX_CELL_TRIES cell draws on average is refused.
@@ -34,6 +35,8 @@ MAX_CELL_TRIES = 10**9
 """Cells times expected tries beyond which a block is refused: some ten seconds to a minute on one core."""
 KLEIN_PRICE = 100
 """A cell of Klein's sampler costs about as much as so many of the others: some ten microseconds."""
+CELL_BY_CELL = 150
+"""Free dimensions up to which general blocks are drawn without looking at classes of equal columns."""
 HOPELESS_TRIES = 1e12
 """By rule of thumb, at small epsilon: refused without a pilot."""
 UNSAYABLE_TRIES = 1e20
@@ -55,6 +58,7 @@ class Reason(enum.Enum):
     SMALL_GRID = "small grid"
     LEVELS = "levels"
     FEW_TOTALS = "few totals"
+    CLASSES = "classes"
     GENERAL = "general"
     WHOLE = "whole lattice"
     ASKED = "asked for"
@@ -167,6 +171,10 @@ def _general_laplace(shape: General, target: L1Laplace) -> Choice:
 def _general_gaussian(shape: General, target: Gaussian) -> Choice:
     from holdfast.samplers.klein import KleinGaussian
 
+    if _by_classes(shape):
+        from holdfast.samplers.classes import ClassGaussian
+
+        return affordable(lambda: ClassGaussian(shape, target.sigma_squared), Reason.CLASSES, shape, target)
     basis = shape.reduced_basis()
     return affordable(lambda: KleinGaussian(basis, target.sigma_squared), Reason.GENERAL, shape, target, KLEIN_PRICE)
 
@@ -174,7 +182,16 @@ def _general_gaussian(shape: General, target: Gaussian) -> Choice:
 def _general_rounded(shape: General, target: Rounded) -> Choice:
     from holdfast.samplers.nearest_plane import NearestPlane
 
+    if _by_classes(shape):
+        from holdfast.samplers.classes import RoundedClasses
+
+        return Choice(RoundedClasses(shape, target.epsilon), Reason.CLASSES)
     return Choice(NearestPlane(shape.reduced_basis(), target.epsilon), Reason.GENERAL)
+
+
+def _by_classes(shape: General) -> bool:
+    """Large blocks with cells of equal columns; small ones are drawn cell by cell, which is part of the stream's format."""
+    return shape.rows is not None and shape.dimension > CELL_BY_CELL and max(shape.class_sizes) > 1
 
 
 def _whole_l2_laplace(shape: Whole, target: L2Laplace) -> Choice:

@@ -19,6 +19,7 @@ _REASONS = {
     Reason.SMALL_GRID: "a grid small enough for rejection",
     Reason.LEVELS: "sums at some levels of a product of axes kept",
     Reason.FEW_TOTALS: "few enough kept totals for rejection",
+    Reason.CLASSES: "many cells that no kept total tells apart",
     Reason.GENERAL: "kept totals of no simpler shape",
     Reason.WHOLE: "a small lattice taken whole",
     Reason.ASKED: "asked for",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import log
 from typing import Any
 
@@ -16,8 +17,13 @@ from holdfast.lattices.norms import Norm
 from holdfast.lattices.shapes.shape import Ints, Shape
 from holdfast.lattices.shortest import Shortest, shortest_vector
 
-MAX_DENSE_DIMENSION = 150
-"""Free dimensions beyond which a general block's basis is not reduced for samplers: its exact Gram-Schmidt form would be too large."""
+logger = logging.getLogger("holdfast")
+Floats = NDArray[np.float64]
+
+MAX_DENSE_DIMENSION = 1000
+"""Free dimensions of class totals beyond which a general block is not drawn: its exact Gram-Schmidt form would take longer than minutes."""
+LONG_DIMENSION = 200
+"""Free dimensions from which preparing a sampler takes a second or more, and is announced."""
 
 
 @dataclass(frozen=True)
@@ -87,12 +93,76 @@ class General(Shape):
         """The basis for samplers, up to MAX_DENSE_DIMENSION; NoExactSampler beyond. Shared by all who ask: not to be written to."""
         return _reduced_basis(self)
 
+    @property
+    def class_dimension(self) -> int:
+        """Free dimensions of the class totals: what dense algebra has to deal with."""
+        return len(self.class_sizes) - self.rank
+
+    def class_basis(self) -> NDArray[Any]:
+        """A reduced basis of the class totals that moves can have, up to MAX_DENSE_DIMENSION; NoExactSampler beyond. Shared: not to be
+        written to.
+        """
+        return _class_basis(self)
+
     def shortest(self, norm: Norm) -> Shortest | None:
         if self.dimension == 0:
             return None
         if self.rows is None:
             return Shortest(norm.name, 2, None, "lower bound")
         return Shortest(norm.name, 2, None, "exact") if self.one_can_move() else shortest_vector(self.basis(), norm)
+
+    @cached_property
+    def _class_frame(self) -> tuple[Floats, Floats]:
+        """(an orthonormal basis of the class totals divided by sqrt n_c, their Gram-Schmidt vectors as values on cells of each class)."""
+        roots = np.sqrt(np.array(self.class_sizes, dtype=np.float64))
+        frame, upper = np.linalg.qr(self.class_basis().astype(np.float64) / roots[:, None])
+        return frame, frame * np.abs(np.diag(upper)) / roots[:, None]
+
+    def _class_means(self, values: Floats) -> tuple[Floats, Floats]:
+        """(the means over classes, the values less those)."""
+        sizes = np.array(self.class_sizes)
+        means = np.add.reduceat(values, np.concatenate([[0], np.cumsum(sizes)[:-1]]), axis=1) / sizes
+        return means, values - np.repeat(means, sizes, axis=1)
+
+    def project(self, values: Floats) -> Floats:
+        """Each row of values projected on the real span of the moves, in floating point: inside classes, and between them."""
+        means, inside = self._class_means(values)
+        roots, frame = np.sqrt(np.array(self.class_sizes)), self._class_frame[0]
+        between = ((means * roots) @ frame) @ frame.T / roots
+        return np.asarray(inside + np.repeat(between, self.class_sizes, axis=1))
+
+    def projection_diagonal(self) -> Floats:
+        """The diagonal of the projection."""
+        sizes = np.array(self.class_sizes, dtype=np.float64)
+        return np.repeat(1 - 1 / sizes + (self._class_frame[0] ** 2).sum(axis=1) / sizes, self.class_sizes)
+
+    def are_fixed(self, values: Ints) -> NDArray[np.bool_]:
+        """For each row of whole coefficients whether every move leaves its sum as it is."""
+        starts = np.concatenate([[0], np.cumsum(self.class_sizes)[:-1]])
+        of_class = values[:, starts]
+        even = (np.repeat(of_class, self.class_sizes, axis=1) == values).all(axis=1)
+        moves = self.class_basis().astype(object)
+        return np.array(
+            [bool(flat) and not any(row.astype(object) @ moves) for flat, row in zip(even, of_class, strict=True)], dtype=np.bool_
+        )
+
+    def gram_schmidt_products(self, values: Floats) -> Floats:
+        """Each row's inner products with vectors of which a quarter of the squares bounds what rounding by classes adds to the variance of
+        its sum: Gram-Schmidt vectors of the class totals, and random subsets inside classes.
+        """
+        sizes = np.array(self.class_sizes)
+        means, inside = self._class_means(values)
+        spread = np.repeat(np.sqrt(np.where(sizes > 1, sizes / np.maximum(sizes - 1, 1), 0)), sizes)
+        return np.concatenate([(means * sizes) @ self._class_frame[1], inside * spread], axis=1)
+
+    def rounding_diagonal(self) -> Floats:
+        """The sums of squares of `gram_schmidt_products` of single cells."""
+        of_class = (self._class_frame[1] ** 2).sum(axis=1) + (np.array(self.class_sizes) > 1)
+        return np.repeat(of_class, self.class_sizes)
+
+    def rounding_square(self) -> float:
+        """The square of how far rounding by classes can move a point: below one in every cell, and the Gram-Schmidt vectors."""
+        return float(self.rounding_diagonal().sum())
 
     def log_gram_determinant(self) -> float:
         rows = self.matrix()
@@ -108,15 +178,33 @@ class General(Shape):
 
     def _no_exact_sampler(self) -> str:
         return (
-            f"The kept totals link {self.size} cells in a way that has no exact sampler for this size ({self.dimension} free "
+            f"The kept totals link {self.size} cells in a way that has no exact sampler for this size ({self.class_dimension} free "
             f"dimensions; up to {MAX_DENSE_DIMENSION} are drawn). Keep fewer totals, nested ones, or all sums along the axes of a product."
         )
+
+
+def announce(dimension: int) -> None:
+    """Say how long dense algebra will take, where it takes long: some 20 seconds at 500 free dimensions, growing like the fourth power."""
+    if dimension >= LONG_DIMENSION:
+        seconds = max(1, round(20 * (dimension / 500) ** 4))
+        logger.info("A general block of %s free dimensions is prepared, once: about %s seconds.", dimension, seconds)
+
+
+@lru_cache(maxsize=256)
+def _class_basis(shape: General) -> NDArray[Any]:
+    if shape.rows is None or shape.class_dimension > MAX_DENSE_DIMENSION:
+        raise NoExactSampler(shape._no_exact_sampler())
+    announce(shape.class_dimension)
+    basis = algebra.to_numpy(algebra.reduced_basis(algebra.kernel_basis(np.array(shape.rows, dtype=np.int64))))
+    basis.flags.writeable = False
+    return basis
 
 
 @lru_cache(maxsize=256)
 def _reduced_basis(shape: General) -> NDArray[Any]:
     if shape.rows is None or shape.dimension > MAX_DENSE_DIMENSION:
         raise NoExactSampler(shape._no_exact_sampler())
+    announce(shape.dimension)
     basis = shape.basis()
     basis.flags.writeable = False
     return basis

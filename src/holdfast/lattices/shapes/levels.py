@@ -45,8 +45,8 @@ class Levels(Shape):
     """The kept level vectors that lie below no other, sorted."""
 
     def __post_init__(self) -> None:
-        if len(self.trees) < 2 or not self.kept:
-            raise InvalidParameter("A product of hierarchies has two axes or more, and keeps something. One axis alone is nested sums.")
+        if not self.trees or not self.kept:
+            raise InvalidParameter("A product of hierarchies has an axis or more, and keeps something.")
         depths = self.depths
         if any(len(t) != len(depths) or any(not 0 <= level <= d for level, d in zip(t, depths, strict=True)) for t in self.kept):
             raise InvalidParameter(f"A kept level vector has one level for each axis, from 0 to {depths}.")
