@@ -401,7 +401,8 @@ def test_large_margins_that_are_no_grid_have_an_explicit_basis() -> None:
     assert z.any()
 
 
-def test_a_row_of_one_cell_is_found_in_a_block_too_large_to_look_into() -> None:
+def test_a_row_of_one_cell_is_found_in_a_block_too_large_to_look_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(components, "LARGEST_SEARCHED", 400)
     cells = [(i, j) for i in range(30) for j in range(30) if not (i == 0 and j > 0) and (i, j) != (5, 7)]
     universe = Universe.listed({"r": [f"r{i}" for i, _ in cells], "c": [f"c{j}" for _, j in cells]})
     made = lattice(universe, [margin("r"), margin("c")])

@@ -96,7 +96,7 @@ class General(Shape):
     @property
     def class_dimension(self) -> int:
         """Free dimensions of the class totals: what dense algebra has to deal with."""
-        return len(self.class_sizes) - self.rank
+        return self.dimension if self.rows is None else len(self.class_sizes) - self.rank
 
     def class_basis(self) -> NDArray[Any]:
         """A reduced basis of the class totals that moves can have, up to MAX_DENSE_DIMENSION; NoExactSampler beyond. Shared: not to be
