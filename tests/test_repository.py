@@ -172,7 +172,23 @@ class TestPublicNames:
     @pytest.mark.parametrize(
         ("name", "parameters"),
         [
-            ("release", ["table", "keep", "mechanism", "key", "ledger", "release_id", "dataset", "date", "allow_exposed", "progress"]),
+            (
+                "release",
+                [
+                    "table",
+                    "keep",
+                    "mechanism",
+                    "key",
+                    "ledger",
+                    "release_id",
+                    "dataset",
+                    "date",
+                    "allow_exposed",
+                    "office",
+                    "approver",
+                    "progress",
+                ],
+            ),
             ("plan", ["table", "keep", "mechanism", "published_totals", "progress"]),
             ("verify", ["folder", "against", "signer"]),
             ("lattice", ["universe", "keep"]),

@@ -21,10 +21,12 @@ MECHANISMS: dict[str, Any] = {
     "l2 laplace": hf.GeneralizedLaplace("1/2", "l2"),
     "gaussian": hf.GeneralizedGaussian(sigma_squared=9),
     "rounded": hf.RoundedProjection("1/2"),
+    "levels": hf.GeneralizedGaussian(rho="1/18", levels={"total": {"b": "1/3"}, "a": {"total": 0, "detailed": "2/3"}}),
     "line_gibbs": hf.GeneralizedLaplace("1/2", sampler="line_gibbs", eta="3/100"),
     "metropolis": hf.GeneralizedLaplace("2", sampler="metropolis", eta="3/100"),
 }
 CASES = [(keep, how) for keep in KEEPS for how in MECHANISMS if keep in ("grid", "general") or how not in ("line_gibbs", "metropolis")]
+CASES = [(keep, how) for keep, how in CASES if how != "levels" or keep in ("free", "one sum")]
 
 
 def table() -> hf.Table:

@@ -125,6 +125,7 @@ CARD: dict[str, Any] = {
         "relative_error": 0.0,
         "words": "A typical released count differs from the true one by about 5; two thirds of them by less than 7.",
         "cells_not_estimated": 0,
+        "levels": [],
         "margins": [{"name": "margin(state)", "standard_deviation": 0.0}],
     },
     "software": {

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from holdfast.chains.kernels import KERNELS, kernel_for
-from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Whole
+from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Units, Whole
 from holdfast.lattices.trees import Tree
-from holdfast.laws import Gaussian, L1Laplace, L2Laplace, Rounded, Target
+from holdfast.laws import Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.protocol import Ints
 from holdfast.samplers.table import SAMPLERS, choose
@@ -29,6 +29,8 @@ SETS = General(((1, 0, 0, 1, 1, 0, 1), (0, 1, 0, 1, 0, 1, 1), (0, 0, 1, 0, 1, 1,
 """Three overlapping sets, two cells in all of them."""
 LEVELS = Levels((Tree(((2,), (2, 1))), Tree.plain(2)), ((0, 1), (1, 0)))
 """States and the sex margin, over counties by sex."""
+UNITS = Units(Tree(((2,), (2, 3))), (2,), ((0,), (), ()))
+WEIGHTED = LevelGaussian(Fraction(1, 10), ((0, 1, Fraction(1, 2)), (1, 0, Fraction(1, 4)), (2, 1, Fraction(1, 4))))
 SIGNED = OneSum(5, (1, 1, 1, -1, -1))
 
 DRAWN: dict[str, tuple[Shape, Target]] = {
@@ -56,6 +58,7 @@ DRAWN: dict[str, tuple[Shape, Target]] = {
     "levels, laplace": (LEVELS, L1Laplace(QUARTER)),
     "levels, gaussian": (LEVELS, Gaussian(Fraction(7, 2))),
     "levels, rounded": (LEVELS, Rounded(QUARTER)),
+    "units, gaussian": (UNITS, WEIGHTED),
     "whole, l2 laplace": (Whole((OneSum(3), Free(2), Grid((2, 2)))), L2Laplace(Fraction(1, 2))),
 }
 STEPPED: dict[str, tuple[str, Shape, Target]] = {
@@ -95,6 +98,7 @@ KNOWN: dict[str, tuple[list[int], str]] = {
     "levels, laplace": ([9, -4, -5, 0, -4, 4, 3, 0], "70cd5c81d6ddc220"),
     "levels, gaussian": ([2, 1, 0, -3, -2, 2, 2, 0], "f37ccf523c1b0f56"),
     "levels, rounded": ([2, -8, 0, 6, -2, 2, -3, -6], "2f557b0a8a367455"),
+    "units, gaussian": ([2, -1, -1, -5, -1, 3, 1, 3], "6d41508167fde155"),
     "whole, l2 laplace": ([-3, 2, 1, -9, -5, 2, -2, -2], "aa1300f3ec6fb79f"),
     "metropolis, laplace": ([-1, 2, -1, 1, -2, 1, 0, 0], "24beb725806b7bbb"),
     "metropolis, l2 laplace": ([-2, -2, 4, 6, 5], "aa51b4df5e1ab7ca"),

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from holdfast.chains.sampler import EXACT_ONLY, SamplerRequest
 from holdfast.channels.facts import Facts
+from holdfast.channels.layout import Layout
 from holdfast.display import shorten
 from holdfast.errors import InvariantBroken, RequestTooLarge
+from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.shapes import Free, Grid, Levels, OneSum, Pinned, Shape, Whole
 from holdfast.laws import Reads, Target, tails
 from holdfast.privacy.guarantee import Guarantee
@@ -62,6 +64,8 @@ class Channel:
     target: Target
     guarantee: Guarantee
     request: SamplerRequest = EXACT_ONLY
+    layout: Layout | None = None
+    """Where the target draws cells together that no kept total joins: its own blocks, in place of the lattice's."""
 
     def __post_init__(self) -> None:
         """No draw leaves 64-bit integers, except with probability below 2^-200."""
@@ -82,6 +86,11 @@ class Channel:
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
     @property
+    def blocks(self) -> Blocks:
+        """What is drawn together."""
+        return self.facts.lattice.blocks if self.layout is None else self.layout.blocks
+
+    @property
     def needs_cell_keys(self) -> bool:
         return self.target.reads is Reads.CELL_KEYS
 
@@ -94,7 +103,7 @@ class Channel:
         if not self.target.splits:
             shape, cells = self._whole
             return {shape: 1} if len(cells) else {}
-        blocks = self.facts.lattice.blocks
+        blocks = self.blocks
         used = [(shape, int(n)) for shape, n in zip(blocks.shapes, blocks.counts, strict=True) if n and not isinstance(shape, Pinned)]
         free = sum(shape.size * count for shape, count in used if isinstance(shape, Free))
         return {**{s: n for s, n in used if not isinstance(s, Free)}, **({ONE_FREE_CELL: free} if free else {})}
@@ -119,7 +128,7 @@ class Channel:
             if len(moving):
                 yield Task(("whole",), whole, moving[None, :])
             return
-        blocks = self.facts.lattice.blocks
+        blocks = self.blocks
         free = [np.zeros(0, dtype=np.int64)]
         for number, (shape, count) in enumerate(zip(blocks.shapes, blocks.counts, strict=True)):
             if not count or isinstance(shape, Pinned):

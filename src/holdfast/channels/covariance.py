@@ -26,7 +26,7 @@ from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape
 from holdfast.laws import Rounded
 from holdfast.laws.moments import fraction_variance, free_laplace_variance
-from holdfast.laws.target import Basis, Variance
+from holdfast.laws.target import Basis, Form, Variance
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.protocol import BlockSampler
 from holdfast.samplers.rounded_projection import RoundedSampler
@@ -59,6 +59,8 @@ class ShapeCovariance:
     def variance_of(self, query: Floats) -> float:
         """Variance of the query's sum over these blocks."""
         values = query[self.cells]
+        if self.variance.form is not None:
+            return float(self.variance.form.of(values).sum())
         values = values[~self._is_kept(values)]
         if not len(values):
             return 0.0
@@ -91,6 +93,8 @@ class ShapeCovariance:
 
     def diagonal(self) -> Floats:
         """Variance of each cell of one block."""
+        if self.variance.form is not None:
+            return self.variance.form.diagonal()
         added = 0.0 if self.rounding is None else self.rounding.diagonal()
         return self.scale_diagonal + added
 
@@ -106,6 +110,8 @@ class ShapeCovariance:
 
     def dense(self) -> Floats:
         """Covariance of one block."""
+        if self.variance.form is not None:
+            return _polarised(self.variance.form, self.shape.size)
         added = 0.0 if self.rounding is None else self.rounding.dense()
         if self.variance.matrix is not None:
             return np.asarray(self.variance.matrix + added)
@@ -270,6 +276,13 @@ def _costly_cells(drawing: Drawing, shape: Shape) -> float:
 def cell_draws(sampler: BlockSampler) -> float:
     """Cells drawn for one draw of a block, those thrown away included: by public figures, not by how a run goes."""
     return sampler.cells * max(sampler.expected_tries, 1.0)
+
+
+def _polarised(form: Form, size: int) -> Floats:
+    """The matrix of a form: C_ij = (C(e_i + e_j) - C(e_i) - C(e_j)) / 2."""
+    unit, own = np.eye(size), form.diagonal()
+    rows = [form.of(unit + unit[i]) for i in range(size)]
+    return (np.array(rows) - own[:, None] - own[None, :]) / 2
 
 
 def _joined(cells: list[Ints]) -> Ints:

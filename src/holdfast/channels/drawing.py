@@ -126,7 +126,7 @@ class Drawing:
         return SamplerGroup(shape.name, blocks, cells, sampler.name, max(1.0, sampler.expected_tries), choice.reason)
 
     def _shown_shapes(self) -> Iterator[tuple[Shape, int]]:
-        target, blocks = self.channel.target, self.channel.facts.lattice.blocks
+        target, blocks = self.channel.target, self.channel.blocks
         if not target.publishes_cells:
             return
         if not target.splits:

@@ -7,19 +7,23 @@ rational). Code that treats the two alike asks the norm; nothing else compares n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from holdfast.errors import InvalidParameter
 
-NormName: TypeAlias = Literal["l1", "l2"]
+NormName: TypeAlias = Literal["l1", "l2", "levels"]
 
 
 @dataclass(frozen=True)
 class Norm:
-    """l1 or l2: the measure of z is the sum of |z_i|^power, the length its power-th root."""
+    """l1 or l2: the measure of z is the sum of |z_i|^power, the length its power-th root.
+
+    LEVELS is the l2 length of measured margins: its measure is the sum over levels and margins of share times the square of the margin's l2
+    length, shares adding up to one. One count more or less has measure 1, as in l2.
+    """
 
     name: NormName
     power: Literal[1, 2]
@@ -57,6 +61,11 @@ class Norm:
         """The measure of one person moving all records from one cell to another: no such change is larger."""
         return 2 * self.person_adding(records)
 
+    @property
+    def distance(self) -> str:
+        """For sentences: "l2 distance"."""
+        return "distance over the measured levels" if self.name == "levels" else f"{self.name} distance"
+
     def __str__(self) -> str:
         return self.name
 
@@ -64,12 +73,15 @@ class Norm:
 L1 = Norm("l1", 1)
 L2 = Norm("l2", 2)
 NORMS: dict[str, Norm] = {norm.name: norm for norm in (L1, L2)}
+LEVELS = Norm("levels", 2)
+DISTANCES: dict[str, Norm] = {**NORMS, LEVELS.name: LEVELS}
+"""What a promise may be per unit of; the norms that a lattice or a Laplace law has are NORMS."""
 
 
-def norm_of(name: str | Norm, what: str = "norm") -> Norm:
+def norm_of(name: str | Norm, what: str = "norm", known: Mapping[str, Norm] = NORMS) -> Norm:
     """The norm of this name; InvalidParameter for any other."""
     if isinstance(name, Norm):
         return name
-    if not isinstance(name, str) or name not in NORMS:
-        raise InvalidParameter(f"{what} must be one of {', '.join(map(repr, NORMS))}. Got {name!r}.")
-    return NORMS[name]
+    if not isinstance(name, str) or name not in known:
+        raise InvalidParameter(f"{what} must be one of {', '.join(map(repr, known))}. Got {name!r}.")
+    return known[name]

@@ -2,8 +2,9 @@
 
 from holdfast.laws.gaussian import Gaussian
 from holdfast.laws.laplace import L1Laplace, L2Laplace
+from holdfast.laws.level_gaussian import LevelGaussian
 from holdfast.laws.rounded import Rounded
 from holdfast.laws.suppressed import Suppressed
 from holdfast.laws.target import Reads, Target, Variance
 
-__all__ = ["Gaussian", "L1Laplace", "L2Laplace", "Reads", "Rounded", "Suppressed", "Target", "Variance"]
+__all__ = ["Gaussian", "L1Laplace", "L2Laplace", "LevelGaussian", "Reads", "Rounded", "Suppressed", "Target", "Variance"]

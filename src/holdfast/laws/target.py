@@ -9,7 +9,7 @@ import enum
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +32,19 @@ class Reads(enum.Enum):
     CELL_KEYS = "counts and cell keys"
 
 
+class Form(Protocol):
+    """A covariance that is known by what it does, where a matrix would be too large."""
+
+    def of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The variance of sum_i values_i z_i, for each row of values."""
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """The variance of every cell."""
+
+
 @dataclass(frozen=True)
 class Variance:
-    """Covariance of the noise of one block: `scale` times the projection on the moves of its shape, or a `matrix` of its own.
+    """Covariance of the noise of one block: `scale` times the projection on the moves of its shape, or a `matrix` or `form` of its own.
 
     `rounding`: so many times the sum of b* b*^T over the Gram-Schmidt vectors of the shape is added, where the shape has them (Levels).
     `relative_error`: from rounding where the figure is exact; one standard error where it was estimated from draws of the public law.
@@ -46,6 +56,7 @@ class Variance:
     basis: Basis = "exact"
     relative_error: float = 0.0
     rounding: float = 0.0
+    form: Form | None = None
 
 
 class Target(ABC):

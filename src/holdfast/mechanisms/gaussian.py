@@ -16,6 +16,7 @@ from holdfast.lattices.norms import L2
 from holdfast.laws import Gaussian
 from holdfast.mechanisms import keys
 from holdfast.mechanisms.keys import InvalidKey
+from holdfast.mechanisms.levels import Shares, level_channel, read_rows, read_shares, rows_of
 from holdfast.mechanisms.mechanism import PER, Per
 from holdfast.mechanisms.promise import promise
 from holdfast.mechanisms.requests import DEFAULT_ETA, SAMPLER_KEYS, ChainMechanism, check_choice, request_from_keys, sampler_request
@@ -47,6 +48,10 @@ class GeneralizedGaussian(ChainMechanism):
                  With `per="person"`, rho or epsilon and delta are for one person who changes cell, at squared l2 distance 2 m^2, m the
                  table's max_records; (epsilon, delta) becomes the least sigma_squared proved for that distance. sigma_squared is the noise
                  itself and is for nobody: `per` does not change it.
+                 `levels`: shares of rho for levels and margins, exact and adding up to one: {"state": "1/10", "county": {"total": "1/5",
+                 ("sex", "age"): "1/5", "detailed": "1/2"}}. A level is named by a level of a hierarchy, a column, or a tuple of nested
+                 columns; "total" is the whole table. A share alone is for the unit by all other columns. Then z has weight exp(-rho sum
+                 of share |margin of z|_2^2): one count more or less costs rho in all, a person who moves at most 2 rho.
     Guarantees:  (|x - x'|_2^2 / (2 sigma_squared))-zCDP between tables with the same kept totals, in every dimension; with epsilon and
                  delta per unit also the (epsilon, delta) of [DGGY22] Definition 2. Unbiased; every kept total exact. Exact samplers; a
                  Markov chain where one is asked for or `allow_estimated=True`, for (epsilon, delta) per unit only.
@@ -60,6 +65,7 @@ class GeneralizedGaussian(ChainMechanism):
     calibration: Calibration
     request: SamplerRequest
     per: Per
+    levels: Shares | None
 
     name = "generalized-gaussian"
     run_file_keys = (
@@ -76,6 +82,7 @@ class GeneralizedGaussian(ChainMechanism):
         ),
         keys.Key("calibration", keys.one_of(*_CALIBRATIONS), '"tight"'),
         *SAMPLER_KEYS,
+        keys.Key("levels", read_rows, '[{level = "county", share = "1"}]'),
     )
 
     def __init__(
@@ -90,6 +97,7 @@ class GeneralizedGaussian(ChainMechanism):
         allow_estimated: bool = False,
         eta: Exact = DEFAULT_ETA,
         per: Per = "unit",
+        levels: Mapping[Any, Any] | None = None,
     ) -> None:
         given = [name for name, value in zip(_WAYS, (rho, sigma_squared, epsilon), strict=True) if value is not None]
         if len(given) != 1 or (delta is None) != (epsilon is None):
@@ -106,7 +114,10 @@ class GeneralizedGaussian(ChainMechanism):
             calibration=check_choice(calibration, _CALIBRATIONS, "calibration"),
             request=sampler_request(sampler, allow_estimated, eta),
             per="unit" if sigma_squared is not None else per,
+            levels=None if levels is None else read_shares(levels),
         )
+        if self.levels is not None and (self.rho is None or self.request.names_a_chain or self.request.allow_estimated):
+            raise InvalidParameter("levels goes with rho, which its shares divide, and with exact samplers. Give rho alone.")
         if self.per == "person" and self.request.names_a_chain:
             raise InvalidParameter(f"sampler={sampler!r}: {_CHAIN_NEEDS}. Give both with per='unit', or sampler='auto'.")
         if self.per == "person" and calibration != "tight":
@@ -125,6 +136,8 @@ class GeneralizedGaussian(ChainMechanism):
             advice = 'Add delta = "1e-9", or use rho; mechanism = "generalized-laplace" takes epsilon alone.'
             raise InvalidKey("delta", f"this key is missing: a Gaussian promises epsilon only together with delta. {advice}")
         request = request_from_keys(values)
+        if "levels" in values and (ways != ["rho"] or request.names_a_chain or request.allow_estimated):
+            raise InvalidKey("levels", "this key divides rho, and goes with exact samplers only. Give rho, and leave the sampler out.")
         if request.names_a_chain and (ways != ["epsilon"] or per != "unit"):
             raise InvalidKey("sampler", f'{_CHAIN_NEEDS}. Give both with per = "unit", or sampler = "auto".')
         if "calibration" in values and ways != ["epsilon"]:
@@ -136,6 +149,7 @@ class GeneralizedGaussian(ChainMechanism):
             calibration=values.get("calibration", "tight"),
             request=request,
             per="unit" if ways == ["sigma_squared"] else per,
+            levels=values.get("levels"),
         )
 
     @property
@@ -147,7 +161,19 @@ class GeneralizedGaussian(ChainMechanism):
         named = {"rho": self.rho, "sigma_squared": self.sigma_squared, "epsilon": self.epsilon, "delta": self.delta}
         out = {name: format_exact(value) for name, value in named.items() if value is not None}
         calibrated = self.epsilon is not None and self.per == "unit"
+        if self.levels is not None:
+            out["levels"] = self.levels.text
         return {**out, **self._per_field, **({"calibration": self.calibration} if calibrated else {}), **self._said_of_chains}
+
+    @classmethod
+    def _keys_of(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        given = super()._keys_of(parameters)
+        if "levels" not in given:
+            return given
+        try:
+            return {**given, "levels": rows_of(given["levels"])}
+        except ValueError:
+            raise InvalidKey("levels", "these are no shares.") from None
 
     def _converted(self, records: int) -> Self:
         squared = L2.person_moving(records)
@@ -160,6 +186,9 @@ class GeneralizedGaussian(ChainMechanism):
 
     def channel(self, facts: Facts) -> Channel:
         unit = self.per_unit(facts.records)
+        if unit.levels is not None:
+            assert unit.rho is not None
+            return level_channel(facts, unit.rho, unit.levels, self.asked)
         sigma_squared = unit._variance(facts.lattice)
         rho = unit.rho if unit.rho is not None else 1 / (2 * sigma_squared)
         if unit.epsilon is None or unit.delta is None:

@@ -21,7 +21,7 @@ from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
-from holdfast.lattices.norms import Norm, NormName, norm_of
+from holdfast.lattices.norms import DISTANCES, LEVELS, Norm, NormName, norm_of
 from holdfast.privacy.asked import Asked
 from holdfast.privacy.conversions import zcdp_epsilon
 from holdfast.privacy.parameters import budget, format_exact, format_short, not_negative, probability
@@ -134,9 +134,9 @@ class Guarantee:
     epsilon: Fraction | None = None
     rho: Fraction | None = None
     delta: Fraction | None = None
-    smallest_secret: int
+    smallest_secret: int | Fraction
     smallest_secret_status: Found = "exact"
-    person: int | None
+    person: int | Fraction | None
     person_can_be_added: bool = False
     unit: str = "person"
     max_records: int = 1
@@ -151,7 +151,7 @@ class Guarantee:
     """What was asked for. Given: where it is an (epsilon, delta) for one person, that is proved for the pair at that distance."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "distance", norm_of(self.distance, "distance"))
+        object.__setattr__(self, "distance", norm_of(self.distance, "distance", DISTANCES))
         for name, allowed in (("kind", Kind), ("status", Status), ("smallest_secret_status", Found)):
             value, names = getattr(self, name), get_args(allowed)
             if value not in names:
@@ -159,7 +159,9 @@ class Guarantee:
         for name in ("epsilon", "rho", "delta"):
             self._read_parameter(name)
         for name in ("smallest_secret", "max_records", *(() if self.person is None else ("person",))):
-            if exact_integer(getattr(self, name), name) < 1:
+            if self.distance == LEVELS and name != "max_records":
+                positive_fraction(getattr(self, name), name)
+            elif exact_integer(getattr(self, name), name) < 1:
                 raise InvalidParameter(f"{name} must be a whole number, 1 or more. Got {getattr(self, name)}.")
         if self.person is not None and self.smallest_secret > self.person:
             raise InvalidParameter(
@@ -240,6 +242,11 @@ class Guarantee:
 
     def _is_person_moving(self, distance: Fraction) -> bool:
         return distance == self.distance.person_moving(self.max_records)
+
+    @property
+    def only_added(self) -> bool:
+        """Whether one person can come or go unseen by the kept totals, and not move."""
+        return self.person_can_be_added and self.person == self.distance.person_adding(self.max_records)
 
     @property
     def costs_nothing(self) -> bool:

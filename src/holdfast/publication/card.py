@@ -280,6 +280,17 @@ class MarginSpread(_Part):
     )
 
 
+class LevelSpread(_Part):
+    """Standard deviation of the noise in one margin of all units of one level."""
+
+    level: Text = Field(description="The level, as named.")
+    margin: Text = Field(description="The columns of the margin, or total.")
+    units: Count = Field(description="Number of units of the level.")
+    smallest: Spread = Field(description="That of the unit with the least noise; 0 if it is kept.")
+    median: Spread = Field(description="That of the unit in the middle.")
+    largest: Spread = Field(description="That of the unit with the most noise.")
+
+
 class ExpectedError(_Part):
     """How far released counts are from the true ones, known from the law alone; no true error is in it."""
 
@@ -292,6 +303,9 @@ class ExpectedError(_Part):
     words: Text = Field(description="The same in a sentence.")
     cells_not_estimated: Count = Field(description="Number of cells of which nothing is said, because draws of their noise take too long.")
     margins: Annotated[tuple[MarginSpread, ...], Strict(False)] = Field(description="Standard deviation of sums of cells, by name.")
+    levels: Annotated[tuple[LevelSpread, ...], Strict(False)] = Field(
+        description="Where the budget has shares for levels: the same for every level and margin. Else empty."
+    )
 
 
 class FileInfo(_Part):

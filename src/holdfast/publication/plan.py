@@ -6,7 +6,7 @@ import logging
 import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -18,12 +18,13 @@ from holdfast.chains.meeting import Progress
 from holdfast.channels import Channel, Drawing, Facts, Law, choose_samplers
 from holdfast.channels.covariance import Covariance, covariance_of
 from holdfast.channels.drawing import SamplerGroup
+from holdfast.channels.layout import LevelError
 from holdfast.display import count_of, html_table, shorten
 from holdfast.errors import HoldfastWarning, InvalidParameter
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import Exposure, exposure
 from holdfast.lattices.pinned import rows_say_all, with_pinned
-from holdfast.laws import Reads
+from holdfast.laws import LevelGaussian, Reads
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.tables import Declarations, Table, Universe
@@ -62,6 +63,8 @@ class ExpectedError:
     margins: tuple[tuple[str | None, float | None], ...]
     cells_not_estimated: int = 0
     """Cells of which nothing is said, because draws of their noise take too long."""
+    levels: tuple[LevelError, ...] = ()
+    """Where shares of the budget are given to levels: every level and margin."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,12 +123,20 @@ class Plan:
         of_cells = not any(deviation for _, deviation in margins)  # kept sums have no error, however little is known of others
         basis, error = (found.cell_basis, found.cell_error) if of_cells else (found.basis, found.relative_error)
         share = error / 2 if basis == "estimated" else 0.0
-        return ExpectedError(smallest, median, largest, basis, share, found.of_target, margins, found.cells_not_estimated)
+        return ExpectedError(smallest, median, largest, basis, share, found.of_target, margins, found.cells_not_estimated, self._levels())
+
+    def _levels(self) -> tuple[LevelError, ...]:
+        channel = self.drawing.channel
+        if channel.layout is None or not isinstance(channel.target, LevelGaussian):
+            return ()
+        return tuple(channel.layout.errors(channel.target))
 
     def _margins(self) -> Iterable[tuple[str | None, float | None]]:
         """For all cells together, and for each column alone; None where it was not estimated."""
         assert self.covariance is not None
         universe = self.facts.universe
+        if self.drawing.channel.layout is not None:
+            return  # `levels` has every level and margin
         for column in (None, *universe.columns):
             group, codes = universe.group(() if column is None else (column,))
             if len(codes) == len(universe) and len(universe) > 1:
@@ -171,6 +182,7 @@ class Plan:
                 {"name": "total of the table" if column is None else f"by {column}", "standard_deviation": deviation}
                 for column, deviation in error.margins
             ],
+            "levels": [{**asdict(found), **_rounded(found)} for found in error.levels],
         }
 
     def __str__(self) -> str:
@@ -195,6 +207,8 @@ class Plan:
             tail = "an estimate" if tries is None else f"{count_of(f'{tries:.3g}', 'try', 'tries')} expected"
             yield "" if number else "Sampler", f"{blocks} ({count_of(group['cells'], 'cell')}): {group['sampler']}; {group['why']}; {tail}"
         yield "Error", f"{fields['expected_error']['words']} ({fields['expected_error']['basis']})"
+        for number, line in enumerate(_level_lines(self.expected_error.levels)):
+            yield "" if number else "Levels", line
         yield "Promise", describe(self.guarantee)
 
     def __repr__(self) -> str:
@@ -203,6 +217,28 @@ class Plan:
 
     def _repr_html_(self) -> str:
         return html_table("Plan", self._lines(), paragraphs=("Promise", "Exposed"))
+
+
+def _rounded(found: LevelError) -> dict[str, float]:
+    return {name: float(f"{getattr(found, name):.6g}") for name in ("smallest", "median", "largest")}
+
+
+def _level_lines(levels: tuple[LevelError, ...]) -> Iterable[str]:
+    """A small table: standard deviation of every level and margin."""
+    if not levels:
+        return
+    rows = [("level", "margin", "units", "standard deviation"), *((e.level, e.margin, str(e.units), _spread(e)) for e in levels)]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows:
+        yield f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]}"
+
+
+def _spread(found: LevelError) -> str:
+    if found.largest == 0:
+        return "0, exact"
+    if f"{found.smallest:.3g}" == f"{found.largest:.3g}":
+        return f"{found.largest:.3g}"
+    return f"{found.median:.3g} ({found.smallest:.3g} to {found.largest:.3g})"
 
 
 def exposed_fields(exposure: Exposure) -> dict[str, Any]:

@@ -173,7 +173,7 @@ def _meaning(made: Mechanism, one: str, table: TableSection) -> str:
     cost = guarantee.cost(guarantee.distance.person_moving(table.max_records))
     person = _numbers({name: getattr(cost, name) for name in numbers})
     squared = "squared " if "rho" in numbers else ""
-    return f"{asked} for each unit of {squared}{guarantee.distance} distance between two tables, so {person} for {one}"
+    return f"{asked} for each unit of {squared}{guarantee.distance.distance} between two tables, so {person} for {one}"
 
 
 def _numbers(values: Mapping[str, Fraction | float]) -> str:

@@ -7,6 +7,7 @@
     levels     as general                       level by level, one cell after the other   projection, nearest plane level by level
     general    rejection on pivot cells         Klein's sampler with the accept step       projection, nearest plane
                (many cells with equal columns:  class totals so, then cells                class totals so, then random subsets)
+    units      (weighted levels: level by level, one cell after the other)
     whole      Laplace, l2: rejection from l1 draws of all blocks
 
 What would take longer than MAX_CELL_TRIES cell draws on average is refused.
@@ -25,8 +26,8 @@ import numpy as np
 
 from holdfast.errors import NoExactSampler
 from holdfast.exact import DiscreteGaussian, DiscreteLaplace
-from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Whole
-from holdfast.laws import Gaussian, L1Laplace, L2Laplace, Rounded, Target
+from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Units, Whole
+from holdfast.laws import Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
 from holdfast.randomness import Words
 from holdfast.samplers.independent import Independent, Signed
 from holdfast.samplers.protocol import BlockSampler, InputSampler, Ints
@@ -60,6 +61,7 @@ class Reason(enum.Enum):
     FEW_TOTALS = "few totals"
     CLASSES = "classes"
     GENERAL = "general"
+    WEIGHTED_LEVELS = "weighted levels"
     WHOLE = "whole lattice"
     ASKED = "asked for"
     NO_EXACT = "no exact sampler"
@@ -161,6 +163,13 @@ def _levels_rounded(shape: Levels, target: Rounded) -> Choice:
     return Choice(RoundedLevels(shape, target.epsilon), Reason.LEVELS)
 
 
+def _units_gaussian(shape: Units, target: LevelGaussian) -> Choice:
+    from holdfast.samplers.tree_gaussian import TreeGaussian
+
+    make = lambda: TreeGaussian(shape.tree, shape.lengths, shape.families, target.weights(shape))  # noqa: E731
+    return affordable(make, Reason.WEIGHTED_LEVELS, shape, target)
+
+
 def _general_laplace(shape: General, target: L1Laplace) -> Choice:
     from holdfast.samplers.pivot_laplace import PivotLaplace
 
@@ -223,6 +232,7 @@ SAMPLERS: dict[tuple[type[Shape], type[Target]], Prepare] = {
     (General, L1Laplace): _general_laplace,
     (General, Gaussian): _general_gaussian,
     (General, Rounded): _general_rounded,
+    (Units, LevelGaussian): _units_gaussian,
     (Whole, L2Laplace): _whole_l2_laplace,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from holdfast.privacy.asked import Asked
@@ -23,7 +24,7 @@ def asked_phrase(asked: Asked, guarantee: Guarantee) -> str:
     if asked.per == "person":
         return f"{numbers} for {_one(guarantee)}"
     squared = "squared " if asked.rho is not None else ""
-    return f"{numbers} for each unit of {squared}{guarantee.distance} distance between two tables"
+    return f"{numbers} for each unit of {squared}{guarantee.distance.distance} between two tables"
 
 
 def budget_rows(guarantee: Guarantee) -> list[tuple[str, str]]:
@@ -31,7 +32,7 @@ def budget_rows(guarantee: Guarantee) -> list[tuple[str, str]]:
     asked, person = guarantee.asked, guarantee.per_person()
     rows = [] if asked is None else [("asked for", asked_phrase(asked, guarantee))]
     rows.append((f"one {guarantee.unit}", f"no {guarantee.unit} can change alone" if person is None else str(person)))
-    rows.append((f"one unit of {guarantee.distance} distance", str(guarantee.per_unit())))
+    rows.append((f"one unit of {guarantee.distance.distance}", str(guarantee.per_unit())))
     if guarantee.secret_differs:
         rows.append((f"smallest secret, {_measure(guarantee, guarantee.smallest_secret)}", str(guarantee.per_smallest_secret())))
     return rows
@@ -44,7 +45,10 @@ def budget_why(guarantee: Guarantee) -> str:
     moving, secret = guarantee.distance.person_moving(guarantee.max_records), guarantee.smallest_secret
     if guarantee.person is None:
         return f"{_one(guarantee, start=True)} would be {_measure(guarantee, moving)}; the smallest secret is {secret}."
-    if guarantee.person == moving:
+    if not guarantee.only_added and guarantee.person < moving:
+        told = _measure(guarantee, guarantee.person)
+        why = f"{_one(guarantee, start=True)} changes only the measured totals that tell the cells apart: {told}"
+    elif guarantee.person == moving:
         why = f"{_one(guarantee, start=True)} lowers one count and raises another: {_measure(guarantee, moving)}"
     else:
         why = f"One {guarantee.unit} can only come or go, in a cell under no kept total: {_measure(guarantee, guarantee.person)}"
@@ -56,5 +60,5 @@ def _one(guarantee: Guarantee, start: bool = False) -> str:
     return f"{'One' if start else 'one'} {guarantee.unit} who changes cell{records}"
 
 
-def _measure(guarantee: Guarantee, measure: int) -> str:
-    return f"{measure} in {'squared ' if guarantee.distance.is_squared else ''}{guarantee.distance} distance"
+def _measure(guarantee: Guarantee, measure: int | Fraction) -> str:
+    return f"{measure} in {'squared ' if guarantee.distance.is_squared else ''}{guarantee.distance.distance}"

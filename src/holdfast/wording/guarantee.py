@@ -71,9 +71,8 @@ def _pairs(guarantee: Guarantee) -> str:
             f"Any two {relation_phrase(guarantee.relation)} differ by at least {_distance(guarantee, guarantee.smallest_secret)}"
             f"{_unsure(guarantee)}. Take two at that distance."
         )
-    only_added = guarantee.person < guarantee.distance.person_moving(guarantee.max_records)
     records = "" if guarantee.max_records == 1 else f", with up to {guarantee.max_records} records"
-    what = f"in whether one {unit} is counted" if only_added else f"in where one {unit} is counted"
+    what = f"in whether one {unit} is counted" if guarantee.only_added else f"in where one {unit} is counted"
     return f"Take any two {relation_phrase(guarantee.relation)} that differ only {what}{records}."
 
 
@@ -83,7 +82,7 @@ def _unsure(guarantee: Guarantee) -> str:
 
 def _promise(guarantee: Guarantee, lead: Promise) -> str:
     who = f"for one {guarantee.unit}" if guarantee.person is not None else "for such a pair"
-    each = f"for each unit of {guarantee.distance} distance{_nearest(guarantee)}"
+    each = f"for each unit of {guarantee.distance.distance}{_nearest(guarantee)}"
     start = f"Between the two, the chance of any outcome of the publication differs by a factor of at most {_factor(lead.epsilon)}"
     epsilon, delta = number(lead.epsilon), number(lead.delta)
     if guarantee.kind == "pure":
@@ -91,7 +90,7 @@ def _promise(guarantee: Guarantee, lead: Promise) -> str:
     extra = f"{start}, and a further probability of at most {delta} (epsilon = {epsilon}, delta = {delta} {who};"
     if guarantee.kind == "zcdp":
         assert lead.rho is not None
-        each = f"for each unit of squared {guarantee.distance} distance{_nearest(guarantee)}"
+        each = f"for each unit of squared {guarantee.distance.distance}{_nearest(guarantee)}"
         return (
             f"{extra} zero-concentrated differential privacy, rho = {format_exact(lead.rho)} {who}, {_parameter(guarantee, 'rho')} {each})."
         )
@@ -179,8 +178,8 @@ def _warning(guarantee: Guarantee, lead: Promise) -> str:
     return ""
 
 
-def _distance(guarantee: Guarantee, value: int) -> str:
-    return f"{value} in {'squared ' if guarantee.distance.is_squared else ''}{guarantee.distance} distance"
+def _distance(guarantee: Guarantee, value: int | Fraction) -> str:
+    return f"{value} in {'squared ' if guarantee.distance.is_squared else ''}{guarantee.distance.distance}"
 
 
 def _parameter(guarantee: Guarantee, name: str) -> str:

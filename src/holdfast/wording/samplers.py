@@ -21,6 +21,7 @@ _REASONS = {
     Reason.FEW_TOTALS: "few enough kept totals for rejection",
     Reason.CLASSES: "many cells that no kept total tells apart",
     Reason.GENERAL: "kept totals of no simpler shape",
+    Reason.WEIGHTED_LEVELS: "levels and margins weighed against each other",
     Reason.WHOLE: "a small lattice taken whole",
     Reason.ASKED: "asked for",
     Reason.NO_EXACT: "no exact sampler draws it in reasonable time",

@@ -6,6 +6,7 @@ one sum    cells under a single row with coefficients equal up to sign
 grid       a product of axes with the sums along each axis kept (two axes: rows and columns of a table)
 levels     a product of axes with levels, of which any combinations are kept
 general    anything else
+units      units of nested levels times axes, where a law weighs levels against each other
 whole      all of them side by side, for laws that are no product over blocks
 """
 
@@ -16,6 +17,7 @@ from holdfast.lattices.shapes.levels import Levels
 from holdfast.lattices.shapes.one_sum import OneSum
 from holdfast.lattices.shapes.pinned import Pinned
 from holdfast.lattices.shapes.shape import Shape
+from holdfast.lattices.shapes.units import Units
 from holdfast.lattices.shapes.whole import Whole
 
-__all__ = ["Free", "General", "Grid", "Levels", "OneSum", "Pinned", "Shape", "Whole"]
+__all__ = ["Free", "General", "Grid", "Levels", "OneSum", "Pinned", "Shape", "Units", "Whole"]

@@ -87,7 +87,7 @@ class Charge:
         return cls.at(guarantee, guarantee.distance.person_moving(guarantee.max_records))
 
     @classmethod
-    def at(cls, guarantee: Guarantee, distance: int) -> Charge:
+    def at(cls, guarantee: Guarantee, distance: int | Fraction) -> Charge:
         """What the release costs two tables at this distance, l1 or squared l2 as the guarantee has it."""
         if guarantee.status == "estimated":
             return cls("estimated")

@@ -1,0 +1,69 @@
+"""Blocks of a law's own: units of nested levels, where the law weighs levels against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast.lattices.blocks import Blocks
+from holdfast.lattices.shapes import Units
+from holdfast.laws import LevelGaussian
+from holdfast.laws.level_moments import Floats, LevelVariances
+
+MOST_MARGINS = 64
+"""Margins of a level whose errors are listed; where there are more, those by no column, by one, and by all."""
+
+
+@dataclass(frozen=True)
+class LevelError:
+    """Standard deviations of the noise of one margin over the units of one level; all 0 where it is kept."""
+
+    level: str
+    margin: str
+    units: int
+    smallest: float
+    median: float
+    largest: float
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The table as units times axes.
+
+    blocks:  the units of level `top`, each drawn alone.
+    whole:   the shape of all of it; names: of its levels.
+    """
+
+    blocks: Blocks
+    whole: Units
+    top: int
+    names: tuple[str, ...]
+    margins: dict[int, str]
+    """The margins that have a name, by mask."""
+
+    def errors(self, target: LevelGaussian) -> Iterator[LevelError]:
+        """For every level and margin, from the law alone."""
+        forms = [LevelVariances(shape, target.weights(shape)) for shape in self.blocks.shapes if isinstance(shape, Units)]
+        for level, name in enumerate(self.names):
+            for mask, margin in self._listed():
+                deviations = np.sqrt(np.maximum(self._variances(forms, level, mask), 0.0))
+                median = float(np.sort(deviations)[len(deviations) // 2])
+                yield LevelError(name, margin, len(deviations), float(deviations.min()), median, float(deviations.max()))
+
+    def _variances(self, forms: list[LevelVariances], level: int, mask: int) -> Floats:
+        """Of one number of the margin, for each unit of the level."""
+        inside = [form.units(max(level - self.top, 0), mask) for form in forms]
+        if level >= self.top:
+            return np.concatenate([inside[number] for number in self.blocks.shape_of])
+        assert self.whole.tree is not None
+        own = np.array([inside[number][0] for number in self.blocks.shape_of])  # of the blocks, which are independent
+        leaves = self.whole.tree.unit_of(level)[np.cumsum(self.whole.tree.sizes(self.top)) - 1]
+        sums: Floats = np.bincount(leaves, weights=own, minlength=self.whole.tree.units(level)).astype(np.float64)
+        return sums
+
+    def _listed(self) -> list[tuple[int, str]]:
+        if len(self.margins) <= MOST_MARGINS:
+            return list(self.margins.items())
+        return [(mask, name) for mask, name in self.margins.items() if " x " not in name or mask == max(self.whole.masks)]

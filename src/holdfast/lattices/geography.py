@@ -1,0 +1,233 @@
+"""A table as units times axes: a chain of nested levels on one side, all combinations of the other columns on the other.
+
+A level is named by a level of a column's hierarchy, by a column, by a tuple of columns whose codes together name its units, or by "total"
+for the whole table. What weights by level need is here: the tree of units, where each cell stands, which margins are kept at which level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import InvalidParameter, InvalidStatement
+from holdfast.invariants.rows import Kept, RowFamily
+from holdfast.lattices.trees import Tree
+from holdfast.tables.universe import Universe
+
+Ints = NDArray[np.int64]
+LevelName: TypeAlias = str | tuple[str, ...]
+
+TOTAL = "total"
+"""The level that is the whole table, and the margin that is one number a unit."""
+DETAILED = "detailed"
+"""The margin by all other columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Geography:
+    """Units times axes.
+
+    names:    of the levels, coarse to fine; the first is "total", whether named or not.
+    tree:     the units; None where "total" is the only level.
+    columns:  for each column beside the units, what margins may be by: (its levels and itself, coarse to fine, each with its
+              axes as a mask).
+    lengths:  of the axes. A column is one axis, or one for each level of its hierarchy where all units of a level have equally many parts.
+    cells:    the number of each cell, one row a unit of the finest level, in the order of the tree; columns in C order of the axes.
+    """
+
+    names: tuple[LevelName, ...]
+    tree: Tree | None
+    columns: tuple[tuple[tuple[str, int], ...], ...]
+    lengths: tuple[int, ...]
+    cells: Ints
+
+    @property
+    def depth(self) -> int:
+        return len(self.names) - 1
+
+    @property
+    def full(self) -> int:
+        """The mask of all axes."""
+        return (1 << len(self.lengths)) - 1
+
+    @property
+    def margins(self) -> dict[str, int]:
+        """What margins may be by, with their masks."""
+        return {name: mask for column in self.columns for name, mask in column}
+
+    def units(self, level: int) -> int:
+        return 1 if self.tree is None else self.tree.units(level)
+
+    def level(self, name: LevelName) -> int:
+        return self.names.index(name)
+
+    def named(self) -> dict[int, str]:
+        """The margins that can be named, by mask, small ones first: each column, one of its levels, or not at all."""
+        out = {}
+        for chosen in product(*(((None, 0), *column) for column in self.columns)):
+            mask = sum(mask for _, mask in chosen)
+            out[mask] = " x ".join(name for name, _ in chosen if name is not None) or TOTAL
+        return dict(sorted(out.items(), key=lambda item: (item[0].bit_count(), item[0])))
+
+    def sizes(self, mask: int) -> int:
+        """How many numbers a unit has in this margin."""
+        return math.prod(length for place, length in enumerate(self.lengths) if mask >> place & 1)
+
+
+def geography(universe: Universe, names: Sequence[LevelName]) -> Geography:
+    """The table as units of these levels times its other columns.
+
+    Guarantees:  every level is nested in the coarser ones, and every unit of the finest has the same cells; InvalidParameter
+                 tells what is not.
+    """
+    levels = [_partition(universe, name) for name in dict.fromkeys(names) if name != TOTAL]
+    levels.sort(key=lambda found: int(found[1].max()))
+    for (_, coarse, above), (_, fine, below) in pairwise(levels):
+        _check_nested(coarse, fine, above, below)
+    own = {column for columns, _, _ in levels for column in columns}
+    leaf = levels[-1][1] if levels else np.zeros(len(universe), dtype=np.int64)
+    first = np.full(int(leaf.max()) + 1, len(universe), dtype=np.int64)
+    np.minimum.at(first, leaf, np.arange(len(universe)))
+    columns, lengths, places = [], list[int](), {}
+    for column in universe.columns:
+        if column in own or universe.code_count(column) == 1 or _is_nested(universe.code_indices(column), leaf, first):
+            continue
+        parts, places[column] = _axes(universe, column)
+        begin = len(lengths)
+        lengths += [length for _, length in parts]
+        columns.append(tuple((name, ((1 << (place + 1)) - 1) << begin) for place, (name, _) in enumerate(parts)))
+    tree, order = (None, np.zeros(1, dtype=np.int64)) if not levels else Tree.of_partitions([p[first] for _, p, _ in levels])
+    cells = _arranged(universe, places, leaf, order, levels[-1][2] if levels else TOTAL)
+    return Geography((TOTAL, *(name for _, _, name in levels)), tree, tuple(columns), tuple(lengths), cells)
+
+
+def _axes(universe: Universe, column: str) -> tuple[list[tuple[str, int]], Ints]:
+    """(the axes of a column, each a name and a length, coarse to fine; for each code its place in their order).
+
+    The column alone, unless it has a hierarchy all of whose levels divide evenly.
+    """
+    count = universe.code_count(column)
+    hierarchy = universe.hierarchies.get(column)
+    plain = [(column, count)], np.arange(count, dtype=np.int64)
+    if hierarchy is None:
+        return plain
+    partitions = []
+    for name in hierarchy.levels:
+        unit_of = {leaf: number for number, node in enumerate(hierarchy.level(name)) for leaf in hierarchy.leaves(node)}
+        if len(unit_of) < count:
+            return plain
+        partitions.append((name, np.array([unit_of[code] for code in universe.codes[column]], dtype=np.int64)))
+    inner = [(name, found) for name, found in partitions if len(np.unique(found)) < count]
+    tree, order = Tree.of_partitions([*(found for _, found in inner), np.arange(count, dtype=np.int64)])
+    if any(min(counts) != max(counts) for counts in tree.children):
+        return plain
+    lengths = [counts[0] for counts in tree.children]
+    names = [*(name for name, _ in inner), column]
+    place = np.empty(count, dtype=np.int64)
+    place[order] = np.arange(count)
+    return [(name, length) for name, length in zip(names, lengths, strict=True) if length > 1], place
+
+
+def _partition(universe: Universe, name: LevelName) -> tuple[tuple[str, ...], Ints, LevelName]:
+    """(the columns a level is made of, the unit of each cell, its name)."""
+    if isinstance(name, tuple):
+        for column in name:
+            if column not in universe.codes:
+                raise InvalidParameter(f"levels: there is no column {column!r}. Columns: {', '.join(map(repr, universe.columns))}.")
+        return name, universe.group(name)[0], name
+    if name in universe.codes:
+        return (name,), universe.group([name])[0], name
+    for column, hierarchy in universe.hierarchies.items():
+        if name in hierarchy.levels:
+            place = {code: number for number, code in enumerate(hierarchy.level(name))}
+            of_leaf = {leaf: number for node, number in place.items() for leaf in hierarchy.leaves(node)}
+            missing = next((code for code in universe.codes[column] if code not in of_leaf), None)
+            if missing is not None:
+                raise InvalidParameter(
+                    f"levels: code {missing!r} of {column!r} has no parent at level {name!r}. Every code must lie under a unit of a "
+                    "level that has a share; give it one in the hierarchy."
+                )
+            unit = np.array([of_leaf[code] for code in universe.codes[column]], dtype=np.int64)
+            found = unit[universe.code_indices(column)]
+            return (column,), np.unique(found, return_inverse=True)[1].astype(np.int64), name
+    known = [*universe.columns, *(level for tree in universe.hierarchies.values() for level in tree.levels), TOTAL]
+    raise InvalidParameter(f"levels: there is no level {name!r}. Known: {', '.join(map(repr, known))}; or a tuple of columns.")
+
+
+def _is_nested(codes: NDArray[np.int32], leaf: Ints, first: Ints) -> bool:
+    """Whether all cells of a unit have one code."""
+    return bool(np.array_equal(codes, codes[first][leaf]))
+
+
+def _check_nested(coarse: Ints, fine: Ints, above: LevelName, below: LevelName) -> None:
+    parent = np.zeros(int(fine.max()) + 1, dtype=np.int64)
+    parent[fine] = coarse
+    if not np.array_equal(parent[fine], coarse):
+        raise InvalidParameter(
+            f"levels: {below!r} is not nested in {above!r}: a unit of {below!r} lies in two units of {above!r}. Levels with "
+            "shares are nested. If codes repeat from one unit to the next, name the level by a tuple of columns: ('state', 'county')."
+        )
+
+
+def _arranged(universe: Universe, places: dict[str, Ints], leaf: Ints, order: Ints, finest: LevelName) -> Ints:
+    """Cell numbers, units in the order of the tree."""
+    size = math.prod(map(len, places.values()))
+    if size * len(order) != len(universe):
+        raise InvalidParameter(
+            f"levels: every unit of {finest!r} must have the same {size} cells by {', '.join(map(repr, places)) or 'no other column'}; "
+            f"{len(order)} units have {len(universe)} cells. Declare all combinations (zeros included), or leave levels= out."
+        )
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    where = place[leaf]
+    for column, own in places.items():
+        where = where * len(own) + own[universe.code_indices(column)]
+    cells = np.empty(len(universe), dtype=np.int64)
+    cells[where] = np.arange(len(universe))
+    return cells.reshape(len(order), size)
+
+
+def kept_margins(kept: Kept, found: Geography) -> tuple[frozenset[int], ...]:
+    """For each level from "total" to the finest the masks of the margins kept there, closed under subsets and under going up.
+
+    InvalidStatement where a kept total is no margin of units of a level.
+    """
+    families: list[set[int]] = [set() for _ in found.names]
+    for rows in kept.rows:
+        match = _matched(rows, found) if isinstance(rows, RowFamily) else None
+        if match is None:
+            raise InvalidStatement(
+                f"{rows.statement} is no margin at one of the levels {', '.join(map(repr, found.names))}, and weights by level "
+                "are drawn exactly for such totals only. Name its level in levels= (it may have share 0), or leave levels= out."
+            )
+        level, mask = match
+        families[level] |= {sub for sub in range(mask + 1) if sub & mask == sub}
+    for level in range(found.depth - 1, -1, -1):
+        families[level] |= families[level + 1]
+    return tuple(map(frozenset, families))
+
+
+def _matched(rows: RowFamily, found: Geography) -> tuple[int, int] | None:
+    """(level, mask) of rows that are all the numbers of one margin of all units of one level."""
+    if not rows.is_margin:
+        return None
+    lengths = found.lengths
+    group = rows.group[found.cells].reshape(len(found.cells), *lengths)
+    mask = sum(1 << k for k in range(len(lengths)) if bool((np.diff(group, axis=k + 1) != 0).any()))
+    reduced = group[(slice(None), *(slice(None) if mask >> k & 1 else slice(0, 1) for k in range(len(lengths))))]
+    if not np.array_equal(np.broadcast_to(reduced, group.shape), group):
+        return None
+    for level in range(found.depth + 1):
+        if found.units(level) * found.sizes(mask) != rows.count:
+            continue
+        units = np.zeros(len(found.cells), dtype=np.int64) if found.tree is None else found.tree.unit_of(level)
+        heads = np.searchsorted(units, np.arange(found.units(level)))
+        if np.array_equal(reduced[heads][units], reduced):
+            return level, mask
+    return None

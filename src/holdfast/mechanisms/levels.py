@@ -1,0 +1,248 @@
+"""Shares of a budget for levels and margins: read, checked against a table, turned into a channel."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from holdfast.channels import Channel, Facts
+from holdfast.channels.layout import Layout
+from holdfast.display import listed
+from holdfast.errors import InvalidParameter
+from holdfast.exact.parameters import exact_fraction
+from holdfast.lattices.blocks import Blocks
+from holdfast.lattices.geography import DETAILED, TOTAL, Geography, LevelName, geography, kept_margins
+from holdfast.lattices.norms import LEVELS
+from holdfast.lattices.shapes import Shape, Units
+from holdfast.lattices.trees import Tree
+from holdfast.laws import LevelGaussian
+from holdfast.mechanisms.keys import GOT, FloatText, InvalidKey, Key
+from holdfast.mechanisms.promise import promise
+from holdfast.privacy.asked import Asked
+from holdfast.privacy.level_secrets import Measured, person_distance, smallest_distance
+
+_ROW = 'level = "county", margin = ["sex", "age"], share = "1/4"'
+
+Margin: TypeAlias = tuple[str, ...] | str
+"""Columns, or "total", or "detailed"."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part of the budget for one margin of all units of one level."""
+
+    level: LevelName
+    margin: Margin
+    share: Fraction
+
+    def __str__(self) -> str:
+        level = " x ".join(self.level) if isinstance(self.level, tuple) else self.level
+        margin = " x ".join(self.margin) if isinstance(self.margin, tuple) else self.margin
+        return f"{level}, {margin}: {self.share}"
+
+
+class Shares(tuple[Share, ...]):
+    """All shares, as they were given."""
+
+    def __repr__(self) -> str:
+        by_level: dict[LevelName, dict[Margin, str]] = {}
+        for share in self:
+            margin = share.margin[0] if len(share.margin) == 1 else share.margin
+            by_level.setdefault(share.level, {})[margin] = str(share.share)
+        return repr(by_level)
+
+    @property
+    def text(self) -> str:
+        """For cards: (level, margin, share) of each, as JSON; `rows_of` reads it back."""
+        return json.dumps([[share.level, share.margin, str(share.share)] for share in self], ensure_ascii=False)
+
+
+def read_shares(given: Any) -> Shares:
+    """From {level: share} or {level: {margin: share}}; a share alone is for the unit by all other columns ("detailed").
+
+    Guarantees:  shares are exact, not negative, and add up to one; each level and margin is named once.
+    """
+    if isinstance(given, Shares):
+        return given
+    if not isinstance(given, Mapping) or not given:
+        raise InvalidParameter(
+            "levels is a mapping from levels to shares, such as {'state': '1/10', 'county': {'total': '2/5', 'detailed': '1/2'}}."
+        )
+    return _checked(_shares_of(given))
+
+
+def _checked(given: Iterable[Share]) -> Shares:
+    shares = Shares(given)
+    twice = {(share.level, share.margin) for share in shares}
+    if len(twice) < len(shares):
+        raise InvalidParameter("levels: a level and margin is named twice. Name each once, with one share.")
+    total = sum((share.share for share in shares), Fraction(0))
+    if total != 1:
+        raise InvalidParameter(
+            f"levels: the shares add up to {total}, not to 1. Shares are parts of one budget: change them until their sum is 1."
+        )
+    return shares
+
+
+def _shares_of(given: Mapping[Any, Any]) -> Iterator[Share]:
+    for level, value in given.items():
+        name = _name(level, "level")
+        margins = value if isinstance(value, Mapping) else {DETAILED: value}
+        for margin, share in margins.items():
+            exact = exact_fraction(share, f"the share of {level!r}")
+            if exact < 0:
+                raise InvalidParameter(f"levels: the share of {level!r} is negative. Write 0 or more.")
+            wanted = _name(margin, "margin")
+            yield Share(name, (wanted,) if isinstance(wanted, str) and wanted not in (TOTAL, DETAILED) else wanted, exact)
+
+
+def _name(given: Any, what: str) -> LevelName:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, tuple) and given and all(isinstance(part, str) for part in given):
+        return given
+    raise InvalidParameter(f"levels: a {what} is named by a text or a tuple of columns. Got {type(given).__name__}.")
+
+
+def rows_of(text: str) -> list[dict[str, object]]:
+    """The rows of [[release.levels]] from the text of a card; ValueError where it is none."""
+    given = json.loads(text)
+    if not isinstance(given, list) or not all(isinstance(row, list) and len(row) == 3 for row in given):
+        raise ValueError("not a list of level, margin and share")
+    return [{"level": level, "margin": margin, "share": share} for level, margin, share in given]
+
+
+def read_rows(key: Key, raw: object) -> Shares:
+    """The reader of [[release.levels]] in a run file: rows with `level`, `share` and, beside units with other columns, `margin`."""
+    if not isinstance(raw, list) or not raw or not all(isinstance(row, dict) for row in raw):
+        raise InvalidKey(
+            key.name, f"must be a list of tables. Got {GOT}. Write [[release.levels]] with {_ROW} below it, once for each share."
+        )
+    shares: list[Share] = []
+    for row in raw:
+        wrong = [name for name in row if name not in ("level", "margin", "share")]
+        if wrong or "level" not in row or "share" not in row:
+            said = f"has the unknown key {wrong[0]!r}" if wrong else "needs level and share"
+            raise InvalidKey(key.name, f"a row {said}. Write {_ROW}.")
+        level, margin = (tuple(value) if isinstance(value, list) else value for value in (row["level"], row.get("margin", DETAILED)))
+        share = row["share"]
+        if isinstance(share, FloatText):
+            raise InvalidKey(key.name, f'a share must be exact, because privacy depends on it. Write share = "{share.text}".')
+        try:
+            shares += _shares_of({_name(level, "level"): {_name(margin, "margin"): share}})
+        except InvalidParameter as problem:
+            raise InvalidKey(key.name, str(problem).removeprefix("levels: ")) from None
+    try:
+        return _checked(shares)
+    except InvalidParameter as problem:
+        raise InvalidKey(key.name, str(problem).removeprefix("levels: ")) from None
+
+
+def level_channel(facts: Facts, rho: Fraction, shares: Shares, asked: Asked | None) -> Channel:
+    """The channel of a Gaussian with these shares; refuses what does not fit the table."""
+    if facts.lattice.universe is None or facts.lattice.kept is None:
+        raise InvalidParameter("levels name columns and levels of a table. A lattice of a matrix alone has none: leave levels out.")
+    plain = promise(facts, "zcdp", "l2", asked=asked, rho=rho)
+    found = geography(facts.universe, [share.level for share in shares])
+    kept = kept_margins(facts.kept, found)
+    measured = _measured(facts, shares, found, kept)
+    depth = found.depth
+    whole = Units(found.tree, found.lengths, tuple(tuple(sorted(family)) for family in kept))
+    heights = tuple((depth - level, mask, share) for level, mask, share in measured)
+    margins = found.named()
+    names = tuple(f"{_level_name(found, level)} by {margins[mask]}" if mask else _level_name(found, level) for level, mask, _ in measured)
+    target = LevelGaussian(rho, heights, names)
+    layout = _layout(whole, found, measured)
+    distance, status = smallest_distance(whole, measured)
+    person: Fraction | int | None = plain.person
+    if facts.records == 1 and plain.person is not None and not plain.person_can_be_added:
+        person = person_distance(whole, measured)
+    guarantee = replace(plain, distance=LEVELS, smallest_secret=distance, smallest_secret_status=status, person=person)
+    return Channel(facts, target, guarantee, layout=layout)
+
+
+def _level_name(found: Geography, level: int) -> str:
+    name = found.names[level]
+    return " x ".join(name) if isinstance(name, tuple) else name
+
+
+def _measured(facts: Facts, shares: Shares, found: Geography, kept: tuple[frozenset[int], ...]) -> list[Measured]:
+    """(level, mask, share) of the shares above zero, those of one margin added up."""
+    parts: dict[tuple[int, int], Fraction] = {}
+    for share in shares:
+        level = found.level(share.level)
+        if share.margin == DETAILED:
+            mask = found.full
+        elif share.margin == TOTAL:
+            mask = 0
+        else:
+            mask = 0
+            for name in share.margin:
+                if name not in found.margins:
+                    raise InvalidParameter(_no_margin(facts, found, share, name))
+                mask |= found.margins[name]
+        if share.share == 0:
+            continue
+        if mask in kept[level]:
+            raise InvalidParameter(f"levels: {share} is a share on totals that are kept exactly. Give it to something that is noisy.")
+        parts[level, mask] = parts.get((level, mask), Fraction(0)) + share.share
+    if not parts.get((found.depth, found.full)):
+        raise InvalidParameter(
+            f"levels: the finest level, {found.names[-1]!r} by all other columns, needs a share above zero: every cell is published. "
+            f"Add {{{found.names[-1]!r}: {{{DETAILED!r}: '1/10'}}}} and lower the others."
+        )
+    return sorted((level, mask, share) for (level, mask), share in parts.items())
+
+
+def _no_margin(facts: Facts, found: Geography, share: Share, name: str) -> str:
+    trees = facts.universe.hierarchies.items()
+    uneven = next((column for column, tree in trees if name in tree.levels and column in found.margins), None)
+    if uneven is not None:
+        return (
+            f"levels: level {name!r} of {uneven!r} has units of different sizes. Beside the units, levels must divide evenly to be "
+            f"drawn exactly: measure {uneven!r} itself, or make {uneven!r} the geography."
+        )
+    known = listed([*found.margins, TOTAL, DETAILED])
+    return f"levels: there is no column or level {name!r} beside the units of {share.level!r}. Margins may be by {known}."
+
+
+def _layout(whole: Units, found: Geography, measured: list[Measured]) -> Layout:
+    """The units of the finest level that nothing above joins: every margin is kept there, or nothing above it is kept or measured."""
+    top = 0
+    for level in range(1, whole.levels + 1):
+        if all(mask in whole.kept[level] or _is_apart(whole, measured, level, mask) for mask in whole.masks):
+            top = level
+    width = found.cells.shape[1]
+    if top == 0:
+        shapes: dict[Shape, int] = {whole: 0}
+        numbers, lengths = np.zeros(1, dtype=np.int32), np.array([whole.size])
+    else:
+        assert whole.tree is not None
+        shapes, made = {}, []
+        for unit in range(whole.tree.units(top)):
+            below = _subtree(whole.tree, top, unit)
+            made.append(shapes.setdefault(Units(below, whole.lengths, whole.kept[top:]), len(shapes)))
+        numbers, lengths = np.array(made, dtype=np.int32), whole.tree.sizes(top) * width
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    blocks = Blocks(found.cells.ravel(), starts, numbers, tuple(shapes), finest=False)
+    return Layout(blocks, whole, top, tuple(_level_name(found, level) for level in range(whole.levels + 1)), found.named())
+
+
+def _subtree(tree: Tree, level: int, unit: int) -> Tree | None:
+    """The units below one, on all their levels; None where it is a leaf."""
+    children, first, end = [], unit, unit + 1
+    for deeper in range(level, tree.depth):
+        children.append(tree.children[deeper][first:end])
+        first, end = int(tree.starts(deeper)[first]), int(tree.starts(deeper)[end])
+    return Tree(tuple(children)) if children else None
+
+
+def _is_apart(whole: Units, measured: list[Measured], level: int, mask: int) -> bool:
+    """Whether nothing at the levels above keeps or measures this margin, or one that holds it."""
+    kept = any(mask in family for family in whole.kept[:level])
+    return not kept and not any(own < level and mask & wider == mask for own, wider, _ in measured)
