@@ -8,10 +8,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import chains, lattice, noise, release
+from benchmarks import chains, lattice, levels, noise, release
 from benchmarks.report import Report
 
-GROUPS: Mapping[str, Callable[[], Report]] = {"noise": noise.run, "lattice": lattice.run, "release": release.run, "chains": chains.run}
+GROUPS: Mapping[str, Callable[[], Report]] = {
+    "noise": noise.run,
+    "lattice": lattice.run,
+    "levels": levels.run,
+    "release": release.run,
+    "chains": chains.run,
+}
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from benchmarks import chains, lattice, noise, release, release_cases
+from benchmarks import chains, lattice, levels, noise, release, release_cases
 from benchmarks.__main__ import GROUPS, main
 from benchmarks.report import NOT_RUN, Bar, Report, Row, Table, verdict
 from benchmarks.timing import best_of, fresh_interpreter
@@ -288,3 +288,12 @@ class TestChains:
         row = chains.meetings(chains.Case("4 x 4, l1", kernel, 4, lag=4, most_sweeps=1, paper=100.0, least_met=4), lambda: None)
         assert len(row.figures) + 1 == len(chains.MEETINGS)
         assert [bar.met for bar in row.bars] == [None, None, False]
+
+
+def test_levels_measures_every_shape_and_law_and_their_growth() -> None:
+    found = levels.run(sizes=(13_000, 40_000), rounds=1)
+    draws, growth = found.tables
+    assert len(draws.rows) == 2 * len(growth.rows) == 2 * len(levels.SHAPES) * len(levels.LAWS)
+    assert {len(row.figures) + 1 for table in found.tables for row in table.rows} == {len(draws.headers), len(growth.headers)}
+    assert [len(row.bars) for row in draws.rows] == [1, 0] * len(growth.rows)
+    assert all(len(row.bars) == 1 for row in growth.rows)
