@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter
 from holdfast.lattices import algebra
+
+REMEMBERED = 100
+"""Columns from which a result is kept for those who ask again; it is not to be written to."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,19 @@ def gram_schmidt(basis: algebra.Matrix, weights: Sequence[int] | None = None) ->
     Guarantees:  exact. About m^2 (m + cells) / 2 products of integers of up to m log2(longest column) bits.
     """
     matrix = algebra.as_matrix(basis, "the basis")
+    given = None if weights is None else tuple(weights)
+    if matrix.ncols() < REMEMBERED:
+        return _orthogonalised(matrix, given)
+    return _remembered((matrix.nrows(), matrix.ncols(), tuple(map(int, matrix.entries()))), given)
+
+
+@lru_cache(maxsize=4)
+def _remembered(entries: tuple[int, int, tuple[int, ...]], weights: tuple[int, ...] | None) -> GramSchmidt:
+    """Large ones take seconds to minutes, and the search for a shortest move and the samplers ask for the same one."""
+    return _orthogonalised(fmpz_mat(entries[0], entries[1], list(entries[2])), weights)
+
+
+def _orthogonalised(matrix: fmpz_mat, weights: tuple[int, ...] | None) -> GramSchmidt:
     cells, m = matrix.nrows(), matrix.ncols()
     if matrix.rank() < m:
         raise InvalidParameter("The columns of a basis are independent. These are not. Reduce them first with algebra.reduced_basis.")

@@ -22,6 +22,8 @@ Floats = NDArray[np.float64]
 
 MAX_DENSE_DIMENSION = 1000
 """Free dimensions of class totals beyond which a general block is not drawn: its exact Gram-Schmidt form would take longer than minutes."""
+MOST_SEARCHED = 400
+"""Different columns up to which a shortest move is searched for; beyond, 2 is a lower bound: no unit vector is a move."""
 LONG_DIMENSION = 200
 """Free dimensions from which preparing a sampler takes a second or more, and is announced."""
 
@@ -109,7 +111,11 @@ class General(Shape):
             return None
         if self.rows is None:
             return Shortest(norm.name, 2, None, "lower bound")
-        return Shortest(norm.name, 2, None, "exact") if self.one_can_move() else shortest_vector(self.basis(), norm)
+        if self.one_can_move():
+            return Shortest(norm.name, 2, None, "exact")
+        if len(self.class_sizes) > MOST_SEARCHED:
+            return Shortest(norm.name, 2, None, "lower bound")
+        return shortest_vector(self.basis(), norm)
 
     @cached_property
     def _class_frame(self) -> tuple[Floats, Floats]:
