@@ -72,6 +72,19 @@ class TestTwoRunsOfOneId:
         assert not Path("second").exists()
         assert run("ledger", "verify", "first").code == 0
 
+    def test_under_a_link_to_the_run_file(self, run: Run, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The link stands for the file: the ledger is beside the file itself, and not beside the link."""
+        (work / "elsewhere").mkdir()
+        for name in ("run.toml", "counties.csv"):
+            (work / "elsewhere" / name).symlink_to(work / name)
+        monkeypatch.chdir(work / "elsewhere")
+        assert run("release", "run.toml", "-o", "first").code == 0
+        assert (work / DEFAULT).exists()
+        assert not Path(DEFAULT).exists()
+        monkeypatch.chdir(work)
+        assert run("release", "run.toml", "-o", "second").code == IDENTICAL
+        assert not Path("second").exists()
+
     def test_whatever_the_data_are_called(self, run: Run) -> None:
         """The data set's name follows from the source, so a copy of the file would be another account."""
         assert run("release", "run.toml", "-o", "first").code == 0

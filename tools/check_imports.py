@@ -44,8 +44,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "testing": ("errors", "randomness", "exact"),
     "demo": (*_CORE, "mechanisms", "privacy", "publication", "__init__"),
     "warm": ("errors", "randomness", "exact", "lattices", "laws", "samplers", "chains", "__init__"),
-    "ledger_cli": ("errors", "privacy", "wording", "__init__"),
     "ending": ("errors", "wording"),
+    "ledger_cli": ("errors", "privacy", "wording", "__init__", "ending"),
     "cli": (*_DRAWING, "wording", "publication", "__init__", "demo", "warm", "ledger_cli", "ending"),
     "__main__": ("errors", "cli"),
 }

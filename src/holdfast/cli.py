@@ -21,7 +21,7 @@ from holdfast import __version__
 from holdfast.ending import command_line, run_command, stands
 from holdfast.errors import LedgerProblem, NoMeeting
 from holdfast.ledger_cli import app as ledger_app
-from holdfast.ledger_cli import ledger_of_release
+from holdfast.ledger_cli import ledger_of_release, ledger_words
 
 if TYPE_CHECKING:
     from holdfast.demo import Part as DemoPart
@@ -197,13 +197,18 @@ def plan(
         print(f"To write   {line}")
 
 
+def _folder_of(run_file: Path) -> Path:
+    """Where the run file is kept. A link to it stands for the file: else it would have a second ledger."""
+    return run_file.resolve().parent
+
+
 def _price(run: Run, plan: Plan, ledger: str | None, no_ledger: bool) -> dict[str, Any] | None:
     """What the release would cost, against what its ledger has left; None where it uses none."""
     from holdfast.publication.booking import Account, secret_from_environment
     from holdfast.publication.price import price, without_ledger
 
     try:
-        book = ledger_of_release(ledger, no_ledger, run.ledger, run.path.absolute().parent)
+        book = ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run.path))
     except LedgerProblem as problem:  # the release would be refused; a plan is worth having all the same
         return without_ledger(plan, run.dataset, str(problem)).to_fields()
     return None if book is None else price(plan, Account(book, run.dataset, secret_from_environment()), run.id).to_fields()
@@ -258,6 +263,7 @@ def release(
     as_json: AsJson = False,
 ) -> None:
     """Draw the noise and write the output folder: tables, kept totals, card, statement, report."""
+    from holdfast.publication.booking import standing
     from holdfast.publication.card import Card
     from holdfast.publication.folder import CARD, Output
     from holdfast.publication.listings import EXPOSED_FILE
@@ -269,7 +275,7 @@ def release(
     from holdfast.wording.samplers import long_draw_sentence
 
     run = load_run(run_file)
-    account = _account(run, ledger_of_release(ledger, no_ledger, run.ledger, run_file.absolute().parent), resume)
+    account = _account(run, ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run_file)), resume)
     # an earlier release that cannot be read is refused before anything else is done
     order = Order(run.id, run.date, _revised(run), run.allow_exposed, run.office, run.approver)
     with working("Reading the table"):
@@ -277,6 +283,8 @@ def release(
     made = make_plan(run, table, account)
     if told := long_draw_sentence(made.drawing.cell_draws):
         logging.getLogger("holdfast").info(told)  # where there is no terminal, no bar shows that it is alive
+    named = () if account is None else ledger_words(ledger, run.ledger, _folder_of(run_file))
+    stands(standing(account, run.id, output, command_line(), named))
     entry = _carry_out(run, order, made, table, Output(output, run.formats, run.sign, force), account, resume)
     exposed = Card.from_json((output / CARD).read_text(encoding="utf-8")).exposed  # the values of the totals are public now
     if as_json:
@@ -311,10 +319,8 @@ def _carry_out(
     run: Run, order: Order, plan: Plan, table: HoldfastTable, output: Output, account: Account | None, resume: bool
 ) -> str | None:
     """Draw and publish, charged to this account if there is one; returns the ledger's entry."""
-    from holdfast.publication.booking import standing
     from holdfast.publication.pipeline import carry_out
 
-    stands(standing(account, order.release_id, output.folder, command_line()))
     if account is not None and account.secret is None and account.ledger.account(run.dataset).grants:
         from holdfast.wording.ledger import NO_KEY
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from holdfast.ending import stands
 from holdfast.errors import LedgerBroken, LedgerProblem
 
 if TYPE_CHECKING:
@@ -44,6 +47,27 @@ def ledger_of_release(given: str | None, no_ledger: bool, said: str | None, fold
             "one here, or ledger = ... in the run file."
         )
     return ledger_in(folder)
+
+
+def ledger_words(given: str | None, said: str | None, folder: Path) -> tuple[str, ...]:
+    """The words with which `holdfast ledger` finds the ledger of a release from the current folder. A URL may hold a password and is left
+    out.
+    """
+    from holdfast.privacy.ledger.embedded import DEFAULT_NAME
+
+    place = given if given is not None else said
+    if place is None:
+        if _environment() is not None or folder.samefile(Path.cwd()):
+            return ()
+        place = str(folder / DEFAULT_NAME)
+    return "--ledger", "URL" if "://" in place else place if place == given else os.path.relpath(place)
+
+
+def _stands(is_done: Callable[[], bool], sentence: str) -> None:
+    """If the command is stopped from here on, the ledger is asked whether it was done."""
+    from holdfast.wording.endings import UNWRITTEN
+
+    stands(lambda: sentence if is_done() else UNWRITTEN)
 
 
 def _environment() -> str | None:
@@ -82,11 +106,13 @@ def _open(given: str | None, *, create: bool = False) -> Ledger:
 def create(ledger: Place = None, as_json: AsJson = False) -> None:
     """Make a ledger that records releases and sets no limit, as `holdfast release` makes one beside a run file; grants may set limits."""
     from holdfast.privacy.ledger import Ledger
+    from holdfast.wording.endings import MADE
 
     place = _place(ledger)
     try:
         Ledger.open(place)
     except LedgerProblem:
+        _stands(lambda: _is_ledger(place), MADE)
         made = Ledger.open(place, create=True, needs_grants=False)
     else:
         raise LedgerProblem("There is a ledger already, and it is left as it is. Choose another place.")
@@ -108,11 +134,15 @@ def grant(
 ) -> None:
     """Grant a data set a budget, for one person who changes cell. Makes the ledger if there is none."""
     from holdfast.privacy.ledger.values import GrantKind, name_of, read_grant
+    from holdfast.wording.endings import GRANTED
 
     kind: GrantKind = "zcdp" if rho is not None else "approximate" if delta is not None else "pure"
     given: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta}
     texts = {"unit": unit, "approver": approver, "reason": reason, "legal": legal}
     read_grant(name_of(dataset, "dataset"), kind, given, texts, "")  # refused before a ledger is made
+    place = _place(ledger)
+    before = _grants(place, dataset)
+    _stands(lambda: _grants(place, dataset) > before, GRANTED)
     book = _open(ledger, create=True)
     book.grant(dataset, kind=kind, unit=unit, approver=approver, reason=reason, legal=legal, **given)
     _print_balance(book, dataset, as_json)
@@ -156,13 +186,37 @@ def void(
     as_json: AsJson = False,
 ) -> None:
     """Give up a release that was begun; its charge comes back only if nothing was drawn."""
+    from holdfast.wording.endings import VOIDED
+
     book = _open(ledger)
     reservation = book.reservation(dataset, release_id)
     if reservation is None:
-        raise LedgerProblem(f"The ledger has no release {release_id!r} of {dataset!r}. See `holdfast ledger show {dataset}`.")
+        raise LedgerProblem(f"The ledger has no release {release_id!r} of {dataset!r}. See `holdfast ledger show {shlex.quote(dataset)}`.")
+    _stands(lambda: _is_void(book, dataset, release_id), VOIDED)
     refunded = book.void(reservation, reason)
     words = "its charge was given back" if refunded else "its charge stays spent, because drawing had begun"
     print(json.dumps({"release": release_id, "refunded": refunded}) if as_json else f"Voided {release_id}: {words}.")
+
+
+def _is_ledger(place: str) -> bool:
+    from holdfast.privacy.ledger import Ledger
+
+    try:
+        Ledger.open(place)
+    except LedgerProblem:
+        return False
+    return True
+
+
+def _grants(place: str, dataset: str) -> int:
+    from holdfast.privacy.ledger import Ledger
+
+    return len(Ledger.open(place).account(dataset).grants) if _is_ledger(place) else 0
+
+
+def _is_void(book: Ledger, dataset: str, release_id: str) -> bool:
+    found = book.reservation(dataset, release_id)
+    return found is not None and found.state in ("voided", "voided-spent")
 
 
 def _heads(cards: list[Path]) -> list[str]:

@@ -28,6 +28,11 @@ PAIRS = {
     "no-break space": ("New York", "New\u00a0York"),
     "zero width": ("031", "\u200b031"),
     "byte order mark": ("031", "\ufeff031"),
+    "variation selector": ("031", "031\ufe0f"),
+    "joiner": ("031", "0\u034f31"),
+    "filler": ("031", "031\u3164"),
+    "empty Braille pattern": ("031", "031\u2800"),
+    "zero width before an accent": ("\u00e9", "e\u200b\u0301"),
     "tab": ("031", "031\t"),
     "case": ("f", "F"),
     "case outside of ASCII": ("straße", "STRASSE"),
@@ -80,6 +85,7 @@ letters = st.sampled_from([*"aAbB1 \t", "é", "e", "\u0301", "É", "ß", "s", "�
 @given(st.lists(st.text(letters, max_size=4), min_size=1, max_size=12, unique=True))
 @example(["a", "A"])
 @example(["b", "é", "a", "B"])
+@example(["é", "e\u200b\u0301"])
 def test_groups_are_those_of_all_pairs(codes) -> None:
     """Against every pair of codes, by a folding written for this test."""
 

@@ -314,6 +314,14 @@ class TestExcel:
         check(read(book.file, sheet="Data"))
         assert hf.Table.from_records(book.file, {"Land": ["01", "02", "03"]}).counts.tolist() == [2, 1, 0]
 
+    def test_a_column_that_nobody_asked_for_may_hold_anything(self, book: Any) -> None:
+        book.active["D1"] = "Remark"
+        book.active["D2"], book.active["D3"] = 5, "five"
+        book.save(book.file)
+        assert hf.Table.from_records(book.file, {"Land": ["01", "02", "03"]}).counts.tolist() == [2, 1, 0]
+        message = refused(UnreadableInput, lambda: hf.Table.from_records(book.file, {"Remark": ["five"]}))
+        assert "Column 'Remark' of file 't.xlsx' holds texts and other values" in message
+
     def test_several_sheets_are_refused_with_the_key_to_write(self, book: Any) -> None:
         book.create_sheet("Notes").append(["nothing"])
         book.save(book.file)

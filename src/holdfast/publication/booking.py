@@ -17,7 +17,7 @@ import os
 import secrets
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -338,8 +338,10 @@ def secret_from_environment() -> bytes | None:
     return None
 
 
-def standing(account: Account | None, release_id: str, folder: Path, command: str) -> Callable[[], str]:
-    """A function that says what is true of a release that was stopped: from the ledger, or where there is none from the folder."""
+def standing(account: Account | None, release_id: str, folder: Path, command: str, ledger: Sequence[str] = ()) -> Callable[[], str]:
+    """A function that says what is true of a release that was stopped: from the ledger, or where there is none from the folder. `command`
+    and `ledger`: the command as it was typed, and how its ledger is named in other commands.
+    """
     before = _inode(folder)
 
     def tell() -> str:
@@ -347,7 +349,8 @@ def standing(account: Account | None, release_id: str, folder: Path, command: st
             return PUBLISHED_UNCHARGED if _inode(folder) not in (None, before) else NOTHING_BEGUN
         found = account.ledger.reservation(account.dataset, release_id)
         state = None if found is None else found.state
-        return standing_sentences(state, found is not None and found.sealed_key is not None, command, account.dataset, release_id)
+        sealed = found is not None and found.sealed_key is not None
+        return standing_sentences(state, sealed, command, account.dataset, release_id, ledger)
 
     return tell
 

@@ -37,7 +37,9 @@ class ExcelSource:
     def types(self) -> Sequence[Any]:
         import pyarrow as pa
 
-        return [pa.array([], pa.string()).type if _is_text(self._values(i)) else self._array(i).type for i in range(len(self.names))]
+        kinds = [_kinds(self._values(i)) for i in range(len(self.names))]
+        # a mixed column is refused where it is read: here it may be one that nobody asked for
+        return [pa.string() if found <= {str} or _is_mixed(found) else self._array(i).type for i, found in enumerate(kinds)]
 
     def batches(self, columns: Sequence[int]) -> Generator[list[Any], None, None]:
         yield [self._array(i) for i in columns]
@@ -56,12 +58,12 @@ class ExcelSource:
         import pyarrow as pa
 
         values = self._values(place)
-        kinds = {type(value) for value in values} - {type(None)}
+        kinds = _kinds(values)
         if kinds <= {str}:
             return pa.array(values, pa.string())
         if kinds <= {int, float} and all(value is None or _is_whole(value) for value in values):
             return pa.array([None if value is None else int(value) for value in values], pa.int64())
-        if len(kinds) > 1 and kinds != {int, float}:
+        if _is_mixed(kinds):
             raise UnreadableInput(
                 f"Column {self.names[place]!r} of {self.label} holds texts and other values. Format the whole column as text in Excel, "
                 "and check codes such as 01, or as whole numbers if it holds counts."
@@ -69,8 +71,12 @@ class ExcelSource:
         return pa.array([None if value is None else str(value) for value in values], pa.string()).cast(pa.binary())  # refused by its type
 
 
-def _is_text(values: list[Any]) -> bool:
-    return all(value is None or isinstance(value, str) for value in values)
+def _kinds(values: list[Any]) -> set[type]:
+    return {type(value) for value in values} - {type(None)}
+
+
+def _is_mixed(kinds: set[type]) -> bool:
+    return len(kinds) > 1 and kinds != {int, float}
 
 
 def _is_whole(value: float) -> bool:

@@ -12,6 +12,11 @@ from typing import Any
 from holdfast.display import listed
 from holdfast.errors import InvalidCode
 
+_UNSEEN = frozenset(
+    map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
+)
+"""Letters and marks that print nothing although Unicode counts them as neither blank nor format: joiners, fillers, variation selectors, the
+empty Braille pattern."""
 _SHOWN = 100
 """Characters of a message that may go to codes."""
 
@@ -19,7 +24,8 @@ _SHOWN = 100
 def folded(code: str) -> str:
     """The code without what does not tell codes apart: blanks and marks that do not print, case, Unicode form (NFKC)."""
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", code).casefold())
-    return "".join(letter for letter in plain if not letter.isspace() and unicodedata.category(letter) not in ("Cf", "Cc"))
+    seen = (letter for letter in plain if not (letter.isspace() or letter in _UNSEEN or unicodedata.category(letter) in ("Cf", "Cc")))
+    return unicodedata.normalize("NFKC", "".join(seen))  # what stood between a letter and its accent is gone
 
 
 def similar_codes(codes: Any) -> list[tuple[str, ...]]:

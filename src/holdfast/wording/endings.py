@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
+
 WHAT_TO_DO = {
     "holdfast": "Read the message.",
     "invalid-parameter": "Write what the message says.",
@@ -54,16 +57,29 @@ WHAT_TO_DO = {
 
 NOTHING_BEGUN = "Nothing was charged, and nothing was left behind."
 
+NOTHING_CHARGED = "Nothing was charged, and nothing of the release was left behind."
+"""Where there is a ledger, which may have been made for this release."""
+
 PUBLISHED_UNCHARGED = "The release is published, and charged to no ledger."
 
 UNKNOWN = "What stands in the ledger could not be read. See: holdfast ledger show"
 
+UNWRITTEN = "Nothing was written to the ledger."
+MADE = "The ledger was made."
+GRANTED = "The grant stands in the ledger."
+VOIDED = "The release was given up, and the ledger says so."
 
-def standing_sentences(state: str | None, resumable: bool, command: str, dataset: str, release_id: str) -> str:
-    """What is true of a release that was stopped, from its state in the ledger. `resumable`: its key is sealed there."""
-    resume, void = f"{command} --resume", f"holdfast ledger void {dataset} {release_id} --reason ..."
+
+def standing_sentences(state: str | None, resumable: bool, command: str, dataset: str, release_id: str, ledger: Sequence[str] = ()) -> str:
+    """What is true of a release that was stopped, from its state in the ledger. `resumable`: its key is sealed there. `ledger`: the words
+    with which `holdfast ledger` finds it from here.
+    """
+    resume, void = (
+        f"{command} --resume",
+        f"{shlex.join(['holdfast', 'ledger', 'void', dataset, release_id])} --reason {shlex.join(['...', *ledger])}",
+    )
     if state is None or state == "voided":
-        return NOTHING_BEGUN
+        return NOTHING_CHARGED
     if state in ("published", "closed"):
         rest = "" if state == "closed" else f" Close its entry with: {resume}"
         return f"The release is published, and its charge stands in the ledger.{rest}"
