@@ -291,7 +291,7 @@ def _linear(universe: Universe, statement: Linear) -> LinearRows:
         raise InvalidStatement(
             "linear(): a matrix has one column for each cell in the table's order, and the rows of the source stood in another: they were "
             "put in the order of their codes, since nobody declared them public. Sort the source by its codes, or declare the list of "
-            "cells public (public = true, in Python public=True)."
+            "cells public (public = true)."
         )
     if matrix.shape[0] == 0:
         raise InvalidStatement("linear(): the matrix has no rows. Leave the statement out, or give at least one row.")
