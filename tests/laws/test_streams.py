@@ -44,9 +44,9 @@ def test_tasks_of_a_law_have_labels_of_their_own_and_cover_each_moving_cell_once
         assert np.array_equal(np.sort(np.concatenate([task.cells.ravel() for task in tasks])), np.arange(cells.cells))
 
 
-@pytest.mark.parametrize("cells", [2, 4])
-def test_the_variance_stated_for_a_rounded_sum_is_above_the_truth_by_little(cells: int) -> None:
-    """A cell's variance is that of the projection plus E r (n - r) / n^2, r the noise's total modulo n, which is 1/4 at most."""
+@pytest.mark.parametrize("cells", [2, 4, 7])
+def test_the_variance_stated_for_a_rounded_sum_is_the_truth(cells: int) -> None:
+    """A cell's variance is that of the projection plus E r (n - r) / n^2, r the noise's total modulo n."""
     epsilon = Fraction(1, 2)
     stated = hf.RoundedProjection(epsilon).law(one_sum(cells)).covariance()
     spread = free_laplace_variance(epsilon) * (1 - 1 / cells)
@@ -55,8 +55,8 @@ def test_the_variance_stated_for_a_rounded_sum_is_above_the_truth_by_little(cell
     waves = [((1 - a) ** 2 / (1 - 2 * a * math.cos(2 * math.pi * k / cells) + a * a)) ** cells for k in range(cells)]
     chance = [sum(w * math.cos(2 * math.pi * k * r / cells) for k, w in enumerate(waves)) / cells for r in range(cells)]
     truth = spread + sum(p * r * (cells - r) / cells**2 for r, p in enumerate(chance))
-    assert stated.basis == "upper bound"
-    assert truth <= stated.diagonal()[0] <= truth + 0.15
+    assert stated.basis == "exact"
+    assert stated.diagonal() == pytest.approx(np.full(cells, truth), rel=stated.relative_error)
 
 
 def test_the_tail_of_a_rounded_projection_leaves_room_for_the_rounding() -> None:
