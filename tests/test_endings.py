@@ -259,6 +259,20 @@ def test_stopped_once_the_ledger_was_made_beside_the_run_file(run: Run, work: Pa
     assert sorted(os.listdir(work)) == ["counties.csv", "holdfast-ledger.sqlite", "run.toml"]
 
 
+def test_a_published_release_that_is_resumed_in_another_place(run: Run) -> None:
+    """It was a fault: the command looked for the card in a folder that was never written."""
+    run(*GRANT, "--epsilon", "1/2")
+    assert "Close its entry with" in stopped("published", "release", "run.toml", "-o", "out")
+    again = run("release", "run.toml", "-o", "other", "--resume")
+    assert (again.code, again.out) == (9, "")
+    assert "was published before, in another place" in again.err
+    assert not Path("other").exists()
+    held = Ledger.open("ledger.sqlite").reservation("counties", "r1")
+    assert held is not None
+    assert held.state == "closed"
+    assert run("verify", "out").code == 0
+
+
 def test_stopped_once_a_budget_was_granted(run: Run) -> None:
     assert stopped("granted", *GRANT, "--epsilon", "1/2") == "The grant stands in the ledger."
     assert stopped("about to grant", *GRANT, "--epsilon", "1/2") == "Nothing was written to the ledger."

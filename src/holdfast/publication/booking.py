@@ -150,7 +150,7 @@ class Booked(Booking):
 
     def __init__(self, account: Account, reservation: Reservation) -> None:
         self.ledger, self.reservation = account.opened(), reservation
-        self._is_complete = False
+        self._is_complete = self._is_elsewhere = False
         self.entry, self.software = reservation.head, reservation.facts.get("software", {})
 
     @property
@@ -216,6 +216,7 @@ class Booked(Booking):
 
     def rename(self, temporary: Path, output: Output) -> None:
         if self.reservation.state == "published":
+            self._is_elsewhere = _checksum(output.folder) != self.reservation.checksum
             return
         if _checksum(output.folder) != self.reservation.checksum:  # else renamed already, before the interruption
             self._check_complete(temporary, output)
@@ -225,6 +226,11 @@ class Booked(Booking):
 
     def close(self) -> None:
         self.ledger.close(self.reservation)
+        if self._is_elsewhere:
+            raise IdenticalRelease(
+                f"The release {self.reservation.release_id!r} was published before, in another place than the output that is named now. It "
+                "is not written a second time. Its entry in the ledger is closed."
+            )
 
     def failed(self, error: OSError, output: Output) -> Exception:
         left = "The finished folder waits beside it under another name." if self.is_staged else "Nothing was left behind."
