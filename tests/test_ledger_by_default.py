@@ -68,7 +68,7 @@ class TestTwoRunsOfOneId:
         assert f"Charged to 'counties', ledger entry {card('first')['release']['ledger']}. No limit is set" in first.out
         again = run("release", "run.toml", "-o", "second")
         assert (again.code, again.out) == (IDENTICAL, "")
-        assert "The ledger already holds the release 'r1' of this data set (closed)" in again.err
+        assert "The ledger already holds the release 'r1' of this data set (published)" in again.err
         assert not Path("second").exists()
         assert run("ledger", "verify", "first").code == 0
 

@@ -72,6 +72,16 @@ class TestGrantAndShow:
         snapshot(run("ledger", "show").out, "balances")
         assert [one["dataset"] for one in json.loads(run("ledger", "show", "--json").out)["datasets"]] == ["counties"]
 
+    def test_a_long_name_is_shown_whole(self, run: Run) -> None:
+        """It is what the next command is given."""
+        name = "Residents by county, sex and age in single years, 2010"
+        run("ledger", "grant", name, *GRANT[3:])
+        run(*GRANT)
+        lines = run("ledger", "show").out.splitlines()
+        assert name in lines
+        assert lines[lines.index(name) + 1].strip().startswith("epsilon = 0 of 3 spent")
+        assert run("ledger", "show", name).code == 0
+
     @pytest.mark.parametrize(
         ("given", "kind"),
         [

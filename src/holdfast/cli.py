@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -133,7 +134,9 @@ def demo(
     console.print(f"{second.verified}\n")
     for part in result.parts:
         console.print(f"Report: {part.folder / 'report.html'}")
-    console.print(f"Try the same by hand: holdfast release {result.folder / 'run.toml'} -o out")
+    installed = shutil.which("holdfast") is not None or Path(sys.argv[0]).name != "holdfast"  # after `make demo` it is in no PATH
+    command = "holdfast" if installed else sys.argv[0]
+    console.print(f"Try the first by hand: {command} release {result.folder / 'run.toml'} -o out")
 
 
 def _cross_table(part: DemoPart) -> Table:

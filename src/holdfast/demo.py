@@ -91,11 +91,11 @@ def _filled(folder: Path) -> Demo:
     (folder / "education.csv").write_text(_csv(), encoding="utf-8")
     (folder / "run.toml").write_text(RUN_FILE, encoding="utf-8")
     education = Table.from_counts(folder / "education.csv", cells=["county", "education"], count="adults", public=True, name="education")
-    laplace = GeneralizedLaplace(epsilon="1/4")
+    laplace = GeneralizedLaplace(epsilon="1/2", per="person")
     first = _part("Adults by county and education, both margins kept", education, [margin("county"), margin("education")], laplace, folder)
     people = synthesize(20_000, "demo", states=3).counts(level="tract")
     geography = Table.from_counts(people, cells=["state", "county", "tract"], count="count", public=True, name="geography")
-    gaussian = GeneralizedGaussian(rho="1/200")
+    gaussian = GeneralizedGaussian(rho="1/100", per="person")
     second = _part("People by tract, state totals kept", geography, [margin("state")], gaussian, folder)
     return Demo(folder, (first, second))
 

@@ -149,7 +149,11 @@ def grant(
 
 
 @app.command()
-def show(dataset: Annotated[str | None, typer.Argument()] = None, ledger: Place = None, as_json: AsJson = False) -> None:
+def show(
+    dataset: Annotated[str | None, typer.Argument(help="A data set; left out, all are listed. A ledger's file goes to --ledger.")] = None,
+    ledger: Place = None,
+    as_json: AsJson = False,
+) -> None:
     """All balances; or, of one data set, what was granted, what each release cost, what is left, what is exposed."""
     from holdfast.wording.ledger import balances_screen
 

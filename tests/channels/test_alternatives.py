@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,6 +15,7 @@ from holdfast.channels import Facts
 from holdfast.channels.alternatives import CHAIN, MAX_DIMENSION, advice
 from holdfast.errors import NoExactSampler
 from holdfast.lattices import Lattice
+from holdfast.laws import L1Laplace, Rounded
 from holdfast.samplers.table import choose
 
 MADE = {
@@ -62,6 +64,18 @@ class TestNamesOnlyWhatWorksHere:
         assert len(others) == count
         for other in others:
             assert other.law(lattice).sampler.status == "exact"
+
+    def test_the_budget_asked_for_stays_where_it_buys_just_that(self) -> None:
+        """A user who asked for a person's epsilon need not convert anything: only the mechanism changes."""
+        stays = "(epsilon and per can stay as they are)"
+        facts = Facts(grid(20, 20))
+        for mechanism in (hf.GeneralizedLaplace("1/4"), hf.GeneralizedLaplace("1/2", per="person")):
+            assert advice(mechanism.channel(facts)).count(stays) == 1
+            other = hf.RoundedProjection(mechanism.epsilon, per=mechanism.per)
+            assert other.channel(facts).target == Rounded(Fraction(1, 4))
+        half = replace(hf.GeneralizedLaplace("1/4").channel(facts), target=L1Laplace(Fraction(1, 8)))
+        assert stays not in advice(half), "a mechanism that draws with another epsilon than was asked for"
+        assert stays not in advice(hf.GeneralizedLaplace("1/4", "l2").channel(facts))
 
     def test_what_does_not_work_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A general block on which every sampler by rejection is too slow: only rounded projection, which throws nothing away, is left."""

@@ -54,7 +54,10 @@ class TestAskedFor:
         assert repr(release.guarantee).startswith(f"Guarantee(asked: {mechanism.asked}; one person: ")
         text = (release.save(tmp_path / "out") / "statement.html").read_text()
         promise = text[text.index("The promise in numbers") :]
-        assert promise.index("Asked for") < promise.index(words) < promise.index("The answers of one person") < promise.index("Per unit of")
+        assert promise.index("Asked for") < promise.index(words) < promise.index("Each unit of")
+        said_before = "for one person" in words and mechanism is not PAIR  # a pure promise, asked for one person: just these numbers
+        assert (">One person<" in promise) is not said_before
+        assert any(line.strip().startswith("one person: ") for line in lines) is not said_before
 
     def test_every_mechanism_hands_it_on(self) -> None:
         made = {type(mechanism) for mechanism, _ in ASKED}
@@ -131,7 +134,7 @@ class TestAskedFor:
         account = ledger.account("towns")
         (reservation,) = account.releases.values()
         assert reservation.facts["asked"] == {"per": "person", "parameters": {"epsilon": "1", "delta": "1e-9"}}
-        (line,) = (line for line in ledger_screen(account, ledger.last_event()).splitlines() if "r1" in line and "closed" in line)
+        (line,) = (line for line in ledger_screen(account, ledger.last_event()).splitlines() if "r1" in line and "published" in line)
         assert line.index("epsilon = 1, delta = 1e-9 per person: rho = ") > 0, line
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import ContradictingTotals, InvalidParameter, InvalidStatement, NothingLeft
+from holdfast.publication.plan import MAX_MARGIN_CODES
 from tests.snapshot_files import Snapshot
 
 UNIVERSE = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q"]})
@@ -143,6 +144,14 @@ class TestContent:
             "by a": 0,
             "by b": margins["b"],
         }
+
+    def test_a_margin_of_which_not_all_sums_were_looked_at_says_so(self) -> None:
+        """Names of counties may be those of many states; the figure is of the first few names and must not pass for one of all."""
+        codes = [str(i) for i in range(MAX_MARGIN_CODES + 1)]
+        for county, name in ((codes, "by county (largest of the first 20 of 21)"), (codes[1:], "by county")):
+            universe = hf.Universe.product({"state": ["x", "y"], "county": county})
+            margins = hf.plan(universe, [hf.margin("state")], LAPLACE).to_fields()["expected_error"]["margins"]
+            assert [margin["name"] for margin in margins] == ["total of the table", "by state", name]
 
     def test_suppression_claims_no_standard_deviation(self) -> None:
         plan = hf.plan(UNIVERSE, [hf.margin("a")], hf.Suppression())

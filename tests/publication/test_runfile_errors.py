@@ -63,6 +63,8 @@ WRONG: list[tuple[str, str, str]] = [
      "line 2, table.souce: there is no such key. Did you mean source? Keys of table: source, "),
     ("another word", RECORDS.replace("[keep]", 'person = "x"\n[keep]'),
      "line 4, table.person: there is no such key. Did you mean id? "),
+    ("key of another section", DESIGN + "allow_similar_codes = true\n",
+     "line 13, release.allow_similar_codes: there is no such key. It stands in [table]: move it there. Keys of release: id, "),
     ("no source", DESIGN.replace("source", "#"),
      'line 1, table.source: this key is missing. Write source = "counties.csv".'),
     ("source type", DESIGN.replace('"counties.csv"', "3"),

@@ -118,11 +118,24 @@ def test_cost_rows_lead_with_what_was_asked_for() -> None:
     rows = cost_rows(a_card())
     assert rows == [
         ("Asked for", "epsilon = 0.192 for each unit of l1 distance between two tables"),
-        ("The answers of one person change", "epsilon = 48/125 (= 0.384)"),
-        ("Per unit of l1 distance between tables", "epsilon = 24/125 (= 0.192)"),
-        ("The smallest change that keeps every kept total", "l1 = 2, epsilon = 48/125 (= 0.384)"),
+        ("One person", "epsilon = 48/125 (= 0.384)"),
+        ("Each unit of l1 distance between two tables", "epsilon = 24/125 (= 0.192)"),
     ]
-    assert cost_rows(a_card(guarantee__per_person=None, guarantee__asked=None))[0][1].startswith("no person can change alone")
+    alone = cost_rows(a_card(guarantee__per_person=None, guarantee__asked=None))
+    assert alone[0][1].startswith("no person can change alone")
+    assert alone[-1] == ("The smallest change that keeps every kept total, 2 in l1 distance", "epsilon = 48/125 (= 0.384)")
+
+
+def test_cost_rows_say_a_number_once() -> None:
+    """What was asked for one person is not said again for one person, and no number of another kind of promise stands beside it."""
+    asked = {"per": "person", "parameters": {"epsilon": "48/125"}, "words": "epsilon = 0.384 for one person who changes cell"}
+    assert [label for label, _ in cost_rows(a_card(guarantee__asked=asked))] == ["Asked for", "Each unit of l1 distance between two tables"]
+    other = {"per": "person", "parameters": {"epsilon": "47/125"}, "words": "another"}
+    assert "One person" in dict(cost_rows(a_card(guarantee__asked=other)))
+    costs = {"distance squared": 2, "kind": "zcdp", "epsilon": "2.88182800918", "delta": "1e-10", "rho": "0.1"}
+    rows = cost_rows(a_card(guarantee__distance="l2", guarantee__per_person=costs, guarantee__smallest_secret={**costs, "found": "exact"}))
+    assert ("One person", "rho = 0.1, so epsilon = 2.88183 with delta = 1e-10") in rows, "rounded up"
+    assert rows[-1][0] == "Each unit of squared l2 distance between two tables"
 
 
 def test_tables_are_readable_without_seeing_them() -> None:

@@ -15,6 +15,7 @@ from holdfast.chains.kernels import DECAYS, kernel_for, usual_kernel
 from holdfast.chains.sampler import EXACT_ONLY
 from holdfast.channels.channel import Channel
 from holdfast.errors import HoldfastError
+from holdfast.lattices.norms import L1
 from holdfast.lattices.shapes import General, Shape, Whole
 from holdfast.laws import Gaussian, L1Laplace, L2Laplace, Rounded, Target
 from holdfast.privacy.estimated import check_can_weaken
@@ -37,7 +38,7 @@ Proposal = tuple[str, Target]
 
 def advice(channel: Channel) -> str:
     """Sentences for a refusal: what draws this table exactly, as was tried, and whether a Markov chain can be made for it."""
-    tried = (next((words for words, target in group if is_drawn_exactly(channel, target)), None) for group in _proposals(channel.target))
+    tried = (next((words for words, target in group if is_drawn_exactly(channel, target)), None) for group in _proposals(channel))
     found = [words for words in tried if words is not None]
     said = f"Drawn exactly here, as was tried: {'; '.join(found)}." if found else "No other noise was found that is drawn exactly here."
     if not found:
@@ -62,10 +63,20 @@ def _takes_long(shape: Shape) -> bool:
     return isinstance(shape, General) and shape.dimension > MAX_DIMENSION
 
 
-def _proposals(target: Target) -> list[list[Proposal]]:
+def _proposals(channel: Channel) -> list[list[Proposal]]:
     """What may serve instead, noise of about the same size; each is still to be tried. Of a group only the first that works is named."""
-    made = _INSTEAD.get(type(target))
-    return [] if made is None else made(target)
+    made = _INSTEAD.get(type(channel.target))
+    proposals = [] if made is None else made(channel.target)
+    return [[(words + _budget_note(channel, other), other) for words, other in group] for group in proposals]
+
+
+def _budget_note(channel: Channel, other: Target) -> str:
+    """Where the budget of the request buys just this noise too, so that only the mechanism need change."""
+    target, asked, records = channel.target, channel.guarantee.asked, channel.facts.records
+    if not isinstance(other, Rounded) or not isinstance(target, L1Laplace) or asked is None or asked.epsilon is None or asked.per is None:
+        return ""
+    moved = 1 if asked.per == "unit" else L1.person_moving(records)
+    return " (epsilon and per can stay as they are)" if asked.epsilon == other.epsilon * moved else ""
 
 
 def _for_laplace(target: L1Laplace) -> list[list[Proposal]]:

@@ -313,9 +313,10 @@ def check_same(found: Reservation, plan: Plan, order: Order) -> None:
 def check_resumable(found: Reservation, resume: bool) -> None:
     """Refuse to go on with a release that is over, or that nobody asked to go on with."""
     if not found.is_open:
+        state = "published" if found.state == "closed" else found.state
         raise IdenticalRelease(
-            f"The ledger already holds the release {found.release_id!r} of this data set ({found.state}). Drawing it again would publish a "
-            "second noisy copy. Give the release a new id."
+            f"The ledger already holds the release {found.release_id!r} of this data set ({state}). Drawing it again would publish a "
+            "second noisy copy. If you want that, and pay for it again, give the release a new id."
         )
     if not resume:
         raise WrongState(

@@ -141,9 +141,18 @@ class Plan:
             group, codes = universe.group(() if column is None else (column,))
             if len(codes) == len(universe) and len(universe) > 1:
                 continue
-            rows = max(1, min(len(codes), MAX_MARGIN_CODES, MARGIN_WORK // len(universe)))
+            rows = self._sums_looked_at(len(codes))
             largest = float(np.max([self.covariance.of((group == row).astype(np.float64)) for row in range(rows)]))
             yield column, None if math.isnan(largest) else max(largest, 0.0) ** 0.5
+
+    def _sums_looked_at(self, sums: int) -> int:
+        return max(1, min(sums, MAX_MARGIN_CODES, MARGIN_WORK // len(self.facts.universe)))
+
+    def _margin_name(self, column: str) -> str:
+        """ "by sex"; where not all sums were looked at, that too."""
+        sums = len(self.facts.universe.group((column,))[1])
+        looked_at = self._sums_looked_at(sums)
+        return f"by {column}" if looked_at == sums else f"by {column} (largest of the first {looked_at} of {sums:,})"
 
     def to_fields(self) -> dict[str, Any]:
         """Everything as plain values, for `--json` and cards."""
@@ -179,7 +188,7 @@ class Plan:
             "words": error_sentences(error.smallest, error.median, error.largest, error.basis, error.cells_not_estimated),
             "cells_not_estimated": error.cells_not_estimated,
             "margins": [
-                {"name": "total of the table" if column is None else f"by {column}", "standard_deviation": deviation}
+                {"name": "total of the table" if column is None else self._margin_name(column), "standard_deviation": deviation}
                 for column, deviation in error.margins
             ],
             "levels": [{**asdict(found), **_rounded(found)} for found in error.levels],
@@ -191,9 +200,9 @@ class Plan:
     def _lines(self) -> Iterable[tuple[str, str]]:
         fields = self.to_fields()
         kept, universe, said = fields["kept"], self.facts.universe, fields["mechanism"]
-        yield "Table", f"{fields['cells']} cells by {', '.join(universe.columns)} ({universe.support})"
-        totals, free = count_of(kept["totals"], "total"), count_of(kept["free_dimensions"], "free dimension")
-        yield "Kept", f"{', '.join(kept['statements']) or 'nothing'}: {totals}, {kept['independent']} independent; {free}"
+        yield "Table", f"{fields['cells']:,} cells by {', '.join(universe.columns)} ({universe.support})"
+        totals, free = count_of(f"{kept['totals']:,}", "total"), count_of(f"{kept['free_dimensions']:,}", "free dimension")
+        yield "Kept", f"{', '.join(kept['statements']) or 'nothing'}: {totals}, {kept['independent']:,} independent; {free}"
         if kept["identities"]:
             yield "Always", f"{', '.join(kept['identities'])}: true of every data set, exposes nothing"
         yield "Exposed", fields["exposed"]["words"]
@@ -202,10 +211,11 @@ class Plan:
             yield "" if number else "Budget", f"{what}: {numbers}"
         yield "Law", said["law"]
         for number, group in enumerate(fields["sampler"]["groups"]):
-            blocks = f"{group['blocks']} x {group['kind']}" if group["blocks"] > 1 else group["kind"]
+            blocks = f"{group['blocks']:,} x {group['kind']}" if group["blocks"] > 1 else group["kind"]
             tries = group["expected_tries"]
             tail = "an estimate" if tries is None else f"{count_of(f'{tries:.3g}', 'try', 'tries')} expected"
-            yield "" if number else "Sampler", f"{blocks} ({count_of(group['cells'], 'cell')}): {group['sampler']}; {group['why']}; {tail}"
+            cells = count_of(f"{group['cells']:,}", "cell")
+            yield "" if number else "Sampler", f"{blocks} ({cells}): {group['sampler']}; {group['why']}; {tail}"
         yield "Error", f"{fields['expected_error']['words']} ({fields['expected_error']['basis']})"
         for number, line in enumerate(_level_lines(self.expected_error.levels)):
             yield "" if number else "Levels", line

@@ -191,7 +191,8 @@ def unknown_key(place: Place, known: Sequence[str], sections: Mapping[str, Seque
         advice = f"{word} stands in [{home}]: move it below that line. " if home else nearest(word, known, "[{}]")
         return f"there is no such section. {advice}Sections: {', '.join(f'[{name}]' for name in known)}."
     other = OTHER_WORDS.get(dotted(place))
-    advice = f"Did you mean {other}? " if other else nearest(word, known)
+    home = next((section for section, keys in sections.items() if word in keys), None) if len(place) == 2 else None
+    advice = f"Did you mean {other}? " if other else f"It stands in [{home}]: move it there. " if home else nearest(word, known)
     return f"there is no such key. {advice}Keys of {dotted(place[:-1])}: {', '.join(known)}."
 
 

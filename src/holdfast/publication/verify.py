@@ -63,17 +63,18 @@ class Verified:
 
     def __str__(self) -> str:
         lines = [
-            f"Release {self.release_id}: {self.files} files as the card says, "
-            + (f"{self.totals} kept totals listed." if self.suppressed else f"{self.totals} kept totals add up over {self.cells} cells.")
+            f"Release {self.release_id}: {self.files} files as the card says, {self.totals:,} kept totals "
+            + ("listed." if self.suppressed else f"add up over {self.cells:,} cells.")
         ]
-        lines.append(f"Made again from the rest and equal: {', '.join(self.recomputed)}.")
+        lines.append(f"Recomputed and equal: {', '.join(self.recomputed)}.")
         lines += [f"Not compared: {text}." for text in self.left]
         if self.official_totals is not None:
-            lines.append(f"{self.official_totals} official totals agree.")
+            lines.append(f"{self.official_totals:,} official totals agree.")
         lines.append(
             f"Signed by {self.signed_by}."
             if self.signed_by
-            else "Not signed. Name, date, ledger entry and other fields that follow from nothing here are protected by a signature alone."
+            else "Not signed. Fields that cannot be recomputed, such as name, date and ledger entry, could have been changed: only a "
+            "signature protects them."
         )
         if not self.private:
             lines.append("NOT PRIVATE: the noise came from a test key.")

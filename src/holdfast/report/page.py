@@ -5,10 +5,11 @@ Pages are self-contained (no script, no outside resource) and pure functions of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from holdfast.report.html import Html, Piece, join, name, names, paragraph, plural, settings, tag
+from holdfast.report.html import Html, Piece, join, name, names, paragraph, plural, rounded_up, settings, show, tag
 
 Card: TypeAlias = Mapping[str, Any]
 
@@ -77,20 +78,39 @@ def exposed_names(card: Card) -> Html | None:
 
 
 def cost_rows(card: Card) -> list[tuple[str, str]]:
-    """The promise in numbers: what was asked for, then one person, the papers' parameter, and the smallest secret where it is another."""
+    """The promise in numbers: what was asked for, then one person, one unit of distance and the smallest secret where they are others."""
     guarantee = card["guarantee"]
-    unit, asked, secret = guarantee["unit"], guarantee["asked"], guarantee["smallest_secret"]
-    alone = guarantee["per_person"]
-    numbers = {name: value for name, value in secret.items() if name != "found"}
-    return [
-        *([] if asked is None else [("Asked for", str(asked["words"]))]),
-        (
-            f"The answers of one {unit} change",
-            f"no {unit} can change alone: another table with the same kept totals differs in more" if alone is None else settings(alone),
-        ),
-        (f"Per unit of {guarantee['distance']} distance between tables", settings(guarantee["per_unit"])),
-        *([] if numbers == alone else [("The smallest change that keeps every kept total", settings(secret))]),
-    ]
+    unit, asked, secret, alone = (guarantee[key] for key in ("unit", "asked", "smallest_secret", "per_person"))
+    named = "distance over the measured levels" if guarantee["distance"] == "levels" else f"{guarantee['distance']} distance"
+    distance = f"squared {named}" if "distance squared" in secret else named
+    measure = secret.get("distance squared", secret.get("distance"))
+    away = "" if measure is None else f", {measure} in {distance}"
+    rows = [] if asked is None else [("Asked for", str(asked["words"]))]
+    if alone is None:
+        rows.append((f"One {unit}", f"no {unit} can change alone: another table with the same kept totals differs in more"))
+    elif asked is None or asked["per"] != "person" or settings(asked["parameters"]) != _promised(alone):  # else it would be said twice
+        rows.append((f"One {unit}", _promised(alone)))
+    rows.append((f"Each unit of {distance} between two tables", _promised(guarantee["per_unit"])))
+    if alone is None or any(secret[key] != alone.get(key) for key in secret if key != "found"):
+        rows.append((f"The smallest change that keeps every kept total{away}", _promised(secret)))
+    return rows
+
+
+def _promised(costs: Card) -> str:
+    """The numbers of one kind of promise, without those that say the same in another: "epsilon = 0.5"; "rho = 0.1, so epsilon = 2.88183
+    with delta = 1e-10"."""
+    names = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",)}.get(costs.get("kind", ""))
+    if names is None:
+        return settings({key: value for key, value in costs.items() if key not in ("kind", "found", "distance", "distance squared")})
+    given = settings({key: costs.get(key) for key in names})
+    if costs["kind"] != "zcdp" or costs.get("epsilon") is None:
+        return given
+    return f"{given}, so epsilon = {_six_digits(costs['epsilon'])} with delta = {show(costs['delta'])}"
+
+
+def _six_digits(value: str) -> str:
+    """A long decimal rounded up; another text as it is."""
+    return rounded_up(float(value), 6) if re.fullmatch(r"\d+\.\d{6,}", value, re.ASCII) else show(value)
 
 
 def banner(card: Card) -> Html | None:

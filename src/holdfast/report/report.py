@@ -103,10 +103,7 @@ def _promise(card: Card) -> Html:
         None if card["release"]["private"] else paragraph("With a test key the promise does not hold. It would hold for a secret key."),
         paragraph(guarantee["words"]),
         table("The promise in numbers", ("When", "The promise"), cost_rows(card)),
-        paragraph(
-            f"Kind: {guarantee['kind']}, {settings(guarantee['parameters'])}, in {guarantee['distance']} distance. "
-            f"It holds between {guarantee['relation']}. Status: {guarantee['status']}."
-        ),
+        paragraph(f"It holds between {guarantee['relation']}. Status: {guarantee['status']}."),
         paragraph("It does not cover the kept totals and what follows from them, facts about groups, or data outside this table."),
     )
 

@@ -123,12 +123,11 @@ def _exposed_line(card: Card) -> Html:
 
 
 def _exact_parameters(card: Card) -> Html:
-    mechanism, guarantee, kept = card["mechanism"], card["guarantee"], card["kept"]
+    mechanism, kept = card["mechanism"], card["kept"]
     dimensions = f"{number(kept['independent'])} independent kept sums leave {number(kept['free_dimensions'])} free dimensions"
     rows = [
         ("Mechanism", text(f"{mechanism['name']}: {settings(mechanism['parameters'])}")),
         ("Law of the noise", text(mechanism["law"])),
-        ("Promise", text(f"{guarantee['kind']}: {settings(guarantee['parameters'])}, distance {guarantee['distance']}")),
         ("Kept", text(dimensions)),
         ("Sampler", text(status_words(card))),
         *((f"Drawn: {group['kind']}", _group_line(group)) for group in card["sampler"]["groups"][:SHOWN_GROUPS]),

@@ -31,7 +31,10 @@ def budget_rows(guarantee: Guarantee) -> list[tuple[str, str]]:
     """The budget on a screen: what was asked for, then what it comes to. The smallest secret only where it is not one person."""
     asked, person = guarantee.asked, guarantee.per_person()
     rows = [] if asked is None else [("asked for", asked_phrase(asked, guarantee))]
-    rows.append((f"one {guarantee.unit}", f"no {guarantee.unit} can change alone" if person is None else str(person)))
+    if person is None:
+        rows.append((f"one {guarantee.unit}", f"no {guarantee.unit} can change alone"))
+    elif asked is None or asked_phrase(asked, guarantee) != f"{person} for {_one(guarantee)}":  # else it would be said twice
+        rows.append((f"one {guarantee.unit}", str(person)))
     rows.append((f"one unit of {guarantee.distance.distance}", str(guarantee.per_unit())))
     if guarantee.secret_differs:
         rows.append((f"smallest secret, {_measure(guarantee, guarantee.smallest_secret)}", str(guarantee.per_smallest_secret())))

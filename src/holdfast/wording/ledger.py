@@ -22,7 +22,7 @@ NO_LIMIT = "no limit"
 MAX_GRANTS = 4
 MAX_RELEASES = 8
 EXPOSED_LINES = 3
-STATES = {"voided": "voided (refunded)", "voided-spent": "voided (spent)"}
+STATES = {"closed": "published", "voided": "voided (refunded)", "voided-spent": "voided (spent)"}
 
 
 def ledger_screen(account: Account, last: Event) -> str:
@@ -64,7 +64,11 @@ def price_sentences(price: Mapping[str, Any]) -> str:
         return f"The release would be refused: {price['problem']}"
     name, unit, dataset = price["currency"], price["unit"], price["dataset"]
     numbers = {key: None if price[key] is None else Fraction(price[key]) for key in ("cost", "granted", "spent", "left")}
-    said = "an estimate, which has no sum" if numbers["cost"] is None else f"{name} = {amount(numbers['cost'])} for one {unit}"
+    said = (
+        "not counted, since the promise is an estimate and estimates cannot be added up"
+        if numbers["cost"] is None
+        else f"{name} = {amount(numbers['cost'])} for one {unit}"
+    )
     if numbers["granted"] is not None:
         held = f"{amount(numbers['left'], up=False)} is left of {name} = {amount(numbers['granted'], up=False)} granted to {dataset!r}"
     elif numbers["spent"] is not None:
@@ -104,7 +108,12 @@ def balances_screen(balances: Iterable[Balance]) -> str:
         left = NO_LIMIT if balance.left is None else f"{_left(balance)} left"
         rows.append((balance.dataset, f"{_spent(balance)} spent, {left}; {count_of(balance.recorded, 'release')}"))
     column = max((min(width(clean(name)), 36) for name, _ in rows), default=0)
-    lines = [fit(f"{pad(name, column)}  {text}", WIDTH) for name, text in rows]
+    lines: list[str] = []
+    for name, text in rows:
+        if width(clean(name)) > column:  # a name is what the next command needs: it is never cut
+            lines += [clean(name), fit(f"{' ' * column}  {text}", WIDTH)]
+        else:
+            lines.append(fit(f"{pad(name, column)}  {text}", WIDTH))
     return "\n".join(lines) or "No budget was granted and no release recorded yet."
 
 

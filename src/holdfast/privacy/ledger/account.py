@@ -192,7 +192,8 @@ class Account:
         """The refusal of a data set that nobody granted a budget."""
         return NoGrant(
             f"No budget was granted for the data set {self.dataset!r}. Someone who may decide it grants one: "
-            f"holdfast ledger grant {self.dataset!r} with a kind, an amount, an approver and a reason. Check the spelling of the name too."
+            f"holdfast ledger grant {self.dataset!r} with a kind, an amount, an approver and a reason. Check the spelling of the name too: "
+            "holdfast ledger show lists the names."
         )
 
     # The rules: each gives the refusal, or None.
