@@ -102,10 +102,10 @@ def _promised(costs: Card) -> str:
     names = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",)}.get(costs.get("kind", ""))
     if names is None:
         return settings({key: value for key, value in costs.items() if key not in ("kind", "found", "distance", "distance squared")})
-    given = settings({key: costs.get(key) for key in names})
+    given = ", ".join(f"{key} = {_six_digits(costs[key])}" for key in names)
     if costs["kind"] != "zcdp" or costs.get("epsilon") is None:
         return given
-    return f"{given}, so epsilon = {_six_digits(costs['epsilon'])} with delta = {show(costs['delta'])}"
+    return f"{given}, so epsilon = {_six_digits(costs['epsilon'])} with delta = {_six_digits(costs['delta'])}"
 
 
 def _six_digits(value: str) -> str:
