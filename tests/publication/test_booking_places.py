@@ -75,7 +75,7 @@ class TestDisksAndPlaces:
             if where == "the last file":
                 patch.setattr(folder, "_write", not_the_card)
             elif where == "the folder":
-                patch.setattr("pathlib.Path.mkdir" if booked else "tempfile.mkdtemp", fails(code))
+                patch.setattr("pathlib.Path.mkdir", fails(code))
             else:
                 patch.setattr("pathlib.Path.chmod" if where == "Path.chmod" else f"holdfast.publication.folder.{where}", fails(code))
             with pytest.raises(OutputProblem, match=f"'out' could not be written.*{said}.*Nothing was left behind") as caught:
