@@ -44,7 +44,7 @@ LARGE: dict[str, Callable[[], Any]] = {
     "long table": lambda: hf.Table(LONG, np.full(10_000, SECRET), unit=ODD),
     "hierarchy": lambda: TREE,
     "margin": lambda: hf.margin(*MANY),
-    "identity": lambda: hf.identity(hf.margin(*MANY)),
+    "identity": lambda: hf.identity(hf.margin(*MANY), values=0),
     "subset": lambda: hf.subset(ODD, MANY, by=MANY),
     "node": lambda: hf.subset(ODD, node=ODD, by=MANY),
     "condition": lambda: hf.identity(hf.subset(ODD, by=MANY)),
@@ -196,7 +196,9 @@ def test_statements_read_as_they_are_written() -> None:
         "subset('age >= 18')",
     ):
         assert repr(eval(text, names)) == text
-        assert repr(hf.identity(eval(text, names))) == f"identity({text})"
+        for values in ("7", "[7, 8]"):
+            assert repr(hf.identity(eval(text, names), values=eval(values))) == f"identity({text}, values={values})"
+    assert repr(hf.identity(hf.subset("age >= 18"))) == "identity(subset('age >= 18'))"
     assert repr(hf.areas("block", {"a": ["1"]}, by=["sex"])) == "areas('block', 1 sets, by=['sex'])"
     assert repr(hf.linear([[1, 2]], ["a"], [3])) == "linear(1 rows, names=['a'], 1 values)"
 

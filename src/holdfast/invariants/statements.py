@@ -47,7 +47,9 @@ class Margin:
         return f"margin({', '.join(self.columns)})" if self.columns else "total"
 
     def __repr__(self) -> str:
-        return _written("margin" if self.columns else "total", self.kind, *([_names(self.columns)] if self.columns else []))
+        return _written(
+            "margin" if self.columns else "total", self.kind, *([_names(self.columns)] if self.columns else []), values=self.values
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,7 +80,7 @@ class Subset:
         first = shorten(repr(self.column if self.condition is None else self.condition))
         codes = [] if self.codes is None else [f"[{_names(self.codes)}]"]
         node = [] if self.node is None else [f"node={shorten(repr(self.node), 30)}"]
-        return _written("subset", self.kind, first, *codes, *node, by=self.by)
+        return _written("subset", self.kind, first, *codes, *node, by=self.by, values=self.values)
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,7 +97,7 @@ class Areas:
         return f"areas({self.column}: {len(self.sets)} sets)" + (f" by {', '.join(self.by)}" if self.by else "")
 
     def __repr__(self) -> str:
-        return _written("areas", self.kind, shorten(repr(self.column)), f"{len(self.sets)} sets", by=self.by)
+        return _written("areas", self.kind, shorten(repr(self.column)), f"{len(self.sets)} sets", by=self.by, values=self.values)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -202,10 +204,14 @@ def identity(statement: Statement, values: Sequence[int] | int | None = None) ->
     return replace(statement, kind="identity", values=0 if declared is None else declared)
 
 
-def _written(function: str, kind: Kind, *arguments: str, by: tuple[str, ...] = ()) -> str:
+def _written(function: str, kind: Kind, *arguments: str, by: tuple[str, ...] = (), values: Values = None) -> str:
     """The call that makes such a statement, on one line."""
     call = f"{function}({', '.join([*arguments, *([f'by=[{_names(by)}]'] if by else [])])})"
-    return f"identity({call})" if kind == "identity" else call
+    if kind != "identity":
+        return call
+    if isinstance(values, tuple):
+        return f"identity({call}, values=[{listed([str(value) for value in values], 45)}])"
+    return f"identity({call}, values={values})" if values else f"identity({call})"
 
 
 def _names(names: tuple[str, ...]) -> str:
