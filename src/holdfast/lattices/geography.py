@@ -215,7 +215,7 @@ def kept_margins(kept: Kept, found: Geography) -> tuple[frozenset[int], ...]:
 
 def _matched(rows: RowFamily, found: Geography) -> tuple[int, int] | None:
     """(level, mask) of rows that are all the numbers of one margin of all units of one level."""
-    if not rows.is_margin:
+    if bool((rows.group < 0).any()):
         return None
     lengths = found.lengths
     group = rows.group[found.cells].reshape(len(found.cells), *lengths)
@@ -228,6 +228,7 @@ def _matched(rows: RowFamily, found: Geography) -> tuple[int, int] | None:
             continue
         units = np.zeros(len(found.cells), dtype=np.int64) if found.tree is None else found.tree.unit_of(level)
         heads = np.searchsorted(units, np.arange(found.units(level)))
-        if np.array_equal(reduced[heads][units], reduced):
+        every = bool(np.bincount(reduced[heads].ravel(), minlength=rows.count).all())  # so each number of the margin is one row
+        if every and np.array_equal(reduced[heads][units], reduced):
             return level, mask
     return None

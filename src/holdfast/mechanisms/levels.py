@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -102,11 +102,13 @@ def _shares_of(given: Mapping[Any, Any]) -> Iterator[Share]:
 
 
 def _name(given: Any, what: str) -> LevelName:
-    if isinstance(given, str):
-        return given
-    if isinstance(given, tuple) and given and all(isinstance(part, str) for part in given):
-        return given
-    raise InvalidParameter(f"levels: a {what} is named by a text or a tuple of columns. Got {type(given).__name__}.")
+    if not _is_name(given):
+        raise InvalidParameter(f"levels: a {what} is named by a text or a tuple of columns. Got {type(given).__name__}.")
+    return given
+
+
+def _is_name(given: Any) -> TypeGuard[LevelName]:
+    return isinstance(given, str) or (isinstance(given, tuple) and bool(given) and all(isinstance(part, str) for part in given))
 
 
 def rows_of(text: str) -> list[dict[str, object]]:
@@ -124,19 +126,22 @@ def read_rows(key: Key, raw: object) -> Shares:
             key.name, f"must be a list of tables. Got {GOT}. Write [[release.levels]] with {_ROW} below it, once for each share."
         )
     shares: list[Share] = []
-    for row in raw:
+    for place, row in enumerate(raw, 1):
         wrong = [name for name in row if name not in ("level", "margin", "share")]
         if wrong or "level" not in row or "share" not in row:
             said = f"has the unknown key {wrong[0]!r}" if wrong else "needs level and share"
-            raise InvalidKey(key.name, f"a row {said}. Write {_ROW}.")
+            raise InvalidKey(key.name, f"row {place} {said}. Write {_ROW}.")
         level, margin = (tuple(value) if isinstance(value, list) else value for value in (row["level"], row.get("margin", DETAILED)))
+        for name, value in (("level", level), ("margin", margin)):
+            if not _is_name(value):
+                raise InvalidKey(key.name, f"row {place}: a {name} is a text or a list of columns. Write {_ROW}.")
         share = row["share"]
         if isinstance(share, FloatText):
-            raise InvalidKey(key.name, f'a share must be exact, because privacy depends on it. Write share = "{share.text}".')
+            raise InvalidKey(key.name, f'row {place}: a share must be exact, because privacy depends on it. Write share = "{share.text}".')
         try:
-            shares += _shares_of({_name(level, "level"): {_name(margin, "margin"): share}})
+            shares += _shares_of({level: {margin: share}})
         except InvalidParameter as problem:
-            raise InvalidKey(key.name, str(problem).removeprefix("levels: ")) from None
+            raise InvalidKey(key.name, f"row {place}: {str(problem).removeprefix('levels: ')}") from None
     try:
         return _checked(shares)
     except InvalidParameter as problem:

@@ -285,8 +285,12 @@ class Guarantee:
             "status": self.status,
             "chains": [chain.to_fields() for chain in self.chains],
             "exposed": {"kept_sums": self.exposed.kept_sums, "cells": self.exposed.cells, "names": list(self.exposed.names)},
-            "smallest_secret": {"distance": self.smallest_secret, "status": self.smallest_secret_status},
-            "person": {"distance": self.person, "can_change_alone": self.person is not None, "can_be_added": self.person_can_be_added},
+            "smallest_secret": {"distance": _exact(self.smallest_secret), "status": self.smallest_secret_status},
+            "person": {
+                "distance": None if self.person is None else _exact(self.person),
+                "can_change_alone": self.person is not None,
+                "can_be_added": self.person_can_be_added,
+            },
             "per_unit": self.per_unit(delta=delta).to_fields(),
             "per_person": None if per_person is None else per_person.to_fields(),
             "per_smallest_secret": self.per_smallest_secret(delta=delta).to_fields(),
@@ -333,3 +337,8 @@ def _delta_at(epsilon: Fraction, delta: Fraction, squared: Fraction) -> float:
         ratio = (far - one).exp() * (-far).expm1() / (-one).expm1()  # this way round only a true overflow is one
         value = ball(delta) * ratio
         return min(enclosure(value).up(), 1.0) if value < 2 else 1.0  # not below 2 also where it overflowed
+
+
+def _exact(distance: int | Fraction) -> int | str:
+    """JSON-ready: a whole number, or the text of a fraction."""
+    return int(distance) if distance == int(distance) else format_exact(distance)
