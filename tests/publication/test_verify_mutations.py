@@ -41,6 +41,8 @@ THREE_WAY: list[Any] = [hf.margin("area", "sex"), hf.margin("area", "age"), hf.m
 SMALL: list[Any] = [hf.margin("area"), hf.subset("area", ["a"], by=["sex"])]
 NINE = hf.Table(ONE_AREA, np.arange(10, 100, 10), name="nine", max_records=3)
 TWELVE = hf.Table(UNIVERSE, COUNTS, unit="household")
+TREE = hf.Hierarchy.from_parents({"a": "north", "b": "north", "c": "south"}, levels=["region", "own"])
+IN_REGIONS = hf.Table(hf.Universe.product({"area": TREE, "sex": ["F", "M", "X"]}), np.arange(10, 100, 10))
 LISTED = hf.Table.from_counts(pa.table({"area": ["a", "a", "b"], "sex": ["F", "M", "F"], "n": [3, 4, 5]}), cells=["area", "sex"], count="n")
 
 RELEASES: dict[str, tuple[hf.Table, list[Any], Any]] = {
@@ -50,6 +52,7 @@ RELEASES: dict[str, tuple[hf.Table, list[Any], Any]] = {
     "rounded": (TWELVE, THREE_WAY, hf.RoundedProjection("1/2")),
     "suppression": (NINE, SMALL, hf.Suppression()),
     "chain": (NINE, [hf.margin("area"), hf.margin("sex")], hf.GeneralizedLaplace("1/2", sampler="block_gibbs", eta="3/100")),
+    "levels": (IN_REGIONS, [hf.margin("region")], hf.GeneralizedGaussian(rho="1/10", levels={"region": {"sex": "1/4"}, "area": "3/4"})),
     "listed": (LISTED, [hf.margin("area")], hf.GeneralizedLaplace("1/2", norm="l2")),
 }
 

@@ -50,6 +50,7 @@ CARD: dict[str, Any] = {
         "universe_digest": "sha256:" + "0f" * 32,
         "unit": "person",
         "max_records": 1,
+        "hierarchies": [],
     },
     "kept": {
         "statements": ["margin(state)"],

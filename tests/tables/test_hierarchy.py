@@ -158,6 +158,10 @@ class TestFromParents:
         with pytest.raises(InvalidHierarchy, match=words):
             Hierarchy.from_parents(pairs)
 
+    def test_a_parent_that_is_no_code_is_named(self) -> None:
+        with pytest.raises(InvalidHierarchy, match="Code 'a' lies under 'x', which is no code of the tree"):
+            Hierarchy({"a": "x", "b": None})
+
     def test_columns_need_both_names_and_codes(self) -> None:
         with pytest.raises(InvalidParameter, match="both names"):
             Hierarchy.from_parents({}, code="a")

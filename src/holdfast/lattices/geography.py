@@ -181,7 +181,7 @@ def _arranged(universe: Universe, places: dict[str, Ints], leaf: Ints, order: In
     if size * len(order) != len(universe):
         raise InvalidParameter(
             f"levels: every unit of {finest!r} must have the same {size} cells by {', '.join(map(repr, places)) or 'no other column'}; "
-            f"{len(order)} units have {len(universe)} cells. Declare all combinations (zeros included), or leave levels= out."
+            f"{len(order)} units have {len(universe)} cells. Declare all combinations (zeros included), or leave levels out."
         )
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
@@ -204,7 +204,7 @@ def kept_margins(kept: Kept, found: Geography) -> tuple[frozenset[int], ...]:
         if match is None:
             raise InvalidStatement(
                 f"{rows.statement} is no margin at one of the levels {', '.join(map(repr, found.names))}, and weights by level "
-                "are drawn exactly for such totals only. Name its level in levels= (it may have share 0), or leave levels= out."
+                "are drawn exactly for such totals only. Name its level too, with share 0 if nothing is measured there, or leave levels out."
             )
         level, mask = match
         families[level] |= {sub for sub in range(mask + 1) if sub & mask == sub}

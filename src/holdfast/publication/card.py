@@ -94,6 +94,16 @@ class ReleaseInfo(_Part):
     )
 
 
+class TreeInfo(_Part):
+    """A code tree over one column."""
+
+    column: Text = Field(description="The column whose codes are the leaves.")
+    levels: Texts = Field(description="Names of the levels from the top; of those that no share names, only a signature protects the name.")
+    parents: Annotated[tuple[Annotated[tuple[str, str | None], Strict(False)], ...], Strict(False)] = Field(
+        description="Every code of the tree with the code above it, null at the top, in the order of the tree."
+    )
+
+
 class TableInfo(_Part):
     """The published table, as far as everyone may know it."""
 
@@ -112,6 +122,9 @@ class TableInfo(_Part):
     unit: Text = Field(description="Whose privacy is promised, such as person or household.")
     max_records: Annotated[int, Field(ge=1)] | None = Field(
         description="The most records one unit may have in the table; null if the promise is for one record."
+    )
+    hierarchies: Annotated[tuple[TreeInfo, ...], Strict(False)] = Field(
+        description="Where the budget has shares for levels: the code trees of the table, which say what lies in a unit. Else empty."
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.lattices import Exposure
 from holdfast.publication.card import SCHEMA_VERSION, Card
 from holdfast.publication.plan import Plan, exposed_fields
+from holdfast.tables import Hierarchy
 from holdfast.wording.ledger import recorded_sentence
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def make_card(
         "universe_digest": f"sha256:{universe.digest()}",
         "unit": facts.unit,
         "max_records": facts.max_records,
+        "hierarchies": [] if plan.drawing.channel.layout is None else [_tree_fields(*pair) for pair in universe.hierarchies.items()],
     }
     made = {
         "schema_version": SCHEMA_VERSION,
@@ -57,6 +59,10 @@ def make_card(
         "signature": None,
     }
     return Card.model_validate(made)
+
+
+def _tree_fields(column: str, tree: Hierarchy) -> dict[str, Any]:
+    return {"column": column, "levels": list(tree.levels), "parents": [[code, tree.parent(code)] for code in tree.nodes]}
 
 
 def _revision(release: Release) -> dict[str, Any] | None:

@@ -35,7 +35,7 @@ from holdfast.publication.plan import Plan, exposure_after, prepare
 from holdfast.publication.released import ReleasedTable
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
-from holdfast.tables import Universe
+from holdfast.tables import Hierarchy, Universe
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -51,6 +51,7 @@ ONLY_SIGNED = (
     "release.allow_exposed",
     "table.name",
     "table.universe",
+    "table.hierarchies.levels",
     "kept.revision",
     "software",
     "sampler.groups.chain.lag",
@@ -158,8 +159,9 @@ class Recomputed:
 def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, listed: Sequence[KeptRow]) -> Recomputed:
     """From a card whose kept totals were found to add up. Raises HoldfastError where the card cannot be that of any release."""
     statements = tuple(statement_of(given) for given in card.kept.definitions)
-    cells = replace(universe, support=card.table.universe)
     said = card.table
+    trees = {tree.column: Hierarchy(dict(tree.parents), tree.levels) for tree in said.hierarchies}
+    cells = replace(universe, support=said.universe).with_hierarchies(trees)
     facts = Facts(lattice(cells, statements), statements, said.unit, said.max_records, said.count, said.name)
     mechanism = mechanism_class(card.mechanism.name).from_parameters(card.mechanism.parameters)
     chains = [Said(c.lag, c.median_meeting, c.largest_meeting) for group in card.sampler.groups if (c := group.chain) is not None]

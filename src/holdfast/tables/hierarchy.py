@@ -33,6 +33,9 @@ class Hierarchy:
         for code, parent in parents.items():
             children.setdefault(parent, []).append(code)
         self._parents = dict(parents)
+        unknown = next((parent for parent in children if parent is not None and parent not in self._parents), None)
+        if unknown is not None:
+            raise InvalidHierarchy(f"Code {children[unknown][0]!r} lies under {unknown!r}, which is no code of the tree. List it too.")
         self._depth: dict[str, int] = {}
         self._span: dict[str, tuple[int, int]] = {}
         self._leaves: tuple[str, ...] = ()

@@ -152,6 +152,10 @@ class Universe:
         """The same cells, with the mark that the source has them in another order."""
         return replace(self, rows_moved=True)
 
+    def with_hierarchies(self, hierarchies: Mapping[str, Hierarchy]) -> Universe:
+        """The same cells with these code trees."""
+        return replace(self, _hierarchies=_checked_trees(self.columns, self._codes, hierarchies))
+
     @property
     def is_public(self) -> bool:
         """Whether the list of cells was declared, and so tells nothing of the data."""
