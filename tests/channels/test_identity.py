@@ -135,6 +135,8 @@ CHANGES: dict[str, tuple[Any, list[Any], hf.Universe]] = {
     "another chain": (hf.GeneralizedLaplace("1/2", sampler="metropolis", eta="3/100"), [hf.margin("a")], GRID),
     "eta": (hf.GeneralizedLaplace("1/2", sampler="line_gibbs", eta="4/100"), [hf.margin("a")], GRID),
     "chain allowed": (hf.GeneralizedLaplace("1/2", allow_estimated=True, eta="3/100"), [hf.margin("a")], GRID),
+    "units of a": (hf.GeneralizedGaussian(rho="1/18", levels={"a": {"total": "1/3", "detailed": "2/3"}}), [hf.total()], GRID),
+    "units of b": (hf.GeneralizedGaussian(rho="1/18", levels={"b": {"total": "1/3", "detailed": "2/3"}}), [hf.total()], GRID),
 }
 
 

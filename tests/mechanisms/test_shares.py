@@ -317,3 +317,16 @@ def test_the_mechanism_can_be_read_back_from_its_repr() -> None:
         rho="1/10", levels={"state": "1/10", ("state", "county"): {"total": "1/5", ("sex", "age"): "1/5", "detailed": "1/2"}}
     )
     assert eval(repr(made), {"GeneralizedGaussian": hf.GeneralizedGaussian}) == made
+
+
+@pytest.mark.parametrize("share", ["9/10", "1/2", "1/10"])
+def test_the_tail_bound_holds_where_the_finest_margin_has_a_small_share(share: str) -> None:
+    """Two cells: all of the law is enumerated. The total of a leaf has a share of its own, and says nothing about the difference."""
+    detailed = 1 - Fraction(share)
+    law = hf.GeneralizedGaussian(rho="1/20", levels={"total": {"total": share, "detailed": str(detailed)}}).law(
+        hf.lattice(Universe.product({"a": ["x", "y"]}), [])
+    )
+    x, y = np.meshgrid(np.arange(-150, 151), np.arange(-150, 151))
+    weights = np.exp(-(float(Fraction(share)) * (x + y) ** 2 + float(detailed) * (x**2 + y**2)) / 20)
+    for t in range(1, 41):
+        assert weights[x**2 + y**2 >= t * t].sum() / weights.sum() <= law.tail_bound(t)

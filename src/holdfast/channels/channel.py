@@ -83,6 +83,8 @@ class Channel:
         request = self.request
         chain = [request.sampler, str(request.eta)] if request.names_a_chain or request.allow_estimated else []
         fields = {"version": IDENTITY_VERSION, "target": list(self.target.fields), "chain": chain, "facts": self.facts.digest}
+        if self.layout is not None:
+            fields["layout"] = self.layout.digest
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -42,6 +44,13 @@ class Layout:
     names: tuple[str, ...]
     margins: dict[int, str]
     """The margins that have a name, by mask."""
+
+    @property
+    def digest(self) -> str:
+        """Of which cells make which units: a law of equal heights and masks is another one where these are others."""
+        whole = hashlib.sha256(json.dumps(self.whole.fields).encode())
+        whole.update(np.ascontiguousarray(self.blocks.order, dtype="<i8").tobytes())
+        return whole.hexdigest()
 
     def errors(self, target: LevelGaussian) -> Iterator[LevelError]:
         """For every level and margin, from the law alone."""

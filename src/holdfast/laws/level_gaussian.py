@@ -54,9 +54,10 @@ class LevelGaussian(Target):
 
     def log_tail(self, lattice: Lattice, t: float) -> float:
         """The plain law's bound holds for the length in any form Q (laws/tails.py: only the scaling of Q enters), and Q(z) >= w |z|_2^2,
-        w the weight of the finest table.
+        w the weight of the finest table: of the leaves by all axes, whose mask is the largest. Other margins of the leaves may have more,
+        but say nothing about moves within a leaf.
         """
-        finest = max((share for height, _, share in self.measured if height == 0), default=Fraction(0))
+        _, finest = max((mask, share) for height, mask, share in self.measured if height == 0)
         return tails.gaussian_log_tail(lattice.dimension, 1 / (2 * self.rho * finest), t)
 
     def block_variance(self, shape: Shape) -> Variance:
