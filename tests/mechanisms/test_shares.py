@@ -330,3 +330,16 @@ def test_the_tail_bound_holds_where_the_finest_margin_has_a_small_share(share: s
     weights = np.exp(-(float(Fraction(share)) * (x + y) ** 2 + float(detailed) * (x**2 + y**2)) / 20)
     for t in range(1, 41):
         assert weights[x**2 + y**2 >= t * t].sum() / weights.sum() <= law.tail_bound(t)
+
+
+def test_a_kept_margin_may_name_a_level_of_a_hierarchy() -> None:
+    """As it may name a column: the same units, the same blocks, the same costs."""
+    tree = Hierarchy.from_parents({"A0": "A", "A1": "A", "A2": "A", "B0": "B", "B1": "B"}, levels=["state", "own"])
+    codes = {name: [SMALL.codes[name][k] for k in SMALL.code_indices(name)] for name in ("county", "sex")}
+    universe = Universe.listed(codes, hierarchies={"county": tree})
+    for columns in (["state"], ["state", "sex"], ["county", "state"]):
+        found, expected = (channel_of(given, [hf.margin(*columns)], {"state": 0, "county": 1}) for given in (universe, SMALL))
+        assert found.layout.whole == expected.layout.whole
+        assert found.layout.top == expected.layout.top
+        assert np.array_equal(found.blocks.order, expected.blocks.order)
+        assert found.guarantee.smallest_secret == expected.guarantee.smallest_secret

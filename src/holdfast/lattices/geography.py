@@ -215,7 +215,7 @@ def kept_margins(kept: Kept, found: Geography) -> tuple[frozenset[int], ...]:
 
 def _matched(rows: RowFamily, found: Geography) -> tuple[int, int] | None:
     """(level, mask) of rows that are all the numbers of one margin of all units of one level."""
-    if bool((rows.group < 0).any()):
+    if (rows.group < 0).any() or len(np.unique(rows.group)) < rows.count:
         return None
     lengths = found.lengths
     group = rows.group[found.cells].reshape(len(found.cells), *lengths)
