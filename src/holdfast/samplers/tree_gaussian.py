@@ -85,8 +85,8 @@ class TreeGaussian:
                  from 0 to G the masks of the margins kept there (bit k for axis k), closed under subsets and under going up. `weights`:
                  lambda by (level, mask), not negative; positive at the leaves for every margin that is free there.
     Guarantees:  exact; time linear in the cells, times `expected_tries`. Cells in C order: leaf, then axes.
-    Reference:   [theory R9], [theory R15], [theory R16]; the module's text. `centres` is the obvious form; a wide `band` makes every
-                 decision exact, and changes nothing.
+    Reference:   [theory R9], [theory R15], [theory R16]; the module's text. `centres` is the obvious form; with a wide `band`
+                 every proposal is settled exactly, and nothing changes.
     """
 
     name = "level by level, one cell after the other"
