@@ -21,8 +21,12 @@ import types
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from holdfast.mechanisms.registry import MECHANISMS
+from holdfast.samplers.table import SAMPLERS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -88,6 +92,8 @@ def run_python(page: Path) -> int:
     # A real module, because dataclasses and pickle look up the module that a class says it comes from.
     module = types.ModuleType("holdfast_docs_example")
     sys.modules[module.__name__] = module
+    registries: tuple[dict[Any, Any], ...] = (MECHANISMS, SAMPLERS)  # a page may register a mechanism of its own
+    before = [dict(registry) for registry in registries]
     try:
         found = [block for block in blocks(page) if block.language == "python"]
         for block in found:
@@ -95,6 +101,9 @@ def run_python(page: Path) -> int:
         return len(found)
     finally:
         del sys.modules[module.__name__]
+        for registry, kept in zip(registries, before, strict=True):
+            registry.clear()
+            registry.update(kept)
 
 
 def _run_python_block(page: Path, block: Block, module: types.ModuleType) -> None:
