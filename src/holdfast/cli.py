@@ -385,7 +385,8 @@ def synth(
     what: Annotated[str, typer.Option(help="counts (one row per cell, zeros included) or records (one row per person).")] = "counts",
     level: Annotated[str, typer.Option(help="Counts by state, county, tract or block.")] = "county",
     by: Annotated[
-        list[str] | None, typer.Option(help="Counts by this column too (sex, age, age_group, voting_age, gq); repeat for more.")
+        list[str] | None,
+        typer.Option(help="Counts by this column too (sex, age, age_group, voting_age, gq, hispanic, race); repeatable."),
     ] = None,
     states: Annotated[int | None, typer.Option(help="Number of states; by default it follows from the number of people.")] = None,
     as_json: AsJson = False,

@@ -258,6 +258,20 @@ def test_files_hold_the_same_rows_and_codes_as_text(town: Population, tmp_path: 
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"counts{suffix}", f"records{suffix}"]
 
 
+def test_origins_are_counted_beside_the_rest_and_change_nothing(town: Population) -> None:
+    """Golden, as the rows above; every row's other codes are those without origins."""
+    by = ("voting_age", "hispanic", "race")
+    found = town.counts("tract", by=by)
+    assert rows_digest(found) == "7ee4875e072c213d2fa536490477a2a8ab44ef30cca6eec2201d80d492170713"
+    assert len(found) == 16 * 2 * 2 * 63
+    counts = found["count"].to_numpy().reshape(16, 2, 2, 63)
+    assert np.array_equal(counts.sum(axis=(2, 3)).ravel(), town.counts("tract", by=("voting_age",))["count"].to_numpy())
+    assert np.array_equal(counts.sum(axis=1).ravel(), town.counts("tract", by=("hispanic", "race"))["count"].to_numpy())
+    assert 400 < counts[:, :, 1].sum() < 750  # of 3,000
+    alone = [k for k, code in enumerate(found["race"].unique().to_pylist()) if code.count("1") == 1]
+    assert 2_600 < counts[..., alone].sum() < 2_950
+
+
 def test_files_of_equal_arguments_have_equal_bytes(town: Population, tmp_path: Path) -> None:
     one, two = town.save(tmp_path / "1.csv"), synthesize(3_000, "town").save(str(tmp_path / "2.csv"))
     assert one.read_bytes() == two.read_bytes()
@@ -322,8 +336,8 @@ def test_unknown_levels_and_columns_are_refused(town: Population) -> None:
         town.counts("village")
     with pytest.raises(InvalidParameter, match="Got 'village'"):
         town.areas("village")
-    with pytest.raises(InvalidParameter, match=r"out of age, sex, gq, age_group, voting_age\. Got \('race',\)\. Leave out"):
-        town.counts("block", by=("race",))
+    with pytest.raises(InvalidParameter, match=r"out of age, sex, gq, age_group, voting_age, hispanic, race\. Got \('income',\)\. Leave"):
+        town.counts("block", by=("income",))
     with pytest.raises(InvalidParameter, match="different columns"):
         cells_for(10, by=("sex", "sex"))
     with pytest.raises(RequestTooLarge, match="the number of cells"):

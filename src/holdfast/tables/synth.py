@@ -1,6 +1,7 @@
 """A made-up population of any size, for trials, benchmarks and demonstrations.
 
     synthesize(people, seed) -> Population      states > counties > tracts > blocks, households, group quarters, age, sex
+                                                (in counts also hispanic, race)
         .records()  .counts(level, by)          one row per person, as a stream; one row per cell, zeros included
         .save(path, what)                       either of them as .parquet or .csv
     cells_for(n)                                counts of at least n cells under nested areas
@@ -22,7 +23,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isqrt, prod
 from pathlib import Path
@@ -53,10 +54,18 @@ _ROOM = {"state": 99, "county": 999, "tract": 9999, "block": 9000}  # children o
 _AGE_GROUPS = [*(f"{low}-{low + 4}" for low in range(0, 90, 5)), "90+"]
 _CODES = {"age": [*map(str, range(90)), "90+"], "sex": ["F", "M"], "gq": list("01234567")}
 _CODES |= {"age_group": _AGE_GROUPS, "voting_age": ["0-17", "18+"]}
+_CODES |= {
+    "hispanic": ["no", "yes"],
+    "race": [f"{groups:06b}" for groups in range(1, 64)],
+}  # a digit for each of six groups
 _FROM_AGE = {"age_group": np.arange(91, dtype=np.uint8) // 5, "voting_age": (np.arange(91) >= 18).astype(np.uint8)}
 
 # Out of 256: sizes of households as drawn, 1 to 9. The end of a block cuts a household, which brings the mean from 2.7 to 2.6.
 _HOUSEHOLD_SIZE = np.repeat(np.arange(1, 10, dtype=np.int64), [60, 85, 42, 36, 18, 8, 4, 2, 1])
+
+# Out of 256: a first group; and out of 65536 who is hispanic, and who belongs to a second group, to any others.
+_FIRST_GROUP = np.repeat(1 << np.arange(6, dtype=np.uint8)[::-1], [166, 34, 3, 17, 1, 35])
+_HISPANIC, _SECOND_GROUP, _OTHER_GROUPS = 12500, 5000, 400
 
 # Group quarters 1 to 7: prisons, juvenile facilities, nursing homes, other institutions, student housing, barracks, other.
 _GQ_KIND = np.repeat(np.arange(1, 8, dtype=np.uint8), [64, 3, 51, 3, 84, 10, 41])  # out of 256
@@ -131,7 +140,8 @@ class Population:
     def counts(self, level: str = "block", by: Iterable[str] = ()) -> pa.Table:
         """One row per area of the level and combination of codes in `by`, zeros included: codes of all levels down to it, `by`, `count`.
 
-        Given:       `by` from age, sex, gq, age_group (five years), voting_age.
+        Given:       `by` from age, sex, gq, age_group (five years), voting_age, hispanic, race (63 codes). The last two are made for
+                     counts alone, from words of their own: they are in no record.
         Guarantees:  counts at a level are exactly the sums of the counts at any lower level, and of the records.
         """
         import pyarrow as pa
@@ -178,7 +188,8 @@ class Population:
         for low, high in itertools.pairwise([*np.unique(cuts).tolist(), len(self.block_people)]):
             some = slice(low, high)
             words = _source(self.seed, "people", self.people, low)
-            yield _make_people(words, some, int(self._ends[low]), self.block_people[some], self.block_gq[some], self.block_gq_people[some])
+            made = _make_people(words, some, int(self._ends[low]), self.block_people[some], self.block_gq[some], self.block_gq_people[some])
+            yield replace(made, origins=_source(self.seed, "origins", self.people, low))
 
     def _batch(self, chunk: _Chunk, schema: pa.Schema) -> pa.RecordBatch:
         import pyarrow as pa
@@ -219,11 +230,30 @@ class _Chunk:
     age: Bytes
     sex: Bytes
     gq: Bytes
+    origins: np.random.PCG64 | None = None  # words for what follows
 
     def column(self, name: str) -> Bytes:
         """For each person the place of its code in the list of codes."""
         column: Bytes = _FROM_AGE[name][self.age] if name in _FROM_AGE else getattr(self, name)
         return column
+
+    @property
+    def hispanic(self) -> Bytes:
+        return (self._drawn[0] < _HISPANIC).astype(np.uint8)
+
+    @property
+    def race(self) -> Bytes:
+        """Groups as digits of a number, less one: nobody belongs to none."""
+        first, second, more = self._drawn[1], self._drawn[2], self._drawn[3]
+        groups = _FIRST_GROUP[first >> 8]
+        groups = np.where(second < _SECOND_GROUP, groups | 1 << second % 6, groups)
+        return (np.where(more < _OTHER_GROUPS, groups | 1 + more % 63, groups) - 1).astype(np.uint8)
+
+    @cached_property
+    def _drawn(self) -> NDArray[np.uint16]:
+        """Four draws for each person."""
+        assert self.origins is not None
+        return _halves(self.origins, 4 * len(self.block)).reshape(-1, 4).T
 
 
 def _make_people(words: np.random.PCG64, blocks: slice, first: int, people: Integers, kinds: Bytes, gq_people: Integers) -> _Chunk:

@@ -1,0 +1,119 @@
+"""Shares for levels: a table shaped like one for redistricting, drawn once, its error by level beside the closed form.
+
+State, 20 counties, 400 tracts, 1,200 block groups, 6,000 blocks, each by group quarters, voting age, hispanic and race: 2,016 numbers a unit.
+The population is made up; the state's total is kept. Shares are about those of a published census: each is 10^4 / the variance that one of
+its measurements had, rounded. Variances here are four times those: below a third of that rho the whole table would be drawn too often
+before one is kept, and the plan refuses it.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import time
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+import holdfast as hf
+from benchmarks.report import Row, Table, number
+from benchmarks.timing import fresh_interpreter
+from holdfast.tables.synth import synthesize
+
+UNITS = {"state": 1, "county": 20, "tract": 400, "group": 1_200, "block": 6_000}
+BY = ("gq", "voting_age", "hispanic", "race")
+BOTH = ("hispanic", "race")
+WEIGHTS: dict[str, dict[Any, int]] = {
+    "state": {BOTH: 26, "detailed": 504},
+    "county": {"total": 2128, BOTH: 19, "detailed": 513},
+    "tract": {"total": 1637, BOTH: 2020, "detailed": 504},
+    "group": {"total": 3257, BOTH: 2016, "detailed": 2463},
+    "block": {"total": 1, BOTH: 5, "detailed": 991},
+}
+WHOLE = sum(weight for margins in WEIGHTS.values() for weight in margins.values())
+SHARES = {level: {margin: Fraction(weight, WHOLE) for margin, weight in margins.items()} for level, margins in WEIGHTS.items()}
+VARIANCE = 4 * 10**4
+"""Of a measurement of weight one."""
+RHO = Fraction(WHOLE, 2 * VARIANCE)
+
+INSIDE = {"total": (1, 2, 3), " x ".join(BOTH): (1, 2), " x ".join(BY): ()}
+"""Margins that are shown, with the axes that are summed: group quarters, voting age, hispanic by race."""
+
+HEADERS = ("level", "units", "margin", "measured alone", "closed form", "in one draw")
+TIMES = ("step", "wall s", "CPU s")
+
+
+def tables() -> tuple[Table, Table]:
+    """(seconds of each step and peak memory, standard deviations by level and margin), from an interpreter of its own."""
+    found = json.loads(fresh_interpreter("from benchmarks.levels_weighted import measured; measured()", small_parent=True))
+    steps = [Row(name, (f"{wall:.2f}", f"{processor:.2f}")) for name, wall, processor in found["steps"]]
+    steps.append(Row("peak memory", (f"{found['peak'] / 2**30:.2f} GiB", "")))
+    errors = [Row(level, (f"{units:,}", margin, *map(_shown, values))) for level, units, margin, *values in found["errors"]]
+    return Table(f"A table for redistricting, {found['cells']:,} cells", TIMES, steps), Table("Its standard deviations", HEADERS, errors)
+
+
+def measured(units: dict[str, int] = UNITS, people: int = 240_000) -> None:
+    """Make the population, plan, draw, release; print it as JSON."""
+    steps: list[tuple[str, float, float]] = []
+    began = time.perf_counter(), time.process_time()
+
+    def done(name: str) -> None:
+        nonlocal began
+        now = time.perf_counter(), time.process_time()
+        steps.append((name, now[0] - began[0], now[1] - began[1]))
+        began = time.perf_counter(), time.process_time()
+
+    population = synthesize(people, "redistricting", states=1, blocks=units["block"])
+    counts = population.counts("block", by=BY).column("count").to_numpy()
+    codes = {column: population.counts("state", by=[column]).column(column).combine_chunks().dictionary.to_pylist() for column in BY}
+    tree = geography(units)
+    table = hf.Table(hf.Universe.product({"block": tree, **codes}), counts)
+    done("population")
+    mechanism = hf.GeneralizedGaussian(rho=RHO, levels=SHARES)
+    plan = hf.plan(table, [hf.total()], mechanism)
+    rows = plan.expected_error.levels
+    done("plan, with all standard deviations")
+    plan.law.sample(1, hf.NoiseKey.for_tests("first"))
+    done("first draw")
+    noise = plan.law.sample(1, hf.NoiseKey.for_tests("second"))[0]
+    done("prepared draw")
+    del plan
+    release = hf.release(table, [hf.total()], mechanism, key=hf.NoiseKey.for_tests("third"), release_id="redistricting")
+    done("release in memory, planned anew")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    assert int(release.table.counts.sum()) == int(counts.sum())
+    shown = [row for row in rows if row.level != "total" and row.margin in INSIDE]
+    errors = [(r.level, r.units, r.margin, alone(r.level, r.margin), r.median, spread(noise, tree, r.level, r.margin)) for r in shown]
+    print(json.dumps({"steps": steps, "cells": len(table), "peak": peak, "errors": errors}))
+
+
+def alone(level: str, margin: str) -> float | None:
+    """The standard deviation of a measurement by itself; None where there is none."""
+    names: dict[str, Any] = dict(zip(INSIDE, ("total", BOTH, "detailed"), strict=True))
+    weight = WEIGHTS[level].get(names[margin])
+    return None if weight is None else (VARIANCE / weight) ** 0.5
+
+
+def _shown(value: float | None) -> str:
+    return "" if value is None else number(value)
+
+
+def spread(noise: Any, tree: hf.Hierarchy, level: str, margin: str) -> float:
+    """The root mean square of a margin's noise over the units of a level."""
+    by_block = noise.reshape(len(tree.leaves()), 8, 2, 126)
+    summed = by_block.sum(axis=INSIDE[margin]) if INSIDE[margin] else by_block
+    sizes = [len(tree.leaves(unit)) for unit in tree.level("own" if level == "block" else level)]
+    found = np.add.reduceat(summed, np.cumsum([0, *sizes[:-1]]), axis=0)
+    return float(np.sqrt(np.mean(found.astype(np.float64) ** 2)))
+
+
+def geography(units: dict[str, int]) -> hf.Hierarchy:
+    """Units of five levels, uneven: every unit has a child, the others go anywhere."""
+    rng, parents, above = np.random.default_rng(1), dict[str, str | None](), [""]
+    for level, count in units.items():
+        sizes = 1 + rng.multinomial(count - len(above), [1 / len(above)] * len(above))
+        names = [f"{level} {number}" for number in range(count)]
+        parents |= dict(zip(names, np.repeat(np.array(above, dtype=object), sizes).tolist(), strict=True))
+        above = names
+    return hf.Hierarchy({code: parent or None for code, parent in parents.items()}, levels=[*list(units)[:-1], "own"])
