@@ -8,6 +8,7 @@ from itertools import count
 
 import numpy as np
 
+from benchmarks import levels_weighted
 from benchmarks.report import Bar, Report, Row, Table, number
 from benchmarks.timing import Steps, best_of, load, machine
 from holdfast.lattices.shapes import Levels
@@ -42,8 +43,10 @@ LAWS: dict[str, tuple[Target, float]] = {
 }
 
 
-def run(*, sizes: Sequence[int] = (10**6, 10**7), rounds: int = 5) -> Report:
-    """Measure every shape and law at every size; the first size has the bars, growth is from the first to the last."""
+def run(*, sizes: Sequence[int] = (10**6, 10**7), rounds: int = 5, redistricting: bool = True) -> Report:
+    """Measure every shape and law at every size; the first size has the bars, growth is from the first to the last. Then, unless left
+    out, a table with shares for five levels.
+    """
     load_before = load()
     draws, growth = [], []
     with NoiseKey.for_tests("benchmark levels") as key, Steps("levels", len(SHAPES) * len(LAWS) * len(sizes)) as steps:
@@ -60,7 +63,11 @@ def run(*, sizes: Sequence[int] = (10**6, 10**7), rounds: int = 5) -> Report:
                     found.append(ours / size * 1e9)
                 grown = found[-1] / found[0]
                 growth.append(Row(kept, (law, number(found[0]), number(found[-1]), number(grown)), (Bar("per cell", grown, MOST_GROWTH),)))
-    tables = (Table("A prepared draw", HEADERS, draws), Table(f"Growth from {sizes[0]:,} to {sizes[-1]:,} cells", GROWTH, growth))
+    tables = (
+        Table("A prepared draw", HEADERS, draws),
+        Table(f"Growth from {sizes[0]:,} to {sizes[-1]:,} cells", GROWTH, growth),
+        *(levels_weighted.tables() if redistricting else ()),
+    )
     notes = ("NumPy is `np.rint(rng.normal(0, 10, cells)).astype(np.int64)` of the same length, in turns with ours.",)
     return Report("Benchmark group levels", f"{machine()}; load {load_before} before, {load()} after", tables, notes)
 

@@ -1,9 +1,9 @@
 """Shares for levels: a table shaped like one for redistricting, drawn once, its error by level beside the closed form.
 
-State, 20 counties, 400 tracts, 1,200 block groups, 6,000 blocks, each by group quarters, voting age, hispanic and race: 2,016 numbers a unit.
+State, 20 counties, 400 tracts, 1,200 block groups, 6,000 blocks, by group quarters, voting age, hispanic and race: 2,016 numbers a unit.
 The population is made up; the state's total is kept. Shares are about those of a published census: each is 10^4 / the variance that one of
-its measurements had, rounded. Variances here are four times those: below a third of that rho the whole table would be drawn too often
-before one is kept, and the plan refuses it.
+its measurements had, rounded. Variances are four times those: with more than about a third of that rho the whole table would be drawn too
+often before one is kept, and the plan refuses it. Errors are root mean squares over all units and numbers.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 import holdfast as hf
 from benchmarks.report import Row, Table, number
 from benchmarks.timing import fresh_interpreter
+from holdfast.laws import LevelGaussian
 from holdfast.tables.synth import synthesize
 
 UNITS = {"state": 1, "county": 20, "tract": 400, "group": 1_200, "block": 6_000}
@@ -72,19 +73,24 @@ def measured(units: dict[str, int] = UNITS, people: int = 240_000) -> None:
     done("population")
     mechanism = hf.GeneralizedGaussian(rho=RHO, levels=SHARES)
     plan = hf.plan(table, [hf.total()], mechanism)
-    rows = plan.expected_error.levels
+    channel = plan.drawing.channel
+    assert channel.layout is not None and isinstance(channel.target, LevelGaussian)  # noqa: PT018
+    closed = {(level, margin): (len(all_units), _mean(all_units)) for level, margin, all_units in channel.layout.deviations(channel.target)}
     done("plan, with all standard deviations")
     plan.law.sample(1, hf.NoiseKey.for_tests("first"))
     done("first draw")
     noise = plan.law.sample(1, hf.NoiseKey.for_tests("second"))[0]
     done("prepared draw")
-    del plan
+    del plan, channel
     release = hf.release(table, [hf.total()], mechanism, key=hf.NoiseKey.for_tests("third"), release_id="redistricting")
     done("release in memory, planned anew")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     assert int(release.table.counts.sum()) == int(counts.sum())
-    shown = [row for row in rows if row.level != "total" and row.margin in INSIDE]
-    errors = [(r.level, r.units, r.margin, alone(r.level, r.margin), r.median, spread(noise, tree, r.level, r.margin)) for r in shown]
+    errors = [
+        (level, closed[level, margin][0], margin, alone(level, margin), closed[level, margin][1], spread(noise, tree, level, margin))
+        for level in units
+        for margin in INSIDE
+    ]
     print(json.dumps({"steps": steps, "cells": len(table), "peak": peak, "errors": errors}))
 
 
@@ -105,7 +111,12 @@ def spread(noise: Any, tree: hf.Hierarchy, level: str, margin: str) -> float:
     summed = by_block.sum(axis=INSIDE[margin]) if INSIDE[margin] else by_block
     sizes = [len(tree.leaves(unit)) for unit in tree.level("own" if level == "block" else level)]
     found = np.add.reduceat(summed, np.cumsum([0, *sizes[:-1]]), axis=0)
-    return float(np.sqrt(np.mean(found.astype(np.float64) ** 2)))
+    return _mean(found.astype(np.float64))
+
+
+def _mean(values: Any) -> float:
+    """The root of the mean square."""
+    return float(np.sqrt(np.mean(values**2)))
 
 
 def geography(units: dict[str, int]) -> hf.Hierarchy:

@@ -5,6 +5,7 @@ Timings are never tested: they depend on the machine. OpenDP is not needed.
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from io import StringIO
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from benchmarks import chains, lattice, levels, noise, release, release_cases
+from benchmarks import chains, lattice, levels, levels_weighted, noise, release, release_cases
 from benchmarks.__main__ import GROUPS, main
 from benchmarks.report import NOT_RUN, Bar, Report, Row, Table, verdict
 from benchmarks.timing import best_of, fresh_interpreter
@@ -291,9 +292,24 @@ class TestChains:
 
 
 def test_levels_measures_every_shape_and_law_and_their_growth() -> None:
-    found = levels.run(sizes=(13_000, 40_000), rounds=1)
+    found = levels.run(sizes=(13_000, 40_000), rounds=1, redistricting=False)
     draws, growth = found.tables
     assert len(draws.rows) == 2 * len(growth.rows) == 2 * len(levels.SHAPES) * len(levels.LAWS)
     assert {len(row.figures) + 1 for table in found.tables for row in table.rows} == {len(draws.headers), len(growth.headers)}
     assert [len(row.bars) for row in draws.rows] == [1, 0] * len(growth.rows)
     assert all(len(row.bars) == 1 for row in growth.rows)
+
+
+def test_a_redistricting_table_tells_its_steps_and_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    levels_weighted.measured({"state": 1, "county": 2, "tract": 3, "group": 4, "block": 6}, people=500)
+    found = json.loads(capsys.readouterr().out)
+    assert found["cells"] == 6 * 2016
+    assert [name for name, *_ in found["steps"]][-2:] == ["prepared draw", "release in memory, planned anew"]
+    rows = {(level, margin): values for level, units, margin, *values in found["errors"]}
+    assert len(rows) == 5 * 3
+    assert rows["state", "total"] == [None, 0, 0]
+    assert sum(levels_weighted.SHARES["block"].values()) < 1 == sum(sum(of.values()) for of in levels_weighted.SHARES.values())
+    alone, closed, drawn = rows["block", "gq x voting_age x hispanic x race"]
+    # 6 x 2,016 numbers, not all independent: as few as 2,016 would have a relative error of 1/63 in their root mean square.
+    assert abs(drawn / closed - 1) < 6.2 / 63
+    assert closed < alone

@@ -54,12 +54,16 @@ class Layout:
 
     def errors(self, target: LevelGaussian) -> Iterator[LevelError]:
         """For every level and margin, from the law alone."""
+        for level, margin, deviations in self.deviations(target):
+            median = float(np.sort(deviations)[len(deviations) // 2])
+            yield LevelError(level, margin, len(deviations), float(deviations.min()), median, float(deviations.max()))
+
+    def deviations(self, target: LevelGaussian) -> Iterator[tuple[str, str, Floats]]:
+        """(level, margin, the standard deviation of one of its numbers in each unit)."""
         forms = [LevelVariances(shape, target.weights(shape)) for shape in self.blocks.shapes if isinstance(shape, Units)]
         for level, name in enumerate(self.names):
             for mask, margin in self._listed():
-                deviations = np.sqrt(np.maximum(self._variances(forms, level, mask), 0.0))
-                median = float(np.sort(deviations)[len(deviations) // 2])
-                yield LevelError(name, margin, len(deviations), float(deviations.min()), median, float(deviations.max()))
+                yield name, margin, np.sqrt(np.maximum(self._variances(forms, level, mask), 0.0))
 
     def _variances(self, forms: list[LevelVariances], level: int, mask: int) -> Floats:
         """Of one number of the margin, for each unit of the level."""

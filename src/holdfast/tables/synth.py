@@ -239,7 +239,7 @@ class _Chunk:
 
     @property
     def hispanic(self) -> Bytes:
-        return (self._drawn[0] < _HISPANIC).astype(np.uint8)
+        return np.asarray(self._drawn[0] < _HISPANIC, dtype=np.uint8)
 
     @property
     def race(self) -> Bytes:
@@ -247,7 +247,7 @@ class _Chunk:
         first, second, more = self._drawn[1], self._drawn[2], self._drawn[3]
         groups = _FIRST_GROUP[first >> 8]
         groups = np.where(second < _SECOND_GROUP, groups | 1 << second % 6, groups)
-        return (np.where(more < _OTHER_GROUPS, groups | 1 + more % 63, groups) - 1).astype(np.uint8)
+        return np.asarray(np.where(more < _OTHER_GROUPS, groups | 1 + more % 63, groups) - 1, dtype=np.uint8)
 
     @cached_property
     def _drawn(self) -> NDArray[np.uint16]:
