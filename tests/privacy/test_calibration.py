@@ -204,7 +204,7 @@ def test_bad_parameters_get_clear_errors(call) -> None:
     for delta in (0, 1, 2):
         with pytest.raises(InvalidParameter, match="delta must lie strictly between 0 and 1"):
             call(1, delta)
-    with pytest.raises(InvalidParameter, match=r"budget of zero publishes nothing.*Use Suppression"):
+    with pytest.raises(InvalidParameter, match=r"budget of zero publishes nothing.*suppression publishes the kept totals alone"):
         call(0, "1e-5")
     with pytest.raises(InvalidParameter, match="epsilon must be greater than zero"):
         call(-1, "1e-5")

@@ -133,7 +133,7 @@ class TestStepByStep:
             made.save(tmp_path / "taken")
         made.save(tmp_path / "out", formats=["csv"])
         for place in (tmp_path / "second", tmp_path / "taken" / "second"):
-            with pytest.raises(IdenticalRelease, match=r"\(closed\)"):
+            with pytest.raises(IdenticalRelease, match=r"\(published\)"):
                 made.save(place)
         with pytest.raises(IdenticalRelease):
             a_release(ledger)

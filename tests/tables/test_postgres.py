@@ -34,7 +34,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def test_counts_come_with_their_codes_as_they_are(url: str) -> None:
     query = "SELECT region, town, people FROM towns WHERE town LIKE '%' ORDER BY region, people DESC"
-    table = Table.from_counts(url, ["region", "town"], "people", query=query)
+    table = Table.from_counts(url, ["region", "town"], "people", query=query, public=True)
     assert table.universe.codes["town"] == ("Ærø", " B", "100%")
     assert np.array_equal(table.counts, [12, 0, 7])
 
