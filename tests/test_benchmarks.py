@@ -38,6 +38,7 @@ def report() -> Report:
     return noise.run(n=1000, rounds=1, rivals=False, streamed=1000)
 
 
+@pytest.mark.long
 class TestNoise:
     def test_every_law_has_its_row_with_every_column(self, report: Report) -> None:
         draws, _ = report.tables
@@ -188,6 +189,7 @@ def release_report(tmp_path_factory: pytest.TempPathFactory) -> Report:
         return release.run(sizes=(1000,), grids=((8, 8), (4, 4, 4)), grows=(((500,), (1000,)), ((5, 5), (10, 10))), rounds=1, draws=50)
 
 
+@pytest.mark.long
 class TestRelease:
     def test_every_case_has_its_row_with_every_column(self, release_report: Report) -> None:
         one_sum, grids, growth, real, command, small = release_report.tables

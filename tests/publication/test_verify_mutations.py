@@ -138,7 +138,11 @@ def is_only_signed(path: tuple[Any, ...]) -> bool:
     return any(named == field or named.startswith(f"{field}.") for field in ONLY_SIGNED)
 
 
-@pytest.mark.parametrize("name", [*RELEASES, "booked"])
+QUICK = ("laplace", "booked")
+"""Those that `make test` changes field by field; the others are in the long group."""
+
+
+@pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in (*RELEASES, "booked")])
 def test_every_field_changed_alone_is_reported_or_listed_as_only_signed(
     folders: dict[str, tuple[Path, Any]], tmp_path: Path, name: str
 ) -> None:

@@ -90,7 +90,7 @@ def test_what_no_row_draws_is_refused() -> None:
 
 
 def test_every_shape_of_a_lattice_has_a_row_for_every_law_that_splits() -> None:
-    """Only fixed cells need none; the lattice taken whole is for laws that are no product over blocks, units for those that weigh levels."""
+    """Only fixed cells need none; the lattice taken whole is for laws that are no product over blocks, units are for levels."""
     shapes: tuple[type[Shape], ...] = (Free, OneSum, Grid, Levels, General)
     splitting: tuple[type[Target], ...] = (L1Laplace, Gaussian, Rounded)
     rows = {(shape, law) for shape, law in SAMPLERS if law.__module__.startswith("holdfast.")}
