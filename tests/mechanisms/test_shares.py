@@ -207,6 +207,25 @@ def test_what_is_drawn_together(keep: list[Any], shares: Any, blocks: list[int])
     assert sum(shape.rank * n for shape, n in zip(channel.blocks.shapes, channel.blocks.counts, strict=True)) == channel.facts.lattice.rank
 
 
+@pytest.mark.parametrize("keep", [[hf.margin("state")], [hf.margin("state", "sex")], [hf.margin("state"), hf.margin("sex")]])
+def test_levels_of_kept_margins_need_no_share(keep: list[Any]) -> None:
+    """The same law and blocks as with a share of 0, for nested columns and for a hierarchy."""
+    codes = ["A0", "A1", "A2", "B0", "B1"]
+    tree = Hierarchy.from_prefixes(codes, [1], levels=["state", "own"])
+    by_tree = Universe.product({"county": codes, "sex": ["F", "M"]}, hierarchies={"county": tree})
+    for universe in (SMALL, by_tree):
+        short, said = channel_of(universe, keep, {"county": 1}), channel_of(universe, keep, {"state": 0, "county": 1})
+        assert short.identity == said.identity
+        assert short.blocks.shapes == said.blocks.shapes
+
+
+def test_a_kept_margin_across_the_levels_is_refused_by_its_name() -> None:
+    rows = [("A", "1", "x"), ("A", "2", "y"), ("B", "3", "x"), ("B", "4", "y")]
+    universe = Universe.listed(dict(zip(("state", "county", "kind"), map(list, zip(*rows, strict=True)), strict=True)))
+    with pytest.raises(InvalidStatement, match=r"margin\(kind\) is no margin at one of the levels"):
+        channel_of(universe, [hf.margin("kind")], {"state": "1/2", "county": "1/2"})
+
+
 def test_levels_of_a_hierarchy_and_nested_columns_are_one_thing() -> None:
     """A county column with a hierarchy, and columns for state and county: the same law, the same blocks."""
     codes = ["A0", "A1", "A2", "B0", "B1"]

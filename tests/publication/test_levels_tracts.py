@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 
 RHO = Fraction(1, 400)
 KEEP = [hf.margin("state_fips")]
-SHARES = {"state_fips": 0, "county_fips": "1/2", "tract_geoid": "1/2"}
+SHARES = {"county_fips": "1/2", "tract_geoid": "1/2"}
 DRAWS = 20
 
 

@@ -204,7 +204,7 @@ def kept_margins(kept: Kept, found: Geography) -> tuple[frozenset[int], ...]:
         if match is None:
             raise InvalidStatement(
                 f"{rows.statement} is no margin at one of the levels {', '.join(map(repr, found.names))}, and weights by level "
-                "are drawn exactly for such totals only. Name its level too (share 0 measures nothing), or leave levels out."
+                "are drawn exactly for such totals only. Keep a margin of all units of a level, or leave levels out."
             )
         level, mask = match
         families[level] |= {sub for sub in range(mask + 1) if sub & mask == sub}

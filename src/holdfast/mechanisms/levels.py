@@ -13,8 +13,9 @@ import numpy as np
 from holdfast.channels import Channel, Facts
 from holdfast.channels.layout import Layout
 from holdfast.display import listed
-from holdfast.errors import InvalidParameter
+from holdfast.errors import InvalidParameter, InvalidStatement
 from holdfast.exact.parameters import exact_fraction
+from holdfast.invariants.statements import Margin as KeptMargin
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.geography import DETAILED, TOTAL, Geography, LevelName, geography, kept_margins
 from holdfast.lattices.norms import LEVELS
@@ -153,8 +154,7 @@ def level_channel(facts: Facts, rho: Fraction, shares: Shares, asked: Asked | No
     if facts.lattice.universe is None or facts.lattice.kept is None:
         raise InvalidParameter("levels name columns and levels of a table. A lattice of a matrix alone has none: leave levels out.")
     plain = promise(facts, "zcdp", "l2", asked=asked, rho=rho)
-    found = geography(facts.universe, [share.level for share in shares])
-    kept = kept_margins(facts.kept, found)
+    found, kept = _with_kept(facts, [share.level for share in shares])
     measured = _measured(facts, shares, found, kept)
     depth = found.depth
     whole = Units(found.tree, found.lengths, tuple(tuple(sorted(family)) for family in kept))
@@ -169,6 +169,25 @@ def level_channel(facts: Facts, rho: Fraction, shares: Shares, asked: Asked | No
         person = person_distance(whole, measured)
     guarantee = replace(plain, distance=LEVELS, smallest_secret=distance, smallest_secret_status=status, person=person)
     return Channel(facts, target, guarantee, layout=layout)
+
+
+def _with_kept(facts: Facts, names: list[LevelName]) -> tuple[Geography, tuple[frozenset[int], ...]]:
+    """The levels that have shares, and where kept margins need them those that these name: they need no share of 0."""
+    found = geography(facts.universe, names)
+    try:
+        return found, kept_margins(facts.kept, found)
+    except InvalidStatement:
+        margins = [statement for statement in facts.statements if isinstance(statement, KeptMargin)]
+        more = {name for margin in margins for name in margin.columns if name not in found.names and name not in found.margins}
+        if not more:
+            raise
+        try:
+            wider = geography(facts.universe, [*names, *sorted(more)])
+        except InvalidParameter:  # they are not nested: what was wrong is still that
+            wider = None
+        if wider is None:
+            raise
+        return wider, kept_margins(facts.kept, wider)
 
 
 def _level_name(found: Geography, level: int) -> str:
