@@ -216,6 +216,8 @@ def test_levels_of_kept_margins_need_no_share(keep: list[Any]) -> None:
     for universe in (SMALL, by_tree):
         short, said = channel_of(universe, keep, {"county": 1}), channel_of(universe, keep, {"state": 0, "county": 1})
         assert short.identity == said.identity
+        law = hf.GeneralizedGaussian(rho="1/10", levels={"county": 1}).law(hf.lattice(universe, keep))  # of a lattice, without statements
+        assert law.channel.blocks.shapes == said.blocks.shapes
         assert short.blocks.shapes == said.blocks.shapes
 
 

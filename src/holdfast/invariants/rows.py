@@ -42,6 +42,8 @@ class RowFamily:
     """Of named areas packed into one family: their names, and the area of each row; of a margin at levels of hierarchies: their units."""
     values: tuple[int, ...] | int | None = None
     """What the sums are declared to be: one number for each row, or one for all."""
+    levels: tuple[str, ...] = ()
+    """The levels of hierarchies that the rows go by beside `columns`."""
 
     @property
     def is_margin(self) -> bool:
@@ -209,7 +211,7 @@ def _by(universe: Universe, name: str, kind: Kind, mask: NDArray[np.bool_], by: 
         group = np.full(len(universe), -1, dtype=np.int64)
         group[mask] = compact
         codes, part_of = codes[present], None if part_of is None else part_of[present]
-    return RowFamily(name, kind, group, len(codes), columns, codes, universe, parts, part_of)
+    return RowFamily(name, kind, group, len(codes), columns, codes, universe, parts, part_of, levels=tuple(one.level for one in levels))
 
 
 def _subset(universe: Universe, statement: Subset) -> RowFamily:

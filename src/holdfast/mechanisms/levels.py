@@ -15,7 +15,6 @@ from holdfast.channels.layout import Layout
 from holdfast.display import listed
 from holdfast.errors import InvalidParameter, InvalidStatement
 from holdfast.exact.parameters import exact_fraction
-from holdfast.invariants.statements import Margin as KeptMargin
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.geography import DETAILED, TOTAL, Geography, LevelName, geography, kept_margins
 from holdfast.lattices.norms import LEVELS
@@ -177,8 +176,8 @@ def _with_kept(facts: Facts, names: list[LevelName]) -> tuple[Geography, tuple[f
     try:
         return found, kept_margins(facts.kept, found)
     except InvalidStatement:
-        margins = [statement for statement in facts.statements if isinstance(statement, KeptMargin)]
-        more = {name for margin in margins for name in margin.columns if name not in found.names and name not in found.margins}
+        named = [name for rows in facts.kept.families for name in (*rows.columns, *rows.levels)]
+        more = {name for name in named if name not in found.names and name not in found.margins}
         if not more:
             raise
         try:
