@@ -69,6 +69,7 @@ class TestNoise:
         assert 4 <= used <= setting.most_bytes
 
 
+@pytest.mark.long
 class TestReport:
     @pytest.mark.parametrize(
         ("bars", "shown"),
