@@ -66,12 +66,14 @@ _RUN_FILE = """\
 source = "counties.csv"
 cells = ["state_fips", "county_fips"]
 count = "pop2010"
+public = true
 
 [keep]
 margins = [["state_fips"]]
 
 [release]
-id = "bench"
+id = "{name}"
+allow_exposed = 1
 mechanism = "generalized-laplace"
 epsilon = "1/2"
 per = "person"
@@ -140,14 +142,15 @@ class Command:
     def __init__(self, counties: Path, folder: Path) -> None:
         self._folder = folder
         shutil.copyfile(counties, folder / "counties.csv")
-        (folder / "run.toml").write_text(_RUN_FILE, encoding="utf-8")
         kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         self._environment = {**kept, "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
         self._numbers = count()
         self.processor: dict[str, list[float]] = {"release": [], "imports": []}
 
     def release(self) -> None:
-        output = f"out {next(self._numbers)}"
+        number = next(self._numbers)  # an id is drawn once: every release has a new one, recorded in the ledger beside the run file
+        output = f"out {number}"
+        (self._folder / "run.toml").write_text(_RUN_FILE.replace("{name}", f"bench-{number}"), encoding="utf-8")
         self._run("release", "-m", "holdfast.cli", "release", "run.toml", "-o", output)
         shutil.rmtree(self._folder / output)
 
