@@ -60,7 +60,7 @@ def test_a_release_at_debug_level_logs_steps_and_no_count_or_key(
     real = BoundRelease.draw
     monkeypatch.setattr(BoundRelease, "draw", lambda bound, *given: drawn.append(bound) or real(bound, *given))  # type: ignore[func-returns-value]
     write(ROWS)
-    with caplog.at_level(logging.DEBUG):
+    with caplog.at_level(logging.DEBUG, logger="holdfast"):
         ran = run("release", "run.toml", "-o", "out", "--verbose")
     assert ran.code == 0, ran.err
     told = "\n".join([*(record.getMessage() for record in caplog.records if record.name.startswith("holdfast")), ran.err])
@@ -93,7 +93,7 @@ def test_records(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     """How many records there are, and how many each cell has, is not told."""
     people = "".join(f"{sex},{number}\n" for sex, many in (("F", 1237), ("M", 2549)) for number in range(10**6, 10**6 + many))
     Path("people.csv").write_text("sex,nr\n" + people)
-    with caplog.at_level(logging.DEBUG):
+    with caplog.at_level(logging.DEBUG, logger="holdfast"):
         table = hf.Table.from_records("people.csv", {"sex": ["F", "M", "X"]}, record_key="nr")
         hf.release(table, [], hf.GeneralizedLaplace(epsilon="1/2"))
     told = "\n".join(record.getMessage() for record in caplog.records if record.name.startswith("holdfast"))
