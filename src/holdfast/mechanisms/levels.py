@@ -32,6 +32,10 @@ Margin: TypeAlias = tuple[str, ...] | str
 """Columns, or "total", or "detailed"."""
 
 
+class _WrongShares(Exception):
+    """What is wrong with shares; Python and run files each say where."""
+
+
 @dataclass(frozen=True)
 class Share:
     """A part of the budget for one margin of all units of one level."""
@@ -73,19 +77,20 @@ def read_shares(given: Any) -> Shares:
         raise InvalidParameter(
             "levels is a mapping from levels to shares, such as {'state': '1/10', 'county': {'total': '2/5', 'detailed': '1/2'}}."
         )
-    return _checked(_shares_of(given))
+    try:
+        return _checked(_shares_of(given))
+    except _WrongShares as problem:
+        raise InvalidParameter(f"levels: {problem}") from None
 
 
 def _checked(given: Iterable[Share]) -> Shares:
     shares = Shares(given)
     twice = {(share.level, share.margin) for share in shares}
     if len(twice) < len(shares):
-        raise InvalidParameter("levels: a level and margin is named twice. Name each once, with one share.")
+        raise _WrongShares("a level and margin is named twice. Name each once, with one share.")
     total = sum((share.share for share in shares), Fraction(0))
     if total != 1:
-        raise InvalidParameter(
-            f"levels: the shares add up to {total}, not to 1. Shares are parts of one budget: change them until their sum is 1."
-        )
+        raise _WrongShares(f"the shares add up to {total}, not to 1. Shares are parts of one budget: change them until their sum is 1.")
     return shares
 
 
@@ -96,14 +101,14 @@ def _shares_of(given: Mapping[Any, Any]) -> Iterator[Share]:
         for margin, share in margins.items():
             exact = exact_fraction(share, f"the share of {level!r}")
             if exact < 0:
-                raise InvalidParameter(f"levels: the share of {level!r} is negative. Write 0 or more.")
+                raise _WrongShares(f"the share of {level!r} is negative. Write 0 or more.")
             wanted = _name(margin, "margin")
             yield Share(name, (wanted,) if isinstance(wanted, str) and wanted not in (TOTAL, DETAILED) else wanted, exact)
 
 
 def _name(given: Any, what: str) -> LevelName:
     if not _is_name(given):
-        raise InvalidParameter(f"levels: a {what} is named by a text or a tuple of columns. Got {type(given).__name__}.")
+        raise _WrongShares(f"a {what} is named by a text or a tuple of columns. Got {type(given).__name__}.")
     return given
 
 
@@ -140,12 +145,12 @@ def read_rows(key: Key, raw: object) -> Shares:
             raise InvalidKey(key.name, f'row {place}: a share must be exact, because privacy depends on it. Write share = "{share.text}".')
         try:
             shares += _shares_of({level: {margin: share}})
-        except InvalidParameter as problem:
-            raise InvalidKey(key.name, f"row {place}: {str(problem).removeprefix('levels: ')}") from None
+        except (_WrongShares, InvalidParameter) as problem:
+            raise InvalidKey(key.name, f"row {place}: {problem}") from None
     try:
         return _checked(shares)
-    except InvalidParameter as problem:
-        raise InvalidKey(key.name, str(problem).removeprefix("levels: ")) from None
+    except _WrongShares as problem:
+        raise InvalidKey(key.name, str(problem)) from None
 
 
 def level_channel(facts: Facts, rho: Fraction, shares: Shares, asked: Asked | None) -> Channel:

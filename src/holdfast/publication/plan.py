@@ -30,7 +30,7 @@ from holdfast.privacy import Guarantee
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording import describe
 from holdfast.wording.budget import budget_rows
-from holdfast.wording.errors import basis_phrase, error_sentences
+from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
 from holdfast.wording.exposure import exposed_sentences
 from holdfast.wording.guarantee import guarantee_fields
 from holdfast.wording.samplers import reason_phrase
@@ -217,7 +217,7 @@ class Plan:
             cells = count_of(f"{group['cells']:,}", "cell")
             yield "" if number else "Sampler", f"{blocks} ({cells}): {group['sampler']}; {group['why']}; {tail}"
         yield "Error", f"{fields['expected_error']['words']} ({fields['expected_error']['basis']})"
-        for number, line in enumerate(_level_lines(self.expected_error.levels)):
+        for number, line in enumerate(level_lines(self.expected_error.levels)):
             yield "" if number else "Levels", line
         yield "Promise", describe(self.guarantee)
 
@@ -231,24 +231,6 @@ class Plan:
 
 def _rounded(found: LevelError) -> dict[str, float]:
     return {name: float(f"{getattr(found, name):.6g}") for name in ("smallest", "median", "largest")}
-
-
-def _level_lines(levels: tuple[LevelError, ...]) -> Iterable[str]:
-    """A small table: standard deviation of every level and margin."""
-    if not levels:
-        return
-    rows = [("level", "margin", "units", "standard deviation"), *((e.level, e.margin, str(e.units), _spread(e)) for e in levels)]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    for row in rows:
-        yield f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]}"
-
-
-def _spread(found: LevelError) -> str:
-    if found.largest == 0:
-        return "0, exact"
-    if f"{found.smallest:.3g}" == f"{found.largest:.3g}":
-        return f"{found.largest:.3g}"
-    return f"{found.median:.3g} ({found.smallest:.3g} to {found.largest:.3g})"
 
 
 def exposed_fields(exposure: Exposure) -> dict[str, Any]:

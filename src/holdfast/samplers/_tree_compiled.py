@@ -13,7 +13,7 @@ from holdfast.exact._loop_compiled import loop
 
 DONE, NEED_PAIRS, OPEN_PAIR, FINISHED_TRY, NEED_CLASS = 0, 1, 2, 3, 4
 # Places in `state`. A pause inside a table begins that table anew: the pairs it had used are still there.
-DEPTH, TABLE, CLASS, PAIR, NUMERATOR, INNOVATION, DENOMINATOR, SMALLER, LEVEL, UNIT, CHILD, NEAREST = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+DEPTH, TABLE, CLASS, PAIR, NUMERATOR, INNOVATION, DENOMINATOR, SMALLER, LEVEL, UNIT, NEAREST = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 
 WIDTH = 2.0**-32
 CROSSOVER = 1.0 / 6.0
@@ -50,10 +50,9 @@ def log_ratio(variance, d):  # type: ignore[no-untyped-def]
 
 
 @loop(inline="always")
-def draw_cell(  # type: ignore[no-untyped-def]
-    A, B, D, smaller, ratio, base_variance, error, most, classes, variances, band, proposals, accepts, verdicts, filled, used, state, sums
-):
+def draw_cell(A, B, D, smaller, ratio, base_variance, pairs, progress):  # type: ignore[no-untyped-def]
     """(status, value) of one cell: centre (A + ratio B) / D, variance base_variance smaller / D."""
+    used, state, sums, band = pairs.used, progress.state, progress.sums, pairs.band
     first, second = A / D, ratio * B / D
     variance = base_variance * smaller / D
     centre = first + second
@@ -61,24 +60,24 @@ def draw_cell(  # type: ignore[no-untyped-def]
     size = abs(first) + abs(second) + 1.0
     d = centre - c0
     number = rung(variance)
-    c = classes[number]
+    c = pairs.classes[number]
     if c < 0:
         state[CLASS] = number
         return NEED_CLASS, np.int64(0)
-    h = variance / variances[c]
+    h = variance / pairs.variances[c]
     gap = 1.0 - h
-    scale = 0.5 / (variances[c] * h * gap)
+    scale = 0.5 / (pairs.variances[c] * h * gap)
     while True:
         place = used[c]
-        if place >= filled[c]:
+        if place >= pairs.filled[c]:
             state[CLASS] = c
             return NEED_PAIRS, np.int64(0)
-        p = proposals[c, place]
-        word = np.float64(accepts[c, place])
+        p = pairs.proposals[c, place]
+        word = np.float64(pairs.accepts[c, place])
         x = gap * p - d
         t = x * x * scale
         verdict = 0
-        if size <= most:
+        if size <= progress.most:
             if (word + 1.0) * WIDTH <= 1.0 - t - band:
                 verdict = 1
             else:
@@ -88,7 +87,7 @@ def draw_cell(  # type: ignore[no-untyped-def]
                 elif word * WIDTH >= chance + band:
                     verdict = -1
         if verdict == 0:
-            verdict = verdicts[c, place]
+            verdict = pairs.verdicts[c, place]
             if verdict == 0:
                 state[CLASS], state[PAIR], state[NEAREST] = c, place, c0
                 state[NUMERATOR], state[INNOVATION], state[DENOMINATOR], state[SMALLER] = A, B, D, smaller
@@ -97,9 +96,9 @@ def draw_cell(  # type: ignore[no-untyped-def]
         if verdict > 0:
             break
     if variance < WIDE:
-        moved = error * size
+        moved = progress.error * size
         sums[0] += log_ratio(variance, min(abs(d), 0.5))
-        sums[1] += 2.0**-45 * (1.0 + 1.0 / variance) + 2.0 * (moved + error) * (1.0 + 1.0 / variance)
+        sums[1] += 2.0**-45 * (1.0 + 1.0 / variance) + 2.0 * (moved + progress.error) * (1.0 + 1.0 / variance)
     else:
         sums[1] += WIDE_LOSS
     return DONE, c0 + p
@@ -159,310 +158,159 @@ def close_line(axes, lens, tails, N, E, offsets, place, left, z):  # type: ignor
 
 
 @loop
-def draw_table(  # type: ignore[no-untyped-def]
-    M,
-    R,
-    with_parent,
-    mask,
-    mask_axes,
-    lens,
-    tails,
-    table_at,
-    lines_at,
-    offsets,
-    N,
-    E,
-    NR,
-    ER,
-    place,
-    left,
-    ratio,
-    base_variance,
-    error,
-    most,
-    classes,
-    variances,
-    band,
-    proposals,
-    accepts,
-    verdicts,
-    filled,
-    used,
-    state,
-    sums,
-):
+def draw_table(M, R, with_parent, mask, margins, work, ratio, base_variance, pairs, progress):  # type: ignore[no-untyped-def]
     """The S-margin of one unit, given its line sums (in M) and what is left of the parent's (in R): see the module's text."""
-    axes = mask_axes[mask]
-    at = table_at[mask]
-    own_lens, own_tails, own_lines, own_offsets = lens[mask], tails[mask], lines_at[mask], offsets[mask]
+    axes, at = margins.axes[mask], margins.at[mask]
+    lens, tails, lines_at, offsets = margins.lens[mask], margins.tails[mask], margins.lines_at[mask], margins.offsets[mask]
+    N, E, NR, ER, place, left = work.N, work.E, work.NR, work.ER, work.place, work.left
     last = axes - 1
-    length = own_lens[last]
+    length = lens[last]
     lines = np.int64(1)
     for k in range(last):
-        lines *= own_lens[k]
-    before = own_offsets[last - 1] if last > 0 else np.int64(0)
+        lines *= lens[k]
+    before = offsets[last - 1] if last > 0 else np.int64(0)
     for line in range(lines):
-        P = open_line(line, axes, own_lens, own_tails, own_lines, M, N, E, own_offsets, place, left)
+        P = open_line(line, axes, lens, tails, lines_at, M, N, E, offsets, place, left)
         if with_parent:
-            open_line(line, axes, own_lens, own_tails, own_lines, R, NR, ER, own_offsets, place, left)
-        forced, smaller = False, np.int64(1)
-        for k in range(last):
-            forced = forced or left[k] == 1
-            smaller *= left[k] - 1
+            open_line(line, axes, lens, tails, lines_at, R, NR, ER, offsets, place, left)
         z = M[at + line * length : at + (line + 1) * length]
         known = R[at + line * length : at + (line + 1) * length]
-        if forced:
-            for j in range(length):
-                z[j] = N[before + j] // P
-        else:
-            e = P * M[own_lines[last] + line]
-            eR = P * R[own_lines[last] + line] if with_parent else np.int64(0)
-            if last > 0:
-                for j in range(length):
-                    e -= N[before + j]
-                    if with_parent:
-                        eR -= NR[before + j]
-            for j in range(length):
-                r = np.int64(length - j)
-                ahead = N[before + j] if last > 0 else np.int64(0)
-                A = r * ahead + e
-                D = P * r
-                if r == 1:
-                    z[j] = A // D
-                    break
-                B = np.int64(0)
-                if with_parent:
-                    aheadR = NR[before + j] if last > 0 else np.int64(0)
-                    B = D * known[j] - (r * aheadR + eR)
-                    eR -= P * known[j] - aheadR
-                status, value = draw_cell(
-                    A,
-                    B,
-                    D,
-                    smaller * (r - 1),
-                    ratio,
-                    base_variance,
-                    error,
-                    most,
-                    classes,
-                    variances,
-                    band,
-                    proposals,
-                    accepts,
-                    verdicts,
-                    filled,
-                    used,
-                    state,
-                    sums,
-                )
-                if status != DONE:
-                    return status
-                z[j] = value
-                e -= P * value - ahead
+        status = draw_line(z, known, with_parent, line, P, lines_at[last], before, last, M, R, work, ratio, base_variance, pairs, progress)
+        if status != DONE:
+            return status
         if last > 0:
-            close_line(axes, own_lens, own_tails, N, E, own_offsets, place, left, z)
+            close_line(axes, lens, tails, N, E, offsets, place, left, z)
             if with_parent:
-                close_line(axes, own_lens, own_tails, NR, ER, own_offsets, place, left, known)
+                close_line(axes, lens, tails, NR, ER, offsets, place, left, known)
     return DONE
 
 
 @loop
-def enter(depth, unit, children, children_at, starts, first_child, is_leaf_level, s_units, s_at, s_leaf, masks, rest, rest_at, width):  # type: ignore[no-untyped-def]
-    """Sums of s over the children not yet drawn, for every mask: rest[mask, j] over the children j, j + 1, ..."""
-    n = children[children_at[depth] + unit]
-    begin = starts[children_at[depth] + unit]
-    first_child[depth] = begin
-    for mask in range(masks):
-        total = 0.0
-        at = rest_at[depth] + mask * width[depth]
-        for j in range(n - 1, -1, -1):
-            if is_leaf_level:
-                rest[at + j] = (n - j) * s_leaf[mask]
-            else:
-                total += s_units[s_at[depth + 1] + mask * (s_at[depth + 2] - s_at[depth + 1]) // masks + begin + j]
-                rest[at + j] = total
-    return n
+def draw_line(z, known, with_parent, line, P, sums_at, before, last, M, R, work, ratio, base_variance, pairs, progress):  # type: ignore[no-untyped-def]
+    """The cells of one line: forced where another axis is at its last place, else one after the other, the last of them forced."""
+    N, NR, left = work.N, work.NR, work.left
+    length = z.size
+    smaller = np.int64(1)
+    for k in range(last):
+        smaller *= left[k] - 1
+    if smaller == 0:
+        for j in range(length):
+            z[j] = N[before + j] // P
+        return DONE
+    e = P * M[sums_at + line]
+    eR = P * R[sums_at + line] if with_parent else np.int64(0)
+    if last > 0:
+        for j in range(length):
+            e -= N[before + j]
+            if with_parent:
+                eR -= NR[before + j]
+    for j in range(length - 1):
+        r = np.int64(length - j)
+        ahead = N[before + j] if last > 0 else np.int64(0)
+        A, B, D = r * ahead + e, np.int64(0), P * r
+        if with_parent:
+            aheadR = NR[before + j] if last > 0 else np.int64(0)
+            B = D * known[j] - (r * aheadR + eR)
+            eR -= P * known[j] - aheadR
+        status, value = draw_cell(A, B, D, smaller * (r - 1), ratio, base_variance, pairs, progress)
+        if status != DONE:
+            return status
+        z[j] = value
+        e -= P * value - ahead
+    z[length - 1] = ((N[before + length - 1] if last > 0 else np.int64(0)) + e) // P
+    return DONE
+
+
+@loop(inline="always")
+def s_of(units, depth, mask, unit):  # type: ignore[no-untyped-def]
+    """s of a unit one level below `depth`."""
+    if depth + 1 == units.levels:
+        return units.s_leaf[mask]
+    width = (units.s_at[depth + 2] - units.s_at[depth + 1]) // units.s_leaf.size
+    return units.s_units[units.s_at[depth + 1] + mask * width + unit]
 
 
 @loop
-def draw_block(  # type: ignore[no-untyped-def]
-    out,
-    levels,
-    children,
-    children_at,
-    starts,
-    kept,
-    s_root,
-    s_units,
-    s_at,
-    s_leaf,
-    order,
-    mask_axes,
-    lens,
-    tails,
-    table_at,
-    table_size,
-    lines_at,
-    offsets,
-    N,
-    E,
-    NR,
-    ER,
-    place,
-    left,
-    tables,
-    rest,
-    rest_at,
-    width,
-    unit,
-    child,
-    count,
-    first_child,
-    error,
-    most,
-    classes,
-    variances,
-    band,
-    proposals,
-    accepts,
-    verdicts,
-    filled,
-    used,
-    used_before,
-    state,
-    sums,
-    sums_before,
-):
+def enter(depth, unit, units, work):  # type: ignore[no-untyped-def]
+    """Begin with the children of a unit: rest[mask, j] is the sum of s over the children j, j + 1, ..."""
+    n, begin = units.children[units.children_at[depth] + unit], units.starts[units.children_at[depth] + unit]
+    work.child[depth], work.number[depth], work.first_child[depth] = 0, n, begin
+    for mask in range(units.s_leaf.size):
+        total = 0.0
+        at = work.rest_at[depth] + mask * work.width[depth]
+        for j in range(n - 1, -1, -1):
+            if depth + 1 == units.levels:  # all alike: one product has less error than a sum
+                work.rest[at + j] = (n - j) * units.s_leaf[mask]
+            else:
+                total += s_of(units, depth, mask, begin + j)
+                work.rest[at + j] = total
+
+
+@loop
+def draw_margin(mask, depth, below, last_child, units, margins, work, pairs, progress):  # type: ignore[no-untyped-def]
+    """One margin of the unit that stands next below `depth` (-1: the root): zero where kept, what is left for the last child."""
+    top = depth < 0
+    M, R = work.tables[depth + 1], work.tables[0 if top else depth]
+    at, size = margins.at[mask], margins.size[mask]
+    if units.kept[depth + 1, mask]:
+        for i in range(at, at + size):
+            M[i] = 0
+        return DONE
+    if last_child:
+        for i in range(at, at + size):
+            M[i] = R[i]
+        return DONE
+    ratio, base_variance = 0.0, units.s_root[mask]
+    if not top:
+        where = work.rest_at[depth] + mask * work.width[depth] + work.child[depth]
+        own = s_of(units, depth, mask, below)
+        ratio = own / work.rest[where]
+        base_variance = own * (work.rest[where + 1] / work.rest[where])
+    if margins.axes[mask] > 0:
+        return draw_table(M, R, not top, mask, margins, work, ratio, base_variance, pairs, progress)
+    # One number: the common case of units without axes must not pay for grids.
+    innovation = np.int64(0) if top else R[at]
+    status, M[at] = draw_cell(np.int64(0), innovation, np.int64(1), np.int64(1), ratio, base_variance, pairs, progress)
+    return status
+
+
+@loop
+def draw_block(out, units, margins, work, pairs, progress):  # type: ignore[no-untyped-def]
     """One try at a block: units outside, margins inside, coarse before fine. Goes on at the table where it stopped."""
-    masks = order.size
-    full = order[masks - 1]
-    cells = table_size[full]
+    state, child = progress.state, work.child
+    masks = margins.order.size
+    full = margins.order[masks - 1]
+    cells = margins.size[full]
     depth, position = state[DEPTH], state[TABLE]
     while True:
         top = depth < 0
-        if not top and child[depth] == count[depth]:  # this unit is done
+        if not top and child[depth] == work.number[depth]:  # this unit is done
             depth -= 1
             if depth < 0:
                 return FINISHED_TRY
             continue
-        M = tables[depth + 1]
-        R = tables[depth if not top else 0]
-        last_child = not top and child[depth] == count[depth] - 1
-        below = first_child[depth] + child[depth] if not top else np.int64(0)
-        is_leaf = depth + 1 == levels
+        last_child = not top and child[depth] == work.number[depth] - 1
+        below = np.int64(0) if top else work.first_child[depth] + child[depth]
         while position < masks:
-            mask = order[position]
-            at, size = table_at[mask], table_size[mask]
-            if kept[depth + 1, mask]:
-                for i in range(at, at + size):
-                    M[i] = 0
-            elif last_child:
-                for i in range(at, at + size):
-                    M[i] = R[i]
-            else:
-                ratio, base_variance = 0.0, s_root[mask]
-                if not top:
-                    where = rest_at[depth] + mask * width[depth] + child[depth]
-                    if is_leaf:
-                        own = s_leaf[mask]
-                    else:
-                        own = s_units[s_at[depth + 1] + mask * (s_at[depth + 2] - s_at[depth + 1]) // masks + below]
-                    ratio = own / rest[where]
-                    base_variance = own * (rest[where + 1] / rest[where])
-                if mask_axes[mask] == 0:  # one number: the common case of units without axes must not pay for grids
-                    innovation = np.int64(0) if top else R[at]
-                    status, M[at] = draw_cell(
-                        np.int64(0),
-                        innovation,
-                        np.int64(1),
-                        np.int64(1),
-                        ratio,
-                        base_variance,
-                        error,
-                        most,
-                        classes,
-                        variances,
-                        band,
-                        proposals,
-                        accepts,
-                        verdicts,
-                        filled,
-                        used,
-                        state,
-                        sums,
-                    )
-                else:
-                    status = draw_table(
-                        M,
-                        R,
-                        not top,
-                        mask,
-                        mask_axes,
-                        lens,
-                        tails,
-                        table_at,
-                        lines_at,
-                        offsets,
-                        N,
-                        E,
-                        NR,
-                        ER,
-                        place,
-                        left,
-                        ratio,
-                        base_variance,
-                        error,
-                        most,
-                        classes,
-                        variances,
-                        band,
-                        proposals,
-                        accepts,
-                        verdicts,
-                        filled,
-                        used,
-                        state,
-                        sums,
-                    )
-                if status != DONE:
-                    state[DEPTH], state[TABLE] = depth, position
-                    state[LEVEL], state[UNIT] = depth + 1, below
-                    state[CHILD] = 0 if top else child[depth]
-                    for c in range(used.size):
-                        used[c] = used_before[c]
-                    sums[0], sums[1] = sums_before[0], sums_before[1]
-                    return status
-                for c in range(used.size):
-                    used_before[c] = used[c]
-                sums_before[0], sums_before[1] = sums[0], sums[1]
+            status = draw_margin(margins.order[position], depth, below, last_child, units, margins, work, pairs, progress)
+            if status != DONE:
+                state[DEPTH], state[TABLE], state[LEVEL], state[UNIT] = depth, position, depth + 1, below
+                pairs.used[:] = pairs.used_before
+                progress.sums[:] = progress.sums_before
+                return status
+            pairs.used_before[:] = pairs.used
+            progress.sums_before[:] = progress.sums
             position += 1
         position = np.int64(0)
+        M = work.tables[depth + 1]
         if not top:
             if not last_child:
-                for i in range(R.size):
-                    R[i] -= M[i]
+                work.tables[depth] -= M
             child[depth] += 1
-        if is_leaf:
-            for i in range(cells):
-                out[below * cells + i] = M[table_at[full] + i]
+        if depth + 1 == units.levels:
+            out[below * cells : (below + 1) * cells] = M[margins.at[full] : margins.at[full] + cells]
             if top:
                 return FINISHED_TRY
         else:
             depth += 1
-            unit[depth], child[depth] = below, 0
-            count[depth] = enter(
-                depth,
-                below,
-                children,
-                children_at,
-                starts,
-                first_child,
-                depth + 1 == levels,
-                s_units,
-                s_at,
-                s_leaf,
-                masks,
-                rest,
-                rest_at,
-                width,
-            )
+            enter(depth, below, units, work)

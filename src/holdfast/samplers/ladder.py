@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,21 @@ def rung_variance(number: int) -> Fraction:
 @lru_cache(maxsize=512)
 def _proposal(number: int) -> Sampler:
     return DiscreteGaussian(rung_variance(number)).sampler()
+
+
+class Pairs(NamedTuple):
+    """All queues, a row each: proposals, accept words, what exact arithmetic said of them; how many there are, how many are used."""
+
+    classes: Any
+    variances: Any
+    band: float
+    proposals: Any
+    accepts: Any
+    verdicts: Any
+    places: Any
+    filled: Any
+    used: Any
+    used_before: Any
 
 
 class Queues:
@@ -103,7 +118,6 @@ class Queues:
         word, index = int(self.accepts[kind, pair]), int(self.places[kind, pair])
         self.verdicts[kind, pair] = 1 if is_below(word, 32, lambda: (-ball(t)).exp(), self._words, index) else -1
 
-    def arrays(self, band: float) -> tuple[Any, ...]:
-        return (
-            self.classes, self._variances, band, self.proposals, self.accepts, self.verdicts, self.filled, self.used, self.used_before
-        )  # fmt: skip
+    def pairs(self, band: float) -> Pairs:
+        """What the loops read and write."""
+        return Pairs(self.classes, self._variances, band, *self._arrays.values())

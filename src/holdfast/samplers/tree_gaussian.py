@@ -47,7 +47,6 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import product as cartesian
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 from flint import arb, fmpq
@@ -61,6 +60,7 @@ from holdfast.lattices.trees import Tree
 from holdfast.randomness.words import Words
 from holdfast.samplers.ladder import Queues, rung
 from holdfast.samplers.theta import log_theta3, theta_ratio_ball
+from holdfast.samplers.tree_block import Block, bits, by_size
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -70,9 +70,6 @@ MOST_SIZE = 2.0**16
 LEAST_VARIANCE = Fraction(1, 1 << 8)
 """Of a cell: below, its noise is zero except with probability e^-100."""
 CHUNK_PAIRS = 1 << 15
-
-STATE_SIZE = 16
-"""Places in the state of _tree_compiled."""
 
 _COMPILED = "holdfast.samplers._tree_compiled"
 
@@ -104,7 +101,7 @@ class TreeGaussian:
         self.tree, self.axes, self.kept = tree, tuple(axes), tuple(kept)
         self.levels = 0 if tree is None else tree.depth
         self.leaves = 1 if tree is None else tree.places
-        self.masks = sorted(range(1 << len(self.axes)), key=lambda mask: (mask.bit_count(), mask))
+        self.masks = by_size(len(self.axes))
         self.unit_cells = math.prod(self.axes)
         self.cells = self.leaves * self.unit_cells
         self.weights = {key: Fraction(value) for key, value in weights.items() if value}
@@ -200,6 +197,11 @@ class TreeGaussian:
         """s by level, mask and class in doubles, correctly rounded or nearly: exact rationals are taken once."""
         return [{mask: np.array([float(_fraction(v)) for v in values]) for mask, values in here.items()} for here in self._exact]
 
+    def _s_of_units(self) -> list[dict[int, Floats]]:
+        """s of every unit by level and mask; of all leaves once."""
+        inner = [{m: v[self._classes[level][0]] for m, v in here.items()} for level, here in enumerate(self._s[:-1])]
+        return [*inner, self._s[-1]]
+
     @cached_property
     def error(self) -> float:
         """A bound of the relative error of s, of sums of s over siblings, and of their quotients."""
@@ -240,10 +242,10 @@ class TreeGaussian:
         total = 0.0
         for variance, mask, count in self._variances():
             if variance / 2 ** mask.bit_count() >= 6:
-                total += count * math.prod(self.axes[k] - 1 for k in _bits(mask)) * 1e-50
+                total += count * math.prod(self.axes[k] - 1 for k in bits(mask)) * 1e-50
                 continue
             shares = np.ones(1)
-            for k in _bits(mask):
+            for k in bits(mask):
                 shares = np.multiply.outer(shares, 1 - 1 / np.arange(self.axes[k], 1, -1)).ravel()
             total += count * float(log_theta3(variance * shares).sum())
         return math.exp(total) if total < 700 else math.inf
@@ -279,37 +281,37 @@ class TreeGaussian:
         importlib.import_module("holdfast.exact._compiled")  # so that proposals, too, are drawn by compiled loops
         loops = importlib.import_module(_COMPILED)
         queues = Queues(self._needs, max(self._chunk_pairs, 2 * self.unit_cells), words)
-        block = _Block(self)
+        block = Block(self.tree, self.axes, self.kept, self._s_of_units(), 4 * self.error, MOST_SIZE)
         out = np.empty((n, self.cells), dtype=np.int64)
         for row in out:
             while not self._try(row, block, queues, words, loops):
                 pass
         return out
 
-    def _try(self, row: Ints, block: _Block, queues: Queues, words: Words, loops: ModuleType) -> bool:
+    def _try(self, row: Ints, block: Block, queues: Queues, words: Words, loops: ModuleType) -> bool:
         """Draw the whole block once; whether it is kept."""
         block.begin()
         queues.used_before[:] = queues.used
         while True:
-            status = loops.draw_block(row, *block.arrays, self.error * 4, MOST_SIZE, *queues.arrays(self.band), *block.progress)
+            status = loops.draw_block(row, block.units, block.margins, block.work, queues.pairs(self.band), block.progress)
             if status == loops.FINISHED_TRY:
                 break
-            kind = int(block.state[loops.CLASS])
+            kind = int(block.progress.state[loops.CLASS])
             if status == loops.NEED_CLASS:
                 queues.add(kind)
             elif status == loops.NEED_PAIRS:
                 queues.refill(kind)
             else:
-                pair = int(block.state[loops.PAIR])
-                centre, variance = self._from_state([int(v) for v in block.state], loops)
-                queues.decide(kind, pair, centre - int(block.state[loops.NEAREST]), variance)
+                pair = int(block.progress.state[loops.PAIR])
+                centre, variance = self._from_state([int(v) for v in block.progress.state], loops)
+                queues.decide(kind, pair, centre - int(block.progress.state[loops.NEAREST]), variance)
         return self._is_kept(row, block, words)
 
-    def _is_kept(self, row: Ints, block: _Block, words: Words) -> bool:
+    def _is_kept(self, row: Ints, block: Block, words: Words) -> bool:
         """The step that keeps a block or throws it away."""
         index = words.position
         word = int(words.take(1)[0])
-        chance, off = math.exp(min(float(block.sums[0]), 0.0)), 2 * float(block.sums[1]) + 2.0**-40
+        chance, off = math.exp(min(float(block.progress.sums[0]), 0.0)), 2 * float(block.progress.sums[1]) + 2.0**-40
         if (word + 1) * 2.0**-32 <= chance - off:
             return True
         if word * 2.0**-32 >= chance + off:
@@ -319,12 +321,12 @@ class TreeGaussian:
     def _from_state(self, state: list[int], loops: ModuleType) -> tuple[Fraction, Fraction]:
         """(centre, variance) of the cell at which a loop stopped, exactly."""
         mask, denominator = self.masks[state[loops.TABLE]], state[loops.DENOMINATOR]
-        ratio, variance = self._share(state[loops.LEVEL], state[loops.UNIT], state[loops.CHILD], mask)
+        ratio, variance = self._share(state[loops.LEVEL], state[loops.UNIT], mask)
         centre = (state[loops.NUMERATOR] + ratio * state[loops.INNOVATION]) / denominator
         return centre, variance * Fraction(state[loops.SMALLER], denominator)
 
-    def _share(self, level: int, unit: int, child: int, mask: int) -> tuple[Fraction, Fraction]:
-        """(s_c / sum_rest, v) of a unit that is its parent's child number `child`, exactly; the root has ratio 0."""
+    def _share(self, level: int, unit: int, mask: int) -> tuple[Fraction, Fraction]:
+        """(s_c / sum_rest, v) of a unit, exactly; the root has ratio 0."""
         own = self._exact[level][mask][int(self._classes[level][0][unit])]
         if level == 0:
             return Fraction(0), _fraction(own)
@@ -349,7 +351,7 @@ class TreeGaussian:
                     for mask in self.masks:
                         if mask not in self.kept[level + 1]:
                             left = margins[level + 1][mask][child:end].sum(axis=0)
-                            ratio, variance = self._share(level + 1, child, child - begin, mask)
+                            ratio, variance = self._share(level + 1, child, mask)
                             yield from _cells(margins[level + 1][mask][child], left, ratio, variance)
                 if level + 1 < self.levels:
                     yield from below(level + 1, child)
@@ -357,7 +359,7 @@ class TreeGaussian:
         for mask in self.masks:
             if mask not in self.kept[0]:
                 table = margins[0][mask][0]
-                yield from _cells(table, table, Fraction(0), self._share(0, 0, 0, mask)[1])
+                yield from _cells(table, table, Fraction(0), self._share(0, 0, mask)[1])
         if self.levels:
             yield from below(0, 0)
 
@@ -368,7 +370,7 @@ class TreeGaussian:
             sizes = self.tree.sizes(level)
             table = np.add.reduceat(table, np.concatenate([[0], np.cumsum(sizes)[:-1]]), axis=0)
         every = set(range(len(self.axes)))
-        return {mask: table.sum(axis=tuple(k + 1 for k in every - set(_bits(mask)))) for mask in self.masks}
+        return {mask: table.sum(axis=tuple(k + 1 for k in every - set(bits(mask)))) for mask in self.masks}
 
     def _keep_probability(self, z: Ints) -> arb:
         return math.prod((theta_ratio_ball(variance, c) for _, c, variance in self.centres(z)), start=arb(1))
@@ -379,7 +381,7 @@ class TreeGaussian:
         found: Counter[int] = Counter()
         for mask in self.masks:
             shares = np.ones(1)
-            for k in _bits(mask):
+            for k in bits(mask):
                 shares = np.multiply.outer(shares, 1 - 1 / np.arange(self.axes[k], 1, -1)).ravel()
             steps, counts = np.unique(np.round(8 * np.log2(shares)).astype(np.int64), return_counts=True)
             units: Counter[int] = Counter()
@@ -390,89 +392,6 @@ class TreeGaussian:
                 for step, times in zip(steps.tolist(), counts.tolist(), strict=True):
                     found[number + step] += count * times
         return found
-
-
-class _Block:
-    """What the loops read and write for one block: the tree, the layout of margins, work space, and where a try stands."""
-
-    def __init__(self, sampler: TreeGaussian) -> None:
-        tree, masks, axes, levels = sampler.tree, sampler.masks, sampler.axes, sampler.levels
-        children = [np.array(counts, dtype=np.int64) for counts in tree.children] if tree is not None else []
-        children_at = np.concatenate([[0], np.cumsum([len(c) for c in children])]).astype(np.int64)
-        starts = [tree.starts(level)[:-1] for level in range(levels)] if tree is not None else []
-        kept = np.array([[mask in family for mask in range(len(masks))] for family in sampler.kept])
-        numbers = range(len(masks))
-        s_units, s_at = [np.zeros(1)], [0, 0]
-        for level in range(1, levels):
-            s_units += [sampler._s[level][mask][sampler._classes[level][0]] for mask in numbers]
-            s_at.append(s_at[-1] + len(masks) * len(sampler._classes[level][0]))
-        s_at.append(s_at[-1])
-        s_leaf = np.array([sampler._s[levels][mask][0] for mask in numbers])
-        s_root = np.array([sampler._s[0][mask][0] for mask in numbers])
-        lengths = [[axes[k] for k in _bits(mask)] for mask in numbers]
-        most = max(len(axes), 1)
-        lens, tails, lines_at, offsets = (np.zeros((len(masks), most), dtype=np.int64) for _ in range(4))
-        sizes = np.array([math.prod(own) for own in lengths], dtype=np.int64)
-        table_at = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-        for mask in numbers:
-            at = 0
-            for place, (k, length) in enumerate(zip(_bits(mask), lengths[mask], strict=True)):
-                lens[mask, place] = length
-                tails[mask, place] = math.prod(lengths[mask][place + 1 :])
-                lines_at[mask, place] = table_at[mask & ~(1 << k)]
-                offsets[mask, place] = at
-                at += int(tails[mask, place])
-        work = [np.zeros(2 * sampler.unit_cells + 1, dtype=np.int64) for _ in range(4)]
-        cursor, left = np.zeros(most, dtype=np.int64), np.ones(most, dtype=np.int64)
-        tables = np.zeros((levels + 1, int(sizes.sum())), dtype=np.int64)
-        width = np.array([int(c.max()) for c in children] or [1], dtype=np.int64)
-        rest_at = np.concatenate([[0], np.cumsum(width * len(masks))]).astype(np.int64)
-        rest = np.zeros(int(rest_at[-1]) + 1)
-        self._cursors = [np.zeros(levels + 1, dtype=np.int64) for _ in range(4)]  # unit, child, count, first child
-        self.state = np.zeros(STATE_SIZE, dtype=np.int64)
-        self.sums, self._sums_before = np.zeros(2), np.zeros(2)
-        self.arrays = (
-            levels,
-            _joined(children),
-            children_at,
-            _joined(starts),
-            kept,
-            s_root,
-            np.concatenate(s_units[1:] or s_units),
-            np.array(s_at, dtype=np.int64),
-            s_leaf,
-            np.array(masks, dtype=np.int64),
-            np.array([mask.bit_count() for mask in numbers], dtype=np.int64),
-            lens,
-            tails,
-            table_at,
-            sizes,
-            lines_at,
-            offsets,
-            *work,
-            cursor,
-            left,
-            tables,
-            rest,
-            rest_at,
-            width,
-            *self._cursors,
-        )
-
-    @property
-    def progress(self) -> tuple[Any, ...]:
-        return self.state, self.sums, self._sums_before
-
-    def begin(self) -> None:
-        self.state[:] = 0
-        self.state[0] = -1  # before the root
-        self.sums[:] = self._sums_before[:] = 0
-        for array in self._cursors:
-            array[:] = 0
-
-
-def _joined(parts: list[Ints]) -> Ints:
-    return np.concatenate([*parts, np.zeros(1, dtype=np.int64)])
 
 
 def _cells(table: Ints, left: Ints, ratio: Fraction, variance: Fraction) -> Iterator[tuple[int, Fraction, Fraction]]:
@@ -501,10 +420,6 @@ def _submasks(mask: int) -> Iterator[int]:
         if sub == 0:
             return
         sub = (sub - 1) & mask
-
-
-def _bits(mask: int) -> list[int]:
-    return [k for k in range(mask.bit_length()) if mask >> k & 1]
 
 
 def _rational(value: Fraction) -> fmpq:

@@ -61,6 +61,5 @@ def check_similar(column: str, codes: Any, *, allowed: bool, show: bool = True) 
     shown = f": {listed(texts, _SHOWN)}" if show else ""
     raise InvalidCode(
         f"Codes of column {column!r} differ only in blanks, case or Unicode form{shown}. Each would be a code with totals of its own. "
-        "Write them alike at the source, or say that they differ: write allow_similar_codes = true under [table] (in Python "
-        "allow_similar_codes=True)."
+        "Write them alike at the source, or say that they differ: write allow_similar_codes = true under [table]."
     )

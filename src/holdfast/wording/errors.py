@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+from holdfast.channels.layout import LevelError
+
 _BASES = {
     "exact": "exact",
     "upper bound": "upper bound, proved",
@@ -36,3 +40,21 @@ def basis_phrase(basis: str, error: float, law_is_exact: bool) -> str:
     """How the standard deviations were found, and how far an estimate may be off."""
     off = f", to about {100 * error:.1g} %" if basis == "estimated" and 0 < error < 1 else ""
     return _BASES[basis] + off + ("" if law_is_exact else "; of the law that the chain aims at")
+
+
+def level_lines(levels: Sequence[LevelError]) -> Iterator[str]:
+    """A small table: standard deviation of every level and margin."""
+    if not levels:
+        return
+    rows = [("level", "margin", "units", "standard deviation"), *((e.level, e.margin, str(e.units), _spread(e)) for e in levels)]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows:
+        yield f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]}"
+
+
+def _spread(found: LevelError) -> str:
+    if found.largest == 0:
+        return "0, exact"
+    if f"{found.smallest:.3g}" == f"{found.largest:.3g}":
+        return f"{found.largest:.3g}"
+    return f"{found.median:.3g} ({found.smallest:.3g} to {found.largest:.3g})"
