@@ -1,0 +1,10 @@
+"""The cell key method: noise looked up by a key that belongs to the records of a cell, with its (epsilon, delta) measured.
+
+The same records get the same noise in every table and on every day. This is no differential privacy guarantee for a release: the
+figures are for one cell and one answer, over the draw of the keys.
+"""
+
+from holdfast.cellkey.loss import Losses
+from holdfast.cellkey.table import Interval, PerturbationRow, PerturbationTable
+
+__all__ = ["Interval", "Losses", "PerturbationRow", "PerturbationTable"]

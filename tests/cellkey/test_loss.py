@@ -1,0 +1,69 @@
+"""Losses of pairs of counts against every event, in fractions."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import chain, combinations, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.cellkey import PerturbationTable
+from holdfast.errors import InvalidParameter
+
+SMALL = PerturbationTable.from_probabilities({0: {0: 1}, 1: {-1: "1/4", 0: "1/2", 1: "1/4"}, 2: {-2: "1/8", 0: "3/4", 2: "1/8"}}, 8)
+
+
+def delta_over_all_events(p: dict[int, Fraction], q: dict[int, Fraction], factor: Fraction) -> Fraction:
+    values = sorted(p.keys() | q.keys())
+    events = chain.from_iterable(combinations(values, size) for size in range(len(values) + 1))
+    return max(sum((p.get(y, Fraction(0)) - factor * q.get(y, Fraction(0)) for y in event), Fraction(0)) for event in events)
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 4), min_size=4, max_size=4).filter(any), min_size=2, max_size=3), st.fractions(0, 3, max_denominator=8)
+)
+def test_delta_is_the_largest_over_all_events_both_ways(weights: list[list[int]], epsilon: Fraction) -> None:
+    rows = {n: {v: Fraction(w, sum(row)) for v, w in enumerate(row, -1) if w} for n, row in enumerate(weights, 1)}
+    table = PerturbationTable.from_probabilities(rows, repeat=0)
+    bounds = table.epsilon_delta().delta_bounds(epsilon)
+    laws = [table.rows[n].results for n in table.counts]
+    low, high = (Fraction(math.exp(epsilon)) * (1 + side * Fraction(1, 10**14)) for side in (-1, 1))
+    pairs = [(p, q) for a, b in pairwise(laws) for p, q in ((a, b), (b, a))]
+    assert bounds.lower <= max(delta_over_all_events(p, q, low) for p, q in pairs)
+    assert bounds.upper >= max(delta_over_all_events(p, q, high) for p, q in pairs)
+    assert bounds.upper - bounds.lower < Fraction(1, 10**15)
+
+
+def test_figures_of_a_table_by_hand() -> None:
+    losses = PerturbationTable(SMALL.rows.values(), repeat=0).epsilon_delta()
+    assert [pair.count for pair in losses.pairs] == [0, 1]
+    assert losses.delta(0) == 0.75  # rows 0 and 1: 0 stays 0, 1 gives 0 with chance 1/4
+    assert losses.plateau_bounds == (Fraction(3, 4), Fraction(3, 4))
+    assert losses.worst_count(0) == 0
+    assert losses.epsilon("1/2") is None
+    assert (losses.at_least, losses.key_size) == (0, 8)
+    repeated = SMALL.epsilon_delta()
+    assert [pair.count for pair in repeated.pairs] == [0, 1, 2]
+    assert (repeated.worst_count(0), repeated.plateau) == (2, 1.0)  # counts 2 and 3 have no published value in common
+
+
+def test_epsilon_at_a_delta_inverts_the_curve() -> None:
+    table = PerturbationTable.from_probabilities({3: {-2: "1/16", -1: "1/4", 0: "3/8", 1: "1/4", 2: "1/16"}})
+    losses = table.epsilon_delta()
+    assert losses.plateau == 1 / 16
+    assert losses.plateau_epsilon == pytest.approx(math.log(4), abs=1e-15)
+    for delta in ("1/16", "1/10", "1/5", "1/3"):
+        bounds = losses.epsilon_bounds(delta)
+        assert bounds is not None
+        assert bounds.upper - bounds.lower < Fraction(1, 10**15)
+        assert losses.delta_bounds(bounds.upper).lower <= Fraction(delta)
+        assert losses.delta_bounds(max(bounds.lower - Fraction(1, 10**12), Fraction(0))).upper > Fraction(delta)
+    assert losses.epsilon("0.99") == 0.0
+
+
+def test_no_pair_no_figure() -> None:
+    with pytest.raises(InvalidParameter, match="nothing to compare"):
+        PerturbationTable.from_probabilities({3: {0: 1}}, repeat=0).epsilon_delta()
