@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from holdfast import cellkey, errors, exact, privacy
+    from holdfast import baselines, cellkey, errors, exact, privacy
     from holdfast.exact import DiscreteGaussian, DiscreteLaplace
     from holdfast.invariants import areas, identity, linear, margin, subset, total
     from holdfast.lattices import Lattice, lattice
@@ -42,6 +42,7 @@ __all__ = [
     "Universe",
     "__version__",
     "areas",
+    "baselines",
     "cellkey",
     "describe",
     "errors",
@@ -71,6 +72,7 @@ _HOME = {
     "Table": "holdfast.tables",
     "Universe": "holdfast.tables",
     "areas": "holdfast.invariants",
+    "baselines": "holdfast.baselines",
     "cellkey": "holdfast.cellkey",
     "describe": "holdfast.wording",
     "errors": "holdfast.errors",
