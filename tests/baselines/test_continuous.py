@@ -75,7 +75,7 @@ class TestProjectionAndConditioning:
 
 
 def _bins(u: np.ndarray) -> np.ndarray:
-    return np.clip(np.floor(u * 4), -41, 40).astype(np.int64)
+    return np.asarray(np.clip(np.floor(u * 4), -41, 40).astype(np.int64))
 
 
 class TestContinuousConditional:
@@ -113,7 +113,7 @@ class TestContinuousConditional:
         table = hf.Table(hf.Universe.product({"sex": ["F", "M"]}), np.array([3, 4]))
         for ask in (hf.plan, hf.release):
             with pytest.raises(InvalidParameter, match="needs a mechanism"):
-                ask(table, [hf.total()], law)
+                ask(table, [hf.total()], law)  # type: ignore[arg-type]
 
     def test_weights(self) -> None:
         assert ContinuousConditional("1/2").log_weight([1, 3], [2, 2]) == -1

@@ -23,7 +23,7 @@ SYSTEMS = {"one total": ONE_TOTAL, "rows and columns": ROWS_AND_COLUMNS, "signs"
 def noisy_and_totals(rows: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng(seed)
     counts = random.integers(0, 6, rows.shape[1])
-    return counts + random.laplace(scale=4, size=rows.shape[1]), rows @ counts
+    return np.asarray(counts + random.laplace(scale=4, size=rows.shape[1])), rows @ counts
 
 
 def by_every_set_of_zeros(noisy: np.ndarray, rows: np.ndarray, totals: np.ndarray) -> np.ndarray:
@@ -138,7 +138,7 @@ class TestBudget:
 
     def test_a_float_is_no_budget(self) -> None:
         with pytest.raises(HoldfastError, match=r"'1/2'|0\.5"):
-            l2([3, -2], [[1, 1]], [4], epsilon=0.5)
+            l2([3, -2], [[1, 1]], [4], epsilon=0.5)  # type: ignore[arg-type]
 
 
 class TestShares:

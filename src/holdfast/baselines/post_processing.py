@@ -122,7 +122,7 @@ def _polished(matrix: Floats, measured: Floats, right: Floats, positive: Bools) 
     """The nearest table that is zero outside `positive`, with the conditions of an optimum checked: y = m + A^T c where y > 0, and
     m + A^T c <= 0 where y = 0."""
     inside = matrix[:, positive]
-    c = np.linalg.lstsq(inside @ inside.T, right - inside @ measured[positive], rcond=None)[0]
+    c = np.asarray(np.linalg.lstsq(inside @ inside.T, right - inside @ measured[positive], rcond=None)[0], dtype=np.float64)
     wanted = measured + matrix.T @ c
     found = np.where(positive, wanted, 0.0)
     allowed = tolerance(measured, right)
