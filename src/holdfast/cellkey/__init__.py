@@ -4,7 +4,25 @@ The same records get the same noise in every table and on every day. This is no 
 figures are for one cell and one answer, over the draw of the keys.
 """
 
+from holdfast.cellkey.design import Design, Ranges, best_gamma, design, proposition_3, ranges, truncated_laplace
 from holdfast.cellkey.loss import Losses
+from holdfast.cellkey.max_entropy import SymmetricNoise, max_entropy
+from holdfast.cellkey.noise import NoiseLaw
 from holdfast.cellkey.table import Interval, PerturbationRow, PerturbationTable
 
-__all__ = ["Interval", "Losses", "PerturbationRow", "PerturbationTable"]
+__all__ = [
+    "Design",
+    "Interval",
+    "Losses",
+    "NoiseLaw",
+    "PerturbationRow",
+    "PerturbationTable",
+    "Ranges",
+    "SymmetricNoise",
+    "best_gamma",
+    "design",
+    "max_entropy",
+    "proposition_3",
+    "ranges",
+    "truncated_laplace",
+]

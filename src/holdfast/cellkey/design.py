@@ -1,0 +1,203 @@
+"""From a wanted (epsilon, delta) to noise: the smallest support by Proposition 3 of [SC22], and the gamma that is best by numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.cellkey.loss import Losses
+from holdfast.cellkey.max_entropy import LARGEST_D, SymmetricNoise, check_support
+from holdfast.cellkey.noise import NoiseLaw
+from holdfast.cellkey.table import PerturbationTable
+from holdfast.errors import InvalidParameter
+from holdfast.exact.balls import Enclosure
+from holdfast.exact.parameters import Exact, exact_fraction
+from holdfast.privacy.parameters import budget, format_exact, ordinary, probability
+
+IOTA = Fraction(1, 10)
+"""Where gamma lies in its range by default, as a share from the upper end: Example 1 of [SC22]."""
+
+_DOUBT = 1e-9
+"""Relative distance from the target within which a double does not decide. Its own error is below 1e-12: the sums have positive terms
+exp(-t) with t below 800."""
+_GRID = 400
+_REFINEMENTS = 12
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """What keeps z = -D the only value that counts for delta: (lower, upper) enclosed, each range half-open [SC22, (23) to (27)].
+
+    gamma: [epsilon / (2 D + 1), epsilon / (2 D - 1)), exact; variance: lower < V <= upper; constant: lower <= C < upper;
+    delta: lower < delta <= upper.
+    """
+
+    gamma: tuple[Fraction, Fraction]
+    variance: tuple[Enclosure, Enclosure]
+    constant: tuple[Enclosure, Enclosure]
+    delta: tuple[Enclosure, Enclosure]
+
+
+@dataclass(frozen=True)
+class Design:
+    """Noise for a wanted (epsilon, delta), for both counts at least D.
+
+    Fields:      `noise`: by Proposition 3. `best`: on the same support with the gamma that minimises delta by numbers. `ranges`: what
+                 Proposition 3 leaves free.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    noise: SymmetricNoise
+    ranges: Ranges
+    best: SymmetricNoise
+
+    @property
+    def D(self) -> int:
+        """Largest noise."""
+        return self.noise.D
+
+    @property
+    def gamma(self) -> Fraction:
+        assert isinstance(self.noise.gamma, Fraction)
+        return self.noise.gamma
+
+    @property
+    def variance(self) -> float:
+        return self.noise.variance
+
+    def delta_bounds(self) -> Enclosure:
+        """The delta reached at epsilon: P[Z = D] (Proposition 3)."""
+        return self.noise.probability_bounds(self.D)
+
+    def epsilon_delta(self) -> Losses:
+        return self.noise.epsilon_delta()
+
+    def quantised(self, key_size: int, *, allow_lost: bool = False) -> PerturbationTable:
+        return self.noise.quantised(key_size, allow_lost=allow_lost)
+
+
+def design(epsilon: Exact, delta: Exact, *, iota: Exact = IOTA) -> Design:
+    """The smallest D for which Proposition 3 reaches (epsilon, delta), with its noise.
+
+    Given:       iota: where gamma lies, as a share of its range (0, 1]: gamma = epsilon / (2 D - 1) - iota 2 epsilon / (4 D^2 - 1).
+    Guarantees:  delta at D is at most the one asked for, and at every smaller D above it; decided by balls where doubles could be wrong.
+    Reference:   [SC22, III-C and III-D]; [theory T83].
+    """
+    loss = ordinary(budget(epsilon, "epsilon"), "epsilon")
+    wanted = ordinary(probability(delta, "delta"), "delta")
+    share = _share(iota)
+    for D in range(1, LARGEST_D + 1):
+        gamma = proposition_3_gamma(loss, D, share)
+        reached = _last_probability(D, float(gamma))
+        if abs(reached - float(wanted)) <= _DOUBT * float(wanted):
+            bounds = SymmetricNoise(D, gamma).probability_bounds(D)
+            is_enough = bounds.upper <= wanted
+        else:
+            is_enough = reached < float(wanted)
+        if is_enough:
+            return Design(loss, wanted, SymmetricNoise(D, gamma), ranges(loss, D), best_gamma(loss, D))
+    raise InvalidParameter(
+        f"epsilon = {format_exact(loss)} with delta = {format_exact(wanted)} needs noise beyond {LARGEST_D}. "
+        "Take a larger epsilon or delta."
+    )
+
+
+def proposition_3_gamma(epsilon: Fraction, D: int, iota: Fraction = IOTA) -> Fraction:
+    """gamma in the range (23), exact: iota = 1 is its lower end, iota towards 0 its upper end, which is not reached."""
+    return epsilon / (2 * D - 1) - iota * 2 * epsilon / (4 * D * D - 1)
+
+
+def proposition_3(epsilon: Exact, D: int, *, iota: Exact = IOTA) -> SymmetricNoise:
+    """The noise of Proposition 3 for this epsilon and support; its delta at epsilon is P[Z = D]."""
+    return SymmetricNoise(D, proposition_3_gamma(ordinary(budget(epsilon, "epsilon"), "epsilon"), check_support(D), _share(iota)))
+
+
+def ranges(epsilon: Exact, D: int) -> Ranges:
+    """The ranges (23) and (25) to (27) for this epsilon and support."""
+    loss, support = ordinary(budget(epsilon, "epsilon"), "epsilon"), check_support(D)
+    low, high = loss / (2 * support + 1), loss / (2 * support - 1)
+    wide, thin = SymmetricNoise(support, low), SymmetricNoise(support, high)
+    return Ranges(
+        (low, high),
+        (thin.variance_bounds(), wide.variance_bounds()),
+        (wide.constant_bounds(), thin.constant_bounds()),
+        (thin.probability_bounds(support), wide.probability_bounds(support)),
+    )
+
+
+def best_gamma(epsilon: Exact, D: int) -> SymmetricNoise:
+    """The gamma with the smallest delta at this epsilon, found by numbers: a finer and finer grid, not a proof of the minimum.
+
+    The gamma returned is exact, and its delta is what `epsilon_delta` encloses. In all cases tried the best gamma is epsilon / (2 k - 1)
+    for a whole number k, where a further value starts to count for delta; where that is as good as the grid's best, it is taken.
+    """
+    loss, support = ordinary(budget(epsilon, "epsilon"), "epsilon"), check_support(D)
+    low, high = float(loss) / (2 * support + 1) / 8, float(loss) / (2 * support - 1) * 8
+    for _ in range(_REFINEMENTS):
+        gammas = np.geomspace(low, high, _GRID)
+        place = int(np.argmin(deltas_in_doubles(support, gammas, float(loss))))
+        low, high = gammas[max(place - 1, 0)], gammas[min(place + 1, _GRID - 1)]
+        if high / low < 1 + 1e-12:
+            break
+    found = Fraction(float(gammas[place])).limit_denominator(10**15)
+    corner = loss / (2 * round((loss / found + 1) / 2) - 1)
+    at_grid, at_corner = deltas_in_doubles(support, np.array([float(found), float(corner)]), float(loss))
+    return SymmetricNoise(support, corner if at_corner <= at_grid * (1 + 1e-12) else found)
+
+
+def deltas_in_doubles(D: int, gammas: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+    """delta at this epsilon for many gammas, in doubles: for searches and figures, not for promises."""
+    found = []
+    for part in np.array_split(gammas, max(1, len(gammas) * D // 1_000_000)):
+        weights = np.exp(-part[:, None] * np.arange(-D, D + 1.0)[None, :] ** 2)
+        chances = weights / weights.sum(axis=1, keepdims=True)
+        excess = np.maximum(chances[:, 1 : D + 1] - np.exp(epsilon) * chances[:, :D], 0).sum(axis=1)
+        found.append(chances[:, 0] + excess)
+    return np.concatenate(found)
+
+
+def truncated_laplace(epsilon: Exact, D: int | None = None, *, delta: Exact | None = None) -> NoiseLaw:
+    """A comparator: P[Z = z] proportional to exp(-epsilon |z|) on -D, ..., D. Its delta at epsilon is P[Z = D].
+
+    Given:       D, or the delta for which the smallest D is taken.
+    Reference:   [theory T84].
+    """
+    loss = ordinary(budget(epsilon, "epsilon"), "epsilon")
+    if (D is None) == (delta is None):
+        raise InvalidParameter("truncated_laplace takes D or delta, one of them.")
+    if D is not None:
+        return _laplace(loss, check_support(D))
+    wanted = ordinary(probability("0" if delta is None else delta, "delta"), "delta")
+    low, high = 0, 1  # P[Z = D] falls with D: double, then halve
+    while _laplace(loss, high).probability_bounds(high).upper > wanted:
+        low, high = high, 2 * high
+        if high > LARGEST_D:
+            raise InvalidParameter(f"This needs noise beyond {LARGEST_D}. Take a larger epsilon or delta.")
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _laplace(loss, middle).probability_bounds(middle).upper > wanted:
+            low = middle
+        else:
+            high = middle
+    return _laplace(loss, high)
+
+
+def _laplace(epsilon: Fraction, D: int) -> NoiseLaw:
+    noise = range(-D, D + 1)
+    return NoiseLaw(noise, [-epsilon * abs(z) for z in noise], count=D)
+
+
+def _last_probability(D: int, gamma: float) -> float:
+    weights = np.exp(-gamma * np.arange(1, D + 1.0) ** 2)
+    return float(weights[-1] / (2 * weights.sum() + 1))
+
+
+def _share(iota: Exact) -> Fraction:
+    share = exact_fraction(iota, "iota")
+    if not 0 < share <= 1:
+        raise InvalidParameter(f"iota is a share of the range of gamma: above 0 and at most 1. Got {format_exact(share)}.", field="iota")
+    return share

@@ -1,0 +1,127 @@
+"""Symmetric noise of maximum entropy: the certified root, the closed forms beside enumeration, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.cellkey import max_entropy
+from holdfast.cellkey.max_entropy import SymmetricNoise
+from holdfast.errors import InexactParameter, InvalidParameter
+
+
+@pytest.mark.parametrize(("D", "V", "gamma"), [(11, 4, 0.12500), (11, 10, 0.04981), (15, 4, 0.12500), (15, 10, 0.05000)])
+def test_gammas_of_the_paper(D: int, V: int, gamma: float) -> None:
+    assert round(max_entropy(D, V).gamma_bounds().nearest(), 5) == gamma
+
+
+@given(st.integers(1, 30), st.fractions("1/1000", "999/1000", max_denominator=10**6))
+def test_the_variance_is_the_one_asked_for(D: int, share: Fraction) -> None:
+    V = share * D * (D + 1) / 3
+    bounds = max_entropy(D, V).variance_bounds()
+    assert bounds.lower <= V <= bounds.upper
+    assert bounds.upper - bounds.lower <= V / 2**59
+
+
+@pytest.mark.parametrize(
+    ("D", "V"), [(1, "1e-140"), (3, "1e-9"), (10, "36.66666666"), (2, "1.9999999999999999999999999999999999"), (400, 1000)]
+)
+def test_roots_at_the_ends_of_the_range(D: int, V: str | int) -> None:
+    noise = max_entropy(D, V)
+    bounds = noise.variance_bounds()
+    assert bounds.lower <= Fraction(V) <= bounds.upper
+    assert noise.gamma_bounds().lower > 0
+
+
+def test_no_other_law_of_that_variance_has_more_entropy() -> None:
+    """Random directions that keep sum, mean and variance: the entropy falls both ways."""
+    noise = max_entropy(4, 3)
+    p = np.array([noise.probability(z) for z in noise.noise])
+    z = np.array(noise.noise)
+    _, _, basis = np.linalg.svd(np.array([np.ones(9), z, z**2]))
+
+    def entropy(q: np.ndarray) -> float:
+        return float(-(q * np.log(q)).sum())
+
+    assert entropy(p) == pytest.approx(noise.entropy_bounds().nearest(), abs=1e-14)
+    for step in np.random.default_rng(1).normal(size=(200, 6)) @ basis[3:] * 1e-3:
+        assert entropy(p + step) < entropy(p)
+
+
+def test_a_rational_root_and_exact_ties_in_the_cumulative_sums() -> None:
+    """D = 1, V = 1/2: probabilities 1/4, 1/2, 1/4, so that every bound is an integer that balls cannot tell from its neighbours."""
+    table = max_entropy(1, "1/2").quantised(256)
+    assert table.rows[1].upper == (64, 192, 256)
+    assert table.rows[1].bias == 0
+
+
+@given(st.integers(1, 12), st.fractions("1/50", "49/50", max_denominator=100), st.fractions(0, 4, max_denominator=20))
+def test_proposition_2_is_the_enumerated_curve(D: int, share: Fraction, epsilon: Fraction) -> None:
+    noise = max_entropy(D, share * D * (D + 1) / 3)
+    closed, counted = noise.delta_closed_form(epsilon), noise.epsilon_delta().delta_bounds(epsilon)
+    assert max(closed.lower, counted.lower) <= min(closed.upper, counted.upper)
+    assert counted.upper - counted.lower <= counted.lower / 2**59
+
+
+def test_the_plateau_starts_at_gamma_times_2d_minus_1() -> None:
+    noise = SymmetricNoise(6, Fraction(1, 10))
+    losses = noise.epsilon_delta()
+    assert losses.plateau_epsilon_bounds.lower <= Fraction(11, 10) <= losses.plateau_epsilon_bounds.upper
+    assert noise.plateau_epsilon_closed_form().nearest() == pytest.approx(1.1, abs=1e-15)
+    last = noise.probability_bounds(6)
+    for epsilon in ("1.1", "1.2", 5):
+        assert noise.delta_closed_form(epsilon).upper >= last.lower
+        assert losses.delta_bounds(epsilon).lower <= last.upper
+        assert losses.delta_bounds(epsilon).upper <= last.upper * (1 + Fraction(1, 2**50))
+    assert losses.delta_bounds("1.09").lower > last.upper
+    assert losses.epsilon("1e-9") is None  # below the plateau
+
+
+def test_the_law_by_direct_sums() -> None:
+    noise = SymmetricNoise(3, Fraction(1, 3))
+    weights = {z: math.exp(-z * z / 3) for z in range(-3, 4)}
+    for z, weight in weights.items():
+        assert noise.probability(z) == pytest.approx(weight / sum(weights.values()), rel=1e-14)
+    assert noise.probability(4) == 0.0
+    assert noise.mean_bounds() == (0, 0)
+    again = pickle.loads(pickle.dumps(noise))
+    assert again.quantised(1 << 16) == noise.quantised(1 << 16)
+
+
+@pytest.mark.parametrize(
+    ("D", "V", "says"),
+    [
+        (11, 44, "below D .* = 44, .* at least 12"),
+        (11, 100, "at least 17"),
+        (1, "2/3", "at least 2"),
+        (0, 1, "1 or more"),
+        (20_001, 1, "at most 20000"),
+        (3, 0, "greater than zero"),
+        (3, "-1", "greater than zero"),
+        (3, "1e-200", "between"),
+    ],
+)
+def test_out_of_range(D: int, V: str | int, says: str) -> None:
+    with pytest.raises(InvalidParameter, match=says):
+        max_entropy(D, V)
+
+
+@pytest.mark.parametrize("V", ["2/3", 2, 4, "6.5", 44, 100, "1234.5"])
+def test_the_support_that_a_refusal_names_is_the_smallest_that_works(V: str | int) -> None:
+    with pytest.raises(InvalidParameter) as refused:
+        max_entropy(1, V)
+    need = int(str(refused.value).split()[-1].rstrip("."))
+    max_entropy(need, V)
+    with pytest.raises(InvalidParameter):
+        max_entropy(need - 1, V)
+
+
+def test_a_float_is_refused() -> None:
+    with pytest.raises(InexactParameter, match="'0.1'"):
+        max_entropy(3, 0.1)  # type: ignore[arg-type]
