@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from holdfast.cellkey import design, figures, max_entropy, proposition_3, truncated_laplace
-from holdfast.cellkey.design import best_gamma, ranges
+from holdfast.cellkey.design import best_gamma, deltas_in_doubles, ranges
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import Enclosure
 
@@ -76,7 +76,7 @@ class TestExample2:
         assert TABLE.lookup(np.full(2, 100), np.array([2552, 1200124])).tolist() == [-25, -23]
 
     def test_8_bits_are_refused_because_noise_values_are_lost(self) -> None:
-        with pytest.raises(InvalidParameter, match="256 is too small.*-24, -23"):
+        with pytest.raises(InvalidParameter, match=r"256 is too small.*-24, -23"):
             EXAMPLE.quantised(1 << 8)
         lost = EXAMPLE.quantised(1 << 8, allow_lost=True)
         assert lost.rows[25].upper[0] == 1
@@ -177,7 +177,7 @@ class TestDesign:
     @pytest.mark.parametrize(("epsilon", "D"), [("0.5", 11), (1, 11), (2, 15), ("0.1", 4)])
     def test_the_numerically_best_gamma_beats_the_papers_grid(self, epsilon: str | int, D: int) -> None:
         grid = min(
-            min(figures.deltas_in_doubles(D, figures.STEPS_OF_GAMMA, float(Fraction(epsilon)))),
+            min(deltas_in_doubles(D, figures.STEPS_OF_GAMMA, float(Fraction(epsilon)))),
             proposition_3(epsilon, D).epsilon_delta().delta(epsilon),
         )
         assert best_gamma(epsilon, D).epsilon_delta().delta(epsilon) <= grid * (1 + 1e-9)
