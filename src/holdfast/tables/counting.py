@@ -39,7 +39,7 @@ def count_records(source: Source, universe: Universe, others: RecordColumns) -> 
     """
     groups, sizes, keys = _count_groups(source, universe.columns, others)
     indices = [match_codes(array, universe.code_array(column)) for column, array in zip(universe.columns, groups, strict=True)]
-    _check_known_codes(source, universe, indices)
+    check_known_codes(source, universe, indices)
     cells = universe.find(indices)
     if np.any(cells < 0):
         raise OutsideUniverse(
@@ -62,21 +62,21 @@ def count_observed(
     nothing more.
     """
     groups, sizes, keys = _count_groups(source, columns, others)
-    universe, order = _observed(source, columns, groups, allow_similar_codes)
+    universe, order = observed_universe(source, columns, groups, allow_similar_codes)
     return universe, sizes[order], None if keys is None else keys[order]
 
 
 def observed_cells(source: Source, columns: tuple[str, ...], *, allow_similar_codes: bool = False) -> Universe:
     """The universe of `count_observed`, without counting."""
     with private_session(source.path) as session:
-        places = _code_places(source, columns)
+        places = code_places(source, columns)
         names = ", ".join(f"c{place}" for place in range(len(columns)))
         sql = f"SELECT DISTINCT {names} FROM {source.scan(session, places)}"
         found = guarded(source.label, lambda: session.connection.sql(sql).to_arrow_table().combine_chunks())
-    return _observed(source, columns, _code_arrays(source, columns, found), allow_similar_codes)[0]
+    return observed_universe(source, columns, code_arrays(source, columns, found), allow_similar_codes)[0]
 
 
-def _observed(source: Source, columns: tuple[str, ...], groups: list[Any], allow_similar_codes: bool) -> tuple[Universe, Ints]:
+def observed_universe(source: Source, columns: tuple[str, ...], groups: list[Any], allow_similar_codes: bool) -> tuple[Universe, Ints]:
     """The universe of these cells, and their order in it."""
     for column, array in zip(columns, groups, strict=True):
         if array.null_count:
@@ -96,7 +96,7 @@ def _count_groups(source: Source, columns: tuple[str, ...], others: RecordColumn
     """Per column the codes of the groups of equal records (Arrow arrays of text, missing ones included), and the sizes and keys of the
     groups.
     """
-    places = _code_places(source, columns)
+    places = code_places(source, columns)
     types = source.types()
     more = [name for name in (others.identifier, others.record_key) if name is not None]
     places += find_columns(source, more, columns)
@@ -106,9 +106,9 @@ def _count_groups(source: Source, columns: tuple[str, ...], others: RecordColumn
     with private_session(source.path) as session:
         records = source.scan(session, places)
         if more:
-            records = _rereadable(source, session, records)
+            records = rereadable(source, session, records)
         if others.identifier is not None:
-            _check_identifier(source, session, records, f"c{len(columns)}", others.identifier, others.max_records or 1)
+            check_identifier(source, session, records, f"c{len(columns)}", others.identifier, others.max_records or 1)
         names = ", ".join(f"c{place}" for place in range(len(columns)))
         sums = "" if key is None else f", (sum({key}) % {KEY_LIMIT})::BIGINT AS k, count({key}) AS keyed"
         logger.debug("Counting the records of %s by %s", source.label, ", ".join(columns))
@@ -118,13 +118,13 @@ def _count_groups(source: Source, columns: tuple[str, ...], others: RecordColumn
             first = f"SELECT min(row) FROM (SELECT row_number() OVER () AS row, {key} AS k FROM {records}) WHERE k IS NULL"
             ((row,),) = guarded(source.label, lambda: session.connection.sql(first).fetchall())
             raise invalid_record_key(str(others.record_key), row, source.label)
-    arrays = _code_arrays(source, columns, counted)
+    arrays = code_arrays(source, columns, counted)
     sizes = counted.column("n").to_numpy().astype(np.int64, copy=False)
     keys = None if key is None else counted.column("k").to_numpy().astype(np.int64, copy=False)
     return arrays, sizes, keys
 
 
-def _code_places(source: Source, columns: tuple[str, ...]) -> list[int]:
+def code_places(source: Source, columns: tuple[str, ...]) -> list[int]:
     """Where the columns of codes stand; refuses what is not text."""
     places = find_columns(source, columns)
     types = source.types()
@@ -133,7 +133,7 @@ def _code_places(source: Source, columns: tuple[str, ...]) -> list[int]:
     return places
 
 
-def _code_arrays(source: Source, columns: tuple[str, ...], groups: Any) -> list[Any]:
+def code_arrays(source: Source, columns: tuple[str, ...], groups: Any) -> list[Any]:
     """The codes of the groups, column by column."""
     if groups.num_rows == 0:
         raise EmptyTable(
@@ -145,7 +145,7 @@ def _code_arrays(source: Source, columns: tuple[str, ...], groups: Any) -> list[
     return arrays
 
 
-def _rereadable(source: Source, session: Session, records: str) -> str:
+def rereadable(source: Source, session: Session, records: str) -> str:
     """SQL for the same records that can be read more than once: a stream gives them only once."""
     if source.path is not None and records != "input":
         return records
@@ -153,7 +153,7 @@ def _rereadable(source: Source, session: Session, records: str) -> str:
     return "records"
 
 
-def _check_identifier(source: Source, session: Session, records: str, key: str, name: str, limit: int) -> None:
+def check_identifier(source: Source, session: Session, records: str, key: str, name: str, limit: int) -> None:
     """Refuse if an identifier has more than `limit` records."""
     absent = f"{key} IS NULL" + (f" OR {key} = ''" if source.path is not None and source.path.suffix.lower() in TEXT_SUFFIXES else "")
     sizes = f"SELECT {key} FROM {records} WHERE NOT ({absent}) GROUP BY {key} HAVING count(*) > {limit}"
@@ -180,7 +180,7 @@ def match_codes(texts: Any, codes: Any) -> Indices:
     return matched
 
 
-def _check_known_codes(source: Source, universe: Universe, indices: list[Indices]) -> None:
+def check_known_codes(source: Source, universe: Universe, indices: list[Indices]) -> None:
     outside = [column for column, given in zip(universe.columns, indices, strict=True) if np.any(given < 0)]
     if outside:
         found = f"column{'s' if len(outside) > 1 else ''} {', '.join(map(repr, outside))}"

@@ -1,0 +1,238 @@
+"""Keys of records and of cells, in exact integers.
+
+A record key is a whole number from 0 to size - 1. Decimals in [0, 1) with d digits are the same thing: whole numbers over 10^d, so that a sum
+of thousands of them never crosses a bound by rounding. A cell's key is the sum of its records' keys modulo some number, folded by XOR where
+the perturbation table has fewer keys. A sum does not depend on the order of its terms: the same records give the same key in every table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import InvalidCount, InvalidParameter
+from holdfast.cellkey.table import exact_integer_up_to_64_bits
+
+if TYPE_CHECKING:
+    from typing import Self
+
+LARGEST_SIZE = 2**64
+LEAST_DIGITS, MOST_DIGITS = 1, 18
+"""Decimal keys of peers have 5 to 20 digits, 8 by default; 10^18 is the largest power of ten whose sums we reduce in 64 bits."""
+
+BIG_PRIME = 4294967291
+"""The largest prime below 2^32: `bigN` of [SC22, (36)], which names no value."""
+
+_SIZE_TEXT = re.compile(r"0\.(?P<digits>[0-9]{1,2})|(?P<base>[0-9]{1,20})(\^(?P<power>[0-9]{1,2}))?")
+
+
+@dataclass(frozen=True)
+class KeySpace:
+    """Whole numbers from 0 to size - 1; with `digits` they are written as decimals in [0, 1) and size is 10^digits."""
+
+    size: int
+    digits: int | None = None
+
+    def __post_init__(self) -> None:
+        size = self.size
+        if isinstance(size, bool) or not isinstance(size, int) or not 2 <= size <= LARGEST_SIZE:
+            raise InvalidParameter("A number of keys is an int from 2 to 2^64.", field="size")
+        if self.digits is not None and size != 10**self.digits:
+            raise InvalidParameter(f"Decimals of {self.digits} digits are 10^{self.digits} keys. Got {size}. Use KeySpace.decimals.")
+
+    @classmethod
+    def bits(cls, bits: int) -> Self:
+        """Integers of 8, 32 or 64 bits, or any other number up to 64."""
+        count = exact_integer_up_to_64_bits(bits)
+        if not 1 <= count <= 64:
+            raise InvalidParameter(f"Keys have 1 to 64 bits. Got {count}.", field="bits")
+        return cls(2**count)
+
+    @classmethod
+    def decimals(cls, digits: int = 8) -> Self:
+        """Decimals in [0, 1) with this many digits after the point."""
+        count = exact_integer_up_to_64_bits(digits)
+        if not LEAST_DIGITS <= count <= MOST_DIGITS:
+            raise InvalidParameter(f"Decimal keys have {LEAST_DIGITS} to {MOST_DIGITS} digits. Got {count}.", field="digits")
+        return cls(10**count, count)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """As the command line and files write it: "2^32", "4096", or "0.8" for decimals of 8 digits."""
+        found = _SIZE_TEXT.fullmatch(text)
+        if found is not None and found["digits"] is not None:
+            return cls.decimals(int(found["digits"]))
+        if found is not None:
+            return cls(min(int(found["base"]) ** int(found["power"] or 1), LARGEST_SIZE + 1))
+        raise InvalidParameter(f'A number of keys is written as "2^32", "4096", or "0.8" for decimals of 8 digits. Got {text!r}.')
+
+    @property
+    def is_power_of_two(self) -> bool:
+        return self.size & (self.size - 1) == 0
+
+    def __str__(self) -> str:
+        if self.digits is not None:
+            return f"decimals of {self.digits} digits"
+        return f"2^{self.size.bit_length() - 1}" if self.is_power_of_two else str(self.size)
+
+    def read(self, key: str) -> int:
+        """One key from its text, exactly: plain digits; for decimals "0.5", ".25000000" or "0", with no more digits than declared.
+
+        The message of a refusal does not hold the key.
+        """
+        whole, point, part = key.partition(".")
+        digits = whole + part
+        plain = digits.isascii() and digits.isdigit()
+        if self.digits is None:
+            if plain and not point and (key == "0" or key[0] != "0") and len(key) <= 20 and int(key) < self.size:
+                return int(key)
+        elif plain and whole in ("", "0") and (part or not point) and len(part) <= self.digits:
+            return int(part or "0") * 10 ** (self.digits - len(part))
+        raise InvalidCount(self.rule)
+
+    @property
+    def rule(self) -> str:
+        """What a key must be, for messages."""
+        if self.digits is None:
+            return f"A key is a whole number from 0 to {self.size - 1} in plain digits: no sign, point, blank, separator or leading zero."
+        return f"A key is a decimal from 0 to below 1 with at most {self.digits} digits after the point, such as 0.25: no sign or exponent."
+
+
+@dataclass(frozen=True)
+class CellKeys:
+    """How a cell's key is made of its records' keys: their sum modulo `modulus`, then folded by XOR to `size` where that is smaller.
+
+    Law:         records' keys uniform and independent on `records`: then the cell key of any cell with a record is uniform on
+                 0, ..., size - 1, up to a total variation distance of at most `distance`.
+    Given:       modulus: by default records.size; a divisor of it, or a prime as `bigN` of [SC22, (36)]. size: by default the modulus, else
+                 a power of two below it, and the modulus a power of two or a prime.
+    Guarantees:  exact integers. distance is 0 unless the modulus is a prime that does not divide the number of record keys.
+
+    Folding [SC22, (37)]: the sum is cut into pieces of log2(size) bits, from the low end, and they are XORed: four bytes for size 2^8, two
+    halves for 2^16, the sum itself for 2^32. (The paper leaves open whether pieces are summed or the sum is cut; this is the second.)
+    """
+
+    records: KeySpace
+    modulus: int = 0
+    size: int = 0
+
+    def __post_init__(self) -> None:
+        modulus = exact_integer_up_to_64_bits(self.modulus) or self.records.size
+        size = exact_integer_up_to_64_bits(self.size) or modulus
+        object.__setattr__(self, "modulus", modulus)
+        object.__setattr__(self, "size", size)
+        if not 2 <= modulus <= LARGEST_SIZE or (self.records.size % modulus and not _is_prime(modulus)):
+            raise InvalidParameter(
+                f"Sums of keys are taken modulo the number of record keys ({self.records.size}), a divisor of it, or a prime up to 2^64. "
+                f"Got {modulus}. With another number cell keys would be far from uniform.",
+                field="modulus",
+            )
+        if size == modulus:
+            return
+        if not 2 <= size < modulus or size & (size - 1) or not (modulus & (modulus - 1) == 0 or _is_prime(modulus)):
+            raise InvalidParameter(
+                f"Cell keys are folded to a power of two below the modulus ({modulus}), which must be a power of two or a prime. Got {size}. "
+                f"Leave the size out to take the sum as it is, or rescale the perturbation table to {modulus} keys.",
+                field="size",
+            )
+
+    @classmethod
+    def for_table(cls, records: KeySpace, table_size: int) -> Self:
+        """The usual rule for these record keys and a perturbation table with this many keys: folded if both are powers of two and the
+        table has fewer, else the sum itself. Where the numbers differ, keys and bounds are then compared as fractions, exactly.
+        """
+        if table_size < records.size and records.is_power_of_two and table_size & (table_size - 1) == 0:
+            return cls(records, size=table_size)
+        return cls(records)
+
+    @property
+    def distance(self) -> Fraction:
+        """The most by which the law of a cell key differs from uniform, in total variation, if records' keys are uniform.
+
+        One record: M keys modulo p, with M = q p + t, hit t residues q + 1 times and the others q times. A sum of more is no farther from
+        uniform. Folding p values of b bits loses nothing but the 2^b - p values that are missing. Any (epsilon, delta) of a perturbation
+        table holds with delta + (1 + e^epsilon) distance.
+        """
+        often, left = divmod(self.records.size, self.modulus)
+        one = left * (Fraction(often + 1, self.records.size) - Fraction(1, self.modulus))
+        if self.size == self.modulus:
+            return one
+        return one + 1 - Fraction(self.modulus, 2 ** (self.modulus - 1).bit_length())
+
+    def of(self, keys: Iterable[int]) -> int:
+        """The key of a cell with these records, in Python's integers: the slow version, and the definition."""
+        total = 0
+        for key in keys:
+            if not 0 <= key < self.records.size:
+                raise InvalidCount(f"This is not a record key. {self.records.rule}")
+            total += key
+        value, folded = total % self.modulus, 0
+        if self.size == self.modulus:
+            return value
+        while value:
+            folded ^= value % self.size
+            value //= self.size
+        return folded
+
+    def fold(self, sums: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Cell keys from sums that are already taken modulo the modulus."""
+        if self.size == self.modulus:
+            return sums
+        bits = self.size.bit_length() - 1
+        folded, rest = np.zeros_like(sums), sums.copy()
+        for _ in range(0, (self.modulus - 1).bit_length(), bits):
+            folded ^= rest & np.uint64(self.size - 1)
+            rest >>= np.uint64(bits)
+        return folded
+
+    def sum_sql(self, key: str) -> str:
+        """SQL for the sum of `key`, a column of unsigned integers, over a group, modulo the modulus, as UBIGINT. Sums are of 128 bits."""
+        return f"(sum({key}) % {self.modulus}::HUGEINT)::UBIGINT"
+
+    def to_fields(self) -> dict[str, Any]:
+        """JSON-ready, exact."""
+        return {"record_keys": str(self.records), "modulus": str(self.modulus), "size": str(self.size), "distance": str(self.distance)}
+
+
+def record_key_sql(space: KeySpace, kind: Any, column: str, name: str, source: str) -> str:
+    """SQL for the record keys in `column`, whose Arrow type is `kind`, as UBIGINT, or NULL where no valid key stands.
+
+    Decimals are exact only as text or as Arrow decimals: a float has lost what was written, and is refused.
+    """
+    import pyarrow as pa
+
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    is_text = pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value)
+    text = f"{column}::VARCHAR"
+    if space.digits is not None:
+        if not (is_text or pa.types.is_decimal(value)):
+            raise InvalidCount(
+                f"Decimal keys must be text or exact decimals. Column {name!r} of {source} has type {kind}. Write them as text, or as whole "
+                f"numbers over 10^{space.digits} with another key space."
+            )
+        d = space.digits
+        # Zeros that an Arrow decimal of larger scale adds at the end are no more digits.
+        part = f"regexp_extract({text}, '^0?\\.([0-9]{{1,{d}}})0*$', 1)"
+        return (
+            f"CASE WHEN regexp_full_match({text}, '0?\\.[0-9]{{1,{d}}}0*') THEN rpad({part}, {d}, '0')::UBIGINT "
+            f"WHEN {text} = '0' THEN 0::UBIGINT END"
+        )
+    if is_text:
+        key = f"CASE WHEN regexp_full_match({text}, '0|[1-9][0-9]*') THEN TRY_CAST({text} AS UBIGINT) END"
+    elif pa.types.is_integer(value) or pa.types.is_null(value) or (pa.types.is_decimal(value) and value.scale == 0):
+        key = f"TRY_CAST({column} AS UBIGINT)"
+    else:
+        raise InvalidCount(f"Record keys must be whole numbers. Column {name!r} of {source} has type {kind}. {space.rule}")
+    return key if space.size == LARGEST_SIZE else f"CASE WHEN {key} < {space.size} THEN {key} END"
+
+
+def _is_prime(number: int) -> bool:
+    from flint import fmpz
+
+    return bool(fmpz(number).is_prime())

@@ -1,0 +1,187 @@
+"""Tables published by the cell key method: the same records get the same noise in every table and on every day.
+
+What leaves is a `Perturbed`: codes and published counts. True counts, keys and noise stay in this file's local variables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.cellkey.keys import CellKeys, KeySpace
+from holdfast.cellkey.table import PerturbationTable
+from holdfast.cellkey.tabulate import WEIGHT_DIGITS, Columns, KeyedCells, Tables, rounded_ratio, tabulate
+from holdfast.display import count_of
+from holdfast.errors import InvalidParameter
+from holdfast.tables import Table
+from holdfast.tables.columns import KEY_BITS, arrow_numbers
+from holdfast.tables.text_files import Reading
+
+COUNT = "count"
+_NAME = re.compile(r"\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\Z")
+
+
+class Gap(NamedTuple):
+    """How far the cells of one published table are from adding up to another; from published counts alone, so it may be told."""
+
+    fine: str
+    coarse: str
+    cells: int
+    unequal: int
+    largest: int
+    mean: Fraction
+    """Mean absolute difference."""
+
+
+@dataclass(frozen=True, repr=False)
+class Perturbed:
+    """Published tables by name, as pyarrow.Tables of codes and counts, and how they were made. Public.
+
+    Tables need not add up: each cell has the noise of its own records. `gaps` says by how much they do not.
+    """
+
+    tables: Mapping[str, Any]
+    columns: Mapping[str, tuple[str, ...]]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """One for each pair of tables of which one has all columns of the other and more."""
+        names = list(self.tables)
+        pairs = [(fine, coarse) for fine in names for coarse in names if set(self.columns[coarse]) < set(self.columns[fine])]
+        return [self._gap(fine, coarse) for fine, coarse in pairs]
+
+    def _gap(self, fine: str, coarse: str) -> Gap:
+        shared = self.columns[coarse]
+        sums = _by_codes(self.tables[fine], shared)
+        told = _by_codes(self.tables[coarse], shared)
+        differences = [abs(sums.get(cell, 0) - told.get(cell, 0)) for cell in sums.keys() | told.keys()]
+        unequal = sum(gap > 0 for gap in differences)
+        return Gap(
+            fine, coarse, len(differences), unequal, max(differences, default=0), Fraction(sum(differences), max(len(differences), 1))
+        )
+
+    def __getitem__(self, name: str) -> Any:
+        return self.tables[name]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name!r} ({count_of(table.num_rows, 'cell')})" for name, table in self.tables.items())
+        return f"Perturbed({shown})"
+
+
+def perturb(
+    data: Any,
+    tables: Tables,
+    table: PerturbationTable,
+    *,
+    key: str = "record_key",
+    keys: KeySpace | CellKeys | None = None,
+    count: str | None = None,
+    weight: str | None = None,
+    id: str | None = None,  # noqa: A002
+    query: str | None = None,
+    reading: Reading | None = None,
+) -> Perturbed:
+    """Tabulate records and look up the noise of every cell.
+
+    Given:       data: a file, frame or query with one record a row and its key in column `key`; with `count`, one cell a row, its count
+                 there and the sum of its records' keys, not folded, in `key`; or a Table with cell keys.
+                 tables: by name, columns (cells as they occur), or columns with all their codes, or a Universe.
+                 table: the noise of each count. Empty cells stay empty: they have no key.
+                 keys: what record keys are, by default 32 bits; or how cell keys are made of them (`CellKeys`), by default as
+                 `CellKeys.for_table` says.
+                 weight: a column of weights: a cell is published as (count + noise) * mean weight, rounded to a whole number.
+                 id: a column of identifiers, of which no two may be equal.
+    Guarantees:  the noise of a cell is a function of the set of its records: not of the table it stands in, of the order or number of
+                 files, nor of the day. Nothing published but codes and published counts.
+    Not promised: differential privacy. What `table.epsilon_delta()` says is for one cell and one answer; it does not cover differences.
+
+    Cells as they occur: what is published as 0 is left out, because a cell that is listed with 0 would be known to have records.
+    """
+    rule = _rule(data, table, keys)
+    named = _checked_names(tables)
+    zero = table.rows.get(0)
+    if zero is not None and set(zero.noise) != {0}:
+        raise InvalidParameter(
+            "The perturbation table gives noise to empty cells. They have no records and so no key: all would get the same noise, and anyone "
+            "could take it off. Leave the row of count 0 out; empty cells stay empty.",
+            field="table",
+        )
+    found: dict[str, Any] = {}
+    columns: dict[str, tuple[str, ...]] = {}
+    wanted = Columns(key, count, weight, id)
+    fitting = table if rule.size == table.key_size else table.rescaled(rule.size, allow_lost=False)
+    for name, cells in tabulate(data, named, rule, wanted, query=query, reading=reading):
+        found[name] = _published(cells, fitting, is_declared=_is_declared(named[name]))
+        columns[name] = () if cells.universe is None else cells.universe.columns
+    settings = {**rule.to_fields(), "table_key_size": str(table.key_size), "weighted": weight is not None}
+    return Perturbed(found, columns, settings)
+
+
+def _rule(data: Any, table: PerturbationTable, keys: KeySpace | CellKeys | None) -> CellKeys:
+    if isinstance(keys, CellKeys):
+        return keys
+    if isinstance(data, Table) and keys is not None and keys.size != 2**KEY_BITS:
+        raise InvalidParameter(f"The cell keys of a Table are sums modulo 2^{KEY_BITS}. Leave keys out.", field="keys")
+    return CellKeys.for_table(keys or KeySpace.bits(KEY_BITS), table.key_size)
+
+
+def _checked_names(tables: Tables) -> Tables:
+    if not isinstance(tables, Mapping) or not tables:
+        raise InvalidParameter('Tables are given by name: {"ages": ["region", "age"], "regions": ["region"]}.', field="tables")
+    for name in tables:
+        if not isinstance(name, str) or not _NAME.match(name):
+            raise InvalidParameter(
+                f"The name of a table is the name of its file: letters, digits, '_', '-' and '.', at most 100. Got {name!r}.", field="tables"
+            )
+    return tables
+
+
+def _is_declared(given: Sequence[str] | Mapping[str, Sequence[str]] | Any) -> bool:
+    return not isinstance(given, Sequence)
+
+
+def _published(cells: KeyedCells, table: PerturbationTable, *, is_declared: bool) -> Any:
+    """The public frame of one table."""
+    import pyarrow as pa
+
+    values = _values(cells, table)
+    if cells.universe is None:
+        return pa.table({COUNT: arrow_numbers(values)})
+    name = COUNT if COUNT not in cells.universe.columns else f"published_{COUNT}"
+    frame = cells.universe.frame().append_column(name, arrow_numbers(values))
+    return frame if is_declared else frame.filter(pa.array(values != 0))
+
+
+def _values(cells: KeyedCells, table: PerturbationTable) -> NDArray[np.int64]:
+    counts = cells.counts
+    noise = np.zeros(len(counts), np.int64)
+    served = np.flatnonzero(counts)
+    noise[served] = table.lookup(counts[served], cells.keys[served])
+    values: NDArray[np.int64] = counts + noise
+    if cells.weights is None:
+        return values
+    scale = 10**WEIGHT_DIGITS
+    sums = zip(values.tolist(), counts.tolist(), cells.weights, strict=True)
+    return np.array([rounded_ratio(value * weight, size * scale) if size else value for value, size, weight in sums], np.int64)
+
+
+def _by_codes(frame: Any, columns: tuple[str, ...]) -> dict[tuple[str, ...], int]:
+    """Sums of published counts by the codes of some columns."""
+    count = frame.column_names[-1]
+    if not columns:
+        import pyarrow.compute as pc
+
+        return {(): pc.sum(frame.column(count)).as_py() or 0}
+    import pyarrow as pa
+
+    plain = pa.table({column: frame.column(column).cast(pa.string()) for column in columns} | {count: frame.column(count)})
+    summed = plain.group_by(list(columns)).aggregate([(count, "sum")])
+    codes = zip(*(summed.column(column).to_pylist() for column in columns), strict=True)
+    return dict(zip(codes, summed.column(f"{count}_sum").to_pylist(), strict=True))

@@ -1,0 +1,219 @@
+"""Many tables of the same records: counts, cell keys and weights, in DuckDB. Everything here is CONFIDENTIAL."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.cellkey.keys import CellKeys, KeySpace, record_key_sql
+from holdfast.errors import EmptyTable, InvalidCount, InvalidParameter, OutOfScope, OutsideUniverse
+from holdfast.tables import Table, Universe
+from holdfast.tables.columns import arrow_numbers
+from holdfast.tables.counting import check_identifier, check_known_codes, code_arrays, code_places, match_codes, observed_universe
+from holdfast.tables.readers import ParquetSource, Source, find_columns, open_source
+from holdfast.tables.session import Session, guarded, private_session
+from holdfast.tables.text_files import Reading
+
+logger = logging.getLogger(__name__)
+
+Ints: TypeAlias = NDArray[np.int64]
+Tables: TypeAlias = Mapping[str, Sequence[str] | Mapping[str, Sequence[str]] | Universe]
+
+WEIGHT_DIGITS = 6
+"""Digits of a weight after the point. Weights are added up exactly."""
+
+
+class Columns(NamedTuple):
+    """The columns of the input beside its codes: record keys; or counts with cell keys, where rows are cells."""
+
+    key: str
+    count: str | None = None
+    weight: str | None = None
+    identifier: str | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class KeyedCells:
+    """The cells of one table: true counts and cell keys, and exact sums of weights times 10^6 where there are weights. CONFIDENTIAL."""
+
+    universe: Universe | None
+    counts: Ints
+    keys: NDArray[np.uint64]
+    weights: list[int] | None
+
+
+def tabulate(
+    data: Any, tables: Tables, rule: CellKeys, columns: Columns, *, query: str | None = None, reading: Reading | None = None
+) -> Iterator[tuple[str, KeyedCells]]:
+    """Each table by name, one after the other, with the cells of a declared universe or those that occur.
+
+    Given:       data: records with a key each; or cells with a count and a key each (`columns.count`), or a Table with cell keys: finer
+                 cells, of which every table asked for is a sum.
+    Refused:     missing or invalid keys, with the row of the first; an identifier that two records share; records outside a universe.
+    """
+    if isinstance(data, Table):
+        data, columns = _with_keys(data), Columns("key", "count")
+    asked = {name: _columns_of(given) for name, given in tables.items()}
+    wanted = list(dict.fromkeys(column for given in asked.values() for column in given))
+    others = [name for name in (columns.key, columns.count, columns.weight, columns.identifier) if name is not None]
+    with open_source(data, query, reading=reading) as source, private_session(source.path) as session:
+        rows = _rows(source, session, wanted, others, columns, rule.records)
+        for name, given in tables.items():
+            logger.debug("Counting the records of %s for the table %s", source.label, name)
+            places = [wanted.index(column) for column in asked[name]]
+            yield name, _count(source, session, rows, tuple(asked[name]), places, given, rule, columns)
+
+
+def _columns_of(given: Sequence[str] | Mapping[str, Sequence[str]] | Universe) -> list[str]:
+    if isinstance(given, str):
+        raise InvalidParameter(f"A table is a list of columns. Got the text {given!r}. Write [{given!r}].")
+    return list(given.columns if isinstance(given, Universe) else given)
+
+
+def _with_keys(table: Table) -> Any:
+    if table.cell_keys is None:
+        raise InvalidParameter("The table has no cell keys. Name their column when it is read: record_key or cell_key.")
+    frame = table.universe.frame()
+    return frame.append_column("count", arrow_numbers(table.counts)).append_column("key", arrow_numbers(table.cell_keys))
+
+
+def _rows(source: Source, session: Session, wanted: list[str], others: list[str], columns: Columns, space: KeySpace) -> str:
+    """SQL for the input with columns c0, c1, ... of codes, k the key, and n and w where there are counts and weights.
+
+    Whatever is slow to read again is read once, into a table of the session; a Parquet file with integer keys is read in place.
+    """
+    import pyarrow as pa
+
+    places = [*code_places(source, tuple(wanted)), *find_columns(source, others, wanted)]
+    types = source.types()
+    kinds = {name: (f"c{len(wanted) + at}", types[places[len(wanted) + at]]) for at, name in enumerate(others)}
+    column, kind = kinds[columns.key]
+    key = record_key_sql(space, kind, column, columns.key, source.label)
+    fields = [f"c{at}" for at in range(len(wanted))]
+    if columns.count is not None:
+        count = _count_sql(*kinds[columns.count], columns.count, source.label)
+        key = f"CASE WHEN {count} > 0 OR {key} = 0 THEN {key} END"  # the sum of no keys is 0
+        fields.append(f"{count} AS n")
+    fields.append(f"{key} AS k")
+    if columns.weight is not None:
+        fields.append(f"{_weight_sql(*kinds[columns.weight], columns.weight, source.label)} AS w")
+    if columns.identifier is not None:
+        fields.append(f"{kinds[columns.identifier][0]} AS i")
+    sql = f"SELECT {', '.join(fields)} FROM {source.scan(session, places)}"
+    rows = f"({sql})"
+    if not (isinstance(source, ParquetSource) and pa.types.is_integer(kind)):
+        guarded(source.label, lambda: session.connection.execute(f"CREATE TEMP TABLE records AS {sql}"))
+        rows = "records"
+    if columns.identifier is not None:
+        check_identifier(source, session, rows, "i", columns.identifier, 1)
+    return rows
+
+
+def _count(
+    source: Source,
+    session: Session,
+    rows: str,
+    columns: tuple[str, ...],
+    places: list[int],
+    given: Sequence[str] | Mapping[str, Sequence[str]] | Universe,
+    rule: CellKeys,
+    others: Columns,
+) -> KeyedCells:
+    names = ", ".join(f"c{place}" for place in places)
+    size = "count(*)" if others.count is None else "sum(n)::BIGINT"
+    sums = [f"{size} AS n", f"{rule.sum_sql('k')} AS k", "count(k) AS keyed", "count(*) AS found"]
+    sums += [] if others.count is None else ["count(n) AS counted"]
+    sums += [] if others.weight is None else ["sum(w)::HUGEINT::VARCHAR AS w", "count(w) AS weighed"]
+    selected = ", ".join([*(f"c{place} AS c{at}" for at, place in enumerate(places)), *sums])
+    sql = f"SELECT {selected} FROM {rows}{' GROUP BY ' + names if names else ''}"
+    counted = guarded(source.label, lambda: session.connection.sql(sql).to_arrow_table().combine_chunks())
+    for found, what, column in (("keyed", "k", others.key), ("counted", "n", others.count), ("weighed", "w", others.weight)):
+        if found in counted.column_names and counted.column(found) != counted.column("found"):
+            raise _first_invalid(source, session, rows, what, str(column), rule.records)
+    if not counted.num_rows or (not columns and counted.column("found")[0].as_py() == 0):
+        raise EmptyTable(f"There are no records in {source.label}. Check the file or the query.")
+    counts = counted.column("n").to_numpy().astype(np.int64)
+    keys = rule.fold(counted.column("k").to_numpy().astype(np.uint64))
+    weights = None if others.weight is None else [int(total) for total in counted.column("w").to_pylist()]
+    if not columns:
+        return KeyedCells(None, counts, keys, weights)
+    groups = code_arrays(source, columns, counted)
+    if isinstance(given, Universe | Mapping):
+        universe = given if isinstance(given, Universe) else Universe.product(given)
+        return _spread(source, universe, groups, KeyedCells(None, counts, keys, weights))
+    universe, order = observed_universe(source, columns, groups, False)
+    return KeyedCells(universe, counts[order], keys[order], None if weights is None else [weights[place] for place in order])
+
+
+def _spread(source: Source, universe: Universe, groups: list[Any], found: KeyedCells) -> KeyedCells:
+    """The cells that occur, put into their places among all cells; the others are empty, with key 0."""
+    indices = [match_codes(array, universe.code_array(column)) for column, array in zip(universe.columns, groups, strict=True)]
+    check_known_codes(source, universe, indices)
+    cells = universe.find(indices)
+    if np.any(cells < 0):
+        raise OutsideUniverse(
+            f"Records of {source.label} lie outside the universe: each code is declared, but the combination is not listed. "
+            "List these cells, or recode the records."
+        )
+    counts, keys = np.zeros(len(universe), np.int64), np.zeros(len(universe), np.uint64)
+    counts[cells], keys[cells] = found.counts, found.keys
+    if found.weights is None:
+        return KeyedCells(universe, counts, keys, None)
+    weights = [0] * len(universe)
+    for cell, weight in zip(cells.tolist(), found.weights, strict=True):
+        weights[cell] = weight
+    return KeyedCells(universe, counts, keys, weights)
+
+
+def _count_sql(column: str, kind: Any, name: str, source: str) -> str:
+    """SQL for counts, or NULL where none stands. A cell's key is a sum of its records' keys: an empty cell adds none."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(kind):
+        return f"CASE WHEN {column} >= 0 THEN TRY_CAST({column} AS BIGINT) END"
+    if pa.types.is_string(kind):
+        return f"CASE WHEN regexp_full_match({column}, '0|[1-9][0-9]{{0,17}}') THEN {column}::BIGINT END"
+    raise InvalidCount(f"Counts must be whole numbers. Column {name!r} of {source} has type {kind}. Cast it to integers at the source.")
+
+
+def _weight_sql(column: str, kind: Any, name: str, source: str) -> str:
+    """SQL for weights times 10^6, or NULL where none stands."""
+    import pyarrow as pa
+
+    scale = 10**WEIGHT_DIGITS
+    if pa.types.is_integer(kind):
+        return f"CASE WHEN {column} >= 0 THEN {column}::HUGEINT * {scale} END"
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if not (is_text or pa.types.is_decimal(kind)):
+        raise OutOfScope(
+            f"Weights must be integers, exact decimals or text, so that they add up exactly. Column {name!r} of {source} has type {kind}. "
+            f"Write them as text or decimals, with at most {WEIGHT_DIGITS} digits after the point."
+        )
+    digits = f"'[0-9]{{1,18}}(\\.[0-9]{{1,{WEIGHT_DIGITS}}}0*)?'"
+    text = f"{column}::VARCHAR"
+    return f"CASE WHEN regexp_full_match({text}, {digits}) THEN ({text}::DECIMAL(38, {WEIGHT_DIGITS}) * {scale})::HUGEINT END"
+
+
+def _first_invalid(source: Source, session: Session, rows: str, what: str, column: str, space: KeySpace) -> InvalidCount:
+    """The error for the first row where no valid key, count or weight stands."""
+    first = f"SELECT min(row) FROM (SELECT row_number() OVER () AS row, {what} FROM {rows}) WHERE {what} IS NULL"
+    ((row,),) = guarded(source.label, lambda: session.connection.sql(first).fetchall())
+    kinds = {
+        "k": ("a key", f"{space.rule} The key of an empty cell is 0, a sum of no keys."),
+        "n": ("a count", "A count is a whole number from 0 to 2^62 - 1 in plain digits."),
+        "w": ("a weight", f"A weight is a number of zero or more, with at most {WEIGHT_DIGITS} digits after the point."),
+    }
+    name, advice = kinds[what]
+    return InvalidCount(f"This is not {name}: column {column!r}, row {row} of {source.label}. {advice}")
+
+
+def rounded_ratio(numerator: int, denominator: int) -> int:
+    """The nearest whole number, the even one of two that are equally near."""
+    low = numerator // denominator
+    twice = 2 * (numerator - low * denominator)
+    return low + (twice > denominator or (twice == denominator and low % 2 == 1))

@@ -1,0 +1,290 @@
+"""Tables by the cell key method: consistent whatever is done to the records, and nothing confidential in what leaves."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast import Table, Universe
+from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, RecordKeys, perturb
+from holdfast.cellkey.tabulate import rounded_ratio
+from holdfast.errors import (
+    EmptyTable,
+    HoldfastError,
+    InvalidCode,
+    InvalidCount,
+    InvalidParameter,
+    OutOfScope,
+    OutsideUniverse,
+    TooManyRecords,
+    UnknownColumn,
+)
+
+THIRD = Fraction(1, 3)
+PTABLE = PerturbationTable.from_probabilities(
+    {1: {-1: THIRD, 0: THIRD, 1: THIRD}, 2: {-2: Fraction(1, 8), -1: Fraction(1, 4), 0: Fraction(1, 4), 1: Fraction(3, 8)},
+     3: {v: Fraction(1, 7) for v in range(-3, 4)}}, 2**16)  # fmt: skip
+SPACES = [KeySpace.bits(32), KeySpace.bits(64), KeySpace.decimals(8), KeySpace.bits(16)]
+TABLES = {"ab": ["a", "b"], "a": ["a"], "b": ["b"], "all": []}
+KEYS = RecordKeys.for_tests("perturb")
+SECRET = "4294967297"
+
+
+def people(count: int = 400, space: KeySpace = SPACES[0], seed: int = 1) -> Any:
+    rng = random.Random(seed)
+    frame = pa.table(
+        {
+            "id": [f"p{place}" for place in range(count)],
+            "a": [rng.choice("xyz") for _ in range(count)],
+            "b": [str(rng.randrange(60)) for _ in range(count)],
+            "w": [f"{rng.randrange(1, 400)}.{rng.randrange(100):02d}" for _ in range(count)],
+        }
+    )
+    return KEYS.add(frame, "id", space, name="rkey")
+
+
+def cells_of(frame: Any) -> dict[tuple[str, ...], int]:
+    *codes, counts = (frame.column(name).to_pylist() for name in frame.column_names)
+    return dict(zip(zip(*codes, strict=True), counts, strict=True)) if codes else {(): counts[0]}
+
+
+def slow(frame: Any, columns: list[str], rule: CellKeys, ptable: PerturbationTable = PTABLE) -> dict[tuple[str, ...], int]:
+    """The definition: one cell after the other, in Python's integers and fractions."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for row in frame.to_pylist():
+        key = rule.records.read(str(row["rkey"]))
+        groups.setdefault(tuple(row[column] for column in columns), []).append(key)
+    out = {}
+    for cell, keys in groups.items():
+        at = Fraction(rule.of(keys), rule.size)
+        row = ptable.row_of(len(keys))
+        noise = next(noise for noise, upper in zip(row.noise, row.upper, strict=True) if at < Fraction(upper, ptable.key_size))
+        if len(keys) + noise:
+            out[cell] = len(keys) + noise
+    return out
+
+
+def refused(kind: type[HoldfastError], call: Any, *hidden: str) -> str:
+    with pytest.raises(kind) as caught:
+        call()
+    for text in (SECRET, *hidden):
+        assert text not in str(caught.value)
+    return str(caught.value)
+
+
+class TestDefinition:
+    @pytest.mark.parametrize("space", SPACES, ids=str)
+    def test_agrees_with_the_slow_version(self, space: KeySpace) -> None:
+        frame = people(space=space)
+        made = perturb(frame, TABLES, PTABLE, key="rkey", keys=space, id="id")
+        rule = CellKeys.for_table(space, PTABLE.key_size)
+        for name, columns in TABLES.items():
+            assert cells_of(made[name]) == slow(frame, columns, rule)
+
+    @pytest.mark.parametrize("rule", [CellKeys(SPACES[0], 4294967291, 2**8), CellKeys(SPACES[0], 2**8)], ids=["prime, XOR", "modulo"])
+    def test_other_rules(self, rule: CellKeys) -> None:
+        frame = people()
+        ptable = PTABLE.rescaled(2**8)
+        made = perturb(frame, {"ab": ["a", "b"]}, ptable, key="rkey", keys=rule)
+        assert cells_of(made["ab"]) == slow(frame, ["a", "b"], rule, ptable)
+
+    def test_files(self, tmp_path: Path) -> None:
+        frame = people(space=KeySpace.decimals(8))
+        expected = perturb(frame, TABLES, PTABLE, key="rkey", keys=KeySpace.decimals(8))
+        pq.write_table(frame, tmp_path / "people.parquet")
+        lines = [",".join(frame.column_names), *(",".join(map(str, row.values())) for row in frame.to_pylist())]
+        (tmp_path / "people.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        for name in ("people.parquet", "people.csv"):
+            made = perturb(tmp_path / name, TABLES, PTABLE, key="rkey", keys=KeySpace.decimals(8))
+            assert {name: cells_of(made[name]) for name in TABLES} == {name: cells_of(expected[name]) for name in TABLES}
+        whole = people()
+        pq.write_table(whole, tmp_path / "whole.parquet")  # integer keys: read in place
+        made = perturb(tmp_path / "whole.parquet", TABLES, PTABLE, key="rkey")
+        assert cells_of(made["ab"]) == slow(whole, ["a", "b"], CellKeys.for_table(SPACES[0], 2**16))
+
+
+class TestConsistent:
+    """What is published for a set of records does not depend on how it is asked for."""
+
+    @settings(max_examples=10)
+    @given(st.permutations(range(60)), st.integers(1, 59))
+    def test_shuffled_split_and_joined(self, order: list[int], cut: int) -> None:
+        frame = people(60)
+        expected = {name: cells_of(table) for name, table in perturb(frame, TABLES, PTABLE, key="rkey").tables.items()}
+        shuffled = frame.take(pa.array(order))
+        parts = [shuffled.slice(0, cut), shuffled.slice(cut)]
+        rekeyed = [KEYS.add(part.drop_columns(["rkey"]), "id", SPACES[0], name="rkey") for part in parts]
+        made = perturb(pa.concat_tables(rekeyed), TABLES, PTABLE, key="rkey")
+        assert {name: cells_of(table) for name, table in made.tables.items()} == expected
+
+    def test_the_same_records_in_other_tables(self) -> None:
+        """A cell keeps its count when the table has other columns, other cells, another order, or only some of the records."""
+        frame = people()
+        whole = cells_of(perturb(frame, {"t": ["a", "b"]}, PTABLE, key="rkey")["t"])
+        turned = cells_of(perturb(frame, {"t": ["b", "a"]}, PTABLE, key="rkey")["t"])
+        assert {(a, b): count for (b, a), count in turned.items()} == whole
+        only = frame.filter(pa.compute.equal(frame.column("a"), "x"))
+        assert cells_of(perturb(only, {"t": ["b"]}, PTABLE, key="rkey")["t"]) == {(b,): n for (a, b), n in whole.items() if a == "x"}
+        single = only.append_column("one", pa.array(["1"] * only.num_rows))
+        regions = perturb(frame, {"a": ["a"]}, PTABLE, key="rkey")["a"]
+        assert cells_of(perturb(single, {"t": ["one"]}, PTABLE, key="rkey")["t"]) == {("1",): cells_of(regions)[("x",)]}
+
+    def test_counts_with_keys_are_added_up(self) -> None:
+        """Finer cells with sums of keys give the same margins as the records."""
+        frame = people()
+        expected = perturb(frame, TABLES, PTABLE, key="rkey")
+        table = Table.from_records(frame, {"a": ["x", "y", "z"], "b": [str(n) for n in range(60)]}, record_key="rkey")
+        made = perturb(table, TABLES, PTABLE)
+        listed = table.frame.append_column("key", pa.array(table.cell_keys))
+        of_counts = perturb(listed, TABLES, PTABLE, key="key", count="count")
+        texts = pa.table([column.cast(pa.string()) for column in listed.columns], names=listed.column_names)
+        of_texts = perturb(texts, TABLES, PTABLE, key="key", count="count")
+        for name in TABLES:
+            assert cells_of(made[name]) == cells_of(of_counts[name]) == cells_of(of_texts[name]) == cells_of(expected[name])
+
+
+class TestCells:
+    def test_declared_cells_are_all_listed(self) -> None:
+        frame = people()
+        codes = {"a": ["z", "y", "x", "none"]}
+        made = perturb(frame, {"a": codes, "listed": Universe.product(codes)}, PTABLE, key="rkey")
+        assert made["a"].column("a").to_pylist() == ["z", "y", "x", "none"]
+        assert cells_of(made["a"])[("none",)] == 0
+        assert cells_of(made["a"]) == cells_of(made["listed"])
+
+    def test_a_cell_wiped_to_zero_looks_like_one_that_never_was(self) -> None:
+        frame = people(2000, seed=4)
+        wiped = PerturbationTable.from_probabilities({n: {-n: Fraction(1, 2), 0: Fraction(1, 2)} for n in range(1, 40)}, 2**16)
+        made = perturb(frame, {"ab": ["a", "b"]}, wiped, key="rkey")["ab"]
+        present = len({(row["a"], row["b"]) for row in frame.to_pylist()})
+        assert 0 < made.num_rows < present
+        assert 0 not in made.column("count").to_pylist()
+
+    def test_noise_in_empty_cells_is_refused(self) -> None:
+        ptable = PerturbationTable.from_probabilities({0: {0: Fraction(1, 2), 1: Fraction(1, 2)}, 1: {0: 1}}, 4)
+        assert "no key" in refused(InvalidParameter, lambda: perturb(people(), {"a": ["a"]}, ptable, key="rkey"))
+
+    def test_gaps_are_told(self) -> None:
+        made = perturb(people(), TABLES, PTABLE, key="rkey")
+        gaps = {(gap.fine, gap.coarse): gap for gap in made.gaps}
+        assert set(gaps) == {("ab", "a"), ("ab", "b"), ("ab", "all"), ("a", "all"), ("b", "all")}
+        fine = Counter()
+        for (a, _), count in cells_of(made["ab"]).items():
+            fine[(a,)] += count
+        differences = [abs(fine[cell] - count) for cell, count in cells_of(made["a"]).items()]
+        gap = gaps[("ab", "a")]
+        assert (gap.cells, gap.unequal) == (3, sum(one > 0 for one in differences))
+        assert (gap.largest, gap.mean) == (max(differences), Fraction(sum(differences), 3))
+        assert gap.largest > 0
+
+    def test_a_column_named_count(self) -> None:
+        frame = people().rename_columns(["id", "count", "b", "w", "rkey"])
+        made = perturb(frame, {"t": ["count"]}, PTABLE, key="rkey")["t"]
+        assert made.column_names == ["count", "published_count"]
+
+
+class TestWeights:
+    def test_weighted_counts_are_exact(self) -> None:
+        frame = people()
+        plain = cells_of(perturb(frame, {"a": {"a": ["x", "y", "z"]}}, PTABLE, key="rkey")["a"])
+        expected = {}
+        for (a,), count in plain.items():
+            weights = [Fraction(row["w"]) for row in frame.to_pylist() if row["a"] == a]
+            expected[(a,)] = round(count * sum(weights) / len(weights))
+        decimals = frame.set_column(3, "w", frame.column("w").cast(pa.decimal128(20, 4)))
+        whole = frame.set_column(3, "w", pa.array([1] * frame.num_rows))
+        for given in (frame, decimals):
+            made = perturb(given, {"a": {"a": ["x", "y", "z"]}}, PTABLE, key="rkey", weight="w")
+            assert cells_of(made["a"]) == expected
+            assert made.settings["weighted"]
+        assert cells_of(perturb(whole, {"a": ["a"]}, PTABLE, key="rkey", weight="w")["a"]) == plain
+
+    @given(st.integers(-(10**12), 10**12), st.integers(1, 10**6))
+    def test_rounding(self, numerator: int, denominator: int) -> None:
+        assert rounded_ratio(numerator, denominator) == round(Fraction(numerator, denominator))
+
+    def test_refused(self) -> None:
+        floats = people().set_column(3, "w", pa.array([1.5] * 400))
+        refused(OutOfScope, lambda: perturb(floats, TABLES, PTABLE, key="rkey", weight="w"))
+        bad = people().set_column(3, "w", pa.array(["1.5"] * 399 + ["1.1234567"]))
+        assert "row 400" in refused(InvalidCount, lambda: perturb(bad, TABLES, PTABLE, key="rkey", weight="w"), "1.1234567")
+
+
+class TestPublic:
+    def test_nothing_confidential_leaves(self) -> None:
+        frame = people()
+        made = perturb(frame, TABLES, PTABLE, key="rkey")
+        assert {name for table in made.tables.values() for name in table.column_names} == {"a", "b", "count"}
+        assert set(vars(made)) == {"tables", "columns", "settings"}
+        held = pickle.dumps(made)  # what is pickled is all there is
+        assert b"rkey" not in held
+        assert not any(isinstance(value, np.ndarray) for value in vars(made).values())
+        assert repr(made).startswith("Perturbed('ab' (")
+
+    def test_twins(self) -> None:
+        """Two populations with the same published counts give the same object, byte by byte, though keys and counts differ."""
+        silent = PerturbationTable.from_probabilities({1: {0: 1}}, 2**16)
+        made = [perturb(KEYS.derive(name).add(people().drop_columns(["rkey"]), "id", SPACES[0]), TABLES, silent) for name in "kl"]
+        assert pickle.dumps(made[0]) == pickle.dumps(made[1])
+
+
+class TestRefused:
+    def test_keys_out_of_range(self) -> None:
+        for bad in (SECRET, "-1", "1.5", "", None):
+            keys = [str(key) for key in people(5).column("rkey").to_pylist()]
+            frame = people(5).set_column(4, "rkey", pa.array([*keys[:3], bad, keys[4]]))
+            message = refused(InvalidCount, partial(perturb, frame, TABLES, PTABLE, key="rkey"))
+            assert "column 'rkey', row 4" in message
+        numbers = people(5).set_column(4, "rkey", pa.array([1, 2, int(SECRET), 3, 4]))
+        assert "row 3" in refused(InvalidCount, lambda: perturb(numbers, TABLES, PTABLE, key="rkey"))
+        decimals = people(5).set_column(4, "rkey", pa.array([Decimal("0.5")] * 4 + [Decimal("1.5")]))
+        assert "row 5" in refused(InvalidCount, lambda: perturb(decimals, TABLES, PTABLE, key="rkey", keys=KeySpace.decimals()))
+
+    def test_identifiers_twice(self) -> None:
+        frame = people(5).set_column(0, "id", pa.array([SECRET, "b", "c", SECRET, "d"]))
+        refused(TooManyRecords, lambda: perturb(frame, TABLES, PTABLE, key="rkey", id="id"))
+
+    def test_a_count_with_no_row(self) -> None:
+        ptable = PerturbationTable.from_probabilities({n: {0: 1} for n in (1, 2)}, 4, repeat=0)
+        refused(InvalidCount, lambda: perturb(people(), TABLES, ptable, key="rkey"))
+
+    def test_a_table_that_would_lose_noise(self) -> None:
+        rare = PerturbationTable.from_probabilities({1: {0: Fraction(2**16 - 1, 2**16), 1: Fraction(1, 2**16)}}, 2**16)
+        assert "too small" in refused(InvalidParameter, lambda: perturb(people(), TABLES, rare, key="rkey", keys=CellKeys(SPACES[0], 2**8)))
+
+    def test_names_and_columns(self) -> None:
+        frame = people(5)
+        for name in ("", "../x", ".x", "a b", "x" * 101):
+            refused(InvalidParameter, partial(perturb, frame, {name: ["a"]}, PTABLE, key="rkey"))
+        refused(InvalidParameter, lambda: perturb(frame, {}, PTABLE, key="rkey"))
+        refused(InvalidParameter, lambda: perturb(frame, {"t": "a"}, PTABLE, key="rkey"))
+        refused(UnknownColumn, lambda: perturb(frame, {"t": ["q"]}, PTABLE, key="rkey"))
+        refused(InvalidCode, lambda: perturb(frame, {"t": ["rkey"]}, PTABLE, key="rkey"))
+        refused(InvalidParameter, lambda: perturb(Table.from_records(frame, ["a"], universe="observed"), {"t": ["a"]}, PTABLE))
+
+    def test_records(self) -> None:
+        frame = people(5)
+        refused(EmptyTable, lambda: perturb(frame.slice(0, 0), {"t": ["a"]}, PTABLE, key="rkey"))
+        refused(EmptyTable, lambda: perturb(frame.slice(0, 0), {"t": []}, PTABLE, key="rkey"))
+        refused(OutsideUniverse, lambda: perturb(frame, {"t": {"a": ["x"]}}, PTABLE, key="rkey"))
+        missing = frame.set_column(1, "a", pa.array(["x", None, "x", "y", "z"]))
+        refused(InvalidCode, lambda: perturb(missing, {"t": ["a"]}, PTABLE, key="rkey"))
+
+    def test_counts(self) -> None:
+        read = partial(perturb, tables={"t": ["a"]}, table=PTABLE, key="k", count="n")
+        assert "row 2" in refused(InvalidCount, lambda: read(pa.table({"a": ["x", "y"], "n": [1, -1], "k": [1, 1]})))
+        assert "empty cell" in refused(InvalidCount, lambda: read(pa.table({"a": ["x", "y"], "n": [1, 0], "k": [1, 1]})))
+        assert cells_of(read(pa.table({"a": ["x", "y"], "n": [4, 0], "k": [1, 0]}))["t"]) == {("x",): 4 + int(PTABLE.row_of(4).noise[0])}
