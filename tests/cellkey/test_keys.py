@@ -24,7 +24,8 @@ SECRET = "4294967297"
 
 class TestSpaces:
     @pytest.mark.parametrize(
-        ("text", "size", "digits"), [("2^32", 2**32, None), ("2^64", 2**64, None), ("256", 256, None), ("4096", 4096, None), ("0.8", 10**8, 8)]
+        ("text", "size", "digits"),
+        [("2^32", 2**32, None), ("2^64", 2**64, None), ("256", 256, None), ("4096", 4096, None), ("0.8", 10**8, 8)],
     )
     def test_written_as_text(self, text: str, size: int, digits: int | None) -> None:
         assert KeySpace.parse(text) == KeySpace(size, digits)
@@ -91,7 +92,7 @@ class TestCellKeys:
         assert [f for f, s in zip(fast, slow, strict=True) if s is not None] == [s for s in slow if s is not None]
         assert max(fast) < rule.size
 
-    @pytest.mark.parametrize(("records", "modulus", "size"), [(16, 16, 4), (16, 16, 16), (32, 32, 2), (16, 8, 8), (100, 100, 100), (64, 32, 8)])
+    @pytest.mark.parametrize(("records", "modulus", "size"), [(16, 16, 4), (16, 16, 16), (32, 32, 2), (16, 8, 8), (100, 100, 100)])
     def test_exactly_uniform_by_enumeration(self, records: int, modulus: int, size: int) -> None:
         rule = CellKeys(KeySpace(records), modulus, size)
         assert rule.distance == 0
@@ -99,11 +100,11 @@ class TestCellKeys:
             law = Counter(rule.of(keys) for keys in product(range(records), repeat=members))
             assert set(law.values()) == {records**members // size}
 
-    @pytest.mark.parametrize(("records", "modulus", "size"), [(16, 13, 13), (16, 13, 4), (32, 31, 8), (32, 29, 2), (16, 17, 17), (64, 61, 16)])
+    @pytest.mark.parametrize(("records", "modulus", "size"), [(16, 13, 13), (16, 13, 4), (32, 31, 8), (32, 29, 2), (16, 17, 17)])
     def test_a_prime_is_as_far_from_uniform_as_is_said(self, records: int, modulus: int, size: int) -> None:
         rule = CellKeys(KeySpace(records), modulus, size)
         found = []
-        for members in (1, 2, 3) if records <= 32 else (1, 2):
+        for members in (1, 2, 3):
             law = Counter(rule.of(keys) for keys in product(range(records), repeat=members))
             found.append(sum(abs(Fraction(law[key], records**members) - Fraction(1, size)) for key in range(size)) / 2)
         assert 0 < max(found) <= rule.distance < Fraction(1, 2)

@@ -181,7 +181,7 @@ class TestCells:
         made = perturb(people(), TABLES, PTABLE, key="rkey")
         gaps = {(gap.fine, gap.coarse): gap for gap in made.gaps}
         assert set(gaps) == {("ab", "a"), ("ab", "b"), ("ab", "all"), ("a", "all"), ("b", "all")}
-        fine = Counter()
+        fine: Counter[tuple[str, ...]] = Counter()
         for (a, _), count in cells_of(made["ab"]).items():
             fine[(a,)] += count
         differences = [abs(fine[cell] - count) for cell, count in cells_of(made["a"]).items()]
@@ -206,8 +206,8 @@ class TestWeights:
             expected[(a,)] = round(count * sum(weights) / len(weights))
         decimals = frame.set_column(3, "w", frame.column("w").cast(pa.decimal128(20, 4)))
         whole = frame.set_column(3, "w", pa.array([1] * frame.num_rows))
-        for given in (frame, decimals):
-            made = perturb(given, {"a": {"a": ["x", "y", "z"]}}, PTABLE, key="rkey", weight="w")
+        for one in (frame, decimals):
+            made = perturb(one, {"a": {"a": ["x", "y", "z"]}}, PTABLE, key="rkey", weight="w")
             assert cells_of(made["a"]) == expected
             assert made.settings["weighted"]
         assert cells_of(perturb(whole, {"a": ["a"]}, PTABLE, key="rkey", weight="w")["a"]) == plain

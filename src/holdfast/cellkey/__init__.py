@@ -5,23 +5,32 @@ figures are for one cell and one answer, over the draw of the keys.
 """
 
 from holdfast.cellkey.design import Design, Ranges, best_gamma, design, proposition_3, ranges, truncated_laplace
+from holdfast.cellkey.keys import CellKeys, KeySpace
 from holdfast.cellkey.loss import Losses
 from holdfast.cellkey.max_entropy import SymmetricNoise, max_entropy
 from holdfast.cellkey.noise import NoiseLaw
+from holdfast.cellkey.perturb import Gap, Perturbed, perturb
+from holdfast.cellkey.record_keys import RecordKeys
 from holdfast.cellkey.table import Interval, PerturbationRow, PerturbationTable
 
 __all__ = [
+    "CellKeys",
     "Design",
+    "Gap",
     "Interval",
+    "KeySpace",
     "Losses",
     "NoiseLaw",
     "PerturbationRow",
     "PerturbationTable",
+    "Perturbed",
     "Ranges",
+    "RecordKeys",
     "SymmetricNoise",
     "best_gamma",
     "design",
     "max_entropy",
+    "perturb",
     "proposition_3",
     "ranges",
     "truncated_laplace",

@@ -1,8 +1,9 @@
 """Keys of records and of cells, in exact integers.
 
-A record key is a whole number from 0 to size - 1. Decimals in [0, 1) with d digits are the same thing: whole numbers over 10^d, so that a sum
-of thousands of them never crosses a bound by rounding. A cell's key is the sum of its records' keys modulo some number, folded by XOR where
-the perturbation table has fewer keys. A sum does not depend on the order of its terms: the same records give the same key in every table.
+A record key is a whole number from 0 to size - 1. Decimals in [0, 1) with d digits are the same thing: whole numbers over 10^d, so that a
+sum of thousands of them never crosses a bound by rounding. A cell's key is the sum of its records' keys modulo some number, folded by XOR
+where the perturbation table has fewer keys. A sum does not depend on the order of its terms: the same records give the same key in every
+table.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import InvalidCount, InvalidParameter
 from holdfast.cellkey.table import exact_integer_up_to_64_bits
+from holdfast.errors import InvalidCount, InvalidParameter
 
 if TYPE_CHECKING:
     from typing import Self
@@ -69,7 +70,8 @@ class KeySpace:
         if found is not None and found["digits"] is not None:
             return cls.decimals(int(found["digits"]))
         if found is not None:
-            return cls(min(int(found["base"]) ** int(found["power"] or 1), LARGEST_SIZE + 1))
+            size: int = int(found["base"]) ** int(found["power"] or 1)
+            return cls(size)
         raise InvalidParameter(f'A number of keys is written as "2^32", "4096", or "0.8" for decimals of 8 digits. Got {text!r}.')
 
     @property
@@ -93,7 +95,7 @@ class KeySpace:
             if plain and not point and (key == "0" or key[0] != "0") and len(key) <= 20 and int(key) < self.size:
                 return int(key)
         elif plain and whole in ("", "0") and (part or not point) and len(part) <= self.digits:
-            return int(part or "0") * 10 ** (self.digits - len(part))
+            return int(part.ljust(self.digits, "0"))
         raise InvalidCount(self.rule)
 
     @property
@@ -137,8 +139,8 @@ class CellKeys:
             return
         if not 2 <= size < modulus or size & (size - 1) or not (modulus & (modulus - 1) == 0 or _is_prime(modulus)):
             raise InvalidParameter(
-                f"Cell keys are folded to a power of two below the modulus ({modulus}), which must be a power of two or a prime. Got {size}. "
-                f"Leave the size out to take the sum as it is, or rescale the perturbation table to {modulus} keys.",
+                f"Cell keys are folded to a power of two below the modulus ({modulus}), which must be a power of two or a prime. "
+                f"Got {size}. Leave the size out to take the sum as it is, or rescale the perturbation table to {modulus} keys.",
                 field="size",
             )
 
@@ -213,8 +215,8 @@ def record_key_sql(space: KeySpace, kind: Any, column: str, name: str, source: s
     if space.digits is not None:
         if not (is_text or pa.types.is_decimal(value)):
             raise InvalidCount(
-                f"Decimal keys must be text or exact decimals. Column {name!r} of {source} has type {kind}. Write them as text, or as whole "
-                f"numbers over 10^{space.digits} with another key space."
+                f"Decimal keys must be text or exact decimals. Column {name!r} of {source} has type {kind}. Write them as text, or as "
+                f"whole numbers over 10^{space.digits} with another key space."
             )
         d = space.digits
         # Zeros that an Arrow decimal of larger scale adds at the end are no more digits.

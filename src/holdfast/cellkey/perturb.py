@@ -84,7 +84,7 @@ def perturb(
     keys: KeySpace | CellKeys | None = None,
     count: str | None = None,
     weight: str | None = None,
-    id: str | None = None,  # noqa: A002
+    id: str | None = None,
     query: str | None = None,
     reading: Reading | None = None,
 ) -> Perturbed:
@@ -109,8 +109,8 @@ def perturb(
     zero = table.rows.get(0)
     if zero is not None and set(zero.noise) != {0}:
         raise InvalidParameter(
-            "The perturbation table gives noise to empty cells. They have no records and so no key: all would get the same noise, and anyone "
-            "could take it off. Leave the row of count 0 out; empty cells stay empty.",
+            "The perturbation table gives noise to empty cells. They have no records and so no key: all would get the same noise, and "
+            "anyone could take it off. Leave the row of count 0 out; empty cells stay empty.",
             field="table",
         )
     found: dict[str, Any] = {}
@@ -138,7 +138,8 @@ def _checked_names(tables: Tables) -> Tables:
     for name in tables:
         if not isinstance(name, str) or not _NAME.match(name):
             raise InvalidParameter(
-                f"The name of a table is the name of its file: letters, digits, '_', '-' and '.', at most 100. Got {name!r}.", field="tables"
+                f"The name of a table is the name of its file: letters, digits, '_', '-' and '.', at most 100. Got {name!r}.",
+                field="tables",
             )
     return tables
 

@@ -1,7 +1,7 @@
 """Record keys from identifiers: a keyed function, so that a record keeps its key wherever it is stored, sorted, copied or left out.
 
-The function is AES-256-CMAC (SP 800-38B) of the identifier's UTF-8 text, its 16 bytes read as one little-endian number and reduced modulo the
-number of keys. It is computed for many records at once: the messages of a batch are cut into blocks of 16 bytes and all first blocks are
+The function is AES-256-CMAC (SP 800-38B) of the identifier's UTF-8 text, its 16 bytes read as one little-endian number and reduced modulo
+the number of keys. It is computed for many records at once: the messages of a batch are cut into blocks of 16 bytes, all first blocks are
 encrypted in one call, then all second ones. `slow_key` is the same for one record by the library's own CMAC.
 """
 
@@ -49,6 +49,9 @@ class RecordKeys(NotCopied):
     """
 
     __slots__ = ("_cmac_key", "_master", "is_private")
+    _cmac_key: bytes
+    _master: bytes
+    is_private: bool
 
     def __init__(self, *_: object, **__: object) -> None:
         raise KeyMisuse("Record keys are not built directly. Use RecordKeys.generate() once and save(), later RecordKeys.load().")
@@ -112,7 +115,7 @@ class RecordKeys(NotCopied):
     def keys(self, identifiers: Any, space: KeySpace) -> NDArray[np.uint64]:
         """One key for each identifier, in their order. CONFIDENTIAL.
 
-        Given:       identifiers: a list of text, or an Arrow array of text or of integers, which are written as plain digits; all different.
+        Given:       identifiers: a list of text, or an Arrow array of text or integers (written as plain digits); all different.
         Refused:     missing identifiers, two that are equal, longer ones than 4,096 bytes. Messages hold none of them.
         """
         import pyarrow as pa
@@ -124,7 +127,7 @@ class RecordKeys(NotCopied):
     def add(
         self,
         data: Any,
-        id: str,  # noqa: A002
+        id: str,
         space: KeySpace,
         *,
         name: str = KEY_COLUMN,
@@ -280,7 +283,7 @@ def _as_text(array: Any, name: str, source: str) -> Any:
         texts = text_array(array)
     check_unicode(texts, name, source)
     if texts.null_count or (len(texts) and pc.min(pc.binary_length(texts)).as_py() == 0):
-        raise TooManyRecords(f"In column {name!r} of {source}, records have no identifier. Fill it in: the key of a record is made from it.")
+        raise TooManyRecords(f"In column {name!r} of {source}, records have no identifier. Fill it in: keys are made from it.")
     if len(texts) and pc.max(pc.binary_length(texts)).as_py() > LONGEST:
         raise InvalidCode(f"In column {name!r} of {source}, an identifier is longer than {LONGEST} bytes. Give shorter ones.")
     return texts
