@@ -19,6 +19,7 @@ import numpy as np
 import holdfast as hf
 from benchmarks.report import Row, Table, number
 from benchmarks.timing import fresh_interpreter
+from holdfast.channels.layout import LevelLayout
 from holdfast.laws import LevelGaussian
 from holdfast.tables.synth import synthesize
 
@@ -74,7 +75,7 @@ def measured(units: dict[str, int] = UNITS, people: int = 240_000) -> None:
     mechanism = hf.GeneralizedGaussian(rho=RHO, levels=SHARES)
     plan = hf.plan(table, [hf.total()], mechanism)
     channel = plan.drawing.channel
-    assert channel.layout is not None and isinstance(channel.target, LevelGaussian)  # noqa: PT018
+    assert isinstance(channel.layout, LevelLayout) and isinstance(channel.target, LevelGaussian)  # noqa: PT018
     closed = {(level, margin): (len(all_units), _mean(all_units)) for level, margin, all_units in channel.layout.deviations(channel.target)}
     done("plan, with all standard deviations")
     plan.law.sample(1, hf.NoiseKey.for_tests("first"))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.exact import DiscreteGaussian, DiscreteLaplace
     from holdfast.invariants import areas, identity, linear, margin, subset, total
     from holdfast.lattices import Lattice, lattice
-    from holdfast.mechanisms import GeneralizedGaussian, GeneralizedLaplace, RoundedProjection, Suppression
+    from holdfast.mechanisms import Conditional, GeneralizedGaussian, GeneralizedLaplace, RoundedProjection, Suppression
     from holdfast.publication.pipeline import release
     from holdfast.publication.plan import plan
     from holdfast.publication.verify import verify
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from holdfast.wording import describe
 
 __all__ = [
+    "Conditional",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "GeneralizedGaussian",
@@ -60,6 +61,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "Conditional": "holdfast.mechanisms",
     "DiscreteGaussian": "holdfast.exact",
     "DiscreteLaplace": "holdfast.exact",
     "GeneralizedGaussian": "holdfast.mechanisms",

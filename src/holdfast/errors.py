@@ -223,6 +223,18 @@ class NothingLeft(InvalidStatement):
     code = "nothing-left"
 
 
+class OutsideBounds(InvalidStatement):
+    """The table does not lie within the bounds that a mechanism is conditioned on; the message tells neither where nor by how much."""
+
+    code = "outside-bounds"
+
+
+class NoTableWithin(InvalidStatement):
+    """No table has the published totals and lies within the bounds; the message names bounds and totals that cannot go together."""
+
+    code = "no-table-within"
+
+
 class NotAcknowledged(InvalidStatement):
     """The kept totals fix cells, whose true counts would be published, and `allow_exposed` says another number of them."""
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from holdfast.errors import NoExactSampler
-from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Units, Whole
-from holdfast.laws import Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
+from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Shape, Units, Whole
+from holdfast.laws import ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.dyadic_gaussian import LEAST_SIGMA_SQUARED, MOST_SIGMA_SQUARED, DyadicGaussian
 from holdfast.samplers.table import HALVING_SIGMA_SQUARED, KLEIN_PRICE, SAMPLERS, Reason, affordable, choose
@@ -94,7 +94,11 @@ def test_every_shape_of_a_lattice_has_a_row_for_every_law_that_splits() -> None:
     shapes: tuple[type[Shape], ...] = (Free, OneSum, Grid, Levels, General)
     splitting: tuple[type[Target], ...] = (L1Laplace, Gaussian, Rounded)
     rows = {(shape, law) for shape, law in SAMPLERS if law.__module__.startswith("holdfast.")}
-    assert rows == {(shape, law) for shape in shapes for law in splitting} | {(Whole, L2Laplace), (Units, LevelGaussian)}
+    assert rows == {(shape, law) for shape in shapes for law in splitting} | {
+        (Whole, L2Laplace),
+        (Units, LevelGaussian),
+        (Bounded, ConditionalLaplace),
+    }
 
 
 def test_the_basis_of_a_block_is_found_once() -> None:

@@ -16,9 +16,9 @@ from holdfast.chains.sampler import EXACT_ONLY, SamplerRequest
 from holdfast.channels.facts import Facts
 from holdfast.channels.layout import Layout
 from holdfast.display import shorten
-from holdfast.errors import InvariantBroken, RequestTooLarge
+from holdfast.errors import InvariantBroken, OutsideBounds, RequestTooLarge
 from holdfast.lattices.blocks import Blocks
-from holdfast.lattices.shapes import Free, Grid, Levels, OneSum, Pinned, Shape, Whole
+from holdfast.lattices.shapes import Bounded, Free, Grid, Levels, OneSum, Pinned, Shape, Whole
 from holdfast.laws import Reads, Target, tails
 from holdfast.privacy.guarantee import Guarantee
 
@@ -144,11 +144,17 @@ class Channel:
                 continue
             first = cells.min(axis=1)
             order = np.argsort(first, kind="stable")  # a block's place does not depend on how blocks were found
-            together = max(1, STREAM_CELLS // shape.size) if self.target.reads is Reads.NOTHING and isinstance(shape, SHARED) else 1
+            together = max(1, STREAM_CELLS // shape.size) if self._shares(shape) else 1
             for begin in range(0, int(count), together):
                 rows = order[begin : begin + together]
                 yield Task(("blocks", int(first[rows[0]])), shape, cells[rows])
         yield from self._free_tasks(np.concatenate(free))
+
+    def _shares(self, shape: Shape) -> bool:
+        """Whether small blocks of this shape share a stream: where words do not depend on counts, and cells that stand alone."""
+        if isinstance(shape, Bounded):
+            return isinstance(shape.shape, Free)
+        return self.target.reads is Reads.NOTHING and isinstance(shape, SHARED)
 
     def _free_tasks(self, free: Ints) -> Iterator[Task]:
         if not len(free):
@@ -179,6 +185,14 @@ class Channel:
         cells = [block.cells.ravel() for block in moving]
         return Whole(tuple(block.shape for block in moving)), np.concatenate([np.zeros(0, dtype=np.int64), *cells])
 
+    def check_input(self, counts: Ints) -> None:
+        """That the true table is one that the law is made for. The message holds no value; that it is refused tells that it is outside."""
+        if self.layout is not None and not self.layout.holds(counts):
+            raise OutsideBounds(
+                "The table does not lie within the bounds of this mechanism. Correct the table, or give wider bounds: the message does not "
+                "say where, because that would tell counts. Nothing was drawn, and nothing was charged."
+            )
+
     def check_published(self, counts: Ints, published: Ints) -> None:
         """What must hold between input and output: every kept total and identity, as integers. A fault of ours would show here."""
         if published.max(initial=0) >= LARGEST_COUNT or published.min(initial=0) <= -LARGEST_COUNT:
@@ -186,3 +200,5 @@ class Channel:
         for rows in self.facts.kept.rows:
             if not np.array_equal(rows.totals(published), rows.totals(counts)):
                 raise InvariantBroken(f"{rows.statement} did not come out exactly. Nothing was written. Please report this.")
+        if self.layout is not None and not self.layout.holds(published):
+            raise InvariantBroken("A published count left its bounds. Nothing was written. Please report this.")

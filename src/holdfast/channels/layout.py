@@ -1,4 +1,4 @@
-"""Blocks of a law's own: units of nested levels, where the law weighs levels against each other."""
+"""Blocks of a law's own: what any such layout has; units of nested levels, where the law weighs levels against each other."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.shapes import Units
@@ -30,8 +32,23 @@ class LevelError:
     largest: float
 
 
+class Layout(Protocol):
+    """What is drawn together, where kept totals alone do not say it."""
+
+    @property
+    def blocks(self) -> Blocks:
+        """In place of the lattice's blocks."""
+
+    @property
+    def digest(self) -> str:
+        """Of all that tells it from other layouts: part of the channel's identity."""
+
+    def holds(self, counts: NDArray[np.int64]) -> bool:
+        """Whether a table, the true one or the published one, is what the law allows beside its kept totals. CONFIDENTIAL input."""
+
+
 @dataclass(frozen=True, eq=False)
-class Layout:
+class LevelLayout:
     """The table as units times axes.
 
     blocks:  the units of level `top`, each drawn alone.
@@ -51,6 +68,9 @@ class Layout:
         whole = hashlib.sha256(json.dumps(self.whole.fields).encode())
         whole.update(np.ascontiguousarray(self.blocks.order, dtype="<i8").tobytes())
         return whole.hexdigest()
+
+    def holds(self, counts: NDArray[np.int64]) -> bool:
+        return True
 
     def errors(self, target: LevelGaussian) -> Iterator[LevelError]:
         """For every level and margin, from the law alone."""

@@ -74,6 +74,7 @@ def bind(drawing: Drawing, table: Table, key: NoiseKey, release_id: str) -> Boun
     if channel.needs_cell_keys and table.cell_keys is None:
         raise InvalidParameter("This mechanism reads cell keys, and the table has none. Name their column: record_key or cell_key.")
     _check_declared(facts, table.counts)
+    channel.check_input(table.counts)
     tasks = channel.tasks()
     digest = _input_digest(table, tasks, key, (release_id, channel.identity), with_keys=channel.needs_cell_keys)
     return BoundRelease(drawing, table, tasks, key.derive("release", release_id, channel.identity, digest), digest)

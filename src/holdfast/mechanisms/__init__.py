@@ -1,5 +1,6 @@
 """Mechanisms: frozen values with exact parameters that turn public facts into a channel."""
 
+from holdfast.mechanisms.conditional import Conditional
 from holdfast.mechanisms.gaussian import GeneralizedGaussian
 from holdfast.mechanisms.laplace import GeneralizedLaplace
 from holdfast.mechanisms.mechanism import Mechanism
@@ -9,6 +10,7 @@ from holdfast.mechanisms.suppression import Suppression
 
 __all__ = [
     "MECHANISMS",
+    "Conditional",
     "GeneralizedGaussian",
     "GeneralizedLaplace",
     "Mechanism",

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy as np
 
 from holdfast.channels import Channel, Facts
-from holdfast.channels.layout import Layout
+from holdfast.channels.layout import LevelLayout
 from holdfast.display import listed
 from holdfast.errors import InvalidParameter, InvalidStatement
 from holdfast.exact.parameters import exact_fraction
@@ -239,7 +239,7 @@ def _no_margin(facts: Facts, found: Geography, share: Share, name: str) -> str:
     return f"levels: there is no column or level {name!r} beside the units of {share.level!r}. Margins may be by {known}."
 
 
-def _layout(whole: Units, found: Geography, measured: list[Measured]) -> Layout:
+def _layout(whole: Units, found: Geography, measured: list[Measured]) -> LevelLayout:
     """The units of the finest level that nothing above joins: every margin is kept there, or nothing above it is kept or measured."""
     top = 0
     for level in range(1, whole.levels + 1):
@@ -258,7 +258,7 @@ def _layout(whole: Units, found: Geography, measured: list[Measured]) -> Layout:
         numbers, lengths = np.array(made, dtype=np.int32), whole.tree.sizes(top) * width
     starts = np.concatenate([[0], np.cumsum(lengths)])
     blocks = Blocks(found.cells.ravel(), starts, numbers, tuple(shapes), finest=False)
-    return Layout(blocks, whole, top, tuple(_level_name(found, level) for level in range(whole.levels + 1)), found.named())
+    return LevelLayout(blocks, whole, top, tuple(_level_name(found, level) for level in range(whole.levels + 1)), found.named())
 
 
 def _subtree(tree: Tree, level: int, unit: int) -> Tree | None:

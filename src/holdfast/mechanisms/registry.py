@@ -9,6 +9,7 @@ from typing import TypeVar
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import Target
+from holdfast.mechanisms.conditional import Conditional
 from holdfast.mechanisms.gaussian import GeneralizedGaussian
 from holdfast.mechanisms.laplace import GeneralizedLaplace
 from holdfast.mechanisms.mechanism import Mechanism
@@ -64,4 +65,5 @@ def mechanism_class(name: str) -> type[Mechanism]:
 register(GeneralizedLaplace)
 register(GeneralizedGaussian)
 register(RoundedProjection)
+register(Conditional)
 register(Suppression)

@@ -18,7 +18,7 @@ from holdfast.chains.meeting import Progress
 from holdfast.channels import Channel, Drawing, Facts, Law, choose_samplers
 from holdfast.channels.covariance import Covariance, covariance_of
 from holdfast.channels.drawing import SamplerGroup
-from holdfast.channels.layout import LevelError
+from holdfast.channels.layout import LevelError, LevelLayout
 from holdfast.display import count_of, html_table, shorten
 from holdfast.errors import HoldfastWarning, InvalidParameter
 from holdfast.invariants.statements import Statement
@@ -127,7 +127,7 @@ class Plan:
 
     def _levels(self) -> tuple[LevelError, ...]:
         channel = self.drawing.channel
-        if channel.layout is None or not isinstance(channel.target, LevelGaussian):
+        if not isinstance(channel.layout, LevelLayout) or not isinstance(channel.target, LevelGaussian):
             return ()
         return tuple(channel.layout.errors(channel.target))
 
@@ -135,7 +135,7 @@ class Plan:
         """For all cells together, and for each column alone; None where it was not estimated."""
         assert self.covariance is not None
         universe = self.facts.universe
-        if self.drawing.channel.layout is not None:
+        if isinstance(self.drawing.channel.layout, LevelLayout):
             return  # `levels` has every level and margin
         for column in (None, *universe.columns):
             group, codes = universe.group(() if column is None else (column,))

@@ -9,6 +9,7 @@
                (many cells with equal columns:  class totals so, then cells                class totals so, then random subsets)
     units      (weighted levels: level by level, one cell after the other)
     whole      Laplace, l2: rejection from l1 draws of all blocks
+    bounded    (noise conditioned on inequalities: bounded_choice.py)
 
 What would take longer than MAX_CELL_TRIES cell draws on average is refused.
 """
@@ -26,8 +27,8 @@ import numpy as np
 
 from holdfast.errors import NoExactSampler
 from holdfast.exact import DiscreteGaussian, DiscreteLaplace
-from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Units, Whole
-from holdfast.laws import Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
+from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Shape, Units, Whole
+from holdfast.laws import ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
 from holdfast.randomness import Words
 from holdfast.samplers.independent import Independent, Signed
 from holdfast.samplers.protocol import BlockSampler, InputSampler, Ints
@@ -216,6 +217,12 @@ def _whole_l2_laplace(shape: Whole, target: L2Laplace) -> Choice:
     return affordable(make, Reason.WHOLE, shape, target)
 
 
+def _bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
+    from holdfast.samplers.bounded_choice import bounded_laplace
+
+    return bounded_laplace(shape, target)
+
+
 SAMPLERS: dict[tuple[type[Shape], type[Target]], Prepare] = {
     (Free, L1Laplace): _free_laplace,
     (Free, Gaussian): _free_gaussian,
@@ -234,6 +241,7 @@ SAMPLERS: dict[tuple[type[Shape], type[Target]], Prepare] = {
     (General, Rounded): _general_rounded,
     (Units, LevelGaussian): _units_gaussian,
     (Whole, L2Laplace): _whole_l2_laplace,
+    (Bounded, ConditionalLaplace): _bounded_laplace,
 }
 
 

@@ -8,8 +8,10 @@ levels     a product of axes with levels, of which any combinations are kept
 general    anything else
 units      units of nested levels times axes, where a law weighs levels against each other
 whole      all of them side by side, for laws that are no product over blocks
+bounded    any of them with bounds of its cells and inequalities
 """
 
+from holdfast.lattices.shapes.bounded import Bounded
 from holdfast.lattices.shapes.free import Free
 from holdfast.lattices.shapes.general import General
 from holdfast.lattices.shapes.grid import Grid
@@ -20,4 +22,4 @@ from holdfast.lattices.shapes.shape import Shape
 from holdfast.lattices.shapes.units import Units
 from holdfast.lattices.shapes.whole import Whole
 
-__all__ = ["Free", "General", "Grid", "Levels", "OneSum", "Pinned", "Shape", "Units", "Whole"]
+__all__ = ["Bounded", "Free", "General", "Grid", "Levels", "OneSum", "Pinned", "Shape", "Units", "Whole"]

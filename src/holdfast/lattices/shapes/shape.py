@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +27,11 @@ class Shape(ABC):
     own order.
     """
 
-    name: ClassVar[str]
-    """For people: cards and plans show it."""
-
     if TYPE_CHECKING:  # fields of some shapes, properties of others; a property inherited here would be taken as a field's default
+
+        @property
+        def name(self) -> str:
+            """For people: cards and plans show it."""
 
         @property
         def size(self) -> int:

@@ -1,0 +1,34 @@
+"""Blocks of a law that is conditioned on inequalities."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.lattices.blocks import Blocks
+from holdfast.lattices.bounded_blocks import Inequalities
+
+
+@dataclass(frozen=True, eq=False)
+class BoundsLayout:
+    """The lattice's blocks with the bounds of their cells, joined where rows span several (lattices/bounded_blocks.py)."""
+
+    blocks: Blocks
+    inequalities: Inequalities
+
+    @property
+    def digest(self) -> str:
+        """Of all bounds and rows, and of the order of cells in blocks."""
+        given = self.inequalities
+        rows = [[cells.tolist(), coefficients.tolist(), least] for cells, coefficients, least in given.rows]
+        whole = hashlib.sha256(json.dumps(["bounds", rows]).encode())
+        for array in (given.lower, given.upper, self.blocks.order):
+            whole.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
+        return whole.hexdigest()
+
+    def holds(self, counts: NDArray[np.int64]) -> bool:
+        return self.inequalities.hold(counts)

@@ -1,0 +1,158 @@
+"""Blocks with bounds: the lattice's blocks, each with the bounds of its cells, joined where an inequality spans several of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.lattices.blocks import Blocks
+from holdfast.lattices.shapes import Bounded, Free, Pinned, Shape, Whole
+from holdfast.lattices.shapes.bounded import Bound
+from holdfast.lattices.shapes.shape import UNBOUNDED, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Inequalities:
+    """lower <= y <= upper in every cell and sum_i coefficients_i y_i >= least for every row, all of it public.
+
+    lower, upper:  int64, one for each cell of the table; -UNBOUNDED and UNBOUNDED where there is none.
+    rows:          (cells, coefficients, least) of each row; cells in increasing order, coefficients not zero.
+    """
+
+    lower: Ints
+    upper: Ints
+    rows: tuple[tuple[Ints, Ints, int], ...] = ()
+
+    @property
+    def any(self) -> bool:
+        return bool(self.rows) or bool((self.lower > -UNBOUNDED).any()) or bool((self.upper < UNBOUNDED).any())
+
+    def hold(self, counts: Ints) -> bool:
+        """Whether a table lies within all of them, as integers."""
+        inside = bool(((counts >= self.lower) & (counts <= self.upper)).all())
+        return inside and all(row_sum(cells, coefficients, counts) >= least for cells, coefficients, least in self.rows)
+
+
+def row_sum(cells: Ints, coefficients: Ints, counts: Ints) -> int:
+    """In Python's integers: no coefficient is too large."""
+    return sum(a * b for a, b in zip(coefficients.tolist(), counts[cells].tolist(), strict=True))
+
+
+def bounded_blocks(blocks: Blocks, given: Inequalities) -> Blocks:
+    """The blocks with their bounds. Free cells are blocks of one cell; cells that the kept totals fix stay pinned, unless a row needs them.
+
+    Guarantees:  the law of tables within the bounds that the kept totals of one table allow factorises over these blocks.
+    """
+    block_of = np.empty(len(blocks.order), dtype=np.int64)
+    block_of[blocks.order] = np.repeat(np.arange(len(blocks)), np.diff(blocks.starts))
+    made = _Made()
+    free = [blocks.order[blocks.starts[b] : blocks.starts[b + 1]] for b in range(len(blocks)) if _is_free(blocks, b)]
+    loose = np.concatenate([np.zeros(0, dtype=np.int64), *free])  # every free cell is a piece of its own
+    piece_of = block_of.copy()
+    piece_of[loose] = len(blocks) + np.arange(len(loose))
+    joined = _joined(piece_of, given)
+    for number, shape, _ in blocks.used():
+        cells = blocks.cells_of(number)
+        if isinstance(shape, Free):
+            cells, shape = cells.reshape(-1, 1), Free(1)
+        alone = ~np.isin(piece_of[cells[:, 0]], list(joined))
+        made.add_all(shape, cells[alone], given)
+    for pieces, rows in _groups(joined):
+        parts = sorted(
+            ((int(cells.min()), shape, cells) for shape, cells in (_piece(blocks, loose, p) for p in pieces)), key=lambda t: t[0]
+        )
+        made.add_joined([(shape, cells) for _, shape, cells in parts], [given.rows[row] for row in rows], given)
+    return made.blocks(blocks.finest)
+
+
+def _is_free(blocks: Blocks, block: int) -> bool:
+    return isinstance(blocks.shapes[blocks.shape_of[block]], Free)
+
+
+def _joined(piece_of: Ints, given: Inequalities) -> dict[int, tuple[int, list[int]]]:
+    """Of every piece that a row touches: the name of its group, and the rows of that group."""
+    parent: dict[int, int] = {}
+
+    def root(piece: int) -> int:
+        while parent[piece] != piece:
+            parent[piece] = piece = parent[parent[piece]]
+        return piece
+
+    for cells, _, _ in given.rows:
+        pieces = np.unique(piece_of[cells]).tolist()
+        for piece in pieces:
+            parent.setdefault(piece, piece)
+            parent[root(piece)] = root(pieces[0])
+    rows: dict[int, list[int]] = {}
+    for number, (cells, _, _) in enumerate(given.rows):
+        rows.setdefault(root(int(piece_of[cells[0]])), []).append(number)
+    return {piece: (root(piece), rows[root(piece)]) for piece in parent}
+
+
+def _groups(joined: dict[int, tuple[int, list[int]]]) -> list[tuple[list[int], list[int]]]:
+    members: dict[int, list[int]] = {}
+    for piece, (name, _) in joined.items():
+        members.setdefault(name, []).append(piece)
+    return [(pieces, joined[pieces[0]][1]) for pieces in members.values()]
+
+
+def _piece(blocks: Blocks, loose: Ints, piece: int) -> tuple[Shape, Ints]:
+    if piece >= len(blocks):
+        return Free(1), loose[piece - len(blocks)][None]
+    block = blocks[piece]
+    return block.shape, block.cells.ravel()
+
+
+class _Made:
+    """Blocks as they are found; equal shapes share one value."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[Shape, int] = {}
+        self._numbers: list[NDArray[np.int32]] = []
+        self._cells: list[Ints] = []
+        self._lengths: list[Ints] = []
+
+    def _add(self, shapes: list[Shape], which: Ints, cells: Ints) -> None:
+        numbers = np.array([self._shapes.setdefault(shape, len(self._shapes)) for shape in shapes], dtype=np.int32)
+        self._numbers.append(numbers[which])
+        self._cells.append(cells.ravel())
+        self._lengths.append(np.full(len(cells), cells.shape[1], dtype=np.int64))
+
+    def add_all(self, shape: Shape, cells: Ints, given: Inequalities) -> None:
+        """Blocks of one shape, one a row."""
+        if not len(cells):
+            return
+        if isinstance(shape, Pinned):
+            self._add([shape], np.zeros(len(cells), dtype=np.int64), cells)
+            return
+        bounds = np.concatenate([given.lower[cells], given.upper[cells]], axis=1)
+        if (bounds == bounds[0]).all():
+            distinct, which = bounds[:1], np.zeros(len(cells), dtype=np.int64)
+        else:
+            distinct, which = np.unique(bounds, axis=0, return_inverse=True)
+        shapes: list[Shape] = [Bounded(shape, *_bounds_of(row, shape.size)) for row in distinct]
+        self._add(shapes, which.ravel(), cells)
+
+    def add_joined(self, parts: list[tuple[Shape, Ints]], rows: list[tuple[Ints, Ints, int]], given: Inequalities) -> None:
+        cells = np.concatenate([own for _, own in parts])
+        place = {cell: i for i, cell in enumerate(cells.tolist())}
+        dense = np.zeros((len(rows), len(cells)), dtype=np.int64)
+        for line, (own, coefficients, _) in zip(dense, rows, strict=True):
+            line[[place[cell] for cell in own.tolist()]] = coefficients
+        base = parts[0][0] if len(parts) == 1 else Whole(tuple(shape for shape, _ in parts))
+        lower, upper = _bounds_of(np.concatenate([given.lower[cells], given.upper[cells]]), len(cells))
+        shape = Bounded(base, lower, upper, tuple(map(tuple, dense.tolist())), tuple(least for _, _, least in rows))
+        self._add([shape], np.zeros(1, dtype=np.int64), cells[None, :])
+
+    def blocks(self, finest: bool) -> Blocks:
+        none = np.zeros(0, dtype=np.int64)
+        starts = np.concatenate([[0], np.cumsum(np.concatenate([none, *self._lengths]))])
+        numbers = np.concatenate([none.astype(np.int32), *self._numbers])
+        return Blocks(np.concatenate([none, *self._cells]), starts, numbers, tuple(self._shapes), finest)
+
+
+def _bounds_of(row: Ints, size: int) -> tuple[tuple[Bound, ...], tuple[Bound, ...]]:
+    values = [None if abs(value) == UNBOUNDED else value for value in row.tolist()]
+    return tuple(values[:size]), tuple(values[size:])

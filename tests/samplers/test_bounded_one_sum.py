@@ -1,0 +1,258 @@
+"""One kept total with bounds: chances of arms and of the accept step against sums over all tables, then fits that a wrong law fails."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from flint import arb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.exact.balls import ball, precision
+from holdfast.lattices.shapes import Bounded, Free, OneSum
+from holdfast.lattices.shapes.shape import UNBOUNDED
+from holdfast.laws import ConditionalLaplace
+from holdfast.randomness import NoiseKey
+from holdfast.samplers import bounded_one_sum
+from holdfast.samplers.arms import draw_arms, left_chance, left_chances
+from holdfast.samplers.bounded_one_sum import BoundedOneSum, last_exponent, last_exponents, one_batch, parts_of_rate, tilts
+from holdfast.samplers.protocol import InputSampler
+from holdfast.samplers.table import choose
+from holdfast.testing import check_fit, check_fit_categories
+from holdfast.testing.fit import ALPHA, chi_square_p_value
+
+HALF, QUARTER = Fraction(1, 2), Fraction(1, 4)
+
+
+def words_of(label: str):
+    return NoiseKey.for_tests(17).stream("test", label)
+
+
+def arm_weights(rates: tuple[Fraction, Fraction], left: int, right: int) -> dict[int, arb]:
+    return {z: ball(-rates[1] * z).exp() if z >= 0 else ball(rates[0] * z).exp() for z in range(-left, right + 1)}
+
+
+def tables(lower: tuple[int, ...], upper: tuple[int, ...], total: int) -> Iterator[tuple[int, ...]]:
+    spans = (range(low, high + 1) for low, high in zip(lower, upper, strict=True))
+    return (y for y in product(*spans) if sum(y) == total)
+
+
+def law(x: tuple[int, ...], lower: tuple[int, ...], upper: tuple[int, ...], rate: Fraction) -> dict[tuple[int, ...], float]:
+    """By enumeration."""
+    weights = {y: math.exp(-rate * sum(abs(a - b) for a, b in zip(x, y, strict=True))) for y in tables(lower, upper, sum(x))}
+    whole = sum(weights.values())
+    return {y: weight / whole for y, weight in weights.items()}
+
+
+# --- the arms --------------------------------------------------------------------------------------------------------------------------
+
+RATES: list[tuple[Fraction, Fraction]] = [
+    (HALF, HALF),
+    (Fraction(1, 10), Fraction(9, 10)),
+    (Fraction(-1, 3), Fraction(4, 3)),
+    (Fraction(5, 2), Fraction(-2)),
+]
+
+
+@pytest.mark.parametrize("rates", RATES)
+@pytest.mark.parametrize(("left", "right"), [(0, 0), (0, 4), (3, 0), (2, 7), (30, 1)])
+def test_the_chance_of_an_arm_is_the_sum_of_its_weights(rates: tuple[Fraction, Fraction], left: int, right: int) -> None:
+    with precision(200):
+        weights = arm_weights(rates, left, right)
+        summed = sum((w for z, w in weights.items() if z < 0), arb(0)) / sum(weights.values(), arb(0))
+        assert summed.overlaps(left_chance(*rates, left, right))
+        in_doubles = left_chances(*rates, np.array([left]), np.array([right]))[0]
+        assert abs(arb(in_doubles) - summed) < 2.0**-45
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.fractions(Fraction(1, 10**6), 5),
+    st.fractions(-5, 5),
+    st.integers(0, 10**9) | st.just(UNBOUNDED),
+    st.integers(0, 10**9) | st.just(UNBOUNDED),
+)
+def test_doubles_are_near_the_chance_for_all_rates_and_bounds(rate, tilt, left, right) -> None:
+    rates = rate - tilt, rate + tilt
+    if 0 in rates or (rates[0] < 0 and left == UNBOUNDED) or (rates[1] < 0 and right == UNBOUNDED):
+        return
+    in_doubles = left_chances(*rates, np.array([left]), np.array([right]))[0]
+    with precision(400):
+        assert abs(arb(float(in_doubles)) - left_chance(*rates, left, right)) < 2.0**-45
+
+
+@pytest.mark.parametrize("rates", RATES)
+@pytest.mark.parametrize("unit", [None, Fraction(1, 30)])
+def test_arms_fit_their_law(rates, unit) -> None:
+    """Several bounds in one call; a law that is off in one rate by a tenth is told apart."""
+    lefts, rights = np.array([3, 0, 6]), np.array([4, 5, 1])
+    with words_of(f"arms {rates} {unit}") as words:
+        drawn = draw_arms(rates, lefts, rights, words, times=20_000, unit=unit)
+    for column, left, right in zip(drawn.T, lefts.tolist(), rights.tolist(), strict=True):
+        weights = {z: float(w) for z, w in arm_weights(rates, left, right).items()}
+        whole = sum(weights.values())
+        check_fit(column, {z: w / whole for z, w in weights.items()}, name=f"arms of rates {rates}, {left} to {right}, unit {unit}")
+
+
+def test_arms_without_bounds_are_the_two_sided_geometric_law() -> None:
+    from holdfast.exact import DiscreteLaplace
+
+    none = np.array([UNBOUNDED])
+    with words_of("unbounded") as words:
+        drawn = draw_arms((HALF, HALF), none, none, words, times=20_000)
+    check_fit(drawn.ravel(), DiscreteLaplace(2).pmf, name="arms without bounds")
+
+
+@pytest.mark.parametrize("band", [2.0**-4, 2.0**-20])
+def test_a_wider_band_changes_nothing(band) -> None:
+    left, right = np.array([2, 5, 0, 3]), np.array([1, UNBOUNDED, 4, 3])
+    with words_of("band") as one, words_of("band") as other:
+        for tilt in (Fraction(0), Fraction(1, 8), Fraction(-1, 8)):
+            found = one_batch(QUARTER, tilt, left, right, 50, one)
+            again = one_batch(QUARTER, tilt, left, right, 50, other, band=band)
+            assert (found is None) == (again is None)
+            assert found is None or again is None or np.array_equal(found, again)
+
+
+# --- one try, exactly ------------------------------------------------------------------------------------------------------------------
+
+CASES = [
+    ((0, 1, 2), (0, 0, 0), (3, 3, 3)),
+    ((3, 0, 0), (0, 0, 0), (3, 3, 3)),
+    ((1, 0, 2, 0), (0, 0, 0, 0), (2, 3, 2, 1)),
+    ((1, 0, 1, 0), (0, 0, 0, 0), (1, 1, 1, 1)),
+]
+
+
+def accepted(
+    x: tuple[int, ...], lower: tuple[int, ...], upper: tuple[int, ...], rate: Fraction, tilt: Fraction, accept: Fraction
+) -> list[arb]:
+    """P[a try accepts y] over the law's weight of y, for each y; `accept`: the tilt of the accept step."""
+    ratios = []
+    for y in tables(lower, upper, sum(x)):
+        z = [b - a for a, b in zip(x, y, strict=True)]
+        chance = arb(1)
+        for i, step in enumerate(z[:-1]):
+            weights = arm_weights((rate - tilt, rate + tilt), x[i] - lower[i], upper[i] - x[i])
+            chance *= weights[step] / sum(weights.values(), arb(0))
+        chance *= ball(-last_exponent(rate, accept, z[-1], x[-1] - lower[-1], upper[-1] - x[-1])).exp()
+        ratios.append(chance / ball(-rate * sum(map(abs, z))).exp())
+    return ratios
+
+
+@pytest.mark.parametrize("tilt", [Fraction(0), Fraction(1, 8), Fraction(-1, 8), Fraction(3, 5), Fraction(-2, 3)])
+@pytest.mark.parametrize(("x", "lower", "upper"), CASES)
+def test_a_try_accepts_every_table_in_proportion_to_its_weight(x, lower, upper, tilt) -> None:
+    """The identity that makes the law exact, and that the untilted weight in the accept step would break."""
+    with precision(200):
+        ratios = accepted(x, lower, upper, QUARTER, tilt, tilt)
+        assert all(abs(ratio / ratios[0] - 1) < 2.0**-150 for ratio in ratios)
+        if tilt:
+            untilted = accepted(x, lower, upper, QUARTER, tilt, Fraction(0))
+            assert any(abs(ratio / untilted[0] - 1) > 0.05 for ratio in untilted)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.fractions(Fraction(1, 1000), 5), st.fractions(-5, 5), st.integers(0, 10**6), st.integers(0, 10**6), st.data())
+def test_exponents_of_the_accept_step_in_doubles(rate: Fraction, tilt: Fraction, left: int, right: int, data: st.DataObject) -> None:
+    z = data.draw(st.integers(-left, right))
+    exact = last_exponent(rate, tilt, z, left, right)
+    assert exact >= 0
+    in_doubles = last_exponents(float(rate), float(tilt), np.array([float(z)]), float(left), float(right))[0]
+    assert abs(math.exp(-min(float(exact), 700.0)) - math.exp(-min(float(in_doubles), 700.0))) < 2.0**-45
+
+
+# --- whole draws -----------------------------------------------------------------------------------------------------------------------
+
+
+def sampler(lower: object, upper: object, base: OneSum, rate: Fraction = QUARTER) -> InputSampler:
+    found = choose(Bounded(base, lower, upper), ConditionalLaplace(rate)).sampler  # type: ignore[arg-type]
+    assert isinstance(found, InputSampler)
+    return found
+
+
+@pytest.mark.parametrize(("x", "lower", "upper"), CASES)
+def test_draws_fit_the_enumerated_law(x, lower, upper) -> None:
+    with words_of(f"draws {x}") as words:
+        drawn = sampler(lower, upper, OneSum(len(x))).publish(np.tile(np.array(x), (1_000, 1)), None, words)
+    check_fit_categories(Counter(map(tuple, drawn.tolist())), law(x, lower, upper, QUARTER), name=f"one sum with bounds, {x}")
+
+
+def test_draws_with_the_untilted_accept_step_are_told_apart(monkeypatch) -> None:
+    """Power: the known mistake, at a tilt that is always used."""
+    x, lower, upper = CASES[1]
+    plain = last_exponents
+    monkeypatch.setattr(bounded_one_sum, "tilts", lambda *_: (3 * parts_of_rate(3) // 4,))
+    expected = law(x, lower, upper, QUARTER)
+
+    def p_value(label: str) -> float:
+        with words_of(label) as words:
+            drawn = sampler(lower, upper, OneSum(3)).publish(np.tile(np.array(x), (3_000, 1)), None, words)
+        counts = Counter(map(tuple, drawn.tolist()))
+        return chi_square_p_value([counts[y] for y in expected], list(expected.values()), 3_000)
+
+    assert p_value("right") > ALPHA
+    monkeypatch.setattr(bounded_one_sum, "last_exponents", lambda rate, _, *others: plain(rate, 0.0, *others))
+    assert p_value("wrong") < ALPHA
+
+
+def test_signs_turn_the_sum_around() -> None:
+    """x - y kept: both between 0 and 3."""
+    x = (1, 2, 0)
+    with words_of("signs") as words:
+        drawn = sampler(0, 2, OneSum(3, (1, -1, 1))).publish(np.tile(np.array(x), (1_000, 1)), None, words)
+    same = [y for y in product(range(3), repeat=3) if y[0] - y[1] + y[2] == x[0] - x[1] + x[2]]
+    weights = {y: math.exp(-0.25 * sum(abs(a - b) for a, b in zip(x, y, strict=True))) for y in same}
+    whole = sum(weights.values())
+    check_fit_categories(Counter(map(tuple, drawn.tolist())), {y: w / whole for y, w in weights.items()}, name="one sum of both signs")
+
+
+def test_a_free_cell_between_bounds() -> None:
+    shape = Bounded(Free(1), 0, 5)
+    found = choose(shape, ConditionalLaplace(HALF)).sampler
+    assert isinstance(found, InputSampler)
+    with words_of("free") as words:
+        drawn = found.publish(np.full((20_000, 1), 1), None, words)
+    weights = [math.exp(-0.5 * abs(y - 1)) for y in range(6)]
+    check_fit(drawn.ravel(), [w / sum(weights) for w in weights], name="a free cell between bounds")
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_totals_and_bounds_hold_for_any_table(data) -> None:
+    cells = data.draw(st.integers(2, 9))
+    x = np.array(data.draw(st.lists(st.integers(0, 50), min_size=cells, max_size=cells)))
+    lower = tuple(data.draw(st.none() | st.integers(int(v) - 60, int(v))) for v in x)
+    upper = tuple(data.draw(st.none() | st.integers(int(v), int(v) + 60)) for v in x)
+    shape = Bounded(OneSum(cells), lower, upper)
+    with words_of("any") as words:
+        drawn = BoundedOneSum(shape, Fraction(1, 3)).publish(x[None, :], None, words)
+    assert drawn.sum() == x.sum()
+    assert shape.holds(drawn).all()
+
+
+@pytest.mark.parametrize("x", [(2, 0, 1), (5, 5, 5)])
+def test_a_total_that_its_bounds_fix_leaves_no_choice(x) -> None:
+    with words_of("forced") as words:
+        assert sampler(x, None, OneSum(3)).publish(np.array([x]), None, words).tolist() == [list(x)]
+        assert sampler(None, x, OneSum(3)).publish(np.array([x]), None, words).tolist() == [list(x)]
+        assert words.position == 0
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(3, 2000), st.fractions(Fraction(1, 100), 3), st.none() | st.integers(1, 10**6), st.none() | st.integers(1, 10**6))
+def test_tilts_are_public_distinct_and_never_flat(cells, rate, fall, rise) -> None:
+    """They are made from numbers that kept totals and bounds tell; an arm that has no bound never grows."""
+    found = tilts(cells, rate, (True, True), fall, rise)
+    one = parts_of_rate(cells)
+    assert found[0] == 0
+    assert len(set(found)) == len(found)
+    assert one not in map(abs, found)
+    assert fall is not None or max(found) < one
+    assert rise is not None or min(found) > -one
