@@ -30,6 +30,8 @@ WHAT_TO_DO = {
     "invalid-statement": "Name columns and codes that exist; the message shows them.",
     "contradicting-totals": "Correct the declared values that the message names.",
     "nothing-left": "Keep fewer totals, or publish without noise.",
+    "outside-bounds": "Correct the table, or give wider bounds.",
+    "no-table-within": "Correct the bounds or the totals that the message names.",
     "not-acknowledged": "Look at the cells, then write the line that the message shows, or keep fewer totals.",
     "invalid-hierarchy": "Correct the codes that the message names.",
     "invalid-run": "Correct the field and line of the run file that are named.",
