@@ -1,0 +1,262 @@
+"""What conditioning on bounds costs: the noise of a conditioned mechanism, from public facts, for all tables with the same kept totals.
+
+The law of a block is P_x[y] proportional to exp(-rate |y - x|_1) over its tables y within the bounds. Its normaliser Z(x) depends on x, so
+two tables at distance d differ by the exponent rate d + log(Z(x') / Z(x)), which is (1 + gamma) rate d at most [theory R12]. Here gamma is
+bounded for all tables within the bounds and for all totals at once, so nothing about the data is needed, not even its kept totals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import Literal, TypeAlias
+
+import numpy as np
+from flint import arb, fmpz_mat
+
+from holdfast.errors import InvalidParameter
+from holdfast.exact.balls import ball, enclosure, precision
+from holdfast.lattices.norms import L1
+from holdfast.lattices.shapes import Free, General, OneSum, Pinned, Shape
+from holdfast.lattices.shapes.bounded import Bounded
+from holdfast.lattices.shapes.shape import UNBOUNDED
+from holdfast.privacy.conditioning_fibres import fibre_of
+
+BITS = 128
+STEPS = 1 << 20
+"""The rate is found as a multiple of epsilon / STEPS."""
+LISTED_STEPS = 1 << 9
+"""The same where every try lists a fibre."""
+MAX_MINORS = 5000
+"""Determinants up to which rows are tried for being unimodular."""
+
+Basis: TypeAlias = Literal["equalities", "moves", "listed", "default"]
+Excess: TypeAlias = Callable[[Fraction], Fraction]
+"""An upper bound of gamma * rate: by how much log Z grows per unit of distance, as a function of the rate."""
+
+
+@dataclass(frozen=True)
+class BestRate:
+    """rate: of the noise, on the safe side. one_plus_gamma: epsilon / rate, which bounds 1 + gamma at this rate for every block.
+
+    basis: what bounds the block that decides. "equalities": Z is the same for all tables. "moves": along the moves of the lattice, for all
+    totals. "listed": all tables with the declared totals were listed. "default": gamma is 1.
+    """
+
+    rate: Fraction
+    one_plus_gamma: Fraction
+    basis: Basis
+
+
+def best_rate(shapes: Iterable[Shape], epsilon: Fraction, totals: Mapping[Bounded, Collection[tuple[int, ...]]] | None = None) -> BestRate:
+    """The largest rate found at which the conditioned Laplace law keeps epsilon per unit of l1 distance.
+
+    Given:       the shapes of all blocks. `totals` where the kept totals are declared or published: for a shape, those of all its blocks,
+                 in the order of `kept_rows`; small blocks are then listed. They must be public, and what is drawn depends on them.
+    Guarantees:  for every table within the bounds, whatever its totals (of listed blocks: with those totals), any other such table with
+                 the same totals at l1 distance d, and every output: the logarithm of the ratio of probabilities is epsilon d at most.
+                 Certified; between epsilon / 2 and epsilon.
+    Reference:   [theory R12], [theory T70], [theory T72], [theory T73], [theory T74]
+    """
+    costs = {_cost(shape, (totals or {}).get(shape, ()) if isinstance(shape, Bounded) else ()) for shape in shapes}
+    found = min((_largest(cost, epsilon) for cost in costs), key=lambda best: best.rate, default=None)
+    return found or BestRate(epsilon, Fraction(1), "equalities")
+
+
+def gamma_bound(shape: Shape, rate: Fraction) -> Fraction:
+    """An upper bound of gamma for a block of this shape at this rate, whatever its totals; between 0 and 1."""
+    return _cost(shape, ()).excess(rate) / rate
+
+
+def longest_move(shape: Shape) -> int | None:
+    """The l1 length of the longest elementary move: any two tables with the same totals, both within bounds of the cells, are joined by
+    elementary moves that stay within these bounds and whose lengths add up to the distance. None where it is not known. [theory T71]
+
+    A cell under no sum: 1. One sum: 2. Rows and columns: a cycle through at most min(R, C) rows and as many columns. Other rows, where all
+    their nonzero minors of full size are equal up to sign: elementary moves have entries -1, 0, 1 on rank + 1 cells at most.
+    """
+    match shape:
+        case Free() | Pinned():
+            return 1
+        case OneSum():
+            return 2
+        case General() if shape.rows is not None and _is_unimodular(shape):
+            return shape.rank + 1
+        case _ if shape.is_two_way:
+            return 2 * min(shape.axes)
+    return None
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """How a block's normaliser grows, with what says so. Equal costs are found once."""
+
+    basis: Basis
+    longest: int | None = None
+    one_sided: int | None = None
+    shape: Bounded | None = None
+    totals: frozenset[tuple[int, ...]] = frozenset()
+
+    def excess(self, rate: Fraction) -> Fraction:
+        """An upper bound of gamma * rate."""
+        match self.basis:
+            case "equalities":
+                return Fraction(0)
+            case "moves":
+                return _moves_excess(rate, self.longest or 1, self.one_sided)
+            case "listed" if self.shape is not None:
+                without = _cost(self.shape, ()).excess(rate)
+                return min(without, max(fibre_of(self.shape, totals).excess(rate) for totals in self.totals))
+        return rate
+
+    @property
+    def steps(self) -> int:
+        return LISTED_STEPS if self.basis == "listed" else STEPS
+
+
+def _cost(shape: Shape, totals: Collection[tuple[int, ...]]) -> _Cost:
+    if not isinstance(shape, Bounded) or not shape.has_bounds or isinstance(shape.shape, Pinned) or _is_binary_sum(shape):
+        return _Cost("equalities")
+    if totals and all(fibre_of(shape, values).is_listed for values in totals):
+        return _Cost("listed", shape=shape, totals=frozenset(totals))
+    longest = None if shape.rows else longest_move(shape.shape)
+    if longest is None:
+        return _Cost("default")
+    one_sided = shape.size if isinstance(shape.shape, OneSum) and _is_one_sided(shape) else None
+    return _Cost("moves", longest, one_sided)
+
+
+def _largest(cost: _Cost, epsilon: Fraction) -> BestRate:
+    """By bisection; whatever it meets, the rate it returns was checked."""
+    if cost.basis == "equalities":
+        return BestRate(epsilon, Fraction(1), "equalities")
+    low, high = cost.steps // 2, cost.steps  # gamma is at most 1: half of epsilon always holds
+    while high - low > 1:
+        middle = (low + high) // 2
+        rate = epsilon * middle / cost.steps
+        low, high = (middle, high) if rate + cost.excess(rate) <= epsilon else (low, middle)
+    rate = epsilon * low / cost.steps
+    return BestRate(rate, epsilon / rate, cost.basis)
+
+
+def _moves_excess(rate: Fraction, longest: int, one_sided: int | None) -> Fraction:
+    """log(1 - b + e^((D - 2) rate)) / D; for one sum of n cells with bounds on one side log(2 - b - (1 - b)^n) / 2. b = e^(-2 rate).
+
+    [theory T72], [theory T73]
+    """
+    with precision(BITS):
+        b = (-2 * ball(rate)).exp()
+        least = (1 - b) ** one_sided if one_sided is not None else arb(0)
+        growth = (1 - b - least + ((longest - 2) * ball(rate)).exp()).log() / longest
+        return min(enclosure(growth).upper, rate)
+
+
+def _is_binary_sum(shape: Bounded) -> bool:
+    """One sum of cells that have two values each: all tables with one total are alike up to the order of cells. [theory T74]"""
+    if shape.rows or not isinstance(shape.shape, OneSum):
+        return False
+    lower, upper = shape.lower_cells(), shape.upper_cells()
+    bounded = (lower > -UNBOUNDED) & (upper < UNBOUNDED)
+    return bool(bounded.all()) and bool((upper - lower <= 1).all())
+
+
+def _is_one_sided(shape: Bounded) -> bool:
+    """Whether, with cells of sign -1 turned round, no cell has an upper bound, or none a lower one."""
+    matrix = shape.matrix()
+    signs = np.ones(shape.size, dtype=np.int64) if matrix is None else matrix[0]
+    has_lower, has_upper = shape.lower_cells() > -UNBOUNDED, shape.upper_cells() < UNBOUNDED
+    below, above = np.where(signs > 0, has_lower, has_upper), np.where(signs > 0, has_upper, has_lower)
+    return not above.any() or not below.any()
+
+
+def _is_unimodular(shape: General) -> bool:
+    """Whether all nonzero minors of full size are equal up to sign; False where there are too many to try."""
+    rows = shape.rows or ()
+    columns = sorted(set(zip(*rows, strict=True)))
+    if not rows or math.comb(len(columns), len(rows)) > MAX_MINORS:
+        return False
+    minors = {abs(int(fmpz_mat([list(column) for column in chosen]).det())) for chosen in combinations(columns, len(rows))}
+    return len(minors - {0}) == 1
+
+
+def gaussian_factor(shapes: Iterable[Shape]) -> int:
+    """What rho is multiplied by when the Gaussian law on these blocks is conditioned on their bounds: 1 or 2.
+
+    Law:         P_x[y] proportional to exp(-|y - x|_2^2 / (2 sigma^2)) over the tables within the bounds.
+    Guarantees:  factor / (2 sigma^2) zCDP per unit of squared l2 distance, for every sigma and all tables within the bounds with the same
+                 totals: 1 where there are no inequalities or one free dimension, 2 for one sum with bounds of its cells. InvalidParameter
+                 for other blocks: the discrete law can cost more there, and no bound was proved.
+    Reference:   [theory T75], [theory T76]
+    """
+    return max((_gaussian_factor(shape) for shape in shapes), default=1)
+
+
+def _gaussian_factor(shape: Shape) -> int:
+    if not isinstance(shape, Bounded) or not shape.has_bounds or shape.dimension <= 1 or (isinstance(shape.shape, Free) and not shape.rows):
+        return 1
+    if isinstance(shape.shape, OneSum) and not shape.rows:
+        return 2
+    raise InvalidParameter(
+        f"Gaussian noise conditioned on bounds has a proven cost for blocks under one kept sum only. There is one of {shape.size} cells "
+        "under other kept totals or inequality rows. Use Laplace noise, or leave the bounds out.",
+        field="noise",
+    )
+
+
+NeighbourhoodKind: TypeAlias = Literal["kept", "disrupted", "destroyed", "not known"]
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """What kept totals and bounds leave of the neighbourhood of a table ([GM20] section 5.1).
+
+    kind:       "kept": there are two conforming tables that one person tells apart. "disrupted": there are two, but none as near as
+                that. "destroyed": there is one table only, and nothing to promise. "not known": it depends on totals that are not given.
+    smallest:   the smallest l1 distance of two conforming tables, exact or a lower bound; None where there are not two.
+    """
+
+    kind: NeighbourhoodKind
+    smallest: int | None
+    status: Literal["exact", "lower bound"]
+
+
+def neighbourhood(shape: Shape, totals: tuple[int, ...] | None = None) -> Neighbourhood:
+    """What is left of one person's neighbourhood in a block, from public facts.
+
+    Given:       the kept totals of the block, in the order of `kept_rows`, where they are public. One person changes one cell of a block
+                 under no kept sum by 1, and else moves from one cell to another, which is 2.
+    Guarantees:  see Neighbourhood; for one sum at any size, for other bounded blocks where their tables can be listed.
+    Reference:   [theory T77]
+    """
+    person = 1 if isinstance(shape.shape if isinstance(shape, Bounded) else shape, Free) else 2
+    shortest = shape.shortest(L1)
+    if shortest is None:
+        return Neighbourhood("destroyed", None, "exact")
+    if not isinstance(shape, Bounded) or not shape.has_bounds:
+        kind: NeighbourhoodKind = "disrupted" if shortest.value > person else "kept" if shortest.status == "exact" else "not known"
+        return Neighbourhood(kind, shortest.value, shortest.status)
+    if totals is not None:
+        if isinstance(shape.shape, OneSum) and not shape.rows:
+            return Neighbourhood("kept", 2, "exact") if _sum_can_move(shape, totals[0]) else Neighbourhood("destroyed", None, "exact")
+        fibre = fibre_of(shape, totals)
+        if fibre.is_listed:
+            smallest = fibre.smallest
+            return Neighbourhood("destroyed" if smallest is None else "disrupted" if smallest > person else "kept", smallest, "exact")
+    return Neighbourhood("disrupted" if shortest.value > person else "not known", shortest.value, "lower bound")
+
+
+def _sum_can_move(shape: Bounded, total: int) -> bool:
+    """Whether one sum has two tables: two cells that are not fixed, and a total strictly between its ends."""
+    matrix = shape.matrix()
+    signs = [1] * shape.size if matrix is None else matrix[0].tolist()
+    ends = [
+        sorted((sign * low, sign * high))
+        for sign, low, high in zip(signs, shape.lower_cells().tolist(), shape.upper_cells().tolist(), strict=True)
+    ]
+    loose = [(low, high) for low, high in ends if low < high]
+    above = -math.inf if any(low <= -UNBOUNDED for low, _ in loose) else sum(low for low, _ in ends)
+    below = math.inf if any(high >= UNBOUNDED for _, high in loose) else sum(high for _, high in ends)
+    return len(loose) > 1 and above < total < below
