@@ -11,6 +11,7 @@ from holdfast.cellkey.max_entropy import SymmetricNoise, max_entropy
 from holdfast.cellkey.noise import NoiseLaw
 from holdfast.cellkey.perturb import Gap, Perturbed, perturb
 from holdfast.cellkey.record_keys import RecordKeys
+from holdfast.cellkey.rows import TableDesign, design_rows
 from holdfast.cellkey.table import Interval, PerturbationRow, PerturbationTable
 
 __all__ = [
@@ -27,8 +28,10 @@ __all__ = [
     "Ranges",
     "RecordKeys",
     "SymmetricNoise",
+    "TableDesign",
     "best_gamma",
     "design",
+    "design_rows",
     "max_entropy",
     "perturb",
     "proposition_3",

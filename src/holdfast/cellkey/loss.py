@@ -140,6 +140,12 @@ class Losses:
         """The largest log ratio of the smaller count against the larger alone: what [SC22, (45)] takes."""
         return self._log_ratio(upward=True, downward=False)
 
+    @property
+    def zero_shown(self) -> Enclosure | None:
+        """The probability that a count of one is published as what a count of zero never is; None where zeros do not stay zero."""
+        first = self.pairs[0]
+        return None if first.count or list(first.lower) != [0] else _narrow(lambda: 1 - _sum([first.upper.get(0, Fraction(0))]))
+
     @cached_property
     def _distinct(self) -> tuple[Pair, ...]:
         """One pair of each shape: the same two laws, moved, tell as much."""
