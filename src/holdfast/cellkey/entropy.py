@@ -2,8 +2,8 @@
 
 Every constraint is written as E[T_a(Z)] = 0 or E[T_a(Z)] >= 0. The solution has the form p(v) proportional to exp(sum_a lambda_a T_a(v))
 with lambda_a >= 0 for inequalities, and lambda_a = 0 where an inequality is not tight [theory T85]. The multipliers minimise a smooth
-convex function. Newton steps in doubles find which constraints are tight; then the multipliers are refined at 256 bits, and what is claimed of
-them is checked by balls.
+convex function. Newton steps in doubles find which constraints are tight; then the multipliers are refined at 256 bits, and what is
+claimed of them is checked by balls.
 """
 
 from __future__ import annotations
