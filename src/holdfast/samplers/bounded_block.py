@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.lattices import algebra
+from holdfast.lattices.shapes import Bounded
 from holdfast.lattices.shapes.shape import UNBOUNDED
 from holdfast.samplers.protocol import Ints
 
@@ -58,6 +59,14 @@ class BoundedBlock:
         rows = np.asarray(equalities)
         spread = [tuple(bound) if isinstance(bound, Sequence) else (bound,) * rows.shape[1] for bound in (lower, upper)]
         return cls(tuple(tuple(int(v) for v in row) for row in rows), spread[0], spread[1])
+
+    @classmethod
+    def of(cls, shape: Bounded) -> BoundedBlock:
+        """Of a block of any shape: its kept sums are whatever all its moves leave as it is."""
+        moves = algebra.as_matrix(shape.basis()).transpose()
+        kept = algebra.to_numpy(algebra.reduced_basis(algebra.kernel_basis(moves))).T
+        lower, upper = (tuple(b) if isinstance(b, tuple) else (b,) * shape.size for b in (shape.lower, shape.upper))
+        return cls(tuple(tuple(int(v) for v in row) for row in kept), lower, upper, shape.rows, shape.least)
 
     @property
     def cells(self) -> int:

@@ -6,7 +6,10 @@ from holdfast.errors import NoExactSampler
 from holdfast.lattices.shapes import Bounded, Free, OneSum
 from holdfast.laws import ConditionalLaplace, L1Laplace
 from holdfast.samplers.added import Added
-from holdfast.samplers.table import Choice, Reason, choose
+from holdfast.samplers.table import Choice, Reason, affordable, choose
+
+MOST_CELLS = 1000
+"""Of a block that is drawn by classes or by rejection: beyond, not even its kept sums are worked out."""
 
 
 def bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
@@ -22,4 +25,19 @@ def bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
         from holdfast.samplers.bounded_one_sum import BoundedOneSum
 
         return Choice(BoundedOneSum(shape, target.rate), Reason.ONE_TOTAL)
-    raise NoExactSampler(f"No exact sampler draws blocks of the kind {shape.name!r}.")
+    return _by_classes_or_pivots(shape, target)
+
+
+def _by_classes_or_pivots(shape: Bounded, target: ConditionalLaplace) -> Choice:
+    """Class totals where they have few dimensions, else rejection where its tries are few for every table."""
+    from holdfast.samplers.bounded_block import BoundedBlock
+    from holdfast.samplers.bounded_classes import BoundedClasses
+    from holdfast.samplers.bounded_small import BoundedSmall
+
+    if shape.size > MOST_CELLS:
+        raise NoExactSampler(f"A block of {shape.size} cells with bounds has no exact sampler: up to {MOST_CELLS} cells are drawn.")
+    block = BoundedBlock.of(shape)
+    try:
+        return Choice(BoundedClasses(block, target.rate), Reason.CLASSES)
+    except NoExactSampler:
+        return affordable(lambda: BoundedSmall(block, target.rate), Reason.FEW_FREE, shape, target)

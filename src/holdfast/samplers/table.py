@@ -61,6 +61,7 @@ class Reason(enum.Enum):
     LEVELS = "levels"
     FEW_TOTALS = "few totals"
     CLASSES = "classes"
+    FEW_FREE = "few free cells"
     GENERAL = "general"
     WEIGHTED_LEVELS = "weighted levels"
     WHOLE = "whole lattice"
@@ -282,7 +283,7 @@ def _signed(sampler: BlockSampler, shape: OneSum) -> BlockSampler:
     return sampler if shape.signs is None else Signed(sampler, np.array(shape.signs, dtype=np.int64))
 
 
-def affordable(make: Callable[[], BlockSampler], reason: Reason, shape: Shape, target: Target, price: int = 1) -> Choice:
+def affordable(make: Callable[[], BlockSampler | InputSampler], reason: Reason, shape: Shape, target: Target, price: int = 1) -> Choice:
     """The sampler, if its expected work is bounded; the number of tries comes from a bound or from a pilot that sees no data."""
     sampler = make()
     if not sampler.expected_tries * sampler.cells * price <= MAX_CELL_TRIES:

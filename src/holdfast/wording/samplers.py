@@ -20,6 +20,7 @@ _REASONS = {
     Reason.LEVELS: "sums at some levels of a product of axes kept",
     Reason.FEW_TOTALS: "few enough kept totals for rejection",
     Reason.CLASSES: "many cells that no kept total tells apart",
+    Reason.FEW_FREE: "few enough free cells for rejection",
     Reason.GENERAL: "kept totals of no simpler shape",
     Reason.WEIGHTED_LEVELS: "levels and margins weighed against each other",
     Reason.WHOLE: "a small lattice taken whole",
