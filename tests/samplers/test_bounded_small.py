@@ -15,7 +15,7 @@ from holdfast.errors import NoExactSampler
 from holdfast.lattices.shapes import Bounded, General, Grid
 from holdfast.laws import ConditionalLaplace
 from holdfast.randomness import NoiseKey, Words
-from holdfast.samplers.bounded_block import BoundedBlock
+from holdfast.samplers.bounded_block import BoundedBlock, Room
 from holdfast.samplers.bounded_classes import BoundedClasses
 from holdfast.samplers.bounded_small import BoundedSmall, tightened
 from holdfast.samplers.table import Reason, choose
@@ -68,9 +68,8 @@ def test_the_stated_tries_bound_those_of_every_table_of_the_fibre(name: str) -> 
         assert proposed / whole <= sampler.expected_tries
 
 
-def room_of(block: BoundedBlock, x: Point):  # type: ignore[no-untyped-def]
-    found = block.room(np.array([x]))
-    return type(found)(*(part[0] for part in found))
+def room_of(block: BoundedBlock, x: Point) -> Room:
+    return Room(*(part[0] for part in block.room(np.array([x]))))
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -4,8 +4,8 @@ Legend: as in pivot_laplace.py, z = y - x. Free cells are drawn as two-sided geo
 the kept sums. A try whose pivots are no integers, or break a bound or an inequality, fails; else it is accepted with exp(-epsilon |z_P|_1).
 
 Tries, for every table: the free cells have weight product of M_i, M_i <= M = (1 + a) / (1 - a) the sum of a^|k| within the bounds of cell
-i; what is accepted has the weight of the whole fibre, which is at least 1, that of z = 0. So a try is accepted with probability at least M^-m
-for m free cells: a public number. Bounds that follow from kept sums and other bounds (a cell is at most its margin) are used too: they
+i; what is accepted has the weight of the whole fibre, which is at least 1, that of z = 0. So a try is accepted with probability at least
+M^-m for m free cells: a public number. Bounds that follow from kept sums and other bounds (a cell is at most its margin) are used too: they
 change no law, and spare tries where counts are small.
 """
 
@@ -96,7 +96,8 @@ class BoundedSmall:
         while True:
             found = self._accepted(tries, left, right, room.slack, words)
             if len(found):
-                return found[0]
+                first: Ints = found[0]
+                return first
             tries = min(2 * tries, MOST_TRIES)
 
     def _accepted(self, tries: int, left: Ints, right: Ints, slack: Ints, words: Words) -> Ints:
@@ -109,7 +110,8 @@ class BoundedSmall:
         z[:, columns] = sums // denominators
         kept = (sums % denominators == 0).all(axis=1) & (z >= -left).all(axis=1) & (z <= right).all(axis=1)
         kept &= (z @ self.block.cuts.T >= slack).all(axis=1) & (coins >= abs(z[:, columns]).sum(axis=1))
-        return z[kept]
+        accepted: Ints = z[kept]
+        return accepted
 
 
 def tightened(block: BoundedBlock, room: Room) -> tuple[Ints, Ints]:
