@@ -17,6 +17,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from holdfast import baselines, cellkey, errors, exact, privacy
+    from holdfast.analysis import priors
+    from holdfast.analysis.posterior import posterior
+    from holdfast.analysis.simulate import simulate
     from holdfast.exact import DiscreteGaussian, DiscreteLaplace
     from holdfast.invariants import areas, identity, linear, margin, subset, total
     from holdfast.lattices import Lattice, lattice
@@ -53,8 +56,11 @@ __all__ = [
     "linear",
     "margin",
     "plan",
+    "posterior",
+    "priors",
     "privacy",
     "release",
+    "simulate",
     "subset",
     "total",
     "verify",
@@ -84,8 +90,11 @@ _HOME = {
     "linear": "holdfast.invariants",
     "margin": "holdfast.invariants",
     "plan": "holdfast.publication.plan",
+    "posterior": "holdfast.analysis.posterior",
+    "priors": "holdfast.analysis",
     "privacy": "holdfast.privacy",
     "release": "holdfast.publication.pipeline",
+    "simulate": "holdfast.analysis.simulate",
     "subset": "holdfast.invariants",
     "total": "holdfast.invariants",
     "verify": "holdfast.publication.verify",

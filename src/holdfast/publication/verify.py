@@ -93,7 +93,35 @@ def verify(
                  guarantee, exposure, standard deviations, sentences and pages are those that follow from the rest. Pages and sentences are
                  compared where this version of Holdfast made them. What follows from nothing (ONLY_SIGNED) a signature alone protects.
     """
-    place = Path(folder)
+    again, made, lines = _checked(Path(folder), signer)
+    card = again.card
+    number = None
+    if against is not None:
+        number, differences = compare_with(against, card, made, _plain(lines))
+        if differences:
+            raise VerificationFailed(f"The release does not agree with the official totals: {_shown(differences)}.")
+    signer_key = None if card.signature is None else card.signature.public_key
+    return Verified(
+        release_id=card.release.id,
+        cells=card.table.cells,
+        totals=len(lines),
+        files=len(card.files),
+        private=card.release.private,
+        signed_by=signer_key,
+        official_totals=number,
+        suppressed=_is_suppressed(card),
+        recomputed=tuple(_made_again(again)),
+        left=tuple(_left(again)),
+    )
+
+
+def read_verified(folder: str | os.PathLike[str]) -> Recomputed:
+    """A published folder that was checked as `verify` does, for who goes on working with it."""
+    return _checked(Path(folder), None)[0]
+
+
+def _checked(place: Path, signer: str | os.PathLike[str] | None) -> tuple[Recomputed, tuple[Kept, Array], list[KeptLine]]:
+    """(what the folder holds, made again; its statements and counts; its kept totals). VerificationFailed unless all agrees."""
     card = _read_card(place)
     found = [*_file_problems(place, card), *_signature_problems(card, signer)]
     if found:
@@ -113,24 +141,7 @@ def verify(
         found = [f"the table cannot be read as the card says ({type(error).__name__})"]
     if found:
         _fail(found)
-    number = None
-    if against is not None:
-        number, differences = compare_with(against, card, made, _plain(lines))
-        if differences:
-            raise VerificationFailed(f"The release does not agree with the official totals: {_shown(differences)}.")
-    signer_key = None if card.signature is None else card.signature.public_key
-    return Verified(
-        release_id=card.release.id,
-        cells=card.table.cells,
-        totals=len(lines),
-        files=len(card.files),
-        private=card.release.private,
-        signed_by=signer_key,
-        official_totals=number,
-        suppressed=_is_suppressed(card),
-        recomputed=tuple(_made_again(again)),
-        left=tuple(_left(again)),
-    )
+    return again, made, lines
 
 
 def _recomputed(card: Card, made: tuple[Kept, Array], published: Array, lines: list[KeptLine]) -> Recomputed:
