@@ -37,7 +37,7 @@ def l2_laplace(epsilon: Fraction) -> Callable[[tuple[int, ...]], arb]:
 
 
 def posterior_of_sum(
-    tables: list[tuple[int, ...]],
+    tables: Iterable[tuple[int, ...]],
     y: Iterable[int],
     likelihood: Callable[[tuple[int, ...]], arb],
     prior: Callable[[tuple[int, ...]], Fraction],

@@ -72,6 +72,7 @@ def block_posterior(read: Read) -> BlockPosterior:
     """By the best method there is; InvalidParameter or RequestTooLarge where there is none."""
     target = read.drawing.channel.target
     noise = cell_weight(target)
+    found: BlockPosterior | None
     if isinstance(target, Rounded):
         found = _rounded_pair(read, target)
     else:

@@ -149,7 +149,7 @@ def _sum(one: Numbers, other: Numbers) -> Numbers:
         values, p = one.values + other.values[0], one.probabilities
     else:
         sums, where = np.unique(one.values[:, None] + other.values, return_inverse=True)
-        values, p = sums, np.bincount(where.ravel(), weights=np.outer(one.probabilities, other.probabilities).ravel())
+        values, p = sums, np.bincount(where.ravel(), weights=np.outer(one.probabilities, other.probabilities).ravel()).astype(np.float64)
     order: dict[Method, int] = {"enumeration": 0, "convolution": 1, "monte carlo": 2}
     rising = np.argsort(values, kind="stable")
     return Numbers(values[rising], p[rising], max(one.method, other.method, key=order.__getitem__), None)

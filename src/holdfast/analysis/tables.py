@@ -58,7 +58,8 @@ class Tables:
 
     def law(self, coefficients: Ints) -> Numbers:
         values, where = np.unique(self.tables @ coefficients, return_inverse=True)
-        return Numbers(values, np.bincount(where, weights=self.probabilities, minlength=len(values)), self.method, self.effective)
+        p = np.bincount(where, weights=self.probabilities, minlength=len(values)).astype(np.float64)
+        return Numbers(values, p, self.method, self.effective)
 
     def draw(self, n: int, random: np.random.Generator) -> Ints:
         return self.tables[random.choice(len(self.tables), size=n, p=self.probabilities / self.probabilities.sum())]
