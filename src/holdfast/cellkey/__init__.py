@@ -5,6 +5,7 @@ figures are for one cell and one answer, over the draw of the keys.
 """
 
 from holdfast.cellkey.design import Design, Ranges, best_gamma, design, proposition_3, ranges, truncated_laplace
+from holdfast.cellkey.joint import joint_law, joint_losses
 from holdfast.cellkey.keys import CellKeys, KeySpace
 from holdfast.cellkey.loss import Losses
 from holdfast.cellkey.max_entropy import SymmetricNoise, max_entropy
@@ -32,6 +33,8 @@ __all__ = [
     "best_gamma",
     "design",
     "design_rows",
+    "joint_law",
+    "joint_losses",
     "max_entropy",
     "perturb",
     "proposition_3",

@@ -67,7 +67,8 @@ class Losses:
     """(epsilon, delta) of one cell and one answer, over the draw of the keys, for every pair of neighbouring counts.
 
     Fields:      `pairs`: the pairs compared. `at_least`: both counts are at least this; nothing is said of smaller ones. `key_size`: set
-                 where probabilities are multiples of 1 / key_size; a plateau above zero is then at least 1 / key_size.
+                 where probabilities are multiples of 1 / key_size; a plateau above zero is then at least 1 / key_size. `queries`: how
+                 many answers are looked at together; with more than one, "values" are those of all of them.
     Guarantees:  figures are enclosed by rational bounds; floats are rounded up, to the safe side.
     Not covered: several answers, differences of tables, and whoever knows a key. Figures of several cells do not compose.
     Reference:   [theory T80].
@@ -76,6 +77,7 @@ class Losses:
     pairs: tuple[Pair, ...]
     at_least: int
     key_size: int | None = None
+    queries: int = 1
 
     def delta(self, epsilon: Exact) -> float:
         """The smallest delta at this epsilon, rounded up."""
@@ -144,7 +146,8 @@ class Losses:
     def zero_shown(self) -> Enclosure | None:
         """The probability that a count of one is published as what a count of zero never is; None where zeros do not stay zero."""
         first = self.pairs[0]
-        return None if first.count or list(first.lower) != [0] else _narrow(lambda: 1 - _sum([first.upper.get(0, Fraction(0))]))
+        keeps_zero = self.queries == 1 and first.count == 0 and list(first.lower) == [0]
+        return None if not keeps_zero else _narrow(lambda: 1 - _sum([first.upper.get(0, Fraction(0))]))
 
     @cached_property
     def _distinct(self) -> tuple[Pair, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.baselines.post_processing import PostProcessed
+from holdfast.cellkey.loss import Losses
 from holdfast.chains.assessment import Assessment
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
@@ -14,6 +15,7 @@ from holdfast.lattices.exposure_facts import JointFacts, ReleaseExposure
 from holdfast.lattices.joint import JointExposure
 from holdfast.privacy.guarantee import Guarantee
 from holdfast.wording.baselines import post_processed_sentences
+from holdfast.wording.cellkey_losses import losses_paragraph
 from holdfast.wording.exposure import exposed_sentences
 from holdfast.wording.guarantee import guarantee_paragraph
 from holdfast.wording.joint import joint_sentences, release_sentences
@@ -24,13 +26,14 @@ _KNOWN: dict[type, Callable[[Any], str]] = {
     Exposure: lambda exposure: exposed_sentences(exposure.facts()),
     JointExposure: lambda joint: " ".join(joint_sentences(joint.facts)),
     JointFacts: lambda facts: " ".join(joint_sentences(facts)),
+    Losses: losses_paragraph,
     PostProcessed: post_processed_sentences,
     ReleaseExposure: lambda exposed: " ".join(release_sentences(exposed)),
 }
 
 
 def describe(thing: Any, *, delta: Exact | None = None) -> str:
-    """A guarantee, a composition of promises, an exposure, the assessment of a chain or a corrected table, in plain English.
+    """A guarantee, a composition of promises, an exposure, the assessment of a chain, a corrected table or cell key losses, in words.
 
     Given:  anything that has a guarantee, such as a plan, a release or a law, is described by it. delta: at which a zCDP promise is also
             stated as (epsilon, delta), by default 1e-10; for promises only.

@@ -1,0 +1,100 @@
+"""Several queries: the joint law against every assignment of record keys, and what it shows about composition and differencing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from holdfast.cellkey import PerturbationTable, joint_law, joint_losses, max_entropy
+from holdfast.errors import InvalidParameter, RequestTooLarge
+
+TABLE = PerturbationTable.from_probabilities(
+    {0: {0: 1}, 1: {-1: "3/8", 0: "3/8", 1: "1/8", 2: "1/8"}, 2: {-2: "1/8", -1: "1/4", 0: "1/4", 1: "1/4", 2: "1/8"}}, 8
+)
+
+
+def by_every_key(records: dict[tuple[int, ...], int]) -> dict[tuple[int, ...], Fraction]:
+    """One key for every record, all combinations."""
+    people = [pattern for pattern, many in records.items() for _ in range(many)]
+    queries = len(next(iter(records)))
+    seen: Counter[tuple[int, ...]] = Counter()
+    for keys in product(range(TABLE.key_size), repeat=len(people)):
+        values = []
+        for query in range(queries):
+            mine = [key for key, pattern in zip(keys, people, strict=True) if pattern[query]]
+            values.append(len(mine) + int(TABLE.lookup(np.array([len(mine)]), np.array([sum(mine) % TABLE.key_size]))[0]))
+        seen[tuple(values)] += 1
+    return {value: Fraction(many, TABLE.key_size ** len(people)) for value, many in seen.items()}
+
+
+@pytest.mark.parametrize(
+    "records", [{(1, 1): 2}, {(1, 0): 1, (1, 1): 1}, {(1, 0): 2, (0, 1): 1}, {(1, 0): 1, (0, 1): 1, (1, 1): 1}, {(0, 1): 2}]
+)
+def test_one_key_for_each_pattern_stands_for_all_records(records: dict[tuple[int, ...], int]) -> None:
+    assert joint_law(TABLE, records) == by_every_key(records)
+
+
+def test_each_query_alone_has_the_law_of_its_row() -> None:
+    law = joint_law(TABLE, {(1, 0): 1, (1, 1): 2, (0, 1): 3})
+    for query, count in ((0, 3), (1, 5)):
+        alone: Counter[int] = Counter()
+        for value, chance in law.items():
+            alone[value[query]] += chance  # type: ignore[assignment]
+        assert alone == {count + v: chance for v, chance in TABLE.row_of(count).probabilities.items()}
+
+
+def test_asking_again_gains_nothing() -> None:
+    """The same records in both queries before and after: the pair says what one answer says."""
+    single = TABLE.epsilon_delta()
+    for n in (1, 2, 3):
+        both = joint_losses(TABLE, {(1, 1): n}, (1, 1))
+        one = joint_losses(TABLE, {(1,): n}, (1,))
+        for epsilon in (0, "1/2", 2):
+            assert both.delta_bounds(epsilon) == one.delta_bounds(epsilon)
+            assert one.delta_bounds(epsilon).upper <= single.delta_bounds(epsilon).upper
+
+
+def test_queries_with_records_of_their_own_are_independent() -> None:
+    law = joint_law(TABLE, {(1, 0): 1, (0, 1): 2, (1, 1): 1})
+    p, q = TABLE.row_of(2).probabilities, TABLE.row_of(3).probabilities
+    assert law == {(2 + v, 3 + w): a * b for v, a in p.items() for w, b in q.items()}
+    # Then a record in both queries costs what two independent answers cost: more than one, and less than anything shown for sure.
+    both = joint_losses(TABLE, {(1, 0): 1, (0, 1): 2, (1, 1): 1}, (1, 1))
+    assert joint_losses(TABLE, {(1,): 2}, (1,)).delta_bounds(1).upper < both.delta_bounds(1).lower
+
+
+def test_differencing_shows_a_single_record() -> None:
+    """Two queries that differ in the one record at stake: equal answers without it, hardly ever with it. No epsilon helps."""
+    table = max_entropy(2, 1).quantised(64)
+    losses = joint_losses(table, {(1, 1): 3}, (1, 0))
+    without = joint_law(table, {(1, 1): 3})
+    assert all(a == b for a, b in without)
+    with_one = joint_law(table, {(1, 1): 3, (1, 0): 1})
+    shown = sum(chance for (a, b), chance in with_one.items() if a != b)
+    assert losses.plateau_bounds == (shown, shown)
+    assert shown > Fraction(7, 10)
+    assert table.epsilon_delta().plateau == 5 / 64  # one answer alone
+
+
+@pytest.mark.parametrize(
+    ("records", "error", "says"),
+    [
+        ({}, InvalidParameter, "at least one pattern"),
+        ({(1,): 1, (1, 0): 1}, InvalidParameter, "one 0 or 1 for each query"),
+        ({(2,): 1}, InvalidParameter, "0 and 1"),
+        ({(1,): -1}, InvalidParameter, "zero or more"),
+        ({tuple(map(int, f"{k:03b}")): 1 for k in range(1, 8)} | {(0, 0, 0): 1}, RequestTooLarge, "combinations"),
+    ],
+)
+def test_bad_patterns(records: dict[tuple[int, ...], int], error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        joint_law(TABLE, records)
+
+
+def test_counts_without_a_row() -> None:
+    with pytest.raises(InvalidParameter, match="Count 1 has no row"):
+        joint_law(max_entropy(2, 1).quantised(64), {(1,): 1})
