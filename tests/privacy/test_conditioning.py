@@ -146,6 +146,28 @@ class TestMoves:
         for tables in fibres_in(shape).values():
             assert slow_gamma(tables, float(rate)) <= bound + 1e-11
 
+    @pytest.mark.parametrize(
+        "shape",
+        [
+            Bounded(Grid((2, 2)), 0, 3),
+            Bounded(Grid((2, 2, 2)), 0, 1),
+            Bounded(OneSum(2), 0, 9, ((1, -2),), (-5,)),
+            Bounded(General(((2, 3),), (1, 1)), -9, 9),
+        ],
+        ids=str,
+    )
+    @pytest.mark.parametrize("rate", [Fraction(1, 20), TWO_FIFTHS, Fraction(3, 2)])
+    def test_one_free_dimension(self, shape: Bounded, rate: Fraction) -> None:
+        self.check(shape, rate)
+
+    @pytest.mark.parametrize("shape", [Grid((2, 2)), OneSum(2), General(((2, 3),), (1, 1))], ids=str)
+    def test_a_long_line_comes_near_it(self, shape: Shape) -> None:
+        """.1 % less would be wrong."""
+        tables = list_tables(Bounded(shape, -60, None), (0,) * len(kept_rows(shape)))
+        assert tables is not None
+        bound = float(gamma_bound(Bounded(shape, -60, None), TWO_FIFTHS))
+        assert 0.999 * bound < slow_gamma(tables, 0.4) <= bound + 1e-11
+
     @pytest.mark.parametrize("rate", [Fraction(1, 20), TWO_FIFTHS, Fraction(3, 2)])
     def test_one_free_cell_attains_it(self, rate: Fraction) -> None:
         tables = np.arange(200)[:, None]
@@ -276,7 +298,7 @@ class TestBestRate:
         assert best_rate([bad], Fraction(1)).rate < best_rate([mild], Fraction(1)).rate
 
     def test_rows_and_unknown_moves_take_the_default(self) -> None:
-        for shape in (Bounded(OneSum(3), 0, None, ((1, -1, 0),), (0,)), Bounded(Grid((2, 2, 2)), 0, None), Bounded(SKEW, 0, None)):
+        for shape in (Bounded(OneSum(3), 0, None, ((1, -1, 0),), (0,)), Bounded(Grid((2, 2, 3)), 0, None), Bounded(SKEW, 0, None)):
             assert best_rate([shape], Fraction(3, 2)) == BestRate(Fraction(3, 4), Fraction(2), "default")
 
     def test_declared_totals_sharpen(self) -> None:

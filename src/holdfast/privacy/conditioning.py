@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 from typing import Literal, TypeAlias
 
@@ -97,6 +98,7 @@ class _Cost:
     basis: Basis
     longest: int | None = None
     one_sided: int | None = None
+    is_line: bool = False
     shape: Bounded | None = None
     totals: frozenset[tuple[int, ...]] = frozenset()
 
@@ -106,7 +108,7 @@ class _Cost:
             case "equalities":
                 return Fraction(0)
             case "moves":
-                return _moves_excess(rate, self.longest or 1, self.one_sided)
+                return _line_excess(rate, self.longest or 1) if self.is_line else _moves_excess(rate, self.longest or 1, self.one_sided)
             case "listed" if self.shape is not None:
                 without = _cost(self.shape, ()).excess(rate)
                 return min(without, max(fibre_of(self.shape, totals).excess(rate) for totals in self.totals))
@@ -122,6 +124,8 @@ def _cost(shape: Shape, totals: Collection[tuple[int, ...]]) -> _Cost:
         return _Cost("equalities")
     if totals and all(fibre_of(shape, values).is_listed for values in totals):
         return _Cost("listed", shape=shape, totals=frozenset(totals))
+    if shape.dimension == 1 and not (isinstance(shape.shape, General) and shape.shape.rows is None):
+        return _Cost("moves", int(np.abs(shape.basis()).sum()), is_line=True)
     longest = None if shape.rows else longest_move(shape.shape)
     if longest is None:
         return _Cost("default")
@@ -154,6 +158,13 @@ def _moves_excess(rate: Fraction, longest: int, one_sided: int | None) -> Fracti
         return min(enclosure(growth).upper, rate)
 
 
+def _line_excess(rate: Fraction, length: int) -> Fraction:
+    """log(1 + q - q^2) / D, q = e^(-D rate): all tables of the block lie on one line in steps of length D. [theory T72]"""
+    with precision(BITS):
+        q = (-length * ball(rate)).exp()
+        return enclosure((1 + q - q * q).log() / length).upper
+
+
 def _is_binary_sum(shape: Bounded) -> bool:
     """One sum of cells that have two values each: all tables with one total are alike up to the order of cells. [theory T74]"""
     if shape.rows or not isinstance(shape.shape, OneSum):
@@ -172,6 +183,7 @@ def _is_one_sided(shape: Bounded) -> bool:
     return not above.any() or not below.any()
 
 
+@lru_cache(maxsize=256)
 def _is_unimodular(shape: General) -> bool:
     """Whether all nonzero minors of full size are equal up to sign; False where there are too many to try."""
     rows = shape.rows or ()
