@@ -24,6 +24,7 @@ from holdfast.privacy.secrets import Secrets
 
 if TYPE_CHECKING:
     from holdfast.privacy.accounting.composition import Bound, Bounds, Composition, Part, compose
+    from holdfast.privacy.accounting.conditioned import ConditionedLoss, conditioned_loss, paper_examples
     from holdfast.privacy.accounting.disjoint import Rate, parallel
     from holdfast.privacy.accounting.equal_parts import (
         optimal_composition,
@@ -40,6 +41,7 @@ __all__ = [
     "Bounds",
     "ChainFacts",
     "Composition",
+    "ConditionedLoss",
     "Exposed",
     "Guarantee",
     "Ledger",
@@ -49,6 +51,7 @@ __all__ = [
     "Relation",
     "Secrets",
     "compose",
+    "conditioned_loss",
     "discrete_gaussian_delta",
     "discrete_gaussian_delta_bounds",
     "equal_people_posterior",
@@ -61,6 +64,7 @@ __all__ = [
     "optimal_composition_delta",
     "optimal_composition_delta_bounds",
     "pair_sigma_squared",
+    "paper_examples",
     "paper_sigma_squared",
     "parallel",
     "posterior_bound",
@@ -81,6 +85,7 @@ __all__ = [
 
 _ACCOUNTING = {
     "composition": ("Bound", "Bounds", "Composition", "Part", "compose"),
+    "conditioned": ("ConditionedLoss", "conditioned_loss", "paper_examples"),
     "disjoint": ("Rate", "parallel"),
     "equal_parts": (
         "optimal_composition",

@@ -8,7 +8,7 @@ bounded for all tables within the bounds and for all totals at once, so nothing 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -27,16 +27,14 @@ from holdfast.lattices.shapes.shape import UNBOUNDED
 from holdfast.privacy.conditioning_fibres import fibre_of
 
 BITS = 128
-STEPS = 1 << 20
-"""The rate is found as a multiple of epsilon / STEPS."""
-LISTED_STEPS = 1 << 9
+STEPS = 10_000
+"""The rate is found as a multiple of epsilon / STEPS: a short number to print, and no more than .02 % below the best."""
+LISTED_STEPS = 1000
 """The same where every try lists a fibre."""
 MAX_MINORS = 5000
 """Determinants up to which rows are tried for being unimodular."""
 
 Basis: TypeAlias = Literal["equalities", "moves", "listed", "default"]
-Excess: TypeAlias = Callable[[Fraction], Fraction]
-"""An upper bound of gamma * rate: by how much log Z grows per unit of distance, as a function of the rate."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ def best_rate(shapes: Iterable[Shape], epsilon: Fraction, totals: Mapping[Bounde
     Reference:   [theory R12], [theory T70], [theory T72], [theory T73], [theory T74]
     """
     costs = {_cost(shape, (totals or {}).get(shape, ()) if isinstance(shape, Bounded) else ()) for shape in shapes}
-    found = min((_largest(cost, epsilon) for cost in costs), key=lambda best: best.rate, default=None)
+    found = min((_largest(cost, epsilon) for cost in costs), key=lambda best: (best.rate, best.basis), default=None)
     return found or BestRate(epsilon, Fraction(1), "equalities")
 
 
@@ -103,7 +101,7 @@ class _Cost:
     totals: frozenset[tuple[int, ...]] = frozenset()
 
     def excess(self, rate: Fraction) -> Fraction:
-        """An upper bound of gamma * rate."""
+        """An upper bound of gamma * rate: by how much log Z grows per unit of distance."""
         match self.basis:
             case "equalities":
                 return Fraction(0)
@@ -227,7 +225,8 @@ class Neighbourhood:
 
     kind:       "kept": there are two conforming tables that one person tells apart. "disrupted": there are two, but none as near as
                 that. "destroyed": there is one table only, and nothing to promise. "not known": it depends on totals that are not given.
-    smallest:   the smallest l1 distance of two conforming tables, exact or a lower bound; None where there are not two.
+    smallest:   the smallest l1 distance of two conforming tables, None where there are not two. Where it is a lower bound only, bounds and
+                totals may leave still less than `kind` says.
     """
 
     kind: NeighbourhoodKind
@@ -240,7 +239,7 @@ def neighbourhood(shape: Shape, totals: tuple[int, ...] | None = None) -> Neighb
 
     Given:       the kept totals of the block, in the order of `kept_rows`, where they are public. One person changes one cell of a block
                  under no kept sum by 1, and else moves from one cell to another, which is 2.
-    Guarantees:  see Neighbourhood; for one sum at any size, for other bounded blocks where their tables can be listed.
+    Guarantees:  see Neighbourhood; exact for one sum and for cells under none, for other bounded blocks where their tables can be listed.
     Reference:   [theory T77]
     """
     person = 1 if isinstance(shape.shape if isinstance(shape, Bounded) else shape, Free) else 2
@@ -250,6 +249,9 @@ def neighbourhood(shape: Shape, totals: tuple[int, ...] | None = None) -> Neighb
     if not isinstance(shape, Bounded) or not shape.has_bounds:
         kind: NeighbourhoodKind = "disrupted" if shortest.value > person else "kept" if shortest.status == "exact" else "not known"
         return Neighbourhood(kind, shortest.value, shortest.status)
+    if isinstance(shape.shape, Free) and not shape.rows:  # no totals to know
+        can_move = bool((shape.lower_cells() < shape.upper_cells()).any())
+        return Neighbourhood("kept", 1, "exact") if can_move else Neighbourhood("destroyed", None, "exact")
     if totals is not None:
         if isinstance(shape.shape, OneSum) and not shape.rows:
             return Neighbourhood("kept", 2, "exact") if _sum_can_move(shape, totals[0]) else Neighbourhood("destroyed", None, "exact")
