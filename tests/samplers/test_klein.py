@@ -21,7 +21,8 @@ from holdfast.lattices import algebra
 from holdfast.lattices.gram_schmidt import gram_schmidt
 from holdfast.randomness import NoiseKey
 from holdfast.samplers import klein
-from holdfast.samplers.klein import Coordinate, KleinGaussian, klein_oracle, proposal_parameter, tries_at_once
+from holdfast.samplers.coordinates import ExactCoordinate, proposal_parameter
+from holdfast.samplers.klein import KleinGaussian, klein_oracle, tries_at_once
 from holdfast.samplers.protocol import BlockSampler
 from holdfast.samplers.theta import theta_ratio_ball, tries_bound
 from holdfast.testing import check_fit, fits
@@ -173,10 +174,10 @@ def test_proposal_times_accept_over_target_is_constant(basis: NDArray[Any], sigm
     assert all(abs(log - first) < arb(2) ** -100 for log in constants)
 
 
-def _log_chance(coordinate: Coordinate, v: list[int]) -> arb:
+def _log_chance(coordinate: ExactCoordinate, v: list[int]) -> arb:
     """log of the probability that coefficient i ends as v_i, given the later ones; sums cut where nothing is left at 2^-150."""
-    start = coordinate.start(v.__getitem__)
-    d = coordinate.centre(v.__getitem__) - start
+    start = coordinate.start(v)
+    d = coordinate.centre(v) - start
 
     def weight(p: int) -> arb:
         drop = Fraction(0) if coordinate.has_table else coordinate.exponent(p, d)
@@ -238,8 +239,8 @@ def test_doubles_are_within_their_stated_error(sigma_squared: Any) -> None:
             continue
         start, d, delta = klein._centres(coordinate, v)
         for k, column in enumerate(v.T.tolist()):
-            assert int(start[k]) == coordinate.start(column.__getitem__)
-            gap = coordinate.centre(column.__getitem__) - int(start[k])
+            assert int(start[k]) == coordinate.start(column)
+            gap = coordinate.centre(column) - int(start[k])
             assert abs(Fraction(float(d[k])) - gap) <= Fraction(delta) + Fraction(1, 2**53)
             for p in range(-3, 4):
                 drift = float(d[k]) * coordinate.inverse

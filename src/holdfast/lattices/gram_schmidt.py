@@ -79,12 +79,9 @@ def _orthogonalised(matrix: fmpz_mat, weights: tuple[int, ...] | None) -> GramSc
     cells, m = matrix.nrows(), matrix.ncols()
     if matrix.rank() < m:
         raise InvalidParameter("The columns of a basis are independent. These are not. Reduce them first with algebra.reduced_basis.")
-    weighed = (
-        matrix if weights is None else fmpz_mat([[w * entry for entry in row] for w, row in zip(weights, matrix.tolist(), strict=True)])
-    )
-    columns = weighed.transpose().tolist()
+    columns = weighed(matrix, weights).transpose().tolist()
     # Rows of the Gram matrix, each followed by its basis vector: eliminating turns that vector into D_i b*_i.
-    gram = (matrix.transpose() * weighed).tolist()
+    gram = weighted_gram(matrix, weights).tolist()
     bordered = fmpz_mat(m, m + cells, [entry for row, column in zip(gram, columns, strict=True) for entry in (*row, *column)])
     order, _, _, upper = bordered.fflu()
     assert order == algebra.identity(m)  # leading minors of a Gram matrix are positive: no rows are exchanged
@@ -92,3 +89,15 @@ def _orthogonalised(matrix: fmpz_mat, weights: tuple[int, ...] | None) -> GramSc
     determinants = (1, *np.diagonal(eliminated).tolist())
     basis_rows = np.array([int(entry) for entry in matrix.entries()], dtype=object).reshape(cells, m)
     return GramSchmidt(basis_rows, determinants, np.triu(eliminated[:, :m], 1).T, eliminated[:, m:])
+
+
+def weighed(matrix: fmpz_mat, weights: tuple[int, ...] | None) -> fmpz_mat:
+    """W B: every row times its weight."""
+    if weights is None:
+        return matrix
+    return fmpz_mat([[w * entry for entry in row] for w, row in zip(weights, matrix.tolist(), strict=True)])
+
+
+def weighted_gram(matrix: fmpz_mat, weights: tuple[int, ...] | None) -> fmpz_mat:
+    """B^T W B."""
+    return matrix.transpose() * weighed(matrix, weights)

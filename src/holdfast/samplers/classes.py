@@ -25,9 +25,9 @@ from holdfast.exact.parameters import Exact, sample_size
 from holdfast.lattices.shapes import General, Levels
 from holdfast.lattices.trees import Tree
 from holdfast.randomness.words import Words
+from holdfast.samplers.enclosed_nearest_plane import nearest_plane
 from holdfast.samplers.klein import KleinGaussian
 from holdfast.samplers.levels_gaussian import LevelsGaussian
-from holdfast.samplers.nearest_plane import NearestPlane
 from holdfast.samplers.protocol import Ints
 from holdfast.samplers.rounded_one_sum import RoundedOneSum
 from holdfast.samplers.rounded_projection import Coin, RoundedSampler
@@ -93,7 +93,7 @@ class RoundedClasses(RoundedSampler):
         super().__init__(shape.size, epsilon)
         self.shape = shape
         _, weights = class_weights(shape.class_sizes)
-        self.totals = NearestPlane(shape.class_basis(), epsilon, weights)
+        self.totals = nearest_plane(shape.class_basis(), epsilon, weights)
         self._starts = np.concatenate([[0], np.cumsum(shape.class_sizes)]).astype(np.int64)
 
     def round_one(self, noise: list[int], coin: Coin) -> list[int]:

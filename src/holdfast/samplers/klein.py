@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
-from math import floor, prod, sqrt
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,15 +40,13 @@ from flint import arb
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.exact import DiscreteGaussian
-from holdfast.exact.balls import ball
-from holdfast.exact.law import Sampler
 from holdfast.exact.parameters import Exact, positive_fraction, sample_size
 from holdfast.exact.predicates import BAND, is_below, settle
 from holdfast.lattices import algebra
-from holdfast.lattices.gram_schmidt import GramSchmidt, gram_schmidt
+from holdfast.lattices.enclosed_gram_schmidt import orthogonalised
 from holdfast.randomness import NoiseKey, Words
-from holdfast.samplers.theta import log_theta_error, log_theta_ratio, theta_ratio_ball, tries_bound
+from holdfast.samplers.coordinates import FRACTION_BITS, Coordinate, coordinates_of
+from holdfast.samplers.theta import log_theta_error, log_theta_ratio, tries_bound
 
 Ints: TypeAlias = NDArray[np.int64]
 Doubles: TypeAlias = NDArray[np.float64]
@@ -57,61 +55,9 @@ CHUNK_DRAWS = 1 << 15
 """Draws made side by side. A constant: the order in which words are read depends on it."""
 MOST_TRIES_AT_ONCE = 1 << 9
 """Tries made side by side for one draw that was thrown away often: a hundred cost hardly more time than one. A constant, as above."""
-FRACTION_BITS = 62
 FLAT = Fraction(5, 2)
 """From this s^2 on a theta ratio misses 1 by less than 2^-60 (theta.loss_bound: 39.5 exp(-2 pi^2 s^2) / 4)."""
 PILOT_DRAWS = 512
-LONGEST_TABLE_PARAMETER = 2**256
-"""Numerators and denominators of s^2 beyond this are not given to a table of their own."""
-
-
-class Coordinate:
-    """What is fixed about one coefficient: its parameter, its proposal, its doubles."""
-
-    def __init__(self, i: int, orthogonal: GramSchmidt, sigma_squared: Fraction) -> None:
-        self.index = i
-        self.s_squared = sigma_squared / orthogonal.squared_lengths[i]
-        self.denominator = orthogonal.determinants[i + 1]
-        lambdas = orthogonal.lambdas[i + 1 :, i]
-        self.later = np.flatnonzero(lambdas != 0) + i + 1
-        self.lambdas = [int(orthogonal.lambdas[j, i]) for j in self.later]
-        mu = [Fraction(numerator, self.denominator) for numerator in self.lambdas]
-        self.fixed = [floor(value * 2**FRACTION_BITS + Fraction(1, 2)) for value in mu]
-        self.wrapped = np.array([value % 2**64 for value in self.fixed], dtype=np.uint64)
-        self.mu = np.array([float(value) for value in mu])
-        self.has_table = not self.lambdas and max(self.s_squared.numerator, self.s_squared.denominator) < LONGEST_TABLE_PARAMETER
-        self.V = self.s_squared if self.has_table else proposal_parameter(self.s_squared)
-        self.sampler: Sampler = DiscreteGaussian(self.V).sampler()
-        self.K = (self.V - self.s_squared) / (2 * self.s_squared * self.V)
-        self.K_double, self.inverse = float(self.K), float(1 / self.s_squared)
-
-    def exponent(self, p: int, d: Fraction) -> Fraction:
-        """t(p) - min t, exactly."""
-        nearest = round(d * self.V / (self.V - self.s_squared))
-        return (p - nearest) * (self.K * (p + nearest) - d / self.s_squared)
-
-    def centre(self, v: Callable[[int], int]) -> Fraction:
-        """c_i, exactly; v(j) is coefficient j."""
-        return Fraction(-sum(a * v(int(j)) for a, j in zip(self.lambdas, self.later, strict=True)), self.denominator)
-
-    def start(self, v: Callable[[int], int]) -> int:
-        """c_0, exactly."""
-        total: int = sum(a * v(int(j)) for a, j in zip(self.fixed, self.later, strict=True))
-        return ((1 << (FRACTION_BITS - 1)) - total) >> FRACTION_BITS
-
-    def error(self, delta: float) -> float:
-        """How far the double of the accept probability can be off, four times over."""
-        return 4 * (2**-51 * (self.K_double + 1) + (2 + 1 / sqrt(self.K_double)) * (2**-50 + delta) * self.inverse + 2**-50)
-
-
-def proposal_parameter(s_squared: Fraction) -> Fraction:
-    """V: above s^2 by a factor, by 1/4 at least where s is small, so that p* stays near; rounded up to five bits: few tables are needed."""
-    g = next(
-        (g for limit, g in ((4, Fraction(5, 4)), (64, Fraction(9, 8)), (1024, Fraction(33, 32))) if s_squared < limit), Fraction(65, 64)
-    )
-    least = max(g * s_squared, s_squared + Fraction(1, 4))
-    unit = Fraction(2) ** (floor(least).bit_length() - 5)
-    return -(-least // unit) * unit
 
 
 class KleinGaussian:
@@ -131,12 +77,12 @@ class KleinGaussian:
 
     def __init__(self, basis: algebra.Matrix, sigma_squared: Exact, band: float = BAND, weights: Sequence[int] | None = None) -> None:
         self.sigma_squared = positive_fraction(sigma_squared, "sigma_squared")
-        self.orthogonal = gram_schmidt(basis, weights)
+        self.orthogonal = orthogonalised(basis, weights)
         if self.orthogonal.dimension == 0:
             raise InvalidParameter("A basis has at least one column. Got none: the kept totals fix every cell of this block.")
         self._band = band
         self.cells, self.dimension = self.orthogonal.cells, self.orthogonal.dimension
-        self.coordinates = [Coordinate(i, self.orthogonal, self.sigma_squared) for i in range(self.dimension)]
+        self.coordinates = coordinates_of(self.orthogonal, self.sigma_squared)
 
     @cached_property
     def expected_tries(self) -> float:
@@ -197,8 +143,8 @@ class KleinGaussian:
             verdict = settle(cells, 32, np.exp(-np.maximum(exponent, 0.0)), band)
             for k in np.flatnonzero(verdict == 0):
                 column = v[:, pending[k]]
-                gap = coordinate.centre(lambda j, column=column: int(column[j])) - int(start[pending[k]])  # type: ignore[misc]
-                below = is_below(int(cells[k]), 32, _exponential(coordinate.exponent(int(p[k]), gap)), words, base + int(k))
+                chance = coordinate.chance(int(p[k]), int(start[pending[k]]), column.tolist())
+                below = is_below(int(cells[k]), 32, chance, words, base + int(k))
                 verdict[k] = 1 if below else -1
             kept = verdict > 0
             out[pending[kept]] = p[kept]
@@ -217,8 +163,8 @@ class KleinGaussian:
 
     def _chance(self, v: list[int]) -> Callable[[], arb]:
         """The accept step's probability as a function giving balls."""
-        pairs = [(coordinate.s_squared, coordinate.centre(v.__getitem__)) for coordinate in self.coordinates]
-        return lambda: prod((theta_ratio_ball(s_squared, c) for s_squared, c in pairs), start=arb(1))
+        ratios = [coordinate.theta_ratio(v) for coordinate in self.coordinates]
+        return lambda: prod((ratio() for ratio in ratios), start=arb(1))
 
     def _vectors(self, v: Ints) -> Ints:
         """B v for every column of v."""
@@ -237,7 +183,7 @@ def tries_at_once(rounds: int, pending: int) -> int:
 def _centres(coordinate: Coordinate, v: Ints) -> tuple[Ints, Doubles, float]:
     """c_0, the double nearest to C - c_0, and a bound of |C - c|, for every draw."""
     n = v.shape[1]
-    if not coordinate.lambdas:
+    if not len(coordinate.later):
         return np.zeros(n, dtype=np.int64), np.zeros(n), 0.0
     later = v[coordinate.later]
     largest = np.maximum(-later.min(axis=1), later.max(axis=1)).astype(np.float64)
@@ -249,16 +195,12 @@ def _centres(coordinate: Coordinate, v: Ints) -> tuple[Ints, Doubles, float]:
     reach = float(np.abs(coordinate.mu) @ largest)
     if (len(largest) + 8) * 2.0**-52 * reach + delta < 0.125:
         return np.rint(-(coordinate.mu @ later) - d).astype(np.int64), d, delta
-    start = [coordinate.start(lambda j, column=column: int(column[j])) for column in v.T]  # type: ignore[misc]
+    start = [coordinate.start(column.tolist()) for column in v.T]
     if max(map(abs, start)) >= 2**62:
         raise RequestTooLarge(
             "Coefficients in this basis leave 64-bit integers. Reduce the basis first with lattice.algebra.reduced_basis."
         )
     return np.array(start, dtype=np.int64), d, delta
-
-
-def _exponential(t: Fraction) -> Callable[[], arb]:
-    return lambda: (-ball(t)).exp()
 
 
 def klein_oracle(sampler: KleinGaussian, n: int, words: Words) -> Ints:
@@ -293,9 +235,8 @@ def _coefficients_exactly(coordinate: Coordinate, vectors: list[list[int]], word
         base = words.position
         again = []
         for k, (v, p, cell) in enumerate(zip(pending, proposals, words.take(len(pending)), strict=True)):
-            start = coordinate.start(v.__getitem__)
-            t = coordinate.exponent(int(p), coordinate.centre(v.__getitem__) - start)
-            if is_below(int(cell), 32, _exponential(t), words, base + k):
+            start = coordinate.start(v)
+            if is_below(int(cell), 32, coordinate.chance(int(p), start, v), words, base + k):
                 v[coordinate.index] = start + int(p)
             else:
                 again.append(v)

@@ -191,13 +191,13 @@ def _general_gaussian(shape: General, target: Gaussian) -> Choice:
 
 
 def _general_rounded(shape: General, target: Rounded) -> Choice:
-    from holdfast.samplers.nearest_plane import NearestPlane
+    from holdfast.samplers.enclosed_nearest_plane import nearest_plane
 
     if _by_classes(shape):
         from holdfast.samplers.classes import RoundedClasses
 
         return Choice(RoundedClasses(shape, target.epsilon), Reason.CLASSES)
-    return Choice(NearestPlane(shape.reduced_basis(), target.epsilon), Reason.GENERAL)
+    return Choice(nearest_plane(shape.reduced_basis(), target.epsilon), Reason.GENERAL)
 
 
 def _by_classes(shape: General) -> bool:

@@ -88,30 +88,42 @@ def theta_ratio_ball(s_squared: Fraction, c: Fraction) -> arb:
     d = abs(c - round(c))
     if d == 0:
         return arb(1)
-    return _ratio_by_poisson(s_squared, d) if s_squared >= CROSSOVER else _ratio_directly(s_squared, d)
+    return _ratio(s_squared, ball(s_squared), ball(d))
 
 
-def _ratio_by_poisson(s_squared: Fraction, d: Fraction) -> arb:
-    nome = (-2 * arb.pi() ** 2 * ball(s_squared)).exp()
+def theta_ratio_enclosed(nominal: Fraction, s_squared: arb, c: arb) -> arb:
+    """theta_s(c) / theta_s(0) for an s^2 and a c that are known as balls; `nominal` is s^2 within a relative 2^-50."""
+    whole = c.mid().floor() if c.mid() - c.mid().floor() < 0.5 else c.mid().ceil()
+    d = c - whole
+    # Both formulas hold for |d| up to 3/4, so that a ball on the border of two integers does no harm; a wide ball says nothing yet.
+    return _ratio(nominal, s_squared, d) if abs(d) < 0.75 else arb(0).union(1)
+
+
+def _ratio(nominal: Fraction, s_squared: arb, d: arb) -> arb:
+    return _ratio_by_poisson(nominal, s_squared, d) if nominal >= CROSSOVER else _ratio_directly(nominal, s_squared, d)
+
+
+def _ratio_by_poisson(nominal: Fraction, s_squared: arb, d: arb) -> arb:
+    nome = (-2 * arb.pi() ** 2 * s_squared).exp()
     numerator, denominator = arb(0), arb(1)
-    last = 1 + math.isqrt(int(ctx.prec / (19 * s_squared)))  # q^(n^2) < 2^-prec from here on
+    last = 1 + math.isqrt(int(ctx.prec / (19 * nominal)))  # q^(n^2) < 2^-prec from here on
     for n in range(1, last + 1):
         power = nome ** (n * n)
-        numerator += power * arb.sin_pi(ball(n * d)) ** 2
+        numerator += power * arb.sin_pi(n * d) ** 2
         denominator += 2 * power
     left_out = arb(0).union(nome ** ((last + 1) ** 2) / (1 - nome))  # of sum q^(n^2), n > last
     return 1 - 4 * (numerator + left_out) / (denominator + 2 * left_out)
 
 
-def _ratio_directly(s_squared: Fraction, d: Fraction) -> arb:
-    def side(shift: Fraction, last: int) -> arb:
-        """Sum over k >= 1 of exp(-k (k - 2 shift) / (2 s^2)), |shift| <= 1/2: the exponents grow by at least k / s^2."""
-        terms = [(-ball(k * (k - 2 * shift) / (2 * s_squared))).exp() for k in range(1, last + 2)]
-        return sum(terms[:-1], arb(0)) + arb(0).union(terms[-1] / (1 - (-1 / ball(s_squared)).exp()))
+def _ratio_directly(nominal: Fraction, s_squared: arb, d: arb) -> arb:
+    def side(shift: arb, last: int) -> arb:
+        """Sum over k >= 1 of exp(-k (k - 2 shift) / (2 s^2)), |shift| <= 3/4: from k = 2 on the exponents grow by at least 1 / s^2."""
+        terms = [(-(k * (k - 2 * shift) / (2 * s_squared))).exp() for k in range(1, last + 2)]
+        return sum(terms[:-1], arb(0)) + arb(0).union(terms[-1] / (1 - (-1 / s_squared).exp()))
 
-    last = 2 + math.isqrt(int(2 * s_squared * ctx.prec))
-    ratio = (1 + side(d, last) + side(-d, last)) / (1 + 2 * side(Fraction(0), last))
-    return ratio * (-ball(d * d / (2 * s_squared))).exp()
+    last = 2 + math.isqrt(int(2 * nominal * ctx.prec))
+    ratio = (1 + side(d, last) + side(-d, last)) / (1 + 2 * side(arb(0), last))
+    return ratio * (-(d * d / (2 * s_squared))).exp()
 
 
 def log_theta3(s_squared: ArrayLike) -> NDArray[np.float64]:

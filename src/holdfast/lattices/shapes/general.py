@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter, NoExactSampler, RequestTooLarge
 from holdfast.lattices import algebra
+from holdfast.lattices.columns import MOST_COLUMNS
+from holdfast.lattices.kernels import small_kernel_basis
 from holdfast.lattices.norms import Norm
 from holdfast.lattices.shapes.shape import Ints, Shape
 from holdfast.lattices.shortest import Shortest, shortest_vector
@@ -20,12 +22,14 @@ from holdfast.lattices.shortest import Shortest, shortest_vector
 logger = logging.getLogger("holdfast")
 Floats = NDArray[np.float64]
 
-MAX_DENSE_DIMENSION = 1000
-"""Free dimensions of class totals beyond which a general block is not drawn: its exact Gram-Schmidt form would take longer than minutes."""
+HERMITE_DIMENSION = 150
+"""Free dimensions up to which a basis comes from the Hermite form. A constant: which words give which draw depends on it."""
 MOST_SEARCHED = 400
 """Different columns up to which a shortest move is searched for; beyond, 2 is a lower bound: no unit vector is a move."""
 LONG_DIMENSION = 200
 """Free dimensions from which preparing a sampler takes a second or more, and is announced."""
+SECONDS_AT_500 = 15
+"""What 500 free dimensions took on one core of 2020, for announcements."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ class General(Shape):
         return algebra.to_numpy(algebra.reduced_basis(algebra.kernel_basis(rows)))
 
     def reduced_basis(self) -> NDArray[Any]:
-        """The basis for samplers, up to MAX_DENSE_DIMENSION; NoExactSampler beyond. Shared by all who ask: not to be written to."""
+        """The basis for samplers, up to MOST_COLUMNS cells; NoExactSampler beyond. Shared by all who ask: not to be written to."""
         return _reduced_basis(self)
 
     @property
@@ -101,8 +105,8 @@ class General(Shape):
         return self.dimension if self.rows is None else len(self.class_sizes) - self.rank
 
     def class_basis(self) -> NDArray[Any]:
-        """A reduced basis of the class totals that moves can have, up to MAX_DENSE_DIMENSION; NoExactSampler beyond. Shared: not to be
-        written to.
+        """A reduced basis of the class totals that moves can have; NoExactSampler where the rows are not listed. Shared: not to be written
+        to.
         """
         return _class_basis(self)
 
@@ -184,33 +188,38 @@ class General(Shape):
 
     def _no_exact_sampler(self) -> str:
         return (
-            f"The kept totals link {self.size} cells in a way that has no exact sampler for this size ({self.class_dimension} free "
-            f"dimensions; up to {MAX_DENSE_DIMENSION} are drawn). Keep fewer totals, nested ones, or all sums along the axes of a product."
+            f"The kept totals link {self.size} cells in a way that has no exact sampler for this size: up to {MOST_COLUMNS} cells are drawn, "
+            "where cells that no kept total tells apart count as one. Keep fewer totals, nested ones, or all sums along the axes of a product."
         )
 
 
 def announce(dimension: int) -> None:
-    """Say how long dense algebra will take, where it takes long: some 20 seconds at 500 free dimensions, growing like the fourth power."""
+    """Say how long dense algebra will take, where it takes long."""
     if dimension >= LONG_DIMENSION:
-        seconds = max(1, round(20 * (dimension / 500) ** 4))
-        logger.info("A general block of %s free dimensions is prepared, once: about %s seconds.", dimension, seconds)
+        seconds = max(1, round(SECONDS_AT_500 * (dimension / 500) ** 3.5))
+        logger.info("A general block of %s free dimensions is prepared, once: about %s seconds. A short basis first.", dimension, seconds)
 
 
 @lru_cache(maxsize=256)
 def _class_basis(shape: General) -> NDArray[Any]:
-    if shape.rows is None or shape.class_dimension > MAX_DENSE_DIMENSION:
+    if shape.rows is None:
         raise NoExactSampler(shape._no_exact_sampler())
-    announce(shape.class_dimension)
-    basis = algebra.to_numpy(algebra.reduced_basis(algebra.kernel_basis(np.array(shape.rows, dtype=np.int64))))
-    basis.flags.writeable = False
-    return basis
+    return _short(np.array(shape.rows, dtype=np.int64))
 
 
 @lru_cache(maxsize=256)
 def _reduced_basis(shape: General) -> NDArray[Any]:
-    if shape.rows is None or shape.dimension > MAX_DENSE_DIMENSION:
+    rows = shape.matrix()
+    if rows is None or shape.size > MOST_COLUMNS:
         raise NoExactSampler(shape._no_exact_sampler())
-    announce(shape.dimension)
-    basis = shape.basis()
+    return _short(rows)
+
+
+def _short(rows: Ints) -> NDArray[Any]:
+    """A reduced basis of the integer solutions, not to be written to."""
+    dimension = rows.shape[1] - len(rows)
+    announce(dimension)
+    kernel = small_kernel_basis(rows) if dimension > HERMITE_DIMENSION else algebra.kernel_basis(rows)
+    basis = algebra.to_numpy(algebra.reduced_basis(kernel))
     basis.flags.writeable = False
     return basis
