@@ -151,8 +151,8 @@ def test_a_block_too_large_to_list() -> None:
     for refused in (LARGE.basis, LARGE.log_gram_determinant):
         with pytest.raises(RequestTooLarge, match="too large"):
             refused()
-    for refused in (LARGE.reduced_basis, LARGE.listed_matrix, General(((1, 2),), (1000, 2)).reduced_basis):
-        with pytest.raises(NoExactSampler, match="up to 1000 are drawn"):
+    for refused in (LARGE.reduced_basis, LARGE.listed_matrix, General(((1, 2),), (1600, 2)).reduced_basis):
+        with pytest.raises(NoExactSampler, match="up to 1600 cells are drawn"):
             refused()
 
 

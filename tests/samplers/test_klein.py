@@ -167,6 +167,7 @@ def test_proposal_times_accept_over_target_is_constant(basis: NDArray[Any], sigm
         for v in product(range(-1, 2), repeat=sampler.dimension):
             log = ball(Fraction(int(((np.asarray(basis) @ v) ** 2).sum()))) / (2 * ball(sigma_squared))
             for coordinate in sampler.coordinates:
+                assert isinstance(coordinate, ExactCoordinate)
                 log += _log_chance(coordinate, list(v))
             log += sampler._chance(list(v))().log()
             constants.append(log)
@@ -235,6 +236,7 @@ def test_doubles_are_within_their_stated_error(sigma_squared: Any) -> None:
     sampler = KleinGaussian(LATTICES["three overlapping sets"], sigma_squared)
     v, logs, error = sampler._propose(40, stream("errors"))
     for coordinate in sampler.coordinates:
+        assert isinstance(coordinate, ExactCoordinate)
         if coordinate.has_table:
             continue
         start, d, delta = klein._centres(coordinate, v)

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 MOST_COLUMNS = 1600
-"""Different columns up to which they are gathered in a dense matrix. The one limit of dense algebra: a block of more is not drawn as a general
-one. Its free dimensions are fewer, and the time they take is said before (shapes/general.py)."""
+"""Different columns up to which they are gathered in a dense matrix. The one limit of dense algebra: a block of more is not drawn as a
+general one. Its free dimensions are fewer, and the time they take is said before (shapes/general.py).
+"""
 
 
 def column_numbers(matrix: csr_array, most: int | None = None) -> Ints | None:

@@ -11,11 +11,12 @@ What is proved. If 6 m epsilon <= d_min, then with z = 3 epsilon / d_min:
 
     G is positive definite;   S_ii - m epsilon z <= d_i <= S_ii;   L^-1 = (I + Z) N with |Z_ik| <= z for k < i, 0 elsewhere;
 
-hence <b_j, b*_i> = Y_ji + sum_{k < i} Z_ik Y_jk, since L^T d = (I + Z) N G. Proof: eliminate in S. Let a bound the entries off the diagonal of
-all its Schur complements so far, e below the pivots so far. If a <= 3/2 epsilon and e >= 3/4 d_min, one more complement has entries at most
-epsilon + m a^2 / e <= epsilon (1 + 3 m epsilon / d_min) <= 3/2 epsilon off the diagonal, and on it S_ii less at most m a^2 / e <= 3 m epsilon^2 /
-d_min = m epsilon z <= d_min / 12. So S = (I + X) d (I + X)^T with |X_ij| <= a / e <= x = 2 epsilon / d_min, m x <= 1/3, and (I + X)^-1 =
-I + Z with |Z_ij| <= x + m x^2 + m^2 x^3 + ... <= 3/2 x = z. N^-1 (I + X) is unit lower triangular and takes d to G: it is L.
+hence <b_j, b*_i> = Y_ji + sum_{k < i} Z_ik Y_jk, since d L^T = (I + Z) N G. Proof: eliminate in S. Let a bound the entries off the diagonal
+of all its Schur complements so far, and e the pivots so far from below. If a <= 3/2 epsilon and e >= 3/4 d_min, one more complement
+has entries at most epsilon + m a^2 / e <= epsilon (1 + 3 m epsilon / d_min) <= 3/2 epsilon off the diagonal, and on it S_ii less at most
+m a^2 / e <= 3 m epsilon^2 / d_min = m epsilon z <= d_min / 12. So S = (I + X) d (I + X)^T with |X_ij| <= a / e <= x = 2 epsilon / d_min,
+m x <= 1/3, and (I + X)^-1 = I + Z with |Z_ij| <= x + m x^2 + m^2 x^3 + ... <= 3/2 x = z. N^-1 (I + X) is unit lower triangular and takes d
+to G: it is L.
 
 How N is found: from a Cholesky factor in doubles, then by Newton's step N <- (I - tril(S) / diag(S)) N, which doubles the digits. Doubles
 decide about speed alone: what is proved is proved for the N at hand. [theory R7]
@@ -78,7 +79,9 @@ class Enclosure:
     def quotient(self, i: int, value: int, error: int) -> tuple[Fraction, Fraction]:
         """Enclose t / |b*_i|^2 for t between value - error and value + error, in units of 2^-F."""
         ends = [
-            Fraction(t << self.bits, square) for t in (value - error, value + error) for square in (self.squares[i], self.squares[i] - self.slack)
+            Fraction(t << self.bits, square)
+            for t in (value - error, value + error)
+            for square in (self.squares[i], self.squares[i] - self.slack)
         ]
         return min(ends), max(ends)
 

@@ -34,8 +34,8 @@ def small_kernel_basis(A: Ints) -> fmpz_mat:
     rest = np.delete(matrix, rows, axis=0)[:, others]
     rest = rest[rest.any(axis=1)]
     own = algebra.kernel_basis(rest) if len(rest) else algebra.identity(len(others))
-    signs = matrix[rows, columns]
-    solved = algebra.as_matrix(-signs[:, None] * matrix[np.ix_(rows, others)]) * own if rows else fmpz_mat(0, own.ncols())
+    signs: Ints = matrix[rows, columns]
+    solved = algebra.as_matrix(-signs[:, None] * matrix[rows][:, others]) * own if rows else fmpz_mat(0, own.ncols())
     place = np.argsort(np.concatenate([np.array(columns, dtype=np.int64), others]))
     return algebra.take_rows(fmpz_mat(matrix.shape[1], own.ncols(), [*solved.entries(), *own.entries()]), place.tolist())
 
@@ -61,7 +61,7 @@ def _pivot(matrix: Ints, pivots: dict[int, int]) -> tuple[int, int] | None:
     filled[list(pivots)] = 0
     counts = np.count_nonzero(matrix, axis=0)
     for row in np.argsort(filled, kind="stable").tolist():
-        units = np.flatnonzero(np.abs(matrix[row]) == 1) if filled[row] else []
-        if len(units):
+        units = np.flatnonzero(np.abs(matrix[row]) == 1)
+        if filled[row] and len(units):
             return row, int(units[np.argmin(counts[units])])
     return None

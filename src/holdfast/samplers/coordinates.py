@@ -51,7 +51,7 @@ class Coordinate(ABC):
 
     def start(self, v: Sequence[int]) -> int:
         """c_0, exactly; v has all coefficients, those before this one not yet drawn."""
-        total = sum(a * v[j] for a, j in zip(self.fixed, self.later.tolist(), strict=True))
+        total: int = sum(a * v[j] for a, j in zip(self.fixed, self.later.tolist(), strict=True))
         return ((1 << (FRACTION_BITS - 1)) - total) >> FRACTION_BITS
 
     @abstractmethod

@@ -5,8 +5,8 @@ Legend (lattices/enclosed_gram_schmidt.py): e are integers, y = B^T W e. The coe
     c_i = ((L^-1 y)_i - sum_{j > i} <b_j, b*_i> v_j) / |b*_i|^2,   up with probability its fractional part: v_i = ceil(c_i - U)
 
 with U uniform on [0, 1), a word and its extra bits. With P = N y the first numerator is P_i to within z sum_{k < i} |P_k|, the second
-sum_j Y_ji v_j to within z sum_j |v_j| sum_k |Y_jk|. Where the interval of c_i - U holds an integer, more bits of U and more digits of c_i are
-taken: also c_i that is an integer needs no more of them, since then any U > 0 decides.
+sum_j Y_ji v_j to within z sum_j |v_j| sum_k |Y_jk|. Where the interval of c_i - U holds an integer, more bits of U and more digits of c_i
+are taken. That ends with probability one, also where c_i is an integer: then any U > 0 decides.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class EnclosedNearestPlane(RoundedSampler):
     @property
     def dimension(self) -> int:
         """Columns of the basis."""
-        return self.orthogonal.dimension
+        return int(self.orthogonal.dimension)
 
     def round(self, noise: Ints, words: Words) -> Ints:
         return np.array([self._rounded(row, words) for row in noise], dtype=np.int64).reshape(noise.shape)

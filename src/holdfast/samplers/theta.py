@@ -109,7 +109,8 @@ def _ratio_by_poisson(nominal: Fraction, s_squared: arb, d: arb) -> arb:
     last = 1 + math.isqrt(int(ctx.prec / (19 * nominal)))  # q^(n^2) < 2^-prec from here on
     for n in range(1, last + 1):
         power = nome ** (n * n)
-        numerator += power * arb.sin_pi(n * d) ** 2
+        sine = arb.sin_pi(n * d)
+        numerator += power * sine * sine  # a power of a ball around 0 is not a number
         denominator += 2 * power
     left_out = arb(0).union(nome ** ((last + 1) ** 2) / (1 - nome))  # of sum q^(n^2), n > last
     return 1 - 4 * (numerator + left_out) / (denominator + 2 * left_out)

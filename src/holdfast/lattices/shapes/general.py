@@ -188,8 +188,9 @@ class General(Shape):
 
     def _no_exact_sampler(self) -> str:
         return (
-            f"The kept totals link {self.size} cells in a way that has no exact sampler for this size: up to {MOST_COLUMNS} cells are drawn, "
-            "where cells that no kept total tells apart count as one. Keep fewer totals, nested ones, or all sums along the axes of a product."
+            f"The kept totals link {self.size} cells in a way that has no exact sampler for this size: up to {MOST_COLUMNS} cells "
+            "are drawn, where cells that no kept total tells apart count as one. Keep fewer totals, nested ones, or all sums along the "
+            "axes of a product."
         )
 
 
