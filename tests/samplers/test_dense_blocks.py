@@ -103,12 +103,12 @@ def three_area_systems(dimension: int) -> General:
     areas = dimension // 12
     triples: set[tuple[int, ...]] = set()
     while len(triples) < dimension + 3 * areas - 2:
-        triples.add(tuple(int(area) for area in rng.integers(0, areas, 3)))
+        triples.add(tuple(int(area) for area in rng.integers(0, areas, (3,))))
     matrix = np.zeros((3 * areas, len(triples)), dtype=np.int64)
     for column, triple in enumerate(sorted(triples)):
         matrix[[s * areas + area for s, area in enumerate(triple)], column] = 1
     rows = primitive_rows(matrix)
-    return General(tuple(map(tuple, rows.tolist())), tuple(int(size) for size in rng.integers(1, 31, rows.shape[1])))
+    return General(tuple(map(tuple, rows.tolist())), tuple(int(size) for size in rng.integers(1, 31, (rows.shape[1],))))
 
 
 @pytest.mark.long
