@@ -24,6 +24,8 @@ from holdfast.invariants import margin
 from holdfast.lattices import lattice as lattice_of
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Table as Counts
+from holdfast.testing.fit import ALPHA, check_p_value
+from tests.sums_of_squares import sum_of_squares_p_value
 
 AROUND = (
     "sampler of",
@@ -313,6 +315,10 @@ def test_a_redistricting_table_tells_its_steps_and_errors(capsys: pytest.Capture
     assert rows["state", "total"] == [None, 0, 0]
     assert sum(levels_weighted.SHARES["block"].values()) < 1 == sum(sum(of.values()) for of in levels_weighted.SHARES.values())
     alone, closed, drawn = rows["block", "gq x voting_age x hispanic x race"]
-    # 6 x 2,016 numbers, not all independent: as few as 2,016 would have a relative error of 1/63 in their root mean square.
-    assert abs(drawn / closed - 1) < 6.2 / 63
     assert closed < alone
+    # What else is measured or kept only takes from the covariance of blocks measured alone: |C| is at most its square, tr C^2 <= |C| tr C.
+    cells, most = found["cells"], alone**2
+    total, mean = cells * drawn**2, cells * closed**2
+    check_p_value(sum_of_squares_p_value(total, mean, most * mean, most), name="redistricting: blocks", n=cells, statistic=total)
+    for wrong in (0.8, 1.2):  # a variance a fifth off is seen
+        assert sum_of_squares_p_value(wrong * total, mean, most * mean, most) < ALPHA

@@ -11,7 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 import holdfast as hf
-from holdfast.testing.fit import ALPHA
+from holdfast.testing.fit import ALPHA, check_p_value
+from tests.sums_of_squares import sum_of_squares_p_value
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -78,24 +79,22 @@ def test_state_totals_are_exact_in_every_draw(tracts: Tracts, noise: Ints) -> No
     assert not any(np.bincount(tracts.state, one).any() for one in noise)
 
 
-def around(tracts: Tracts) -> tuple[float, float, float]:
-    """(mean, lower and upper bound) of the sum of squares of all counties over all draws.
-
-    A sum of squares of Gaussians with covariance C is outside [tr C - 2 sqrt(x tr C^2), tr C + 2 sqrt(x tr C^2) + 2 x |C|] with probability
-    at most 2 exp(-x) (Laurent and Massart 2000, Lemma 1): 2 exp(-x) = ALPHA here. C is a diagonal matrix less a positive one, so that
-    tr C^2 and |C| are at most those of the diagonal. Counties' noise is discrete with a variance above 100: what that changes is below
-    exp(-1000).
+def p_value_of_counties(tracts: Tracts, noise: Ints, times: float = 1.0) -> tuple[float, float]:
+    """(the sum of squares of all counties over all draws, how probable it is). C is a diagonal matrix less a positive one, so that tr C^2
+    and |C| are at most those of the diagonal. The variance of counties is above 100: that noise is discrete changes less than exp(-1000).
     """
-    spread, x = tracts.spread, math.log(2 / ALPHA)
+    spread = tracts.spread
+    total = times * float((tracts.by_county(noise) ** 2).sum())
     mean = DRAWS * float(tracts.given_states(spread).sum())
-    width = 2 * math.sqrt(x * DRAWS * float((spread**2).sum()))
-    return mean, mean - width, mean + width + 2 * x * float(spread.max())
+    return total, sum_of_squares_p_value(total, mean, DRAWS * float((spread**2).sum()), float(spread.max()))
 
 
 def test_counties_have_the_error_of_the_closed_form(tracts: Tracts, noise: Ints) -> None:
-    mean, low, high = around(tracts)
-    assert low <= float((tracts.by_county(noise) ** 2).sum()) <= high
-    assert 0.9 * mean < low < high < 1.1 * mean  # twice that width away, a law is found out but with probability ALPHA
+    """A variance a tenth off is seen."""
+    total, p_value = p_value_of_counties(tracts, noise)
+    check_p_value(p_value, name="tracts: counties", n=DRAWS, statistic=total)
+    for wrong in (0.9, 1.1):
+        assert p_value_of_counties(tracts, noise, wrong)[1] < ALPHA
 
 
 def test_noise_in_the_tracts_alone_is_three_times_worse_and_would_be_noticed(tracts: Tracts) -> None:
@@ -110,7 +109,7 @@ def test_noise_in_the_tracts_alone_is_three_times_worse_and_would_be_noticed(tra
     assert plan.covariance.of((tracts.county == county).astype(np.float64)) == pytest.approx(float(alone[county]), rel=1e-9)
     law = leaves.law(hf.lattice(tracts.table.universe, KEEP))
     drawn = np.asarray(law.sample(DRAWS, hf.NoiseKey.for_tests("tracts alone")))
-    assert float((tracts.by_county(drawn) ** 2).sum()) > around(tracts)[2]
+    assert p_value_of_counties(tracts, drawn)[1] < ALPHA
 
 
 def test_empty_tracts_are_not_biased(tracts: Tracts, noise: Ints) -> None:
@@ -124,5 +123,5 @@ def test_empty_tracts_are_not_biased(tracts: Tracts, noise: Ints) -> None:
         return math.erfc(abs(int(drawn.sum())) / deviation / math.sqrt(2))
 
     assert np.count_nonzero(empty) > 500
-    assert p_value(noise[:, empty]) >= ALPHA
+    check_p_value(p_value(noise[:, empty]), name="tracts: empty ones", n=DRAWS, statistic=float(noise[:, empty].sum()))
     assert p_value(np.maximum(noise[:, empty], 0)) < ALPHA

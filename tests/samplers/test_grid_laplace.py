@@ -18,6 +18,7 @@ from holdfast.samplers.grid_laplace import GridLaplace
 from holdfast.samplers.one_sum_laplace import OneSumLaplace
 from holdfast.samplers.pilot import Acceptance, average, estimate_acceptance
 from holdfast.testing import ALPHA, ListedWords, check_fit_categories
+from holdfast.testing.fit import check_p_value
 
 from .lattice_points import AlwaysHeads, Listed, coin_weights, counted, enumerated, fit_of_sums, margin_rows, normalised, vectors
 
@@ -84,7 +85,8 @@ def test_a_law_one_percent_off_and_a_missing_accept_step_are_seen() -> None:
     rows, epsilon = margin_rows((3, 3)), Fraction(1)
     sampler = GridLaplace((3, 3), epsilon)
     z = sampler.draw(400_000, words("power"))
-    assert fit_of_sums(z, enumerated(rows, epsilon, 8), epsilon) >= ALPHA
+    p_value = fit_of_sums(z, enumerated(rows, epsilon, 8), epsilon)
+    check_p_value(p_value, name="grid (3, 3), sums", n=len(z), statistic=p_value)
     for percent in (99, 101):
         assert fit_of_sums(z, enumerated(rows, epsilon, 9, slope=epsilon * Fraction(percent, 100)), epsilon) < ALPHA
     sampler.__dict__["_coin"] = AlwaysHeads()

@@ -27,6 +27,11 @@ QUARTER = Fraction(1, 4)
 TINY = Fraction(1, 10**6)
 SETS = General(((1, 0, 0, 1, 1, 0, 1), (0, 1, 0, 1, 0, 1, 1), (0, 0, 1, 0, 1, 1, 1)), (1, 1, 1, 1, 1, 1, 2))
 """Three overlapping sets, two cells in all of them."""
+CLASSES = General(
+    tuple(tuple(int(c // 9 == row if row < 9 else c % 9 == row - 9) for c in range(81)) for row in range(17)),
+    tuple(1 + c % 4 for c in range(81)),
+)
+"""Nine counties and nine districts across, one to four cells in each pair: 64 free dimensions of class totals."""
 LEVELS = Levels((Tree(((2,), (2, 1))), Tree.plain(2)), ((0, 1), (1, 0)))
 """States and the sex margin, over counties by sex."""
 UNITS = Units(Tree(((2,), (2, 3))), (2,), ((0,), (), ()))
@@ -55,6 +60,8 @@ DRAWN: dict[str, tuple[Shape, Target]] = {
     "general, laplace": (SETS, L1Laplace(QUARTER)),
     "general, gaussian": (SETS, Gaussian(Fraction(7, 2))),
     "general, rounded": (SETS, Rounded(QUARTER)),
+    "classes, gaussian": (CLASSES, Gaussian(Fraction(7, 2))),
+    "classes, rounded": (CLASSES, Rounded(QUARTER)),
     "levels, laplace": (LEVELS, L1Laplace(QUARTER)),
     "levels, gaussian": (LEVELS, Gaussian(Fraction(7, 2))),
     "levels, rounded": (LEVELS, Rounded(QUARTER)),
@@ -95,6 +102,8 @@ KNOWN: dict[str, tuple[list[int], str]] = {
     "general, laplace": ([2, 1, -8, -8, 1, 2, 6, -1], "ed2576c9985b44bf"),
     "general, gaussian": ([-2, -1, -3, 0, 2, 1, -1, 1], "bd3a7f73c4fc1ddf"),
     "general, rounded": ([-1, 3, -4, -7, 0, -4, 20, -12], "d97be9f979668f2a"),
+    "classes, gaussian": ([2, 1, -1, -1, -4, 0, 1, -2], "d195c163f1d77804"),
+    "classes, rounded": ([3, -2, -6, 1, 1, 14, -4, -4], "7a26aace8e2efaf6"),
     "levels, laplace": ([9, -4, -5, 0, -4, 4, 3, 0], "70cd5c81d6ddc220"),
     "levels, gaussian": ([2, 1, 0, -3, -2, 2, 2, 0], "f37ccf523c1b0f56"),
     "levels, rounded": ([2, -8, 0, 6, -2, 2, -3, -6], "2f557b0a8a367455"),

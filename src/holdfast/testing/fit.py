@@ -106,6 +106,11 @@ def check_fit_categories(
     return _record(name, _score_categories(counts, probabilities), alpha)
 
 
+def check_p_value(p_value: float, *, name: str, n: int, statistic: float, alpha: float = ALPHA) -> FitResult:
+    """Raise AssertionError if a p-value found in another way, such as by a proven bound, is below alpha, and record the check."""
+    return _record(name, _Score(n, 1, statistic, p_value), alpha)
+
+
 def fit_p_value(values: ArrayLike, pmf: Pmf, *, offset: int = 0) -> float:
     """The p-value that `check_fit` would judge; records nothing."""
     return _score_values(values, pmf, offset).p_value
