@@ -29,7 +29,7 @@ HOSTILE = [
 ]
 
 CARD: dict[str, Any] = {
-    "schema_version": "3.0",
+    "schema_version": "3.1",
     "release": {
         "id": "counties-2030-v1",
         "date": "2030-04-01",
@@ -60,6 +60,13 @@ CARD: dict[str, Any] = {
         "totals": 51,
         "independent": 51,
         "free_dimensions": 3092,
+        "zeros": {
+            "status": "none",
+            "rule": 1,
+            "cells": 0,
+            "digest": None,
+            "words": "No cell is left out of the draw because of a kept total of 0.",
+        },
     },
     "exposed": {
         "cells": 1,
@@ -110,7 +117,7 @@ CARD: dict[str, Any] = {
         "unit": "person",
         "relation": "tables with the same kept totals",
         "status": "exact",
-        "relation_fields": {"same_totals": True, "same_cells": False},
+        "relation_fields": {"same_totals": True, "same_cells": False, "non_negative": False},
         "status_note": "",
         "max_records": 1,
         "chains": [],

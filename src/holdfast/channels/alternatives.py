@@ -48,7 +48,7 @@ def advice(channel: Channel) -> str:
 
 def is_drawn_exactly(channel: Channel, target: Target) -> bool:
     """Whether every block of this table has an exact sampler for another target."""
-    if any(_takes_long(shape) for shape in channel.facts.lattice.blocks.shapes):
+    if any(_takes_long(shape) for shape in channel.facts.moves.blocks.shapes):
         return False
     try:
         other = replace(channel, target=target, request=EXACT_ONLY)

@@ -69,7 +69,7 @@ class Channel:
 
     def __post_init__(self) -> None:
         """No draw leaves 64-bit integers, except with probability below 2^-200."""
-        lattice = self.facts.lattice
+        lattice = self.facts.moves
         reach = tails.reach(lambda t: self.target.log_tail(lattice, t), OVERFLOW_BITS)
         if reach * max(lattice.cells, 2) > 1 << 61:
             named = shorten(" ".join(map(str, self.target.fields)), 120)
@@ -90,7 +90,7 @@ class Channel:
     @property
     def blocks(self) -> Blocks:
         """What is drawn together."""
-        return self.facts.lattice.blocks if self.layout is None else self.layout.blocks
+        return self.facts.moves.blocks if self.layout is None else self.layout.blocks
 
     @property
     def needs_cell_keys(self) -> bool:
@@ -180,7 +180,7 @@ class Channel:
     @cached_property
     def _whole(self) -> tuple[Whole, Ints]:
         """All blocks that move, side by side in the order of their first cells, and their cells."""
-        blocks = self.facts.lattice.blocks
+        blocks = self.facts.moves.blocks
         moving = sorted((block for block in blocks if not isinstance(block.shape, Pinned)), key=lambda block: int(block.cells.min()))
         cells = [block.cells.ravel() for block in moving]
         return Whole(tuple(block.shape for block in moving)), np.concatenate([np.zeros(0, dtype=np.int64), *cells])
@@ -202,3 +202,5 @@ class Channel:
                 raise InvariantBroken(f"{rows.statement} did not come out exactly. Nothing was written. Please report this.")
         if self.layout is not None and not self.layout.holds(published):
             raise InvariantBroken("A published count left its bounds. Nothing was written. Please report this.")
+        if self.facts.zeros is not None and published[self.facts.zeros.cells].any():
+            raise InvariantBroken("A cell under a kept total of 0 did not come out as 0. Nothing was written. Please report this.")

@@ -17,6 +17,7 @@ from holdfast.invariants.definitions import definition
 from holdfast.invariants.rows import Kept
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import Lattice, lattice
+from holdfast.lattices.zeros import RULE, Zeros
 from holdfast.tables import Declarations, Table, Universe
 
 
@@ -24,7 +25,8 @@ from holdfast.tables import Declarations, Table, Universe
 class Facts:
     """Universe, kept statements and what is declared about the table. They hold no count and no way to one.
 
-    `published_totals`: the values of the kept totals and identities, one array for each entry of `kept.rows`, where they are public.
+    `lattice`: what the kept rows leave, whatever their values. `zeros`: cells that take no noise because a kept total is 0, where that is
+    decided. `published_totals`: the values of the kept totals and identities, one array for each entry of `kept.rows`, where they are public.
     """
 
     lattice: Lattice
@@ -34,6 +36,7 @@ class Facts:
     count_name: str = "count"
     name: str | None = None
     published_totals: tuple[NDArray[np.int64], ...] | None = None
+    zeros: Zeros | None = None
 
     @classmethod
     def of(cls, table: Table | Declarations | Universe, keep: Iterable[Statement]) -> Facts:
@@ -60,6 +63,11 @@ class Facts:
         found = self.lattice.kept
         assert found is not None, "facts of a matrix have no statements"
         return found
+
+    @property
+    def moves(self) -> Lattice:
+        """Where noise goes: all moves that keep the totals, less those of cells that a total of 0 makes 0 ([theory R21])."""
+        return self.lattice if self.zeros is None else self.zeros.moves
 
     @property
     def records(self) -> int:
@@ -96,7 +104,8 @@ class Facts:
         none, as for a law on a lattice, the blocks do, however they were found.
         """
         if self.lattice.universe is not None and (self.statements or not self.kept.rows):
-            named = [self.universe.digest(), self.definitions]
+            left_out = [] if self.zeros is None else [{"zeros": RULE, "cells": self.zeros.digest}]
+            named = [self.universe.digest(), self.definitions, *left_out]
             return hashlib.sha256(json.dumps(named, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
         blocks = self.lattice.blocks
         found = sorted((int(block.cells.min()), json.dumps(block.shape.fields), block.cells.ravel()) for block in blocks)

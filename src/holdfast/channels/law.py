@@ -35,7 +35,7 @@ class Law:
         if channel.target.reads is not Reads.NOTHING:
             raise InvalidParameter("What this mechanism publishes depends on the counts: it adds no noise of one law.")
         self.channel = channel
-        self.lattice: Lattice = channel.facts.lattice
+        self.lattice: Lattice = channel.facts.moves
         self.target: Target = channel.target
         """What is drawn, as a value with its exact parameters."""
 

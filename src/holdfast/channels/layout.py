@@ -88,10 +88,11 @@ class LevelLayout:
     def _variances(self, forms: list[LevelVariances], level: int, mask: int) -> Floats:
         """Of one number of the margin, for each unit of the level."""
         inside = [form.units(max(level - self.top, 0), mask) for form in forms]
+        drawn = [number for number in self.blocks.shape_of if number < len(forms)]  # after them come the cells without noise
         if level >= self.top:
-            return np.concatenate([inside[number] for number in self.blocks.shape_of])
+            return np.concatenate([inside[number] for number in drawn])
         assert self.whole.tree is not None
-        own = np.array([inside[number][0] for number in self.blocks.shape_of])  # of the blocks, which are independent
+        own = np.array([inside[number][0] for number in drawn])  # of the blocks, which are independent
         leaves = self.whole.tree.unit_of(level)[np.cumsum(self.whole.tree.sizes(self.top)) - 1]
         sums: Floats = np.bincount(leaves, weights=own, minlength=self.whole.tree.units(level)).astype(np.float64)
         return sums

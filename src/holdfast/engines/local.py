@@ -75,6 +75,8 @@ def bind(drawing: Drawing, table: Table, key: NoiseKey, release_id: str) -> Boun
         raise InvalidParameter("This mechanism reads cell keys, and the table has none. Name their column: record_key or cell_key.")
     _check_declared(facts, table.counts)
     channel.check_input(table.counts)
+    if facts.zeros is not None and table.counts[facts.zeros.cells].any():
+        raise InvalidParameter("The plan was made for other totals: it leaves out cells that are not 0 here. Make a plan for this table.")
     tasks = channel.tasks()
     digest = _input_digest(table, tasks, key, (release_id, channel.identity), with_keys=channel.needs_cell_keys)
     return BoundRelease(drawing, table, tasks, key.derive("release", release_id, channel.identity, digest), digest)

@@ -41,6 +41,8 @@ class Named:
     """Per family the group of each cell before reduction, -1 for none. Restricted to a component its rows span the same space as those left
     by reduction: the row space is the direct sum over the components."""
     columns: Sequence[NDArray[np.int32]]
+    zeros: Ints | None = None
+    """Cells that one of the families has as sums of their own, because no noise is to go there."""
     seen: dict[bytes, list[Piece] | Misfit] = field(default_factory=dict)
 
     def pieces(self, cells: Ints) -> list[Piece] | Misfit:
@@ -139,11 +141,15 @@ def find_blocks(
         _add_component(builder, own, groups, linear, bool(has_linear[component[own[0]]]), named)
     if builder.misfits and named is not None and linear is None:
         # Taking nested sets out can spoil a product: a county that is a whole state leaves it with a hole. Look at all cells at once.
-        pieces = named.pieces(np.arange(n_cells))
+        zeros = np.zeros(0, dtype=np.int64) if named.zeros is None else named.zeros
+        inside = np.delete(np.arange(n_cells), zeros)
+        pieces = named.pieces(inside)
         if not isinstance(pieces, Misfit):
             builder = _Builder()
             for shape, order in pieces:
-                builder.add(shape, order)
+                builder.add(shape, inside[order])
+            if len(zeros):
+                builder.add(Pinned(len(zeros)), zeros)
     return builder.blocks()
 
 

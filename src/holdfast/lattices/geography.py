@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import InvalidParameter, InvalidStatement
+from holdfast.errors import InvalidParameter, InvalidStatement, NothingLeft
 from holdfast.invariants.rows import Kept, RowFamily
 from holdfast.lattices.trees import Tree
 from holdfast.tables.universe import Universe
@@ -74,6 +74,26 @@ class Geography:
             mask = sum(mask for _, mask in chosen)
             out[mask] = " x ".join(name for name, _ in chosen if name is not None) or TOTAL
         return dict(sorted(out.items(), key=lambda item: (item[0].bit_count(), item[0])))
+
+    def without(self, zero: NDArray[np.bool_]) -> tuple[Geography, Ints]:
+        """(the same without units of the finest level, and without codes of columns, all of whose cells are zero; the cells taken out).
+
+        Margins keep their masks: an axis of a column with levels, which must divide evenly, stays whole, and so does one that would be left
+        with one place. One unit or more is left: NothingLeft where all are zero.
+        """
+        table = zero[self.cells].reshape(len(self.cells), *self.lengths)
+        units = ~table.reshape(len(table), -1).all(axis=1)
+        if not units.any():
+            raise NothingLeft("Every unit is zero, so that nothing is left to protect.")
+        table, cells = table[units], self.cells.reshape(table.shape)[units]
+        for axis in (column[0][1].bit_length() - 1 for column in self.columns if len(column) == 1):
+            others = tuple(k for k in range(table.ndim) if k != axis + 1)
+            codes = np.flatnonzero(~table.all(axis=others))
+            if len(codes) > 1:
+                table, cells = np.take(table, codes, axis=axis + 1), np.take(cells, codes, axis=axis + 1)
+        tree = None if self.tree is None else self.tree.pruned(units)
+        made = replace(self, tree=tree, lengths=cells.shape[1:], cells=cells.reshape(len(cells), -1))
+        return made, np.setdiff1d(self.cells, cells)
 
     def sizes(self, mask: int) -> int:
         """How many numbers a unit has in this margin."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from holdfast.display import count_of, html_table
 from holdfast.errors import HoldfastWarning, InvalidParameter, NothingLeft, RequestTooLarge
-from holdfast.invariants.rows import Kept, compile_rows, integer_matrix
+from holdfast.invariants.rows import Kept, RowFamily, compile_rows, integer_matrix
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import algebra
 from holdfast.lattices.blocks import Blocks
@@ -54,12 +54,16 @@ class Lattice:
         self._set_up(matrix.shape[1], families, counts, rest, matrix=matrix)
 
     @classmethod
-    def from_kept(cls, kept: Kept) -> Lattice:
-        """The lattice of compiled statements; group codes are used as they are, no matrix is built."""
+    def from_kept(cls, kept: Kept, zeros: Ints | None = None) -> Lattice:
+        """The lattice of compiled statements; group codes are used as they are, no matrix is built. `zeros`: further cells that no move
+        changes.
+        """
         self = cls.__new__(cls)
+        if zeros is not None:
+            kept = Kept(kept.universe, (*kept.rows, _single_cells(kept.universe, zeros)), (*kept.statement_of, 0))
         linear = [rows.matrix for rows in kept.linear]
         families, counts = [rows.group for rows in kept.families], [rows.count for rows in kept.families]
-        self._set_up(len(kept.universe), families, counts, _stacked(linear), kept=kept)
+        self._set_up(len(kept.universe), families, counts, _stacked(linear), kept=kept, zeros=zeros)
         return self
 
     def _set_up(
@@ -71,6 +75,7 @@ class Lattice:
         *,
         kept: Kept | None = None,
         matrix: csr_array | None = None,
+        zeros: Ints | None = None,
     ) -> None:
         if cells == 0:
             raise InvalidParameter("A lattice needs at least one cell. The matrix has no columns.")
@@ -78,7 +83,8 @@ class Lattice:
         self._kept = kept
         self._matrix = matrix
         self._reduced = reduce_nested(families, counts)
-        named = None if kept is None else Named(families, [kept.universe.code_indices(column) for column in kept.universe.columns])
+        columns = [] if kept is None else [kept.universe.code_indices(column) for column in kept.universe.columns]
+        named = None if kept is None else Named(families, columns, zeros)
         self.blocks: Blocks = find_blocks(cells, self._reduced.groups, counts, linear, named)
 
     def __repr__(self) -> str:
@@ -269,6 +275,13 @@ def _told(found: Misfit, kept: Kept) -> str:
         f"{stated[0]} and {stated[1]} do not fit together: of the ways in which they divide {columns} neither is finer than the other. "
         "State one of them by the units of the other, or leave one out."
     )
+
+
+def _single_cells(universe: Universe, cells: Ints) -> RowFamily:
+    """Every one of these cells as a sum of its own."""
+    group = np.full(len(universe), -1, dtype=np.int64)
+    group[cells] = np.arange(len(cells))
+    return RowFamily("cells under a total of 0", "identity", group, len(cells), (), np.zeros((len(cells), 0), dtype=np.int32), universe)
 
 
 def _families_of(matrix: csr_array) -> tuple[list[Ints], list[int], csr_array | None]:

@@ -94,6 +94,15 @@ class Tree:
             out[(self.siblings(level) > 1)[self.unit_of(level)]] = level
         return out
 
+    def pruned(self, kept: NDArray[np.bool_]) -> Tree:
+        """Without the places that are not kept, and without units that then have none. One place or more is kept."""
+        children: list[tuple[int, ...]] = []
+        for level in reversed(range(self.depth)):
+            counts = np.add.reduceat(kept.astype(np.int64), self.starts(level)[:-1])
+            kept = counts > 0
+            children.append(tuple(counts[kept].tolist()))
+        return Tree(tuple(children[::-1]))
+
     def below(self, level: int, unit: int) -> Tree | None:
         """The part under one unit of a level; None for a unit of one place."""
         if self.sizes(level)[unit] == 1:

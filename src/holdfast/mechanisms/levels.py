@@ -18,8 +18,9 @@ from holdfast.exact.parameters import exact_fraction
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.geography import DETAILED, TOTAL, Geography, LevelName, geography, kept_margins
 from holdfast.lattices.norms import LEVELS
-from holdfast.lattices.shapes import Shape, Units
+from holdfast.lattices.shapes import Pinned, Shape, Units
 from holdfast.lattices.trees import Tree
+from holdfast.lattices.zeros import Zeros
 from holdfast.laws import LevelGaussian
 from holdfast.mechanisms.keys import GOT, FloatText, InvalidKey, Key
 from holdfast.mechanisms.promise import promise
@@ -157,16 +158,17 @@ def level_channel(facts: Facts, rho: Fraction, shares: Shares, asked: Asked | No
     """The channel of a Gaussian with these shares; refuses what does not fit the table."""
     if facts.lattice.universe is None or facts.lattice.kept is None:
         raise InvalidParameter("levels name columns and levels of a table. A lattice of a matrix alone has none: leave levels out.")
-    plain = promise(facts, "zcdp", "l2", asked=asked, rho=rho)
     found, kept = _with_kept(facts, [share.level for share in shares])
     measured = _measured(facts, shares, found, kept)
+    facts, found = _without_zeros(facts, found)
+    plain = promise(facts, "zcdp", "l2", asked=asked, rho=rho)
     depth = found.depth
     whole = Units(found.tree, found.lengths, tuple(tuple(sorted(family)) for family in kept))
     heights = tuple((depth - level, mask, share) for level, mask, share in measured)
     margins = found.named()
     names = tuple(f"{_level_name(found, level)} by {margins[mask]}" if mask else _level_name(found, level) for level, mask, _ in measured)
     target = LevelGaussian(rho, heights, names)
-    layout = _layout(whole, found, measured)
+    layout = _layout(whole, found, measured, facts.zeros)
     distance, status = smallest_distance(whole, measured)
     person: Fraction | int | None = plain.person
     if facts.records == 1 and plain.person is not None and not plain.person_can_be_added:
@@ -192,6 +194,17 @@ def _with_kept(facts: Facts, names: list[LevelName]) -> tuple[Geography, tuple[f
         if wider is None:
             raise
         return wider, kept_margins(facts.kept, wider)
+
+
+def _without_zeros(facts: Facts, found: Geography) -> tuple[Facts, Geography]:
+    """Without the units and codes that are zero throughout; what else is zero is drawn like other cells."""
+    if facts.zeros is None:
+        return facts, found
+    zero = np.zeros(len(facts.universe), dtype=np.bool_)
+    zero[facts.zeros.cells] = True
+    left, cells = found.without(zero)
+    fixed = np.isin(cells, facts.lattice.exposed_cells)
+    return (replace(facts, zeros=None), found) if fixed.all() else (replace(facts, zeros=Zeros(facts.kept, cells)), left)
 
 
 def _level_name(found: Geography, level: int) -> str:
@@ -239,7 +252,7 @@ def _no_margin(facts: Facts, found: Geography, share: Share, name: str) -> str:
     return f"levels: there is no column or level {name!r} beside the units of {share.level!r}. Margins may be by {known}."
 
 
-def _layout(whole: Units, found: Geography, measured: list[Measured]) -> LevelLayout:
+def _layout(whole: Units, found: Geography, measured: list[Measured], zeros: Zeros | None) -> LevelLayout:
     """The units of the finest level that nothing above joins: every margin is kept there, or nothing above it is kept or measured."""
     top = 0
     for level in range(1, whole.levels + 1):
@@ -256,8 +269,12 @@ def _layout(whole: Units, found: Geography, measured: list[Measured]) -> LevelLa
             below = _subtree(whole.tree, top, unit)
             made.append(shapes.setdefault(Units(below, whole.lengths, whole.kept[top:]), len(shapes)))
         numbers, lengths = np.array(made, dtype=np.int32), whole.tree.sizes(top) * width
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    blocks = Blocks(found.cells.ravel(), starts, numbers, tuple(shapes), finest=False)
+    order = found.cells.ravel()
+    if zeros is not None:
+        numbers, lengths = np.append(numbers, np.int32(len(shapes))), np.append(lengths, len(zeros.cells))
+        shapes[Pinned(len(zeros.cells))] = len(shapes)
+        order = np.concatenate([order, zeros.cells])
+    blocks = Blocks(order, np.concatenate([[0], np.cumsum(lengths)]), numbers, tuple(shapes), finest=False)
     return LevelLayout(blocks, whole, top, tuple(_level_name(found, level) for level in range(whole.levels + 1)), found.named())
 
 

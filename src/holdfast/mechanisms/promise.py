@@ -18,11 +18,15 @@ from holdfast.privacy.secrets import secrets_of
 def promise(facts: Facts, kind: Kind, distance: Norm | NormName, *, asked: Asked | None = None, **parameters: Fraction) -> Guarantee:
     """A guarantee of this kind and these exact parameters for each unit of distance; `asked`: the mechanism's, what it was asked for."""
     lattice = facts.lattice
-    secrets = secrets_of(lattice, facts.protected_unit, facts.records)
+    secrets = secrets_of(facts.moves, facts.protected_unit, facts.records)
     known_sums, known = known_by_identities(lattice.kept)
     kept_sums = lattice.rank - known_sums
     universe = lattice.universe
-    relation = Relation(same_totals=kept_sums > 0, same_cells=universe is not None and not universe.is_public)
+    relation = Relation(
+        same_totals=kept_sums > 0,
+        same_cells=universe is not None and not universe.is_public,
+        non_negative=facts.zeros is not None,
+    )
     fixed = np.setdiff1d(lattice.exposed_cells, known)
     names = tuple(str(i) if universe is None else universe.cell_name(i) for i in fixed[:MAX_NAMES].tolist())
     exposed = Exposed(kept_sums=kept_sums, cells=len(fixed), names=names)

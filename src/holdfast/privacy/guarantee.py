@@ -59,10 +59,12 @@ class Relation:
     """Which pairs of tables a promise covers: those that agree in what is published as it is.
 
     same_totals: in the kept totals; same_cells: in the list of cells, which came with the data and was not declared public.
+    non_negative: that no count is negative, where the noise leaves out cells that a total of 0 then makes 0 ([theory R21]).
     """
 
     same_totals: bool = True
     same_cells: bool = False
+    non_negative: bool = False
 
     def to_fields(self) -> dict[str, bool]:
         return asdict(self)

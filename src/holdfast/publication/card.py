@@ -21,8 +21,9 @@ from holdfast.publication.order import is_day
 
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
-SCHEMA_VERSION = "3.0"
-"""3.0: kept.csv has a column for each column of the table, exposed.csv lists exposed cells, and tables mark them; the signer is named; the
+SCHEMA_VERSION = "3.1"
+"""3.1: cells under a kept total of 0 take no noise, and the relation of the promise says that no count is negative.
+3.0: kept.csv has a column for each column of the table, exposed.csv lists exposed cells, and tables mark them; the signer is named; the
 promise has all that it rests on (chains, records); the budget as it was asked for, who publishes and who approved; whether the release was
 recorded, in words.
 2.0: relations as fields, parameters as they were asked for, and the identity of what is drawn."""
@@ -136,6 +137,18 @@ class Revision(_Part):
     totals: Texts = Field(description="The changed totals by name, before and now; a long list may be cut, the number never is.")
 
 
+class ZerosInfo(_Part):
+    """Cells that take no noise because a kept total is 0 and counts are not negative."""
+
+    status: Literal["applied", "none"] = Field(description="'applied' if there are such cells; 'none' if all cells are drawn.")
+    rule: Annotated[int, Field(ge=1)] = Field(description="Version of the rule that finds them from the kept statements and totals.")
+    cells: Count = Field(description="How many there are, without those that the kept totals fix whatever their values are.")
+    digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")] | None = Field(
+        description="SHA-256 of the numbers of all cells left out, counted from 0 in the order of the table, 8 bytes each, lowest first."
+    )
+    words: Text = Field(description="The same in a sentence.")
+
+
 class KeptInfo(_Part):
     """What holds exactly in the released table."""
 
@@ -148,6 +161,7 @@ class KeptInfo(_Part):
     totals: Count = Field(description="Number of kept totals that the statements make.")
     independent: Count = Field(description="How many of the kept sums do not follow from the others.")
     free_dimensions: Count = Field(description="Dimensions in which tables with the same kept totals can still differ.")
+    zeros: ZerosInfo
 
 
 class ExposedInfo(_Part):
@@ -222,6 +236,7 @@ class RelationInfo(_Part):
 
     same_totals: bool = Field(description="They have the same kept totals.")
     same_cells: bool = Field(description="They have the same cells: the list of cells came with the data and was not declared public.")
+    non_negative: bool = Field(description="No count is negative, so that cells under a kept total of 0 are 0, and take no noise.")
 
 
 class ChainBlocks(_Part):
@@ -345,7 +360,7 @@ class Card(_Part):
 
     model_config = ConfigDict(title="Card of a Holdfast release")
 
-    schema_version: Literal["3.0"] = Field(description="Version of this schema.")
+    schema_version: Literal["3.1"] = Field(description="Version of this schema.")
     release: ReleaseInfo = Field(description="Which release this is.")
     table: TableInfo = Field(description="The published table, as far as everyone may know it.")
     kept: KeptInfo = Field(description="What holds exactly in the released table.")

@@ -3,7 +3,8 @@
 kept.csv     statement, name, then the table's columns, then total. A total has codes in the columns that its statement goes by, and
              nothing in the others: margin(state) fills `state`, a subset by county fills `county`, a linear row has its name alone.
 exposed.csv  the table's columns, the count, and why it is known: "structure" where the kept totals fix the cell whatever they are, "values"
-             where they pin it because of what they are. The count is the true one; where the values pin it, the released table has noise.
+             where they pin it because of what they are. The count is the true one; where the values pin it, the released table has noise,
+             unless a kept total of 0 covers the cell.
 
 The table's columns keep their names. A column of ours that has the name of one of them gets a prefix.
 """

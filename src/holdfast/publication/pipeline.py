@@ -32,7 +32,7 @@ from holdfast.publication.booking import (
 )
 from holdfast.publication.folder import Output, check_output, fill_folder
 from holdfast.publication.order import UNNAMED, Order
-from holdfast.publication.plan import Plan, check_mechanism, exposure_after, prepare
+from holdfast.publication.plan import Plan, check_mechanism, decided, exposure_after, prepare
 from holdfast.publication.release import Release
 from holdfast.publication.released import ReleasedTable
 from holdfast.randomness import NoiseKey
@@ -122,10 +122,18 @@ def draw(
     Guarantees:  every kept total of the table holds in what is released; no noise and no true count stay behind.
     """
     check_acknowledged(plan.exposure, order.allow_exposed)
+    plan = for_table(plan, table)
     booking, bound = begin(plan, table, order, account, key)
     if reserved is not None:
         reserved()
     return _drawn(plan, order, booking, bound, progress)
+
+
+def for_table(plan: Plan, table: Table) -> Plan:
+    """The plan with what the kept totals of this table decide. Of the counts it reads these totals, which the release publishes."""
+    if table.universe is not plan.facts.universe and table.universe != plan.facts.universe:
+        return plan  # refused when a key is bound to it
+    return decided(plan, [rows.totals(table.counts) for rows in plan.facts.kept.rows])
 
 
 def publish(release: Release, output: Output) -> Path:
@@ -151,6 +159,7 @@ def carry_out(
     Guarantees:  no output without a committed spend; no second draw of one release; see booking.py.
     """
     found = None if account is None else account.ledger.reservation(account.dataset, order.release_id)
+    plan = for_table(plan, table)
     if account is None or found is None or found.state == "voided":
         _check_output(output, plan, order.release_id)
         check_acknowledged(plan.exposure, order.allow_exposed, output.folder)

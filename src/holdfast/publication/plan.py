@@ -19,11 +19,13 @@ from holdfast.channels import Channel, Drawing, Facts, Law, choose_samplers
 from holdfast.channels.covariance import Covariance, covariance_of
 from holdfast.channels.drawing import SamplerGroup
 from holdfast.channels.layout import LevelError, LevelLayout
+from holdfast.channels.leaving_out import drawing_without_zeros, leaves_zeros_out
 from holdfast.display import count_of, html_table, shorten
-from holdfast.errors import HoldfastWarning, InvalidParameter
+from holdfast.errors import ContradictingTotals, HoldfastWarning, InvalidParameter
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import Exposure, exposure
 from holdfast.lattices.pinned import rows_say_all, with_pinned
+from holdfast.lattices.zeros import RULE
 from holdfast.laws import LevelGaussian, Reads
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
@@ -34,6 +36,7 @@ from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
 from holdfast.wording.exposure import exposed_sentences
 from holdfast.wording.guarantee import guarantee_fields
 from holdfast.wording.samplers import reason_phrase
+from holdfast.wording.zeros import LAW_WITHOUT_ZEROS, ZerosStatus, zeros_sentence
 
 logger = logging.getLogger(__name__)
 
@@ -165,19 +168,29 @@ class Plan:
                 "identities": [str(s) for s in facts.statements if s.kind == "identity"],
                 "totals": sum(rows.count for rows in facts.kept.rows if rows.kind == "kept"),
                 "independent": self.guarantee.exposed.kept_sums,
-                "free_dimensions": facts.lattice.dimension,
+                "free_dimensions": facts.moves.dimension,
+                "zeros": self._zeros_fields(),
             },
             "exposed": exposed_fields(self.exposure),
             "mechanism": {
                 "name": self.mechanism.name,
                 "parameters": self.mechanism.parameters,
-                "law": channel.target.formula,
+                "law": channel.target.formula + ("" if facts.zeros is None else LAW_WITHOUT_ZEROS),
                 "identity": channel.identity,
             },
             "sampler": {"status": plan.status, "groups": [_group_fields(group) for group in plan.groups]},
             "guarantee": guarantee_fields(self.guarantee),
             "expected_error": self._error_fields(),
         }
+
+    def _zeros_fields(self) -> dict[str, Any]:
+        """Cells that take no noise because a kept total is 0."""
+        zeros = self.facts.zeros
+        cells = 0 if zeros is None else len(np.setdiff1d(zeros.cells, self.facts.lattice.exposed_cells))
+        is_open = self.facts.published_totals is None and leaves_zeros_out(self.drawing.channel)
+        status: ZerosStatus = "open" if is_open else "none" if zeros is None else "applied"
+        digest = None if zeros is None else f"sha256:{zeros.digest}"
+        return {"status": status, "rule": RULE, "cells": cells, "digest": digest, "words": zeros_sentence(status, cells)}
 
     def _error_fields(self) -> dict[str, Any]:
         error = self.expected_error
@@ -206,6 +219,8 @@ class Plan:
         if kept["identities"]:
             yield "Always", f"{', '.join(kept['identities'])}: true of every data set, exposes nothing"
         yield "Exposed", fields["exposed"]["words"]
+        if kept["zeros"]["status"] != "none":
+            yield "Zeros", kept["zeros"]["words"]
         yield "Mechanism", ", ".join([said["name"], *(f"{name} = {value}" for name, value in said["parameters"].items())])
         for number, (what, numbers) in enumerate(budget_rows(self.guarantee) if self.mechanism.asked is not None else ()):
             yield "" if number else "Budget", f"{what}: {numbers}"
@@ -291,21 +306,44 @@ def prepare(
     `said`, of chains: see choose_samplers. `check` may refuse the channel before samplers are chosen for it, which may take long.
     """
     channel = mechanism.channel(facts)
+    totals = facts.published_totals
     told = (mechanism.name, len(facts.universe), ", ".join(map(str, facts.statements)) or "nothing kept")
     logger.debug("Planning %s on %d cells: %s", *told)
     if channel.target.publishes_cells != mechanism.publishes_cells:  # `verify` asks the class, which has no channel
         raise InvalidParameter(f"publishes_cells of {type(mechanism).__name__} and of its target differ. Set both to the same.")
     if check is not None:
         check(channel)
-    drawing = choose_samplers(channel, progress, said)
+    drawing = None if totals is None else drawing_without_zeros(mechanism.channel, channel, totals)
+    if drawing is None:
+        drawing = choose_samplers(channel, progress, said)
     for group in drawing.sampler_plan.groups:
         logger.debug("Sampler: %s", group)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
-        found = exposure(facts.lattice, facts.kept, facts.published_totals)
-    if facts.published_totals is not None:
+        found = exposure(facts.lattice, facts.kept, totals)
+    if totals is not None:
         found = replace(found, complete=found.complete and rows_say_all(facts.lattice, facts.kept))
     return Plan(mechanism, drawing, found)
+
+
+def decided(plan: Plan, totals: Sequence[NDArray[np.int64]]) -> Plan:
+    """The plan for a table with these totals, one array for each entry of the kept rows: cells that they make 0 are left out of the draw.
+
+    Guarantees:  a function of the plan and the totals. Parameters of the law, price and what the structure exposes stay as they were.
+    """
+    known = plan.facts.published_totals
+    if known is not None:
+        if all(map(np.array_equal, known, totals)):
+            return plan
+        raise ContradictingTotals("The plan was made for other totals than those of the table. Make a plan for this table.")
+    channel = replace(plan.drawing.channel, facts=replace(plan.facts, published_totals=tuple(totals)))
+    drawing = drawing_without_zeros(plan.mechanism.channel, channel, totals)
+    if drawing is not None:
+        return replace(plan, drawing=drawing)
+    made = replace(plan, drawing=replace(plan.drawing, channel=channel))
+    found = {name: plan.__dict__[name] for name in ("covariance", "deviations", "expected_error") if name in plan.__dict__}
+    made.__dict__.update(found)  # of the law, which is the same
+    return made
 
 
 def exposure_after(facts: Facts, totals: list[NDArray[np.int64]], table: NDArray[np.int64]) -> Exposure:

@@ -111,7 +111,9 @@ class Recomputed:
 
     def table_problems(self, frame: Any) -> Iterator[str]:
         """Columns beside codes and counts that are not as they should be."""
-        made = self.table.frame
+        made, zeros = self.table.frame, self.plan.facts.zeros
+        if zeros is not None and (wrong := int(np.count_nonzero(self.table.counts[zeros.cells]))):
+            yield f"{wrong} counts under a kept total of 0 are not 0"
         if made.column_names != frame.column_names:
             yield f"the table has the columns {', '.join(frame.column_names)} instead of {', '.join(made.column_names)}"
             return
@@ -165,6 +167,8 @@ def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, li
     facts = Facts(lattice(cells, statements), statements, said.unit, said.max_records, said.count, said.name)
     mechanism = mechanism_class(card.mechanism.name).from_parameters(card.mechanism.parameters)
     chains = [Said(c.lag, c.median_meeting, c.largest_meeting) for group in card.sampler.groups if (c := group.chain) is not None]
+    if mechanism.publishes_cells:  # what the totals make 0 takes no noise
+        facts = replace(facts, published_totals=tuple(rows.totals(counts) for rows in facts.kept.rows))
     plan = prepare(facts, mechanism, said=chains)
     table = counts if mechanism.publishes_cells else _some_table(facts.lattice, facts.kept, listed)
     found = plan.exposure if table is None else exposure_after(facts, [rows.totals(table) for rows in facts.kept.rows], table)

@@ -171,8 +171,14 @@ def _exposed(card: Card) -> Html:
     told = LIST_TELLS.get(card["table"]["universe"])
     support = None if told is None else paragraph(told)
     changed = revision_words(card)
+    zeros = card["kept"]["zeros"]
     return _section(
-        "What is exposed", paragraph(exposed["words"], exposed_names(card)), more, support, None if changed is None else paragraph(changed)
+        "What is exposed",
+        paragraph(exposed["words"], exposed_names(card)),
+        paragraph(zeros["words"]) if zeros["cells"] else None,
+        more,
+        support,
+        None if changed is None else paragraph(changed),
     )
 
 

@@ -117,6 +117,8 @@ def _not_protected(card: Card) -> Html:
 def _exposed_line(card: Card) -> Html:
     exposed = card["exposed"]
     pieces: list[str | None] = [exposed["words"], exposed_names(card)]
+    if card["kept"]["zeros"]["cells"]:
+        pieces.append(text(f" {card['kept']['zeros']['words']}"))
     if not exposed["complete"]:
         pieces.append(text(" Not all cells could be examined: there may be more."))
     return join(*pieces)

@@ -31,7 +31,10 @@ def relation_phrase(relation: Relation) -> str:
     same = [
         *(["the same kept totals"] if relation.same_totals else []),
         *(["the same cells"] if relation.same_cells else []),
+        *(["no negative count"] if relation.non_negative else []),
     ]
+    if len(same) > 2:
+        same = [", ".join(same[:-1]), same[-1]]
     return f"tables with {' and '.join(same)}" if same else "tables"
 
 
@@ -140,6 +143,8 @@ def _totals(guarantee: Guarantee) -> str:
         names = f" ({', '.join(exposed.names)}{' and others' if exposed.cells > len(exposed.names) else ''})" if exposed.names else ""
         cells = "1 cell, which is" if exposed.cells == 1 else f"{exposed.cells} cells, which are"
         fixed = f"They fix {cells} published without noise{names}."
+    if guarantee.relation.non_negative:
+        fixed += " Cells under a kept total of 0 can only be 0, and take no noise."
     counted = (
         f"Whether a {unit} is counted at all is protected only in cells under no kept total."
         if guarantee.person_can_be_added

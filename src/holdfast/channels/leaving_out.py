@@ -1,0 +1,62 @@
+"""The drawing of a channel on fewer moves: cells that the published totals make 0 are left out ([theory R21])."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.chains.sampler import EXACT_ONLY
+from holdfast.channels.channel import Channel
+from holdfast.channels.drawing import Drawing, choose_samplers
+from holdfast.channels.facts import Facts
+from holdfast.errors import NoExactSampler, NothingLeft, RequestTooLarge
+from holdfast.lattices.zeros import Zeros, left_out, zero_cells
+from holdfast.laws import Reads
+
+
+def leaves_zeros_out(channel: Channel) -> bool:
+    """Whether cells under a total of 0 take no noise from this channel once the totals are known: not where the counts decide what is
+    published, and not where the user asked for a chain, whose steps were counted on all moves.
+    """
+    target = channel.target
+    return target.publishes_cells and target.reads is Reads.NOTHING and not channel.request.names_a_chain and bool(channel.facts.kept.rows)
+
+
+def drawing_without_zeros(make: Callable[[Facts], Channel], channel: Channel, totals: Sequence[NDArray[np.int64]]) -> Drawing | None:
+    """The drawing that leaves out the cells that these totals make 0; None where there are none, or what is left cannot be drawn exactly.
+
+    Given:       a mechanism's `channel`, and what it makes of facts without `zeros`; the published totals, one array for each entry of the
+                 kept rows.
+    Guarantees:  a function of public facts and totals. The law has the parameters that it has without totals: the price is the same.
+                 NothingLeft where the totals make every cell 0 that they do not fix.
+    """
+    facts = channel.facts
+    if not leaves_zeros_out(channel):
+        return None
+    for zeros in _candidates(channel, totals):
+        try:
+            made = make(replace(facts, zeros=zeros))
+            if made.facts.zeros is not None:
+                return choose_samplers(replace(made, request=EXACT_ONLY))
+        except (NoExactSampler, RequestTooLarge):
+            continue
+        except NothingLeft:
+            raise NothingLeft(
+                "The values of the kept totals leave nothing to protect: every cell that they do not fix lies under a total of 0. Keep "
+                "fewer totals, or publish without noise. Nothing was drawn, and nothing was charged."
+            ) from None
+    return None
+
+
+def _candidates(channel: Channel, totals: Sequence[NDArray[np.int64]]) -> Iterator[Zeros]:
+    facts = channel.facts
+    zero = zero_cells(facts.kept, totals)
+    if not zero.any():
+        return
+    if channel.layout is None:
+        yield from left_out(facts.lattice, facts.kept, zero)
+    else:  # the channel takes out of its own units what it can
+        yield Zeros(facts.kept, np.flatnonzero(zero))

@@ -1,0 +1,131 @@
+"""Cells under a kept total of 0: counts are not negative, so each of them is 0 in every table with these totals, and needs no noise.
+
+Noise is drawn on the moves that leave these cells alone ([theory R21]). Which cells they are follows from the kept rows and the published
+totals, by integers: a wrong cell would be an infinite loss, one that is missed costs nothing. Blocks are products for most tables, and
+whole slices can be taken out of a product. Where what is left would be none, only whole slices are taken out, or nothing: all by rules that
+look at kept rows and totals alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.invariants.rows import Kept, RowFamily
+from holdfast.lattices.blocks import Blocks
+from holdfast.lattices.lattice import Lattice
+from holdfast.lattices.shapes import General
+
+Ints = NDArray[np.int64]
+Bools: TypeAlias = NDArray[np.bool_]
+
+RULE = 1
+"""Version of the rule. It is part of what labels streams: a change of which cells are left out needs a new one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Zeros:
+    """Cells that are 0 by the kept totals and take no noise.
+
+    Given:       cells in order, each under a row of `kept` without negative coefficients whose published total is 0.
+    """
+
+    kept: Kept
+    cells: Ints
+
+    @cached_property
+    def moves(self) -> Lattice:
+        """The moves that keep the totals and leave these cells alone."""
+        return Lattice.from_kept(self.kept, self.cells)
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the numbers of the cells in the table's order."""
+        return sha256(np.ascontiguousarray(self.cells, dtype="<i8").tobytes()).hexdigest()
+
+
+def zero_cells(kept: Kept, totals: Sequence[Ints]) -> Bools:
+    """Which cells lie under a row with coefficients of one sign whose total is 0.
+
+    Given:       the published totals, one array for each entry of `kept.rows`.
+    Guarantees:  depends on the rows and totals alone; every such cell is 0 in every table of counts with these totals.
+    """
+    zero = np.zeros(len(kept.universe), dtype=np.bool_)
+    for rows, given in zip(kept.rows, totals, strict=True):
+        nothing = np.asarray(given) == 0
+        if not nothing.any():
+            continue
+        if isinstance(rows, RowFamily):
+            zero |= np.append(nothing, False)[rows.group]  # -1, no row, takes the last entry
+            continue
+        for row in np.flatnonzero(nothing):
+            begin, end = rows.matrix.indptr[row], rows.matrix.indptr[row + 1]
+            coefficients = rows.matrix.data[begin:end]
+            if (coefficients > 0).all() or (coefficients < 0).all():
+                zero[rows.matrix.indices[begin:end]] = True
+    return zero
+
+
+def left_out(lattice: Lattice, kept: Kept, zero: Bools) -> Iterator[Zeros]:
+    """What may be left out of the draw, most cells first; nothing where the kept rows fix these cells anyway.
+
+    Guarantees:  depends on the lattice and `zero` alone. A block of a known shape keeps one: where all of its cells in `zero` would leave
+                 another, only whole slices of the block are taken out, and where that does not help, nothing.
+    """
+    moving = np.ones(len(zero), dtype=np.bool_)
+    moving[lattice.exposed_cells] = False
+    if not (zero & moving).any():
+        return
+    chosen = zero.copy()
+    block_of = _block_of(lattice.blocks)
+    was_general = _is_general(lattice.blocks)
+    narrower: tuple[Callable[[Blocks, int, Bools], Bools], ...] = (_whole_slices, _nothing)
+    found = Zeros(kept, np.flatnonzero(chosen))
+    for narrow in narrower:
+        spoiled = np.unique(block_of[_is_general(found.moves.blocks) & ~was_general])
+        if not len(spoiled):
+            break
+        for number in spoiled.tolist():
+            own = lattice.blocks.order[lattice.blocks.starts[number] : lattice.blocks.starts[number + 1]]
+            chosen[own] = narrow(lattice.blocks, number, zero[own])
+        found = Zeros(kept, np.flatnonzero(chosen))
+    if (chosen & moving).any():
+        yield found
+    if (chosen & was_general).any() and (chosen & ~was_general & moving).any():
+        yield Zeros(kept, np.flatnonzero(chosen & ~was_general))
+
+
+def _block_of(blocks: Blocks) -> Ints:
+    """The number of the block of each cell."""
+    out = np.empty(len(blocks.order), dtype=np.int64)
+    out[blocks.order] = np.repeat(np.arange(len(blocks)), np.diff(blocks.starts))
+    return out
+
+
+def _is_general(blocks: Blocks) -> Bools:
+    """Which cells are in a block without a known shape."""
+    out = np.zeros(len(blocks.order), dtype=np.bool_)
+    for number, shape, _ in blocks.used():
+        if isinstance(shape, General):
+            out[blocks.cells_of(number)] = True
+    return out
+
+
+def _whole_slices(blocks: Blocks, number: int, zero: Bools) -> Bools:
+    """Of a block the cells whose slice along some axis is zero throughout."""
+    table = zero.reshape(blocks.shapes[blocks.shape_of[number]].axes)
+    out = np.zeros_like(table)
+    for axis in range(table.ndim):
+        others = tuple(k for k in range(table.ndim) if k != axis)
+        out |= table.all(axis=others, keepdims=True)
+    return out.ravel()
+
+
+def _nothing(blocks: Blocks, number: int, zero: Bools) -> Bools:
+    return np.zeros_like(zero)
