@@ -127,6 +127,14 @@ class TestContent:
             "totals": 4,
             "independent": 3,
             "free_dimensions": 2,
+            "zeros": {
+                "status": "open",
+                "rule": 1,
+                "cells": 0,
+                "digest": None,
+                "words": "Cells under a kept total of 0 take no noise. Which cells these are is decided at the release, from the totals as "
+                "published.",
+            },
         }
 
     def test_expected_error_is_that_of_the_law(self) -> None:

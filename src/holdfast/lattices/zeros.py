@@ -94,9 +94,10 @@ def left_out(lattice: Lattice, kept: Kept, zero: Bools) -> Iterator[Zeros]:
         for number in spoiled.tolist():
             own = lattice.blocks.order[lattice.blocks.starts[number] : lattice.blocks.starts[number + 1]]
             chosen[own] = narrow(lattice.blocks, number, zero[own])
+        if not (chosen & moving).any():
+            return
         found = Zeros(kept, np.flatnonzero(chosen))
-    if (chosen & moving).any():
-        yield found
+    yield found
     if (chosen & was_general).any() and (chosen & ~was_general & moving).any():
         yield Zeros(kept, np.flatnonzero(chosen & ~was_general))
 

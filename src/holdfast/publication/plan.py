@@ -352,4 +352,12 @@ def exposure_after(facts: Facts, totals: list[NDArray[np.int64]], table: NDArray
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
-        return with_pinned(exposure(facts.lattice, facts.kept, totals), facts.lattice, table)
+        found = with_pinned(exposure(facts.lattice, facts.kept, totals), facts.lattice, table)
+    if facts.zeros is None:
+        return found
+    assert found.lower is not None
+    assert found.upper is not None
+    alone = facts.zeros.moves.exposed_cells  # where no noise goes, the table says what the totals say
+    lower, upper = found.lower.copy(), found.upper.copy()
+    lower[alone] = upper[alone] = table[alone]
+    return replace(found, lower=lower, upper=upper)

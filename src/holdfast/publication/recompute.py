@@ -171,7 +171,7 @@ def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, li
         facts = replace(facts, published_totals=tuple(rows.totals(counts) for rows in facts.kept.rows))
     plan = prepare(facts, mechanism, said=chains)
     table = counts if mechanism.publishes_cells else _some_table(facts.lattice, facts.kept, listed)
-    found = plan.exposure if table is None else exposure_after(facts, [rows.totals(table) for rows in facts.kept.rows], table)
+    found = plan.exposure if table is None else exposure_after(plan.facts, [rows.totals(table) for rows in facts.kept.rows], table)
     shown = None if mechanism.publishes_cells else published
     made = ReleasedTable(cells, counts.copy(), said.count, plan.deviations, shown, found.cells)
     return Recomputed(card, plan, made, table, found, listed)

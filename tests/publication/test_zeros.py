@@ -1,0 +1,174 @@
+"""Releases of tables in which a kept total is 0: what the plan says, what is published, what anyone can check."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.engines.local import bind
+from holdfast.errors import ContradictingTotals, InvalidParameter, VerificationFailed
+from holdfast.lattices import zeros as rule
+from holdfast.privacy.ledger import Charge, Ledger
+from holdfast.publication.order import Order
+from holdfast.publication.pipeline import draw
+
+UNIVERSE = hf.Universe.product({"route": ["r1", "r2", "r3", "r4"], "hour": ["06", "07", "08"]})
+COUNTS = np.array([5, 0, 7, 0, 0, 0, 2, 3, 0, 1, 1, 1])
+TWIN = np.array([4, 1, 7, 0, 0, 0, 3, 2, 0, 1, 1, 1])
+"""Another table with the same totals of routes and hours."""
+ROUTES = [hf.margin("route")]
+BOTH = [hf.margin("route"), hf.margin("hour")]
+R2 = [3, 4, 5]
+MECHANISMS: dict[str, Any] = {
+    "laplace": hf.GeneralizedLaplace("1/8"),
+    "l2": hf.GeneralizedLaplace("1/2", norm="l2"),
+    "gaussian": hf.GeneralizedGaussian(rho="1/32"),
+    "rounded": hf.RoundedProjection("1/8"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "keep"),
+    [*((name, BOTH) for name in MECHANISMS), ("laplace", ROUTES), ("gaussian", ROUTES), ("rounded", ROUTES)],
+    ids=lambda given: given if isinstance(given, str) else "both" if given is BOTH else "routes",
+)
+def test_no_noise_on_a_route_without_flights(name: str, keep: list[Any], tmp_path: Path) -> None:
+    table = hf.Table(UNIVERSE, COUNTS)
+    release = hf.release(table, keep, MECHANISMS[name], key=hf.NoiseKey.for_tests(name))
+    assert release.table.counts[R2].tolist() == [0, 0, 0]
+    deviations = release.table.standard_deviations
+    assert deviations is not None
+    assert np.flatnonzero(deviations == 0).tolist() == R2
+    assert (release.table.counts != COUNTS).any()
+    assert release.table.exposed[R2].all()
+    card = release.card
+    assert card["kept"]["zeros"]["status"] == "applied"
+    assert card["kept"]["zeros"]["cells"] == 3
+    assert card["guarantee"]["relation_fields"]["non_negative"] is True
+    assert "3 cells lie under a kept total of 0" in card["kept"]["zeros"]["words"]
+    hf.verify(release.save(tmp_path / "out"), against=table)
+    assert "take no noise" in (tmp_path / "out" / "report.html").read_text()
+    assert "take no noise" in (tmp_path / "out" / "statement.html").read_text()
+
+
+def test_tables_with_the_same_totals_have_the_same_plan() -> None:
+    one, other = (hf.release(hf.Table(UNIVERSE, counts), BOTH, MECHANISMS["gaussian"]) for counts in (COUNTS, TWIN))
+    assert one.plan.to_fields() == other.plan.to_fields()
+    assert one.card == other.card
+
+
+class TestThePlan:
+    def test_without_totals_it_says_that_this_is_decided_at_the_release(self) -> None:
+        plan = hf.plan(hf.Table(UNIVERSE, COUNTS), ROUTES, MECHANISMS["laplace"])
+        assert plan.to_fields()["kept"]["zeros"]["status"] == "open"
+        assert "decided at the release" in str(plan)
+        assert plan.deviations is not None
+        assert (plan.deviations > 0).all()
+
+    def test_with_totals_it_is_the_plan_of_the_release(self) -> None:
+        plan = hf.plan(UNIVERSE, ROUTES, MECHANISMS["laplace"], published_totals=[12, 0, 5, 3])
+        release = hf.release(hf.Table(UNIVERSE, COUNTS), ROUTES, MECHANISMS["laplace"])
+        assert plan.drawing.channel.identity == release.plan.drawing.channel.identity
+        assert plan.to_fields()["kept"] == release.plan.to_fields()["kept"]
+        assert "take no noise" in str(plan)
+
+    def test_nothing_is_said_where_no_total_is_kept_or_nothing_is_drawn(self) -> None:
+        for keep, mechanism in (([], MECHANISMS["laplace"]), (ROUTES, hf.Suppression())):
+            plan = hf.plan(UNIVERSE, keep, mechanism)
+            assert plan.to_fields()["kept"]["zeros"]["status"] == "none"
+            assert "Zeros" not in str(plan)
+
+
+class TestAnotherTable:
+    """A plan for other totals would leave the noise out of cells that have counts: an infinite loss. It cannot be drawn."""
+
+    WITH_R2 = np.array([5, 0, 7, 0, 1, 0, 2, 3, 0, 1, 1, 1])
+
+    def test_a_plan_for_other_totals_is_refused(self) -> None:
+        plan = hf.plan(UNIVERSE, ROUTES, MECHANISMS["laplace"], published_totals=[12, 0, 5, 3])
+        with pytest.raises(ContradictingTotals, match="other totals"):
+            draw(plan, hf.Table(UNIVERSE, self.WITH_R2), Order("r"))
+        with pytest.raises(InvalidParameter, match="cells that are not 0"):
+            bind(plan.drawing, hf.Table(UNIVERSE, self.WITH_R2), hf.NoiseKey.for_tests("other"), "r")
+
+    def test_a_wrong_rule_is_caught_before_anything_is_drawn(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def every_first_hour(kept: Any, totals: Any) -> Any:
+            return np.arange(12) % 3 == 0
+
+        monkeypatch.setattr("holdfast.channels.leaving_out.zero_cells", every_first_hour)
+        with pytest.raises(InvalidParameter, match="cells that are not 0"):
+            hf.release(hf.Table(UNIVERSE, COUNTS), ROUTES, MECHANISMS["laplace"])
+
+
+class TestVerify:
+    def test_a_card_that_tells_other_cells_is_refused(self, tmp_path: Path) -> None:
+        release = hf.release(hf.Table(UNIVERSE, COUNTS), ROUTES, MECHANISMS["gaussian"], key=hf.NoiseKey.for_tests("v"))
+        folder = release.save(tmp_path / "out")
+        card = json.loads((folder / "card.json").read_text())
+        other = {"status": "none", "cells": 0, "digest": None, "words": "No cell is left out of the draw because of a kept total of 0."}
+        card["kept"]["zeros"].update(other)
+        (folder / "card.json").write_text(json.dumps(card))
+        with pytest.raises(VerificationFailed, match=r"kept\.zeros\.status is 'none'; the rest of the folder gives 'applied'"):
+            hf.verify(folder)
+
+    def test_a_release_by_another_rule_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Noise on all cells, as before there was a rule."""
+        with monkeypatch.context() as patch:
+            patch.setattr("holdfast.channels.leaving_out.zero_cells", lambda kept, totals: np.zeros(12, dtype=np.bool_))
+            release = hf.release(hf.Table(UNIVERSE, COUNTS), ROUTES, MECHANISMS["gaussian"], key=hf.NoiseKey.for_tests("w"))
+            folder = release.save(tmp_path / "out")
+            hf.verify(folder)
+        assert release.table.counts[R2].any()
+        with pytest.raises(VerificationFailed, match="under a kept total of 0 are not 0|mechanism.identity"):
+            hf.verify(folder)
+
+    def test_the_version_of_the_rule_is_part_of_the_identity(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        folder = hf.release(hf.Table(UNIVERSE, COUNTS), ROUTES, MECHANISMS["gaussian"]).save(tmp_path / "out")
+        monkeypatch.setattr("holdfast.channels.facts.RULE", rule.RULE + 1)
+        with pytest.raises(VerificationFailed, match=r"mechanism\.identity"):
+            hf.verify(folder)
+
+
+def test_the_ledger_is_charged_what_the_plan_says(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
+    ledger.grant("routes", kind="zcdp", rho="10", approver="A", reason="test")
+    mechanism = hf.GeneralizedGaussian(epsilon="1/2", delta="1e-6")
+    table = hf.Table(UNIVERSE, COUNTS, name="routes")
+    hf.release(table, ROUTES, mechanism, ledger=ledger, release_id="one").save(tmp_path / "out")
+    found = ledger.reservation("routes", "one")
+    assert found is not None
+    assert found.charge == Charge.of(hf.plan(table, ROUTES, mechanism).guarantee)
+    assert hf.verify(tmp_path / "out").cells == 12
+
+
+class TestFlights:
+    """Destinations, hours and carriers of flights from New York in 2013: most pairs of destination and carrier have none."""
+
+    @pytest.mark.parametrize("mechanism", [hf.GeneralizedGaussian(rho="1/50"), hf.RoundedProjection("1/4")], ids=["gaussian", "rounded"])
+    @pytest.mark.parametrize(
+        ("keep", "left_out"),
+        [
+            ([hf.margin("dest", "carrier"), hf.margin("hour")], 175 * 24 + 5 * 105),
+            ([hf.margin("dest"), hf.margin("hour"), hf.margin("carrier")], 5 * 280),
+        ],
+        ids=["routes and hours", "one-way"],
+    )
+    def test_routes_and_hours_without_flights(self, keep: list[Any], left_out: int, mechanism: Any, shared_data: Path) -> None:
+        source = shared_data / "nycflights13_dest_hour_carrier.csv"
+        table = hf.Table.from_counts(source, cells=["dest", "hour", "carrier"], count="flights_2013")
+        release = hf.release(table, keep, mechanism, key=hf.NoiseKey.for_tests("flights"))
+        zero = np.zeros(len(table), dtype=np.bool_)
+        for rows, totals in zip(release.plan.facts.kept.rows, release.totals, strict=True):
+            zero |= totals[rows.group] == 0  # type: ignore[union-attr]
+        assert zero.sum() == left_out
+        assert not release.table.counts[zero].any()
+        assert release.table.exposed[zero].all()
+        deviations = release.table.standard_deviations
+        assert deviations is not None
+        assert np.array_equal(deviations == 0, zero)
+        assert release.table.counts.min() < 0  # elsewhere noise is as before
