@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import holdfast as hf
+from holdfast.publication.plan import Plan
 from holdfast.testing import ALPHA, check_fit_categories, chi_square_p_value
 from tests.samplers.lattice_points import points
 
@@ -31,7 +32,7 @@ def totals(keep: list[Any], counts: Ints = COUNTS) -> list[int]:
     return [int(total) for rows in kept.rows for total in rows.totals(counts)]
 
 
-def restricted(keep: list[Any], mechanism: Any, counts: Ints = COUNTS) -> hf.Plan:
+def restricted(keep: list[Any], mechanism: Any, counts: Ints = COUNTS) -> Plan:
     return hf.plan(UNIVERSE, keep, mechanism, published_totals=totals(keep, counts))
 
 
@@ -71,7 +72,7 @@ CASES: dict[str, tuple[list[Any], Any, Callable[[Ints], NDArray[np.float64]], in
 }
 
 
-def drawn(plan: hf.Plan, name: str) -> Counter[tuple[int, ...]]:
+def drawn(plan: Plan, name: str) -> Counter[tuple[int, ...]]:
     sample = plan.law.sample(DRAWS, hf.NoiseKey.for_tests(f"zeros {name}"))
     return Counter(map(tuple, sample.tolist()))
 
@@ -118,9 +119,9 @@ def test_rounded_projection_by_enumeration() -> None:
     for epsilon, right in ((1.0, True), (1.1, False)):
         one = np.exp(-epsilon * np.abs(np.arange(-80, 81)))
         difference = np.convolve(one, one) / one.sum() ** 2  # of e_1 - e_2, from -160 on
-        law = {(k,): float(difference[160 + 2 * k] + (difference[159 + 2 * k] + difference[161 + 2 * k]) / 2) for k in range(-40, 41)}
+        law: Law = {(k,): float(difference[160 + 2 * k] + (difference[159 + 2 * k] + difference[161 + 2 * k]) / 2) for k in range(-40, 41)}
         for column in (0, 4):
-            seen = Counter((value,) for value in sample[:, column].tolist())
+            seen: Counter[tuple[int, ...]] = Counter((value,) for value in sample[:, column].tolist())
             shown, counted = cut(law, seen)
             if right:
                 check_fit_categories(counted, shown, name=f"zeros left out, rounded, column {column}")
@@ -132,7 +133,7 @@ class TestWhatDependsOnIt:
     def test_smallest_secret_person_and_dimension_are_those_of_the_moves_left(self) -> None:
         """Before, a person can move between the cells of a=1. Their total is 0: what is left are the moves of a 2 x 2 table."""
         universe = hf.Universe.product({"a": ["1", "2", "3"], "b": ["x", "y"]})
-        keep = [hf.margin("a"), hf.subset("a", ["2", "3"], by=["b"])]
+        keep: list[Any] = [hf.margin("a"), hf.subset("a", ["2", "3"], by=["b"])]
         before = hf.plan(universe, keep, hf.GeneralizedLaplace(1))
         after = hf.plan(universe, keep, hf.GeneralizedLaplace(1), published_totals=[0, 3, 4, 5, 2])
         assert [(p.guarantee.smallest_secret, p.guarantee.person) for p in (before, after)] == [(2, 2), (4, None)]

@@ -47,7 +47,7 @@ def breaks(rule: Rule, keep: list[Any], counts: Ints) -> bool:
     """Whether some table of counts with the same kept totals has a count at a cell that the rule calls zero."""
     kept = compile_rows(UNIVERSE, keep)
     matrix = kept.matrix().toarray()
-    same = ALL_SMALL[(ALL_SMALL @ matrix.T == matrix @ counts).all(axis=1)]
+    same = ALL_SMALL[(matrix @ counts == ALL_SMALL @ matrix.T).all(axis=1)]
     assert (same == counts).all(axis=1).any()
     return bool(same[:, rule(kept, totals_of(kept, counts))].any())
 
@@ -63,7 +63,7 @@ def whatever_the_signs(kept: Kept, totals: Sequence[Ints]) -> NDArray[np.bool_]:
     """A wrong rule: a difference of 0 pins nothing."""
     matrix = kept.matrix()
     zero = np.concatenate(totals) == 0
-    return np.asarray((abs(matrix[np.flatnonzero(zero)]).sum(axis=0) > 0)).ravel()
+    return np.asarray(abs(matrix[np.flatnonzero(zero)]).sum(axis=0) > 0).ravel()
 
 
 def cells_that_are_zero(kept: Kept, totals: Sequence[Ints]) -> NDArray[np.bool_]:

@@ -124,7 +124,7 @@ class TestVerify:
             folder = release.save(tmp_path / "out")
             hf.verify(folder)
         assert release.table.counts[R2].any()
-        with pytest.raises(VerificationFailed, match="under a kept total of 0 are not 0|mechanism.identity"):
+        with pytest.raises(VerificationFailed, match=r"under a kept total of 0 are not 0|mechanism\.identity"):
             hf.verify(folder)
 
     def test_the_version_of_the_rule_is_part_of_the_identity(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,8 +25,9 @@ from holdfast.tables import Declarations, Table, Universe
 class Facts:
     """Universe, kept statements and what is declared about the table. They hold no count and no way to one.
 
-    `lattice`: what the kept rows leave, whatever their values. `zeros`: cells that take no noise because a kept total is 0, where that is
-    decided. `published_totals`: the values of the kept totals and identities, one array for each entry of `kept.rows`, where they are public.
+    `lattice`: what the kept rows leave, whatever their values.
+    `zeros`: cells that take no noise because a kept total is 0, where that is decided.
+    `published_totals`: the values of the kept totals and identities, one array for each entry of `kept.rows`, where they are public.
     """
 
     lattice: Lattice

@@ -13,6 +13,7 @@ from holdfast.channels.channel import Channel
 from holdfast.channels.drawing import Drawing, choose_samplers
 from holdfast.channels.facts import Facts
 from holdfast.errors import NoExactSampler, NothingLeft, RequestTooLarge
+from holdfast.lattices.shapes import Pinned
 from holdfast.lattices.zeros import Zeros, left_out, zero_cells
 from holdfast.laws import Reads
 
@@ -39,7 +40,7 @@ def drawing_without_zeros(make: Callable[[Facts], Channel], channel: Channel, to
     for zeros in _candidates(channel, totals):
         try:
             made = make(replace(facts, zeros=zeros))
-            if made.facts.zeros is not None:
+            if made.facts.zeros is not None and not _draws(made, made.facts.zeros.cells):
                 return choose_samplers(replace(made, request=EXACT_ONLY))
         except (NoExactSampler, RequestTooLarge):
             continue
@@ -49,6 +50,16 @@ def drawing_without_zeros(make: Callable[[Facts], Channel], channel: Channel, to
                 "fewer totals, or publish without noise. Nothing was drawn, and nothing was charged."
             ) from None
     return None
+
+
+def _draws(channel: Channel, cells: NDArray[np.int64]) -> bool:
+    """Whether the channel's own blocks, where it has any, still have noise for one of these cells."""
+    if channel.layout is None:
+        return False
+    left = np.zeros(len(channel.facts.universe), dtype=np.bool_)
+    left[cells] = True
+    used = channel.blocks.used()
+    return any(bool(left[channel.blocks.cells_of(number)].any()) for number, shape, _ in used if not isinstance(shape, Pinned))
 
 
 def _candidates(channel: Channel, totals: Sequence[NDArray[np.int64]]) -> Iterator[Zeros]:

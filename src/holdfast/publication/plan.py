@@ -341,8 +341,9 @@ def decided(plan: Plan, totals: Sequence[NDArray[np.int64]]) -> Plan:
     if drawing is not None:
         return replace(plan, drawing=drawing)
     made = replace(plan, drawing=replace(plan.drawing, channel=channel))
-    found = {name: plan.__dict__[name] for name in ("covariance", "deviations", "expected_error") if name in plan.__dict__}
-    made.__dict__.update(found)  # of the law, which is the same
+    for name in ("covariance", "deviations", "expected_error"):  # of the law, which is the same
+        if name in plan.__dict__:
+            made.__dict__[name] = plan.__dict__[name]
     return made
 
 
