@@ -82,7 +82,7 @@ class Geography:
         with one place. One unit or more is left: NothingLeft where all are zero.
         """
         table = zero[self.cells].reshape(len(self.cells), *self.lengths)
-        units = (~table.reshape(len(table), -1)).any(axis=1)
+        units: NDArray[np.bool_] = np.asarray((~table.reshape(len(table), -1)).any(axis=1))
         if not units.any():
             raise NothingLeft("Every unit is zero, so that nothing is left to protect.")
         table, cells = table[units], self.cells.reshape(table.shape)[units]
