@@ -240,6 +240,20 @@ class TestOneSided:
             assert fibre_of(shape, (value,)).excess(rate) <= bound * rate
             assert fibre_of(Bounded(OneSum(cells), None, 0), (-value,)).excess(rate) <= bound * rate
 
+    @given(boxes(4, 3), st.sampled_from([Fraction(1, 10), TWO_FIFTHS, Fraction(3, 2)]))
+    @settings(max_examples=20, deadline=None)
+    def test_a_step_of_the_proof(self, box: tuple[tuple[int, ...], tuple[int, ...]], rate: Fraction) -> None:
+        """Z(x + g) Z(x - g) <= Z(x)^2 for g = e_i - e_j, with any bounds."""
+        for (total,) in fibres_in(Bounded(OneSum(4), *box)):
+            fibre = fibre_of(Bounded(OneSum(4), *box), (total,))
+            assert fibre.tables is not None
+            low, high = fibre.log_normalisers(rate)
+            place = {table: k for k, table in enumerate(map(tuple, fibre.tables.tolist()))}
+            for x, k in place.items():
+                up, down = place.get((x[0] + 1, x[1] - 1, *x[2:])), place.get((x[0] - 1, x[1] + 1, *x[2:]))
+                if up is not None and down is not None:
+                    assert low[up] + low[down] <= 2 * high[k]
+
     def test_it_is_approached(self) -> None:
         """All people in one cell, one of them moves: with many people the bound is nearly reached, so a smaller one is wrong."""
         shape, rate = Bounded(OneSum(3), 0, None), TWO_FIFTHS
