@@ -16,6 +16,7 @@ from flint import fmpz_poly
 
 from holdfast.chains import _block_compiled as compiled
 from holdfast.chains import block_gibbs
+from holdfast.chains.assessment import assess
 from holdfast.chains.block_gibbs import BlockGibbs
 from holdfast.chains.pair_of_rows import PairOfRows, Share, ShareLaw, Sums, Values, draw_alone, one_by_one
 from holdfast.chains.protocol import State
@@ -94,6 +95,8 @@ def test_bounds_on_both_sides_can_keep_tables_apart() -> None:
     assert all(kernel.transitions(z) == {z: 1} for z in fibre)
     with pytest.raises(AssertionError, match="not connected"):
         check_stationary(kernel, fibre, kernel.target)
+    with pytest.raises(InvalidParameter, match="may not reach every table"):
+        assess(kernel, eta=Fraction(1, 10), seed="pinned")
 
 
 def test_rows_and_columns_are_picked_in_proportion_to_their_number() -> None:
