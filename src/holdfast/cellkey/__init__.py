@@ -5,6 +5,7 @@ figures are for one cell and one answer, over the draw of the keys.
 """
 
 from holdfast.cellkey.design import Design, Ranges, best_gamma, design, proposition_3, ranges, truncated_laplace
+from holdfast.cellkey.formats import read_table, write_table
 from holdfast.cellkey.joint import joint_law, joint_losses
 from holdfast.cellkey.keys import CellKeys, KeySpace
 from holdfast.cellkey.loss import Losses
@@ -39,5 +40,7 @@ __all__ = [
     "perturb",
     "proposition_3",
     "ranges",
+    "read_table",
     "truncated_laplace",
+    "write_table",
 ]

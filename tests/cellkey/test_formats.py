@@ -1,0 +1,208 @@
+"""Files of other programs, written here by hand from their descriptions: read exactly, and written back as they were."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.cellkey import PerturbationTable, read_table, write_table
+from holdfast.cellkey.formats import KINDS, Kind
+from holdfast.errors import HoldfastError, InvalidParameter, OutputExists, UnreadableInput
+
+# i: count, j: published, p: probability, v: noise, p_int_ub: upper bound of the keys. D = 2, js = 1: nothing is published as 1.
+PTABLE = """i;j;p;v;p_int_ub
+0;0;1;0;1
+1;0;0.50000000;-1;0.50000000
+1;2;0.50000000;1;1.00000000
+2;0;0.16666667;-2;0.16666667
+2;2;0.66666667;0;0.83333333
+2;4;0.16666667;2;1
+3;2;0.20000000;-1;0.20000000
+3;3;0.60000000;0;0.80000000
+3;4;0.20000000;1;1.00000000
+"""
+SAS = """i;j;p;v;p_int_lb;p_int_ub
+0;0;1;0;0;1
+1;0;0.50000000;-1;0;0.50000000
+1;2;0.50000000;1;0.50000000;1
+2;0;0.16666667;-2;0;0.16666667
+2;2;0.66666667;0;0.16666667;0.83333333
+2;4;0.16666667;2;0.83333333;1
+3;2;0.20000000;-1;0;0.20000000
+3;3;0.60000000;0;0.20000000;0.80000000
+3;4;0.20000000;1;0.80000000;1
+"""
+ONS = "pcv,ckey,pvalue\n" + "".join(f"{count},{key},{(key * count) % 3 - 1}\n" for count in (1, 2, 3, 4) for key in range(8))
+SUPERSTAR = "0,-1,1\n1,0,0\n-1,2,0\n0,0,-2\n"
+FILES: dict[Kind, str] = {"ptable": PTABLE, "sas": SAS, "ons": ONS, "superstar": SUPERSTAR}
+REPEAT = {"ons": 2, "superstar": 2}
+OURS = PerturbationTable.from_upper_bounds({0: [(0, 10**8)], 1: [(-1, 5 * 10**7), (1, 10**8)],
+    2: [(-2, 16666667), (0, 83333333), (2, 10**8)], 3: [(-1, 2 * 10**7), (0, 8 * 10**7), (1, 10**8)]}, 10**8)  # fmt: skip
+
+
+def read(tmp_path: Path, text: str, kind: Kind | None = None, repeat: int | None = None) -> PerturbationTable:
+    path = tmp_path / "table.csv"
+    path.write_bytes(text.encode())
+    return read_table(path, kind, repeat=repeat)
+
+
+def refused(tmp_path: Path, text: str, kind: Kind | None = None, repeat: int | None = None) -> str:
+    with pytest.raises(HoldfastError) as caught:
+        read(tmp_path, text, kind, repeat)
+    return str(caught.value)
+
+
+class TestRead:
+    @pytest.mark.parametrize("text", [PTABLE, SAS])
+    def test_decimals(self, tmp_path: Path, text: str) -> None:
+        found = read(tmp_path, text)
+        assert found == OURS
+        # Half-open: the bound itself belongs to what comes after it.
+        assert found.lookup(np.array([2, 2, 2]), np.array([16666666, 16666667, 83333333], np.uint64)).tolist() == [-2, 0, 2]
+
+    def test_as_other_programs_write_it(self, tmp_path: Path) -> None:
+        quoted = (
+            '\ufeff"i";"j";"p";"v";"p_int_ub";"type"\r\n' + "\r\n".join(f'{line};"all"' for line in PTABLE.splitlines()[1:]) + "\r\n\r\n"
+        )
+        assert read(tmp_path, quoted) == OURS
+        assert read(tmp_path, PTABLE.replace(";", ",")) == OURS
+        assert read(tmp_path, PTABLE.replace(";", "\t")) == OURS
+        assert read(tmp_path, PTABLE.replace("0.", ".")) == OURS
+
+    def test_one_line_for_each_key(self, tmp_path: Path) -> None:
+        found = read(tmp_path, ONS, repeat=2)
+        assert (found.key_size, found.counts, found.repeat) == (8, (1, 2, 3, 4), 2)
+        for count in (1, 2, 3, 4):
+            assert found.lookup(np.full(8, count), np.arange(8)).tolist() == [(key * count) % 3 - 1 for key in range(8)]
+        assert found.lookup(np.array([5, 6, 7]), np.full(3, 1)).tolist() == [(key - 1) for key in (3 % 3, 4 % 3, 3 % 3)]  # rows 3, 4, 3
+        lines = ONS.splitlines()
+        assert read(tmp_path, "\n".join([lines[0], *reversed(lines[1:])]), repeat=2) == found
+
+    def test_750_rows_go_on_in_turn(self, tmp_path: Path) -> None:
+        text = "pcv,ckey,pvalue\n" + "".join(f"{count},{key},{(count + key) % 2}\n" for count in range(1, 751) for key in range(2))
+        found = read(tmp_path, text)
+        for count in (750, 751, 999, 1000, 1001, 10**6):
+            served = count if count <= 750 else (count - 1) % 250 + 501
+            assert found.lookup(np.array([count]), np.array([0])).tolist() == [served % 2]
+
+    def test_a_matrix_has_a_line_for_each_key_and_a_column_for_each_count(self, tmp_path: Path) -> None:
+        found = read(tmp_path, SUPERSTAR, repeat=2)
+        assert (found.key_size, found.counts) == (4, (1, 2, 3))
+        assert [found.lookup(np.array([count]), np.array([key])).tolist()[0] for key in range(4) for count in (1, 2, 3)] == [
+            0, -1, 1, 1, 0, 0, -1, 2, 0, 0, 0, -2]  # fmt: skip
+        assert found.lookup(np.array([4, 5, 6]), np.full(3, 2)).tolist() == [2, 0, 2]
+
+
+class TestWritten:
+    @pytest.mark.parametrize("kind", FILES)
+    def test_reads_back_as_it_was(self, kind: Kind, tmp_path: Path) -> None:
+        found = read(tmp_path, FILES[kind], kind, REPEAT.get(kind))
+        write_table(found, tmp_path / "again", kind)
+        again = read_table(tmp_path / "again", repeat=REPEAT.get(kind))
+        assert again == found
+        if kind in ("ons", "superstar"):
+            assert (tmp_path / "again").read_text(encoding="utf-8") == FILES[kind]
+        write_table(found, tmp_path / "own")
+        assert read_table(tmp_path / "own") == found
+
+    @settings(max_examples=20)
+    @given(
+        rows=st.dictionaries(st.integers(1, 9), st.lists(st.integers(-9, 9), min_size=1, max_size=6), min_size=1, max_size=4),
+        kind=st.sampled_from(["json", "ptable", "sas", "ons"]),
+        data=st.data(),
+    )
+    def test_any_table(self, rows: dict[int, list[int]], kind: Kind, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+        size = 10 ** data.draw(st.integers(2, 4 if kind == "ons" else 18))
+        bounds = {}
+        for count, noise in rows.items():
+            cuts = data.draw(st.lists(st.integers(1, size - 1), min_size=len(noise) - 1, max_size=len(noise) - 1, unique=True))
+            bounds[count] = list(zip(noise, [*sorted(cuts), size], strict=True))
+        table = PerturbationTable.from_upper_bounds(bounds, size)
+        path = tmp_path_factory.mktemp("tables") / "table"
+        write_table(table, path, kind)
+        assert _scaled(read_table(path, kind, repeat=1), table.key_size) == table
+
+    def test_what_a_kind_cannot_hold_is_refused(self, tmp_path: Path) -> None:
+        binary = PerturbationTable.from_probabilities({1: {0: 1}}, 2**32)
+        for kind in ("ptable", "sas", "ons", "superstar"):
+            with pytest.raises(InvalidParameter):
+                write_table(binary, tmp_path / "file", kind)
+        with pytest.raises(InvalidParameter, match="counts 1, 2, 3"):
+            write_table(OURS.rescaled(10), tmp_path / "file", "superstar")
+        with pytest.raises(InvalidParameter, match="serves all larger"):
+            write_table(PerturbationTable.from_probabilities({1: {0: 1}, 2: {0: 1}}, 10, repeat=2), tmp_path / "file", "ptable")
+        assert list(tmp_path.iterdir()) == []
+        write_table(binary, tmp_path / "file")
+        with pytest.raises(OutputExists):
+            write_table(binary, tmp_path / "file")
+
+
+def _scaled(table: PerturbationTable, size: int) -> PerturbationTable:
+    """A file in decimals has as many digits as its bounds need."""
+    assert Fraction(size, table.key_size).denominator == 1
+    return table.rescaled(size)
+
+
+class TestRefused:
+    def test_probabilities_that_do_not_add_up_to_one(self, tmp_path: Path) -> None:
+        assert "must end at the key size" in refused(tmp_path, PTABLE.replace("3;4;0.20000000;1;1.00000000\n", ""))
+        assert "Line 10" in refused(tmp_path, PTABLE.replace("3;4;0.20000000", "3;4;0.20000003"))
+
+    def test_intervals_that_overlap_or_leave_a_gap(self, tmp_path: Path) -> None:
+        overlap = SAS.replace("2;2;0.66666667;0;0.16666667;0.83333333", "2;2;0.66666667;0;0.16666666;0.83333333")
+        assert "overlap" in refused(tmp_path, overlap)
+        gap = SAS.replace("2;2;0.66666667;0;0.16666667;0.83333333", "2;2;0.66666665;0;0.16666668;0.83333333")
+        assert "gap" in refused(tmp_path, gap)
+        falling = PTABLE.replace("2;2;0.66666667;0;0.83333333", "2;2;0.66666667;0;0.1")
+        assert "Line 6" in refused(tmp_path, falling)
+
+    def test_keys_missing_or_twice(self, tmp_path: Path) -> None:
+        assert "missing or twice" in refused(tmp_path, ONS.replace("2,3,-1\n", ""), repeat=2)
+        assert "missing or twice" in refused(tmp_path, ONS.replace("2,3,-1\n", "2,2,-1\n"), repeat=2)
+        assert "missing or twice" in refused(tmp_path, ONS + "4,7,0\n", repeat=2)
+
+    @pytest.mark.parametrize(
+        ("kind", "text"),
+        [
+            ("ptable", PTABLE.replace("1;2;0.5", "1;3;0.5")),
+            ("ptable", PTABLE.replace("0.50000000", "0,50000000")),
+            ("ptable", PTABLE.replace("0.50000000;-1", "secret;-1")),
+            ("ptable", PTABLE.replace("1;0;0.50000000;-1", "1.0;0;0.50000000;-1")),
+            ("ptable", PTABLE.replace("0;0;1;0;1\n", "0;0;1;0;1;9\n")),
+            ("ptable", "i;j;p;v;p_int_ub\n"),
+            ("ptable", "i;j;p;v\n0;0;1;0\n"),
+            ("ptable", PTABLE.replace("0;0;1;0;1\n", "0;0;1;0;1.5\n")),
+            ("ons", ONS.replace("1,0,-1", "1,secret,-1")),
+            ("superstar", SUPERSTAR + "1,2\n"),
+            ("superstar", SUPERSTAR + "1,2,secret\n"),
+            ("json", "{}"),
+            ("json", "[1, 2]"),
+            ("json", '{"kind": "holdfast perturbation table", "version": 1, "key_size": 4, "repeat": 1, "rows": {"1": [[0, 3]]}}'),
+            (None, "name,secret\n1,2\n"),
+            (None, ""),
+            ("magic", PTABLE),
+        ],
+    )
+    def test_files_gone_wrong(self, kind: Kind, text: str, tmp_path: Path) -> None:
+        assert "secret" not in refused(tmp_path, text, kind, 1)
+
+    def test_several_tables_in_one_file(self, tmp_path: Path) -> None:
+        lines = PTABLE.splitlines()
+        text = "\n".join([lines[0] + ";type", *(f"{line};{'even' if place % 2 else 'odd'}" for place, line in enumerate(lines[1:]))])
+        assert "several tables" in refused(tmp_path, text)
+
+    def test_a_matrix_needs_repeat(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidParameter, match="SmallN"):
+            read(tmp_path, SUPERSTAR)
+
+    def test_no_file(self, tmp_path: Path) -> None:
+        with pytest.raises(UnreadableInput):
+            read_table(tmp_path / "none")
+        with pytest.raises(InvalidParameter, match="Kinds of files"):
+            write_table(OURS, tmp_path / "x", "magic")  # type: ignore[arg-type]
+        assert set(KINDS) == {*FILES, "json"}
