@@ -95,7 +95,7 @@ def test_zcdp_grants_take_both_kinds_and_add_rho(small: Ledger) -> None:
     assert small.balance(DATA).to_fields() == {
         **{"dataset": DATA, "kind": "zcdp", "unit": "person", "currency": "rho"},
         **{"granted": "1", "spent": "1", "left": "0", "epsilon": None, "delta": None},
-        **{"per_unit": None, "smallest_secret": None, "secret_is_more": False, "recorded": 2, "estimated": 0},
+        **{"per_unit": None, "smallest_secret": None, "secret_is_more": False, "recorded": 2, "estimated": 0, "cell_key": 0},
     }
 
 

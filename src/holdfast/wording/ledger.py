@@ -92,6 +92,8 @@ NO_KEY = (
 def _spent(balance: Balance) -> str:
     of = "" if balance.granted is None else f" of {amount(balance.granted, up=False)}"
     apart = "" if not balance.estimated else f", and {count_of(balance.estimated, 'release')} by Markov chains, which cannot be added up"
+    if balance.cell_key:
+        apart += f", and {count_of(balance.cell_key, 'release')} by cell keys, without a guarantee"
     return f"{balance.currency} = {amount(balance.spent)}{of}{apart}"
 
 

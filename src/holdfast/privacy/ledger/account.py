@@ -32,7 +32,7 @@ from holdfast.errors import BudgetExceeded, HoldfastError, InvalidParameter, Led
 from holdfast.lattices.norms import NORMS
 from holdfast.privacy.conversions import zcdp_epsilon
 from holdfast.privacy.ledger.chain import Event
-from holdfast.privacy.ledger.values import ESTIMATED, Charge, Currency, Grant, GrantKind, Reservation, State, amount, largest_rho, name_of
+from holdfast.privacy.ledger.values import UNCOUNTED, Charge, Currency, Grant, GrantKind, Reservation, State, amount, largest_rho, name_of
 
 BEFORE: dict[State, tuple[State, ...]] = {
     "drawing": ("reserved",),
@@ -51,8 +51,9 @@ class Balance:
     """What was granted to a data set, what is spent, what is left, in one currency; for one unit changing cell.
 
     kind, granted, left: None for an account without a limit. spent counts every release that was not voided before it drew, except
-    `estimated` releases by Markov chains, which have no sum. For kind "approximate", epsilon and delta are what was granted: all
-    releases together, if they use all of rho, are (epsilon, delta)-differentially private for one unit.
+    `estimated` releases by Markov chains, which have no sum, and `cell_key` releases, which promise nothing that could be added up. For
+    kind "approximate", epsilon and delta are what was granted: all releases together, if they use all of rho, are
+    (epsilon, delta)-differentially private for one unit.
 
     per_unit and smallest_secret are the same sum for two tables that differ by one in one count, and for two tables as near as each
     release's own kept totals allow; None where a release does not say. `secret_is_more`: for some release that is farther than one unit's
@@ -69,6 +70,7 @@ class Balance:
     delta: Fraction | None = None
     recorded: int = 0
     estimated: int = 0
+    cell_key: int = 0
     per_unit: Fraction | None = None
     smallest_secret: Fraction | None = None
     secret_is_more: bool = False
@@ -84,7 +86,7 @@ class Balance:
         return {
             **{name: getattr(self, name) for name in ("dataset", "kind", "unit", "currency")},
             **{name: None if (value := getattr(self, name)) is None else str(value) for name in numbers},
-            **{name: getattr(self, name) for name in ("secret_is_more", "recorded", "estimated")},
+            **{name: getattr(self, name) for name in ("secret_is_more", "recorded", "estimated", "cell_key")},
         }
 
 
@@ -139,9 +141,9 @@ class Account:
         return "epsilon" if all(release.charge.kind != "zcdp" for release in self._counted()) else "rho"
 
     def cost(self, charge: Charge, currency: Currency | None = None) -> Fraction:
-        """The charge in the account's currency, or in this one; 0 for an estimate, which has no sum and is counted apart."""
+        """The charge in the account's currency, or in this one; 0 for one without a number, which is counted apart."""
         amount = charge.epsilon if (currency or self.currency) == "epsilon" else charge.rho
-        assert amount is not None or charge.kind == "estimated"
+        assert amount is not None or charge.kind in UNCOUNTED
         return Fraction(0) if amount is None else amount
 
     def spent(self, currency: Currency | None = None) -> Fraction:
@@ -175,6 +177,7 @@ class Account:
             delta=None if first is None else first.delta,
             recorded=len(counted),
             estimated=sum(release.charge.kind == "estimated" for release in counted),
+            cell_key=sum(release.charge.kind == "cell-key" for release in counted),
             per_unit=self._spent_at(counted, "per_unit"),
             smallest_secret=self._spent_at(counted, "smallest_secret"),
             secret_is_more=any(release.costs is not None and release.costs.secret_is_more for release in counted),
@@ -182,7 +185,7 @@ class Account:
 
     def _spent_at(self, counted: list[Reservation], where: Literal["per_unit", "smallest_secret"]) -> Fraction | None:
         """The sum for another pair of tables than one unit's move; None where a release does not say what that costs."""
-        said = {release.seq: release.costs for release in counted if release.charge.kind != "estimated"}
+        said = {release.seq: release.costs for release in counted if release.charge.kind not in UNCOUNTED}
         if None in said.values():
             return None
         charges = {seq: getattr(costs, where) for seq, costs in said.items()}
@@ -219,6 +222,11 @@ class Account:
         kinds = {release.charge.kind for release in self._counted()}
         if grant.unit != unit:
             return LedgerProblem(f"The releases of {self.dataset!r} were recorded per {unit!r}. Got a grant per {grant.unit!r}.")
+        if "cell-key" in kinds:
+            return LedgerProblem(
+                f"A release of {self.dataset!r} was made by the cell key method, which gives no guarantee to count, so no limit "
+                "can be kept. Give later releases a data set of their own (dataset = ...), and grant that one a budget."
+            )
         if "estimated" in kinds:
             return LedgerProblem(
                 f"A release of {self.dataset!r} was drawn by a Markov chain. Its estimated promise cannot be added up, so no limit can be "
@@ -260,8 +268,8 @@ class Account:
                 f"The release {release_id!r} of {self.dataset!r} was reserved before and is {earlier.state}. "
                 + ("Resume it, or void it." if earlier.is_open else "Give the new release another id.")
             )
-        if kind is not None and charge.kind == "estimated":
-            return LedgerProblem(ESTIMATED)
+        if kind is not None and charge.kind in UNCOUNTED:
+            return LedgerProblem(UNCOUNTED[charge.kind])
         if kind == "pure" and charge.epsilon is None:
             return LedgerProblem(
                 f"The budget of {self.dataset!r} is pure (epsilon). The release costs {charge}, which has no pure epsilon. Use a "

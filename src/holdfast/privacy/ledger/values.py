@@ -15,7 +15,7 @@ from holdfast.privacy.conversions import zcdp_epsilon
 from holdfast.privacy.guarantee import Guarantee
 from holdfast.privacy.parameters import budget, format_exact, not_negative, probability, round_up, unit_in_last_place
 
-ChargeKind: TypeAlias = Literal["pure", "zcdp", "estimated"]
+ChargeKind: TypeAlias = Literal["pure", "zcdp", "estimated", "cell-key"]
 Currency: TypeAlias = Literal["epsilon", "rho"]
 GrantKind: TypeAlias = Literal["pure", "zcdp", "approximate"]
 State: TypeAlias = Literal["reserved", "drawing", "staged", "committed", "published", "closed", "voided", "voided-spent"]
@@ -26,6 +26,12 @@ ESTIMATED = (
     "Noise drawn by a Markov chain has an estimated promise, which cannot be added up with others: no budget pays for it. Use an exact "
     "sampler (sampler = 'auto'), a ledger that sets no limit, or none (--no-ledger)."
 )
+CELL_KEY = (
+    "The cell key method gives no differential privacy guarantee, so no budget pays for it. Record the release in a data set of its own "
+    "without a grant, in a ledger that sets no limit, or in none (--no-ledger)."
+)
+UNCOUNTED: Mapping[ChargeKind, str] = {"estimated": ESTIMATED, "cell-key": CELL_KEY}
+"""Kinds of charges without a number, and why an account with a limit refuses them."""
 GRANT_NEEDS: dict[GrantKind, tuple[str, ...]] = {"pure": ("epsilon",), "zcdp": ("rho",), "approximate": ("epsilon", "delta")}
 MAX_NAME = 200
 """Longest name of a data set or release, in characters."""
@@ -43,7 +49,8 @@ class Charge:
 
     Given:       kind "pure": epsilon >= 0, and rho at most epsilon^2 / 2 (what is proved for that pair; by default just this).
                  kind "zcdp": rho > 0, no epsilon. kind "estimated": no number, since an estimate has no sum; only an account without a
-                 limit takes it. delta is None: releases that hold only up to a delta have no sum here, and are refused.
+                 limit takes it. kind "cell-key": no number, since the cell key method promises none; recorded as such, in such an account.
+                 delta is None: releases that hold only up to a delta have no sum here, and are refused.
     Guarantees:  epsilon and rho are exact, so that sums are.
     """
 
@@ -53,7 +60,7 @@ class Charge:
     delta: Fraction | None = None
 
     def __post_init__(self) -> None:
-        if self.kind == "estimated" and self.epsilon is None and self.delta is None:
+        if self.kind in UNCOUNTED and self.epsilon is None and self.delta is None:
             object.__setattr__(self, "rho", None)
             return
         if self.kind not in get_args(ChargeKind) or self.delta is not None:
@@ -107,14 +114,14 @@ class Charge:
     def from_fields(cls, fields: Mapping[str, Any]) -> Charge:
         """What `to_fields` wrote; ValueError, KeyError or TypeError where it did not."""
         rho = read_exact(fields["rho"])
-        if (rho is None) is not (fields["kind"] == "estimated") or fields["delta"] is not None:
+        if (rho is None) is not (fields["kind"] in UNCOUNTED) or fields["delta"] is not None:
             raise ValueError("a charge needs rho and has no delta")
         return cls(fields["kind"], read_exact(fields["epsilon"]), rho)
 
     def __str__(self) -> str:
         """The parameter that is promised."""
         if self.rho is None:
-            return "an estimate"
+            return "an estimate" if self.kind == "estimated" else "cell keys, no DP guarantee"
         return f"epsilon = {amount(self.epsilon)}" if self.epsilon is not None else f"rho = {amount(self.rho)}"
 
 

@@ -1,0 +1,150 @@
+"""What an attacker gains against cell keys, in exact numbers: averaging, differencing, several answers about one population."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+
+from holdfast.cellkey.keys import CellKeys
+from holdfast.cellkey.table import PerturbationTable
+from holdfast.errors import InvalidParameter, RequestTooLarge
+
+Law: TypeAlias = Mapping[int, Fraction]
+
+MOST_POPULATIONS = 2**20
+"""Assignments of keys that `joint_law` goes through."""
+
+
+@dataclass(frozen=True)
+class Averaging:
+    """Asking for one cell again and again: the variance of the mean answer, and how often the mean, rounded, is the true count.
+
+    fresh: every answer has noise of its own. keys: the cell key method, where every answer is the same.
+    """
+
+    answers: int
+    fresh_variance: Fraction
+    keys_variance: Fraction
+    fresh_hits: Fraction
+    keys_hits: Fraction
+
+
+@dataclass(frozen=True)
+class Differencing:
+    """Two answers about cells that are the same but for one person, who is in one of them or in none.
+
+    The attacker knows the two cells differ by this person at most and wants to know whether the person is in. With cell keys the same
+    records give the same answer: whoever sees two different answers is certain that the person is in. `unchanged`: how often the answers
+    agree though the person is in. keys and fresh: how often the best guess is right, where both are as likely before: by cell keys, and
+    with noise of its own in each answer. 1/2 is guessing blindly.
+    """
+
+    count: int
+    unchanged: Fraction
+    keys: Fraction
+    fresh: Fraction
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A share seen in simulated attacks, and its standard error."""
+
+    trials: int
+    share: Fraction
+    standard_error: float
+
+
+def averaging(table: PerturbationTable, count: int, answers: int) -> Averaging:
+    """Exact, by convolution. The attacker knows the law and takes its mean off."""
+    if not 1 <= answers <= 1000:
+        raise InvalidParameter(f"Between 1 and 1000 answers are averaged. Got {answers}.", field="answers")
+    row = table.row_of(count)
+    law, bias = row.probabilities, row.bias
+    sums: dict[int, Fraction] = {0: Fraction(1)}
+    for _ in range(answers):
+        sums = _convolved(sums, law)
+
+    def hits(of: Law, terms: int) -> Fraction:
+        near = Fraction(1, 2)
+        return sum((chance for total, chance in of.items() if abs(Fraction(total, terms) - bias) < near), Fraction(0))
+
+    return Averaging(answers, row.variance / answers, row.variance, hits(sums, answers), hits(law, 1))
+
+
+def differencing(table: PerturbationTable, count: int) -> Differencing:
+    """Exact, for a cell with `count` records and the same cell with one more. Keys of the two are independent: the person's own key,
+    which is uniform, is added to the sum. In fresh noise the best guess is by the larger probability of the difference.
+    """
+    without = {count + noise: chance for noise, chance in table.row_of(count).probabilities.items()}
+    with_person = {count + 1 + noise: chance for noise, chance in table.row_of(count + 1).probabilities.items()}
+    present, absent = _differences(with_person, without), _differences(without, without)
+    unchanged = present.get(0, Fraction(0))
+    overlap = sum((min(present[gap], absent[gap]) for gap in present.keys() & absent.keys()), Fraction(0))
+    return Differencing(count, unchanged, 1 - unchanged / 2, 1 - overlap / 2)
+
+
+def measured_differencing(table: PerturbationTable, count: int, rule: CellKeys, trials: int, seed: int) -> Measured:
+    """The same attack on simulated cells: records' keys drawn, summed and folded, the person in half of the cells, noise looked up.
+
+    The random numbers are NumPy's and not secret: this shows a rate, it protects nothing.
+    """
+    rng = np.random.default_rng(seed)
+    others = np.zeros(trials, object)
+    for _ in range(count):
+        others += rng.integers(0, rule.records.size, trials, dtype=np.uint64).astype(object)
+    person = rng.integers(0, rule.records.size, trials, dtype=np.uint64).astype(object)
+    present = rng.random(trials) < 0.5
+    first = _answers(table, rule, others, np.full(trials, count))
+    second = _answers(table, rule, others + np.where(present, person, 0), count + present.astype(np.int64))
+    right = int(np.count_nonzero((first != second) == present))
+    share = Fraction(right, trials)
+    return Measured(trials, share, float(share * (1 - share) / trials) ** 0.5)
+
+
+def joint_law(table: PerturbationTable, rule: CellKeys, cells: Sequence[Sequence[int]]) -> dict[tuple[int, ...], Fraction]:
+    """The law of several answers about one population, over the draw of all its records' keys, by going through all of them.
+
+    Given:       cells: for each answer the numbers of the records it counts. Small cases only: (number of record keys)^(records) at most
+                 2^20.
+    """
+    records = sorted({record for cell in cells for record in cell})
+    if rule.records.size ** len(records) > MOST_POPULATIONS:
+        raise RequestTooLarge("There are more than 2^20 ways to give these records keys. Take fewer records, or smaller keys.")
+    noise = {len(cell): _all_noise(table, rule, len(cell)) for cell in cells}
+    seen: dict[tuple[int, ...], int] = {}
+    for drawn in product(range(rule.records.size), repeat=len(records)):
+        keys = dict(zip(records, drawn, strict=True))
+        answer = tuple(len(cell) + (noise[len(cell)][rule.of(keys[record] for record in cell)] if cell else 0) for cell in cells)
+        seen[answer] = seen.get(answer, 0) + 1
+    return {answer: Fraction(often, rule.records.size ** len(records)) for answer, often in sorted(seen.items())}
+
+
+def _all_noise(table: PerturbationTable, rule: CellKeys, count: int) -> list[int]:
+    if not count:
+        return []
+    keys = np.arange(rule.size, dtype=np.uint64)
+    return table.lookup(np.full(rule.size, count), keys, key_size=rule.size).tolist()
+
+
+def _answers(table: PerturbationTable, rule: CellKeys, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    keys = rule.fold((sums % rule.modulus).astype(np.uint64))
+    filled = np.flatnonzero(counts)
+    answers = counts.copy()
+    answers[filled] += table.lookup(counts[filled], keys[filled], key_size=rule.size)
+    return answers
+
+
+def _differences(first: Law, second: Law) -> dict[int, Fraction]:
+    return _convolved(first, {-value: chance for value, chance in second.items()})
+
+
+def _convolved(first: Law, second: Law) -> dict[int, Fraction]:
+    out: dict[int, Fraction] = {}
+    for (a, p), (b, q) in product(first.items(), second.items()):
+        out[a + b] = out.get(a + b, Fraction(0)) + p * q
+    return out

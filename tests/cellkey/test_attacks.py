@@ -1,0 +1,106 @@
+"""Attacks on cell keys: exact rates against full enumeration, and against simulated attacks."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import pytest
+
+from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, design
+from holdfast.cellkey.attacks import averaging, differencing, joint_law, measured_differencing
+from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.testing import check_fit_categories
+
+SMALL = PerturbationTable.from_upper_bounds({n: [(-1, 1), (0, 3), (1, 4)] for n in (1, 2)}, 4)
+RULE = CellKeys(KeySpace(4))
+EXAMPLE = design("0.5", "1e-4").quantised(2**32)
+
+
+class TestAveraging:
+    def test_agrees_with_enumeration(self) -> None:
+        found = averaging(SMALL, 2, 3)
+        law = {-1: Fraction(1, 4), 0: Fraction(1, 2), 1: Fraction(1, 4)}
+        hits, second = Fraction(0), Fraction(0)
+        for noise in product(law, repeat=3):
+            chance = law[noise[0]] * law[noise[1]] * law[noise[2]]
+            mean = Fraction(sum(noise), 3)
+            hits += chance * (abs(mean) < Fraction(1, 2))
+            second += chance * mean**2
+        assert (found.fresh_hits, found.fresh_variance) == (hits, second)
+        assert (found.keys_hits, found.keys_variance) == (Fraction(1, 2), Fraction(1, 2))
+
+    def test_gains_nothing_against_keys_and_everything_against_fresh_noise(self) -> None:
+        few, many = (averaging(SMALL, 2, answers) for answers in (1, 40))
+        assert (few.keys_hits, few.keys_variance) == (many.keys_hits, many.keys_variance) == (few.fresh_hits, few.fresh_variance)
+        assert many.fresh_variance == few.fresh_variance / 40
+        assert many.fresh_hits > Fraction(999, 1000)
+
+    def test_refused(self) -> None:
+        with pytest.raises(InvalidParameter):
+            averaging(SMALL, 1, 0)
+
+
+class TestDifferencing:
+    def test_agrees_with_the_joint_law(self) -> None:
+        """Records 0 is the person; the two cells are {1} and {0, 1}, or {1} twice."""
+        present = joint_law(SMALL, RULE, [[1], [0, 1]])
+        absent = joint_law(SMALL, RULE, [[1], [1]])
+        found = differencing(SMALL, 1)
+        assert found.unchanged == sum(chance for (a, b), chance in present.items() if a == b)
+        assert all(a == b for a, b in absent)
+        assert found.keys == (1 + sum(chance for (a, b), chance in present.items() if a != b)) / 2
+
+    def test_fresh_noise_by_enumeration(self) -> None:
+        law = {-1: Fraction(1, 4), 0: Fraction(1, 2), 1: Fraction(1, 4)}
+        right = Fraction(0)
+        for gap in range(-4, 5):
+            present = sum((law[a] * law[b] for a, b in product(law, repeat=2) if 1 + b - a == gap), Fraction(0))
+            absent = sum((law[a] * law[b] for a, b in product(law, repeat=2) if b - a == gap), Fraction(0))
+            right += max(present, absent) / 2
+        assert differencing(SMALL, 1).fresh == right
+
+    def test_a_design_for_small_epsilon_is_beaten_all_the_same(self) -> None:
+        """At (0.5, 1e-4) for one answer, two answers one record apart tell who is in with 98 in 100; fresh noise would hide it."""
+        found = differencing(EXAMPLE, 30)
+        assert Fraction(97, 100) < found.keys < Fraction(99, 100)
+        assert found.fresh < Fraction(55, 100)
+
+    @pytest.mark.parametrize("rule", [CellKeys(KeySpace.bits(32)), CellKeys(KeySpace.bits(64), size=2**32)], ids=["32 bits", "64, XOR"])
+    def test_measured(self, rule: CellKeys) -> None:
+        exact = differencing(EXAMPLE, 25)
+        found = measured_differencing(EXAMPLE, 25, rule, 40_000, seed=1)
+        right = int(found.share * found.trials)
+        check_fit_categories(
+            {True: right, False: found.trials - right}, {True: exact.keys, False: 1 - exact.keys}, name=f"differencing, {rule.size}"
+        )
+        assert found.standard_error < 1e-3
+        # Power: a rate off by one in a hundred would be ten standard errors away.
+        assert Fraction(1, 100) > 10 * Fraction(found.standard_error)
+
+
+class TestSeveralAnswers:
+    def test_disjoint_cells_are_independent(self) -> None:
+        joint = joint_law(SMALL, RULE, [[0], [1, 2]])
+        one, two = (joint_law(SMALL, RULE, [cell]) for cell in ([0], [1, 2]))
+        assert joint == {(a[0], b[0]): p * q for a, p in one.items() for b, q in two.items()}
+
+    def test_a_cell_and_its_parts_are_not(self) -> None:
+        """Pairs of the three answers are independent, all three are not: the key of the whole is the sum of the others."""
+        joint = joint_law(SMALL, RULE, [[0], [1], [0, 1]])
+        single = {answer[0]: chance for answer, chance in joint_law(SMALL, RULE, [[0]]).items()}
+        whole = {answer[0]: chance for answer, chance in joint_law(SMALL, RULE, [[0, 1]]).items()}
+        pairs: dict[tuple[int, int], Fraction] = {}
+        for (a, _, c), chance in joint.items():
+            pairs[a, c] = pairs.get((a, c), Fraction(0)) + chance
+        assert pairs == {(a, c): p * q for a, p in single.items() for c, q in whole.items()}
+        assert any(joint.get((a, b, c), 0) != single[a] * single[b] * whole[c] for a, b, c in product(single, single, whole))
+
+    def test_two_answers_that_differ_by_a_person_are_told_apart_for_certain(self) -> None:
+        """No epsilon helps: with the person out the two answers agree always, with the person in seldom."""
+        present, absent = joint_law(SMALL, RULE, [[1], [0, 1]]), joint_law(SMALL, RULE, [[1], [1]])
+        assert sum(chance for answer, chance in present.items() if answer not in absent) == 1 - differencing(SMALL, 1).unchanged
+
+    def test_too_large(self) -> None:
+        with pytest.raises(RequestTooLarge):
+            joint_law(SMALL, CellKeys(KeySpace(256)), [[0, 1, 2]])

@@ -1,0 +1,53 @@
+"""Releases by the cell key method in the ledger: recorded as such, and nothing is added to a guarantee or taken from a budget."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import InvalidParameter, LedgerProblem
+from holdfast.privacy.ledger import Charge, Ledger
+from tests.ledger.helpers import DATA, DIGEST, NOW, ORDER, STEPS, grant, screen
+
+CHARGE = Charge("cell-key")
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Ledger:
+    return Ledger.open(tmp_path / "ledger.sqlite", create=True, needs_grants=False)
+
+
+def record(ledger: Ledger, charge: Charge = CHARGE, name: str = "k1") -> None:
+    held = ledger.reserve(DATA, name, charge, {}, sealed_key=None, input_digest=DIGEST, now=NOW)
+    for step in ORDER:
+        held = STEPS[step](ledger, held)
+
+
+def test_it_is_counted_apart(recording: Ledger) -> None:
+    record(recording)
+    record(recording, Charge("pure", epsilon=Fraction(1)), "r1")
+    balance = recording.balance(DATA)
+    assert (balance.spent, balance.recorded, balance.cell_key, balance.estimated) == (1, 2, 1, 0)
+    assert balance.to_fields()["cell_key"] == 1
+    assert "cell keys, no DP guarantee" in screen(recording)
+    assert "and 1 release by cell keys, without a guarantee" in screen(recording)
+    assert recording.verify() == []
+    assert Charge.from_fields(CHARGE.to_fields()) == CHARGE
+
+
+def test_no_budget_pays_for_it(tmp_path: Path, recording: Ledger) -> None:
+    with_grants = Ledger.open(tmp_path / "granted.sqlite", create=True)
+    grant(with_grants)
+    with pytest.raises(LedgerProblem, match="no differential privacy guarantee"):
+        record(with_grants)
+    assert with_grants.balance(DATA).recorded == 0
+    record(recording)
+    with pytest.raises(LedgerProblem, match="no limit can be kept"):
+        grant(recording)
+
+
+def test_it_has_no_number() -> None:
+    with pytest.raises(InvalidParameter):
+        Charge("cell-key", epsilon=Fraction(1))
