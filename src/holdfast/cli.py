@@ -19,6 +19,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from holdfast import __version__
+from holdfast.cellkey_cli import app as cellkey_app
 from holdfast.ending import command_line, run_command, stands
 from holdfast.errors import LedgerProblem, NoMeeting
 from holdfast.ledger_cli import app as ledger_app
@@ -40,6 +41,7 @@ app = typer.Typer(
 )
 
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(cellkey_app, name="cellkey")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 

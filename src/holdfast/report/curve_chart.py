@@ -74,16 +74,16 @@ def lag_words(row: Row, curve: Curve) -> str:
 def _words(row: Row, curve: Curve) -> str:
     head = f"{row['kernel']}, {lag_words(row, curve)}:"
     sweeps, values = curve["sweeps"], curve["estimate"]
-    end = _short(curve["end_sweeps"])
+    end = short(curve["end_sweeps"])
     if not curve["is_bound"]:
         met = f"{number(curve['met'])} of {number(curve['pairs'])} pairs met within {end} sweeps"
         return f"{head} not a bound, since {met}."
     tenth = next(s for s, v in zip(sweeps, values, strict=True) if v < 0.1)
-    middle = f", below 0.1 at {_short(tenth)} sweeps" if tenth else ""
-    return f"{head} {_short(values[0])} at the start{middle}, no pair left at {end} sweeps."
+    middle = f", below 0.1 at {short(tenth)} sweeps" if tenth else ""
+    return f"{head} {short(values[0])} at the start{middle}, no pair left at {end} sweeps."
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
     """Three digits, plain where that is possible."""
     return number(float(f"{value:.3g}"))
 
@@ -107,41 +107,43 @@ def _down(bottom: float) -> Place:
     return lambda v: TOP + PLOT * math.log(min(max(v, bottom), 1.0)) / math.log(bottom)
 
 
-def _text(words: str, x: float, y: float, anchor: str = "start") -> Html:
+def label_at(words: str, x: float, y: float, anchor: str = "start") -> Html:
+    """A text of a chart."""
     return tag("text", words, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor, font_size="12", fill="#111")
 
 
-def _stroke(x1: float, y1: float, x2: float, y2: float, **style: str) -> Html:
+def stroke(x1: float, y1: float, x2: float, y2: float, **style: str) -> Html:
+    """A straight line of a chart."""
     return tag("line", x1=f"{x1:.1f}", y1=f"{y1:.1f}", x2=f"{x2:.1f}", y2=f"{y2:.1f}", **style)
 
 
 def _frame(across: Place, ticks: Sequence[float], down: Place, bottom: float, scale: str) -> list[Html]:
     base, right = TOP + PLOT, WIDTH - RIGHT
-    out = [_stroke(LEFT, base, right, base, stroke="#111"), _stroke(LEFT, TOP, LEFT, base, stroke="#111")]
+    out = [stroke(LEFT, base, right, base, stroke="#111"), stroke(LEFT, TOP, LEFT, base, stroke="#111")]
     value = 1.0
     while value > bottom:
-        out.append(_stroke(LEFT, down(value), right, down(value), stroke="#ccc"))
-        out.append(_text(_short(value), LEFT - 6, down(value) + 4, "end"))
+        out.append(stroke(LEFT, down(value), right, down(value), stroke="#ccc"))
+        out.append(label_at(short(value), LEFT - 6, down(value) + 4, "end"))
         value /= 10
     for tick in ticks:
         x = across(tick)
-        out.append(_stroke(x, base, x, base + 5, stroke="#111"))
-        out.append(_text(_short(tick), x, base + 18, "end" if x > right - 12 else "middle"))
-    return [*out, _text(scale, (LEFT + right) / 2, base + 35, "middle")]
+        out.append(stroke(x, base, x, base + 5, stroke="#111"))
+        out.append(label_at(short(tick), x, base + 18, "end" if x > right - 12 else "middle"))
+    return [*out, label_at(scale, (LEFT + right) / 2, base + 35, "middle")]
 
 
 def _floor(floor: float, down: Place) -> list[Html]:
     """3/N: below it nothing can be said from N pairs."""
     if floor >= 1:
         return []
-    return [_stroke(LEFT, down(floor), WIDTH - RIGHT, down(floor), stroke="#900", stroke_width="1.2", stroke_dasharray="1 3 6 3")]
+    return [stroke(LEFT, down(floor), WIDTH - RIGHT, down(floor), stroke="#900", stroke_width="1.2", stroke_dasharray="1 3 6 3")]
 
 
 def _floor_legend(y: float, pairs: int) -> list[Html]:
     if pairs <= 3:
-        return [_text("So few pairs say nothing: 3/N is 1 or more.", LEFT, y + 4)]
-    sample = _stroke(LEFT, y, LEFT + 44, y, stroke="#900", stroke_width="1.2", stroke_dasharray="1 3 6 3")
-    return [sample, _text(f"3/N = {_short(3 / pairs)}: less cannot be said from {number(pairs)} pairs", LEFT + 54, y + 4)]
+        return [label_at("So few pairs say nothing: 3/N is 1 or more.", LEFT, y + 4)]
+    sample = stroke(LEFT, y, LEFT + 44, y, stroke="#900", stroke_width="1.2", stroke_dasharray="1 3 6 3")
+    return [sample, label_at(f"3/N = {short(3 / pairs)}: less cannot be said from {number(pairs)} pairs", LEFT + 54, y + 4)]
 
 
 def _style(row: Row, curve: Curve) -> dict[str, str]:
@@ -167,7 +169,7 @@ def _line(row: Row, curve: Curve, across: Place, down: Place, bottom: float, pla
     out += [_mark(row, curve, x, y) for x, y in visible[place % gap :: gap]]
     if not curve["is_bound"]:
         x, y = points[-1]
-        out.append(_text("not a bound", min(x, WIDTH - RIGHT) - 4, min(y + 16, TOP + PLOT - 6), "end"))
+        out.append(label_at("not a bound", min(x, WIDTH - RIGHT) - 4, min(y + 16, TOP + PLOT - 6), "end"))
     return out
 
 
@@ -175,7 +177,7 @@ def _legend(row: Row, curve: Curve, y: float) -> list[Html]:
     what = f"{row['kernel']}, {lag_words(row, curve)}"
     more = ", not a bound" if not curve["is_bound"] else " (assessed)" if curve["assessed"] else ""
     return [
-        _stroke(LEFT, y, LEFT + 44, y, **_style(row, curve)),
+        stroke(LEFT, y, LEFT + 44, y, **_style(row, curve)),
         _mark(row, curve, LEFT + 22, y),
-        _text(what + more, LEFT + 54, y + 4),
+        label_at(what + more, LEFT + 54, y + 4),
     ]

@@ -60,7 +60,9 @@ class Charge:
     delta: Fraction | None = None
 
     def __post_init__(self) -> None:
-        if self.kind in UNCOUNTED and self.epsilon is None and self.delta is None:
+        if self.kind in UNCOUNTED:
+            if self.epsilon is not None or self.delta is not None:
+                raise InvalidParameter(f"A charge of kind {self.kind!r} has no number. Leave epsilon and delta out.")
             object.__setattr__(self, "rho", None)
             return
         if self.kind not in get_args(ChargeKind) or self.delta is not None:

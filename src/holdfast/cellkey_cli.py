@@ -1,0 +1,148 @@
+"""`holdfast cellkey`: design and check perturbation tables, and publish tables by the cell key method."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.errors import InvalidParameter
+from holdfast.ledger_cli import ledger_of_release
+
+if TYPE_CHECKING:
+    from holdfast.cellkey import CellKeys, PerturbationTable
+
+app = typer.Typer(help="The cell key method: design, check, perturb. It gives no differential privacy guarantee.", no_args_is_help=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
+Kind = Annotated[str | None, typer.Option(help="Kind of file: json, ptable, sas, ons or superstar; by default what its first line shows.")]
+Repeat = Annotated[int | None, typer.Option(help="How many last rows serve larger counts in turn, where the file does not say.")]
+
+
+@app.command()
+def design(
+    epsilon: Annotated[str, typer.Option(help="Wanted epsilon for one cell and one answer, such as 0.5 or 1/2.")],
+    delta: Annotated[str, typer.Option(help="Wanted delta, such as 1e-4.")],
+    key_size: Annotated[str, typer.Option(help="Number of cell keys: 2^32, 4096, or 0.8 for decimals of 8 digits.")] = "2^32",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Perturbation table to write; an existing file is not touched.")
+    ] = None,
+    kind: Annotated[str, typer.Option(help="Kind of file to write: json, ptable, sas, ons or superstar.")] = "json",
+    page: Annotated[Path | None, typer.Option(help="Page (HTML) to write.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find the smallest noise of maximum entropy with this (epsilon, delta), and round it to keys."""
+    from holdfast.cellkey import KeySpace, write_table
+    from holdfast.cellkey import design as find
+    from holdfast.publication.cellkey import design_fields, save_page
+    from holdfast.wording.cellkey import check_screen, design_screen
+
+    size = KeySpace.parse(key_size).size
+    made = find(epsilon, delta)
+    fields = design_fields(made, size)
+    if output is not None:
+        write_table(made.quantised(size), output, kind)  # type: ignore[arg-type]  # another kind is refused there
+    if page is not None:
+        save_page(fields["check"], page)
+    print(json.dumps(fields, indent=2) if as_json else f"{design_screen(fields)}\n{check_screen(fields['check'])}")
+
+
+@app.command()
+def check(
+    table: Annotated[Path, typer.Argument(help="A perturbation table.")],
+    kind: Kind = None,
+    repeat: Repeat = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Page (HTML) to write; an existing file is not touched.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the noise of each count and the (epsilon, delta) of a perturbation table, as it is and with fewer keys."""
+    from holdfast.publication.cellkey import check_fields, save_page
+    from holdfast.wording.cellkey import check_screen
+
+    fields = check_fields(_read(table, kind, repeat), name=table.name)
+    if output is not None:
+        save_page(fields, output)
+    print(json.dumps(fields, indent=2) if as_json else check_screen(fields))
+    if output is not None and not as_json:
+        print(f"Read {output}")
+
+
+@app.command()
+def perturb(
+    source: Annotated[Path, typer.Argument(help="Records, or cells with counts: .csv, .tsv, .parquet or .xlsx.")],
+    table: Annotated[list[str], typer.Option(help="A table as name=column,column; repeat for more. `all=` is the total alone.")],
+    noise: Annotated[Path, typer.Option(help="The perturbation table.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write; it must not exist.")],
+    key: Annotated[str, typer.Option(help="Column of keys.")] = "record_key",
+    keys: Annotated[str, typer.Option(help="What record keys are: 2^32, 2^64, 256, 4096, or 0.8 for decimals of 8 digits.")] = "2^32",
+    modulus: Annotated[int, typer.Option(help="Sums of keys are taken modulo this, by default the number of record keys.")] = 0,
+    identifier: Annotated[str | None, typer.Option("--id", help="Column of identifiers; no two records may share one.")] = None,
+    secret: Annotated[Path | None, typer.Option(help="File of RecordKeys: keys are made from --id, and no column of keys is read.")] = None,
+    count: Annotated[str | None, typer.Option(help="Column of counts, where rows are cells with sums of keys.")] = None,
+    weight: Annotated[str | None, typer.Option(help="Column of weights.")] = None,
+    kind: Kind = None,
+    repeat: Repeat = None,
+    name: Annotated[str | None, typer.Option(help="Id of the release; by default the name of the folder.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Data set in the ledger; by default the name of the file.")] = None,
+    ledger: Annotated[str | None, typer.Option(help="The ledger that records it; by default one in this folder, made if needed.")] = None,
+    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Record it in no ledger.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Publish tables whose cells have the noise of their records' keys: the same records, the same noise, always."""
+    from holdfast.cellkey import perturb as make
+    from holdfast.publication.cellkey import check_place, publish_perturbed
+    from holdfast.wording.cellkey import perturbed_screen
+
+    check_place(output)
+    book = ledger_of_release(ledger, no_ledger, None, Path.cwd())
+    ptable = _read(noise, kind, repeat)
+    rule = _rule(keys, modulus, ptable)
+    data, column, is_private = _keyed(source, key, rule, identifier, secret)
+    made = make(data, _tables(table), ptable, key=column, keys=rule, count=count, weight=weight, id=identifier)
+    release_id = name or output.name
+    fields, entry = publish_perturbed(
+        made, output, release_id=release_id, dataset=dataset or source.stem, ledger=book, is_private=is_private
+    )
+    print(json.dumps(fields, indent=2) if as_json else perturbed_screen(fields, entry))
+
+
+def _read(path: Path, kind: str | None, repeat: int | None) -> PerturbationTable:
+    from holdfast.cellkey import read_table
+
+    return read_table(path, kind, repeat=repeat)  # type: ignore[arg-type]  # another kind is refused there
+
+
+def _rule(keys: str, modulus: int, table: PerturbationTable) -> CellKeys:
+    from holdfast.cellkey import CellKeys, KeySpace
+
+    space = KeySpace.parse(keys)
+    if not modulus:
+        return CellKeys.for_table(space, table.key_size)
+    return CellKeys(space, modulus, table.key_size if table.key_size < modulus else 0)
+
+
+def _keyed(source: Path, key: str, rule: CellKeys, identifier: str | None, secret: Path | None) -> tuple[Any, str, bool]:
+    """The records and the column of their keys, and whether these came from a secret that is one; a column of keys is taken on trust."""
+    from holdfast.cellkey import RecordKeys
+
+    if secret is None:
+        return source, key, True
+    if identifier is None:
+        raise InvalidParameter("Keys are made from identifiers, and --id is missing. Name their column.", field="id")
+    made = RecordKeys.load(secret)
+    return made.add(source, identifier, rule.records), "record_key", made.is_private
+
+
+def _tables(given: list[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for text in given:
+        name, equals, columns = text.partition("=")
+        if not equals or name in found:
+            raise InvalidParameter(
+                f"A table is written as name=column,column, with a name of its own. Got {text!r}. For example --table ages=region,age.",
+                field="table",
+            )
+        found[name] = [column for column in columns.split(",") if column]
+    return found

@@ -1,0 +1,207 @@
+"""The cell key method for people: what a check of a perturbation table shows, and how perturbed tables are written and recorded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from holdfast.cellkey import PerturbationTable, Perturbed
+from holdfast.cellkey.design import Design
+from holdfast.cellkey.keys import KeySpace
+from holdfast.errors import OutputExists, OutputProblem
+from holdfast.exact.balls import Enclosure
+from holdfast.privacy.ledger import Charge, Ledger, NewLedger
+from holdfast.publication.booking import Unbooked
+from holdfast.publication.folder import Output, output_problem, put_in_place
+from holdfast.report.cellkey import cellkey_html, perturbed_html
+from holdfast.tables.saving import save_frame
+from holdfast.wording.cellkey import gap_sentence, key_size_words, meaning_sentences, perturbed_sentences
+
+KEY_SIZES = (2**8, 2**16, 2**32, 2**64)
+CARD = "cellkey.json"
+PAGE = "report.html"
+POINTS = 24
+"""Points of a curve."""
+SHOWN_ROWS = 60
+SCHEMA = "holdfast-cellkey/1"
+
+
+def check_fields(table: PerturbationTable, *, name: str, law: Design | None = None) -> dict[str, Any]:
+    """Everything that a check shows, JSON-ready.
+
+    Given:       law: the design that was rounded to keys, where that is known: its curve is shown too, and the table for every key size.
+                 Else the table's own, and sizes that only refine it are left out.
+    Guarantees:  figures of losses are rounded up. Empty cells stay empty, as `perturb` keeps them: what that tells is a figure of its own.
+    """
+    zero, filled = _zeros_apart(table)
+    losses = filled.epsilon_delta()
+    reach = Fraction(losses.plateau_epsilon).limit_denominator(1000) * Fraction(3, 2) or Fraction(1)
+    epsilons = [reach * place / POINTS for place in range(POINTS + 1)]
+    sizes = [size for size in KEY_SIZES if law is not None or size < table.key_size]
+    rows = [_row_fields(table, count) for count in table.counts[:SHOWN_ROWS]]
+    fields: dict[str, Any] = {
+        "name": name,
+        "table": {
+            "first": table.counts[0],
+            "last": table.counts[-1],
+            "repeat": table.repeat,
+            "key_size": str(KeySpace(table.key_size)) if table.key_size > 1 else "1",
+            "lowest_result": table.lowest_result,
+            "keeps_zeros": zero is not None,
+        },
+        "losses": {
+            "at_least": losses.at_least,
+            "worst": losses.worst_count(epsilons[POINTS // 3]),
+            "plateau": losses.plateau,
+            "plateau_epsilon": losses.plateau_epsilon,
+            "zero_delta": None if zero is None else Enclosure(zero, zero).up(),
+        },
+        "rows": rows,
+        "more_rows": len(table.counts) - len(rows),
+        "before": None if law is None else law.epsilon_delta().curve(epsilons),
+        "own": losses.curve(epsilons),
+        "key_sizes": [_size_fields(filled, law, size, epsilons) for size in sizes],
+    }
+    for made in fields["key_sizes"]:
+        made["words"] = key_size_words(made)
+    return {**fields, "words": meaning_sentences(fields)}
+
+
+def design_fields(made: Design, key_size: int) -> dict[str, Any]:
+    """A design and the check of its table with this many keys."""
+    table = made.quantised(key_size)
+    check = check_fields(table, name=f"Design for epsilon = {made.epsilon}, delta = {float(made.delta):.6g}", law=made)
+    return {
+        "epsilon": str(made.epsilon),
+        "delta": str(made.delta),
+        "D": made.D,
+        "gamma": str(made.gamma),
+        "variance": made.variance,
+        "delta_reached": made.delta_bounds().up(),
+        "check": check,
+    }
+
+
+def save_page(fields: dict[str, Any], path: Path) -> None:
+    """Write the page of a check; an existing file is left as it is."""
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(cellkey_html(fields))
+        taken = False
+    except FileExistsError:
+        taken = True
+    except OSError as error:
+        raise output_problem(error, path) from None
+    if taken:
+        raise OutputExists(f"{path.name!r} exists and is left as it is. Choose another name.")
+
+
+def perturbed_fields(made: Perturbed) -> dict[str, Any]:
+    """What is told of published tables, JSON-ready: no true count, key or noise enters."""
+    gaps = [{**gap._asdict(), "mean": str(gap.mean)} for gap in made.gaps]
+    for gap in gaps:
+        gap["words"] = gap_sentence(gap)
+    tables = [{"name": name, "file": f"{name}.csv", "cells": frame.num_rows} for name, frame in made.tables.items()]
+    return {
+        "schema": SCHEMA,
+        "method": "cell keys",
+        "settings": dict(made.settings),
+        "tables": tables,
+        "gaps": gaps,
+        "words": perturbed_sentences(),
+    }
+
+
+def check_place(folder: Path) -> None:
+    """Refuse a folder that could not be written, before anything is read."""
+    if os.path.lexists(folder):
+        raise OutputExists(f"{folder.name!r} already exists. Choose another name.")
+    if not folder.absolute().parent.is_dir():
+        raise OutputProblem(f"The folder that should hold {folder.name!r} does not exist. Create it first.")
+
+
+def publish_perturbed(
+    made: Perturbed, folder: Path, *, release_id: str, dataset: str, ledger: Ledger | NewLedger | None, is_private: bool = True
+) -> tuple[dict[str, Any], str | None]:
+    """Write the folder of published tables, recorded in the ledger as a cell key release; its fields, and the ledger's entry.
+
+    Guarantees:  the folder appears whole or not at all, and not before the ledger has recorded it. No guarantee is added to the account.
+    """
+    output = Output(folder)
+    check_place(folder)
+    fields = {"release": {"id": release_id, "dataset": dataset, "private": is_private}, **perturbed_fields(made)}
+    book = ledger.make() if isinstance(ledger, NewLedger) else ledger
+    held = None
+    if book is not None:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        facts = {"method": "cell keys", "tables": [table["name"] for table in fields["tables"]]}
+        # There is no key to seal and nothing to resume: the same records give the same tables again.
+        held = book.reserve(dataset, release_id, Charge("cell-key"), facts, sealed_key=None, input_digest="cell keys: none", now=now)
+    fields["release"]["ledger"] = None if held is None else held.head
+    try:
+        with Unbooked().exclusive_folder(output) as temporary:
+            if book is not None and held is not None:
+                held = book.start_drawing(held)
+            _fill(temporary, made, fields)
+            if book is not None and held is not None:
+                held = book.commit(book.stage(held, temporary.name, _checksum(temporary)))
+            put_in_place(temporary, output)
+    except OSError as error:
+        raise output_problem(error, folder) from None
+    if book is not None and held is not None:
+        book.close(book.publish(held))
+    return fields, fields["release"]["ledger"]
+
+
+def _fill(folder: Path, made: Perturbed, fields: dict[str, Any]) -> None:
+    for name, frame in made.tables.items():
+        save_frame(frame, folder / f"{name}.csv")
+    (folder / PAGE).write_text(perturbed_html(fields), encoding="utf-8")
+    files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
+    (folder / CARD).write_text(json.dumps({**fields, "files": files}, indent=2) + "\n", encoding="utf-8")
+    for path in folder.iterdir():
+        path.chmod(0o644)
+    folder.chmod(0o755)
+
+
+def _checksum(folder: Path) -> str:
+    return f"sha256:{hashlib.sha256((folder / CARD).read_bytes()).hexdigest()}"
+
+
+def _zeros_apart(table: PerturbationTable) -> tuple[Fraction | None, PerturbationTable]:
+    """Where empty cells stay empty: the delta between counts 0 and 1 that no epsilon gets below, and the table of the other counts."""
+    zero = table.rows.get(0)
+    if 1 not in table.rows or (zero is not None and set(zero.noise) != {0}):
+        return None, table
+    filled = [row for row in table.rows.values() if row.count]
+    return 1 - table.rows[1].results.get(0, Fraction(0)), PerturbationTable(filled, repeat=table.repeat)
+
+
+def _row_fields(table: PerturbationTable, count: int) -> dict[str, Any]:
+    row = table.rows[count]
+    return {
+        "count": count,
+        "bias": float(row.bias),
+        "variance": float(row.variance),
+        "stays": float(row.probabilities.get(0, Fraction(0))),
+        "law": [(noise, float(chance)) for noise, chance in row.probabilities.items()],
+    }
+
+
+def _size_fields(table: PerturbationTable, law: Design | None, size: int, epsilons: Sequence[Fraction]) -> dict[str, Any]:
+    scaled = table.rescaled(size) if law is None else law.quantised(size, allow_lost=True)
+    lost = sum(len(set(row.noise) - set(scaled.rows[count].noise)) for count, row in table.rows.items())
+    losses = scaled.epsilon_delta()
+    return {
+        "key_size": str(KeySpace(size)),
+        "lost": lost,
+        "plateau": losses.plateau,
+        "plateau_epsilon": losses.plateau_epsilon,
+        "curve": losses.curve(epsilons),
+    }

@@ -1,0 +1,101 @@
+"""Sentences about perturbation tables and about tables that were published with cell keys; from fields alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from holdfast.display import count_of
+
+NO_GUARANTEE = (
+    "The cell key method gives no differential privacy guarantee: its noise is fixed by the records, so it does not compose, and two "
+    "tables that differ by one person tell much more than one."
+)
+SAME_NOISE = "The same records have the same noise in every table and on every day: asking again tells nothing new."
+NOT_ADDITIVE = "Tables need not add up: every cell has the noise of its own records, totals included."
+
+
+def meaning_sentences(fields: Mapping[str, Any]) -> list[str]:
+    """What the (epsilon, delta) of a perturbation table means and what not; from the fields of a check."""
+    at_least = fields["losses"]["at_least"]
+    out = [
+        f"The figures are for one cell and one answer, over the draw of the keys, for two counts that differ by one and are both at least "
+        f"{at_least}.",
+        "They do not compose: several cells or several tables of one population are not covered, nor are differences of tables.",
+        NO_GUARANTEE,
+    ]
+    if fields["table"]["keeps_zeros"]:
+        out.append(
+            "Empty cells stay empty, so a published number above 0 shows that somebody is there: between counts 0 and 1 no epsilon brings "
+            f"delta below {fields['losses']['zero_delta']:.3g}."
+        )
+    return out
+
+
+def check_screen(fields: Mapping[str, Any]) -> str:
+    """The main figures of a check for a terminal."""
+    table, losses = fields["table"], fields["losses"]
+    lines = [
+        f"Table      counts {table['first']} to {table['last']}{' and above' if table['repeat'] else ''}, {table['key_size']} keys; "
+        f"published values from {table['lowest_result']}",
+        f"Worst pair counts {losses['worst']} and {losses['worst'] + 1}",
+        f"Plateau    delta = {losses['plateau']:.6g} from epsilon = {losses['plateau_epsilon']:.6g} on: no epsilon gets below it",
+    ]
+    if losses["zero_delta"] is not None:
+        lines.append(f"Zeros      delta = {losses['zero_delta']:.6g} between counts 0 and 1, whatever epsilon")
+    lines += [f"  {_row_line(row)}" for row in fields["rows"][:12]]
+    if len(fields["rows"]) > 12:
+        lines.append(f"  and {count_of(len(fields['rows']) - 12, 'more row')}")
+    for size in fields["key_sizes"]:
+        lines.append(f"Keys       {size['key_size']:>5}: {_size_words(size)}")
+    return "\n".join([*lines, *(f"- {sentence}" for sentence in fields["words"])])
+
+
+def _row_line(row: Mapping[str, Any]) -> str:
+    return f"count {row['count']:>4}: bias {row['bias']:+.3g}, variance {row['variance']:.6g}, unchanged {100 * row['stays']:.3g} %"
+
+
+def _size_words(size: Mapping[str, Any]) -> str:
+    if size["lost"]:
+        return f"too few, {count_of(size['lost'], 'noise value')} would be lost"
+    return f"plateau delta = {size['plateau']:.6g} from epsilon = {size['plateau_epsilon']:.6g} on"
+
+
+def key_size_words(size: Mapping[str, Any]) -> str:
+    """For the page: what rounding to so many keys does."""
+    return _size_words(size)
+
+
+def gap_sentence(gap: Mapping[str, Any]) -> str:
+    """How far one published table is from adding up to another."""
+    mean = float(Fraction(gap["mean"]))
+    if not gap["unequal"]:
+        return f"{gap['fine']} adds up to {gap['coarse']} in {count_of(gap['cells'], 'cell')}."
+    return (
+        f"{gap['fine']} does not add up to {gap['coarse']} in {gap['unequal']:,} of {count_of(gap['cells'], 'cell')}: off by {mean:.3g} on "
+        f"average, by {gap['largest']:,} at most."
+    )
+
+
+def perturbed_screen(fields: Mapping[str, Any], entry: str | None) -> str:
+    """What was published, for a terminal."""
+    tables = [f"Wrote {table['file']}: {count_of(table['cells'], 'cell')}." for table in fields["tables"]]
+    gaps = [gap_sentence(gap) for gap in fields["gaps"]]
+    where = "Recorded in no ledger." if entry is None else f"Recorded in the ledger as a cell key release, entry {entry}."
+    return "\n".join([*tables, *gaps, *fields["words"], where])
+
+
+def perturbed_sentences() -> list[str]:
+    """What readers of tables with cell keys must know."""
+    return [SAME_NOISE, NOT_ADDITIVE, NO_GUARANTEE]
+
+
+def design_screen(fields: Mapping[str, Any]) -> str:
+    """A design: what was asked for and what was found."""
+    lines = [
+        f"Asked      epsilon = {fields['epsilon']}, delta = {fields['delta']}",
+        f"Noise      from -{fields['D']} to {fields['D']}, variance {fields['variance']:.9g}, for counts of at least {fields['D']}",
+        f"Reached    delta = {fields['delta_reached']:.6g} at epsilon = {fields['epsilon']}, before rounding to keys",
+    ]
+    return "\n".join(lines)
