@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.report.cellkey import cellkey_html, perturbed_html
 from holdfast.report.diagnosis import diagnosis_html
 from holdfast.report.noise_chart import NoiseLaw
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from tests.report.cards import CARD
+from tests.report.test_cellkey import CHECK, DESIGN, PUBLISHED
 from tests.report.test_diagnosis import FIELDS
 
 pytestmark = pytest.mark.browser
@@ -58,6 +60,18 @@ def test_the_page_about_chains_is_laid_out_and_asks_for_nothing(tmp_path: Path) 
     assert "CONSOLE" not in messages, messages
     assert (tmp_path / "page.png").stat().st_size > 10_000
     assert printed_pages(tmp_path, "chains.html") >= 1
+
+
+@pytest.mark.parametrize(
+    "page", [cellkey_html(CHECK), cellkey_html(DESIGN), perturbed_html(PUBLISHED)], ids=["a check", "a design", "published tables"]
+)
+def test_the_pages_about_cell_keys_are_laid_out_and_ask_for_nothing(page: str, tmp_path: Path) -> None:
+    (tmp_path / "cellkey.html").write_text(page, encoding="utf-8")
+    address = (tmp_path / "cellkey.html").as_uri()
+    messages = run_browser(tmp_path, f"--screenshot={tmp_path / 'page.png'}", "--window-size=900,1200", address)
+    assert "CONSOLE" not in messages, messages
+    assert (tmp_path / "page.png").stat().st_size > 10_000
+    assert printed_pages(tmp_path, "cellkey.html") >= 1
 
 
 def test_a_page_that_asks_for_something_would_be_noticed(tmp_path: Path) -> None:

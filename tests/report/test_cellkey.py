@@ -1,0 +1,81 @@
+"""Pages of the cell key method: made from fields alone, every figure in words, every text escaped."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+import pyarrow as pa
+import pytest
+
+from holdfast.cellkey import PerturbationTable, Perturbed, design
+from holdfast.publication.cellkey import check_fields, design_fields, perturbed_fields
+from holdfast.report.cellkey import cellkey_html, perturbed_html
+from holdfast.report.delta_chart import LOWEST, DeltaCurve, delta_figure
+from tests.cellkey.test_formats import OURS
+
+CHECK = check_fields(OURS, name="by hand <i>")
+DESIGN = design_fields(design("0.5", "1e-4"), 2**32)["check"]
+TABLES = {"ab": pa.table({"a": ["x", "x"], "b": ["1", "2"], "count": [3, 4]}), "a": pa.table({"a": ["x"], "count": [6]})}
+SETTINGS = {"record_keys": "2^32", "modulus": "4294967296", "size": "65536", "distance": "0", "table_key_size": "65536", "weighted": False}
+MADE = Perturbed(TABLES, {"ab": ("a", "b"), "a": ("a",)}, SETTINGS)
+PUBLISHED: dict[str, Any] = {"release": {"id": "r<1>", "dataset": "d", "private": False, "ledger": None}, **perturbed_fields(MADE)}
+
+
+def words(page: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))
+
+
+@pytest.mark.parametrize("page", [cellkey_html(CHECK), cellkey_html(DESIGN), perturbed_html(PUBLISHED)])
+def test_pages_are_whole_and_load_nothing(page: str) -> None:
+    assert page.startswith("<!DOCTYPE html>")
+    assert "<i>" not in page
+    assert "r<1>" not in page
+    assert not re.search(r"(src|href)=|https?://|<script", page)
+    for figure in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
+        ElementTree.fromstring(figure)
+
+
+def test_fields_are_plain() -> None:
+    for fields in (CHECK, DESIGN, PUBLISHED):
+        assert cellkey_html(json.loads(json.dumps(fields))) if "rows" in fields else perturbed_html(json.loads(json.dumps(fields)))
+
+
+def test_a_check_shows_all_its_figures() -> None:
+    shown = words(cellkey_html(DESIGN))
+    for size in ("2^8 keys: too few, 13 noise values would be lost", "2^16 keys: plateau", "2^32 keys: plateau", "2^64 keys: plateau"):
+        assert size in shown
+    assert "before rounding to keys" in shown
+    assert "both at least 25" in shown
+    assert "do not compose" in shown
+    assert "no differential privacy guarantee" in shown
+    by_hand = words(cellkey_html(CHECK))
+    assert "no epsilon brings delta below 0.5" in by_hand
+    assert by_hand.count("The noise is 0 with probability") == 4
+
+
+def test_zeros_that_stay_are_said_to_tell() -> None:
+    """Between counts 0 and 1: what is published above 0 is certain to come from 1."""
+    fields = check_fields(PerturbationTable.from_probabilities({1: {-1: "0.01", 0: "0.99"}, 2: {0: 1}}), name="t")
+    assert fields["losses"]["zero_delta"] == pytest.approx(0.99)
+    with_row = check_fields(PerturbationTable.from_probabilities({0: {0: 1}, 1: {-1: "0.01", 0: "0.99"}, 2: {0: 1}}), name="t")
+    assert with_row["losses"] == fields["losses"]
+    large = check_fields(PerturbationTable.from_probabilities({5: {-1: "0.5", 1: "0.5"}}), name="t")
+    assert large["losses"]["zero_delta"] is None
+
+
+def test_a_report_shows_gaps_and_that_a_test_key_is_none() -> None:
+    shown = words(perturbed_html(PUBLISHED))
+    assert "ab does not add up to a in 1 of 1 cell: off by 1 on average, by 1 at most." in shown
+    assert "NOT PRIVATE" in shown
+    private = perturbed_html({**PUBLISHED, "release": {**PUBLISHED["release"], "private": True}})
+    assert "NOT PRIVATE" not in private
+
+
+def test_a_curve_that_reaches_zero_is_drawn_to_the_lower_edge() -> None:
+    figure = delta_figure("t", [DeltaCurve("a", [(0.0, 0.5), (1.0, 0.0)], "w"), DeltaCurve("b", [(0.0, 1.0), (1.0, LOWEST / 10)], "w")])
+    places = [tuple(map(float, point.split(","))) for point in re.findall(r'points="([^"]*)"', figure)[0].split()]
+    assert places[0][1] < places[1][1]
+    assert len(re.findall("<polyline", figure)) == 2

@@ -1,0 +1,160 @@
+"""`holdfast cellkey` as a user meets it: what is printed, written, recorded and refused."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, RecordKeys, perturb, read_table, write_table
+from holdfast.privacy.ledger import Ledger
+from tests.cellkey.test_formats import ONS, OURS, PTABLE, SUPERSTAR
+from tests.running import Run
+from tests.snapshot_files import Snapshot
+
+SILENT = PerturbationTable.from_probabilities({1: {0: 1}}, 2**16)
+SECRET = RecordKeys.for_tests("cli")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rng = random.Random(3)
+    lines = [f"p{place},{rng.choice('NSEW')},{rng.randrange(9)}" for place in range(500)]
+    Path("people.csv").write_text("\n".join(["id,region,age", *lines]) + "\n", encoding="utf-8")
+    write_table(OURS, "noise.json")
+    SECRET.save("secret.json")
+    return tmp_path
+
+
+PERTURB = ("cellkey", "perturb", "people.csv", "--table", "ages=region,age", "--table", "regions=region", "--table", "all=")
+MADE = (*PERTURB, "--noise", "noise.json", "--id", "id", "--secret", "secret.json", "--keys", "0.8", "-o", "out")
+
+
+class TestDesign:
+    def test_the_example_of_the_paper(self, run: Run, folder: Path, snapshot: Snapshot) -> None:
+        done = run("cellkey", "design", "--epsilon", "0.5", "--delta", "1e-4", "-o", "made.json", "--page", "made.html")
+        assert done.code == 0
+        snapshot(done.out)
+        table = read_table("made.json")
+        assert table.key_size == 2**32
+        # Two cell keys of the paper's Example 2.
+        assert table.lookup(np.array([25, 25]), np.array([2552, 1200124], np.uint64)).tolist() == [-25, -23]
+        assert "2^16 keys" in Path("made.html").read_text(encoding="utf-8")
+
+    def test_for_machines(self, run: Run, folder: Path) -> None:
+        done = run("cellkey", "design", "--epsilon", "0.5", "--delta", "1e-4", "--json")
+        found = json.loads(done.out)
+        assert (found["D"], found["epsilon"], found["delta"]) == (25, "1/2", "1/10000")
+        lost = {size["key_size"]: size["lost"] for size in found["check"]["key_sizes"]}
+        assert lost == {"2^8": 13, "2^16": 0, "2^32": 0, "2^64": 0}
+
+    def test_refused(self, run: Run, folder: Path) -> None:
+        assert run("cellkey", "design", "--epsilon", "0.5", "--delta", "2").code == 2
+        assert "too small" in run("cellkey", "design", "--epsilon", "0.5", "--delta", "1e-4", "--key-size", "2^8").err
+        ask = ("cellkey", "design", "--epsilon", "1", "--delta", "1e-3", "-o", "noise.json")
+        assert run(*ask).code == 9  # it exists
+        assert run(*ask[:-1], "new.csv", "--kind", "ptable").code == 2  # 2^32 keys are no decimals
+        assert run(*ask[:-1], "new.csv", "--kind", "ptable", "--key-size", "0.8").code == 0
+        assert read_table("new.csv").key_size == 10**8
+
+
+class TestCheck:
+    def test_a_table_by_hand(self, run: Run, folder: Path, snapshot: Snapshot) -> None:
+        Path("ptable.csv").write_text(PTABLE, encoding="utf-8")
+        done = run("cellkey", "check", "ptable.csv", "-o", "page.html")
+        assert done.code == 0
+        snapshot(done.out)
+        assert "polyline" in Path("page.html").read_text(encoding="utf-8")
+        assert run("cellkey", "check", "ptable.csv", "-o", "page.html").code == 9
+
+    @pytest.mark.parametrize(("text", "words"), [(ONS, ["--repeat", "2"]), (SUPERSTAR, ["--repeat", "1", "--kind", "superstar"])])
+    def test_other_files(self, run: Run, folder: Path, text: str, words: list[str]) -> None:
+        Path("table.csv").write_text(text, encoding="utf-8")
+        done = run("cellkey", "check", "table.csv", "--json", *words)
+        assert done.code == 0
+        assert json.loads(done.out)["table"]["first"] == 1
+
+    def test_refused(self, run: Run, folder: Path) -> None:
+        Path("bad.csv").write_text(PTABLE.replace("1.00000000", "0.99000000"), encoding="utf-8")
+        assert run("cellkey", "check", "bad.csv").code != 0
+        assert run("cellkey", "check", "none.csv").code != 0
+        assert run("cellkey", "check", "noise.json", "--kind", "magic").code == 2
+
+
+class TestPerturb:
+    def test_writes_a_folder_and_records_it(self, run: Run, folder: Path, snapshot: Snapshot) -> None:
+        done = run(*MADE)
+        assert done.code == 0, done.err
+        entry = json.loads(Path("out/cellkey.json").read_text(encoding="utf-8"))["release"]["ledger"]
+        snapshot(done.out.replace(entry, "ENTRY"))
+        assert sorted(path.name for path in Path("out").iterdir()) == ["ages.csv", "all.csv", "cellkey.json", "regions.csv", "report.html"]
+        book = Ledger.open("holdfast-ledger.sqlite")
+        assert (book.balance("people").cell_key, book.balance("people").spent) == (1, 0)
+        assert book.verify([entry]) == []
+        space = KeySpace.decimals(8)
+        tables = {"ages": ["region", "age"]}
+        expected = perturb(SECRET.add("people.csv", "id", space), tables, OURS, keys=CellKeys(space))["ages"]
+        lines = Path("out/ages.csv").read_text(encoding="utf-8").splitlines()[1:]
+        assert [line.rsplit(",", 1)[1] for line in lines] == [str(count) for count in expected.column("count").to_pylist()]
+        assert "NOT PRIVATE" in Path("out/report.html").read_text(encoding="utf-8")  # the keys are those of a test
+
+    def test_the_same_again_on_another_day(self, run: Run, folder: Path) -> None:
+        assert run(*MADE).code == 0
+        lines = Path("people.csv").read_text(encoding="utf-8").splitlines()
+        Path("people.csv").write_text("\n".join([lines[0], *reversed(lines[1:])]) + "\n", encoding="utf-8")
+        assert run(*MADE[:-1], "again").code == 0
+        for name in ("ages.csv", "regions.csv", "all.csv"):
+            assert (Path("out") / name).read_bytes() == (Path("again") / name).read_bytes()
+
+    def test_nothing_confidential_is_written(self, run: Run, folder: Path) -> None:
+        """With other keys and no noise the same bytes come out: neither keys nor noise are anywhere."""
+        write_table(SILENT, "silent.json")
+        SECRET.derive("other").save("other.json")
+        for secret in ("secret", "other"):
+            words = [f"{secret}.json" if word == "secret.json" else "silent.json" if word == "noise.json" else word for word in MADE[:-1]]
+            assert run(*words, secret, "--name", "r", "--no-ledger").code == 0
+        for path in Path("secret").iterdir():
+            assert path.read_bytes() == (Path("other") / path.name).read_bytes()
+
+    def test_for_machines_and_columns_of_keys(self, run: Run, folder: Path) -> None:
+        frame = SECRET.add("people.csv", "id", KeySpace(4096))
+        rows = [",".join(map(str, row.values())) for row in frame.to_pylist()]
+        Path("keyed.csv").write_text("\n".join([",".join(frame.column_names), *rows]) + "\n", encoding="utf-8")
+        words = ["keyed.csv" if word == "people.csv" else word for word in PERTURB]
+        done = run(*words, "--noise", "noise.json", "--keys", "4096", "-o", "out", "--no-ledger", "--json")
+        found = json.loads(done.out)
+        assert found["release"] == {"id": "out", "dataset": "keyed", "private": True, "ledger": None}
+        assert found["settings"]["size"] == "4096"
+        assert run(*words, "--noise", "noise.json", "--keys", "4096", "--modulus", "256", "-o", "two", "--no-ledger").code == 0
+
+    def test_refused_and_nothing_is_written(self, run: Run, folder: Path) -> None:
+        Path("twice.csv").write_text("id,region,age\na,N,1\na,S,2\n", encoding="utf-8")
+        before = sorted(path.name for path in folder.iterdir())
+        cases = [
+            [word if word != "people.csv" else "twice.csv" for word in MADE],
+            [*MADE, "--table", "ages=region"],
+            [*MADE, "--table", "nothing"],
+            [word if word != "0.8" else "0.99" for word in MADE],
+            [word if word != "id" else "number" for word in MADE],
+            [word for word in MADE if word not in ("--id", "id")],
+            [word if word != "secret.json" else "people.csv" for word in MADE],
+            [*MADE[:-1], "no/such/folder"],
+            [*MADE[:-1], "secret.json"],
+        ]
+        for words in cases:
+            done = run(*words)
+            assert (done.code not in (0, 1), done.out) == (True, ""), words
+            assert SECRET._master.hex() not in done.err
+        assert sorted(path.name for path in folder.iterdir()) == before
+
+    def test_a_data_set_with_a_budget_takes_none(self, run: Run, folder: Path) -> None:
+        grant = run("ledger", "grant", "people", "--epsilon", "1", "--approver", "a", "--reason", "b")
+        assert grant.code == 0
+        done = run(*MADE)
+        assert done.code == 12
+        assert "no budget pays for it" in done.err
+        assert not Path("out").exists()
