@@ -93,7 +93,8 @@ class TestPerturb:
         snapshot(done.out.replace(entry, "ENTRY"))
         assert sorted(path.name for path in Path("out").iterdir()) == ["ages.csv", "all.csv", "cellkey.json", "regions.csv", "report.html"]
         book = Ledger.open("holdfast-ledger.sqlite")
-        assert (book.balance("people").cell_key, book.balance("people").spent) == (1, 0)
+        assert book.balance("people").cell_key == 1
+        assert book.balance("people").spent == 0
         assert book.verify([entry]) == []
         space = KeySpace.decimals(8)
         tables = {"ages": ["region", "age"]}

@@ -48,11 +48,11 @@ def test_a_check_shows_all_its_figures() -> None:
     for size in ("2^8 keys: too few, 13 noise values would be lost", "2^16 keys: plateau", "2^32 keys: plateau", "2^64 keys: plateau"):
         assert size in shown
     assert "before rounding to keys" in shown
-    assert "both at least 25" in shown
+    assert "both counts at least 25" in shown
     assert "do not compose" in shown
     assert "no differential privacy guarantee" in shown
     by_hand = words(cellkey_html(CHECK))
-    assert "no epsilon brings delta below 0.5" in by_hand
+    assert "A count of one is told from zero with probability 0.5, whatever epsilon is." in by_hand
     assert by_hand.count("The noise is 0 with probability") == 4
 
 

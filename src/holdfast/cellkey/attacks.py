@@ -1,8 +1,8 @@
-"""What an attacker gains against cell keys, in exact numbers: averaging, differencing, several answers about one population."""
+"""What an attacker gains against cell keys, in exact numbers: by averaging answers, and by differences. joint.py has others."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -12,12 +12,9 @@ import numpy as np
 
 from holdfast.cellkey.keys import CellKeys
 from holdfast.cellkey.table import PerturbationTable
-from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.errors import InvalidParameter
 
 Law: TypeAlias = Mapping[int, Fraction]
-
-MOST_POPULATIONS = 2**20
-"""Assignments of keys that `joint_law` goes through."""
 
 
 @dataclass(frozen=True)
@@ -104,31 +101,6 @@ def measured_differencing(table: PerturbationTable, count: int, rule: CellKeys, 
     right = int(np.count_nonzero((first != second) == present))
     share = Fraction(right, trials)
     return Measured(trials, share, float(share * (1 - share) / trials) ** 0.5)
-
-
-def joint_law(table: PerturbationTable, rule: CellKeys, cells: Sequence[Sequence[int]]) -> dict[tuple[int, ...], Fraction]:
-    """The law of several answers about one population, over the draw of all its records' keys, by going through all of them.
-
-    Given:       cells: for each answer the numbers of the records it counts. Small cases only: (number of record keys)^(records) at most
-                 2^20.
-    """
-    records = sorted({record for cell in cells for record in cell})
-    if rule.records.size ** len(records) > MOST_POPULATIONS:
-        raise RequestTooLarge("There are more than 2^20 ways to give these records keys. Take fewer records, or smaller keys.")
-    noise = {len(cell): _all_noise(table, rule, len(cell)) for cell in cells}
-    seen: dict[tuple[int, ...], int] = {}
-    for drawn in product(range(rule.records.size), repeat=len(records)):
-        keys = dict(zip(records, drawn, strict=True))
-        answer = tuple(len(cell) + (noise[len(cell)][rule.of(keys[record] for record in cell)] if cell else 0) for cell in cells)
-        seen[answer] = seen.get(answer, 0) + 1
-    return {answer: Fraction(often, rule.records.size ** len(records)) for answer, often in sorted(seen.items())}
-
-
-def _all_noise(table: PerturbationTable, rule: CellKeys, count: int) -> list[int]:
-    if not count:
-        return []
-    keys = np.arange(rule.size, dtype=np.uint64)
-    return table.lookup(np.full(rule.size, count), keys, key_size=rule.size).tolist()
 
 
 def _answers(table: PerturbationTable, rule: CellKeys, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -153,7 +153,7 @@ def _decimal(text: str, number: int, what: str) -> tuple[int, str]:
 
 def _read_ptable(text: str, what: str, repeat: int | None, kind: str = "ptable") -> PerturbationTable:
     lines = _lines(text, what, kind)
-    bounds = [name for name in ("p", "p_int_lb", "p_int_ub") if name in _COLUMNS[kind]]
+    bounds = [name for name in _COLUMNS[kind] if name.startswith("p")]
     read = {(number, name): _decimal(fields[name], number, what) for number, fields in lines for name in bounds}
     digits, of_p = (max(1, *(len(part) for (_, name), (_, part) in read.items() if (name == "p") == is_p)) for is_p in (False, True))
     size = 10**digits

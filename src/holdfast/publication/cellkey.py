@@ -11,11 +11,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from holdfast.cellkey import PerturbationTable, Perturbed
+from holdfast.cellkey import PerturbationRow, PerturbationTable, Perturbed
 from holdfast.cellkey.design import Design
 from holdfast.cellkey.keys import KeySpace
 from holdfast.errors import OutputExists, OutputProblem
-from holdfast.exact.balls import Enclosure
 from holdfast.privacy.ledger import Charge, Ledger, NewLedger
 from holdfast.publication.booking import Unbooked
 from holdfast.publication.folder import Output, output_problem, put_in_place
@@ -39,8 +38,9 @@ def check_fields(table: PerturbationTable, *, name: str, law: Design | None = No
                  Else the table's own, and sizes that only refine it are left out.
     Guarantees:  figures of losses are rounded up. Empty cells stay empty, as `perturb` keeps them: what that tells is a figure of its own.
     """
-    zero, filled = _zeros_apart(table)
-    losses = filled.epsilon_delta()
+    filled, served = _zeros_apart(table)
+    losses, with_zeros = filled.epsilon_delta(), None if served is None else served.epsilon_delta()
+    shown = None if with_zeros is None else with_zeros.zero_shown
     reach = Fraction(losses.plateau_epsilon).limit_denominator(1000) * Fraction(3, 2) or Fraction(1)
     epsilons = [reach * place / POINTS for place in range(POINTS + 1)]
     sizes = [size for size in KEY_SIZES if law is not None or size < table.key_size]
@@ -53,14 +53,14 @@ def check_fields(table: PerturbationTable, *, name: str, law: Design | None = No
             "repeat": table.repeat,
             "key_size": str(KeySpace(table.key_size)) if table.key_size > 1 else "1",
             "lowest_result": table.lowest_result,
-            "keeps_zeros": zero is not None,
+            "keeps_zeros": shown is not None,
         },
         "losses": {
             "at_least": losses.at_least,
             "worst": losses.worst_count(epsilons[POINTS // 3]),
             "plateau": losses.plateau,
             "plateau_epsilon": losses.plateau_epsilon,
-            "zero_delta": None if zero is None else Enclosure(zero, zero).up(),
+            "zero_delta": None if shown is None else shown.up(),
         },
         "rows": rows,
         "more_rows": len(table.counts) - len(rows),
@@ -70,7 +70,7 @@ def check_fields(table: PerturbationTable, *, name: str, law: Design | None = No
     }
     for made in fields["key_sizes"]:
         made["words"] = key_size_words(made)
-    return {**fields, "words": meaning_sentences(fields)}
+    return {**fields, "words": meaning_sentences(losses, with_zeros)}
 
 
 def design_fields(made: Design, key_size: int) -> dict[str, Any]:
@@ -174,13 +174,14 @@ def _checksum(folder: Path) -> str:
     return f"sha256:{hashlib.sha256((folder / CARD).read_bytes()).hexdigest()}"
 
 
-def _zeros_apart(table: PerturbationTable) -> tuple[Fraction | None, PerturbationTable]:
-    """Where empty cells stay empty: the delta between counts 0 and 1 that no epsilon gets below, and the table of the other counts."""
+def _zeros_apart(table: PerturbationTable) -> tuple[PerturbationTable, PerturbationTable | None]:
+    """The rows of counts from 1 on, and the table with empty cells kept empty; None where count 1 has no row, or count 0 has noise."""
     zero = table.rows.get(0)
     if 1 not in table.rows or (zero is not None and set(zero.noise) != {0}):
-        return None, table
+        return table, None
     filled = [row for row in table.rows.values() if row.count]
-    return 1 - table.rows[1].results.get(0, Fraction(0)), PerturbationTable(filled, repeat=table.repeat)
+    empty = PerturbationRow(0, (0,), (table.key_size,))
+    return PerturbationTable(filled, repeat=table.repeat), PerturbationTable([empty, *filled], repeat=table.repeat)
 
 
 def _row_fields(table: PerturbationTable, count: int) -> dict[str, Any]:

@@ -6,31 +6,21 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from holdfast.cellkey.loss import Losses
 from holdfast.display import count_of
+from holdfast.wording.cellkey_losses import limits_sentence, plateau_sentences, scope_sentence, zero_sentences
 
 NO_GUARANTEE = (
-    "The cell key method gives no differential privacy guarantee: its noise is fixed by the records, so it does not compose, and two "
-    "tables that differ by one person tell much more than one."
+    "The cell key method gives no differential privacy guarantee for what is published together: its noise is fixed by the records."
 )
 SAME_NOISE = "The same records have the same noise in every table and on every day: asking again tells nothing new."
 NOT_ADDITIVE = "Tables need not add up: every cell has the noise of its own records, totals included."
 
 
-def meaning_sentences(fields: Mapping[str, Any]) -> list[str]:
-    """What the (epsilon, delta) of a perturbation table means and what not; from the fields of a check."""
-    at_least = fields["losses"]["at_least"]
-    out = [
-        f"The figures are for one cell and one answer, over the draw of the keys, for two counts that differ by one and are both at least "
-        f"{at_least}.",
-        "They do not compose: several cells or several tables of one population are not covered, nor are differences of tables.",
-        NO_GUARANTEE,
-    ]
-    if fields["table"]["keeps_zeros"]:
-        out.append(
-            "Empty cells stay empty, so a published number above 0 shows that somebody is there: between counts 0 and 1 no epsilon brings "
-            f"delta below {fields['losses']['zero_delta']:.3g}."
-        )
-    return out
+def meaning_sentences(losses: Losses, with_zeros: Losses | None) -> list[str]:
+    """What the (epsilon, delta) of a perturbation table means and what not; `with_zeros`: where empty cells stay empty."""
+    zeros = [] if with_zeros is None else zero_sentences(with_zeros)
+    return [scope_sentence(losses), *plateau_sentences(losses), *zeros, limits_sentence(losses), NO_GUARANTEE]
 
 
 def check_screen(fields: Mapping[str, Any]) -> str:
