@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import chain, combinations, pairwise
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from holdfast.cellkey import PerturbationTable
 from holdfast.errors import InvalidParameter
 
+WEIGHTS_OF_ROWS = ((5, 6, 5), (4, 8, 4), (1, 14, 1), (2, 12, 2), (4, 8, 4))
 SMALL = PerturbationTable.from_probabilities({0: {0: 1}, 1: {-1: "1/4", 0: "1/2", 1: "1/4"}, 2: {-2: "1/8", 0: "3/4", 2: "1/8"}}, 8)
 
 
@@ -62,6 +64,30 @@ def test_epsilon_at_a_delta_inverts_the_curve() -> None:
         assert losses.delta_bounds(bounds.upper).lower <= Fraction(delta)
         assert losses.delta_bounds(max(bounds.lower - Fraction(1, 10**12), Fraction(0))).upper > Fraction(delta)
     assert losses.epsilon("0.99") == 0.0
+
+
+def test_epsilon_of_several_pairs_is_the_largest_of_theirs() -> None:
+    rows = {n: {v: Fraction(w, 16) for v, w in zip((-1, 0, 1), weights, strict=True)} for n, weights in enumerate(WEIGHTS_OF_ROWS, 1)}
+    table = PerturbationTable.from_probabilities(rows, repeat=0)
+    losses = table.epsilon_delta()
+    alone = [replace(losses, pairs=(pair,)).epsilon("2/5") for pair in losses.pairs]
+    found = losses.epsilon("2/5")
+    assert None not in alone
+    assert found is not None
+    assert found == pytest.approx(max(value for value in alone if value is not None), abs=1e-15)
+    assert alone.index(max(value for value in alone if value is not None)) == 2
+
+
+def test_epsilon_where_the_first_guess_is_the_answer() -> None:
+    """delta 1/2 is reached exactly at ln 2, half way to the plateau at ln 4: balls at the middle do not tell."""
+    rows = {n: {v: Fraction(w, 16) for v, w in zip((-1, 0, 1), weights, strict=True)} for n, weights in ((4, (2, 12, 2)), (5, (4, 8, 4)))}
+    losses = PerturbationTable.from_probabilities(rows, repeat=0).epsilon_delta()
+    bounds = losses.epsilon_bounds("1/2")
+    assert bounds is not None
+    assert bounds.down() <= math.log(2) <= bounds.up()
+    assert bounds.upper - bounds.lower < Fraction(1, 10**15)
+    found = [losses.epsilon(Fraction(k, 40)) for k in range(10, 40)]
+    assert found == sorted(found, reverse=True)  # type: ignore[type-var]
 
 
 def test_no_pair_no_figure() -> None:

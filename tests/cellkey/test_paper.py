@@ -185,6 +185,7 @@ class TestDesign:
     def test_example_1_could_do_with_less_noise(self) -> None:
         assert EXAMPLE.best.gamma == Fraction(1, 82)
         assert EXAMPLE.best.epsilon_delta().delta("0.5") == pytest.approx(5.7638e-5, rel=1e-4)
+        assert EXAMPLE.best.variance == pytest.approx(40.95, abs=0.01)
         laplace = truncated_laplace("0.5", delta="1e-4")
         assert laplace.noise[-1] == 16
         assert laplace.variance == pytest.approx(7.7493, rel=1e-4)
@@ -205,6 +206,12 @@ class TestDesign:
             ):
                 assert low.lower <= value.upper
                 assert value.lower <= high.upper
+
+    @pytest.mark.parametrize(("epsilon", "delta"), [("0.5", "0.3"), (3, "1e-12"), ("0.2", "1e-3"), (1, "0.01"), (20, "1e-40")])
+    def test_no_smaller_support_is_enough(self, epsilon: str | int, delta: str) -> None:
+        found = design(epsilon, delta)
+        assert found.delta_bounds().upper <= Fraction(delta)
+        assert all(proposition_3(epsilon, D).probability_bounds(D).lower > Fraction(delta) for D in range(1, found.D))
 
     def test_a_target_between_two_supports_and_one_met_exactly_in_doubles(self) -> None:
         reached = design("0.5", "1e-4").delta_bounds()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -84,13 +85,14 @@ def design(epsilon: Exact, delta: Exact, *, iota: Exact = IOTA) -> Design:
     """The smallest D for which Proposition 3 reaches (epsilon, delta), with its noise.
 
     Given:       iota: where gamma lies, as a share of its range (0, 1]: gamma = epsilon / (2 D - 1) - iota 2 epsilon / (4 D^2 - 1).
-    Guarantees:  delta at D is at most the one asked for, and at every smaller D above it; decided by balls where doubles could be wrong.
+    Guarantees:  delta at D is at most the one asked for, and at every smaller D above it (up to 2^-60 of it): doubles decide only where
+                 they cannot be wrong, else balls.
     Reference:   [SC22, III-C and III-D]; [theory T83].
     """
     loss = ordinary(budget(epsilon, "epsilon"), "epsilon")
     wanted = ordinary(probability(delta, "delta"), "delta")
     share = _share(iota)
-    for D in range(1, LARGEST_D + 1):
+    for D in range(_first_support(loss, wanted), LARGEST_D + 1):
         gamma = proposition_3_gamma(loss, D, share)
         reached = _last_probability(D, float(gamma))
         if abs(reached - float(wanted)) <= _DOUBT * float(wanted):
@@ -189,6 +191,19 @@ def truncated_laplace(epsilon: Exact, D: int | None = None, *, delta: Exact | No
 def _laplace(epsilon: Fraction, D: int) -> NoiseLaw:
     noise = range(-D, D + 1)
     return NoiseLaw(noise, [-epsilon * abs(z) for z in noise], count=D)
+
+
+def _first_support(epsilon: Fraction, delta: Fraction) -> int:
+    """A D below which no support is enough: P[Z = D] >= exp(-epsilon D^2 / (2 D - 1)) / (2 D + 1), and this bound falls with D."""
+
+    def is_too_small(D: int) -> bool:
+        return -float(epsilon * D * D / (2 * D - 1)) - math.log(2 * D + 1) > math.log(delta) + 1e-6
+
+    low, high = 0, LARGEST_D + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_too_small(middle) else (low, middle)
+    return high
 
 
 def _last_probability(D: int, gamma: float) -> float:

@@ -100,23 +100,18 @@ class Losses:
     def epsilon(self, delta: Exact) -> float | None:
         """The smallest epsilon at which this delta holds, rounded up; None where delta is below the plateau: no epsilon is enough."""
         found = self.epsilon_bounds(delta)
-        return None if found is None else found.up()
+        return None if found is None else found.up() + 0.0  # not -0.0
 
     def epsilon_bounds(self, delta: Exact) -> Enclosure | None:
         """The smallest epsilon at which this delta holds, enclosed; None where no epsilon is enough, or that cannot be ruled out."""
         wanted = probability(delta, "delta")
         if self.plateau_bounds.upper > wanted:
             return None
-        low, high = Fraction(0), self.plateau_epsilon_bounds.upper
-        if self.delta_bounds(0).upper <= wanted:
-            return Enclosure(low, low)
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            below = self._at_most(middle, wanted)
-            if below is None:
-                break
-            low, high = (low, middle) if below else (middle, high)
-        return Enclosure(low, high)
+        found = Enclosure(Fraction(0), Fraction(0))
+        for pair in self._distinct:
+            if pair.delta_bounds(found.upper).upper > wanted:  # it needs more than all pairs before it
+                found = self._halved(pair, wanted, found.lower)
+        return found
 
     @cached_property
     def plateau_bounds(self) -> Enclosure:
@@ -134,7 +129,13 @@ class Losses:
         return self._log_ratio(upward=True, downward=True)
 
     @property
+    def floor(self) -> Fraction | None:
+        """1 / key_size: no plateau other than zero is below it. None before anything is rounded for keys."""
+        return None if self.key_size is None else Fraction(1, self.key_size)
+
+    @property
     def plateau_epsilon(self) -> float:
+        """The smallest epsilon from which on delta is at its plateau, rounded up."""
         return self.plateau_epsilon_bounds.up()
 
     @property
@@ -161,16 +162,33 @@ class Losses:
     def _log_ratio(self, *, upward: bool, downward: bool) -> Enclosure:
         return _largest(pair.log_ratio_bounds(upward=upward, downward=downward) for pair in self._distinct)
 
-    def _at_most(self, epsilon: Fraction, delta: Fraction) -> bool | None:
-        """Whether the delta at this epsilon is at most this one; None where balls do not tell."""
-        found = self.delta_bounds(epsilon)
-        if found.upper <= delta:
-            return True
-        return False if found.lower > delta else None
+    def _halved(self, pair: Pair, delta: Fraction, low: Fraction) -> Enclosure:
+        """The smallest epsilon for this pair and for those that need at least `low`; delta is not below the plateau."""
+        high = self.plateau_epsilon_bounds.upper
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            found = pair.delta_bounds(middle)
+            if found.upper <= delta:
+                high = middle
+            elif found.lower > delta:
+                low = middle
+            else:
+                return _beside(pair, delta, middle, low, high)
+        return Enclosure(low, high)
 
     def __repr__(self) -> str:
         size = "" if self.key_size is None else f"; key size {self.key_size}"
         return f"Losses(both counts at least {self.at_least}; plateau {self.plateau:.6g} from epsilon {self.plateau_epsilon:.6g}{size})"
+
+
+def _beside(pair: Pair, delta: Fraction, middle: Fraction, low: Fraction, high: Fraction) -> Enclosure:
+    """A short interval around `middle`, at which balls do not tell whether delta is reached: it is, just beside it or there."""
+    for bits in (58, 50, 40, 30):
+        distance = (1 + middle) / (1 << bits)
+        left, right = max(middle - distance, low), min(middle + distance, high)
+        if pair.delta_bounds(right).upper <= delta and (left == low or pair.delta_bounds(left).lower > delta):
+            return Enclosure(left, right)
+    return Enclosure(low, high)
 
 
 def _excess(p: Law, q: Law, factor: arb) -> arb:

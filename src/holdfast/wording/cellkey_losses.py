@@ -41,8 +41,8 @@ def plateau_sentences(losses: Losses) -> list[str]:
         f"The delta stops falling at {number(float_up(plateau))}, from epsilon = {begin} on: that is the chance of a value "
         f"that only {who} can give, and no epsilon gets below it."
     ]
-    if losses.key_size is not None:
-        said.append(f"With {losses.key_size} keys no delta other than zero can be below 1 / {losses.key_size}.")
+    if losses.floor is not None:
+        said.append(f"With {losses.key_size} keys no such chance other than zero can be below {losses.floor}.")
     if plateau >= LARGE_DELTA:
         said.append("So large a delta is no protection in the sense of differential privacy.")
     return said

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.baselines.post_processing import PostProcessed
-from holdfast.cellkey.loss import Losses
 from holdfast.chains.assessment import Assessment
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
@@ -15,7 +14,6 @@ from holdfast.lattices.exposure_facts import JointFacts, ReleaseExposure
 from holdfast.lattices.joint import JointExposure
 from holdfast.privacy.guarantee import Guarantee
 from holdfast.wording.baselines import post_processed_sentences
-from holdfast.wording.cellkey_losses import losses_paragraph
 from holdfast.wording.exposure import exposed_sentences
 from holdfast.wording.guarantee import guarantee_paragraph
 from holdfast.wording.joint import joint_sentences, release_sentences
@@ -26,7 +24,6 @@ _KNOWN: dict[type, Callable[[Any], str]] = {
     Exposure: lambda exposure: exposed_sentences(exposure.facts()),
     JointExposure: lambda joint: " ".join(joint_sentences(joint.facts)),
     JointFacts: lambda facts: " ".join(joint_sentences(facts)),
-    Losses: losses_paragraph,
     PostProcessed: post_processed_sentences,
     ReleaseExposure: lambda exposed: " ".join(release_sentences(exposed)),
 }
@@ -43,13 +40,22 @@ def describe(thing: Any, *, delta: Exact | None = None) -> str:
         return guarantee_paragraph(guarantee, delta)
     for kind, said in _KNOWN.items():
         if isinstance(thing, kind):
-            if delta is not None:
-                raise InvalidParameter(f"delta belongs to a guarantee or a composition. {type(thing).__name__} has none. Leave it out.")
+            _refuse_delta(thing, delta)
             return said(thing)
-    from holdfast.privacy.accounting.composition import Composition  # accounting: not loaded by a release
+    from holdfast.cellkey.loss import Losses  # cell keys and accounting: not loaded by a release
+    from holdfast.privacy.accounting.composition import Composition
+    from holdfast.wording.cellkey_losses import losses_paragraph
     from holdfast.wording.composition import composition_paragraph
 
     if isinstance(thing, Composition):
         return composition_paragraph(thing, delta)
-    names = ", ".join(kind.__name__ for kind in (Guarantee, Composition, *_KNOWN))
+    if isinstance(thing, Losses):
+        _refuse_delta(thing, delta)
+        return losses_paragraph(thing)
+    names = ", ".join(kind.__name__ for kind in (Guarantee, Composition, Losses, *_KNOWN))
     raise InvalidParameter(f"describe() knows {names}, and what has a guarantee. Got {type(thing).__name__}.")
+
+
+def _refuse_delta(thing: Any, delta: Exact | None) -> None:
+    if delta is not None:
+        raise InvalidParameter(f"delta belongs to a guarantee or a composition. {type(thing).__name__} has none. Leave it out.")
