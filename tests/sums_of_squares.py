@@ -10,7 +10,7 @@ def sum_of_squares_p_value(total: float, mean: float, trace_of_square: float, la
 
     Given:       covariance C with tr C = mean, tr C^2 <= trace_of_square, |C| <= largest.
     Guarantees:  outside [tr C - 2 sqrt(x tr C^2), tr C + 2 sqrt(x tr C^2) + 2 x |C|] with probability at most 2 exp(-x) (Laurent and
-                 Massart 2000, Lemma 1); this is 2 exp(-x) for the x whose interval ends at `total`. Noise in whole numbers, of variance s^2,
+                 Massart 2000, Lemma 1); this is 2 exp(-x) for the x whose interval ends at `total`. Noise in whole numbers of variance s^2
                  differs by the order of exp(-2 pi^2 s^2).
     """
     away, root = abs(total - mean), math.sqrt(trace_of_square)

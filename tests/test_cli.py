@@ -448,6 +448,7 @@ class TestDiagnose:
         assert ran.code == 13
         assert "no bound" in ran.out
         assert "no kernel gave a bound" in ran.err
+        assert ran.err.count("holdfast: metropolis, 3 x 3 grid: pilot\n") == 1  # standard error is no terminal here: a line for each part
 
     def test_json_and_without_a_page(self, square: Path, run: Callable[..., Ran]) -> None:
         before = everything(square)

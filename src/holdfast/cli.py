@@ -70,10 +70,18 @@ def drawing(cells: int) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def coupling() -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar over pairs of chains, or over the steps of chains."""
+    """A progress bar over pairs of chains, or over the steps of chains; where there is no terminal, a line for each part that begins."""
+    begun: set[str] = set()
     with _bar("done") as bar:
         task = bar.add_task("", visible=False)
-        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total, visible=True)
+
+        def tell(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total, visible=True)
+            if bar.disable and what not in begun:
+                begun.add(what)
+                logging.getLogger("holdfast").info("%s", what)
+
+        yield tell
 
 
 @contextmanager

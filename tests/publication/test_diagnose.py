@@ -267,6 +267,14 @@ class TestNoBound:
         assert row.problem is not None
         snapshot(row.problem, "less than one sweep")
 
+    def test_a_block_too_large_for_its_pairs_is_not_begun(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """By a count, and before a kernel is made: a large block took gigabytes."""
+        monkeypatch.setattr(Part, "kernel", lambda *_: pytest.fail("a kernel was made"))
+        universe = hf.Universe.product({"a": [str(i) for i in range(60_000)]})
+        found = diagnose(universe, [hf.total()], hf.GeneralizedLaplace("1/4"))
+        assert not found.has_bounds
+        assert all("200 pairs of chains on 60,000 cells" in str(row.problem) for row in found.rows)
+
     def test_other_lags_may_speak_against_the_number(self, snapshot: Snapshot) -> None:
         def curve(lag: int, *times: int, met: bool = True) -> TotalVariationCurve:
             return TotalVariationCurve(Meetings("toy", lag, 50, lag + np.array(times), np.array([True] * (len(times) - 1) + [met]), "seed"))

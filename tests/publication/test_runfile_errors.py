@@ -242,8 +242,8 @@ WRONG: list[tuple[str, str, str]] = [
      "changes cell)."),
     ("no per with rho", released(*GAUSSIAN, "rho = 1").replace('"population" ', '"population"\nmax_records = 3\nunit = "household" #'),
      'line 10, release.per: this key is missing: it says what the budget is for. Write per = "person" (rho = 1 for one '
-     'household who changes cell with 3 records) or per = "unit" (rho = 1 for each unit of squared l2 distance between two tables, so '
-     "rho = 18 for one household who changes cell with 3 records)."),
+     'household that changes cell with 3 records) or per = "unit" (rho = 1 for each unit of squared l2 distance between two tables, so '
+     "rho = 18 for one household that changes cell with 3 records)."),
     ("no per with a chain", released(*GAUSSIAN, "epsilon = 1", 'delta = "1e-6"', 'sampler = "line_gibbs"'),
      'line 8, release.per: this key is missing: it says what the budget is for. Write per = "unit" (epsilon = 1, delta = 1e-6 for each '
      "unit of l2 distance between two tables, so epsilon = 1.41422, delta = 1.81184e-6 for one person who changes cell)."),

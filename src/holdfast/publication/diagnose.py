@@ -52,6 +52,8 @@ RECORDS = 2_000
 """Chains, and records of each, for conventional diagnostics."""
 MOVEMENT_SECONDS = 60
 """Work of conventional diagnostics for each row, by the kernel's own rough figure. Those that need more are left out, and that is said."""
+MOST_PAIRED_CELLS = 10**7
+"""Cells of a block times pairs of chains, beyond which no pairs are run: some hundreds of megabytes, and minutes for a sweep of all."""
 PHASES = 4
 """Pilot, pairs, and two other lags: each may take its share of the time that all are given together."""
 NOT_ESTIMATED = f"not estimated: it would take more than {MOVEMENT_SECONDS} seconds"
@@ -419,10 +421,20 @@ def _label(shape: Shape) -> str:
 def _row(part: Part, name: str, pairs: int, most_sweeps: int, rows: int, progress: Told | None) -> Row:
     """One kernel on blocks of one shape; what is refused becomes a row that says so."""
     try:
+        _check_size(part, pairs)
         kernel, seed = part.kernel(name)
         return _run(part, kernel, seed, pairs, most_sweeps, rows, progress)
     except (InvalidParameter, ChainProblem, NoExactSampler) as problem:
         return Row(part, name, problem=f"not used: {problem}")
+
+
+def _check_size(part: Part, pairs: int) -> None:
+    """Before a kernel is made: for a large block that alone takes long."""
+    if part.shape.size * max(pairs, PILOT_PAIRS) > MOST_PAIRED_CELLS:
+        raise InvalidParameter(
+            f"{max(pairs, PILOT_PAIRS):,} pairs of chains on {part.shape.size:,} cells are more than {MOST_PAIRED_CELLS:,} cells together. "
+            f"Blocks up to {MOST_PAIRED_CELLS // PILOT_PAIRS:,} cells are looked at, large ones with few pairs."
+        )
 
 
 def _run(part: Part, kernel: Kernel, seed: str, pairs: int, most_sweeps: int, rows: int, progress: Told | None) -> Row:

@@ -27,6 +27,7 @@ from holdfast.tables import Declarations, Hierarchy, Table, Universe
 from holdfast.tables.databases import is_url
 from holdfast.tables.readers import open_source, read_codes
 from holdfast.tables.text_files import Reading
+from holdfast.wording.budget import who
 
 Made = TypeVar("Made", Table, Declarations)
 
@@ -92,7 +93,7 @@ class Run:
         if self.mechanism.per == "unit":
             return f"{name}: {said}, per unit of distance"
         records = "1 record" if self.max_records == 1 else f"{self.max_records} records"
-        return f"{name}: {said}, for one {self._table.unit} of at most {records} who changes cell"
+        return f"{name}: {said}, for one {self._table.unit} of at most {records} {who(self._table.unit)} changes cell"
 
     def read_table(self) -> Table:
         """Read the confidential source. CONFIDENTIAL; errors are those of Table, and name file, column and row, never a value."""

@@ -21,6 +21,7 @@ from holdfast.publication.runfile_errors import Place, Problem, file_label, near
 from holdfast.publication.runfile_sections import IdentitiesSection, KeepSection, MarginSection, ReleaseSection, TableSection
 from holdfast.tables.databases import is_url
 from holdfast.tables.text_files import file_trouble
+from holdfast.wording.budget import who
 
 
 def check_source(table: TableSection, folder: str) -> None:
@@ -153,7 +154,7 @@ def _check_per(made: Mechanism, per: Per | None) -> None:
 
 def _lines_to_choose(chosen: type[Mechanism], values: Mapping[str, Any], table: TableSection) -> str:
     """The lines that this mechanism takes with these keys, and what each would mean: what one unit costs, and what one person costs."""
-    one = f"one {table.unit} who changes cell" + ("" if table.max_records == 1 else f" with {table.max_records} records")
+    one = f"one {table.unit} {who(table.unit)} changes cell" + ("" if table.max_records == 1 else f" with {table.max_records} records")
     lines = []
     for per in PER:
         with suppress(InvalidKey):

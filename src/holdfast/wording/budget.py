@@ -60,7 +60,12 @@ def budget_why(guarantee: Guarantee) -> str:
 
 def _one(guarantee: Guarantee, start: bool = False) -> str:
     records = "" if guarantee.max_records == 1 else f" with {guarantee.max_records} records"
-    return f"{'One' if start else 'one'} {guarantee.unit} who changes cell{records}"
+    return f"{'One' if start else 'one'} {guarantee.unit} {who(guarantee.unit)} changes cell{records}"
+
+
+def who(unit: str) -> str:
+    """A person who, a flight that."""
+    return "who" if unit == "person" else "that"
 
 
 def _measure(guarantee: Guarantee, measure: int | Fraction) -> str:

@@ -8,7 +8,7 @@ from holdfast.channels.layout import LevelError
 
 _BASES = {
     "exact": "exact",
-    "upper bound": "upper bound, proved",
+    "upper bound": "proved",
     "estimated": "estimated from draws of the public law",
     "not estimated": "not estimated",
     "unknown": "not known",
@@ -30,8 +30,9 @@ def error_sentences(smallest: float | None, median: float | None, largest: float
         return "No noise is added: counts that the kept totals do not fix are left out. Kept totals have no error."
     spread = f" ({smallest:.3g} to {largest:.3g})" if smallest != largest else ""
     missing = f"It was not estimated for {not_estimated:,} cells, because draws of their noise take too long. " if not_estimated else ""
+    most = "at most " if basis == "upper bound" else ""
     return (
-        f"The error of a released count averages to zero; its standard deviation is {median:.3g} for a typical cell{spread}. "
+        f"The error of a released count averages to zero; its standard deviation is {most}{median:.3g} for a typical cell{spread}. "
         f"{missing}Kept totals have no error."
     )
 
