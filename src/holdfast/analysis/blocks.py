@@ -4,6 +4,7 @@
     Laplace l1, Gaussian       convolution                   all tables listed   draws of the public law, weighted by the prior
     other laws with weights                                  all tables listed   the same
     rounded projection         two cells: the cell's law                         the same
+    conditioned on bounds      (analysis/conditioned.py)     all tables listed   weighted draws, where their normaliser can be computed
 
 Draws of the public law are tables y - z that could be the true ones: their weight is the prior's.
 """
@@ -22,7 +23,7 @@ from holdfast.channels.covariance import public_draws
 from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.shapes import Free, OneSum, Shape
-from holdfast.laws import Gaussian, L1Laplace, L2Laplace, Rounded, Target
+from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, Rounded, Target
 from holdfast.laws.marginals import cell_probabilities
 
 MAX_TABLES = 50_000
@@ -71,6 +72,10 @@ class Read:
 def block_posterior(read: Read) -> BlockPosterior:
     """By the best method there is; InvalidParameter or RequestTooLarge where there is none."""
     target = read.drawing.channel.target
+    if isinstance(target, ConditionalLaplace | ConditionalGaussian):
+        from holdfast.analysis.conditioned import conditioned_posterior
+
+        return checked(conditioned_posterior(read, target))
     noise = cell_weight(target)
     found: BlockPosterior | None
     if isinstance(target, Rounded):
@@ -85,7 +90,9 @@ def cell_weight(target: Target) -> Callable[[Ints], Floats] | None:
     """ln of the weight of a single cell's noise, where the weight of a table is a product of these."""
     if isinstance(target, L1Laplace):
         rate = float(target.epsilon)
-    elif isinstance(target, Gaussian):
+    elif isinstance(target, ConditionalLaplace):
+        rate = float(target.rate)
+    elif isinstance(target, Gaussian | ConditionalGaussian):
         half = 1 / (2 * float(target.sigma_squared))
         return lambda z: -half * z.astype(np.float64) ** 2
     else:
@@ -93,10 +100,8 @@ def cell_weight(target: Target) -> Callable[[Ints], Floats] | None:
     return lambda z: -rate * np.abs(z.astype(np.float64))
 
 
-def by_convolution(
-    read: Read, shape: Shape, noise: Callable[[Ints], Floats], extra: Callable[[Ints], Floats] | None = None
-) -> BlockPosterior | None:
-    """One cell alone, or one sum; None for other shapes, and where windows would be too wide. `extra` is added to every cell's weight."""
+def by_convolution(read: Read, shape: Shape, noise: Callable[[Ints], Floats]) -> BlockPosterior | None:
+    """One cell alone, or one sum; None for other shapes, and where windows would be too wide."""
     if not (isinstance(shape, OneSum) or (isinstance(shape, Free) and shape.size == 1)):
         return None
     signs = np.ones(len(read.y), dtype=np.int64)
@@ -105,8 +110,7 @@ def by_convolution(
 
     def log_weight(values: Ints) -> Floats:
         x = values * signs[:, None]
-        own = read.prior.log_weights(x, read.cells[:, None]) + noise(read.y[:, None] - x)
-        return own if extra is None else own + extra(x)
+        return read.prior.log_weights(x, read.cells[:, None]) + noise(read.y[:, None] - x)
 
     ends = np.sort(np.stack([read.low * signs, read.high * signs]), axis=0)
     if isinstance(shape, Free):
@@ -149,7 +153,7 @@ def _listed(read: Read, target: Target) -> Tables | None:
     weigh = _table_weight(target)
     if weigh is None:
         return None
-    reach = _reach(target)
+    reach = reach_of(target)
     low, high = np.maximum(read.low, read.y - reach), np.minimum(read.high, read.y + reach)
     sharp = read.shape.bounds_given(read.y[None, :], read.prior.lower) if read.prior.lower is not None else None
     if sharp is not None:
@@ -174,12 +178,13 @@ def _table_weight(target: Target) -> Callable[[Ints], Floats] | None:
     return None
 
 
-def _reach(target: Target) -> int:
+def reach_of(target: Target) -> int:
     """How far a single cell can be off and matter."""
-    if isinstance(target, Gaussian):
+    if isinstance(target, Gaussian | ConditionalGaussian):
         return int(np.sqrt(2 * LEFT_OUT * float(target.sigma_squared))) + 2
-    assert isinstance(target, L1Laplace | L2Laplace)
-    return int(LEFT_OUT / float(target.epsilon)) + 2
+    assert isinstance(target, L1Laplace | L2Laplace | ConditionalLaplace)
+    rate = target.rate if isinstance(target, ConditionalLaplace) else target.epsilon
+    return int(LEFT_OUT / float(rate)) + 2
 
 
 def _from_draws(read: Read) -> Tables:

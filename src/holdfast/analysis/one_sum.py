@@ -44,10 +44,16 @@ class GivenSum:
         kept = joint > 0
         return values[kept], joint[kept] / joint.sum()
 
-    def draw(self, n: int, random: np.random.Generator) -> Ints:
-        """n tables: one cell after the other, each given what is left for the rest."""
+    def sums(self) -> tuple[int, Floats]:
+        """(first value, logarithms of weights) of the sum of all cells, not given; up to a constant."""
+        start, law = self._rests[0]
+        with np.errstate(divide="ignore"):
+            return start, np.log(law) - self.tilt * np.arange(start, start + len(law))
+
+    def draw(self, n: int, random: np.random.Generator, totals: Ints | None = None) -> Ints:
+        """n tables: one cell after the other, each given what is left for the rest. `totals`: one for each table, in place of `total`."""
         out = np.empty((n, self.cells), dtype=np.int64)
-        left = np.full(n, self.total, dtype=np.int64)
+        left = np.full(n, self.total, dtype=np.int64) if totals is None else totals.copy()
         steps = np.arange(self.p.shape[1])
         for cell in range(self.cells - 1):
             start, rest = self._rests[cell + 1]

@@ -1,0 +1,190 @@
+"""Posteriors where the law reads the counts: Bayes' rule with every normaliser listed, calibration, and the weights of draws."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb
+
+import holdfast as hf
+from holdfast.analysis.blocks import cell_weight
+from holdfast.analysis.classes import Classes, ClassTables, KeptTotals
+from holdfast.analysis.posterior import posterior_of
+from holdfast.analysis.priors import Flat, Listed, Poisson, Prior
+from holdfast.analysis.published import Published
+from holdfast.errors import InvalidParameter
+from holdfast.laws import ConditionalGaussian, ConditionalLaplace
+from holdfast.testing.fit import check_fit, check_fit_categories, fits
+from tests.analysis import brute
+from tests.analysis.test_posterior import THREE, TOWNS, compare, fraction_prior, read
+
+SUM = np.ones((1, 3), dtype=int)
+MARGINS = np.array([[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1], [1, 0, 1, 0, 1, 0]])
+RATE = Fraction(1, 2)
+
+
+def expected(tables, y, prior: Prior, query) -> dict[int, float]:
+    """By listing: every table is both a possible truth and a possible publication."""
+    weigh = brute.laplace(RATE)
+
+    def normaliser(x: tuple[int, ...]) -> arb:
+        return sum((weigh(tuple(b - a for a, b in zip(x, other, strict=True))) for other in tables), arb(0))
+
+    return brute.posterior_of_sum(tables, y, weigh, fraction_prior(prior, len(tables[0])), query, normaliser)
+
+
+class TestByListing:
+    @pytest.mark.parametrize("prior", [Flat(), Flat(0, 3), Poisson(2.0), Listed([1, 0, 2, 1, 3])], ids=str)
+    def test_one_sum(self, prior: Prior) -> None:
+        y = [4, 0, 2]
+        tables = brute.tables_in([range(7)] * 3, SUM, y)
+        found = posterior_of(read(THREE, [hf.total()], hf.Conditional(1), y), prior, np.array([1, 0, 2]))
+        assert found.method == "enumeration"
+        compare(found, expected(tables, y, prior, [1, 0, 2]))
+
+    def test_it_is_not_the_posterior_without_normalisers(self) -> None:
+        """The unbounded law cut at zero would be another belief: what the normaliser does is more than the stated error."""
+        y = [4, 0, 2]
+        tables = brute.tables_in([range(7)] * 3, SUM, y)
+        right = expected(tables, y, Flat(), [0, 1, 0])
+        wrong = brute.posterior_of_sum(tables, y, brute.laplace(RATE), fraction_prior(Flat(), 3), [0, 1, 0])
+        assert max(abs(right[k] - wrong[k]) for k in right) > 0.01
+
+    def test_upper_bounds(self) -> None:
+        y = [3, 1, 2]
+        tables = brute.tables_in([range(4)] * 3, SUM, y)
+        compare(posterior_of(read(THREE, [hf.total()], hf.Conditional(1, upper=3), y), Flat(), 0), expected(tables, y, Flat(), [1, 0, 0]))
+
+    def test_a_binary_table(self) -> None:
+        y = [1, 0, 0, 1, 1, 0]
+        tables = brute.tables_in([range(2)] * 6, MARGINS, y)
+        source = read(TOWNS, [hf.margin("town"), hf.margin("sex")], hf.Conditional(1, upper=1), y)
+        compare(posterior_of(source, Flat(), 0), expected(tables, y, Flat(), [1, 0, 0, 0, 0, 0]))
+
+    def test_rows_and_columns(self) -> None:
+        y = [3, 1, 1, 2, 0, 4]
+        tables = brute.tables_in([range(6)] * 6, MARGINS, y)
+        source = read(TOWNS, [hf.margin("town"), hf.margin("sex")], hf.Conditional(1), y)
+        compare(posterior_of(source, Poisson(2.0), {"town": "b", "sex": "F"}), expected(tables, y, Poisson(2.0), [0, 0, 1, 0, 0, 0]))
+
+    def test_a_cell_under_no_total(self) -> None:
+        """Z(x) = sum over k >= 0; listed to 300, beyond which less than exp(-100) is left."""
+        tables = [(k,) for k in range(300)]
+        found = posterior_of(read(THREE, [], hf.Conditional(1), [2, 5, 0]), Poisson(3.0), 0)
+        compare(found, expected(tables[:120], [2], Poisson(3.0), [1]))
+
+
+class TestCalibration:
+    def ranks(self, published_at: str, read_at: str) -> np.ndarray:
+        random = np.random.default_rng(9)
+        truth = random.poisson(2.0, size=(320, 3))
+        drawing = hf.plan(THREE, [hf.total()], hf.Conditional(published_at)).drawing
+        plan = hf.plan(THREE, [hf.total()], hf.Conditional(read_at))
+        task = drawing.channel.tasks()[0]
+        with hf.NoiseKey.for_tests("ranks") as key, key.stream("ranks") as words:
+            y = drawing.run(task, truth, None, words)
+        out = []
+        for x, published in zip(truth, y, strict=True):
+            found = posterior_of(Published(THREE, published, plan), Poisson(2.0), 0)
+            below, own = found.probability(most=int(x[0]) - 1), found.probability(int(x[0]), int(x[0]))
+            out.append(min(int(10 * (below + own * random.uniform())), 9))
+        return np.array(out)
+
+    def test_ranks_of_the_truth_are_uniform_under_the_right_law_only(self) -> None:
+        uniform = np.full(10, 0.1)
+        check_fit(self.ranks("1", "1"), uniform, name="ranks of the truth, conditioned on bounds")
+        assert not fits(self.ranks("1/4", "6"), uniform)
+
+
+def kept_totals(low: int, high: int, y: np.ndarray, rows: np.ndarray, target) -> KeptTotals:
+    lows, highs = np.full(len(y), low), np.full(len(y), high)
+    classes = Classes.of(y, lows, highs, rows, np.zeros((0, len(y)), dtype=np.int64), np.zeros(0, dtype=np.int64))
+    noise = cell_weight(target)
+    assert classes is not None
+    assert noise is not None
+    return KeptTotals(classes, lows, highs, noise)
+
+
+CASES = {
+    "one sum": (SUM, [4, 0, 2]),
+    "two classes": (np.array([[1, 1, 1, 1], [1, 1, 0, 0]]), [2, 1, 0, 3]),
+    "three rows": (np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [1, 0, 1, 1, 0]]), [2, 1, 0, 1, 2]),
+}
+
+
+class TestDraws:
+    """The pieces of the Monte Carlo without its noise: normalisers by listing, and the law of the draws by a fit."""
+
+    @pytest.mark.parametrize("name", CASES)
+    @pytest.mark.parametrize("target", [ConditionalLaplace(RATE), ConditionalGaussian(Fraction(3))], ids=["laplace", "gaussian"])
+    def test_normalisers_are_those_of_a_list(self, name: str, target) -> None:
+        rows, start = CASES[name]
+        y = np.array(start)
+        tables = np.array(brute.tables_in([range(7)] * len(y), rows, y))
+        sums = kept_totals(0, 6, y, rows, target)
+        noise = cell_weight(target)
+        assert noise is not None
+        listed = [math.log(np.exp(noise(tables - x).sum(axis=1)).sum()) for x in tables]
+        found = sums.own_normalisers(tables).sum(axis=1) + sums.log_probability(tables)
+        assert np.allclose(found, listed, rtol=0, atol=1e-11)
+
+    @pytest.mark.parametrize("name", CASES)
+    def test_tables_by_classes_have_the_law_of_their_weights(self, name: str) -> None:
+        rows, start = CASES[name]
+        y = np.array(start)
+        random = np.random.default_rng(3)
+        logs = random.normal(size=(len(y), 7))
+        tables = brute.tables_in([range(7)] * len(y), rows, y)
+        classes = kept_totals(0, 6, y, rows, ConditionalLaplace(RATE)).classes
+        drawn = ClassTables(classes, np.zeros(len(y), dtype=np.int64), logs).draw(20_000, random)
+        weights = np.array([math.exp(sum(logs[i, k] for i, k in enumerate(table))) for table in tables])
+        law = {table: w / weights.sum() for table, w in zip(tables, weights, strict=True)}
+        counts = Counter(map(tuple, drawn.tolist()))
+        check_fit_categories(counts, law, name=f"tables by classes, {name}")
+        numbers = np.array([tables.index(table) for table in counts.elements()])
+        assert not fits(numbers, weights**0.8 / (weights**0.8).sum())
+
+    def test_a_block_of_46_cells(self) -> None:
+        """The table of the paper: draws are worth nearly their number, and a kept total is known."""
+        ages = [f"{k:02d}" for k in range(23)]
+        universe = hf.Universe.product({"sex": ["F", "M"], "age": ages})
+        keep = [hf.margin("sex"), hf.subset("age", codes=ages[4:])]
+        y = np.random.default_rng(4).negative_binomial(100, 0.95, 46)
+        source = read(universe, keep, hf.Conditional(1), y)
+        found = posterior_of(source, Flat(), {"sex": "F", "age": ages[:4]}, draws=300, key=hf.NoiseKey.for_tests(1))
+        assert found.method == "monte carlo"
+        assert found.effective_draws is not None
+        assert found.effective_draws > 250
+        assert found.probability(least=0) == pytest.approx(1)
+        fixed = posterior_of(source, Flat(), {"sex": "F"}, draws=300)
+        assert fixed.values.tolist() == [int(y[:23].sum())]
+
+
+class TestSimulate:
+    def test_a_prior_is_needed(self) -> None:
+        table = hf.Table(THREE, np.array([3, 1, 2]))
+        release = hf.release(table, [hf.total()], hf.Conditional(1), key=hf.NoiseKey.for_tests("c"))
+        with pytest.raises(InvalidParameter, match="under a prior only"):
+            hf.simulate(release, 10)
+
+    def test_the_law_by_listing(self) -> None:
+        """P[y'] = sum over x of P[x | y] P[y' | x], all within bounds."""
+        table = hf.Table(THREE, np.array([3, 1, 0]))
+        release = hf.release(table, [hf.total()], hf.Conditional(1), key=hf.NoiseKey.for_tests("c"))
+        y = tuple(release.table.counts.tolist())
+        made = hf.simulate(release, 3_000, Flat(), key=hf.NoiseKey.for_tests(1))
+        tables = brute.tables_in([range(5)] * 3, SUM, y)
+
+        def step(x: tuple[int, ...]) -> np.ndarray:
+            weights = np.array([math.exp(-0.5 * sum(abs(a - b) for a, b in zip(x, other, strict=True))) for other in tables])
+            return weights / weights.sum()
+
+        belief = np.array([step(x)[tables.index(y)] for x in tables])
+        law = dict(zip(tables, (belief / belief.sum()) @ np.array([step(x) for x in tables]), strict=True))
+        check_fit_categories(Counter(map(tuple, made.tables.tolist())), law, name="posterior predictive within bounds")
+        one_step = {value: float(p) for value, p in enumerate(np.bincount([t[0] for t in tables], weights=step(y)))}
+        assert not fits(made.tables[:, 0], one_step)
