@@ -181,7 +181,7 @@ class TestSimulate:
 
         def step(x: tuple[int, ...]) -> np.ndarray:
             weights = np.array([math.exp(-0.5 * sum(abs(a - b) for a, b in zip(x, other, strict=True))) for other in tables])
-            return weights / weights.sum()
+            return np.asarray(weights / weights.sum())
 
         belief = np.array([step(x)[tables.index(y)] for x in tables])
         law = dict(zip(tables, (belief / belief.sum()) @ np.array([step(x) for x in tables]), strict=True))
