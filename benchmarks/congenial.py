@@ -72,11 +72,10 @@ def distances(truth: Ints, releases: int = RELEASES, seed: int = SEED) -> Distan
     errors = np.empty((len(WAYS), len(truth), releases, truth.shape[1]))
     with hf.NoiseKey.for_tests(seed) as key:
         for number, x in enumerate(truth):
-            noise = {
-                e: hf.DiscreteLaplace(s).sample(releases * x.size, key.derive(e, number)).reshape(releases, -1) for e, s in _SCALES.items()
-            }
-            errors[0, number], errors[3, number] = noise["1"], noise["1/2"]
-            errors[1, number] = [nonnegative_l2(x + z, matrix, matrix @ x, epsilon=1).values - x for z in noise["1"]]
+            for way, scale in ((0, "1"), (3, "2")):
+                drawn = hf.DiscreteLaplace(scale).sample(releases * x.size, key.derive("raw", scale, number))
+                errors[way, number] = drawn.reshape(releases, -1)
+            errors[1, number] = [nonnegative_l2(x + z, matrix, matrix @ x, epsilon=1).values - x for z in errors[0, number]]
             with key.stream("conditional", number) as words:
                 published = drawing.run(task, np.repeat(x[task.cells], releases, axis=0), None, words)
             errors[2, number][:, task.cells[0]] = published - x[task.cells]
