@@ -21,7 +21,7 @@ from flint import arb, fmpz_mat
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.lattices.norms import L1
-from holdfast.lattices.shapes import Free, General, OneSum, Pinned, Shape
+from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned, Shape
 from holdfast.lattices.shapes.bounded import Bounded
 from holdfast.lattices.shapes.shape import UNBOUNDED
 from holdfast.privacy.conditioning_fibres import fibre_of
@@ -58,7 +58,7 @@ def best_rate(shapes: Iterable[Shape], epsilon: Fraction, totals: Mapping[Bounde
     Guarantees:  for every table within the bounds, whatever its totals (of listed blocks: with those totals), any other such table with
                  the same totals at l1 distance d, and every output: the logarithm of the ratio of probabilities is epsilon d at most.
                  Certified; between epsilon / 2 and epsilon.
-    Reference:   [theory R12], [theory T70], [theory T72], [theory T73], [theory T74]
+    Reference:   [theory R12], [theory T70], [theory T72], [theory T73], [theory T74], [theory T79]
     """
     costs = {_cost(shape, (totals or {}).get(shape, ()) if isinstance(shape, Bounded) else ()) for shape in shapes}
     found = min((_largest(cost, epsilon) for cost in costs), key=lambda best: (best.rate, best.basis), default=None)
@@ -97,6 +97,7 @@ class _Cost:
     longest: int | None = None
     one_sided: int | None = None
     is_line: bool = False
+    folds: int = 1
     shape: Bounded | None = None
     totals: frozenset[tuple[int, ...]] = frozenset()
 
@@ -106,7 +107,9 @@ class _Cost:
             case "equalities":
                 return Fraction(0)
             case "moves":
-                return _line_excess(rate, self.longest or 1) if self.is_line else _moves_excess(rate, self.longest or 1, self.one_sided)
+                longest = self.longest or 1
+                folded = self.folds * rate
+                return _line_excess(rate, longest) if self.is_line else _moves_excess(folded, longest, self.one_sided) / self.folds
             case "listed" if self.shape is not None:
                 without = _cost(self.shape, ()).excess(rate)
                 return min(without, max(fibre_of(self.shape, totals).excess(rate) for totals in self.totals))
@@ -118,12 +121,17 @@ class _Cost:
 
 
 def _cost(shape: Shape, totals: Collection[tuple[int, ...]]) -> _Cost:
-    if not isinstance(shape, Bounded) or not shape.has_bounds or isinstance(shape.shape, Pinned) or _is_binary_sum(shape):
+    if not isinstance(shape, Bounded) or not shape.has_bounds or isinstance(shape.shape, Pinned):
+        return _Cost("equalities")
+    if isinstance(shape.shape, OneSum) and not shape.rows and _is_binary(shape):
         return _Cost("equalities")
     if totals and all(fibre_of(shape, values).is_listed for values in totals):
         return _Cost("listed", shape=shape, totals=frozenset(totals))
     if shape.dimension == 1 and not (isinstance(shape.shape, General) and shape.shape.rows is None):
         return _Cost("moves", int(np.abs(shape.basis()).sum()), is_line=True)
+    folds = _folds(shape)
+    if folds is not None:
+        return _Cost("equalities") if _is_binary(shape) else _Cost("moves", 2, folds=folds)
     longest = None if shape.rows else longest_move(shape.shape)
     if longest is None:
         return _Cost("default")
@@ -163,13 +171,23 @@ def _line_excess(rate: Fraction, length: int) -> Fraction:
         return enclosure((1 + q - q * q).log() / length).upper
 
 
-def _is_binary_sum(shape: Bounded) -> bool:
-    """One sum of cells that have two values each: all tables with one total are alike up to the order of cells. [theory T74]"""
-    if shape.rows or not isinstance(shape.shape, OneSum):
-        return False
+def _folds(shape: Bounded) -> int | None:
+    """How many cells move together, for a grid whose axes but one have two places: it is one sum over the long axis. Else None.
+
+    [theory T79]
+    """
+    axes = sorted(shape.axes)
+    is_folded = isinstance(shape.shape, Grid) and not shape.rows and axes[-2] == 2
+    return 2 ** (len(axes) - 1) if is_folded else None
+
+
+def _is_binary(shape: Bounded) -> bool:
+    """Whether each cell of one sum, or each slice across the long axis of a folded grid, has two values at most. [theory T74]"""
     lower, upper = shape.lower_cells(), shape.upper_cells()
-    bounded = (lower > -UNBOUNDED) & (upper < UNBOUNDED)
-    return bool(bounded.all()) and bool((upper - lower <= 1).all())
+    narrow = (lower > -UNBOUNDED) & (upper < UNBOUNDED) & (upper <= lower + 1)
+    axes = shape.axes
+    long = int(np.argmax(axes))
+    return bool(narrow.reshape(axes).any(axis=tuple(i for i in range(len(axes)) if i != long)).all())
 
 
 def _is_one_sided(shape: Bounded) -> bool:
@@ -197,9 +215,10 @@ def gaussian_factor(shapes: Iterable[Shape]) -> int:
 
     Law:         P_x[y] proportional to exp(-|y - x|_2^2 / (2 sigma^2)) over the tables within the bounds.
     Guarantees:  factor / (2 sigma^2) zCDP per unit of squared l2 distance, for every sigma and all tables within the bounds with the same
-                 totals: 1 where there are no inequalities or one free dimension, 2 for one sum with bounds of its cells. InvalidParameter
-                 for other blocks: the discrete law can cost more there, and no bound was proved.
-    Reference:   [theory T75], [theory T76]
+                 totals: 1 where there are no inequalities or one free dimension, 2 for one sum with bounds of its cells, and for grids
+                 whose axes but one have two places. InvalidParameter for other blocks: the discrete law can cost more there, and no
+                 bound was proved.
+    Reference:   [theory T75], [theory T76], [theory T79]
     """
     return max((_gaussian_factor(shape) for shape in shapes), default=1)
 
@@ -207,11 +226,11 @@ def gaussian_factor(shapes: Iterable[Shape]) -> int:
 def _gaussian_factor(shape: Shape) -> int:
     if not isinstance(shape, Bounded) or not shape.has_bounds or shape.dimension <= 1 or (isinstance(shape.shape, Free) and not shape.rows):
         return 1
-    if isinstance(shape.shape, OneSum) and not shape.rows:
+    if (isinstance(shape.shape, OneSum) and not shape.rows) or _folds(shape) is not None:
         return 2
     raise InvalidParameter(
-        f"Gaussian noise conditioned on bounds has a proven cost for blocks under one kept sum only. There is one of {shape.size} cells "
-        "under other kept totals or inequality rows. Use Laplace noise, or leave the bounds out.",
+        f"Gaussian noise conditioned on bounds has a proven cost for blocks under one kept sum, or like one, only. There is one of "
+        f"{shape.size} cells under other kept totals or inequality rows. Use Laplace noise, or leave the bounds out.",
         field="noise",
     )
 
