@@ -11,14 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cellkey import max_entropy
+import holdfast as hf
+from holdfast.cellkey import max_entropy, truncated_laplace
 from holdfast.cellkey.max_entropy import SymmetricNoise
 from holdfast.errors import InexactParameter, InvalidParameter
 
 
 @pytest.mark.parametrize(("D", "V", "gamma"), [(11, 4, 0.12500), (11, 10, 0.04981), (15, 4, 0.12500), (15, 10, 0.05000)])
 def test_gammas_of_the_paper(D: int, V: int, gamma: float) -> None:
-    assert round(max_entropy(D, V).gamma_bounds().nearest(), 5) == gamma
+    noise = max_entropy(D, V)
+    assert round(noise.gamma_bounds().nearest(), 5) == gamma
+    assert float(noise.gamma) == noise.gamma_bounds().nearest()  # type: ignore[arg-type]
 
 
 @given(st.integers(1, 30), st.fractions("1/1000", "999/1000", max_denominator=10**6))
@@ -42,7 +45,7 @@ def test_roots_at_the_ends_of_the_range(D: int, V: str | int) -> None:
 def test_no_other_law_of_that_variance_has_more_entropy() -> None:
     """Random directions that keep sum, mean and variance: the entropy falls both ways."""
     noise = max_entropy(4, 3)
-    p = np.array([noise.probability(z) for z in noise.noise])
+    p = np.array([noise.pmf(z) for z in noise.noise])
     z = np.array(noise.noise)
     _, _, basis = np.linalg.svd(np.array([np.ones(9), z, z**2]))
 
@@ -74,7 +77,7 @@ def test_the_plateau_starts_at_gamma_times_2d_minus_1() -> None:
     losses = noise.epsilon_delta()
     assert losses.plateau_epsilon_bounds.lower <= Fraction(11, 10) <= losses.plateau_epsilon_bounds.upper
     assert noise.plateau_epsilon_closed_form().nearest() == pytest.approx(1.1, abs=1e-15)
-    last = noise.probability_bounds(6)
+    last = noise.pmf_bounds(6)
     for epsilon in ("1.1", "1.2", 5):
         assert noise.delta_closed_form(epsilon).upper >= last.lower
         assert losses.delta_bounds(epsilon).lower <= last.upper
@@ -83,12 +86,27 @@ def test_the_plateau_starts_at_gamma_times_2d_minus_1() -> None:
     assert losses.epsilon("1e-9") is None  # below the plateau
 
 
+@pytest.mark.parametrize(("D", "sigma_squared"), [(1, "1/2"), (5, 3), (25, "12495/254")])
+def test_it_is_the_truncated_discrete_gaussian(D: int, sigma_squared: str | int) -> None:
+    """The same law by the certified tables of `exact`, which share no code with it: gamma = 1 / (2 sigma^2)."""
+    noise = SymmetricNoise(D, 1 / (2 * Fraction(sigma_squared)))
+    other = hf.DiscreteGaussian(sigma_squared, lower=-D, upper=D)
+    for z in noise.noise:
+        ours, theirs = noise.pmf_bounds(z), other.pmf_bounds(z)
+        assert max(ours.lower, theirs.lower) <= min(ours.upper, theirs.upper)
+    assert noise.variance() == pytest.approx(other.variance(), rel=1e-14)
+    laplace = truncated_laplace("1/3", D)
+    for z in laplace.noise:
+        ours, theirs = laplace.pmf_bounds(z), hf.DiscreteLaplace(3, lower=-D, upper=D).pmf_bounds(z)
+        assert max(ours.lower, theirs.lower) <= min(ours.upper, theirs.upper)
+
+
 def test_the_law_by_direct_sums() -> None:
     noise = SymmetricNoise(3, Fraction(1, 3))
     weights = {z: math.exp(-z * z / 3) for z in range(-3, 4)}
     for z, weight in weights.items():
-        assert noise.probability(z) == pytest.approx(weight / sum(weights.values()), rel=1e-14)
-    assert noise.probability(4) == 0.0
+        assert noise.pmf(z) == pytest.approx(weight / sum(weights.values()), rel=1e-14)
+    assert noise.pmf(4) == 0.0
     assert noise.mean_bounds() == (Fraction(0), Fraction(0))
     again = pickle.loads(pickle.dumps(noise))
     assert again.quantised(1 << 16) == noise.quantised(1 << 16)

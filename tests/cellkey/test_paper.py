@@ -47,12 +47,12 @@ class TestExample1:
         ],
     )
     def test_probabilities(self, z: int, text: str) -> None:
-        assert printed(EXAMPLE.noise.probability_bounds(z), text) == text
-        assert printed(EXAMPLE.noise.probability_bounds(-z), text) == text
+        assert printed(EXAMPLE.noise.pmf_bounds(z), text) == text
+        assert printed(EXAMPLE.noise.pmf_bounds(-z), text) == text
 
     def test_the_support_is_the_smallest_one(self) -> None:
         for D in range(1, 25):
-            assert proposition_3("0.5", D).probability_bounds(D).lower > Fraction(1, 10**4)
+            assert proposition_3("0.5", D).pmf_bounds(D).lower > Fraction(1, 10**4)
 
     def test_delta_by_proposition_3_is_the_enumerated_one(self) -> None:
         closed, counted = EXAMPLE.delta_bounds(), EXAMPLE.epsilon_delta().delta_bounds("0.5")
@@ -65,7 +65,7 @@ class TestExample2:
         assert TABLE.rows[25].upper[-2:] == (4294541537, 1 << 32)
 
     def test_cumulative_probabilities(self) -> None:
-        chances = [EXAMPLE.noise.probability_bounds(z) for z in (-25, -24, -23)]
+        chances = [EXAMPLE.noise.pmf_bounds(z) for z in (-25, -24, -23)]
         texts = ("0.000099129808160", "0.0002622470798742925", "0.0005252540370388639")
         for k, text in enumerate(texts, 1):
             total = sum(((c.lower + c.upper) / 2 for c in chances[:k]), Fraction(0))
@@ -89,7 +89,7 @@ class TestExample2:
         # A ceiling moves a bound by less than one key, so the mean and each probability by less than this:
         assert abs(row.bias) < Fraction(50, 1 << bits)
         for z in (0, 24, -25):
-            low, high = EXAMPLE.noise.probability_bounds(z)
+            low, high = EXAMPLE.noise.pmf_bounds(z)
             assert low - Fraction(1, 1 << bits) <= row.probabilities[z] <= high + Fraction(1, 1 << bits)
 
 
@@ -185,12 +185,12 @@ class TestDesign:
     def test_example_1_could_do_with_less_noise(self) -> None:
         assert EXAMPLE.best.gamma == Fraction(1, 82)
         assert EXAMPLE.best.epsilon_delta().delta("0.5") == pytest.approx(5.7638e-5, rel=1e-4)
-        assert EXAMPLE.best.variance == pytest.approx(40.95, abs=0.01)
+        assert EXAMPLE.best.variance() == pytest.approx(40.95, abs=0.01)
         laplace = truncated_laplace("0.5", delta="1e-4")
         assert laplace.noise[-1] == 16
-        assert laplace.variance == pytest.approx(7.7493, rel=1e-4)
-        assert laplace.epsilon_delta().delta("0.5") == laplace.probability_bounds(16).up() <= 1e-4
-        assert truncated_laplace("0.5", 15).probability(15) > 1e-4
+        assert laplace.variance() == pytest.approx(7.7493, rel=1e-4)
+        assert laplace.epsilon_delta().delta("0.5") == laplace.pmf_bounds(16).up() <= 1e-4
+        assert truncated_laplace("0.5", 15).pmf(15) > 1e-4
 
     @pytest.mark.parametrize(("epsilon", "D"), [("0.5", 25), (1, 3), (2, 1)])
     def test_ranges_are_those_of_the_formulas(self, epsilon: str | int, D: int) -> None:
@@ -202,7 +202,7 @@ class TestDesign:
             for (low, high), value in (
                 (found.variance, noise.variance_bounds()),
                 (found.constant, noise.constant_bounds()),
-                (found.delta, noise.probability_bounds(D)),
+                (found.delta, noise.pmf_bounds(D)),
             ):
                 assert low.lower <= value.upper
                 assert value.lower <= high.upper
@@ -211,7 +211,7 @@ class TestDesign:
     def test_no_smaller_support_is_enough(self, epsilon: str | int, delta: str) -> None:
         found = design(epsilon, delta)
         assert found.delta_bounds().upper <= Fraction(delta)
-        assert all(proposition_3(epsilon, D).probability_bounds(D).lower > Fraction(delta) for D in range(1, found.D))
+        assert all(proposition_3(epsilon, D).pmf_bounds(D).lower > Fraction(delta) for D in range(1, found.D))
 
     def test_a_target_between_two_supports_and_one_met_exactly_in_doubles(self) -> None:
         reached = design("0.5", "1e-4").delta_bounds()

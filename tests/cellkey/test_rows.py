@@ -67,7 +67,7 @@ def test_a_brute_force_optimiser_agrees(D: int, count: int, js: int, V: Fraction
     found = largest_entropy(noise, row_constraints(noise, V, stay, monotone), count)
     by_force = brute_force(noise, V, stay, monotone)
     assert found is not None
-    ours = np.array([found.law.probability(v) for v in noise])
+    ours = np.array([found.law.pmf(v) for v in noise])
     assert entropy(ours) >= entropy(by_force) - 1e-7
     assert np.max(np.abs(ours - by_force)) < 1e-4
 
@@ -81,11 +81,14 @@ ROWS: list[dict[str, Any]] = [
     {"D": 8, "V": 6, "js": 2, "stay": "0.3", "monotone": True, "allow_short": True},
     {"D": 3, "V": 2, "variance": "exact"},
     {"D": 3, "V": {1: "1.3", 2: "1.8", 3: 2}},
+    {"D": 3, "V": 1, "stay": {1: "0.3", 2: "0.4", 3: "0.5"}},
 ]
 
 
 def check_row(row: Row, options: dict[str, Any]) -> None:
     """Constraints to 1e-12 and optimality conditions, from the probabilities and multipliers alone."""
+    given = options.get("stay", 0)
+    stay, V = Fraction(given[row.count] if isinstance(given, dict) else given), row.target
     law, D, js = row.law, options["D"], options.get("js", 0)
     results = [row.count + v for v in law.noise]
     assert all(result >= 0 and not 1 <= result <= js for result in results)
@@ -94,9 +97,9 @@ def check_row(row: Row, options: dict[str, Any]) -> None:
     if options.get("variance") == "exact" or not row.is_short:
         assert within(row.variance_bounds, row.target)
     assert row.variance_bounds.upper <= row.target + Fraction(1, 10**12)
-    p = {v: law.probability_bounds(v) for v in law.noise}
+    p = {v: law.pmf_bounds(v) for v in law.noise}
     if "stay" in options and 0 in p:
-        assert p[0].upper >= Fraction(options["stay"]) - Fraction(1, 10**12)
+        assert p[0].upper >= stay - Fraction(1, 10**12)
     if options.get("monotone"):
         left = [v for v in law.noise if v <= 0]
         assert all(p[a].lower <= p[b].upper + Fraction(1, 10**12) for a, b in pairwise(left))
@@ -104,7 +107,6 @@ def check_row(row: Row, options: dict[str, Any]) -> None:
     assert all(value >= 0 for name, value in multipliers.items() if name != "mean" and not (name == "variance" and "variance" in options))
     assert row.optimum.gap < Fraction(1, 10**30)
     # Stationarity: log p(v) minus the multipliers' terms is the same number for every v.
-    stay, V = Fraction(options.get("stay", 0)), row.target
     rests = []
     for k, v in enumerate(law.noise):
         terms = multipliers.get("mean", Fraction(0)) * v + multipliers.get("variance", Fraction(0)) * (V - v * v)
@@ -150,7 +152,7 @@ def test_the_last_row_is_the_symmetric_noise_of_maximum_entropy() -> None:
     last, noise = design_rows(5, 3, js=2).rows[8].law, max_entropy(5, 3)
     assert last.noise == noise.noise
     for z in noise.noise:
-        assert abs(last.probability_bounds(z).lower - noise.probability_bounds(z).lower) < Fraction(1, 10**15)
+        assert abs(last.pmf_bounds(z).lower - noise.pmf_bounds(z).lower) < Fraction(1, 10**15)
 
 
 def test_the_example_of_peers_fails_at_count_one_and_works_with_less_variance() -> None:
@@ -161,13 +163,13 @@ def test_the_example_of_peers_fails_at_count_one_and_works_with_less_variance() 
     assert design_rows(2, 1, monotone=True, allow_short=True).short_rows == (1,)
     assert design_rows(2, "0.9", monotone=True).short_rows == ()
     row = design_rows(2, "0.9", monotone=True).rows[1].law
-    assert [row.probability(v) for v in row.noise] == pytest.approx([0.3625, 0.3625, 0.1875, 0.0875], abs=1e-15)  # three equations, by hand
+    assert [row.pmf(v) for v in row.noise] == pytest.approx([0.3625, 0.3625, 0.1875, 0.0875], abs=1e-15)  # three equations, by hand
 
 
 def test_the_smallest_variance_without_staying_takes_two_values() -> None:
     row = design_rows(3, 1, js=1).rows[1].law
     assert row.noise == (-1, 1)
-    assert row.probability(1) == 0.5
+    assert row.pmf(1) == 0.5
     with pytest.raises(InvalidParameter, match=r"Count 1 has no noise .* strictly between 1 and 3"):
         design_rows(3, "0.99", js=1)
 
@@ -198,7 +200,7 @@ def test_losses_of_neighbouring_rows() -> None:
     design = design_rows(3, "1.3")
     losses = design.epsilon_delta()
     assert [pair.count for pair in losses.pairs] == [0, 1, 2, 3]
-    shown = 1 - design.rows[1].law.probability(-1)
+    shown = 1 - design.rows[1].law.pmf(-1)
     assert losses.zero_shown is not None
     assert losses.zero_shown.nearest() == pytest.approx(shown, abs=1e-15)
     for epsilon in (0, 1, 10, 100):
@@ -210,8 +212,8 @@ def test_losses_of_neighbouring_rows() -> None:
     between = design.epsilon_delta(at_least=1)
     p, q = design.rows[1].law, design.rows[2].law
     by_hand = max(
-        sum(max(0.0, p.probability(y - 1) - np.e * q.probability(y - 2)) for y in range(6)),
-        sum(max(0.0, q.probability(y - 2) - np.e * p.probability(y - 1)) for y in range(6)),
+        sum(max(0.0, p.pmf(y - 1) - np.e * q.pmf(y - 2)) for y in range(6)),
+        sum(max(0.0, q.pmf(y - 2) - np.e * p.pmf(y - 1)) for y in range(6)),
     )
     assert between.pairs[0].delta_bounds(Fraction(1)).nearest() == pytest.approx(by_hand, rel=1e-12)
 
@@ -226,7 +228,7 @@ def test_tables_of_keys(key_size: int) -> None:
     for count, row in design.rows.items():
         assert abs(table.rows[count].bias) < Fraction(20, key_size)
         for v in row.law.noise:
-            low, high = row.law.probability_bounds(v)
+            low, high = row.law.pmf_bounds(v)
             assert low - Fraction(1, key_size) <= table.rows[count].probabilities[v] <= high + Fraction(1, key_size)
     with pytest.raises(InvalidParameter, match="too small"):
         design.quantised(256)

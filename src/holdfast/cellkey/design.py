@@ -68,11 +68,11 @@ class Design:
 
     @property
     def variance(self) -> float:
-        return self.noise.variance
+        return self.noise.variance()
 
     def delta_bounds(self) -> Enclosure:
         """The delta reached at epsilon: P[Z = D] (Proposition 3)."""
-        return self.noise.probability_bounds(self.D)
+        return self.noise.pmf_bounds(self.D)
 
     def epsilon_delta(self) -> Losses:
         return self.noise.epsilon_delta()
@@ -96,7 +96,7 @@ def design(epsilon: Exact, delta: Exact, *, iota: Exact = IOTA) -> Design:
         gamma = proposition_3_gamma(loss, D, share)
         reached = _last_probability(D, float(gamma))
         if abs(reached - float(wanted)) <= _DOUBT * float(wanted):
-            bounds = SymmetricNoise(D, gamma).probability_bounds(D)
+            bounds = SymmetricNoise(D, gamma).pmf_bounds(D)
             is_enough = bounds.upper <= wanted
         else:
             is_enough = reached < float(wanted)
@@ -127,7 +127,7 @@ def ranges(epsilon: Exact, D: int) -> Ranges:
         (low, high),
         (thin.variance_bounds(), wide.variance_bounds()),
         (wide.constant_bounds(), thin.constant_bounds()),
-        (thin.probability_bounds(support), wide.probability_bounds(support)),
+        (thin.pmf_bounds(support), wide.pmf_bounds(support)),
     )
 
 
@@ -175,13 +175,13 @@ def truncated_laplace(epsilon: Exact, D: int | None = None, *, delta: Exact | No
         return _laplace(loss, check_support(D))
     wanted = ordinary(probability("0" if delta is None else delta, "delta"), "delta")
     low, high = 0, 1  # P[Z = D] falls with D: double, then halve
-    while _laplace(loss, high).probability_bounds(high).upper > wanted:
+    while _laplace(loss, high).pmf_bounds(high).upper > wanted:
         low, high = high, 2 * high
         if high > LARGEST_D:
             raise InvalidParameter(f"This needs noise beyond {LARGEST_D}. Take a larger epsilon or delta.")
     while high - low > 1:
         middle = (low + high) // 2
-        if _laplace(loss, middle).probability_bounds(middle).upper > wanted:
+        if _laplace(loss, middle).pmf_bounds(middle).upper > wanted:
             low = middle
         else:
             high = middle

@@ -60,13 +60,13 @@ def figure_2(epsilons: Sequence[Fraction]) -> dict[int, list[tuple[float, float,
 def _limits(D: int, epsilon: Fraction) -> tuple[float, float, float, float]:
     limit = SymmetricNoise(D, epsilon / (2 * D - 1))
     best = float(deltas_in_doubles(D, STEPS_OF_GAMMA, float(epsilon)).min())
-    return float(epsilon), limit.probability(D), best, limit.variance
+    return float(epsilon), limit.pmf(D), best, limit.variance()
 
 
 def figure_3() -> dict[int, float]:
     """z -> probability, of Example 1."""
     noise = example_1().noise
-    return {z: noise.probability(z) for z in noise.noise}
+    return {z: noise.pmf(z) for z in noise.noise}
 
 
 def figures_4_and_5(key_size: int, epsilons: Sequence[Fraction] = EPSILONS) -> list[Point]:
@@ -85,7 +85,7 @@ def figure_5(points: Sequence[Point]) -> list[tuple[float, float, float]]:
     """(delta of the design, delta^Q by (46), the delta that holds at the epsilon of the design after rounding for keys)."""
     return [
         (
-            point.noise.probability(10),
+            point.noise.pmf(10),
             float(max(point.row.probabilities.get(z, Fraction(0)) for z in (-10, 10))),
             point.table.epsilon_delta().delta(point.epsilon),
         )

@@ -57,7 +57,7 @@ class SymmetricNoise(NoiseLaw):
 
     def constant_bounds(self) -> Enclosure:
         """C = P[Z = 0]."""
-        return self.probability_bounds(0)
+        return self.pmf_bounds(0)
 
     def mean_bounds(self) -> Enclosure:
         return Enclosure(Fraction(0), Fraction(0))  # by symmetry
@@ -166,6 +166,12 @@ class VarianceRoot:
                 if difference < 0:
                     return False
             bits *= 2
+
+    def __float__(self) -> float:
+        return narrow(self.ball).nearest()
+
+    def __repr__(self) -> str:
+        return f"VarianceRoot(D = {self.D}, V = {format_exact(self.V)}: {float(self):.12g})"
 
     def __getstate__(self) -> dict[str, object]:
         return {"D": self.D, "V": self.V, "_known": {}}

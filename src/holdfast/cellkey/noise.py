@@ -46,15 +46,15 @@ class NoiseLaw:
         total = _sum(weights)
         return [weight / total for weight in weights]
 
-    def probability_bounds(self, value: int) -> Enclosure:
+    def pmf_bounds(self, value: int) -> Enclosure:
         """P[Z = value]."""
         if value not in self.probabilities:
             return Enclosure(Fraction(0), Fraction(0))
         return narrow(lambda: ball(self.probabilities[value]))
 
-    def probability(self, value: int) -> float:
+    def pmf(self, value: int) -> float:
         """P[Z = value], to the nearest double or the one beside it."""
-        return self.probability_bounds(value).nearest()
+        return self.pmf_bounds(value).nearest()
 
     def mean_bounds(self) -> Enclosure:
         return narrow(lambda: self._moment(1))
@@ -62,7 +62,9 @@ class NoiseLaw:
     def variance_bounds(self) -> Enclosure:
         return narrow(lambda: self._moment(2) - self._moment(1) * self._moment(1))
 
-    @property
+    def mean(self) -> float:
+        return self.mean_bounds().nearest()
+
     def variance(self) -> float:
         return self.variance_bounds().nearest()
 
