@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import chains, lattice, levels, noise, release
+from benchmarks import chains, conditional, lattice, levels, noise, release
 from benchmarks.report import Report
 
 GROUPS: Mapping[str, Callable[[], Report]] = {
@@ -17,6 +17,7 @@ GROUPS: Mapping[str, Callable[[], Report]] = {
     "levels": levels.run,
     "release": release.run,
     "chains": chains.run,
+    "conditional": conditional.run,
 }
 RESULTS = Path(__file__).parent / "results"
 

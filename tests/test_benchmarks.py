@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from benchmarks import chains, lattice, levels, levels_weighted, noise, release, release_cases
+from benchmarks import chains, conditional, lattice, levels, levels_weighted, noise, release, release_cases
 from benchmarks.__main__ import GROUPS, main
 from benchmarks.report import NOT_RUN, Bar, Report, Row, Table, verdict
 from benchmarks.timing import best_of, fresh_interpreter
@@ -294,6 +294,17 @@ class TestChains:
         row = chains.meetings(chains.Case("4 x 4, l1", kernel, 4, lag=4, most_sweeps=1, paper=100.0, least_met=4), lambda: None)
         assert len(row.figures) + 1 == len(chains.MEETINGS)
         assert [bar.met for bar in row.bars] == [None, None, False]
+
+
+@pytest.mark.long
+def test_conditional_measures_every_method_with_the_bars_of_the_issue() -> None:
+    report = conditional.run(steps=5000, records=200, runs=20, rounds=1, most=40)
+    speed, acceptance, counties = report.tables
+    assert all(len(row.figures) + 1 == len(table.headers) for table in report.tables for row in table.rows)
+    assert [[str(bar) for bar in row.bars] for row in speed.rows] == [[], ["≥ 10 × l1"], ["≥ 50 × l1"]]
+    assert [len(row.bars) for row in acceptance.rows] == [0, 0, 0, 2, 2, 2, 0, 0]
+    assert len(counties.rows) in (0, len(conditional.SIZES) - 1)
+    assert all(bar.met in (True, False) for table in report.tables for row in table.rows for bar in row.bars)
 
 
 def test_levels_measures_every_shape_and_law_and_their_growth() -> None:

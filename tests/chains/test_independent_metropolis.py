@@ -10,13 +10,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from benchmarks.paper_table import BLOCK, SOLVED, TABLE
 from holdfast.chains.independent_metropolis import IndependentMetropolis
 from holdfast.errors import InvalidParameter
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.bounded_block import BoundedBlock
 from holdfast.samplers.bounded_classes import BoundedClasses
 from holdfast.testing import ALPHA, check_fit_categories, chi_square_p_value
-from tests.chains.paper_table import BLOCK, SOLVED, TABLE
 from tests.samplers.bounded_cases import CASES, law
 
 HALF = Fraction(1, 2)
@@ -93,7 +93,7 @@ def test_acceptance_on_the_papers_table() -> None:
 
     Each figure is a mean of independent ones; six of their standard errors are allowed, which is below one in 10^8.
     """
-    runs, steps = 8000, 150
+    runs, steps = 16_000, 150
     begun = BoundedClasses(BLOCK, HALF).publish(np.tile(TABLE, (runs, 1)), None, stream("begun")) - TABLE
     found = {}
     for percent in (40, 50, 55, 60, 65, 70, 80, 90):

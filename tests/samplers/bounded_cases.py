@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from benchmarks.paper_table import sexes_and_ages
 from holdfast.samplers.bounded_block import BoundedBlock
 from holdfast.samplers.protocol import Ints
 
@@ -18,14 +19,6 @@ def grid_sums(rows: int, columns: int) -> Ints:
     cells = np.arange(rows * columns).reshape(rows, columns)
     kept = [cells[i] for i in range(rows)] + [cells[:, j] for j in range(columns - 1)]
     return np.array([np.isin(np.arange(cells.size), part) for part in kept], dtype=np.int64)
-
-
-def sexes_and_ages(minors: int, adults: int) -> Ints:
-    """Total, women and adults of a table of two sexes by ages, women first."""
-    ages = minors + adults
-    women = np.arange(2 * ages) < ages
-    grown = np.arange(2 * ages) % ages >= minors
-    return np.array([np.ones(2 * ages), women, grown], dtype=np.int64)
 
 
 ONES = ((1, 1, 1, 1),)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.paper_table import sexes_and_ages
 from holdfast.errors import NoExactSampler
 from holdfast.exact.weights import FixedWeights, WeightSource
 from holdfast.randomness import NoiseKey, Words
@@ -24,7 +25,7 @@ from holdfast.samplers.bounded_classes_points import ClassPoints
 from holdfast.samplers.bounded_exact import CellSource, ExactBlock, TotalsSource, reach_for, zigzag
 from holdfast.samplers.protocol import Ints
 from holdfast.testing import ALPHA, check_fit_categories, chi_square_p_value
-from tests.samplers.bounded_cases import CASES, fibre, law, sexes_and_ages
+from tests.samplers.bounded_cases import CASES, fibre, law
 
 HALF = Fraction(1, 2)
 
