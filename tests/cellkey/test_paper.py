@@ -136,6 +136,9 @@ class TestSectionVC:
         assert all(abs(one - epsilon) < 0.025 for epsilon, one, _ in by_size[32])
         assert all(one > epsilon for epsilon, one, _ in by_size[8][:6])  # where the support is full, it is more than designed
         assert all(one <= epsilon for epsilon, one, _ in by_size[16][:17])
+        # Both ways it is another matter [theory T87]:
+        assert [epsilon for epsilon, _, both in by_size[16][:17] if both > epsilon] == [0.8, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7]
+        assert all(both <= epsilon for epsilon, _, both in by_size[32])
 
     def test_figure_5(self) -> None:
         by_size = {bits: figures.figure_5(figures.figures_4_and_5(1 << bits)) for bits in (8, 16, 32)}
