@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
-from flint import arb, fmpz_mat
+from flint import fmpz_mat
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
@@ -41,7 +41,7 @@ Basis: TypeAlias = Literal["equalities", "moves", "listed", "default"]
 class BestRate:
     """rate: of the noise, on the safe side. one_plus_gamma: epsilon / rate, which bounds 1 + gamma at this rate for every block.
 
-    basis: what bounds the block that decides. "equalities": Z is the same for all tables. "moves": along the moves of the lattice, for all
+    basis: what bounds the block that decides. "equalities": there are no inequalities. "moves": along the moves of the lattice, for all
     totals. "listed": all tables with the declared totals were listed. "default": gamma is 1.
     """
 
@@ -60,14 +60,18 @@ def best_rate(shapes: Iterable[Shape], epsilon: Fraction, totals: Mapping[Bounde
                  Certified; between epsilon / 2 and epsilon.
     Reference:   [theory R12], [theory T70], [theory T72], [theory T73], [theory T74], [theory T79]
     """
-    costs = {_cost(shape, (totals or {}).get(shape, ()) if isinstance(shape, Bounded) else ()) for shape in shapes}
-    found = min((_largest(cost, epsilon) for cost in costs), key=lambda best: (best.rate, best.basis), default=None)
+    growths = {_growth(shape, (totals or {}).get(shape, ()) if isinstance(shape, Bounded) else ()) for shape in shapes}
+    found = min(
+        (_largest(growth, epsilon) for growth in growths),
+        key=lambda best: (best.rate, best.basis == "equalities", best.basis),
+        default=None,
+    )
     return found or BestRate(epsilon, Fraction(1), "equalities")
 
 
 def gamma_bound(shape: Shape, rate: Fraction) -> Fraction:
     """An upper bound of gamma for a block of this shape at this rate, whatever its totals; between 0 and 1."""
-    return _cost(shape, ()).excess(rate) / rate
+    return _growth(shape).excess(rate) / rate
 
 
 def longest_move(shape: Shape) -> int | None:
@@ -89,86 +93,132 @@ def longest_move(shape: Shape) -> int | None:
     return None
 
 
-@dataclass(frozen=True)
-class _Cost:
-    """How a block's normaliser grows, with what says so. Equal costs are found once."""
+class _Growth(Protocol):
+    """How the normaliser of a block grows, with what says so. Values: equal ones are found once."""
 
-    basis: Basis
-    longest: int | None = None
-    one_sided: int | None = None
-    is_line: bool = False
-    folds: int = 1
-    shape: Bounded | None = None
-    totals: frozenset[tuple[int, ...]] = frozenset()
+    @property
+    def basis(self) -> Basis: ...
+
+    @property
+    def steps(self) -> int: ...
 
     def excess(self, rate: Fraction) -> Fraction:
         """An upper bound of gamma * rate: by how much log Z grows per unit of distance."""
-        match self.basis:
-            case "equalities":
-                return Fraction(0)
-            case "moves":
-                longest = self.longest or 1
-                folded = self.folds * rate
-                return _line_excess(rate, longest) if self.is_line else _moves_excess(folded, longest, self.one_sided) / self.folds
-            case "listed" if self.shape is not None:
-                without = _cost(self.shape, ()).excess(rate)
-                return min(without, max(fibre_of(self.shape, totals).excess(rate) for totals in self.totals))
+
+
+@dataclass(frozen=True)
+class _None:
+    """All tables have one normaliser. [theory R12], [theory T74]"""
+
+    basis: Basis
+    steps: ClassVar[int] = STEPS
+
+    def excess(self, rate: Fraction) -> Fraction:
+        return Fraction(0)
+
+
+@dataclass(frozen=True)
+class _Most:
+    """gamma = 1. [theory R12]"""
+
+    basis: ClassVar[Basis] = "default"
+    steps: ClassVar[int] = STEPS
+
+    def excess(self, rate: Fraction) -> Fraction:
         return rate
 
-    @property
-    def steps(self) -> int:
-        return LISTED_STEPS if self.basis == "listed" else STEPS
+
+@dataclass(frozen=True)
+class _AlongMoves:
+    """log(1 - e^(-2 rate) + e^((D - 2) rate)) / D for elementary moves of length D; on folded grids at `folds` times the rate.
+
+    [theory T72], [theory T79]
+    """
+
+    longest: int
+    folds: int = 1
+    basis: ClassVar[Basis] = "moves"
+    steps: ClassVar[int] = STEPS
+
+    def excess(self, rate: Fraction) -> Fraction:
+        with precision(BITS):
+            folded = ball(self.folds * rate)
+            growth = (1 - (-2 * folded).exp() + ((self.longest - 2) * folded).exp()).log() / self.longest / self.folds
+            return min(enclosure(growth).upper, rate)
 
 
-def _cost(shape: Shape, totals: Collection[tuple[int, ...]]) -> _Cost:
+@dataclass(frozen=True)
+class _OneSided:
+    """log(2 - b - (1 - b)^n) / 2, b = e^(-2 rate), for one sum of n cells with bounds on one side. [theory T73]"""
+
+    cells: int
+    basis: ClassVar[Basis] = "moves"
+    steps: ClassVar[int] = STEPS
+
+    def excess(self, rate: Fraction) -> Fraction:
+        with precision(BITS):
+            rest = 1 - (-2 * ball(rate)).exp()
+            return min(enclosure((1 + rest - rest**self.cells).log() / 2).upper, rate)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """log(1 + q - q^2) / D, q = e^(-D rate): all tables of the block lie on one line in steps of length D. [theory T72]"""
+
+    length: int
+    basis: ClassVar[Basis] = "moves"
+    steps: ClassVar[int] = STEPS
+
+    def excess(self, rate: Fraction) -> Fraction:
+        with precision(BITS):
+            q = (-self.length * ball(rate)).exp()
+            return enclosure((1 + q - q * q).log() / self.length).upper
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """All tables with the declared totals, and what holds for all totals. [theory T74]"""
+
+    shape: Bounded
+    totals: frozenset[tuple[int, ...]]
+    basis: ClassVar[Basis] = "listed"
+    steps: ClassVar[int] = LISTED_STEPS
+
+    def excess(self, rate: Fraction) -> Fraction:
+        listed = max(fibre_of(self.shape, totals).excess(rate) for totals in self.totals)
+        return min(listed, _growth(self.shape).excess(rate))
+
+
+def _growth(shape: Shape, totals: Collection[tuple[int, ...]] = ()) -> _Growth:
     if not isinstance(shape, Bounded) or not shape.has_bounds or isinstance(shape.shape, Pinned):
-        return _Cost("equalities")
-    if isinstance(shape.shape, OneSum) and not shape.rows and _is_binary(shape):
-        return _Cost("equalities")
+        return _None("equalities")
+    is_sum = isinstance(shape.shape, OneSum) and not shape.rows
+    folds = 1 if is_sum else _folds(shape)
+    if folds is not None and _is_binary(shape):
+        return _None("moves")
     if totals and all(fibre_of(shape, values).is_listed for values in totals):
-        return _Cost("listed", shape=shape, totals=frozenset(totals))
+        return _Listed(shape, frozenset(totals))
     if shape.dimension == 1 and not (isinstance(shape.shape, General) and shape.shape.rows is None):
-        return _Cost("moves", int(np.abs(shape.basis()).sum()), is_line=True)
-    folds = _folds(shape)
+        return _Line(int(np.abs(shape.basis()).sum()))
+    if is_sum and _is_one_sided(shape):
+        return _OneSided(shape.size)
     if folds is not None:
-        return _Cost("equalities") if _is_binary(shape) else _Cost("moves", 2, folds=folds)
+        return _AlongMoves(2, folds)
     longest = None if shape.rows else longest_move(shape.shape)
-    if longest is None:
-        return _Cost("default")
-    one_sided = shape.size if isinstance(shape.shape, OneSum) and _is_one_sided(shape) else None
-    return _Cost("moves", longest, one_sided)
+    return _Most() if longest is None else _AlongMoves(longest)
 
 
-def _largest(cost: _Cost, epsilon: Fraction) -> BestRate:
+def _largest(growth: _Growth, epsilon: Fraction) -> BestRate:
     """By bisection; whatever it meets, the rate it returns was checked."""
-    if cost.basis == "equalities":
-        return BestRate(epsilon, Fraction(1), "equalities")
-    low, high = cost.steps // 2, cost.steps  # gamma is at most 1: half of epsilon always holds
+    if growth.excess(epsilon) == 0:
+        return BestRate(epsilon, Fraction(1), growth.basis)
+    low, high = growth.steps // 2, growth.steps  # gamma is at most 1: half of epsilon always holds
     while high - low > 1:
         middle = (low + high) // 2
-        rate = epsilon * middle / cost.steps
-        low, high = (middle, high) if rate + cost.excess(rate) <= epsilon else (low, middle)
-    rate = epsilon * low / cost.steps
-    return BestRate(rate, epsilon / rate, cost.basis)
-
-
-def _moves_excess(rate: Fraction, longest: int, one_sided: int | None) -> Fraction:
-    """log(1 - b + e^((D - 2) rate)) / D; for one sum of n cells with bounds on one side log(2 - b - (1 - b)^n) / 2. b = e^(-2 rate).
-
-    [theory T72], [theory T73]
-    """
-    with precision(BITS):
-        b = (-2 * ball(rate)).exp()
-        least = (1 - b) ** one_sided if one_sided is not None else arb(0)
-        growth = (1 - b - least + ((longest - 2) * ball(rate)).exp()).log() / longest
-        return min(enclosure(growth).upper, rate)
-
-
-def _line_excess(rate: Fraction, length: int) -> Fraction:
-    """log(1 + q - q^2) / D, q = e^(-D rate): all tables of the block lie on one line in steps of length D. [theory T72]"""
-    with precision(BITS):
-        q = (-length * ball(rate)).exp()
-        return enclosure((1 + q - q * q).log() / length).upper
+        rate = epsilon * middle / growth.steps
+        low, high = (middle, high) if rate + growth.excess(rate) <= epsilon else (low, middle)
+    rate = epsilon * low / growth.steps
+    return BestRate(rate, epsilon / rate, growth.basis)
 
 
 def _folds(shape: Bounded) -> int | None:
