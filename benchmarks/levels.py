@@ -66,7 +66,7 @@ def run(*, sizes: Sequence[int] = (10**6, 10**7), rounds: int = 5, redistricting
     tables = (
         Table("A prepared draw", HEADERS, draws),
         Table(f"Growth from {sizes[0]:,} to {sizes[-1]:,} cells", GROWTH, growth),
-        *(levels_weighted.tables() if redistricting else ()),
+        *((levels_weighted.tract_table(), *levels_weighted.tables()) if redistricting else ()),
     )
     notes = ("NumPy is `np.rint(rng.normal(0, 10, cells)).astype(np.int64)` of the same length, in turns with ours.",)
     return Report("Benchmark group levels", f"{machine()}; load {load_before} before, {load()} after", tables, notes)

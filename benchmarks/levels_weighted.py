@@ -8,6 +8,7 @@ often before one is kept, and the plan refuses it. Errors are root mean squares 
 
 from __future__ import annotations
 
+import itertools
 import json
 import resource
 import time
@@ -17,10 +18,13 @@ from typing import Any
 import numpy as np
 
 import holdfast as hf
-from benchmarks.report import Row, Table, number
-from benchmarks.timing import fresh_interpreter
+from benchmarks.report import Bar, Row, Table, number
+from benchmarks.timing import best_of, fresh_interpreter
 from holdfast.channels.layout import LevelLayout
+from holdfast.lattices.shapes import Units
+from holdfast.lattices.trees import Tree
 from holdfast.laws import LevelGaussian
+from holdfast.samplers.table import choose
 from holdfast.tables.synth import synthesize
 
 UNITS = {"state": 1, "county": 20, "tract": 400, "group": 1_200, "block": 6_000}
@@ -44,6 +48,49 @@ INSIDE = {"total": (1, 2, 3), " x ".join(BOTH): (1, 2), " x ".join(BY): ()}
 
 HEADERS = ("level", "units", "margin", "measured alone", "closed form", "in one draw")
 TIMES = ("step", "wall s", "CPU s")
+
+
+TRACTS = {"state": 51, "county": 3_143, "tract": 73_057}
+"""A census' numbers of units; which lies where is made up. State totals are kept; counties and tracts have half of rho each."""
+HALVES = LevelGaussian(Fraction(1, 400), ((1, 0, Fraction(1, 2)), (0, 0, Fraction(1, 2))))
+MANY_LEAVES = 10**7
+MOST_DRAW, MOST_PLANNED, MOST_MANY = 0.05, 0.5, 2.0
+TRACT_HEADERS = ("leaves", "step", "seconds")
+
+
+def tract_table(units: dict[str, int] = TRACTS, many: int = MANY_LEAVES, rounds: int = 3) -> Table:
+    """Tracts under counties under states: plan with the first draw, and draws that are prepared, here and of one large state."""
+    universe = hf.Universe.product({"tract": geography(units)})
+    mechanism = hf.GeneralizedGaussian(rho=HALVES.rho, levels={"county": "1/2", "tract": "1/2"})
+    large = choose(one_state(many), HALVES).noise
+    numbers = itertools.count()
+
+    def planned() -> Any:
+        law = hf.plan(universe, [hf.margin("state")], mechanism).law
+        law.sample(1, hf.NoiseKey.for_tests(next(numbers)))
+        return law
+
+    def draw_large() -> Any:
+        with hf.NoiseKey.for_tests(next(numbers)).stream("large") as words:
+            return large.draw(1, words)
+
+    law = planned()
+    draw_large()
+    best = best_of(rounds, {"both": planned, "draw": lambda: law.sample(1, hf.NoiseKey.for_tests(next(numbers))), "large": draw_large})
+    told = [
+        (units["tract"], "prepared draw", best["draw"], MOST_DRAW),
+        (units["tract"], "plan and draw", best["both"], MOST_PLANNED),
+        (many, "prepared draw, one state", best["large"], MOST_MANY),
+    ]
+    rows = [Row(f"{leaves:,}", (step, f"{seconds:.3f}"), (Bar("s", seconds, most),)) for leaves, step, seconds, most in told]
+    return Table("Half of rho for counties, half for tracts", TRACT_HEADERS, rows)
+
+
+def one_state(leaves: int) -> Units:
+    """One total kept, a county for about a thousand leaves, of uneven sizes."""
+    counties = max(2, leaves // 1000)
+    sizes = 1 + np.random.default_rng(2).multinomial(leaves - counties, [1 / counties] * counties)
+    return Units(Tree(((counties,), tuple(sizes.tolist()))), (), ((0,), (), ()))
 
 
 def tables() -> tuple[Table, Table]:

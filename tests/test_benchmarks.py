@@ -316,6 +316,12 @@ def test_levels_measures_every_shape_and_law_and_their_growth() -> None:
     assert all(len(row.bars) == 1 for row in growth.rows)
 
 
+def test_tracts_have_a_row_for_every_bar() -> None:
+    found = levels_weighted.tract_table({"state": 2, "county": 5, "tract": 40}, many=3_000, rounds=1)
+    assert [row.figures[0] for row in found.rows] == ["prepared draw", "plan and draw", "prepared draw, one state"]
+    assert [(len(row.figures) + 1, len(row.bars)) for row in found.rows] == [(len(found.headers), 1)] * 3
+
+
 def test_a_redistricting_table_tells_its_steps_and_errors(capsys: pytest.CaptureFixture[str]) -> None:
     levels_weighted.measured({"state": 1, "county": 2, "tract": 3, "group": 4, "block": 6}, people=500)
     found = json.loads(capsys.readouterr().out)

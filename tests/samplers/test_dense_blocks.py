@@ -98,7 +98,7 @@ def test_words_that_leave_a_coin_open_take_more_bits() -> None:
 
 
 def three_area_systems(dimension: int, largest: int) -> General:
-    """Classes of 1 to `largest` cells, each in one area of three systems that cross. With 30, weights have 42 bits: determinants grow long."""
+    """Classes of 1 to `largest` cells, each in one area of three systems that cross. With 30, weights have 42 bits."""
     rng = np.random.default_rng(2)
     areas = dimension // 12
     triples: set[tuple[int, ...]] = set()
