@@ -187,7 +187,8 @@ def test_the_smallest_variance_without_staying_takes_two_values() -> None:
         ({"D": 3, "V": 1, "variance": "some"}, "'at_most' or 'exact'"),
         ({"D": 3, "V": {1: 1, 2: 1}}, "no value for count 3"),
         ({"D": 3, "V": 3, "variance": "exact"}, "Count 1 has no noise"),
-        ({"D": 3, "V": 2, "variance": "exact", "stay": "0.9"}, "probability of staying"),
+        ({"D": 3, "V": 2, "variance": "exact", "stay": "0.9"}, "Count 1 has no noise .* probability of staying"),
+        ({"D": 3, "V": "2.9", "variance": "exact", "monotone": True}, "For count 1 no noise was found .* order constraints"),
         ({"D": 3, "V": 2}, "allow_short"),
     ],
 )

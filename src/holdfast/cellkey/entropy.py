@@ -59,7 +59,7 @@ class Optimum:
 
 
 def largest_entropy(noise: Sequence[int], constraints: Sequence[Constraint], count: int) -> Optimum | None:
-    """The law of largest entropy that keeps the constraints; None where none was found: there is none with all probabilities above zero.
+    """The law of largest entropy that keeps the constraints; None where none was found with all probabilities above zero.
 
     Guarantees:  what is returned was checked by balls: tight constraints to TOLERANCE, other inequalities to SLACK, multipliers of
                  inequalities zero or more.

@@ -18,7 +18,7 @@ from holdfast.cellkey.loss import Law, Losses, Pair
 from holdfast.cellkey.max_entropy import check_support
 from holdfast.cellkey.noise import NoiseLaw
 from holdfast.cellkey.table import PerturbationTable
-from holdfast.errors import InvalidParameter
+from holdfast.errors import HoldfastError, InvalidParameter, PrecisionExhausted
 from holdfast.exact.balls import Enclosure
 from holdfast.exact.parameters import Exact, exact_fraction, exact_integer, positive_fraction
 from holdfast.privacy.parameters import format_exact, ordinary
@@ -163,16 +163,26 @@ def _row(count: int, D: int, js: int, V: Fraction, stay: Fraction | None, monoto
     else:
         optimum = largest_entropy(noise, row_constraints(noise, V, stay, monotone, variance), count)
     if optimum is None:
-        low, high = _variance_range(noise, stay)
-        raise InvalidParameter(
-            f"Count {count} has no noise that satisfies all constraints at variance {format_exact(V)}. With mean 0"
-            f"{'' if stay is None or 0 not in noise else ' and this probability of staying'} its variance "
-            f"{'is always' if low == high else f'lies strictly between {format_exact(low)} and'} {format_exact(high)}"
-            f"{'; order constraints narrow this further' if monotone else ''}. "
-            "Change V, stay or D for this count.",
-            field="V",
-        )
+        raise _no_row(count, noise, V, stay if 0 in noise else None, monotone, variance)
     return Row(count, V, optimum)
+
+
+def _no_row(count: int, noise: Sequence[int], V: Fraction, stay: Fraction | None, monotone: bool, variance: Variance) -> HoldfastError:
+    """Why there is no row: there can be none, none was found, or there is one and the search missed it [theory T85]."""
+    low, high = _variance_range(noise, stay)
+    is_inside = low < V and (variance == "at_most" or high > V)
+    if is_inside and (variance == "at_most" or (stay is None and not monotone)):
+        return PrecisionExhausted(
+            f"The row of count {count} exists but could not be computed. Use a variance of more ordinary size, or change D a little."
+        )
+    begin = f"For count {count} no noise was found" if is_inside else f"Count {count} has no noise"
+    return InvalidParameter(
+        f"{begin} that satisfies all constraints at variance {format_exact(V)}. With mean 0"
+        f"{'' if stay is None else ' and this probability of staying'} its variance "
+        f"{'is always' if low == high else f'lies strictly between {format_exact(low)} and'} {format_exact(high)}"
+        f"{'; order constraints narrow this further' if monotone else ''}. Change V, stay or D for this count.",
+        field="V",
+    )
 
 
 def _variance_range(noise: Sequence[int], stay: Fraction | None) -> tuple[Fraction, Fraction]:
