@@ -11,6 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 import holdfast as hf
+from holdfast.channels import Channel, choose_samplers
+from holdfast.errors import NoExactSampler
 from holdfast.publication.plan import Plan
 from holdfast.testing import ALPHA, check_fit_categories, chi_square_p_value
 from tests.samplers.lattice_points import points
@@ -185,6 +187,29 @@ class TestWhatDependsOnIt:
             plan = restricted(BOTH, mechanism)
             assert plan.facts.zeros is None
             assert plan.to_fields()["kept"]["zeros"]["status"] == "none"
+
+
+def test_what_no_sampler_draws_keeps_its_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """First the general block keeps its cells, then all do."""
+    universe = hf.Universe.product({"a": ["1", "2", "3", "4", "5"], "b": ["x", "y", "z"]})
+    rows = hf.linear([[1, 2, 3, 1, 2, *[0] * 10], [1, 1, *[0] * 13]])
+    keep: list[Any] = [rows, hf.subset("a", ["4"]), hf.subset("a", ["5"])]
+    values = [6, 0, 0, 5]
+    mechanism = hf.GeneralizedGaussian(rho=1)
+    found = []
+    for refused in range(3):
+        calls: list[int] = []
+
+        def refuse(channel: Channel, calls: list[int] = calls, refused: int = refused) -> Any:
+            calls.append(len(channel.facts.zeros.cells) if channel.facts.zeros else 0)
+            if len(calls) <= refused:
+                raise NoExactSampler("not drawn")
+            return choose_samplers(channel)
+
+        monkeypatch.setattr("holdfast.channels.leaving_out.choose_samplers", refuse)
+        zeros = hf.plan(universe, keep, mechanism, published_totals=values).facts.zeros
+        found.append(None if zeros is None else zeros.cells.tolist())
+    assert found == [[0, 1, 9, 10, 11], [9, 10, 11], None]
 
 
 class TestShares:

@@ -16,6 +16,7 @@ from holdfast.lattices import zeros as rule
 from holdfast.privacy.ledger import Charge, Ledger
 from holdfast.publication.order import Order
 from holdfast.publication.pipeline import draw
+from tests.publication.bookings import a_ledger, a_table, interrupted, run, state
 
 UNIVERSE = hf.Universe.product({"route": ["r1", "r2", "r3", "r4"], "hour": ["06", "07", "08"]})
 COUNTS = np.array([5, 0, 7, 0, 0, 0, 2, 3, 0, 1, 1, 1])
@@ -144,6 +145,16 @@ def test_the_ledger_is_charged_what_the_plan_says(tmp_path: Path) -> None:
     assert found is not None
     assert found.charge == Charge.of(hf.plan(table, ROUTES, mechanism).guarantee)
     assert hf.verify(tmp_path / "out").cells == 12
+
+
+def test_an_interrupted_release_goes_on_with_the_same_cells_left_out(tmp_path: Path) -> None:
+    ledger = a_ledger(tmp_path)
+    table = a_table(COUNTS, UNIVERSE)
+    interrupted(ledger, tmp_path / "out", table=table, keep=ROUTES)
+    run(ledger, tmp_path / "out", table=table, keep=ROUTES, resume=True)
+    assert state(ledger) == "closed"
+    assert json.loads((tmp_path / "out" / "card.json").read_text())["kept"]["zeros"]["cells"] == 3
+    hf.verify(tmp_path / "out")
 
 
 class TestFlights:

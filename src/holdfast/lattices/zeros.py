@@ -1,14 +1,13 @@
 """Cells under a kept total of 0: counts are not negative, so each of them is 0 in every table with these totals, and needs no noise.
 
 Noise is drawn on the moves that leave these cells alone ([theory R21]). Which cells they are follows from the kept rows and the published
-totals, by integers: a wrong cell would be an infinite loss, one that is missed costs nothing. Blocks are products for most tables, and
-whole slices can be taken out of a product. Where what is left would be none, only whole slices are taken out, or nothing: all by rules that
-look at kept rows and totals alone.
+totals, by integers: a wrong cell would be an infinite loss, one that is missed costs nothing. Blocks are products for most tables, and a
+product without whole slices is a product again; single cells would make holes, and keep their noise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -75,29 +74,23 @@ def zero_cells(kept: Kept, totals: Sequence[Ints]) -> Bools:
 def left_out(lattice: Lattice, kept: Kept, zero: Bools) -> Iterator[Zeros]:
     """What may be left out of the draw, most cells first; nothing where the kept rows fix these cells anyway.
 
-    Guarantees:  depends on the lattice and `zero` alone. A block of a known shape keeps one: where all of its cells in `zero` would leave
-                 another, only whole slices of the block are taken out, and where that does not help, nothing.
+    Guarantees:  depends on the lattice and `zero` alone. Of a block of a known shape whole slices are taken out, so that it keeps one; if it
+                 does not, nothing is. Of other blocks all cells in `zero` are, and then none of them.
     """
     moving = np.ones(len(zero), dtype=np.bool_)
     moving[lattice.exposed_cells] = False
-    if not (zero & moving).any():
-        return
-    chosen = zero.copy()
-    block_of = _block_of(lattice.blocks)
     was_general = _is_general(lattice.blocks)
-    narrower: tuple[Callable[[Blocks, int, Bools], Bools], ...] = (_whole_slices, _nothing)
+    chosen = (zero & was_general) | _whole_slices(lattice.blocks, zero)
+    if not (chosen & moving).any():
+        return
     found = Zeros(kept, np.flatnonzero(chosen))
-    for narrow in narrower:
-        spoiled = np.unique(block_of[_is_general(found.moves.blocks) & ~was_general])
-        if not len(spoiled):
-            break
-        for number in spoiled.tolist():
-            own = lattice.blocks.order[lattice.blocks.starts[number] : lattice.blocks.starts[number + 1]]
-            chosen[own] = narrow(lattice.blocks, number, zero[own])
-        if not (chosen & moving).any():
-            return
+    block_of = _block_of(lattice.blocks)
+    spoiled = np.unique(block_of[_is_general(found.moves.blocks) & ~was_general])
+    if len(spoiled):
+        chosen &= ~np.isin(block_of, spoiled)
         found = Zeros(kept, np.flatnonzero(chosen))
-    yield found
+    if (chosen & moving).any():
+        yield found
     if (chosen & was_general).any() and (chosen & ~was_general & moving).any():
         yield Zeros(kept, np.flatnonzero(chosen & ~was_general))
 
@@ -118,15 +111,17 @@ def _is_general(blocks: Blocks) -> Bools:
     return out
 
 
-def _whole_slices(blocks: Blocks, number: int, zero: Bools) -> Bools:
-    """Of a block the cells whose slice along some axis is zero throughout."""
-    table = zero.reshape(blocks.shapes[blocks.shape_of[number]].axes)
-    out = np.zeros_like(table)
-    for axis in range(table.ndim):
-        others = tuple(k for k in range(table.ndim) if k != axis)
-        out |= table.all(axis=others, keepdims=True)
-    return out.ravel()
-
-
-def _nothing(blocks: Blocks, number: int, zero: Bools) -> Bools:
-    return np.zeros_like(zero)
+def _whole_slices(blocks: Blocks, zero: Bools) -> Bools:
+    """The cells whose slice of their block, along some axis of its shape, is zero throughout."""
+    out = np.zeros(len(zero), dtype=np.bool_)
+    for number, shape, count in blocks.used():
+        cells = blocks.cells_of(number)
+        if not zero[cells].any():
+            continue
+        table = zero[cells].reshape(count, *shape.axes)
+        found = np.zeros_like(table)
+        for axis in range(1, table.ndim):
+            others = tuple(k for k in range(1, table.ndim) if k != axis)
+            found |= table.all(axis=others, keepdims=True)
+        out[cells] = found.reshape(cells.shape)
+    return out
