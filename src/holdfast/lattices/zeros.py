@@ -74,8 +74,8 @@ def zero_cells(kept: Kept, totals: Sequence[Ints]) -> Bools:
 def left_out(lattice: Lattice, kept: Kept, zero: Bools) -> Iterator[Zeros]:
     """What may be left out of the draw, most cells first; nothing where the kept rows fix these cells anyway.
 
-    Guarantees:  depends on the lattice and `zero` alone. Of a block of a known shape whole slices are taken out, so that it keeps one; if it
-                 does not, nothing is. Of other blocks all cells in `zero` are, and then none of them.
+    Guarantees:  depends on the lattice and `zero` alone. Of a block of a known shape whole slices are taken out, so that it keeps one; if
+                 it does not, nothing is. Of other blocks all cells in `zero` are, and then none of them.
     """
     moving = np.ones(len(zero), dtype=np.bool_)
     moving[lattice.exposed_cells] = False
