@@ -254,7 +254,7 @@ class TestOneSided:
     @given(boxes(4, 3), st.sampled_from([Fraction(1, 10), TWO_FIFTHS, Fraction(3, 2)]))
     @settings(max_examples=20, deadline=None)
     def test_a_step_of_the_proof(self, box: tuple[tuple[int, ...], tuple[int, ...]], rate: Fraction) -> None:
-        """Z(x + g) Z(x - g) <= Z(x)^2 for g = e_i - e_j, with any bounds."""
+        """Z(x + g) Z(x - g) <= Z(x)^2 for g = e_i - e_j, with any bounds. [theory T76]"""
         for (total,) in fibres_in(Bounded(OneSum(4), *box)):
             fibre = fibre_of(Bounded(OneSum(4), *box), (total,))
             assert fibre.tables is not None
