@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.analysis.blocks import Read, by_classes, cell_weight
 from holdfast.analysis.posterior import Posterior, posterior_of
 from holdfast.analysis.priors import Flat, Listed, NegativeBinomial, Poisson, Prior
 from holdfast.analysis.published import Published
@@ -134,6 +135,49 @@ class TestOtherShapes:
         found = posterior_of(source, prior, {"town": ["b", "c"], "sex": "F"})
         assert found.method == "enumeration"
         compare(found, expected)
+
+    @pytest.mark.parametrize("prior", [Flat(), Poisson(2.0)], ids=str)
+    def test_draws_by_classes_follow_the_posterior(self, prior: Prior) -> None:
+        """What larger blocks get, on a block that can be listed too; the posterior at another budget does not fit."""
+        y, rows = [2, 1, 0, 1, 2], np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [1, 0, 1, 1, 0]])
+        five = hf.Universe.product({"town": list("abcde")})
+        source = read(five, [hf.linear(rows)], hf.GeneralizedLaplace(1), y)
+        (task,) = source.drawing.channel.tasks()
+        cells = task.cells[0]
+        given = Read(source.drawing, task.shape, cells, source.counts[cells], prior, 10_000, np.random.default_rng(5), ("test",))
+        noise = cell_weight(source.drawing.channel.target)
+        assert noise is not None
+        made = by_classes(given, noise)
+        assert made is not None
+        assert made.effective == pytest.approx(10_000)
+        values = (made.tables @ np.array([1, 2, 0, 3, 0])[cells]).tolist()
+        tables = brute.tables_in([range(7)] * 5, rows, y)
+        laws = [
+            brute.posterior_of_sum(tables, y, brute.laplace(epsilon), fraction_prior(prior, 5), [1, 2, 0, 3, 0])
+            for epsilon in (Fraction(1), Fraction(3, 4))
+        ]
+        check_fit(values, laws[0], name="posterior by classes")
+        assert not fits(values, laws[1])
+
+    def test_a_table_of_the_paper_with_plain_noise(self) -> None:
+        """46 cells under three totals: too many tables to list, and few draws of the noise would leave every count at zero or more."""
+        ages = [f"{k:02d}" for k in range(23)]
+        universe = hf.Universe.product({"sex": ["F", "M"], "age": ages})
+        y = np.random.default_rng(4).negative_binomial(100, 0.95, 46)
+        source = read(universe, [hf.margin("sex"), hf.subset("age", codes=ages[4:])], hf.GeneralizedLaplace("1/2"), y)
+        found = posterior_of(source, Flat(), 0, draws=500, key=hf.NoiseKey.for_tests(1))
+        assert found.effective_draws == pytest.approx(500)
+        assert found.probability(least=0) == pytest.approx(1)
+
+    def test_weighted_levels_are_drawn(self) -> None:
+        """Draws of the law, weighted by the prior; without bounds the mean is what was published."""
+        mechanism = hf.GeneralizedGaussian(rho="1/2", levels={"town": "1/2", ("town", "sex"): "1/2"})
+        source = read(TOWNS, [hf.total()], mechanism, [5, 3, 2, 9, 0, 4])
+        found = posterior_of(source, Flat(None), {"town": "a"})
+        assert found.method == "monte carlo"
+        variance = source.plan.law.covariance().of(np.array([1, 1, 0, 0, 0, 0]))
+        assert abs(found.mean - 8) < 6.2 * math.sqrt(variance / 4_000)  # one in 10^9 for a normal mean
+        assert posterior_of(source, Flat(), {"town": "a"}).probability(least=0) == pytest.approx(1)
 
     def test_cells_under_no_total(self) -> None:
         y = [3, -2, 0]

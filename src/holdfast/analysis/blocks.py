@@ -1,8 +1,8 @@
 """The posterior of one block: which method, decided by public facts.
 
     law                        one cell, or one sum          few tables          else
-    Laplace l1, Gaussian       convolution                   all tables listed   draws of the public law, weighted by the prior
-    other laws with weights                                  all tables listed   the same
+    Laplace l1, Gaussian       convolution                   all tables listed   draws by totals of classes of cells, where these are few
+    other laws with weights                                  all tables listed   draws of the public law, weighted by the prior
     rounded projection         two cells: the cell's law                         the same
     conditioned on bounds      (analysis/conditioned.py)     all tables listed   weighted draws, where their normaliser can be computed
 
@@ -16,20 +16,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holdfast.analysis.classes import Classes, ClassTables, tightened
 from holdfast.analysis.one_sum import OneSumPosterior, given_sum
 from holdfast.analysis.priors import Prior
 from holdfast.analysis.tables import BlockPosterior, Floats, Ints, Tables, list_tables
 from holdfast.channels.covariance import public_draws
 from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.lattices.shapes import Free, OneSum, Shape
+from holdfast.lattices.shapes import Bounded, Free, OneSum, Shape
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, Rounded, Target
 from holdfast.laws.marginals import cell_probabilities
+from holdfast.samplers.bounded_block import BoundedBlock
 
 MAX_TABLES = 50_000
 """Tables listed where the noise sees no data."""
-MAX_CONDITIONED = 2_000
-"""Tables listed where each has a normaliser of its own, a sum over all."""
+MAX_CELLS = 1_000
+"""Of a block whose kept sums are looked at as a matrix."""
+MAX_WIDTH = 2_000
+"""Counts that one cell may have."""
 LEAST_EFFECTIVE = 100
 """Effective draws below which an answer is refused."""
 FAR = 1 << 60
@@ -82,8 +86,10 @@ def block_posterior(read: Read) -> BlockPosterior:
         found = _rounded_pair(read, target)
     else:
         found = None if noise is None else by_convolution(read, read.shape, noise)
-    listed = found or _listed(read, target)
-    return checked(listed if listed is not None else _from_draws(read))
+    found = found or _listed(read, target)
+    if found is None and noise is not None:
+        found = by_classes(read, noise)
+    return checked(_from_draws(read) if found is None else found)
 
 
 def cell_weight(target: Target) -> Callable[[Ints], Floats] | None:
@@ -185,6 +191,34 @@ def reach_of(target: Target) -> int:
     assert isinstance(target, L1Laplace | L2Laplace | ConditionalLaplace)
     rate = target.rate if isinstance(target, ConditionalLaplace) else target.epsilon
     return int(LEFT_OUT / float(rate)) + 2
+
+
+def by_classes(read: Read, noise: Callable[[Ints], Floats]) -> Tables | None:
+    """Independent draws of the posterior, class totals first; None where class totals are too many or windows too wide."""
+    if read.shape.size > MAX_CELLS:
+        return None
+    block = BoundedBlock.of(Bounded(read.shape, None, None))
+    far = reach_of(read.drawing.channel.target)
+    low, high = tightened(np.maximum(read.low, read.y - far), np.minimum(read.high, read.y + far), block.kept, read.y)
+    width = int((high - low).max()) + 1
+    if not 0 < width <= MAX_WIDTH or (low > high).any():
+        return None
+    values = low[:, None] + np.arange(width)
+    logs = read.prior.log_weights(values, read.cells[:, None]) + noise(read.y[:, None] - values)
+    logs = np.where(values <= high[:, None], logs, -np.inf)
+    top = logs.max(axis=1)
+    at_edge = np.stack(
+        [np.where(low > read.low, logs[:, 0], -np.inf), np.where(high == read.y + far, logs[np.arange(len(low)), high - low], -np.inf)]
+    )
+    if not np.isfinite(top).all() or (at_edge > top - LEFT_OUT / 2).any():
+        return None
+    classes = Classes.of(read.y, low, high, block.kept, block.cuts, np.zeros(0, dtype=np.int64))
+    if classes is None:
+        return None
+    law = ClassTables(classes, low, logs)
+    if not law.is_possible:
+        return None
+    return Tables.weighted(law.draw(read.draws, read.random), np.zeros(read.draws))
 
 
 def _from_draws(read: Read) -> Tables:

@@ -17,6 +17,18 @@ AT_ONCE = 256
 """Tables whose laws of class totals are held at once."""
 
 
+def tightened(low: Ints, high: Ints, kept: Ints, y: Ints) -> tuple[Ints, Ints]:
+    """Bounds of cells by what kept sums of coefficients of zero or more leave, the other cells being at their least."""
+    high = high.copy()
+    for row in kept:
+        inside = row > 0
+        if (row < 0).any() or not inside.any():
+            continue
+        rest = int(row @ y) - int(row @ low)
+        high[inside] = np.minimum(high[inside], low[inside] + rest // row[inside])
+    return low, high
+
+
 @dataclass(frozen=True, eq=False)
 class Classes:
     """Which cells are alike, and all class totals that give the published kept totals, one a row."""

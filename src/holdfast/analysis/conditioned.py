@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from holdfast.analysis.blocks import Read, by_convolution, cell_weight, reach_of
-from holdfast.analysis.classes import Classes, ClassTables, KeptTotals
+from holdfast.analysis.blocks import MAX_WIDTH, Read, by_convolution, cell_weight, reach_of
+from holdfast.analysis.classes import Classes, ClassTables, KeptTotals, tightened
 from holdfast.analysis.tables import BlockPosterior, Floats, Ints, Tables, list_tables
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.shapes import Bounded
@@ -23,8 +23,6 @@ from holdfast.samplers.bounded_block import BoundedBlock
 
 MAX_TABLES = 2_000
 """Tables listed: each has a normaliser, which is a sum over all."""
-MAX_WIDTH = 2_000
-"""Counts that one cell may have."""
 
 
 def conditioned_posterior(read: Read, target: ConditionalLaplace | ConditionalGaussian) -> BlockPosterior:
@@ -57,13 +55,7 @@ def _box(read: Read, shape: Bounded, block: BoundedBlock) -> tuple[Ints, Ints]:
     one bound they get one box."""
     far = 2 * reach_of(read.drawing.channel.target)
     lower, upper = shape.lower_cells(), shape.upper_cells()
-    low, high = np.maximum(lower, read.y - far), np.minimum(upper, read.y + far)
-    for row in block.kept:
-        inside = row > 0
-        if (row < 0).any() or not inside.any():
-            continue
-        rest = int(row @ read.y) - int(row @ low)
-        high[inside] = np.minimum(high[inside], low[inside] + rest // row[inside])
+    low, high = tightened(np.maximum(lower, read.y - far), np.minimum(upper, read.y + far), block.kept, read.y)
     return np.maximum(lower, low.min()), np.minimum(upper, high.max())
 
 
