@@ -235,6 +235,40 @@ class TestShares:
         assert (np.delete(deviations, zeros.cells) > 0).all()
         assert [(error.level, error.units) for error in release.plan.expected_error.levels][-1] == ("area", 3)
 
+    @pytest.mark.parametrize(
+        ("keep", "mechanism"),
+        [
+            ([hf.margin("region", "sex")], hf.GeneralizedGaussian(rho=1, levels={"region": {"age": "1/4"}, "area": "3/4"})),
+            ([hf.margin("area")], hf.GeneralizedGaussian(rho=1, levels={"total": {"age": "1/4"}, "area": "3/4"})),
+            ([hf.margin("age")], hf.GeneralizedGaussian(rho=1)),
+            ([hf.margin("region"), hf.margin("age")], hf.GeneralizedGaussian(rho=1)),
+            ([hf.margin("area", "sex")], hf.RoundedProjection(1)),
+        ],
+        ids=["regions apart", "areas joined", "one margin", "product", "one sum"],
+    )
+    def test_standard_deviations_are_those_of_the_table_without_them(self, keep: list[Any], mechanism: Any) -> None:
+        """The region s without counts, and the age 2 where its margin is kept: the law is that of a table which does not have them."""
+        counts = np.arange(1, 31).reshape(5, 2, 3)
+        counts[[2, 3]] = 0
+        by_age = any("age" in statement.columns for statement in keep)
+        if by_age:
+            counts[:, :, 1] = 0
+        found = hf.release(hf.Table(self.CELLS, counts.ravel()), keep, mechanism).plan
+        assert found.facts.zeros is not None
+        left = np.ones((5, 2, 3), dtype=np.bool_)
+        left.ravel()[found.facts.zeros.cells] = False
+        areas, ages = np.asarray(left.any(axis=(1, 2))), np.asarray(left.any(axis=(0, 1)))
+        assert areas.sum() == (5 if keep == [hf.margin("age")] else 3)
+        assert ages.sum() == (2 if by_age else 3)
+        parents = {code: "n" if code in "pq" else "s" if code in "rt" else "w" for code, own in zip("pqrtu", areas, strict=True) if own}
+        tree = hf.Hierarchy.from_parents(parents, levels=["region", "own"])
+        smaller = hf.Universe.product({"area": tree, "sex": ["F", "M"], "age": [age for age, own in zip("123", ages, strict=True) if own]})
+        expected = hf.plan(smaller, keep, mechanism).deviations
+        assert found.deviations is not None
+        assert expected is not None
+        assert np.array_equal(found.deviations[left.ravel()], expected)
+        assert not found.deviations[~left.ravel()].any()
+
     def test_an_axis_keeps_two_codes(self) -> None:
         """Sex has two codes, and one of them is 0: the axis would vanish, so that its cells take noise as before."""
         mechanism = hf.GeneralizedGaussian(rho=1, levels={"total": "1/4", "area": "3/4"})

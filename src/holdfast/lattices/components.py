@@ -123,7 +123,7 @@ def find_blocks(
                  products of hierarchies know what they fix; other components are split by their echelon form, unless they are too large.
     """
     builder = _Builder()
-    active = [group for group in groups if (group >= 0).any()]
+    active = _with_zeros_joined([group for group in groups if (group >= 0).any()], named)
     if linear is None and len(active) <= 1:  # nested totals: no graph is needed
         component = active[0] if active else np.full(n_cells, -1, dtype=np.int64)
         _add_free(builder, component)
@@ -151,6 +151,15 @@ def find_blocks(
             if len(zeros):
                 builder.add(Pinned(len(zeros)), zeros)
     return builder.blocks()
+
+
+def _with_zeros_joined(active: list[Ints], named: Named | None) -> list[Ints]:
+    """One family with the cells that take no noise as groups of their own, if there is only one beside them: reduction took them out."""
+    if named is None or named.zeros is None or len(active) != 2:
+        return active
+    first, last = active
+    both = (first >= 0) & (last >= 0)
+    return active if both.any() else [np.where(last >= 0, last + int(first.max()) + 1, first)]
 
 
 def _add_free(builder: _Builder, component: Ints) -> None:
