@@ -24,6 +24,7 @@ def warm() -> float:
             DiscreteGaussian(sigma_squared).sample(COLD_THRESHOLD, key)
         _warm_samplers(key)
         _warm_chains(key)
+        _warm_bounds(key)
     return time.perf_counter() - began
 
 
@@ -78,6 +79,24 @@ def _warm_chains(key: NoiseKey) -> None:
         with key.stream("kernel", number) as words:
             state, _ = kernel.run(kernel.start(words), 100, words)
             kernel.coupled().run(Pair(state, kernel.start(words)), 100, words)
+
+
+def _warm_bounds(key: NoiseKey) -> None:
+    """What draws within bounds."""
+    from holdfast.chains.bounded import bounded_chain
+    from holdfast.chains.independent_metropolis import IndependentMetropolis
+    from holdfast.lattices.shapes import Bounded, Grid
+    from holdfast.samplers.bounded_block import BoundedBlock
+    from holdfast.samplers.bounded_classes import COLD_CELLS, BoundedClasses
+
+    half, table = Fraction(1, 2), np.full(9, 2)
+    block = BoundedBlock.plain(np.ones((1, 9), dtype=np.int64))
+    with key.stream("bounds") as words:
+        BoundedClasses(block, half).publish(np.tile(table, (COLD_CELLS // 9 + 1, 1)), None, words)
+        kernel = IndependentMetropolis(block, table, half, Fraction(3, 5), (0,))
+        kernel.run(kernel.at_the_table(), 100, words)
+        chain = bounded_chain(Bounded(Grid((3, 3)), 0, 9), table, half).kernel
+        chain.run(chain.start(words), 100, words)
 
 
 if __name__ == "__main__":

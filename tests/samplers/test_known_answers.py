@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from holdfast.chains.kernels import KERNELS, kernel_for
-from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Units, Whole
+from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Shape, Units, Whole
 from holdfast.lattices.trees import Tree
-from holdfast.laws import Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
+from holdfast.laws import ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
 from holdfast.randomness import NoiseKey
-from holdfast.samplers.protocol import Ints
+from holdfast.samplers.protocol import InputSampler, Ints
 from holdfast.samplers.table import SAMPLERS, choose
 
 DRAWS = 3
@@ -36,6 +36,8 @@ LEVELS = Levels((Tree(((2,), (2, 1))), Tree.plain(2)), ((0, 1), (1, 0)))
 """States and the sex margin, over counties by sex."""
 UNITS = Units(Tree(((2,), (2, 3))), (2,), ((0,), (), ()))
 WEIGHTED = LevelGaussian(Fraction(1, 10), ((0, 1, Fraction(1, 2)), (1, 0, Fraction(1, 4)), (2, 1, Fraction(1, 4))))
+AGES = General(((1, 1, 0, 0), (0, 0, 1, 1), (0, 1, 0, 1)), (2, 2, 1, 2))
+"""Women and men, and adults, over minors and adults of both sexes."""
 SIGNED = OneSum(5, (1, 1, 1, -1, -1))
 
 DRAWN: dict[str, tuple[Shape, Target]] = {
@@ -68,6 +70,15 @@ DRAWN: dict[str, tuple[Shape, Target]] = {
     "units, gaussian": (UNITS, WEIGHTED),
     "whole, l2 laplace": (Whole((OneSum(3), Free(2), Grid((2, 2)))), L2Laplace(Fraction(1, 2))),
 }
+PUBLISHED: dict[str, tuple[Shape, Target, list[int]]] = {
+    "free with bounds": (Bounded(Free(1), 0, None), ConditionalLaplace(QUARTER), [2]),
+    "one sum with bounds": (Bounded(OneSum(5), 0, 9), ConditionalLaplace(QUARTER), [0, 3, 1, 9, 2]),
+    "one sum without bounds": (Bounded(OneSum(4), None, None), ConditionalLaplace(QUARTER), [0, 3, 1, 9]),
+    "classes with bounds": (Bounded(AGES, 0, None), ConditionalLaplace(QUARTER), [0, 3, 1, 9, 2, 0, 4]),
+    "thin grid with bounds": (Bounded(Grid((2, 3)), 0, None), ConditionalLaplace(QUARTER), [0, 3, 1, 9, 2, 0]),
+    "grid with bounds": (Bounded(Grid((3, 3)), 0, None), ConditionalLaplace(QUARTER), [0, 3, 1, 9, 2, 0, 0, 1, 4]),
+}
+"""Drawn from counts."""
 STEPPED: dict[str, tuple[str, Shape, Target]] = {
     "metropolis, laplace": ("metropolis", Grid((3, 3)), L1Laplace(QUARTER)),
     "metropolis, l2 laplace": ("metropolis", Whole((OneSum(3), Free(2))), L2Laplace(QUARTER)),
@@ -109,6 +120,12 @@ KNOWN: dict[str, tuple[list[int], str]] = {
     "levels, rounded": ([2, -8, 0, 6, -2, 2, -3, -6], "2f557b0a8a367455"),
     "units, gaussian": ([2, -1, -1, -5, -1, 3, 1, 3], "6d41508167fde155"),
     "whole, l2 laplace": ([-3, 2, 1, -9, -5, 2, -2, -2], "aa1300f3ec6fb79f"),
+    "free with bounds": ([0, 2, 1], "0f004f117335020e"),
+    "one sum with bounds": ([0, 4, 2, 9, 0, 5, 4, 0], "90536ee21a5e6d96"),
+    "one sum without bounds": ([-5, 0, 2, 16, 0, -2, 7, 8], "2b126c545955912c"),
+    "classes with bounds": ([1, 3, 2, 7, 1, 2, 3, 1], "d992ac8e10d43e50"),
+    "thin grid with bounds": ([0, 3, 1, 9, 2, 0, 0, 3], "17ab272054c54011"),
+    "grid with bounds": ([0, 3, 1, 8, 3, 0, 1, 0], "92d35788282ab77b"),
     "metropolis, laplace": ([-1, 2, -1, 1, -2, 1, 0, 0], "24beb725806b7bbb"),
     "metropolis, l2 laplace": ([-2, -2, 4, 6, 5], "aa51b4df5e1ab7ca"),
     "metropolis, gaussian": ([0, -1, 0, 1, 0, 1, -2, 1], "0e077c0a2423f380"),
@@ -128,6 +145,14 @@ def drawn(name: str) -> Ints:
         return sampler.draw(DRAWS, words)
 
 
+def published(name: str) -> Ints:
+    shape, target, counts = PUBLISHED[name]
+    sampler = choose(shape, target).sampler
+    assert isinstance(sampler, InputSampler)
+    with NoiseKey.for_tests("known answers").stream(name) as words:
+        return sampler.publish(np.tile(np.array(counts), (DRAWS, 1)), None, words)
+
+
 def stepped(name: str) -> Ints:
     kernel = kernel_for(*STEPPED[name])
     with NoiseKey.for_tests("known answers").stream(name) as words:
@@ -135,7 +160,11 @@ def stepped(name: str) -> Ints:
     return kernel.cells_of(state)
 
 
-ANSWERS: dict[str, Callable[[str], Ints]] = {**dict.fromkeys(DRAWN, drawn), **dict.fromkeys(STEPPED, stepped)}
+ANSWERS: dict[str, Callable[[str], Ints]] = {
+    **dict.fromkeys(DRAWN, drawn),
+    **dict.fromkeys(PUBLISHED, published),
+    **dict.fromkeys(STEPPED, stepped),
+}
 
 
 def answer(name: str) -> tuple[list[int], str]:
@@ -152,7 +181,7 @@ def test_every_row_and_every_kernel_has_a_known_answer() -> None:
     """Rows that tests add for mechanisms of their own are not the package's."""
     assert set(ANSWERS) == set(KNOWN)
     rows = {(shape, target) for shape, target in SAMPLERS if target.__module__.startswith("holdfast.")}
-    assert rows == {(type(shape), type(target)) for shape, target in DRAWN.values()}
+    assert rows == {(type(shape), type(target)) for shape, target, *_ in (*DRAWN.values(), *PUBLISHED.values())}
     assert set(KERNELS) == {name for name, _, _ in STEPPED.values()}
 
 

@@ -9,7 +9,7 @@
                (many cells with equal columns:  class totals so, then cells                class totals so, then random subsets)
     units      (weighted levels: level by level, one cell after the other)
     whole      Laplace, l2: rejection from l1 draws of all blocks
-    bounded    (noise conditioned on inequalities: bounded_choice.py)
+    bounded    (noise conditioned on inequalities, bounded_choice.py: tilted cells under one sum, class totals by convolution, or rejection)
 
 What would take longer than MAX_CELL_TRIES cell draws on average is refused.
 """
