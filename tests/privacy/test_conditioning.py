@@ -401,11 +401,12 @@ class TestGaussianFactor:
         )
         assert gaussian_factor([OneSum(5), Bounded(OneSum(3), 0, None)]) == 2
         assert gaussian_factor([Bounded(Grid((2, 3)), 0, None)]) == gaussian_factor([Bounded(Grid((2, 3, 2)), 0, None)]) == 2
+        assert gaussian_factor([Bounded(Grid((3, 4)), 0, None)]) == gaussian_factor([Bounded(CLASSES, 0, None)]) == 2
         assert gaussian_factor([]) == 1
 
     @pytest.mark.parametrize(
-        "shape", [Bounded(SKEW, 0, None), Bounded(Grid((3, 3)), 0, None), Bounded(OneSum(3), 0, 1, ((1, 0, 0),), (0,))]
+        "shape", [Bounded(SKEW, 0, None), Bounded(Grid((3, 3, 3)), 0, None), Bounded(OneSum(3), 0, 1, ((1, 0, 0),), (0,))]
     )
     def test_what_is_not_proved_is_refused(self, shape: Bounded) -> None:
-        with pytest.raises(InvalidParameter, match="one kept sum, or like one, only"):
+        with pytest.raises(InvalidParameter, match="no proven cost"):
             gaussian_factor([OneSum(2), shape])

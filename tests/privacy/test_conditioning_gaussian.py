@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from itertools import product
 
@@ -12,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.exact.balls import ball, enclosure, precision
-from holdfast.lattices.shapes import General, Grid, OneSum
+from holdfast.lattices.shapes import General, Grid, OneSum, Shape
 from holdfast.lattices.shapes.bounded import Bounded
 from holdfast.privacy.conditioning import gaussian_factor
-from holdfast.privacy.conditioning_fibres import list_tables
-from tests.privacy.test_conditioning import SKEW, boxes, fibres_in
+from holdfast.privacy.conditioning_fibres import kept_rows, list_tables
+from tests.privacy.test_conditioning import CLASSES, SKEW, boxes, fibres_in
 
 ORDERS = [1.001, 1.05, 1.3, 1.5, 1.8, 2.0, 2.4, 3.0, 4.5, 9.0]
 
@@ -70,6 +71,38 @@ class TestOneSum:
                     log_normaliser(tables, [Fraction(i + t * j) for i, j in zip(x, v, strict=True)], sigma_squared) for t in (-1, 0, 1)
                 )
                 assert not left + right > 2 * middle + arb(2) ** -100
+
+    @pytest.mark.parametrize("shape", [Grid((2, 3)), Grid((3, 3)), CLASSES], ids=str)
+    @given(st.data())
+    @settings(max_examples=15, deadline=None)
+    def test_unimodular_rows(self, shape: Shape, data: st.DataObject) -> None:
+        """The same for rows and columns and for classes: any box, any centre, any move."""
+        lower, upper = data.draw(boxes(shape.size, 1 if shape.size > 6 else 2))
+        fibres = list(fibres_in(Bounded(shape, lower, upper)).values())
+        tables = data.draw(st.sampled_from(fibres))
+        basis = shape.basis()
+        steps = st.lists(st.integers(-1, 1), min_size=basis.shape[1], max_size=basis.shape[1]).map(lambda c: (basis @ np.array(c)).tolist())
+        start, v, x = tables[0].tolist(), data.draw(steps), data.draw(steps)
+        with precision(128):
+            left, middle, right = (
+                log_normaliser(tables, [Fraction(a + b + t * c) for a, b, c in zip(start, x, v, strict=True)], Fraction(1, 2))
+                for t in (-1, 0, 1)
+            )
+            assert not left + right > 2 * middle + arb(2) ** -100
+
+    @given(st.lists(st.integers(0, 3), min_size=6, max_size=6))
+    @settings(max_examples=25, deadline=None)
+    def test_the_lemma(self, ends: list[int]) -> None:
+        """Points of symmetric runs by their row and column sums, all in halves: whole sums are never more frequent than zero."""
+        rows = kept_rows(Grid((2, 3)))
+        points = np.array(list(product(*(range(-end, end + 1, 2) for end in ends))))
+        found = Counter(map(tuple, (points @ rows.T).tolist()))
+        whole = [count for sums, count in found.items() if all(value % 2 == 0 for value in sums)]
+        assert max(whole, default=0) <= found[(0,) * len(rows)]
+
+    def test_the_lemma_needs_unimodular_rows(self) -> None:
+        """2 g = s with g in {-1/2, 1/2}: one point for s = 1 and none for 0."""
+        assert Counter(2 * g for g in (Fraction(-1, 2), Fraction(1, 2))) == {-1: 1, 1: 1}
 
     def test_half_steps_are_not_concave(self) -> None:
         """Why integers: with v halved the inequality of the proof is wrong, already without bounds that cut."""

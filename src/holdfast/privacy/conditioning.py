@@ -265,9 +265,9 @@ def gaussian_factor(shapes: Iterable[Shape]) -> int:
 
     Law:         P_x[y] proportional to exp(-|y - x|_2^2 / (2 sigma^2)) over the tables within the bounds.
     Guarantees:  factor / (2 sigma^2) zCDP per unit of squared l2 distance, for every sigma and all tables within the bounds with the same
-                 totals: 1 where there are no inequalities or one free dimension, 2 for one sum with bounds of its cells, and for grids
-                 whose axes but one have two places. InvalidParameter for other blocks: the discrete law can cost more there, and no
-                 bound was proved.
+                 totals: 1 where there are no inequalities or one free dimension; 2 with bounds of cells for one sum, rows and columns,
+                 other unimodular rows, and grids whose axes but one have two places. InvalidParameter for other blocks: the discrete
+                 law can cost more there, and no bound was proved.
     Reference:   [theory T75], [theory T76], [theory T79]
     """
     return max((_gaussian_factor(shape) for shape in shapes), default=1)
@@ -276,11 +276,11 @@ def gaussian_factor(shapes: Iterable[Shape]) -> int:
 def _gaussian_factor(shape: Shape) -> int:
     if not isinstance(shape, Bounded) or not shape.has_bounds or shape.dimension <= 1 or (isinstance(shape.shape, Free) and not shape.rows):
         return 1
-    if (isinstance(shape.shape, OneSum) and not shape.rows) or _folds(shape) is not None:
+    if not shape.rows and (longest_move(shape.shape) is not None or _folds(shape) is not None):  # longest moves are of unimodular rows
         return 2
     raise InvalidParameter(
-        f"Gaussian noise conditioned on bounds has a proven cost for blocks under one kept sum, or like one, only. There is one of "
-        f"{shape.size} cells under other kept totals or inequality rows. Use Laplace noise, or leave the bounds out.",
+        f"Gaussian noise conditioned on bounds has no proven cost for every kind of block. There is one of {shape.size} cells with "
+        "inequality rows, or with kept totals that are neither one sum nor rows and columns. Use Laplace noise, or leave the bounds out.",
         field="noise",
     )
 
