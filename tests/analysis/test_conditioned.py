@@ -77,6 +77,16 @@ class TestByListing:
         found = posterior_of(read(THREE, [], hf.Conditional(1), [2, 5, 0]), Poisson(3.0), 0)
         compare(found, expected(tables[:120], [2], Poisson(3.0), [1]))
 
+    def test_a_prior_far_from_what_was_published(self) -> None:
+        """Poisson(300) against a published 2 at rate 1/2: the posterior is near 300 exp(-1/2) = 182, far outside the first window."""
+        tables = [(k,) for k in range(600)]
+        found = posterior_of(read(THREE, [], hf.Conditional(1), [2, 5, 0]), Poisson(300.0), 0)
+        assert 150 < found.mean < 215
+        log_weight = {k: -0.5 * abs(k - 2) + float(Poisson(300.0).log_weights(np.array([k]), np.zeros(1, dtype=int))[0]) for (k,) in tables}
+        raw = {k: math.exp(w) / sum(math.exp(-0.5 * abs(j - k)) for (j,) in tables) for k, w in log_weight.items() if k < 500}
+        expected_mean = sum(k * w for k, w in raw.items()) / sum(raw.values())
+        assert found.mean == pytest.approx(expected_mean, abs=1e-6)
+
 
 class TestCalibration:
     def ranks(self, published_at: str, read_at: str) -> np.ndarray:

@@ -398,6 +398,14 @@ class TestPriors:
         binomial = NegativeBinomial(100, 100 * 0.05 / 0.95)
         assert np.allclose(np.exp(binomial.log_weights(k, np.zeros_like(k))), stats.nbinom.pmf(k, 100, 0.95))
 
+    @pytest.mark.parametrize("keep", [[], [hf.total()]], ids=["no total", "one total"])
+    @pytest.mark.parametrize("mechanism", [hf.GeneralizedLaplace(1), hf.Conditional(2)], ids=["laplace", "conditional"])
+    def test_a_list_with_its_weight_far_away(self, keep, mechanism) -> None:
+        """A hundred times less noise than prior: the first cell, published as 3, is almost surely 150; windows must reach it."""
+        prior = Listed([1.0, *[0.0] * 149, 1e120])
+        source = read(THREE, keep, mechanism, [3, 147, 0])
+        assert posterior_of(source, prior, 0).probability(150, 150) + posterior_of(source, prior, 1).probability(150, 150) > 0.999
+
     def test_means_for_each_cell_fit_the_table(self) -> None:
         with pytest.raises(InvalidParameter, match="2 means"):
             posterior_of(read(THREE, [hf.total()], hf.GeneralizedLaplace(1), [5, 2, 2]), Poisson([1.0, 2.0]), 0)

@@ -121,13 +121,18 @@ def by_convolution(read: Read, shape: Shape, noise: Callable[[Ints], Floats]) ->
     ends = np.sort(np.stack([read.low * signs, read.high * signs]), axis=0)
     if isinstance(shape, Free):
         return _one_cell(read, ends[0], ends[1], log_weight)
-    cells = given_sum(read.y * signs, ends[0], ends[1], log_weight, int((read.y * signs).sum()))
+    cells = given_sum(read.y * signs, ends[0], ends[1], log_weight, int((read.y * signs).sum()), _order_begins(read))
     return None if cells is None else OneSumPosterior(cells, signs, read.draws, read.random)
+
+
+def _order_begins(read: Read) -> int:
+    """Beyond this distance from y weights only fall: 0 unless the prior is a list."""
+    return reach_of(read.drawing.channel.target, read.prior) if read.prior.log_range else 0
 
 
 def _one_cell(read: Read, low: Ints, high: Ints, log_weight: Callable[[Ints], Floats]) -> Tables | None:
     """A cell under no kept total: a window of its counts wide enough that what is left out is negligible."""
-    reach = 64
+    reach = max(64, _order_begins(read))
     while reach <= 1 << 20:
         first, last = max(int(low[0]), int(read.y[0]) - reach), min(int(high[0]), int(read.y[0]) + reach)
         if first <= last:
@@ -159,7 +164,7 @@ def _listed(read: Read, target: Target) -> Tables | None:
     weigh = _table_weight(target)
     if weigh is None:
         return None
-    reach = reach_of(target)
+    reach = reach_of(target, read.prior)
     low, high = np.maximum(read.low, read.y - reach), np.minimum(read.high, read.y + reach)
     sharp = read.shape.bounds_given(read.y[None, :], read.prior.lower) if read.prior.lower is not None else None
     if sharp is not None:
@@ -184,13 +189,14 @@ def _table_weight(target: Target) -> Callable[[Ints], Floats] | None:
     return None
 
 
-def reach_of(target: Target) -> int:
-    """How far a single cell can be off and matter."""
+def reach_of(target: Target, prior: Prior) -> int:
+    """How far a single cell can be off and matter, where the prior's weights are alike or listed."""
+    least = LEFT_OUT + prior.log_range
     if isinstance(target, Gaussian | ConditionalGaussian):
-        return int(np.sqrt(2 * LEFT_OUT * float(target.sigma_squared))) + 2
+        return int(np.sqrt(2 * least * float(target.sigma_squared))) + 2
     assert isinstance(target, L1Laplace | L2Laplace | ConditionalLaplace)
     rate = target.rate if isinstance(target, ConditionalLaplace) else target.epsilon
-    return int(LEFT_OUT / float(rate)) + 2
+    return int(least / float(rate)) + 2
 
 
 def by_classes(read: Read, noise: Callable[[Ints], Floats]) -> Tables | None:
@@ -198,7 +204,7 @@ def by_classes(read: Read, noise: Callable[[Ints], Floats]) -> Tables | None:
     if read.shape.size > MAX_CELLS:
         return None
     block = BoundedBlock.of(Bounded(read.shape, None, None))
-    far = reach_of(read.drawing.channel.target)
+    far = reach_of(read.drawing.channel.target, read.prior)
     low, high = tightened(np.maximum(read.low, read.y - far), np.minimum(read.high, read.y + far), block.kept, read.y)
     width = int((high - low).max()) + 1
     if not 0 < width <= MAX_WIDTH or (low > high).any():

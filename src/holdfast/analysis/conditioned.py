@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.analysis.blocks import MAX_WIDTH, Read, by_convolution, cell_weight, reach_of
 from holdfast.analysis.classes import Classes, ClassTables, KeptTotals, tightened
@@ -21,6 +22,9 @@ from holdfast.lattices.shapes import Bounded
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace
 from holdfast.samplers.bounded_block import BoundedBlock
 
+Bools = NDArray[np.bool_]
+
+VERY_FAR = 1 << 40
 MAX_TABLES = 2_000
 """Tables listed: each has a normaliser, which is a sum over all."""
 
@@ -30,33 +34,50 @@ def conditioned_posterior(read: Read, target: ConditionalLaplace | ConditionalGa
     shape, noise = read.shape, cell_weight(target)
     assert isinstance(shape, Bounded)
     assert noise is not None
-    block = BoundedBlock.of(shape)
-    low, high = _box(read, shape, block)
-    listed = _listed(read, shape, noise, low, high)
-    if listed is not None:
-        return listed
     if not shape.has_bounds:  # one normaliser for all tables
         plain = by_convolution(read, shape.shape, noise)
         if plain is not None:
             return plain
-    classes = None
-    if int((high - low).max()) < MAX_WIDTH:
-        classes = Classes.of(read.y, low, high, block.kept, block.cuts, np.array(block.floors, dtype=np.int64))
-    if classes is None:
-        raise InvalidParameter(
-            f"A block of {shape.size} cells has too many tables for its posterior to be computed. Ask about another block, or use fewer "
-            "kept totals that overlap."
-        )
-    return _by_classes(read, noise, KeptTotals(classes, low, high, noise))
+    reach = reach_of(target, read.prior)
+    for far in (reach, 4 * reach, 16 * reach):
+        low, high, cut = _box(read, shape, 2 * far)
+        found = _within(read, shape, noise, low, high)
+        if found is None:
+            break
+        if not _reaches(found, (np.abs(found.tables - read.y) > far)[:, cut], cut):
+            return found
+    raise InvalidParameter(
+        f"A block of {shape.size} cells has too many tables for its posterior to be computed under this prior. Ask about another block, "
+        "use fewer kept totals that overlap, or a prior nearer to what was published."
+    )
 
 
-def _box(read: Read, shape: Bounded, block: BoundedBlock) -> tuple[Ints, Ints]:
-    """What single published counts can be, as far as it matters: bounds, what kept sums leave, and not too far from y. Where cells have
-    one bound they get one box."""
-    far = 2 * reach_of(read.drawing.channel.target)
+def _box(read: Read, shape: Bounded, far: int) -> tuple[Ints, Ints, Bools]:
+    """What single published counts can be: bounds, what kept sums leave, and not further than `far` from y; and which cells the last cut.
+    Where cells have one bound they get one box."""
+    kept = BoundedBlock.of(shape).kept
     lower, upper = shape.lower_cells(), shape.upper_cells()
-    low, high = tightened(np.maximum(lower, read.y - far), np.minimum(upper, read.y + far), block.kept, read.y)
-    return np.maximum(lower, low.min()), np.minimum(upper, high.max())
+    low, high = tightened(np.maximum(lower, read.y - far), np.minimum(upper, read.y + far), kept, read.y)
+    low, high = np.maximum(lower, low.min()), np.minimum(upper, high.max())
+    real = tightened(np.maximum(lower, -VERY_FAR), np.minimum(upper, VERY_FAR), kept, read.y)
+    return low, high, (low > real[0]) | (high < real[1])
+
+
+def _reaches(found: Tables, beyond: Bools, cut: Bools) -> bool:
+    """Whether what was cut off may matter: tables near the cut have weight, or none has any."""
+    if not len(found.tables):
+        return bool(cut.any())
+    return float(found.probabilities[beyond.any(axis=1)].sum()) > 1e-12
+
+
+def _within(read: Read, shape: Bounded, noise: Callable[[Ints], Floats], low: Ints, high: Ints) -> Tables | None:
+    """All tables of the box listed, or draws by classes; None where both are too many."""
+    listed = _listed(read, shape, noise, low, high)
+    if listed is not None or int((high - low).max()) >= MAX_WIDTH:
+        return listed
+    block = BoundedBlock.of(shape)
+    classes = Classes.of(read.y, low, high, block.kept, block.cuts, np.array(block.floors, dtype=np.int64))
+    return None if classes is None else _by_classes(read, noise, KeptTotals(classes, low, high, noise))
 
 
 def _listed(read: Read, shape: Bounded, noise: Callable[[Ints], Floats], low: Ints, high: Ints) -> Tables | None:

@@ -63,7 +63,7 @@ class GivenSum:
             weights = np.where(known, self.p[cell] * rest[np.where(known, places, 0)], 0.0)
             rising = np.cumsum(weights, axis=1)
             goal = random.uniform(size=n) * rising[which, -1]
-            out[:, cell] = self.first[cell] + (rising[which] <= goal[:, None]).sum(axis=1)
+            out[:, cell] = self.first[cell] + np.minimum((rising[which] <= goal[:, None]).sum(axis=1), len(steps) - 1)
             left -= out[:, cell]
         out[:, -1] = left
         return out
@@ -119,12 +119,13 @@ def find_tilt(first: Ints, log_weights: Floats, total: int) -> float:
     return t
 
 
-def given_sum(centres: Ints, low: Ints, high: Ints, log_weight: Callable[[Ints], Floats], total: int) -> GivenSum | None:
+def given_sum(centres: Ints, low: Ints, high: Ints, log_weight: Callable[[Ints], Floats], total: int, least_reach: int) -> GivenSum | None:
     """Cells around their centres, within low and high (both may be far out), with windows wide enough that what is left out is negligible.
 
-    `log_weight` takes one row of values for each cell. None where windows or convolutions would be too large, or no table has the total.
+    `log_weight` takes one row of values for each cell; beyond `least_reach` weights only fall. None where windows or
+    convolutions would be too large, or no table has the total.
     """
-    reach = FIRST_REACH
+    reach = max(FIRST_REACH, least_reach)
     while reach <= MAX_REACH:
         first, last = np.maximum(low, centres - reach), np.minimum(high, centres + reach)
         if (first > last).any() or not int(first.sum()) <= total <= int(last.sum()):

@@ -34,6 +34,11 @@ class Prior(ABC):
         """The largest; None where there is none."""
         return None
 
+    @property
+    def log_range(self) -> float:
+        """By how much the logarithms of weights can differ where they have no order: 0 for weights that rise to one peak and fall."""
+        return 0.0
+
     @abstractmethod
     def log_weights(self, counts: Ints, cells: Ints) -> Floats:
         """The logarithm of the weight of each count in the cell of that number; the two arrays are broadcast. -infinity outside."""
@@ -130,6 +135,11 @@ class Listed(Prior):
     @property
     def upper(self) -> int | None:
         return len(self.weights) - 1
+
+    @property
+    def log_range(self) -> float:
+        positive = [weight for weight in self.weights if weight > 0]
+        return math.log(max(positive)) - math.log(min(positive))
 
     def log_weights(self, counts: Ints, cells: Ints) -> Floats:
         with np.errstate(divide="ignore"):
