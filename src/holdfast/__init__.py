@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.analysis.posterior import posterior
     from holdfast.analysis.simulate import simulate
     from holdfast.exact import DiscreteGaussian, DiscreteLaplace
-    from holdfast.invariants import areas, identity, linear, margin, subset, total
+    from holdfast.invariants import areas, at_least, at_most, identity, linear, margin, subset, total
     from holdfast.lattices import Lattice, lattice
     from holdfast.mechanisms import Conditional, GeneralizedGaussian, GeneralizedLaplace, RoundedProjection, Suppression
     from holdfast.publication.pipeline import release
@@ -46,6 +46,8 @@ __all__ = [
     "Universe",
     "__version__",
     "areas",
+    "at_least",
+    "at_most",
     "baselines",
     "cellkey",
     "describe",
@@ -80,6 +82,8 @@ _HOME = {
     "Table": "holdfast.tables",
     "Universe": "holdfast.tables",
     "areas": "holdfast.invariants",
+    "at_least": "holdfast.invariants",
+    "at_most": "holdfast.invariants",
     "baselines": "holdfast.baselines",
     "cellkey": "holdfast.cellkey",
     "describe": "holdfast.wording",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def table(**sizes: int) -> Universe:
     return Universe.product({column: [str(i) for i in range(size)] for column, size in sizes.items()})
 
 
-def explored(universe: Universe, keep: list[Statement], counts: np.ndarray, **options: int):
+def explored(universe: Universe, keep: list[Statement], counts: np.ndarray, **options: Any):
     kept = compile_rows(universe, keep)
     totals = [rows.totals(counts) for rows in kept.rows]
     return exposure(Lattice.from_kept(kept), kept, totals, **options), kept

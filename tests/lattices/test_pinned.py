@@ -35,7 +35,7 @@ def exposure_of(plan: Plan, counts: np.ndarray, *, with_table: bool = True) -> E
     """As a release finds it, with a table of these totals at hand; or as a plan does, from the totals alone."""
     totals = [rows.totals(counts) for rows in plan.facts.kept.rows]
     if with_table:
-        return exposure_after(plan.facts, totals, counts)
+        return exposure_after(plan.drawing.channel, totals, counts)
     return prepare(plan.facts.with_totals(np.concatenate(totals)), plan.mechanism).exposure
 
 

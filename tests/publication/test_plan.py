@@ -25,6 +25,7 @@ class Sealed(hf.Table):  # type: ignore[misc]
 
     def __init__(self, universe: hf.Universe) -> None:
         self._universe, self._count_name, self._unit, self._max_records, self._name = universe, "n", "household", 3, "sealed"
+        self._public_columns: Any = {}
 
     @property
     def counts(self) -> NoReturn:
@@ -41,6 +42,7 @@ class Sealed(hf.Table):  # type: ignore[misc]
     [
         LAPLACE,
         hf.GeneralizedLaplace(epsilon=1, norm="l2"),
+        hf.Conditional(epsilon=1),
         hf.GeneralizedGaussian(rho=1),
         hf.RoundedProjection(epsilon=1),
         hf.Suppression(),

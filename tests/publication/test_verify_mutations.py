@@ -43,6 +43,7 @@ NINE = hf.Table(ONE_AREA, np.arange(10, 100, 10), name="nine", max_records=3)
 TWELVE = hf.Table(UNIVERSE, COUNTS, unit="household")
 TREE = hf.Hierarchy.from_parents({"a": "north", "b": "north", "c": "south"}, levels=["region", "own"])
 IN_REGIONS = hf.Table(hf.Universe.product({"area": TREE, "sex": ["F", "M", "X"]}), np.arange(10, 100, 10))
+BEDS = hf.Table(ONE_AREA, np.arange(9), public_columns={"beds": np.repeat([1, 2, 3], 3)})
 LISTED = hf.Table.from_counts(pa.table({"area": ["a", "a", "b"], "sex": ["F", "M", "F"], "n": [3, 4, 5]}), cells=["area", "sex"], count="n")
 
 RELEASES: dict[str, tuple[hf.Table, list[Any], Any]] = {
@@ -53,6 +54,11 @@ RELEASES: dict[str, tuple[hf.Table, list[Any], Any]] = {
     "suppression": (NINE, SMALL, hf.Suppression()),
     "chain": (NINE, [hf.margin("area"), hf.margin("sex")], hf.GeneralizedLaplace("1/2", sampler="block_gibbs", eta="3/100")),
     "levels": (IN_REGIONS, [hf.margin("region")], hf.GeneralizedGaussian(rho="1/10", levels={"region": {"sex": "1/4"}, "area": "3/4"})),
+    "conditional": (
+        BEDS,
+        [hf.margin("area")],
+        hf.Conditional("1/2", upper="99 beds", rows=[hf.at_most(hf.subset("sex", ["F"], by=["area"]), "80 beds")], gamma="best"),
+    ),
     "listed": (LISTED, [hf.margin("area")], hf.GeneralizedLaplace("1/2", norm="l2")),
 }
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.bounded_blocks import Inequalities
+from holdfast.lattices.shapes import Pinned, Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +30,10 @@ class BoundsLayout:
         for array in (given.lower, given.upper, self.blocks.order):
             whole.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
         return whole.hexdigest()
+
+    def shapes(self) -> tuple[Shape, ...]:
+        """Of all blocks that move."""
+        return tuple(shape for _, shape, _ in self.blocks.used() if not isinstance(shape, Pinned))
 
     def holds(self, counts: NDArray[np.int64]) -> bool:
         return self.inequalities.hold(counts)

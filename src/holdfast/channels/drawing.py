@@ -35,20 +35,20 @@ class SamplerGroup:
     cells: int
     sampler: str
     expected_tries: float | None
-    """None for a chain, which throws nothing away."""
+    """None for a chain, which throws nothing away, and where tries depend on the counts."""
     reason: Reason
     assessment: Assessed | None = None
     """What was estimated about a chain; None for exact samplers."""
 
     def joined(self, other: SamplerGroup) -> SamplerGroup:
         """Both together, for groups that one exact sampler draws; the expected tries are the larger ones."""
-        assert self.expected_tries is not None
-        assert other.expected_tries is not None
-        tries = max(self.expected_tries, other.expected_tries)
+        known = self.expected_tries is not None and other.expected_tries is not None
+        tries = max(self.expected_tries or 0.0, other.expected_tries or 0.0) if known else None
         return replace(self, blocks=self.blocks + other.blocks, cells=self.cells + other.cells, expected_tries=tries)
 
     def __str__(self) -> str:
-        tail = "estimated" if self.expected_tries is None else count_of(f"{self.expected_tries:.3g}", "try", "tries")
+        tail = "no number of tries" if self.expected_tries is None else count_of(f"{self.expected_tries:.3g}", "try", "tries")
+        tail = tail if self.assessment is None else "estimated"
         return f"{self.blocks} {self.kind}, {self.cells} cells: {self.sampler} ({self.reason.value}; {tail})"
 
 
@@ -123,7 +123,8 @@ class Drawing:
         sampler = choice.sampler
         if isinstance(sampler, ChainSampler):
             return SamplerGroup(shape.name, blocks, cells, sampler.name, None, choice.reason, sampler.assessment)
-        return SamplerGroup(shape.name, blocks, cells, sampler.name, max(1.0, sampler.expected_tries), choice.reason)
+        tries = sampler.expected_tries
+        return SamplerGroup(shape.name, blocks, cells, sampler.name, None if tries is None else max(1.0, tries), choice.reason)
 
     def _shown_shapes(self) -> Iterator[tuple[Shape, int]]:
         target, blocks = self.channel.target, self.channel.blocks

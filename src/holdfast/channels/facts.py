@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -38,6 +38,8 @@ class Facts:
     name: str | None = None
     published_totals: tuple[NDArray[np.int64], ...] | None = None
     zeros: Zeros | None = None
+    columns: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    """Public columns of the table, one whole number for each cell: bounds may come from them."""
 
     @classmethod
     def of(cls, table: Table | Declarations | Universe, keep: Iterable[Statement]) -> Facts:
@@ -51,7 +53,7 @@ class Facts:
         moves = lattice(universe, statements)
         if isinstance(table, Universe):
             return cls(moves, statements)
-        return cls(moves, statements, table.unit, table.max_records, table.count_name, table.name)
+        return cls(moves, statements, table.unit, table.max_records, table.count_name, table.name, columns=dict(table.public_columns))
 
     @property
     def universe(self) -> Universe:

@@ -193,7 +193,7 @@ def identity(statement: Statement, values: Sequence[int] | int | None = None) ->
         raise InvalidStatement(f"identity() takes a statement such as linear(...). Got {type(statement).__name__}.")
     declared = statement.values
     if values is not None:
-        declared = int(values) if _is_whole(values) else _whole_numbers(values, f"identity({statement})")  # type: ignore[arg-type]
+        declared = int(values) if is_whole(values) else _whole_numbers(values, f"identity({statement})")  # type: ignore[arg-type]
         if statement.values is not None and statement.values != declared:
             raise InvalidStatement(f"identity({statement}): the statement declares other values already. Declare them once.")
     if declared is None and isinstance(statement, Margin):
@@ -230,13 +230,14 @@ def _check_text(text: object, what: str) -> None:
         raise InvalidStatement(f"{what} must be a text. Got {type(text).__name__}.")
 
 
-def _is_whole(value: object) -> bool:
+def is_whole(value: object) -> bool:
+    """Whether it is a whole number; true and false are none."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def _whole_numbers(values: Sequence[int], what: str = "linear()") -> tuple[int, ...]:
     listed = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [None]
-    if not all(map(_is_whole, listed)):
+    if not all(map(is_whole, listed)):
         raise InvalidStatement(f"{what}: values must be a list of whole numbers, one for each row.")
     return tuple(int(value) for value in listed if value is not None)
 

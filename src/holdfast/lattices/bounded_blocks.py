@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.lattices.blocks import Blocks
+from holdfast.lattices.blocks import Block, Blocks
 from holdfast.lattices.shapes import Bounded, Free, Pinned, Shape, Whole
 from holdfast.lattices.shapes.bounded import Bound
-from holdfast.lattices.shapes.shape import UNBOUNDED, Ints
+from holdfast.lattices.shapes.shape import MAX_DENSE, UNBOUNDED, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +41,14 @@ def row_sum(cells: Ints, coefficients: Ints, counts: Ints) -> int:
 
 
 def bounded_blocks(blocks: Blocks, given: Inequalities) -> Blocks:
-    """The blocks with their bounds. Free cells are blocks of one cell; cells that the kept totals fix stay pinned, unless a row needs them.
+    """The blocks with their bounds. Free cells are blocks of one cell; cells that the kept totals fix stay pinned, unless a row needs
+    them. Rows that the kept totals fix join nothing.
 
     Guarantees:  the law of tables within the bounds that the kept totals of one table allow factorises over these blocks.
     """
     block_of = np.empty(len(blocks.order), dtype=np.int64)
     block_of[blocks.order] = np.repeat(np.arange(len(blocks)), np.diff(blocks.starts))
+    given = replace(given, rows=tuple(row for row in given.rows if not _is_fixed(blocks, block_of, row)))
     made = _Made()
     free = [blocks.order[blocks.starts[b] : blocks.starts[b + 1]] for b in range(len(blocks)) if _is_free(blocks, b)]
     loose = np.concatenate([np.zeros(0, dtype=np.int64), *free])  # every free cell is a piece of its own
@@ -65,6 +67,25 @@ def bounded_blocks(blocks: Blocks, given: Inequalities) -> Blocks:
         )
         made.add_joined([(shape, cells) for _, shape, cells in parts], [given.rows[row] for row in rows], given)
     return made.blocks(blocks.finest)
+
+
+def _is_fixed(blocks: Blocks, block_of: Ints, row: tuple[Ints, Ints, int]) -> bool:
+    """Whether no move changes the sum of a row: then the true table tells whether it holds, once for all."""
+    cells, coefficients, _ = row
+    own = block_of[cells]
+    return all(_fixes(blocks[number], cells[own == number], coefficients[own == number]) for number in np.unique(own).tolist())
+
+
+def _fixes(block: Block, cells: Ints, coefficients: Ints) -> bool:
+    shape = block.shape
+    if isinstance(shape, Free | Pinned):
+        return isinstance(shape, Pinned)
+    if shape.size * shape.dimension > MAX_DENSE:
+        return False
+    values = np.zeros(shape.size, dtype=object)
+    place = {cell: i for i, cell in enumerate(block.cells.ravel().tolist())}
+    values[[place[cell] for cell in cells.tolist()]] = coefficients
+    return not (values @ shape.basis().astype(object)).any()
 
 
 def _is_free(blocks: Blocks, block: int) -> bool:

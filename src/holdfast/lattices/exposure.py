@@ -52,6 +52,8 @@ class Exposure:
     """Kept totals of 0, 1, 2 and others below the threshold, by name."""
     values_open: bool = False
     """Whether totals are kept whose values are not known yet: which cells they pin is then still open."""
+    bounded: bool = False
+    """Whether counts are known to lie within public bounds."""
 
     @property
     def cells(self) -> Ints:
@@ -94,7 +96,9 @@ class Exposure:
 
     def facts(self) -> ExposedAlone:
         """How many cells are published exactly, and why."""
-        return ExposedAlone(len(self.fixed), len(self.pinned), self.complete, self.universe.support == "observed", not self.values_open)
+        return ExposedAlone(
+            len(self.fixed), len(self.pinned), self.complete, self.universe.support == "observed", not self.values_open, self.bounded
+        )
 
     def _bounds(self, cell: int) -> tuple[int | None, int | None]:
         """What the totals tell of a cell; nothing where they were not given or no bound was found."""
@@ -103,27 +107,42 @@ class Exposure:
         return int(self.lower[cell]), int(self.upper[cell])
 
 
-def exposure(lattice: Lattice, kept: Kept, totals: Sequence[Ints] | None = None, *, nearly: int = 2, threshold: int = 10) -> Exposure:
+def exposure(
+    lattice: Lattice,
+    kept: Kept,
+    totals: Sequence[Ints] | None = None,
+    *,
+    bounds: tuple[Ints, Ints] | None = None,
+    nearly: int = 2,
+    threshold: int = 10,
+) -> Exposure:
     """What these kept rows expose; with `totals` (as published, one array for each entry of `kept.rows`) also what the values pin.
+
+    Given:       `bounds`: lower and upper bounds of every cell that are known of every data set. Where both are the same the cell is no
+                 secret, and exposed by nothing.
 
     Guarantees:  depends on the kept rows and the published totals only. No cell is called exposed that is not.
     """
     _, known = known_by_identities(kept)
+    bounded = bounds is not None
+    if bounds is not None:
+        known = np.union1d(known, np.flatnonzero(bounds[0] == bounds[1]))
     fixed, complete = np.setdiff1d(lattice.exposed_cells, known), lattice.blocks.finest
     if totals is None:
-        return Exposure(kept.universe, fixed, None, None, known, complete, nearly, (), any(rows.kind == "kept" for rows in kept.rows))
+        values_open = any(rows.kind == "kept" for rows in kept.rows)
+        return Exposure(kept.universe, fixed, None, None, known, complete, nearly, (), values_open, bounded)
     if len(totals) != len(kept.rows) or any(len(t) != rows.count for t, rows in zip(totals, kept.rows, strict=False)):
         raise InvalidParameter("Published totals must be given for every statement (every entry of kept.rows), one for each of its rows.")
     if any(np.asarray(given).dtype.kind not in "iu" for given in totals):
         raise InvalidParameter("Published totals must be integers. Got other numbers.")
-    lower, upper = _bounds(kept, totals)
+    lower, upper = _bounds(kept, totals, bounds)
     small = [
         (rows.name(int(row)), int(given[row]))
         for rows, given in zip(kept.rows, totals, strict=True)
         if rows.kind == "kept"
         for row in np.flatnonzero(np.asarray(given) < threshold)
     ]
-    return Exposure(kept.universe, fixed, lower, upper, known, complete, nearly, tuple(small))
+    return Exposure(kept.universe, fixed, lower, upper, known, complete, nearly, tuple(small), bounded=bounded)
 
 
 def known_by_identities(kept: Kept | None) -> tuple[int, Ints]:
@@ -140,10 +159,12 @@ def least_count(universe: Universe) -> int:
     return 1 if universe.support == "observed" else 0
 
 
-def _bounds(kept: Kept, totals: Sequence[Ints]) -> tuple[Ints, Ints]:
+def _bounds(kept: Kept, totals: Sequence[Ints], known: tuple[Ints, Ints] | None = None) -> tuple[Ints, Ints]:
     """Propagate bounds through all rows with coefficients of one sign until nothing changes. Cells that were observed hold at least 1."""
     lower = np.full(len(kept.universe), least_count(kept.universe), dtype=np.int64)
     upper = np.full(len(kept.universe), _UNBOUNDED, dtype=np.int64)
+    if known is not None:
+        lower, upper = np.maximum(lower, known[0]), np.minimum(upper, known[1])
     families = [(rows, np.asarray(t, dtype=np.int64)) for rows, t in zip(kept.rows, totals, strict=True) if isinstance(rows, RowFamily)]
     for rows, given in families:
         inside = rows.group >= 0

@@ -143,11 +143,14 @@ class ExposedAlone:
     """Whether every cell on the list is known to occur; else counts are only known not to be negative."""
     values_known: bool
     """Whether the values of the kept totals were looked at. Before the draw they are not: what they pin is then open."""
+    bounded: bool = False
+    """Whether counts are known to lie within public bounds."""
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> ExposedAlone:
         known = fields.get("values_known") is True  # older entries were written before the draw, and do not say so
-        return cls(int(fields["fixed"]), int(fields["pinned"]), fields["complete"] is True, fields["observed"] is True, known)
+        flags = fields["complete"] is True, fields["observed"] is True, known, fields.get("bounded") is True
+        return cls(int(fields["fixed"]), int(fields["pinned"]), *flags)
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,8 @@ class Exposed:
     kept_sums: int = 0
     cells: int = 0
     names: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    """Public columns of the table that bounds come from."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names)[:MAX_NAMES])
@@ -60,11 +62,13 @@ class Relation:
 
     same_totals: in the kept totals; same_cells: in the list of cells, which came with the data and was not declared public.
     non_negative: that no count is negative, where the noise leaves out cells that a total of 0 then makes 0 ([theory R21]).
+    within_bounds: both lie within the bounds that the publication is conditioned on.
     """
 
     same_totals: bool = True
     same_cells: bool = False
     non_negative: bool = False
+    within_bounds: bool = False
 
     def to_fields(self) -> dict[str, bool]:
         return asdict(self)
@@ -89,6 +93,23 @@ class ChainFacts:
 
     def to_fields(self) -> dict[str, str | int]:
         return {**asdict(self), "eta": str(self.eta)}
+
+
+@dataclass(frozen=True)
+class Conditioning:
+    """What a law that is conditioned on kept totals, and on inequalities where there are any, costs.
+
+    rate:   of the law, for each unit of distance; the promise is for (1 + gamma) times as much.
+    gamma:  for all tables with the same kept totals and within the bounds, whatever their counts.
+    basis:  how gamma is known: equalities (there are no inequalities), default (it is never above 1), or what was proved beyond.
+    """
+
+    rate: Fraction
+    gamma: Fraction
+    basis: str
+
+    def to_fields(self) -> dict[str, str]:
+        return {"rate": format_exact(self.rate), "gamma": format_exact(self.gamma), "basis": self.basis}
 
 
 @dataclass(frozen=True)
@@ -149,6 +170,8 @@ class Guarantee:
     """For "estimated": the total variation error that `delta` accounts for (estimated.py)."""
     chains: tuple[ChainFacts, ...] = ()
     """What eta rests on."""
+    conditioning: Conditioning | None = None
+    """Where the law is conditioned (mechanisms/conditional.py)."""
     asked: Asked | None = None
     """What was asked for. Given: where it is an (epsilon, delta) for one person, that is proved for the pair at that distance."""
 
@@ -286,7 +309,13 @@ class Guarantee:
             "max_records": self.max_records,
             "status": self.status,
             "chains": [chain.to_fields() for chain in self.chains],
-            "exposed": {"kept_sums": self.exposed.kept_sums, "cells": self.exposed.cells, "names": list(self.exposed.names)},
+            "conditioning": None if self.conditioning is None else self.conditioning.to_fields(),
+            "exposed": {
+                "kept_sums": self.exposed.kept_sums,
+                "cells": self.exposed.cells,
+                "names": list(self.exposed.names),
+                "columns": list(self.exposed.columns),
+            },
             "smallest_secret": {"distance": _exact(self.smallest_secret), "status": self.smallest_secret_status},
             "person": {
                 "distance": None if self.person is None else _exact(self.person),

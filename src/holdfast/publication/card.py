@@ -23,6 +23,7 @@ SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
 SCHEMA_VERSION = "3.1"
 """3.1: cells under a kept total of 0 take no noise, and the relation of the promise says that no count is negative.
+Noise conditioned on bounds: what they cost, public columns that they come from, tables within them.
 3.0: kept.csv has a column for each column of the table, exposed.csv lists exposed cells, and tables mark them; the signer is named; the
 promise has all that it rests on (chains, records); the budget as it was asked for, who publishes and who approved; whether the release was
 recorded, in words.
@@ -105,6 +106,13 @@ class TreeInfo(_Part):
     )
 
 
+class PublicColumn(_Part):
+    """A column of whole numbers beside the codes that is public."""
+
+    name: Text = Field(description="Its name.")
+    values: Annotated[tuple[int, ...], Strict(False)] = Field(description="One number for each cell, in the order of the table.")
+
+
 class TableInfo(_Part):
     """The published table, as far as everyone may know it."""
 
@@ -123,6 +131,9 @@ class TableInfo(_Part):
     unit: Text = Field(description="Whose privacy is promised, such as person or household.")
     max_records: Annotated[int, Field(ge=1)] | None = Field(
         description="The most records one unit may have in the table; null if the promise is for one record."
+    )
+    public_columns: Annotated[tuple[PublicColumn, ...], Strict(False)] = Field(
+        description="Public columns of the table that bounds come from, in full. Else empty."
     )
     hierarchies: Annotated[tuple[TreeInfo, ...], Strict(False)] = Field(
         description="Where the budget has shares for levels: the code trees of the table, which say what lies in a unit. Else empty."
@@ -171,6 +182,7 @@ class ExposedInfo(_Part):
     by_structure: Count = Field(description="How many of them the kept totals fix whatever their values are.")
     by_values: Count = Field(description="How many more follow from the published values, since counts are not negative.")
     names: Texts = Field(description="A few of them by column and code.")
+    columns: Texts = Field(description="Public columns of the table that bounds come from; they are in table.public_columns.")
     complete: bool = Field(description="True if every exposed cell was found. False if the kept totals link too many cells to look at all.")
     words: Text = Field(description="What is exposed, in a sentence.")
 
@@ -237,6 +249,21 @@ class RelationInfo(_Part):
     same_totals: bool = Field(description="They have the same kept totals.")
     same_cells: bool = Field(description="They have the same cells: the list of cells came with the data and was not declared public.")
     non_negative: bool = Field(description="No count is negative, so that cells under a kept total of 0 are 0, and take no noise.")
+    within_bounds: bool = Field(description="Both lie within the bounds that the publication is conditioned on.")
+
+
+class ConditioningInfo(_Part):
+    """What it costs that the law is conditioned on kept totals and inequalities."""
+
+    rate: Text = Field(description="Rate of the law for each unit of distance, exact; for Gaussian noise its rho without the factor.")
+    gamma: Text = Field(
+        description="The promise is for 1 + gamma times the rate, for all tables with the same kept totals within the bounds."
+    )
+    basis: Text = Field(description="How gamma is known: equalities, default, moves or listed.")
+    why: Text = Field(description="The same in words.")
+    posterior: Text = Field(
+        description="What is promised of odds and beliefs, given the kept totals and the bounds, and on what condition."
+    )
 
 
 class ChainBlocks(_Part):
@@ -279,6 +306,7 @@ class GuaranteeInfo(_Part):
     chains: Annotated[tuple[ChainBlocks, ...], Strict(False)] = Field(
         description="What a promise that is estimated rests on: the blocks that Markov chains draw, by shape; empty for an exact one."
     )
+    conditioning: ConditioningInfo | None = Field(description="What bounds cost, where the law is conditioned on them; else null.")
     per_unit: Costs = Field(description="The promise for two tables at distance one. Numbers are rounded up.")
     per_person: Costs | None = Field(
         description="The promise when one person (or other unit) changes its answers; null if no person can change alone without changing "

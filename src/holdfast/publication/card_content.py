@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from holdfast.channels.layout import LevelLayout
 from holdfast.lattices import Exposure
 from holdfast.publication.card import SCHEMA_VERSION, Card
 from holdfast.publication.plan import Plan, exposed_fields
@@ -35,6 +36,7 @@ def make_card(
     facts = plan.facts
     fields = plan.to_fields()
     universe = facts.universe
+    by_levels = isinstance(plan.drawing.channel.layout, LevelLayout)
     table = {
         "name": facts.name,
         "columns": list(universe.columns),
@@ -44,14 +46,15 @@ def make_card(
         "universe_digest": f"sha256:{universe.digest()}",
         "unit": facts.unit,
         "max_records": facts.max_records,
-        "hierarchies": [] if plan.drawing.channel.layout is None else [_tree_fields(*pair) for pair in universe.hierarchies.items()],
+        "public_columns": [{"name": name, "values": facts.columns[name].tolist()} for name in plan.guarantee.exposed.columns],
+        "hierarchies": [_tree_fields(*pair) for pair in universe.hierarchies.items()] if by_levels else [],
     }
     made = {
         "schema_version": SCHEMA_VERSION,
         "release": {**said, "ledger_words": recorded_sentence(said["ledger"])},
         "table": table,
         "kept": {**fields["kept"], "definitions": facts.definitions, "revision": revision},
-        "exposed": exposed_fields(exposure),
+        "exposed": exposed_fields(exposure, plan.guarantee.exposed.columns),
         **{name: fields[name] for name in ("mechanism", "sampler", "expected_error")},
         "guarantee": _promise_fields(fields["guarantee"]),
         "software": dict(software),
@@ -94,6 +97,7 @@ def _promise_fields(guarantee: dict[str, Any]) -> dict[str, Any]:
         "status",
         "status_note",
         "chains",
+        "conditioning",
         "per_unit",
         "words",
     )

@@ -191,7 +191,7 @@ def _drawn(plan: Plan, order: Order, booking: Booking, bound: BoundRelease, prog
     totals = [rows.totals(counts) for rows in facts.kept.rows]
     for values in totals:
         values.setflags(write=False)
-    exposure = exposure_after(facts, totals, counts)
+    exposure = exposure_after(plan.drawing.channel, totals, counts)
     shown = None
     private = bound.subkey.is_private
     if not target.publishes_cells:  # only cells that the kept totals fix keep their count; nothing is drawn, so no key matters

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from holdfast.chains.assessment import Said
 from holdfast.chains.meeting import Progress
 from holdfast.channels import Channel, Drawing, Facts, Law, choose_samplers
+from holdfast.channels.bounds import BoundsLayout
 from holdfast.channels.covariance import Covariance, covariance_of
 from holdfast.channels.drawing import SamplerGroup
 from holdfast.channels.layout import LevelError, LevelLayout
@@ -26,6 +27,7 @@ from holdfast.invariants.statements import Statement
 from holdfast.lattices import Exposure, exposure
 from holdfast.lattices.pinned import rows_say_all, with_pinned
 from holdfast.lattices.zeros import RULE
+from holdfast.lattices.shapes import Bounded, Free, OneSum
 from holdfast.laws import LevelGaussian, Reads
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
@@ -33,7 +35,7 @@ from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording import describe
 from holdfast.wording.budget import budget_rows
 from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
-from holdfast.wording.exposure import exposed_sentences
+from holdfast.wording.exposure import columns_sentence, exposed_sentences
 from holdfast.wording.guarantee import guarantee_fields
 from holdfast.wording.samplers import reason_phrase
 from holdfast.wording.zeros import LAW_WITHOUT_ZEROS, ZerosStatus, zeros_sentence
@@ -171,7 +173,7 @@ class Plan:
                 "free_dimensions": facts.moves.dimension,
                 "zeros": self._zeros_fields(),
             },
-            "exposed": exposed_fields(self.exposure),
+            "exposed": exposed_fields(self.exposure, self.guarantee.exposed.columns),
             "mechanism": {
                 "name": self.mechanism.name,
                 "parameters": self.mechanism.parameters,
@@ -228,7 +230,8 @@ class Plan:
         for number, group in enumerate(fields["sampler"]["groups"]):
             blocks = f"{group['blocks']:,} x {group['kind']}" if group["blocks"] > 1 else group["kind"]
             tries = group["expected_tries"]
-            tail = "an estimate" if tries is None else f"{count_of(f'{tries:.3g}', 'try', 'tries')} expected"
+            tail = "its tries depend on the counts" if tries is None else f"{count_of(f'{tries:.3g}', 'try', 'tries')} expected"
+            tail = tail if group["chain"] is None else "an estimate"
             cells = count_of(f"{group['cells']:,}", "cell")
             yield "" if number else "Sampler", f"{blocks} ({cells}): {group['sampler']}; {group['why']}; {tail}"
         yield "Error", f"{fields['expected_error']['words']} ({fields['expected_error']['basis']})"
@@ -248,12 +251,13 @@ def _rounded(found: LevelError) -> dict[str, float]:
     return {name: float(f"{getattr(found, name):.6g}") for name in ("smallest", "median", "largest")}
 
 
-def exposed_fields(exposure: Exposure) -> dict[str, Any]:
+def exposed_fields(exposure: Exposure, columns: Sequence[str] = ()) -> dict[str, Any]:
     """How many cells are published exactly and why, with a few names."""
     fixed, pinned = exposure.fixed, exposure.pinned
     names = [exposure.universe.cell_name(int(cell)) for cell in np.concatenate([fixed, pinned])[:NAMES_SHOWN]]
     counts = {"cells": len(fixed) + len(pinned), "by_structure": len(fixed), "by_values": len(pinned)}
-    return {**counts, "names": names, "complete": exposure.complete, "words": exposed_sentences(exposure.facts())}
+    words = exposed_sentences(exposure.facts()) + columns_sentence(columns)
+    return {**counts, "names": names, "columns": list(columns), "complete": exposure.complete, "words": words}
 
 
 def _group_fields(group: SamplerGroup) -> dict[str, Any]:
@@ -320,9 +324,9 @@ def prepare(
         logger.debug("Sampler: %s", group)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
-        found = exposure(facts.lattice, facts.kept, totals)
+        found = exposure(facts.lattice, facts.kept, totals, bounds=_bounds(channel))
     if totals is not None:
-        found = replace(found, complete=found.complete and rows_say_all(facts.lattice, facts.kept))
+        found = replace(found, complete=found.complete and rows_say_all(facts.lattice, facts.kept) and not _has_more(channel))
     return Plan(mechanism, drawing, found)
 
 
@@ -347,13 +351,15 @@ def decided(plan: Plan, totals: Sequence[NDArray[np.int64]]) -> Plan:
     return made
 
 
-def exposure_after(facts: Facts, totals: list[NDArray[np.int64]], table: NDArray[np.int64]) -> Exposure:
+def exposure_after(channel: Channel, totals: list[NDArray[np.int64]], table: NDArray[np.int64]) -> Exposure:
     """What is exposed once these totals are published; `table`, any table of these totals such as the released one, shows more of what
     they say together.
     """
+    facts = channel.facts
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
-        found = with_pinned(exposure(facts.lattice, facts.kept, totals), facts.lattice, table)
+        found = with_pinned(exposure(facts.lattice, facts.kept, totals, bounds=_bounds(channel)), facts.lattice, table)
+    found = replace(found, complete=found.complete and not _has_more(channel))
     if facts.zeros is None:
         return found
     assert found.lower is not None
@@ -362,3 +368,16 @@ def exposure_after(facts: Facts, totals: list[NDArray[np.int64]], table: NDArray
     lower, upper = found.lower.copy(), found.upper.copy()
     lower[alone] = upper[alone] = table[alone]
     return replace(found, lower=lower, upper=upper)
+
+
+def _bounds(channel: Channel) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Bounds of cells that are known of every data set of this channel."""
+    return (channel.layout.inequalities.lower, channel.layout.inequalities.upper) if isinstance(channel.layout, BoundsLayout) else None
+
+
+def _has_more(channel: Channel) -> bool:
+    """Whether bounds may pin cells that are not looked for: inequalities of sums, and upper bounds where more than one total is kept."""
+    if not isinstance(channel.layout, BoundsLayout):
+        return False
+    bounded = [shape for _, shape, _ in channel.layout.blocks.used() if isinstance(shape, Bounded)]
+    return any(shape.rows or (shape.upper is not None and not isinstance(shape.shape, Free | OneSum)) for shape in bounded)

@@ -109,6 +109,12 @@ class Recomputed:
             return True
         return not self.same_software and _is_number(here) and _is_number(there) and math.isclose(here, there, rel_tol=LAST_DIGIT)
 
+    def bounds_problems(self) -> Iterator[str]:
+        """Published counts that the bounds of the mechanism do not allow."""
+        layout = self.plan.drawing.channel.layout
+        if layout is not None and self.totals is not None and not layout.holds(self.totals):
+            yield "the published counts do not lie within the bounds of the mechanism"
+
     def table_problems(self, frame: Any) -> Iterator[str]:
         """Columns beside codes and counts that are not as they should be."""
         made, zeros = self.table.frame, self.plan.facts.zeros
@@ -164,14 +170,17 @@ def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, li
     said = card.table
     trees = {tree.column: Hierarchy(dict(tree.parents), tree.levels) for tree in said.hierarchies}
     cells = replace(universe, support=said.universe).with_hierarchies(trees)
-    facts = Facts(lattice(cells, statements), statements, said.unit, said.max_records, said.count, said.name)
+    columns = {column.name: np.array(column.values, dtype=np.int64) for column in said.public_columns}
+    facts = Facts(lattice(cells, statements), statements, said.unit, said.max_records, said.count, said.name, columns=columns)
     mechanism = mechanism_class(card.mechanism.name).from_parameters(card.mechanism.parameters)
     chains = [Said(c.lag, c.median_meeting, c.largest_meeting) for group in card.sampler.groups if (c := group.chain) is not None]
     if mechanism.publishes_cells:  # what the totals make 0 takes no noise
         facts = replace(facts, published_totals=tuple(rows.totals(counts) for rows in facts.kept.rows))
     plan = prepare(facts, mechanism, said=chains)
     table = counts if mechanism.publishes_cells else _some_table(facts.lattice, facts.kept, listed)
-    found = plan.exposure if table is None else exposure_after(plan.facts, [rows.totals(table) for rows in facts.kept.rows], table)
+    found = (
+        plan.exposure if table is None else exposure_after(plan.drawing.channel, [rows.totals(table) for rows in facts.kept.rows], table)
+    )
     shown = None if mechanism.publishes_cells else published
     made = ReleasedTable(cells, counts.copy(), said.count, plan.deviations, shown, found.cells)
     return Recomputed(card, plan, made, table, found, listed)

@@ -112,10 +112,19 @@ class Run:
             cells, count = section.cells, section.count
             assert isinstance(cells, list)
             if section.universe is not None:
-                common |= {"cell_key": section.cell_key, "universe": self._listed(section.universe)}
+                common |= {
+                    "cell_key": section.cell_key,
+                    "public_columns": section.public_columns,
+                    "universe": self._listed(section.universe),
+                }
                 return self._blamed(lambda: kind.from_counts(data, cells, count, **common))
             trees = self._trees(lambda column: _codes_of(data, column, section.query, Reading(**reading)))
-            common |= {"cell_key": section.cell_key, "hierarchies": trees, "public": section.public}
+            common |= {
+                "cell_key": section.cell_key,
+                "public_columns": section.public_columns,
+                "hierarchies": trees,
+                "public": section.public,
+            }
             return self._blamed(lambda: kind.from_counts(data, cells, count, **common))
         common |= {"id": section.id, "record_key": section.record_key}
         if isinstance(section.cells, dict):

@@ -73,6 +73,8 @@ def check_universe(table: TableSection, folder: str) -> None:
             "this key is for counts: it says that the rows of the source are a public list of cells. For records declare the codes under "
             "cells, or name a file under universe. Leave public out.",
         )
+    elif table.public_columns:
+        raise Problem(("table", "public_columns"), "this key is for counts: records have no public number for each cell. Leave it out.")
     elif table.cell_key is not None:
         raise Problem(
             ("table", "cell_key"),

@@ -31,6 +31,7 @@ EXAMPLES = {
     "table.cells": 'cells = ["state", "county"], or for records cells = {sex = ["F", "M"]}',
     "table.count": 'count = "population"',
     "table.cell_key": 'cell_key = "ckey"',
+    "table.public_columns": 'public_columns = ["facilities"]',
     "table.universe": 'universe = "observed", or a file that lists the cells: universe = "cells.csv"',
     "table.public": "public = true",
     "table.allow_similar_codes": "allow_similar_codes = true",

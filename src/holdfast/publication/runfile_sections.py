@@ -179,6 +179,7 @@ class TableSection(Section):
     cells: Annotated[Any, PlainValidator(_cells)]
     count: str | None = None
     cell_key: str | None = None
+    public_columns: list[str] = []
     universe: PathText | None = None
     public: bool = False
     allow_similar_codes: bool = False

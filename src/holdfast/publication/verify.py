@@ -156,6 +156,7 @@ def _recomputed(card: Card, made: tuple[Kept, Array], published: Array, lines: l
 
 def _recomputed_problems(place: Path, again: Recomputed, frames: dict[str, Any]) -> Iterator[str]:
     yield from again.card_problems()
+    yield from again.bounds_problems()
     for frame in frames.values():
         yield from again.table_problems(frame)
     yield from again.exposed_problems((place / EXPOSED_FILE).read_bytes())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from holdfast.errors import NoExactSampler
 from holdfast.lattices.shapes import Bounded, Free, OneSum
 from holdfast.laws import ConditionalLaplace, L1Laplace
@@ -10,6 +12,10 @@ from holdfast.samplers.table import Choice, Reason, affordable, choose
 
 MOST_CELLS = 1000
 """Of a block that is drawn by classes or by rejection: beyond, not even its kept sums are worked out."""
+
+
+MOST_CONVOLVED = 64
+"""Cells of a block under one total up to which it is drawn by convolution; beyond, tilting is quicker."""
 
 
 def bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
@@ -22,10 +28,20 @@ def bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
 
         return Choice(BoundedFree(shape, target.rate), Reason.NO_TOTAL)
     if isinstance(shape.shape, OneSum) and not shape.rows:
-        from holdfast.samplers.bounded_one_sum import BoundedOneSum
-
-        return Choice(BoundedOneSum(shape, target.rate), Reason.ONE_TOTAL)
+        return _one_sum(shape, target)
     return _by_classes_or_pivots(shape, target)
+
+
+def _one_sum(shape: Bounded, target: ConditionalLaplace) -> Choice:
+    """Convolution where it is small enough: its time does not depend on the counts. Else tilted cells, whose time does."""
+    from holdfast.samplers.bounded_block import BoundedBlock
+    from holdfast.samplers.bounded_classes import BoundedClasses
+    from holdfast.samplers.bounded_one_sum import BoundedOneSum
+
+    if 2 < shape.size <= MOST_CONVOLVED:
+        with suppress(NoExactSampler):
+            return Choice(BoundedClasses(BoundedBlock.of(shape), target.rate), Reason.ONE_TOTAL)
+    return Choice(BoundedOneSum(shape, target.rate), Reason.ONE_TOTAL)
 
 
 def _by_classes_or_pivots(shape: Bounded, target: ConditionalLaplace) -> Choice:

@@ -56,9 +56,8 @@ class BoundedOneSum:
         return self.shape.size
 
     @property
-    def expected_tries(self) -> float:
-        """No bound for every table is known; per tilt that fits, about so many."""
-        return 1.0 if self.cells == 2 else float(2 * isqrt(self.cells) + 2)
+    def expected_tries(self) -> float | None:
+        return 1.0 if self.cells == 2 else None
 
     @cached_property
     def _signs(self) -> Ints:

@@ -53,8 +53,8 @@ class InputSampler(Protocol):
     def cells(self) -> int: ...
 
     @property
-    def expected_tries(self) -> float:
-        """A bound that holds for every input, or 1."""
+    def expected_tries(self) -> float | None:
+        """A bound that holds for every input; None where there is none, and tries depend on the input."""
 
     def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
         """The published counts of n blocks, one a row. CONFIDENTIAL input: no message may hold a value of it.

@@ -286,8 +286,9 @@ def _signed(sampler: BlockSampler, shape: OneSum) -> BlockSampler:
 def affordable(make: Callable[[], BlockSampler | InputSampler], reason: Reason, shape: Shape, target: Target, price: int = 1) -> Choice:
     """The sampler, if its expected work is bounded; the number of tries comes from a bound or from a pilot that sees no data."""
     sampler = make()
-    if not sampler.expected_tries * sampler.cells * price <= MAX_CELL_TRIES:
-        raise NoExactSampler(too_many_tries(shape, sampler.expected_tries, target))
+    tries = sampler.expected_tries
+    if tries is not None and not tries * sampler.cells * price <= MAX_CELL_TRIES:
+        raise NoExactSampler(too_many_tries(shape, tries, target))
     return Choice(sampler, reason)
 
 

@@ -7,14 +7,26 @@ alone, of records with a declared universe nothing at all. Only where the univer
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.tables.columns import CountColumn
 from holdfast.tables.counting import observed_cells
 from holdfast.tables.hierarchy import Hierarchy
-from holdfast.tables.listing import read_listed
+from holdfast.tables.listing import read_declared, read_listed
 from holdfast.tables.readers import open_source
-from holdfast.tables.table import check_listing, checked_max_records, checked_unit, column_list, declared_universe
+from holdfast.tables.table import (
+    check_listing,
+    checked_columns,
+    checked_max_records,
+    checked_unit,
+    column_list,
+    declared_universe,
+    names_list,
+)
 from holdfast.tables.text_files import Reading
 from holdfast.tables.universe import Universe
 
@@ -28,6 +40,8 @@ class Declarations:
     unit: str = "person"
     max_records: int | None = 1
     name: str | None = None
+    public_columns: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    """They are public: a plan reads them."""
 
     @classmethod
     def from_counts(
@@ -39,6 +53,7 @@ class Declarations:
         universe: Universe | None = None,
         public: bool = False,
         cell_key: str | None = None,
+        public_columns: Sequence[str] = (),
         hierarchies: Mapping[str, Hierarchy] | None = None,
         allow_similar_codes: bool = False,
         unit: str = "person",
@@ -50,18 +65,24 @@ class Declarations:
         sheet: str | None = None,
     ) -> Declarations:
         """As Table.from_counts, with the same universe. The columns of counts and cell keys must be there; they are not read. A source
-        whose universe is declared is not opened.
+        whose universe is declared is not opened, unless it has public columns.
         """
         others = [count, *([] if cell_key is None else [cell_key])]
         columns = column_list(cells)
         check_listing(columns, universe, public, hierarchies)
-        made = universe
-        if made is None:
-            with open_source(data, query, only=columns, reading=Reading(separator, encoding, sheet)) as source:
-                made, _ = read_listed(
-                    source, columns, [], hierarchies, public=public, allow_similar_codes=allow_similar_codes, unread=others
-                )
-        return cls(made, count, checked_unit(unit), checked_max_records(max_records), name)
+        named = names_list(public_columns, "public_columns")
+        numbers = [(column, CountColumn) for column in named]
+        made, values = universe, list[NDArray[np.int64]]()
+        if made is None or named:
+            with open_source(data, query, only=(*columns, *named), reading=Reading(separator, encoding, sheet)) as source:
+                if made is not None:
+                    values = read_declared(source, made, numbers)
+                else:
+                    made, values = read_listed(
+                        source, columns, numbers, hierarchies, public=public, allow_similar_codes=allow_similar_codes, unread=others
+                    )
+        own = checked_columns(dict(zip(named, values, strict=True)), made, count)
+        return cls(made, count, checked_unit(unit), checked_max_records(max_records), name, own)
 
     @classmethod
     def from_records(

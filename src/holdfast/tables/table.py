@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, NoReturn, final
 
 import numpy as np
@@ -39,7 +40,7 @@ class Table:
                  Cell keys, where there are any, are int64 from 0 to 2^32 - 1, 0 in every empty cell, and shown only by `cell_keys`.
     """
 
-    __slots__ = ("_cell_keys", "_count_name", "_counts", "_max_records", "_name", "_unit", "_universe")
+    __slots__ = ("_cell_keys", "_count_name", "_counts", "_max_records", "_name", "_public_columns", "_unit", "_universe")
 
     def __init__(
         self,
@@ -51,11 +52,12 @@ class Table:
         max_records: int | None = 1,
         name: str | None = None,
         cell_keys: NDArray[np.int64] | None = None,
+        public_columns: Mapping[str, NDArray[np.int64]] | None = None,
     ) -> None:
         # A copy even of a read-only array: it may be a view of one that can be written to.
         own = counts.copy() if isinstance(counts, np.ndarray) else counts
         own_keys = cell_keys.copy() if isinstance(cell_keys, np.ndarray) else cell_keys
-        self._fill(universe, own, own_keys, count, unit, max_records, name)
+        self._fill(universe, own, own_keys, count, unit, max_records, name, public_columns)
 
     def _fill(
         self,
@@ -66,6 +68,7 @@ class Table:
         unit: str,
         max_records: int | None,
         name: str | None,
+        public_columns: Mapping[str, NDArray[np.int64]] | None = None,
     ) -> Table:
         """Take over arrays that nobody else holds."""
         if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.shape != (len(universe),):
@@ -87,6 +90,7 @@ class Table:
         self._unit = checked_unit(unit)
         self._max_records = checked_max_records(max_records)
         self._name = name
+        self._public_columns = checked_columns(public_columns or {}, universe, count)
         return self
 
     @classmethod
@@ -99,6 +103,7 @@ class Table:
         universe: Universe | None = None,
         public: bool = False,
         cell_key: str | None = None,
+        public_columns: Sequence[str] = (),
         hierarchies: Mapping[str, Hierarchy] | None = None,
         allow_similar_codes: bool = False,
         unit: str = "person",
@@ -116,7 +121,9 @@ class Table:
                      `public=True` says that the list of rows is public: the same whatever the counts, zeros included. `universe` declares
                      the cells instead; those that have no row are zeros. With neither, the promise is for tables with the same cells.
                      `max_records` says how many units of count one `unit` can hold; on counts it cannot be checked. `cell_key` names
-                     the column of cell keys, whole numbers from 0 to 2^32 - 1 and 0 in empty cells. Codes of a column that differ only in
+                     the column of cell keys, whole numbers from 0 to 2^32 - 1 and 0 in empty cells. `public_columns` names columns of
+                     whole numbers that are public, such as the number of facilities: bounds may come from them, and are then published;
+                     0 in declared cells that have no row. Codes of a column that differ only in
                      blanks, case or Unicode form are refused, unless `allow_similar_codes`.
                      `separator`, `encoding` and `sheet` say how a file is read where it does not tell.
         Guarantees:  codes as they are. A list that is public is the universe, in its order. One that is not ("as listed") is taken in
@@ -128,13 +135,15 @@ class Table:
         check_listing(columns, universe, public, hierarchies)
         with open_source(data, query, reading=Reading(separator, encoding, sheet)) as source:
             numbers = [(count, CountColumn), *([] if cell_key is None else [(cell_key, CellKeyColumn)])]
+            numbers += [(column, CountColumn) for column in names_list(public_columns, "public_columns")]
             if universe is not None:
                 made, (counts, *keys) = universe, read_declared(source, universe, numbers)
             else:
                 made, (counts, *keys) = read_listed(
                     source, columns, numbers, hierarchies, public=public, allow_similar_codes=allow_similar_codes
                 )
-        return cls.__new__(cls)._fill(made, counts, keys[0] if keys else None, count, unit, max_records, name)
+        own = dict(zip(public_columns, keys[len(keys) - len(public_columns) :], strict=True))
+        return cls.__new__(cls)._fill(made, counts, None if cell_key is None else keys[0], count, unit, max_records, name, own)
 
     @classmethod
     def from_records(
@@ -204,6 +213,11 @@ class Table:
         return self._cell_keys
 
     @property
+    def public_columns(self) -> Mapping[str, NDArray[np.int64]]:
+        """Columns of whole numbers that are public, one number for each cell, read-only."""
+        return self._public_columns
+
+    @property
     def count_name(self) -> str:
         """The name of the column of counts."""
         return self._count_name
@@ -271,6 +285,28 @@ def _check_cell_keys(cell_keys: NDArray[np.int64], counts: NDArray[np.int64]) ->
         raise InvalidCount(f"Cell keys must lie from 0 to 2^{KEY_BITS} - 1; some do not. Sum the record keys modulo 2^{KEY_BITS}.")
     if np.any(cell_keys[counts == 0]):
         raise InvalidCount("The key of an empty cell is 0, a sum of no record keys; some are not. Check how the keys were made.")
+
+
+def checked_columns(given: Mapping[str, NDArray[np.int64]], universe: Universe, count: str) -> Mapping[str, NDArray[np.int64]]:
+    """Public columns as read-only arrays; refuses what is no whole number for each cell, and names that are taken."""
+    out = {}
+    for name, values in given.items():
+        if not isinstance(name, str) or name in universe.columns or name == count:
+            raise UnknownColumn(f"A public column needs a name of its own. Got {name!r}, which codes or counts have.")
+        own = np.array(values)
+        if own.dtype.kind not in "iu" or own.shape != (len(universe),) or np.any(own >= COUNT_LIMIT) or np.any(own <= -COUNT_LIMIT):
+            raise InvalidCount(f"The public column {name!r} has one whole number below 2^62 in size for each of the {len(universe)} cells.")
+        out[name] = read_only(own.astype(np.int64))
+    return MappingProxyType(out)
+
+
+def names_list(given: Sequence[str], what: str) -> Sequence[str]:
+    """Names of columns, each once."""
+    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
+        raise InvalidParameter(f"{what} is a list of column names. Got {type(given).__name__}. Write {what}=['facilities'].")
+    if len(set(given)) < len(given):
+        raise InvalidParameter(f"{what} names a column twice. Name each once.")
+    return given
 
 
 def _refuse_weight(weight: object) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from holdfast.lattices.exposure_facts import ExposedAlone, Why
 
 _REASONS = {
@@ -39,6 +41,7 @@ def to_acknowledge_sentence(cells: int, allowed: int) -> str | None:
     return f"allow_exposed = {cells} under [release], before a release" if cells else "no allow_exposed: the kept totals fix no cell"
 
 
+NOT_NEGATIVE = "counts are not negative"
 VALUES_LATER = "Which cells the values of the kept totals pin, such as those under a total of zero, is told after the draw and on the card."
 
 
@@ -46,6 +49,16 @@ def exposed_sentences(facts: ExposedAlone) -> str:
     """How many cells one release publishes exactly, and whether there may be more once the values of the totals are public."""
     said = structure_sentences(facts)
     return said if facts.values_known else f"{said} {VALUES_LATER}"
+
+
+def columns_sentence(columns: Sequence[str]) -> str:
+    """Public columns that bounds come from; empty where there are none."""
+    if not columns:
+        return ""
+    noun, verb = (
+        ("The column", "is public, and published as it stands") if len(columns) == 1 else ("The columns", "are public, and published")
+    )
+    return f" {noun} {', '.join(columns)}, which bounds come from, {verb}."
 
 
 def structure_sentences(facts: ExposedAlone) -> str:
@@ -57,7 +70,7 @@ def structure_sentences(facts: ExposedAlone) -> str:
         out.append(f"{fixed:,} {noun} published exactly, whatever the budget, because the kept totals {verb}.")
     if pinned:
         noun, other = ("cell follows", "its value") if pinned == 1 else ("cells follow", "their values")
-        since = "every cell on the list occurs" if facts.observed else "counts are not negative"
+        since = "counts are within the bounds" if facts.bounded else "every cell on the list occurs" if facts.observed else NOT_NEGATIVE
         out.append(
             f"{pinned:,} {'other ' if fixed else ''}{noun} from the published totals, since {since}: "
             f"{other} can be computed by anyone, whatever the noise."

@@ -10,6 +10,7 @@ from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise, Relation
 from holdfast.privacy.parameters import format_exact, format_up
 from holdfast.wording.budget import asked_fields, asked_phrase, budget_why
+from holdfast.wording.conditioning import conditioning_fields, conditioning_sentences
 from holdfast.wording.numbers import WEAK_EPSILON, number
 from holdfast.wording.samplers import chain_error_sentences
 
@@ -21,6 +22,7 @@ def guarantee_fields(guarantee: Guarantee) -> dict[str, Any]:
         "asked": asked_fields(guarantee),
         "why": budget_why(guarantee),
         "relation": relation_phrase(guarantee.relation),
+        "conditioning": conditioning_fields(guarantee),
         "status_note": chain_error_sentences(guarantee),
         "words": guarantee_paragraph(guarantee),
     }
@@ -35,7 +37,8 @@ def relation_phrase(relation: Relation) -> str:
     ]
     if len(same) > 2:
         same = [", ".join(same[:-1]), same[-1]]
-    return f"tables with {' and '.join(same)}" if same else "tables"
+    tables = "tables within the bounds" if relation.within_bounds else "tables"
+    return f"{tables} with {' and '.join(same)}" if same else tables
 
 
 def guarantee_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str:
@@ -52,6 +55,7 @@ def guarantee_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str
         _pairs(guarantee),
         _promise(guarantee, lead),
         budget_why(guarantee),
+        conditioning_sentences(guarantee, lead),
         _not_protected(guarantee),
         _status(guarantee),
         "The promise assumes fair random bits; these come from AES-256 under a secret key, so it holds against anyone who does not have "

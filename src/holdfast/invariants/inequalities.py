@@ -1,0 +1,206 @@
+"""Sums that are known to be at least, or at most, something: public facts that a publication must respect.
+
+An inequality compares the sums of a statement with whole numbers, with a public column of the table, or with the sums of another statement.
+Compiled, it is a list of integer rows B y >= b over the cells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.display import shorten
+from holdfast.errors import InvalidStatement
+from holdfast.invariants.rows import Kept, RowFamily, compile_rows
+from holdfast.invariants.statements import Linear, Margin, Statement, Subset, is_whole, linear, margin, subset, total
+from holdfast.tables.universe import Universe
+
+Ints = NDArray[np.int64]
+Way: TypeAlias = Literal["at_least", "at_most"]
+Side: TypeAlias = Margin | Subset | Linear | tuple[int, ...] | int | str
+"""A statement; one number for all sums, or one for each; or a public column, with a whole number in front of its name or without."""
+Columns: TypeAlias = Mapping[str, Ints]
+Row: TypeAlias = tuple[Ints, Ints, int]
+"""(cells, coefficients, least): the sum of coefficients times counts is at least so much."""
+
+LARGEST = 2**62
+_TIMES = re.compile(r"\s*([0-9]{1,18})\s*\*?\s+(.*\S)\s*")
+
+
+@dataclass(frozen=True, repr=False)
+class Inequality:
+    """Every sum of `statement` is at least, or at most, its bound."""
+
+    statement: Margin | Subset | Linear
+    way: Way
+    bound: Side
+
+    def __str__(self) -> str:
+        bound = self.bound if not isinstance(self.bound, tuple) else f"[{shorten(', '.join(map(str, self.bound)), 40)}]"
+        return f"{self.statement} {self.way.replace('_', ' ')} {bound}"
+
+    def __repr__(self) -> str:
+        return f"{self.way}({self.statement!r}, {self.bound!r})"
+
+
+def at_least(statement: Statement, bound: Any) -> Inequality:
+    """Every sum of the statement is at least the bound: a whole number for all of them, a list with one for each, a public column of the
+    table (which has one value in all cells of a sum; "3 beds" is three times the column), or another statement with as many sums.
+    """
+    return Inequality(_statement(statement, "at_least"), "at_least", _bound(bound, "at_least"))
+
+
+def at_most(statement: Statement, bound: Any) -> Inequality:
+    """Every sum of the statement is at most the bound; as `at_least`."""
+    return Inequality(_statement(statement, "at_most"), "at_most", _bound(bound, "at_most"))
+
+
+def _statement(given: Any, way: Way) -> Margin | Subset | Linear:
+    if not isinstance(given, Margin | Subset | Linear) or given.kind != "kept":
+        raise InvalidStatement(f"{way}() takes total(), margin(), subset() or linear(), and a bound. Got {type(given).__name__}.")
+    if isinstance(given, Subset) and given.node is not None:
+        raise InvalidStatement(f"{way}(): {given} names a node of a hierarchy. List the codes under it instead.")
+    return given
+
+
+def _bound(given: Any, way: Way) -> Side:
+    if isinstance(given, Margin | Subset | Linear):
+        return _statement(given, way)
+    if isinstance(given, str):
+        return given
+    if is_whole(given) and abs(int(given)) < LARGEST:
+        return int(given)
+    if isinstance(given, Sequence | np.ndarray) and all(is_whole(value) and abs(int(value)) < LARGEST for value in given):
+        return tuple(int(value) for value in given)
+    raise InvalidStatement(
+        f"{way}(): a bound is a whole number between -2^62 and 2^62, a list of them, the name of a public column, or a statement. "
+        f"Got {type(given).__name__}."
+    )
+
+
+def column_values(text: str, columns: Columns, what: str) -> Ints:
+    """A public column of the table, times the number in front of its name: "beds" or "3 beds"."""
+    if text in columns:
+        return columns[text]
+    found = _TIMES.fullmatch(text)
+    if found is not None and found[2] in columns:
+        values: Ints = columns[found[2]]
+        if int(found[1]) * int(np.abs(values).max(initial=0)) >= LARGEST:
+            raise InvalidStatement(f"{what}: {found[1]} times the column {found[2]!r} reaches 2^62. Use a smaller number.")
+        return int(found[1]) * values
+    known = f"It has {', '.join(columns)}." if columns else "It has none."
+    raise InvalidStatement(
+        f"{what}: the table has no public column {text!r}. {known} Name it when the table is read: public_columns=[...]."
+    )
+
+
+def columns_named(text: str, columns: Columns) -> str | None:
+    """The column that a bound names."""
+    found = _TIMES.fullmatch(text)
+    return text if text in columns else found[2] if found is not None and found[2] in columns else None
+
+
+def inequality_rows(universe: Universe, given: Inequality, columns: Columns) -> Iterator[Row]:
+    """The rows of an inequality; those without a cell are left out, since they say nothing of a table."""
+    universe = universe.with_hierarchies({})  # a card has no code trees of bounds: sums go by columns and codes
+    left = compile_rows(universe, [given.statement])
+    matrix, least = left.matrix(), np.zeros(len(left), dtype=np.int64)
+    bound = given.bound
+    if isinstance(bound, Margin | Subset | Linear):
+        right = compile_rows(universe, [bound])
+        _check_same_sums(left, right, given)
+        matrix = (matrix - right.matrix()).tocsr()
+        matrix.eliminate_zeros()
+    elif isinstance(bound, str):
+        least = _common(matrix, column_values(bound, columns, str(given)), given)
+    elif isinstance(bound, tuple) and len(bound) != len(left):
+        raise InvalidStatement(f"{given}: {len(bound)} bounds for {len(left)} sums. Give one for each sum, or one for all.")
+    else:
+        least = np.broadcast_to(np.array(bound, dtype=np.int64), len(left))
+    sign = 1 if given.way == "at_least" else -1
+    matrix.sort_indices()
+    for row in range(matrix.shape[0]):
+        begin, end = matrix.indptr[row], matrix.indptr[row + 1]
+        if begin < end:
+            yield matrix.indices[begin:end].astype(np.int64), sign * matrix.data[begin:end].astype(np.int64), sign * int(least[row])
+
+
+def _check_same_sums(left: Kept, right: Kept, given: Inequality) -> None:
+    """Both sides have the same sums in the same order: by the same columns, with the same codes."""
+    one, other = left.rows[0], right.rows[0]
+    same = len(left) == len(right)
+    if same and isinstance(one, RowFamily) and isinstance(other, RowFamily):
+        same = one.columns == other.columns and one.levels == other.levels and np.array_equal(one.codes, other.codes)
+    if not same:
+        raise InvalidStatement(f"{given}: the two sides have different sums. Both go by the same columns, and have the same codes.")
+
+
+def _common(matrix: Any, values: Ints, given: Inequality) -> Ints:
+    """The one value that a column has in all cells of each sum."""
+    out = np.zeros(matrix.shape[0], dtype=np.int64)
+    for row in range(matrix.shape[0]):
+        own = values[matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]]
+        if (own != own[0]).any():
+            raise InvalidStatement(f"{given}: the column has different values in the cells of one sum. It must have one for each sum.")
+        out[row] = own[0]
+    return out
+
+
+# --- as plain values: a row of a run file, and of a card --------------------------------------------------------------------------------
+
+
+def fields_of(given: Inequality) -> dict[str, Any]:
+    """As in a run file, such as {"margin": ["county"], "at_least": 5}."""
+    bound = given.bound
+    said = _fields(bound) if isinstance(bound, Margin | Subset | Linear) else list(bound) if isinstance(bound, tuple) else bound
+    return {**_fields(given.statement), given.way: said}
+
+
+def _fields(statement: Margin | Subset | Linear) -> dict[str, Any]:
+    if isinstance(statement, Margin):
+        return {"margin": list(statement.columns)} if statement.columns else {"total": True}
+    if isinstance(statement, Linear):
+        from holdfast.invariants.rows import integer_matrix
+
+        return {"linear": integer_matrix(statement.matrix).toarray().tolist()}
+    others = {name: list(value) for name, value in (("codes", statement.codes), ("by", statement.by)) if value}
+    return {"subset": statement.condition if statement.condition is not None else statement.column, **others}
+
+
+def inequalities_from(given: Mapping[str, Any]) -> Iterator[Inequality]:
+    """The inequalities of one row of a run file or card; InvalidStatement where it is none."""
+    ways = [way for way in ("at_least", "at_most") if way in given]
+    if not ways:
+        raise InvalidStatement("a row needs at_least or at_most.")
+    left = statement_from({name: value for name, value in given.items() if name not in ways})
+    for way in ways:
+        bound = given[way]
+        made = statement_from(bound) if isinstance(bound, Mapping) else bound
+        yield at_least(left, made) if way == "at_least" else at_most(left, made)
+
+
+def statement_from(given: Mapping[str, Any]) -> Statement:
+    """The statement of one side."""
+    kinds = [name for name in ("total", "margin", "subset", "linear") if name in given]
+    strange = [name for name in given if name not in ("total", "margin", "subset", "linear", "codes", "by")]
+    if len(kinds) != 1 or strange or ("subset" not in given and set(given) != set(kinds)):
+        raise InvalidStatement(
+            "one side of a row is total = true, margin = [columns], subset = condition, or subset = column with codes, and by; or "
+            "linear = [[coefficients of all cells]]."
+        )
+    value = given[kinds[0]]
+    match kinds[0]:
+        case "total" if value is True:
+            return total()
+        case "margin" if isinstance(value, list | tuple):
+            return margin(*value)
+        case "subset":
+            return subset(value, given.get("codes"), by=given.get("by", ()))
+        case "linear" if isinstance(value, list | tuple):
+            return linear(value)
+    raise InvalidStatement(f"{kinds[0]} has a value of another type.")

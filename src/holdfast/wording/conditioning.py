@@ -1,0 +1,61 @@
+"""What conditioning on bounds costs and tells, in plain words."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from holdfast.privacy.guarantee import Guarantee, Promise
+from holdfast.privacy.parameters import format_exact, format_up
+from holdfast.wording.exposure import columns_sentence
+from holdfast.wording.numbers import number
+
+_BASES = {
+    "equalities": "there are no inequalities",
+    "default": "it is never more than 1",
+    "moves": "proved for all tables and all totals within such bounds",
+    "listed": "found by listing all tables with the declared totals",
+}
+
+
+def conditioning_fields(guarantee: Guarantee) -> dict[str, Any] | None:
+    """The fields with the sentence about posteriors beside them."""
+    found = guarantee.conditioning
+    if found is None:
+        return None
+    lead = guarantee.per_person() or guarantee.per_smallest_secret()
+    return {**found.to_fields(), "why": _BASES[found.basis], "posterior": posterior_sentences(guarantee, lead)}
+
+
+def conditioning_sentences(guarantee: Guarantee, lead: Promise) -> str:
+    """What the law is, what its bounds cost, what is known beforehand, and what the running time tells; empty without inequalities."""
+    found = guarantee.conditioning
+    if found is None or not guarantee.relation.within_bounds:
+        return ""
+    distance = f"{'squared ' if guarantee.distance.is_squared else ''}{guarantee.distance.distance}"
+    name = "rate" if guarantee.kind == "pure" else "rho"
+    return (
+        f"The published table is drawn around the true one, inside the bounds; without bounds the law would have a {name} of "
+        f"{_short(found.rate)} for each unit of {distance}. Bounds make the law depend on the true table, so the promise counts "
+        f"1 + gamma times as much, gamma = {_short(found.gamma)} ({_BASES[found.basis]}). {posterior_sentences(guarantee, lead)} The "
+        f"bounds are public, and that the true table lies within them is not protected.{columns_sentence(guarantee.exposed.columns)} How "
+        "long the draw takes depends on the true counts: whoever can measure it learns more than what is published."
+    )
+
+
+def _short(value: Fraction) -> str:
+    """Exact where that is short, else to four digits, rounded up."""
+    exact = format_exact(value)
+    return exact if len(exact) <= 8 else f"about {format_up(value, 4)}"
+
+
+def posterior_sentences(guarantee: Guarantee, lead: Promise) -> str:
+    """The posterior interval, and its condition."""
+    power = number(lead.epsilon)
+    pair = f"that differ in one {guarantee.unit}" if guarantee.person is not None else "at the smallest distance"
+    extra = "" if lead.delta == 0 else f", except with a probability of {number(lead.delta)}"
+    return (
+        f"For whoever knows the kept totals and the bounds, what is published changes the odds between two such tables {pair} by a factor "
+        f"between e^-{power} and e^{power}{extra}. For what is believed of one {guarantee.unit} alone this holds where the answer is "
+        "independent of all others, given the totals and the bounds; kept totals and close bounds can tie answers together."
+    )
