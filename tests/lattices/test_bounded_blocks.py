@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 import holdfast as hf
 from holdfast.errors import InvalidParameter
 from holdfast.lattices import lattice
+from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.bounded_blocks import Inequalities, bounded_blocks
 from holdfast.lattices.shapes import Bounded, Free, Grid, OneSum, Pinned, Whole
 from holdfast.lattices.shapes.shape import UNBOUNDED
@@ -24,7 +26,7 @@ def inequalities(*rows: tuple[list[int], list[int], int], upper: int = 9, lower:
     return Inequalities(np.full(6, lower), np.full(6, upper), made)
 
 
-def blocks_of(keep: list[hf.Lattice] | list, given: Inequalities):
+def blocks_of(keep: list[Any], given: Inequalities) -> Blocks:
     return bounded_blocks(lattice(UNIVERSE, keep).blocks, given)
 
 
@@ -76,7 +78,9 @@ def test_pinned_cells_are_taken_along_where_a_row_needs_them() -> None:
 @given(st.data())
 def test_tables_within_the_bounds_are_a_product_over_blocks(data: st.DataObject) -> None:
     """Every table of counts up to 2 with the totals of one: within all bounds exactly where each block is within its own."""
-    keep = data.draw(st.sampled_from([[], [hf.total()], [hf.margin("a")], [hf.margin("a"), hf.margin("b")], [hf.subset("a", ["x"])]]))
+    keep: list[Any] = data.draw(
+        st.sampled_from([[], [hf.total()], [hf.margin("a")], [hf.margin("a"), hf.margin("b")], [hf.subset("a", ["x"])]])
+    )
     rows = []
     for _ in range(data.draw(st.integers(0, 2))):
         cells = sorted(data.draw(st.sets(st.integers(0, 5), min_size=1, max_size=3)))

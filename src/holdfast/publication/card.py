@@ -10,14 +10,26 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, Strict, ValidationError
 from pydantic_core import PydanticCustomError
 
-from holdfast.publication.order import is_day
+from holdfast.publication.card_fields import (
+    SIGNIFICANT_DIGITS,
+    Count,
+    Part,
+    PublicFile,
+    Settings,
+    Sha256,
+    Spread,
+    Text,
+    Texts,
+    real_date,
+    with_holdfast,
+)
+from holdfast.publication.card_promise import GuaranteeInfo
 
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
@@ -29,53 +41,12 @@ promise has all that it rests on (chains, records); the budget as it was asked f
 recorded, in words.
 2.0: relations as fields, parameters as they were asked for, and the identity of what is drawn."""
 
-SIGNIFICANT_DIGITS = 6
-"""Enough for any reader; few enough that the last bits of a platform's mathematics never show."""
 
-
-def _nearest(value: float) -> float:
-    return float(Context(prec=SIGNIFICANT_DIGITS, rounding=ROUND_HALF_EVEN).create_decimal(repr(value))) + 0.0  # no minus zero
-
-
-def _upward(value: float) -> float:
-    # repr, not the binary value: a number already written with six digits stays as it is.
-    return float(Context(prec=SIGNIFICANT_DIGITS, rounding=ROUND_CEILING).create_decimal(repr(value))) + 0.0
-
-
-def _real_date(value: str) -> str:
-    if not is_day(value):
-        raise PydanticCustomError("date", "not a day of the calendar")
-    return value
-
-
-def _with_holdfast(value: dict[str, str | int]) -> dict[str, str | int]:
-    if missing := [name for name in ("holdfast", "python", "stream_version") if name not in value]:
-        raise PydanticCustomError("software", "missing: {names}", {"names": ", ".join(missing)})
-    return value
-
-
-Text: TypeAlias = Annotated[str, Field(min_length=1)]
-Count: TypeAlias = Annotated[int, Field(ge=0)]
-Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_nearest)]
-Spread: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False), AfterValidator(_nearest)]
-Cost: TypeAlias = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_upward)]
-# A list is accepted for a tuple, so that a card can be made from plain values; what is inside stays strict.
-Texts: TypeAlias = Annotated[tuple[Text, ...], Strict(False)]
-Settings: TypeAlias = dict[Text, str | int | Number | bool | None]
-Costs: TypeAlias = dict[Text, str | int | Cost | bool | None]
-PublicFile: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
-Sha256: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
-
-
-class ReleaseInfo(_Part):
+class ReleaseInfo(Part):
     """Which release this is."""
 
     id: Text = Field(description="Identifier of the release, chosen by the office. One identifier names one release.")
-    date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(_real_date)] | None = Field(
+    date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(real_date)] | None = Field(
         description="Date the office gave to the release, as year-month-day; null if it gave none. It is not read from a clock."
     )
     office: Text | None = Field(description="Who publishes it, as given; null if nothing was given.")
@@ -96,7 +67,7 @@ class ReleaseInfo(_Part):
     )
 
 
-class TreeInfo(_Part):
+class TreeInfo(Part):
     """A code tree over one column."""
 
     column: Text = Field(description="The column whose codes are the leaves.")
@@ -106,14 +77,14 @@ class TreeInfo(_Part):
     )
 
 
-class PublicColumn(_Part):
+class PublicColumn(Part):
     """A column of whole numbers beside the codes that is public."""
 
     name: Text = Field(description="Its name.")
     values: Annotated[tuple[int, ...], Strict(False)] = Field(description="One number for each cell, in the order of the table.")
 
 
-class TableInfo(_Part):
+class TableInfo(Part):
     """The published table, as far as everyone may know it."""
 
     name: Text | None = Field(description="Name of the table; null if it was given none.")
@@ -140,7 +111,7 @@ class TableInfo(_Part):
     )
 
 
-class Revision(_Part):
+class Revision(Part):
     """An earlier release of the same population that this one revises."""
 
     of: Text = Field(description="Identifier of the earlier release.")
@@ -148,7 +119,7 @@ class Revision(_Part):
     totals: Texts = Field(description="The changed totals by name, before and now; a long list may be cut, the number never is.")
 
 
-class ZerosInfo(_Part):
+class ZerosInfo(Part):
     """Cells that take no noise because a kept total is 0 and counts are not negative."""
 
     status: Literal["applied", "none"] = Field(description="'applied' if there are such cells; 'none' if all cells are drawn.")
@@ -160,7 +131,7 @@ class ZerosInfo(_Part):
     words: Text = Field(description="The same in a sentence.")
 
 
-class KeptInfo(_Part):
+class KeptInfo(Part):
     """What holds exactly in the released table."""
 
     statements: Texts = Field(description="Kept totals, as stated. Each is published without noise; every single total is in kept.csv.")
@@ -175,7 +146,7 @@ class KeptInfo(_Part):
     zeros: ZerosInfo
 
 
-class ExposedInfo(_Part):
+class ExposedInfo(Part):
     """Cells that are published exactly because the kept totals fix them, whatever the budget."""
 
     cells: Count = Field(description="Number of exposed cells. All are listed in exposed.csv, and marked in the table.")
@@ -187,7 +158,7 @@ class ExposedInfo(_Part):
     words: Text = Field(description="What is exposed, in a sentence.")
 
 
-class MechanismInfo(_Part):
+class MechanismInfo(Part):
     """How the noise is made."""
 
     name: Text = Field(description="Name of the mechanism.")
@@ -203,7 +174,7 @@ class MechanismInfo(_Part):
     )
 
 
-class ChainInfo(_Part):
+class ChainInfo(Part):
     """What was estimated about a Markov chain before anything was drawn, from coupled chains that saw no data."""
 
     kernel: Text = Field(description="The kind of step: metropolis, line_gibbs or block_gibbs.")
@@ -220,7 +191,7 @@ class ChainInfo(_Part):
     )
 
 
-class SamplerGroup(_Part):
+class SamplerGroup(Part):
     """Parts of the table of one shape, drawn in one way."""
 
     kind: Text = Field(description="Shape of these parts: free, pinned, one sum, grid, general.")
@@ -234,7 +205,7 @@ class SamplerGroup(_Part):
     chain: ChainInfo | None = Field(description="What was estimated about a Markov chain; null for an exact sampler.")
 
 
-class SamplerInfo(_Part):
+class SamplerInfo(Part):
     """How the noise was drawn from its law."""
 
     status: Literal["exact", "estimated"] = Field(
@@ -243,83 +214,7 @@ class SamplerInfo(_Part):
     groups: Annotated[tuple[SamplerGroup, ...], Strict(False)] = Field(description="The parts of the table, by shape.")
 
 
-class RelationInfo(_Part):
-    """Between which tables the promise holds: those that agree in all that is true here."""
-
-    same_totals: bool = Field(description="They have the same kept totals.")
-    same_cells: bool = Field(description="They have the same cells: the list of cells came with the data and was not declared public.")
-    non_negative: bool = Field(description="No count is negative, so that cells under a kept total of 0 are 0, and take no noise.")
-    within_bounds: bool = Field(description="Both lie within the bounds that the publication is conditioned on.")
-
-
-class ConditioningInfo(_Part):
-    """What it costs that the law is conditioned on kept totals and inequalities."""
-
-    rate: Text = Field(description="Rate of the law for each unit of distance, exact; for Gaussian noise its rho without the factor.")
-    gamma: Text = Field(
-        description="The promise is for 1 + gamma times the rate, for all tables with the same kept totals within the bounds."
-    )
-    basis: Text = Field(description="How gamma is known: equalities, default, moves or listed.")
-    why: Text = Field(description="The same in words.")
-    posterior: Text = Field(
-        description="What is promised of odds and beliefs, given the kept totals and the bounds, and on what condition."
-    )
-
-
-class ChainBlocks(_Part):
-    """Blocks of one shape that a Markov chain draws, as the promise counts them."""
-
-    blocks: Count = Field(description="Number of blocks of this shape; their errors add.")
-    cells: Count = Field(description="Cells of one block.")
-    kernel: Text = Field(description="The kind of step.")
-    pairs: Count = Field(description="Pairs of coupled chains, all of which met.")
-    largest_sweeps: Count = Field(description="Sweeps within which all pairs met.")
-    sweeps: Count = Field(description="Sweeps that a draw makes.")
-    eta: Text = Field(description="Estimated total variation error of one block.")
-    shapes: Count = Field(description="Shapes of blocks that were assessed together: the confidence is for all of them.")
-
-
-class AskedInfo(_Part):
-    """What was asked for, before it was converted to one unit of distance or to noise."""
-
-    per: Literal["person", "unit"] | None = Field(
-        description="What the budget is for: one unit of distance between two tables, or one person (or other unit) who changes cell with "
-        "all records; null if the noise itself was asked for."
-    )
-    parameters: dict[Text, Text] = Field(description="The numbers asked for, exact.")
-    words: Text = Field(description="The same in words.")
-
-
-class GuaranteeInfo(_Part):
-    """The promise."""
-
-    asked: AskedInfo | None = Field(description="What was asked for; null for a mechanism that takes no parameters.")
-    kind: Text = Field(description="Kind of the promise: pure, zcdp or approximate.")
-    parameters: Costs = Field(description="Parameters of the promise. Text is exact; a number is rounded up, never below the true one.")
-    distance: Text = Field(description="Distance between tables in which the promise is stated, such as l1 or l2.")
-    unit: Text = Field(description="Whose privacy is promised.")
-    max_records: Annotated[int, Field(ge=1)] = Field(description="Records of one unit that the promise counts on at most.")
-    relation: Text = Field(description="Between which tables the promise holds. Tables outside this relation can be told apart.")
-    relation_fields: RelationInfo = Field(description="The same as fields.")
-    status: Literal["exact", "estimated"] = Field(description="Standing of the promise: exact, or estimated with a stated confidence.")
-    status_note: str = Field(description="The stated error or confidence of a promise that is not exact; else empty.")
-    chains: Annotated[tuple[ChainBlocks, ...], Strict(False)] = Field(
-        description="What a promise that is estimated rests on: the blocks that Markov chains draw, by shape; empty for an exact one."
-    )
-    conditioning: ConditioningInfo | None = Field(description="What bounds cost, where the law is conditioned on them; else null.")
-    per_unit: Costs = Field(description="The promise for two tables at distance one. Numbers are rounded up.")
-    per_person: Costs | None = Field(
-        description="The promise when one person (or other unit) changes its answers; null if no person can change alone without changing "
-        "a kept total. Numbers are rounded up."
-    )
-    smallest_secret: Costs = Field(
-        description="The promise for the smallest change that leaves every kept total as it is. Numbers are rounded up."
-    )
-    why: Text = Field(description="Why one person, one unit of distance and the smallest secret do not cost the same, in a sentence.")
-    words: Text = Field(description="The promise in one plain paragraph.")
-
-
-class CellSpread(_Part):
+class CellSpread(Part):
     """Standard deviation of the noise over the cells of the table."""
 
     smallest: Spread | None = Field(description="That of the cell with the least noise; null if it depends on the data or was not found.")
@@ -327,7 +222,7 @@ class CellSpread(_Part):
     largest: Spread | None = Field(description="That of the cell with the most noise; null if it depends on the data or was not found.")
 
 
-class MarginSpread(_Part):
+class MarginSpread(Part):
     """Standard deviation of the noise in one kind of sum."""
 
     name: Text = Field(description="The sum, as stated.")
@@ -336,7 +231,7 @@ class MarginSpread(_Part):
     )
 
 
-class LevelSpread(_Part):
+class LevelSpread(Part):
     """Standard deviation of the noise in one margin of all units of one level."""
 
     level: Text = Field(description="The level, as named.")
@@ -347,7 +242,7 @@ class LevelSpread(_Part):
     largest: Spread = Field(description="That of the unit with the most noise.")
 
 
-class ExpectedError(_Part):
+class ExpectedError(Part):
     """How far released counts are from the true ones, known from the law alone; no true error is in it."""
 
     cell_standard_deviation: CellSpread = Field(description="Standard deviation of the noise of a cell.")
@@ -364,14 +259,14 @@ class ExpectedError(_Part):
     )
 
 
-class FileInfo(_Part):
+class FileInfo(Part):
     """One public file beside the card."""
 
     sha256: Sha256 = Field(description="SHA-256 of the file, in hexadecimal digits.")
     bytes: Count = Field(description="Length of the file in bytes.")
 
 
-class Signature(_Part):
+class Signature(Part):
     """Signature of the card by the office."""
 
     algorithm: Literal["Ed25519"] = Field(description="The signature scheme.")
@@ -383,7 +278,7 @@ class Signature(_Part):
     )
 
 
-class Card(_Part):
+class Card(Part):
     """What was released: kept, exposed, promised, drawn and written. Everything here is public."""
 
     model_config = ConfigDict(title="Card of a Holdfast release")
@@ -397,7 +292,7 @@ class Card(_Part):
     sampler: SamplerInfo = Field(description="How the noise was drawn from its law.")
     guarantee: GuaranteeInfo = Field(description="The promise.")
     expected_error: ExpectedError = Field(description="How far released counts are from the true ones, by the law alone.")
-    software: Annotated[dict[Text, Text | int], AfterValidator(_with_holdfast)] = Field(
+    software: Annotated[dict[Text, Text | int], AfterValidator(with_holdfast)] = Field(
         description="Versions of the software that made the release, and of the layout of its random streams (stream_version).",
         json_schema_extra={"required": ["holdfast", "python", "stream_version"]},
     )

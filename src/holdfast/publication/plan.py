@@ -26,8 +26,8 @@ from holdfast.errors import ContradictingTotals, HoldfastWarning, InvalidParamet
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import Exposure, exposure
 from holdfast.lattices.pinned import rows_say_all, with_pinned
-from holdfast.lattices.zeros import RULE
 from holdfast.lattices.shapes import Bounded, Free, OneSum
+from holdfast.lattices.zeros import RULE
 from holdfast.laws import LevelGaussian, Reads
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee

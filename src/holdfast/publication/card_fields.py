@@ -1,0 +1,52 @@
+"""Kinds of values on a card: texts, counts, numbers of six digits; and the base of all its parts."""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context
+from typing import Annotated, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict
+from pydantic_core import PydanticCustomError
+
+from holdfast.publication.order import is_day
+
+SIGNIFICANT_DIGITS = 6
+"""Enough for any reader; few enough that the last bits of a platform's mathematics never show."""
+
+
+def _nearest(value: float) -> float:
+    return float(Context(prec=SIGNIFICANT_DIGITS, rounding=ROUND_HALF_EVEN).create_decimal(repr(value))) + 0.0  # no minus zero
+
+
+def _upward(value: float) -> float:
+    # repr, not the binary value: a number already written with six digits stays as it is.
+    return float(Context(prec=SIGNIFICANT_DIGITS, rounding=ROUND_CEILING).create_decimal(repr(value))) + 0.0
+
+
+def real_date(value: str) -> str:
+    if not is_day(value):
+        raise PydanticCustomError("date", "not a day of the calendar")
+    return value
+
+
+def with_holdfast(value: dict[str, str | int]) -> dict[str, str | int]:
+    if missing := [name for name in ("holdfast", "python", "stream_version") if name not in value]:
+        raise PydanticCustomError("software", "missing: {names}", {"names": ", ".join(missing)})
+    return value
+
+
+Text: TypeAlias = Annotated[str, Field(min_length=1)]
+Count: TypeAlias = Annotated[int, Field(ge=0)]
+Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_nearest)]
+Spread: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False), AfterValidator(_nearest)]
+Cost: TypeAlias = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_upward)]
+# A list is accepted for a tuple, so that a card can be made from plain values; what is inside stays strict.
+Texts: TypeAlias = Annotated[tuple[Text, ...], Strict(False)]
+Settings: TypeAlias = dict[Text, str | int | Number | bool | None]
+Costs: TypeAlias = dict[Text, str | int | Cost | bool | None]
+PublicFile: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
+Sha256: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)

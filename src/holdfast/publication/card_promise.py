@@ -1,0 +1,85 @@
+"""The promise as a card has it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, Strict
+
+from holdfast.publication.card_fields import Costs, Count, Part, Text
+
+
+class RelationInfo(Part):
+    """Between which tables the promise holds: those that agree in all that is true here."""
+
+    same_totals: bool = Field(description="They have the same kept totals.")
+    same_cells: bool = Field(description="They have the same cells: the list of cells came with the data and was not declared public.")
+    non_negative: bool = Field(description="No count is negative, so that cells under a kept total of 0 are 0, and take no noise.")
+    within_bounds: bool = Field(description="Both lie within the bounds that the publication is conditioned on.")
+
+
+class ConditioningInfo(Part):
+    """What it costs that the law is conditioned on kept totals and inequalities."""
+
+    rate: Text = Field(description="Rate of the law for each unit of distance, exact; for Gaussian noise its rho without the factor.")
+    gamma: Text = Field(
+        description="The promise is for 1 + gamma times the rate, for all tables with the same kept totals within the bounds."
+    )
+    basis: Text = Field(description="How gamma is known: equalities, default, moves or listed.")
+    why: Text = Field(description="The same in words.")
+    posterior: Text = Field(
+        description="What is promised of odds and beliefs, given the kept totals and the bounds, and on what condition."
+    )
+
+
+class ChainBlocks(Part):
+    """Blocks of one shape that a Markov chain draws, as the promise counts them."""
+
+    blocks: Count = Field(description="Number of blocks of this shape; their errors add.")
+    cells: Count = Field(description="Cells of one block.")
+    kernel: Text = Field(description="The kind of step.")
+    pairs: Count = Field(description="Pairs of coupled chains, all of which met.")
+    largest_sweeps: Count = Field(description="Sweeps within which all pairs met.")
+    sweeps: Count = Field(description="Sweeps that a draw makes.")
+    eta: Text = Field(description="Estimated total variation error of one block.")
+    shapes: Count = Field(description="Shapes of blocks that were assessed together: the confidence is for all of them.")
+
+
+class AskedInfo(Part):
+    """What was asked for, before it was converted to one unit of distance or to noise."""
+
+    per: Literal["person", "unit"] | None = Field(
+        description="What the budget is for: one unit of distance between two tables, or one person (or other unit) who changes cell with "
+        "all records; null if the noise itself was asked for."
+    )
+    parameters: dict[Text, Text] = Field(description="The numbers asked for, exact.")
+    words: Text = Field(description="The same in words.")
+
+
+class GuaranteeInfo(Part):
+    """The promise."""
+
+    asked: AskedInfo | None = Field(description="What was asked for; null for a mechanism that takes no parameters.")
+    kind: Text = Field(description="Kind of the promise: pure, zcdp or approximate.")
+    parameters: Costs = Field(description="Parameters of the promise. Text is exact; a number is rounded up, never below the true one.")
+    distance: Text = Field(description="Distance between tables in which the promise is stated, such as l1 or l2.")
+    unit: Text = Field(description="Whose privacy is promised.")
+    max_records: Annotated[int, Field(ge=1)] = Field(description="Records of one unit that the promise counts on at most.")
+    relation: Text = Field(description="Between which tables the promise holds. Tables outside this relation can be told apart.")
+    relation_fields: RelationInfo = Field(description="The same as fields.")
+    status: Literal["exact", "estimated"] = Field(description="Standing of the promise: exact, or estimated with a stated confidence.")
+    status_note: str = Field(description="The stated error or confidence of a promise that is not exact; else empty.")
+    chains: Annotated[tuple[ChainBlocks, ...], Strict(False)] = Field(
+        description="What a promise that is estimated rests on: the blocks that Markov chains draw, by shape; empty for an exact one."
+    )
+    conditioning: ConditioningInfo | None = Field(description="What bounds cost, where the law is conditioned on them; else null.")
+    per_unit: Costs = Field(description="The promise for two tables at distance one. Numbers are rounded up.")
+    per_person: Costs | None = Field(
+        description="The promise when one person (or other unit) changes its answers; null if no person can change alone without changing "
+        "a kept total. Numbers are rounded up."
+    )
+    smallest_secret: Costs = Field(
+        description="The promise for the smallest change that leaves every kept total as it is. Numbers are rounded up."
+    )
+    why: Text = Field(description="Why one person, one unit of distance and the smallest secret do not cost the same, in a sentence.")
+    words: Text = Field(description="The promise in one plain paragraph.")
