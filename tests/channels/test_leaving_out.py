@@ -155,7 +155,12 @@ class TestWhatDependsOnIt:
         keep, mechanism = BOTH, hf.GeneralizedGaussian(rho=1)
         plain, left = hf.plan(UNIVERSE, keep, mechanism).guarantee, restricted(keep, mechanism).guarantee
         assert (plain.relation.non_negative, left.relation.non_negative) == (False, True)
-        assert left.to_fields()["relation_fields"] == {"same_totals": True, "same_cells": False, "non_negative": True, "within_bounds": False}
+        assert left.to_fields()["relation_fields"] == {
+            "same_totals": True,
+            "same_cells": False,
+            "non_negative": True,
+            "within_bounds": False,
+        }
         assert "tables with the same kept totals and no negative count" in hf.describe(left)
         assert "take no noise" in hf.describe(left)
         assert "negative" not in hf.describe(plain)
