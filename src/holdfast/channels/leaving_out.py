@@ -32,7 +32,7 @@ def drawing_without_zeros(make: Callable[[Facts], Channel], channel: Channel, to
     Given:       a mechanism's `channel`, and what it makes of facts without `zeros`; the published totals, one array for each entry of the
                  kept rows.
     Guarantees:  a function of public facts and totals. The law has the parameters that it has without totals: the price is the same.
-                 NothingLeft where the totals make every cell 0 that they do not fix.
+                 NothingLeft where no move is left.
     """
     facts = channel.facts
     if not leaves_zeros_out(channel):
@@ -40,26 +40,30 @@ def drawing_without_zeros(make: Callable[[Facts], Channel], channel: Channel, to
     for zeros in _candidates(channel, totals):
         try:
             made = make(replace(facts, zeros=zeros))
-            if made.facts.zeros is not None and not _draws(made, made.facts.zeros.cells):
+            if _leaves_out(made):
                 return choose_samplers(replace(made, request=EXACT_ONLY))
         except (NoExactSampler, RequestTooLarge):
             continue
         except NothingLeft:
             raise NothingLeft(
-                "The values of the kept totals leave nothing to protect: every cell that they do not fix lies under a total of 0. Keep "
+                "The values of the kept totals leave nothing to protect: beside the cells under a total of 0 they fix every cell. Keep "
                 "fewer totals, or publish without noise. Nothing was drawn, and nothing was charged."
             ) from None
     return None
 
 
-def _draws(channel: Channel, cells: NDArray[np.int64]) -> bool:
-    """Whether the channel's own blocks, where it has any, still have noise for one of these cells."""
-    if channel.layout is None:
+def _leaves_out(channel: Channel) -> bool:
+    """Whether the mechanism knows of cells to leave out: the promise says what that needs, and the channel's own blocks, where it has any,
+    have no noise for them.
+    """
+    zeros, blocks = channel.facts.zeros, channel.blocks
+    if zeros is None or not channel.guarantee.relation.non_negative:
         return False
+    if channel.layout is None:
+        return True
     left = np.zeros(len(channel.facts.universe), dtype=np.bool_)
-    left[cells] = True
-    used = channel.blocks.used()
-    return any(bool(left[channel.blocks.cells_of(number)].any()) for number, shape, _ in used if not isinstance(shape, Pinned))
+    left[zeros.cells] = True
+    return not any(bool(left[blocks.cells_of(number)].any()) for number, shape, _ in blocks.used() if not isinstance(shape, Pinned))
 
 
 def _candidates(channel: Channel, totals: Sequence[NDArray[np.int64]]) -> Iterator[Zeros]:

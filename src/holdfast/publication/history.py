@@ -27,7 +27,9 @@ MAX_CODES = 20_000
 def public_facts(
     plan: Plan, software: Mapping[str, Any], earlier: Iterable[Reservation], revision_of: str | None, name: str = THIS
 ) -> dict[str, Any]:
-    """Facts for the event that reserves the release. Nothing in them depends on a count."""
+    """Facts for the event that reserves the release. Nothing in them depends on a count, but for kept totals of 0,
+    which the release publishes: the smallest secret is that of the noise that they leave.
+    """
     own = plan.facts
     before = [release for release in earlier if release.counts]
     facts = {
