@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import NoExactSampler
-from holdfast.lattices.shapes import Bounded, General, Grid
+from holdfast.lattices.shapes import Bounded, General, Grid, OneSum, Whole
 from holdfast.laws import ConditionalLaplace
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.bounded_block import BoundedBlock, Room
@@ -104,10 +104,13 @@ def test_which_sampler_is_chosen_follows_from_public_facts() -> None:
     target = ConditionalLaplace(HALF)
     ages = General(((1, 1, 0, 0), (0, 0, 1, 1), (0, 1, 0, 1)), (4, 19, 4, 19))
     assert isinstance(choose(Bounded(ages, 0, None), target).sampler, BoundedClasses)
-    assert isinstance(choose(Bounded(Grid((2, 3)), 0, None), target).sampler, BoundedClasses)
-    small = choose(Bounded(Grid((3, 3)), 0, 9), target)
-    assert isinstance(small.sampler, BoundedSmall)
-    assert small.reason is Reason.FEW_FREE
+    assert isinstance(choose(Bounded(Grid((2, 2)), 0, None), target).sampler, BoundedClasses)
+    for axes in ((2, 3), (3, 3)):
+        small = choose(Bounded(Grid(axes), 0, 9), target)
+        assert isinstance(small.sampler, BoundedSmall)
+        assert small.reason is Reason.FEW_FREE
+    far = Bounded(Whole((OneSum(30), OneSum(40))), 0, None, ((1,) * 30 + (0,) * 10 + (-1,) * 30,), (0,))
+    assert isinstance(choose(far, target).sampler, BoundedClasses)
     with pytest.raises(NoExactSampler, match="10 x 10"):
         choose(Bounded(Grid((10, 10)), 0, None), target)
     with pytest.raises(NoExactSampler, match="1600 cells"):

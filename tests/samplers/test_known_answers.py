@@ -75,7 +75,7 @@ PUBLISHED: dict[str, tuple[Shape, Target, list[int]]] = {
     "one sum with bounds": (Bounded(OneSum(5), 0, 9), ConditionalLaplace(QUARTER), [0, 3, 1, 9, 2]),
     "one sum without bounds": (Bounded(OneSum(4), None, None), ConditionalLaplace(QUARTER), [0, 3, 1, 9]),
     "classes with bounds": (Bounded(AGES, 0, None), ConditionalLaplace(QUARTER), [0, 3, 1, 9, 2, 0, 4]),
-    "thin grid with bounds": (Bounded(Grid((2, 3)), 0, None), ConditionalLaplace(QUARTER), [0, 3, 1, 9, 2, 0]),
+    "square with bounds": (Bounded(Grid((2, 2)), 0, None), ConditionalLaplace(QUARTER), [4, 3, 1, 9]),
     "grid with bounds": (Bounded(Grid((3, 3)), 0, None), ConditionalLaplace(QUARTER), [0, 3, 1, 9, 2, 0, 0, 1, 4]),
 }
 """Drawn from counts."""
@@ -124,7 +124,7 @@ KNOWN: dict[str, tuple[list[int], str]] = {
     "one sum with bounds": ([0, 4, 2, 9, 0, 5, 4, 0], "90536ee21a5e6d96"),
     "one sum without bounds": ([-5, 0, 2, 16, 0, -2, 7, 8], "2b126c545955912c"),
     "classes with bounds": ([1, 3, 2, 7, 1, 2, 3, 1], "d992ac8e10d43e50"),
-    "thin grid with bounds": ([0, 3, 1, 9, 2, 0, 0, 3], "17ab272054c54011"),
+    "square with bounds": ([4, 3, 1, 9, 4, 3, 1, 9], "7eb723dc38509587"),
     "grid with bounds": ([0, 3, 1, 8, 3, 0, 1, 0], "92d35788282ab77b"),
     "metropolis, laplace": ([-1, 2, -1, 1, -2, 1, 0, 0], "24beb725806b7bbb"),
     "metropolis, l2 laplace": ([-2, -2, 4, 6, 5], "aa51b4df5e1ab7ca"),

@@ -13,6 +13,9 @@ from holdfast.samplers.table import Choice, Reason, affordable, choose
 MOST_CELLS = 1000
 """Of a block that is drawn by classes or by rejection: beyond, not even its kept sums are worked out."""
 
+FEW_TOTALS = 1 << 13
+"""Class totals that are weighed faster than a batch of tries is made."""
+
 
 MOST_CONVOLVED = 64
 """Cells of a block under one total up to which it is drawn by convolution; beyond, tilting is quicker."""
@@ -45,7 +48,7 @@ def _one_sum(shape: Bounded, target: ConditionalLaplace) -> Choice:
 
 
 def _by_classes_or_pivots(shape: Bounded, target: ConditionalLaplace) -> Choice:
-    """Class totals where they have few dimensions, else rejection where its tries are few for every table."""
+    """Class totals where they have few dimensions and are few; else rejection where its tries are few for every table."""
     from holdfast.samplers.bounded_block import BoundedBlock
     from holdfast.samplers.bounded_classes import BoundedClasses
     from holdfast.samplers.bounded_small import BoundedSmall
@@ -54,6 +57,11 @@ def _by_classes_or_pivots(shape: Bounded, target: ConditionalLaplace) -> Choice:
         raise NoExactSampler(f"A block of {shape.size} cells with bounds has no exact sampler: up to {MOST_CELLS} cells are drawn.")
     block = BoundedBlock.of(shape)
     try:
-        return Choice(BoundedClasses(block, target.rate), Reason.CLASSES)
+        classes = BoundedClasses(block, target.rate)
     except NoExactSampler:
         return affordable(lambda: BoundedSmall(block, target.rate), Reason.FEW_FREE, shape, target)
+    if classes.listed > FEW_TOTALS:
+        small = BoundedSmall(block, target.rate)
+        if small.expected_tries * small.cells < classes.listed:  # all class totals are weighed for every table; tries are at most so many
+            return Choice(small, Reason.FEW_FREE)
+    return Choice(classes, Reason.CLASSES)

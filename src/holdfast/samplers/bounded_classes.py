@@ -44,7 +44,7 @@ MOST_MASS_BITS = 800
 """log2 of the weight of all tables without bounds; above, doubles could not hold both ends."""
 MOST_ENTRIES = 1 << 24
 """Cells times places of the window: 128 MiB."""
-MOST_POINTS = 1 << 21
+MOST_POINTS = 1 << 20
 CHUNK_WORDS = 1 << 17
 COLD_CELLS = 1 << 13
 """Cells in one call that justify loading Numba in a process that has not yet."""
@@ -81,11 +81,12 @@ class BoundedClasses:
         self.reach = reach_for(block.cells, epsilon, TAIL_BITS)
         self._check_size()
         width = 2 * self.reach + 1
-        listed = len(self.points.within(self.reach))
-        proven = 2 * ((block.cells + 2) * (4 * width + 16) + listed) * 2.0**-53
+        self.listed = len(self.points.within(self.reach))
+        """Class totals inside the window."""
+        proven = 2 * ((block.cells + 2) * (4 * width + 16) + self.listed) * 2.0**-53
         assert relative is None or relative >= proven
         self.margins = _margins(relative or proven, 2.0**-TAIL_BITS)
-        self.words_per_draw = block.cells - len(sizes) + (listed > 1)
+        self.words_per_draw = block.cells - len(sizes) + (self.listed > 1)
 
     def _check_size(self) -> None:
         cells = self.block.cells

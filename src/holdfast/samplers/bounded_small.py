@@ -17,6 +17,7 @@ from math import inf
 
 import numpy as np
 
+from holdfast.errors import NoExactSampler
 from holdfast.exact import Geometric
 from holdfast.exact.law import Sampler
 from holdfast.lattices.algebra import as_matrix, independent_rows, take_rows
@@ -27,7 +28,7 @@ from holdfast.samplers.bounded_block import BoundedBlock, Room
 from holdfast.samplers.pilot import safe_exp
 from holdfast.samplers.pivot_laplace import Pivots, pivot_choices
 from holdfast.samplers.protocol import Ints
-from holdfast.samplers.rejection import check_l1_reach
+from holdfast.samplers.rejection import INT64_SUMS, check_l1_reach
 
 FIRST_TRIES, MOST_TRIES = 64, 1 << 14
 """A batch of tries; every batch that accepts none doubles the next."""
@@ -54,7 +55,8 @@ class BoundedSmall:
             self.pivots = Pivots((), tuple(range(block.cells)), (), ())
         else:
             self.pivots = min(pivot_choices(take_rows(matrix, independent_rows(matrix))), key=lambda choice: choice.log_tries)
-        check_l1_reach(block.cells, epsilon)
+        if (self.pivots.growth + 1) * check_l1_reach(block.cells, epsilon) >= INT64_SUMS:
+            raise NoExactSampler("Its pivot cells could leave 64-bit integers with probability above 2^-200. Use a larger epsilon.")
 
     @property
     def cells(self) -> int:
