@@ -142,6 +142,19 @@ class TestDraws:
         found = sums.own_normalisers(tables).sum(axis=1) + sums.log_probability(tables)
         assert np.allclose(found, listed, rtol=0, atol=1e-11)
 
+    def test_inequality_rows_strike_out_class_totals(self) -> None:
+        """At least two among the first two cells, of a total of six over four: normalisers of the tables that are left, by listing."""
+        y, rows, cuts = np.array([2, 1, 0, 3]), np.ones((1, 4), dtype=int), np.array([[1, 1, 0, 0]])
+        low, high = np.zeros(4, dtype=np.int64), np.full(4, 6)
+        classes = Classes.of(y, low, high, rows, cuts, np.array([2]))
+        noise = cell_weight(ConditionalLaplace(RATE))
+        assert classes is not None
+        assert noise is not None
+        tables = np.array([x for x in brute.tables_in([range(7)] * 4, rows, y) if x[0] + x[1] >= 2])
+        sums = KeptTotals(classes, low, high, noise)
+        listed = [math.log(np.exp(noise(tables - x).sum(axis=1)).sum()) for x in tables]
+        assert np.allclose(sums.own_normalisers(tables).sum(axis=1) + sums.log_probability(tables), listed, rtol=0, atol=1e-11)
+
     @pytest.mark.parametrize("name", CASES)
     def test_tables_by_classes_have_the_law_of_their_weights(self, name: str) -> None:
         rows, start = CASES[name]

@@ -139,6 +139,29 @@ class TestAttainedBudget:
         assert never_negative(terms) == (lowest >= -1e-12)
 
 
+class TestMisprints:
+    """[theory T64]."""
+
+    def test_the_projection_keeps_the_means_apart(self) -> None:
+        """Its noise is even, so that the mean of the first cell is its count; the printed table has the average of both counts."""
+        made = [l2(np.array([9.0, 1.0]) + u, [[1, 1]], [10]).values for u in ([3.0, -1.0], [-3.0, 1.0])]
+        assert np.mean(made, axis=0).tolist() == [9.0, 1.0]
+
+    @pytest.mark.parametrize("x", [0.3, 1.0, 3.0])
+    def test_the_slope_of_the_tilted_density(self, x: float) -> None:
+        """With the sign of the second exponent turned, the printed derivative is that of exp(c epsilon x) f(x)."""
+        epsilon, beta, c = 0.5, 0.7, 0.8
+        law = combined_noise("1/2", "7/10")
+
+        def g(t: float) -> float:
+            return math.exp(c * epsilon * t) * law.density(t)
+
+        w, c_prime = 2 * c * beta - 1, 2 * (1 - c)
+        first = w * math.exp(w / (2 * beta) * epsilon * x)
+        second = (w + c_prime) * math.exp(-(w + c_prime) / (2 * (1 - beta)) * epsilon * x)
+        assert epsilon**2 / (8 * (2 * beta - 1)) * (first + second) == pytest.approx((g(x + 1e-5) - g(x - 1e-5)) / 2e-5, rel=1e-6)
+
+
 class TestProjectionIsInadmissible:
     def test_same_budget_and_twice_the_variance(self) -> None:
         conditional, projected = conditional_noise(EPSILON), combined_noise(EPSILON, "1/2")

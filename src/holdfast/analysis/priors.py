@@ -66,11 +66,6 @@ class Flat(Prior):
     def upper(self) -> int | None:
         return self.most
 
-    @property
-    def says_nothing(self) -> bool:
-        """Whether there are no bounds at all."""
-        return self.least is None and self.most is None
-
     def log_weights(self, counts: Ints, cells: Ints) -> Floats:
         inside = np.ones(np.broadcast_shapes(counts.shape, cells.shape), dtype=np.bool_)
         if self.least is not None:
