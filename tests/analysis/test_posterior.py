@@ -200,6 +200,14 @@ class TestOtherShapes:
         expected = brute.posterior_of_sum(tables, y, brute.l2_laplace(Fraction(1)), fraction_prior(Flat(), 3), [1, 0, 0])
         compare(posterior_of(source, Flat(), 0), expected)
 
+    def test_draws_of_a_chain_have_no_known_error(self) -> None:
+        """4 x 4 with rows and columns kept, drawn by a chain."""
+        universe = hf.Universe.product({"a": list("0123"), "b": list("0123")})
+        mechanism = hf.GeneralizedLaplace(4, sampler="block_gibbs")
+        source = read(universe, [hf.margin("a"), hf.margin("b")], mechanism, np.full(16, 100))
+        with pytest.raises(InvalidParameter, match="Markov chain"):
+            posterior_of(source, Flat(), 0)
+
     def test_a_fixed_cell_is_known(self) -> None:
         source = read(THREE, [hf.total(), hf.subset("town", codes=["a"])], hf.GeneralizedLaplace(1), [5, 2, 2])
         found = posterior_of(source, Flat(), 0)
@@ -243,6 +251,20 @@ class TestRoundedProjection:
         assert laws[0] is not None and laws[1] is not None  # noqa: PT018
         check_fit(values, laws[0], offset=-(len(laws[0]) // 2), name="posterior from draws")
         assert not fits(values, laws[1], offset=-(len(laws[1]) // 2))
+
+    def test_a_single_cell_is_not_rounded(self) -> None:
+        source, plain = (
+            read(THREE, [], mechanism, [30, 1, 0]) for mechanism in (hf.RoundedProjection(epsilon=1), hf.GeneralizedLaplace(1))
+        )
+        for prior in (Poisson(3.0), Listed([1, 2, 3])):
+            here, there = posterior_of(source, prior, 0), posterior_of(plain, prior, 0)
+            assert here.probabilities.tolist() == there.probabilities.tolist()
+
+    def test_a_prior_that_leaves_too_little_of_a_rounded_law(self) -> None:
+        """Its probabilities far out are known to 1e-12 only: rather no answer than one without its digits."""
+        pair = hf.Universe.product({"sex": ["F", "M"]})
+        with pytest.raises(RequestTooLarge, match="wider prior"):
+            posterior_of(read(pair, [hf.total()], hf.RoundedProjection(epsilon=1), [40, 0]), Poisson([1.0, 39.0]), 0)
 
     def test_draws_that_do_not_fit_the_prior_are_refused(self) -> None:
         source = read(THREE, [hf.total()], hf.RoundedProjection(epsilon=1), [50, 1, 0])

@@ -3,7 +3,7 @@
     law                        one cell, or one sum          few tables          else
     Laplace l1, Gaussian       convolution                   all tables listed   draws by totals of classes of cells, where these are few
     other laws with weights                                  all tables listed   draws of the public law, weighted by the prior
-    rounded projection         two cells: the cell's law                         the same
+    rounded projection         single cell: Laplace; two cells: the first's law  the same
     conditioned on bounds      (analysis/conditioned.py)     all tables listed   weighted draws, where their normaliser can be computed
 
 Draws of the public law are tables y - z that could be the true ones: their weight is the prior's.
@@ -20,6 +20,7 @@ from holdfast.analysis.classes import Classes, ClassTables, tightened
 from holdfast.analysis.one_sum import OneSumPosterior, given_sum
 from holdfast.analysis.priors import Prior
 from holdfast.analysis.tables import BlockPosterior, Floats, Ints, Tables, list_tables
+from holdfast.chains.sampler import ChainSampler
 from holdfast.channels.covariance import public_draws
 from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter, RequestTooLarge
@@ -34,6 +35,8 @@ MAX_CELLS = 1_000
 """Of a block whose kept sums are looked at as a matrix."""
 MAX_WIDTH = 2_000
 """Counts that one cell may have."""
+LEAST_SHARE = 1e-3
+"""Of a law known to 1e-12, weighted by the prior: then probabilities are right to 1e-9."""
 LEAST_EFFECTIVE = 100
 """Effective draws below which an answer is refused."""
 FAR = 1 << 60
@@ -80,13 +83,12 @@ def block_posterior(read: Read) -> BlockPosterior:
         from holdfast.analysis.conditioned import conditioned_posterior
 
         return checked(conditioned_posterior(read, target))
+    if isinstance(target, Rounded) and isinstance(read.shape, Free):  # nothing is projected or rounded
+        target = L1Laplace(target.epsilon)
     noise = cell_weight(target)
-    found: BlockPosterior | None
-    if isinstance(target, Rounded):
-        found = _rounded_pair(read, target)
-    else:
-        found = None if noise is None else by_convolution(read, read.shape, noise)
-    found = found or _listed(read, target)
+    found = None if noise is None else by_convolution(read, read.shape, noise)
+    if found is None:
+        found = _rounded_pair(read, target) if isinstance(target, Rounded) else _listed(read, target)
     if found is None and noise is not None:
         found = by_classes(read, noise)
     return checked(_from_draws(read) if found is None else found)
@@ -127,7 +129,9 @@ def by_convolution(read: Read, shape: Shape, noise: Callable[[Ints], Floats]) ->
 
 def _order_begins(read: Read) -> int:
     """Beyond this distance from y weights only fall: 0 unless the prior is a list."""
-    return reach_of(read.drawing.channel.target, read.prior) if read.prior.log_range else 0
+    target = read.drawing.channel.target
+    plain = L1Laplace(target.epsilon) if isinstance(target, Rounded) else target
+    return reach_of(plain, read.prior) if read.prior.log_range else 0
 
 
 def _one_cell(read: Read, low: Ints, high: Ints, log_weight: Callable[[Ints], Floats]) -> Tables | None:
@@ -147,16 +151,21 @@ def _one_cell(read: Read, low: Ints, high: Ints, log_weight: Callable[[Ints], Fl
 
 
 def _rounded_pair(read: Read, target: Rounded) -> Tables | None:
-    """Two cells under one sum are told by the first, whose law is known; so is a single cell's."""
-    if len(read.y) > 2 or not isinstance(read.shape, Free | OneSum) or getattr(read.shape, "signs", None) is not None:
+    """Two cells under one sum are told by the first, whose law is known to 1e-12 in all: None where the prior leaves so little of it that
+    this would matter."""
+    if len(read.y) != 2 or not isinstance(read.shape, OneSum) or read.shape.signs is not None:
         return None
     law = cell_probabilities(target, read.shape)
     if law is None:
         return None
     first = np.arange(-(len(law) // 2), len(law) // 2 + 1, dtype=np.int64)
-    z = first[:, None] if len(read.y) == 1 else np.stack([first, -first], axis=1)
+    tables = read.y - np.stack([first, -first], axis=1)
+    prior = read.log_prior(tables)
+    top = float(prior.max())
+    if not np.isfinite(top) or float(law @ np.exp(prior - top)) < LEAST_SHARE:
+        return None
     with np.errstate(divide="ignore"):
-        return Tables.weighted(read.y - z, np.log(law) + read.log_prior(read.y - z), "enumeration")
+        return Tables.weighted(tables, np.log(law) + prior, "enumeration")
 
 
 def _listed(read: Read, target: Target) -> Tables | None:
@@ -228,8 +237,13 @@ def by_classes(read: Read, noise: Callable[[Ints], Floats]) -> Tables | None:
 
 
 def _from_draws(read: Read) -> Tables:
-    """x = y - z with z from the public law, weighted by the prior."""
+    """x = y - z with z from the public law, weighted by the prior; independent draws only."""
     sampler = read.drawing.choice(read.shape).noise
+    if isinstance(sampler, ChainSampler):
+        raise InvalidParameter(
+            f"A block of {read.shape.size} cells was drawn by a Markov chain and has too many tables to list. Its draws depend on one "
+            "another, so that a posterior from them would have an unknown error. Ask about another block."
+        )
     z = public_draws(sampler, ("analysis", *read.label), read.draws)
     tables = read.y - z
     return Tables.weighted(tables, read.log_prior(tables))
