@@ -17,6 +17,7 @@ from holdfast.laws import ConditionalLaplace
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.bounded_block import BoundedBlock, Room
 from holdfast.samplers.bounded_classes import BoundedClasses
+from holdfast.samplers.bounded_mirrored import BoundedMirrored
 from holdfast.samplers.bounded_small import BoundedSmall, tightened
 from holdfast.samplers.table import Reason, choose
 from holdfast.testing import ALPHA, check_fit_categories, chi_square_p_value
@@ -104,14 +105,43 @@ def test_which_sampler_is_chosen_follows_from_public_facts() -> None:
     target = ConditionalLaplace(HALF)
     ages = General(((1, 1, 0, 0), (0, 0, 1, 1), (0, 1, 0, 1)), (4, 19, 4, 19))
     assert isinstance(choose(Bounded(ages, 0, None), target).sampler, BoundedClasses)
-    assert isinstance(choose(Bounded(Grid((2, 2)), 0, None), target).sampler, BoundedClasses)
-    for axes in ((2, 3), (3, 3)):
-        small = choose(Bounded(Grid(axes), 0, 9), target)
+    overlapping = General(((1, 0, 1, 2), (0, 1, 1, 1)), (1, 1, 1, 1))
+    for base in (Grid((3, 3)), overlapping):
+        small = choose(Bounded(base, 0, 9), target)
         assert isinstance(small.sampler, BoundedSmall)
         assert small.reason is Reason.FEW_FREE
+    for axes in ((2, 2), (2, 23), (3, 2), (2, 5, 2)):
+        folded = choose(Bounded(Grid(axes), 0, None), target)
+        assert isinstance(folded.sampler, BoundedMirrored)
+        assert isinstance(folded.sampler.beneath, BoundedClasses)
+        assert folded.reason is Reason.PRODUCT
     far = Bounded(Whole((OneSum(30), OneSum(40))), 0, None, ((1,) * 30 + (0,) * 10 + (-1,) * 30,), (0,))
     assert isinstance(choose(far, target).sampler, BoundedClasses)
     with pytest.raises(NoExactSampler, match="10 x 10"):
         choose(Bounded(Grid((10, 10)), 0, None), target)
     with pytest.raises(NoExactSampler, match="1600 cells"):
         choose(Bounded(Grid((40, 40)), 0, None), target)
+
+
+MIRRORED: dict[str, tuple[Bounded, Point]] = {
+    "2 x 2": (Bounded(Grid((2, 2)), 0, None), (3, 1, 0, 2)),
+    "2 x 3": (Bounded(Grid((2, 3)), 0, None), (2, 0, 1, 1, 3, 0)),
+    "2 x 4, binary": (Bounded(Grid((2, 4)), 0, 1), (1, 0, 1, 0, 0, 1, 0, 1)),
+    "3 x 2, bounds of their own": (Bounded(Grid((3, 2)), (0, 0, 1, 0, 0, 0), (None, 3, None, 4, 2, None)), (2, 1, 1, 2, 0, 3)),
+    "2 x 3 x 2": (Bounded(Grid((2, 3, 2)), 0, 2), (2, 1, 0, 1, 1, 2, 1, 1, 2, 0, 1, 2)),
+}
+
+
+@pytest.mark.parametrize("name", MIRRORED)
+def test_every_table_of_mirrored_fibres(name: str) -> None:
+    """A rate a fifth off is seen."""
+    shape, table = MIRRORED[name]
+    block, n = BoundedBlock.of(shape), 20_000
+    sampler = choose(shape, ConditionalLaplace(HALF)).sampler
+    assert isinstance(sampler, BoundedMirrored)
+    x = np.tile(np.array(table), (n, 1))
+    found = Counter(map(tuple, sampler.publish(x, None, stream("mirrored", name)).tolist()))
+    shares = law(block, table, HALF)
+    check_fit_categories(found, shares, name=f"bounded, mirrored, {name}")
+    wrong = law(block, table, HALF * Fraction(6, 5))
+    assert chi_square_p_value([found[y] for y in wrong], list(wrong.values()), n) < ALPHA

@@ -121,7 +121,7 @@ KNOWN: dict[str, tuple[list[int], str]] = {
     "units, gaussian": ([2, -1, -1, -5, -1, 3, 1, 3], "6d41508167fde155"),
     "whole, l2 laplace": ([-3, 2, 1, -9, -5, 2, -2, -2], "aa1300f3ec6fb79f"),
     "free with bounds": ([0, 2, 1], "0f004f117335020e"),
-    "one sum with bounds": ([0, 4, 2, 9, 0, 5, 4, 0], "90536ee21a5e6d96"),
+    "one sum with bounds": ([4, 1, 3, 5, 2, 5, 4, 0], "8584b79db3eb82eb"),
     "one sum without bounds": ([-5, 0, 2, 16, 0, -2, 7, 8], "2b126c545955912c"),
     "classes with bounds": ([1, 3, 2, 7, 1, 2, 3, 1], "d992ac8e10d43e50"),
     "square with bounds": ([4, 3, 1, 9, 4, 3, 1, 9], "7eb723dc38509587"),

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from holdfast.errors import NoExactSampler
-from holdfast.lattices.shapes import Bounded, Free, OneSum
+from holdfast.lattices.shapes import Bounded, Free, Grid, OneSum
 from holdfast.laws import ConditionalLaplace, L1Laplace
 from holdfast.samplers.added import Added
 from holdfast.samplers.table import Choice, Reason, affordable, choose
 
+if TYPE_CHECKING:
+    from holdfast.samplers.bounded_block import BoundedBlock
+    from holdfast.samplers.bounded_classes import BoundedClasses
+    from holdfast.samplers.bounded_small import BoundedSmall
+
 MOST_CELLS = 1000
 """Of a block that is drawn by classes or by rejection: beyond, not even its kept sums are worked out."""
-
 FEW_TOTALS = 1 << 13
 """Class totals that are weighed faster than a batch of tries is made."""
-
-
 MOST_CONVOLVED = 64
 """Cells of a block under one total up to which it is drawn by convolution; beyond, tilting is quicker."""
 
@@ -32,7 +36,7 @@ def bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
         return Choice(BoundedFree(shape, target.rate), Reason.NO_TOTAL)
     if isinstance(shape.shape, OneSum) and not shape.rows:
         return _one_sum(shape, target)
-    return _by_classes_or_pivots(shape, target)
+    return _other(shape, target)
 
 
 def _one_sum(shape: Bounded, target: ConditionalLaplace) -> Choice:
@@ -47,21 +51,32 @@ def _one_sum(shape: Bounded, target: ConditionalLaplace) -> Choice:
     return Choice(BoundedOneSum(shape, target.rate), Reason.ONE_TOTAL)
 
 
-def _by_classes_or_pivots(shape: Bounded, target: ConditionalLaplace) -> Choice:
-    """Class totals where they have few dimensions and are few; else rejection where its tries are few for every table."""
+def _other(shape: Bounded, target: ConditionalLaplace) -> Choice:
+    """By class totals or by rejection; grids with axes of length two are folded first."""
     from holdfast.samplers.bounded_block import BoundedBlock
-    from holdfast.samplers.bounded_classes import BoundedClasses
+    from holdfast.samplers.bounded_mirrored import mirrored
     from holdfast.samplers.bounded_small import BoundedSmall
 
     if shape.size > MOST_CELLS:
         raise NoExactSampler(f"A block of {shape.size} cells with bounds has no exact sampler: up to {MOST_CELLS} cells are drawn.")
-    block = BoundedBlock.of(shape)
+    if isinstance(shape.shape, Grid) and 2 in shape.axes and not shape.rows:
+        folded = mirrored(shape, lambda block, times: _by_classes_or_pivots(block, times * target.rate))
+        return affordable(lambda: folded, Reason.PRODUCT, shape, target)
+    found = _by_classes_or_pivots(BoundedBlock.of(shape), target.rate)
+    return affordable(lambda: found, Reason.FEW_FREE if isinstance(found, BoundedSmall) else Reason.CLASSES, shape, target)
+
+
+def _by_classes_or_pivots(block: BoundedBlock, rate: Fraction) -> BoundedClasses | BoundedSmall:
+    """Class totals where they have few dimensions and are few; else rejection, which may need too many tries."""
+    from holdfast.samplers.bounded_classes import BoundedClasses
+    from holdfast.samplers.bounded_small import BoundedSmall
+
     try:
-        classes = BoundedClasses(block, target.rate)
+        classes = BoundedClasses(block, rate)
     except NoExactSampler:
-        return affordable(lambda: BoundedSmall(block, target.rate), Reason.FEW_FREE, shape, target)
+        return BoundedSmall(block, rate)
     if classes.listed > FEW_TOTALS:
-        small = BoundedSmall(block, target.rate)
+        small = BoundedSmall(block, rate)
         if small.expected_tries * small.cells < classes.listed:  # all class totals are weighed for every table; tries are at most so many
-            return Choice(small, Reason.FEW_FREE)
-    return Choice(classes, Reason.CLASSES)
+            return small
+    return classes

@@ -107,12 +107,15 @@ class BoundedClasses:
 
     def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
         """One draw for each row of counts. CONFIDENTIAL input."""
-        out = np.empty_like(counts)
+        return counts + self.changes(counts, words)
+
+    def changes(self, counts: Ints, words: Words) -> Ints:
+        """What is added to each row of counts. CONFIDENTIAL."""
+        out = np.empty((len(counts), self.cells), dtype=np.int64)
         rows = max(1, CHUNK_WORDS // max(self.words_per_draw, 1))
-        compiled = loops_for(_MODULE, counts.size, COLD_CELLS)
+        compiled = loops_for(_MODULE, out.size, COLD_CELLS)
         for begin in range(0, len(counts), rows):
-            piece = counts[begin : begin + rows]
-            out[begin : begin + rows] = piece + self._changes(piece, words, compiled is not None)
+            out[begin : begin + rows] = self._changes(counts[begin : begin + rows], words, compiled is not None)
         return out
 
     def _changes(self, counts: Ints, words: Words, compiled: bool) -> Ints:

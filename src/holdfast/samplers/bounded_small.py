@@ -86,8 +86,12 @@ class BoundedSmall:
 
     def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
         """One draw for each row of counts. CONFIDENTIAL input."""
+        return counts + self.changes(counts, words)
+
+    def changes(self, counts: Ints, words: Words) -> Ints:
+        """What is added to each row of counts. CONFIDENTIAL."""
         rooms = self.block.room(counts)
-        return counts + np.array([self._one(Room(*(part[i] for part in rooms)), words) for i in range(len(counts))], dtype=np.int64)
+        return np.array([self._one(Room(*(part[i] for part in rooms)), words) for i in range(len(counts))], dtype=np.int64)
 
     def _one(self, room: Room, words: Words) -> Ints:
         left, right = tightened(self.block, room)
