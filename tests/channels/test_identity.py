@@ -14,7 +14,17 @@ import pytest
 import holdfast as hf
 from holdfast.chains import sampler as chain_sampler
 from holdfast.channels import Facts
-from holdfast.laws import ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Suppressed, Target
+from holdfast.laws import (
+    ConditionalGaussian,
+    ConditionalLaplace,
+    Gaussian,
+    L1Laplace,
+    L2Laplace,
+    LevelGaussian,
+    Rounded,
+    Suppressed,
+    Target,
+)
 from holdfast.samplers.table import SAMPLERS, choose
 
 from .cases import CASES, GRID, KEEPS, MECHANISMS, released, sampled
@@ -59,7 +69,7 @@ def renamed() -> Iterator[list[type]]:
 @pytest.fixture
 def reworded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Formulas, names of samplers, and every repr and str of the package."""
-    for target in (ConditionalLaplace, L1Laplace, L2Laplace, Gaussian, LevelGaussian, Rounded, Suppressed):
+    for target in (ConditionalGaussian, ConditionalLaplace, L1Laplace, L2Laplace, Gaussian, LevelGaussian, Rounded, Suppressed):
         monkeypatch.setattr(target, "formula", "reworded")
     samplers: set[Any] = {type(choose(*case).sampler) for case in samplers_used()}
     assert len(samplers) >= 10

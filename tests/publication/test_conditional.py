@@ -29,7 +29,7 @@ from holdfast.errors import (
     OutsideBounds,
 )
 from holdfast.invariants.inequalities import Inequality
-from holdfast.laws import ConditionalLaplace, L1Laplace
+from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace
 from holdfast.privacy.guarantee import Conditioning
 from holdfast.publication.runfile import load_run
 from holdfast.testing import check_fit_categories
@@ -61,6 +61,7 @@ CASES: dict[str, tuple[Any, hf.Universe, list[Any], tuple[int, ...], Callable[[t
         lambda y: all(n <= v <= 3 * n for v, n in zip(y, BEDS, strict=True)),
         6,
     ),
+    "gaussian, 2 x 3": (hf.Conditional(rho="1/4", noise="gaussian"), GRID, [SEX, AGE], (1, 0, 2, 1, 1, 0), lambda _: True, 3),
     "binary": (hf.Conditional(1, upper=1), FOUR, [TOTAL], (1, 0, 1, 0), lambda y: max(y) <= 1, 1),
     "binary, nothing kept": (hf.Conditional(1, upper=1), FOUR, [], (1, 0, 1, 0), lambda y: max(y) <= 1, 1),
     "people at least homes": (
@@ -84,9 +85,13 @@ def test_releases_fit_the_enumerated_law(name: str) -> None:
     table = table_of(universe, x)
     drawing = hf.plan(table, keep, mechanism).drawing
     target = drawing.channel.target
-    assert isinstance(target, ConditionalLaplace)
+    assert isinstance(target, ConditionalLaplace | ConditionalGaussian)
     assert drawing.is_exact
-    weights = {y: math.exp(-target.rate * sum(abs(a - b) for a, b in zip(x, y, strict=True))) for y in fibre(x, keep, universe, holds, top)}
+    changes = {y: [abs(a - b) for a, b in zip(x, y, strict=True)] for y in fibre(x, keep, universe, holds, top)}
+    if isinstance(target, ConditionalLaplace):
+        weights = {y: math.exp(-target.rate * sum(z)) for y, z in changes.items()}
+    else:
+        weights = {y: math.exp(-sum(k * k for k in z) / (2 * target.sigma_squared)) for y, z in changes.items()}
     whole, n = sum(weights.values()), 600
     drawn = np.tile(table.counts, (n, 1))
     with hf.NoiseKey.for_tests(name) as key:
@@ -141,6 +146,29 @@ def test_a_budget_for_one_person() -> None:
     plan = planned(hf.Conditional("1/2", per="person"))
     assert plan.drawing.channel.target == ConditionalLaplace(Fraction(1, 8))
     assert plan.guarantee.per_person().epsilon == Fraction(1, 2)
+
+
+def test_gaussian_noise() -> None:
+    """rho is the whole budget; where no cost is proved it is refused; without inequalities it is the generalized Gaussian."""
+    plan = planned(hf.Conditional(rho="1/10", noise="gaussian", per="person"))
+    assert plan.drawing.channel.target == ConditionalGaussian(Fraction(20))
+    assert plan.guarantee.rho == Fraction(1, 20) == 2 * plan.guarantee.conditioning.rate
+    assert plan.guarantee.per_person().rho == Fraction(1, 10)
+    assert planned(hf.Conditional(rho="1/10", noise="gaussian"), []).drawing.channel.target == ConditionalGaussian(Fraction(5))
+    assert planned(hf.Conditional(rho="1/10", noise="gaussian", lower=None)).drawing.channel.target == Gaussian(Fraction(5))
+    with pytest.raises(InvalidParameter, match="no proven cost"):
+        planned(hf.Conditional(rho="1/10", noise="gaussian", rows=[hf.at_most(hf.subset("town", ["a", "b"]), 5)]))
+    made: list[Callable[[], Any]] = [
+        lambda: hf.Conditional(rho="1/10"),
+        lambda: hf.Conditional(1, noise="gaussian"),
+        lambda: hf.Conditional(1, rho=1),
+        lambda: hf.Conditional(),
+        lambda: hf.Conditional(rho=1, noise="gaussian", gamma="best"),
+        lambda: hf.Conditional(1, noise="cauchy"),  # type: ignore[arg-type]
+    ]
+    for wrong in made:
+        with pytest.raises(InvalidParameter):
+            wrong()
 
 
 def test_words(snapshot: Callable[..., None]) -> None:
@@ -219,6 +247,8 @@ def test_a_run_file(tmp_path: Path) -> None:
         ("lower = 0.5", "whole number"),
         ('lower = ["x"]', "whole number"),
         ("upper = true", "whole number"),
+        ('noise = "gaussian"', "gaussian noise takes rho, not epsilon"),
+        ('rho = "1/10"', "laplace noise takes epsilon, not rho"),
         ("gamma = 2", '0, 1 or "best"'),
         ("rows = 3", "list of tables"),
         ('rows = [{margin = ["town"]}]', "at_least or at_most"),
@@ -313,7 +343,7 @@ def test_a_column_has_one_value_in_each_sum() -> None:
 # --- any bounds --------------------------------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(st.data())
 def test_totals_and_bounds_hold_in_every_release(data: st.DataObject) -> None:
     x = np.array(data.draw(st.lists(st.integers(0, 6), min_size=6, max_size=6)))

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import NoExactSampler
 from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Shape, Units, Whole
-from holdfast.laws import ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
+from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.dyadic_gaussian import LEAST_SIGMA_SQUARED, MOST_SIGMA_SQUARED, DyadicGaussian
 from holdfast.samplers.table import HALVING_SIGMA_SQUARED, KLEIN_PRICE, SAMPLERS, Reason, affordable, choose
@@ -98,6 +98,7 @@ def test_every_shape_of_a_lattice_has_a_row_for_every_law_that_splits() -> None:
         (Whole, L2Laplace),
         (Units, LevelGaussian),
         (Bounded, ConditionalLaplace),
+        (Bounded, ConditionalGaussian),
     }
 
 

@@ -19,7 +19,7 @@ class ConditionalLaplace(Target):
     Given:       x lies within the bounds.
     Guarantees:  pure privacy: tables x, x' with equal kept totals, both within the bounds, give outputs within a factor
                  exp((1 + gamma) rate |x - x'|_1). gamma <= 1; gamma = 0 where there are no inequalities. The normaliser depends on x.
-    Reference:   [GM20] Theorem 2.1.
+    Reference:   [GM20] Theorem 2.1; [theory R12].
     """
 
     rate: Fraction

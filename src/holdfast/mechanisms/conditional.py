@@ -15,8 +15,8 @@ from holdfast.exact.parameters import Exact
 from holdfast.invariants.inequalities import Inequality
 from holdfast.lattices.bounded_blocks import bounded_blocks
 from holdfast.lattices.bounded_consistency import check_possible
-from holdfast.lattices.norms import L1
-from holdfast.laws import ConditionalLaplace, L1Laplace
+from holdfast.lattices.norms import L1, L2
+from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace
 from holdfast.mechanisms import keys
 from holdfast.mechanisms.bounds import (
     Bounds,
@@ -34,10 +34,12 @@ from holdfast.mechanisms.keys import GOT, InvalidKey
 from holdfast.mechanisms.mechanism import PER, Mechanism, Per
 from holdfast.mechanisms.promise import promise
 from holdfast.mechanisms.requests import check_choice
-from holdfast.privacy.conditioning import best_rate
+from holdfast.privacy.conditioning import best_rate, gaussian_factor
 from holdfast.privacy.guarantee import Conditioning
 from holdfast.privacy.parameters import budget, format_exact, ordinary
 
+Noise: TypeAlias = Literal["laplace", "gaussian"]
+_NOISES = ("laplace", "gaussian")
 Gamma: TypeAlias = Literal[0, 1, "best"]
 _GAMMAS = (0, 1, "best")
 _ROW = '[{margin = ["county"], at_least = 5}]'
@@ -53,17 +55,21 @@ def _gamma_key(key: keys.Key, raw: object) -> Gamma:
 class Conditional(Mechanism):
     """A table y with the kept totals of the true one, x, and within the bounds: P[y] proportional to exp(-rate |y - x|_1).
 
-    Given:       epsilon per unit of l1 distance, or for one person with `per="person"`: it is the whole budget. `lower`, `upper`: bounds of
+    Given:       epsilon per unit of l1 distance, or for one person with `per="person"`: it is the whole budget. With `noise="gaussian"` rho
+                 instead, per unit of squared l2 distance; the weight is exp(-|y - x|_2^2 / (2 sigma_squared)). `lower`, `upper`: bounds of
                  cells: one number for all, one for each, a public column ("beds", "3 beds"), or None. `rows`: inequalities of sums
                  (`hf.at_least`, `hf.at_most`).
     Guarantees:  pure: two tables with the same kept totals, both within the bounds, give outputs within a factor exp(epsilon |x - x'|_1).
                  The normaliser depends on x, which costs up to as much again: rate = epsilon / (1 + gamma). gamma is 0 without
                  inequalities and 1 with them; "best" takes the smallest one that is proved for these bounds and kept totals, whatever
-                 the counts. Every kept total and bound holds exactly. Not unbiased: bounds push counts away from them.
-    Reference:   [GM20] Theorem 2.1; [theory R5].
+                 the counts. Gaussian: rho-zCDP, sigma_squared = (1 + gamma) / (2 rho), where a gamma is proved, else refused. Every kept
+                 total and bound holds exactly. Not unbiased: bounds push counts away from them.
+    Reference:   [GM20] Theorem 2.1; [theory R12], [theory T75].
     """
 
-    epsilon: Fraction
+    epsilon: Fraction | None
+    rho: Fraction | None
+    noise: Noise
     lower: Bounds
     upper: Bounds
     rows: tuple[Inequality, ...]
@@ -72,7 +78,9 @@ class Conditional(Mechanism):
 
     name = "conditional"
     run_file_keys = (
-        keys.Key("epsilon", keys.budget, '"0.25"', required=True),
+        keys.Key("epsilon", keys.budget, '"0.25"'),
+        keys.Key("rho", keys.budget, '"1/10"'),
+        keys.Key("noise", keys.one_of(*_NOISES), '"laplace"'),
         keys.Key("lower", bounds_key, "0"),
         keys.Key("upper", bounds_key, "1"),
         keys.Key("rows", rows_key, _ROW),
@@ -81,18 +89,26 @@ class Conditional(Mechanism):
 
     def __init__(
         self,
-        epsilon: Exact,
+        epsilon: Exact | None = None,
         lower: Any = 0,
         upper: Any = None,
         rows: Sequence[Inequality] = (),
         *,
         gamma: Gamma | None = None,
+        noise: Noise = "laplace",
+        rho: Exact | None = None,
         per: Per = "unit",
     ) -> None:
         if gamma is not None and (isinstance(gamma, bool) or gamma not in _GAMMAS):
             raise InvalidParameter(f"gamma must be 0, 1 or 'best', or None for what the bounds need. Got {gamma!r}.", field="gamma")
+        check_choice(noise, _NOISES, "noise")
+        wrong = _mismatch(noise, {"epsilon": epsilon, "rho": rho, "gamma": gamma})
+        if wrong is not None:
+            raise InvalidParameter(f"{wrong[1]} Got noise={noise!r}.", field=wrong[0])
         self._set(
-            epsilon=ordinary(budget(epsilon, "epsilon"), "epsilon"),
+            epsilon=None if epsilon is None else ordinary(budget(epsilon, "epsilon"), "epsilon"),
+            rho=None if rho is None else ordinary(budget(rho, "rho"), "rho"),
+            noise=noise,
             lower=read_bounds(lower, "lower"),
             upper=read_bounds(upper, "upper"),
             rows=read_rows(rows),
@@ -102,12 +118,19 @@ class Conditional(Mechanism):
 
     @classmethod
     def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
-        named = {"lower": 0, "upper": None, "rows": (), "gamma": None}
-        return cls._from_checked(epsilon=values["epsilon"], per=per, **{name: values.get(name, usual) for name, usual in named.items()})
+        named = {"epsilon": None, "rho": None, "noise": "laplace", "lower": 0, "upper": None, "rows": (), "gamma": None}
+        given = {name: values.get(name, usual) for name, usual in named.items()}
+        wrong = _mismatch(given["noise"], given)
+        if wrong is not None:
+            raise InvalidKey(*wrong)
+        return cls._from_checked(per=per, **given)
 
     @property
     def parameters(self) -> dict[str, str]:
-        out = {"epsilon": format_exact(self.epsilon), **self._per_field, "lower": bounds_text(self.lower), "upper": bounds_text(self.upper)}
+        budgets = {"epsilon": self.epsilon, "rho": self.rho}
+        out = {name: format_exact(value) for name, value in budgets.items() if value is not None}
+        noise = {} if self.noise == "laplace" else {"noise": self.noise}
+        out = {**out, **self._per_field, **noise, "lower": bounds_text(self.lower), "upper": bounds_text(self.upper)}
         if self.rows:
             out["rows"] = rows_text(self.rows)
         return out if self.gamma is None else {**out, "gamma": str(self.gamma)}
@@ -126,15 +149,23 @@ class Conditional(Mechanism):
         return given
 
     def _converted(self, records: int) -> Self:
+        if self.rho is not None:
+            return self._with(rho=self.rho / L2.person_moving(records), per="unit")
+        assert self.epsilon is not None
         return self._with(epsilon=self.epsilon / L1.person_moving(records), per="unit")
 
     def channel(self, facts: Facts) -> Channel:
-        epsilon = self.per_unit(facts.records).epsilon
-        made = promise(facts, "pure", "l1", asked=self.asked, epsilon=epsilon)
+        unit = self.per_unit(facts.records)
         given = compiled(facts, self.lower, self.upper, self.rows)
         check_possible(given, facts.lattice.universe, facts.lattice.kept, facts.published_totals)
-        if not given.any:  # conditioning on equalities alone is the generalized Laplace law
-            return Channel(facts, L1Laplace(epsilon), replace(made, conditioning=Conditioning(epsilon, Fraction(0), "equalities")))
+        if unit.rho is not None:
+            made, whole = promise(facts, "zcdp", "l2", asked=self.asked, rho=unit.rho), unit.rho
+        else:
+            assert unit.epsilon is not None
+            made, whole = promise(facts, "pure", "l1", asked=self.asked, epsilon=unit.epsilon), unit.epsilon
+        if not given.any:  # conditioning on equalities alone is the generalized law
+            target = L1Laplace(whole) if unit.rho is None else Gaussian(1 / (2 * whole))
+            return Channel(facts, target, replace(made, conditioning=Conditioning(whole, Fraction(0), "equalities")))
         if self.gamma == 0:
             raise InvalidParameter(
                 "gamma = 0 holds where totals are kept and nothing else. There are inequalities here: leave gamma out, or write 1 or "
@@ -142,16 +173,34 @@ class Conditional(Mechanism):
                 field="gamma",
             )
         layout = BoundsLayout(bounded_blocks(facts.lattice.blocks, given), given)
-        rate, basis = epsilon / 2, "default"
-        if self.gamma == "best":
-            best = best_rate(layout.shapes(), epsilon)
-            rate, basis = best.rate, best.basis
-        exposed = replace(made.exposed, columns=used_columns(facts, self.lower, self.upper, self.rows))
+        rate, basis = self._rate(layout, whole)
         guarantee = replace(
             made,
-            conditioning=Conditioning(rate, epsilon / rate - 1, basis),
+            conditioning=Conditioning(rate, whole / rate - 1, basis),
             relation=replace(made.relation, within_bounds=True),
-            exposed=exposed,
+            exposed=replace(made.exposed, columns=used_columns(facts, self.lower, self.upper, self.rows)),
             smallest_secret_status="lower bound",
         )
-        return Channel(facts, ConditionalLaplace(rate), guarantee, layout=layout)
+        law = ConditionalLaplace(rate) if unit.rho is None else ConditionalGaussian(1 / (2 * rate))
+        return Channel(facts, law, guarantee, layout=layout)
+
+    def _rate(self, layout: BoundsLayout, whole: Fraction) -> tuple[Fraction, str]:
+        """What the bounds leave of the whole budget, for the law, and how that is known."""
+        if self.noise == "gaussian":
+            return whole / gaussian_factor(layout.shapes()), "gaussian"
+        if self.gamma == "best":
+            best = best_rate(layout.shapes(), whole)
+            return best.rate, best.basis
+        return whole / 2, "default"
+
+
+def _mismatch(noise: str, given: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The key that does not go with the noise, and why; None where all go together."""
+    needs, other = ("epsilon", "rho") if noise == "laplace" else ("rho", "epsilon")
+    if given[other] is not None:
+        return other, f"{noise} noise takes {needs}, not {other}: leave {other} out."
+    if given[needs] is None:
+        return needs, f"the budget is missing: {noise} noise takes {needs}."
+    if noise == "gaussian" and given["gamma"] is not None:
+        return "gamma", "gamma is for Laplace noise: with Gaussian noise it follows from the kept totals. Leave it out."
+    return None

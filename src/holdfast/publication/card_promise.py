@@ -25,7 +25,7 @@ class ConditioningInfo(Part):
     gamma: Text = Field(
         description="The promise is for 1 + gamma times the rate, for all tables with the same kept totals within the bounds."
     )
-    basis: Text = Field(description="How gamma is known: equalities, default, moves or listed.")
+    basis: Text = Field(description="How gamma is known: equalities, default, moves, listed or gaussian.")
     why: Text = Field(description="The same in words.")
     posterior: Text = Field(
         description="What is promised of odds and beliefs, given the kept totals and the bounds, and on what condition."

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import NoExactSampler
 from holdfast.lattices.shapes import Bounded, Free, Grid, OneSum
-from holdfast.laws import ConditionalLaplace, L1Laplace
+from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace
 from holdfast.samplers.added import Added
+from holdfast.samplers.protocol import InputSampler
 from holdfast.samplers.table import Choice, Reason, affordable, choose
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ MOST_CELLS = 1000
 """Of a block that is drawn by classes or by rejection: beyond, not even its kept sums are worked out."""
 FEW_TOTALS = 1 << 13
 """Class totals that are weighed faster than a batch of tries is made."""
+MOST_GAUSSIAN = 20
+"""Cells of a block with bounds under Gaussian noise: a few hundred tries."""
 MOST_CONVOLVED = 64
 """Cells of a block under one total up to which it is drawn by convolution; beyond, tilting is quicker."""
 
@@ -37,6 +40,23 @@ def bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
     if isinstance(shape.shape, OneSum) and not shape.rows:
         return _one_sum(shape, target)
     return _other(shape, target)
+
+
+def bounded_gaussian(shape: Bounded, target: ConditionalGaussian) -> Choice:
+    """The sampler of a block with bounds under the conditional Gaussian law: few cells, and a Laplace sampler for the same bounds."""
+    if not shape.has_bounds:
+        plain = choose(shape.shape, Gaussian(target.sigma_squared))
+        return Choice(Added(plain.noise), plain.reason)
+    from holdfast.samplers.bounded_gaussian import BoundedGaussian, laplace_rate
+
+    if shape.size > MOST_GAUSSIAN:
+        raise NoExactSampler(
+            f"A block of {shape.size} cells with bounds is too large for Gaussian noise: up to {MOST_GAUSSIAN} cells are drawn. Use "
+            "Laplace noise, or leave the bounds out."
+        )
+    beneath = bounded_laplace(shape, ConditionalLaplace(laplace_rate(target.sigma_squared)))
+    assert isinstance(beneath.sampler, InputSampler)
+    return Choice(BoundedGaussian(beneath.sampler, target.sigma_squared), beneath.reason)
 
 
 def _one_sum(shape: Bounded, target: ConditionalLaplace) -> Choice:

@@ -28,7 +28,7 @@ import numpy as np
 from holdfast.errors import NoExactSampler
 from holdfast.exact import DiscreteGaussian, DiscreteLaplace
 from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Shape, Units, Whole
-from holdfast.laws import ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
+from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
 from holdfast.randomness import Words
 from holdfast.samplers.independent import Independent, Signed
 from holdfast.samplers.protocol import BlockSampler, InputSampler, Ints
@@ -224,6 +224,12 @@ def _bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
     return bounded_laplace(shape, target)
 
 
+def _bounded_gaussian(shape: Bounded, target: ConditionalGaussian) -> Choice:
+    from holdfast.samplers.bounded_choice import bounded_gaussian
+
+    return bounded_gaussian(shape, target)
+
+
 SAMPLERS: dict[tuple[type[Shape], type[Target]], Prepare] = {
     (Free, L1Laplace): _free_laplace,
     (Free, Gaussian): _free_gaussian,
@@ -243,6 +249,7 @@ SAMPLERS: dict[tuple[type[Shape], type[Target]], Prepare] = {
     (Units, LevelGaussian): _units_gaussian,
     (Whole, L2Laplace): _whole_l2_laplace,
     (Bounded, ConditionalLaplace): _bounded_laplace,
+    (Bounded, ConditionalGaussian): _bounded_gaussian,
 }
 
 

@@ -14,6 +14,7 @@ _BASES = {
     "equalities": "there are no inequalities",
     "default": "it is never more than 1",
     "moves": "proved for all tables and all totals within such bounds",
+    "gaussian": "proved for all tables and all totals under kept sums of this form",
     "listed": "found by listing all tables with the declared totals",
 }
 
@@ -53,7 +54,7 @@ def posterior_sentences(guarantee: Guarantee, lead: Promise) -> str:
     """The posterior interval, and its condition."""
     power = number(lead.epsilon)
     pair = f"that differ in one {guarantee.unit}" if guarantee.person is not None else "at the smallest distance"
-    extra = "" if lead.delta == 0 else f", except with a probability of {number(lead.delta)}"
+    extra = "" if lead.delta == 0 else f", up to the further probability of {number(lead.delta)}"
     return (
         f"For whoever knows the kept totals and the bounds, what is published changes the odds between two such tables {pair} by a factor "
         f"between e^-{power} and e^{power}{extra}. For what is believed of one {guarantee.unit} alone this holds where the answer is "
