@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -171,10 +172,16 @@ def test_exponents_of_the_accept_step_in_doubles(rate: Fraction, tilt: Fraction,
 # --- whole draws -----------------------------------------------------------------------------------------------------------------------
 
 
-def sampler(lower: object, upper: object, base: OneSum, rate: Fraction = QUARTER) -> InputSampler:
-    found = choose(Bounded(base, lower, upper), ConditionalLaplace(rate)).sampler  # type: ignore[arg-type]
-    assert isinstance(found, InputSampler)
-    return found
+def sampler(lower: Any, upper: Any, base: OneSum, rate: Fraction = QUARTER) -> BoundedOneSum:
+    return BoundedOneSum(Bounded(base, lower, upper), rate)
+
+
+def test_which_blocks_are_tilted() -> None:
+    """Two cells, which need no tilt, and blocks too large for convolution; the choice looks at the shape alone."""
+    for cells, tilted in ((2, True), (3, False), (64, False), (65, True), (3000, True)):
+        found = choose(Bounded(OneSum(cells), 0, None), ConditionalLaplace(QUARTER)).sampler
+        assert isinstance(found, BoundedOneSum) is tilted
+        assert isinstance(found, InputSampler)
 
 
 @pytest.mark.parametrize(("x", "lower", "upper"), CASES)

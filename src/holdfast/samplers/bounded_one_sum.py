@@ -78,7 +78,15 @@ class BoundedOneSum:
         return bool((lower > -UNBOUNDED).any()), bool((upper < UNBOUNDED).any())
 
     def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
-        return np.array([x + self._signs * self._one(x * self._signs, words) for x in counts], dtype=np.int64).reshape(counts.shape)
+        x = counts * self._signs
+        changes = self._pairs(x, words) if self.cells == 2 else np.array([self._one(row, words) for row in x], dtype=np.int64)
+        return counts + self._signs * changes.reshape(counts.shape)
+
+    def _pairs(self, x: Ints, words: Words) -> Ints:
+        """Of two cells one rises as the other falls: a law on the integers of twice the rate."""
+        left, right = room(x, *self._bounds)
+        first = draw_arms((2 * self.rate,) * 2, np.minimum(left[:, 0], right[:, 1]), np.minimum(right[:, 0], left[:, 1]), words)[0]
+        return np.stack([first, -first], axis=1)
 
     def _one(self, x: Ints, words: Words) -> Ints:
         left, right = room(x, *self._bounds)
@@ -86,9 +94,6 @@ class BoundedOneSum:
         if fall == 0 or rise == 0:
             return np.zeros(len(x), dtype=np.int64)
         left, right = _within(left, right, rise), _within(right, left, fall)
-        if len(x) == 2:
-            half = draw_arms((2 * self.rate,) * 2, np.minimum(left, right[::-1])[:1], np.minimum(right, left[::-1])[:1], words)[0]
-            return np.concatenate([half, -half])
         tries = max(1, min(2 * isqrt(len(x)) + 2, BATCH_CELLS // len(x)))
         unit = self.rate / parts_of_rate(len(x))
         for tilt in again_and_again(tilts(len(x), self.rate, self._ways, fall, rise)):
