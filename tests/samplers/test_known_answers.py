@@ -16,7 +16,7 @@ import pytest
 from holdfast.chains.kernels import KERNELS, kernel_for
 from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Shape, Units, Whole
 from holdfast.lattices.trees import Tree
-from holdfast.laws import ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
+from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.protocol import InputSampler, Ints
 from holdfast.samplers.table import SAMPLERS, choose
@@ -73,6 +73,9 @@ DRAWN: dict[str, tuple[Shape, Target]] = {
 PUBLISHED: dict[str, tuple[Shape, Target, list[int]]] = {
     "free with bounds": (Bounded(Free(1), 0, None), ConditionalLaplace(QUARTER), [2]),
     "one sum with bounds": (Bounded(OneSum(5), 0, 9), ConditionalLaplace(QUARTER), [0, 3, 1, 9, 2]),
+    "two cells with bounds": (Bounded(OneSum(2), 0, 9), ConditionalLaplace(QUARTER), [1, 7]),
+    "long sum with bounds": (Bounded(OneSum(70), 0, None), ConditionalLaplace(QUARTER), [0, 3, 1, 9, 2, 0, 4] * 10),
+    "one sum with bounds, gaussian": (Bounded(OneSum(4), 0, 9), ConditionalGaussian(Fraction(5, 2)), [0, 3, 1, 9]),
     "one sum without bounds": (Bounded(OneSum(4), None, None), ConditionalLaplace(QUARTER), [0, 3, 1, 9]),
     "classes with bounds": (Bounded(AGES, 0, None), ConditionalLaplace(QUARTER), [0, 3, 1, 9, 2, 0, 4]),
     "square with bounds": (Bounded(Grid((2, 2)), 0, None), ConditionalLaplace(QUARTER), [4, 3, 1, 9]),
@@ -122,6 +125,9 @@ KNOWN: dict[str, tuple[list[int], str]] = {
     "whole, l2 laplace": ([-3, 2, 1, -9, -5, 2, -2, -2], "aa1300f3ec6fb79f"),
     "free with bounds": ([0, 2, 1], "0f004f117335020e"),
     "one sum with bounds": ([4, 1, 3, 5, 2, 5, 4, 0], "8584b79db3eb82eb"),
+    "two cells with bounds": ([1, 7, 0, 8, 4, 4], "6da1583239c28757"),
+    "long sum with bounds": ([5, 2, 1, 9, 5, 2, 1, 2], "2d303fe6e227e2e7"),
+    "one sum with bounds, gaussian": ([1, 3, 1, 8, 1, 3, 2, 7], "37bd832e00f6e632"),
     "one sum without bounds": ([-5, 0, 2, 16, 0, -2, 7, 8], "2b126c545955912c"),
     "classes with bounds": ([1, 3, 2, 7, 1, 2, 3, 1], "d992ac8e10d43e50"),
     "square with bounds": ([4, 3, 1, 9, 4, 3, 1, 9], "7eb723dc38509587"),
