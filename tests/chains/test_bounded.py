@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from holdfast.chains.bounded import BoundedChain, bounded_chain, first_table, worst_distance
+from holdfast.chains.bounded import BoundedChain, bounded_chain, distances, first_table, worst_distance
 from holdfast.chains.bounded_moves import elementary_moves, fits_into, grid_cycles
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.metropolis import Metropolis
@@ -158,12 +158,12 @@ class TestError:
         chain, points = self.chain()
         assert isinstance(chain.kernel, LineGibbs)
         moves, start = chain.kernel.moves.matrix(), first_table(points)
-        distances = [worst_distance(points, moves, HALF, start, steps) for steps in (0, 1, 20, 200)]
-        assert distances == sorted(distances, reverse=True)
-        assert distances[0] > 0.9
-        assert distances[-1] < 1e-6
+        found = [worst_distance(points, moves, HALF, start, steps) for steps in (0, 1, 20, 200)]
+        assert found == sorted(found, reverse=True)
+        assert found[0] > 0.9
+        assert found[-1] < 1e-6
         block = BoundedBlock.of(PINNED)
-        assert distances[0] == pytest.approx(max(1 - law(block, x, HALF)[start] for x in points), abs=1e-9)
+        assert found[0] == pytest.approx(max(1 - law(block, x, HALF)[start] for x in points), abs=1e-9)
 
     def test_one_step_is_that_of_the_kernel(self) -> None:
         """In fractions, from the kernel's own list of transitions."""
@@ -181,7 +181,7 @@ class TestError:
         total = sum(weights.values())
         wanted = sum(abs(after.get(tuple((np.array(y) - x).tolist()), Fraction(0)) - w / total) for y, w in weights.items()) / 2
         rate = Fraction(float(-np.log(0.6)))
-        assert worst_distance_of(points, moves, rate, start, tuple(x.tolist())) == pytest.approx(float(wanted), abs=1e-12)
+        assert distances(points, moves, rate, start, 1)[5] == pytest.approx(float(wanted), abs=1e-12)
 
     def test_too_large_a_fibre_is_refused(self) -> None:
         with pytest.raises(RequestTooLarge, match="5000"):
@@ -190,15 +190,6 @@ class TestError:
 
 def upper_of(x: Ints) -> Ints:
     return np.array([1 - v if i % 4 == 0 else 99 for i, v in enumerate(x.tolist())])
-
-
-def worst_distance_of(points: list[Point], moves: Ints, rate: Fraction, start: Point, x: Point) -> float:
-    """The distance for one table alone: the worst over a list that weighs distances from x only."""
-    from holdfast.chains import bounded
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bounded, "_centres", lambda found: np.array([x]))
-        return worst_distance(points, moves, rate, start, 1)
 
 
 class TestNarrowBounds:
