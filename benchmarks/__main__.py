@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import chains, conditional, lattice, levels, noise, release
+from benchmarks import cellkey, chains, conditional, lattice, levels, noise, release
 from benchmarks.report import Report
 
 GROUPS: Mapping[str, Callable[[], Report]] = {
@@ -18,6 +18,7 @@ GROUPS: Mapping[str, Callable[[], Report]] = {
     "release": release.run,
     "chains": chains.run,
     "conditional": conditional.run,
+    "cellkey": cellkey.run,
 }
 RESULTS = Path(__file__).parent / "results"
 
