@@ -46,8 +46,8 @@ def run(*, records: int = 10**7, regions: int = 1000, codes: int = 100, rounds: 
             steps.done(f"cellkey: keys, {space}")
     tables = (Table(f"{TABLES} tables", HEADERS, rows), Table("Record keys from identifiers", KEY_HEADERS, made))
     notes = (
-        "Processor time, all threads. Bare is `SELECT codes, count(*) ... GROUP BY codes` in DuckDB for each table, in turns with ours, which "
-        "counts, adds up and checks keys, and looks noise up.",
+        "Processor time, all threads. Bare is `SELECT codes, count(*) ... GROUP BY codes` in DuckDB for each table, in turns with ours, "
+        "which counts, adds up and checks keys, and looks noise up.",
         "Identifiers are ten digits as text, all different; that they are is checked within the time.",
     )
     return Report("Benchmark group cellkey", f"{machine()}; load {load_before} before, {load()} after", tables, notes)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from benchmarks import chains, conditional, lattice, levels, levels_weighted, noise, release, release_cases
+from benchmarks import cellkey, chains, conditional, lattice, levels, levels_weighted, noise, release, release_cases
 from benchmarks.__main__ import GROUPS, main
 from benchmarks.report import NOT_RUN, Bar, Report, Row, Table, verdict
 from benchmarks.timing import best_of, fresh_interpreter
@@ -320,6 +320,14 @@ def test_tracts_have_a_row_for_every_bar() -> None:
     found = levels_weighted.tract_table({"state": 2, "county": 5, "tract": 40}, many=3_000, rounds=1)
     assert [row.figures[0] for row in found.rows] == ["prepared draw", "plan and draw", "prepared draw, one state"]
     assert [(len(row.figures) + 1, len(row.bars)) for row in found.rows] == [(len(found.headers), 1)] * 3
+
+
+def test_cellkey_measures_tables_and_keys() -> None:
+    found = cellkey.run(records=2000, regions=4, codes=3, rounds=1)
+    tables, keys = found.tables
+    assert [len(row.figures) + 1 for row in tables.rows] == [len(cellkey.HEADERS)] * 2
+    assert [len(row.figures) + 1 for row in keys.rows] == [len(cellkey.KEY_HEADERS)] * len(cellkey.SPACES)
+    assert all(len(row.bars) == 1 for table in found.tables for row in table.rows)
 
 
 def test_a_redistricting_table_tells_its_steps_and_errors(capsys: pytest.CaptureFixture[str]) -> None:

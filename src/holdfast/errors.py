@@ -156,7 +156,7 @@ class InvalidCode(InvalidTable):
 
 
 class InvalidCount(InvalidTable):
-    """A count is not a whole number from 0 to 2^62 - 1, or a record or cell key is not one from 0 to 2^32 - 1."""
+    """A count is not a whole number from 0 to 2^62 - 1, or a record or cell key is none of those declared (2^32 by default)."""
 
     code = "invalid-count"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -57,20 +58,23 @@ class Measured:
 
 
 def averaging(table: PerturbationTable, count: int, answers: int) -> Averaging:
-    """Exact, by convolution. The attacker knows the law and takes its mean off."""
+    """Exact: the law of the sum of answers is a power of a polynomial with whole coefficients. The attacker knows the law's mean."""
+    from flint import fmpz_poly
+
     if not 1 <= answers <= 1000:
         raise InvalidParameter(f"Between 1 and 1000 answers are averaged. Got {answers}.", field="answers")
     row = table.row_of(count)
-    law, bias = row.probabilities, row.bias
-    sums: dict[int, Fraction] = {0: Fraction(1)}
-    for _ in range(answers):
-        sums = _convolved(sums, law)
+    low, high = min(row.noise), max(row.noise)
+    keys = [int(row.probabilities.get(noise, Fraction(0)) * row.key_size) for noise in range(low, high + 1)]
 
-    def hits(of: Law, terms: int) -> Fraction:
-        near = Fraction(1, 2)
-        return sum((chance for total, chance in of.items() if abs(Fraction(total, terms) - bias) < near), Fraction(0))
+    def hits(terms: int) -> Fraction:
+        """Sums within half of their number from their mean."""
+        first = math.floor(terms * (row.bias - Fraction(1, 2))) + 1 - terms * low
+        last = math.ceil(terms * (row.bias + Fraction(1, 2))) - 1 - terms * low
+        ways = (fmpz_poly(keys) ** terms).coeffs()
+        return Fraction(sum(map(int, ways[max(first, 0) : max(last + 1, 0)])), row.key_size**terms)
 
-    return Averaging(answers, row.variance / answers, row.variance, hits(sums, answers), hits(law, 1))
+    return Averaging(answers, row.variance / answers, row.variance, hits(answers), hits(1))
 
 
 def differencing(table: PerturbationTable, count: int) -> Differencing:

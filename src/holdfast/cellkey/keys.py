@@ -159,7 +159,7 @@ class CellKeys:
 
         One record: M keys modulo p, with M = q p + t, hit t residues q + 1 times and the others q times. A sum of more is no farther from
         uniform. Folding p values of b bits loses nothing but the 2^b - p values that are missing. Any (epsilon, delta) of a perturbation
-        table holds with delta + (1 + e^epsilon) distance.
+        table holds with delta + (1 + e^epsilon) distance [theory T90].
         """
         often, left = divmod(self.records.size, self.modulus)
         one = left * (Fraction(often + 1, self.records.size) - Fraction(1, self.modulus))
