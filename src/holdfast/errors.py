@@ -14,7 +14,7 @@
     |   +-- UnreadableInput          a file or database that cannot be opened, or a malformed file
     |   +-- UnknownColumn            a column that does not exist, or exists twice
     |   +-- InvalidCode              a code that is missing or is not text, or is not declared
-    |   +-- InvalidCount             a count that is not a whole number from 0 to 2^62 - 1, or a key that is not one from 0 to 2^32 - 1
+    |   +-- InvalidCount             a count that is not a whole number from 0 to 2^62 - 1, or a key out of its range
     |   +-- DuplicateCells           the same cell listed twice
     |   +-- EmptyTable               no cells, or no records
     |   +-- OutsideUniverse          records outside the declared universe

@@ -6,7 +6,7 @@ Lines differ by their dashes and marks, not by colour alone, and their main figu
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from holdfast.report.curve_chart import AXIS, LEFT, LINE, PLOT, RIGHT, TOP, WIDTH, label_at, short, stroke
@@ -66,8 +66,7 @@ def delta_figure(title: str, curves: Sequence[DeltaCurve]) -> Html:
     return tag("figure", picture, tag("figcaption", title, ". ", words, " The lower edge stands for its value and less."))
 
 
-def _frame(last: float, bottom: float, place: object) -> list[Html]:
-    assert callable(place)
+def _frame(last: float, bottom: float, place: Callable[[float, float], tuple[float, float]]) -> list[Html]:
     base, right = TOP + PLOT, WIDTH - RIGHT
     out = [stroke(SIDE, base, right, base, stroke="#111"), stroke(SIDE, TOP, SIDE, base, stroke="#111")]
     decades = round(-math.log10(bottom))
