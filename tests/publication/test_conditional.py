@@ -148,6 +148,17 @@ def test_a_budget_for_one_person() -> None:
     assert plan.guarantee.per_person().epsilon == Fraction(1, 2)
 
 
+def test_what_is_left_of_a_neighbourhood() -> None:
+    """Rows and columns keep one person from moving alone; a cell between equal bounds has one table."""
+    found = planned(hf.Conditional(1), [SEX, AGE], GRID).guarantee.conditioning
+    assert (found.blocks, found.disrupted, found.destroyed) == (1, 1, 0)
+    found = planned(hf.Conditional(1, lower=[0, 2, 0, 0], upper=[9, 2, 9, 9]), []).guarantee.conditioning
+    assert (found.blocks, found.disrupted, found.destroyed) == (4, 0, 1)
+    assert "in 1 of 4 there is one table only" in hf.describe(
+        planned(hf.Conditional(1, lower=[0, 2, 0, 0], upper=[9, 2, 9, 9]), []).guarantee
+    )
+
+
 def test_gaussian_noise() -> None:
     """rho is the whole budget; where no cost is proved it is refused; without inequalities it is the generalized Gaussian."""
     plan = planned(hf.Conditional(rho="1/10", noise="gaussian", per="person"))

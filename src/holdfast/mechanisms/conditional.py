@@ -16,6 +16,7 @@ from holdfast.invariants.inequalities import Inequality
 from holdfast.lattices.bounded_blocks import bounded_blocks
 from holdfast.lattices.bounded_consistency import check_possible
 from holdfast.lattices.norms import L1, L2
+from holdfast.lattices.shapes import Pinned
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace
 from holdfast.mechanisms import keys
 from holdfast.mechanisms.bounds import (
@@ -34,7 +35,7 @@ from holdfast.mechanisms.keys import GOT, InvalidKey
 from holdfast.mechanisms.mechanism import PER, Mechanism, Per
 from holdfast.mechanisms.promise import promise
 from holdfast.mechanisms.requests import check_choice
-from holdfast.privacy.conditioning import best_rate, gaussian_factor
+from holdfast.privacy.conditioning import best_rate, gaussian_factor, neighbourhood
 from holdfast.privacy.guarantee import Conditioning
 from holdfast.privacy.parameters import budget, format_exact, ordinary
 
@@ -176,7 +177,7 @@ class Conditional(Mechanism):
         rate, basis = self._rate(layout, whole)
         guarantee = replace(
             made,
-            conditioning=Conditioning(rate, whole / rate - 1, basis),
+            conditioning=Conditioning(rate, whole / rate - 1, basis, **_neighbourhoods(layout)),
             relation=replace(made.relation, within_bounds=True),
             exposed=replace(made.exposed, columns=used_columns(facts, self.lower, self.upper, self.rows)),
             smallest_secret_status="lower bound",
@@ -192,6 +193,14 @@ class Conditional(Mechanism):
             best = best_rate(layout.shapes(), whole)
             return best.rate, best.basis
         return whole / 2, "default"
+
+
+def _neighbourhoods(layout: BoundsLayout) -> dict[str, int]:
+    """How many blocks there are, and in how many kept totals and bounds leave no two tables that one person tells apart."""
+    counts = {shape: count for _, shape, count in layout.blocks.used() if not isinstance(shape, Pinned)}
+    kinds = {shape: neighbourhood(shape).kind for shape in counts}
+    left = {kind: sum(count for shape, count in counts.items() if kinds[shape] == kind) for kind in ("disrupted", "destroyed")}
+    return {"blocks": sum(counts.values()), **left}
 
 
 def _mismatch(noise: str, given: Mapping[str, Any]) -> tuple[str, str] | None:

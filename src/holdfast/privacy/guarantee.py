@@ -107,9 +107,16 @@ class Conditioning:
     rate: Fraction
     gamma: Fraction
     basis: str
+    blocks: int = 0
+    """Blocks that have noise; of these, as far as structure and bounds tell without the values of totals:"""
+    disrupted: int = 0
+    """in which two tables are further apart than one person can move,"""
+    destroyed: int = 0
+    """in which there is one table only ([GM20] section 5.1)."""
 
-    def to_fields(self) -> dict[str, str]:
-        return {"rate": format_exact(self.rate), "gamma": format_exact(self.gamma), "basis": self.basis}
+    def to_fields(self) -> dict[str, str | int]:
+        exact = {"rate": format_exact(self.rate), "gamma": format_exact(self.gamma)}
+        return {**exact, "basis": self.basis, "blocks": self.blocks, "disrupted": self.disrupted, "destroyed": self.destroyed}
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from holdfast.privacy.guarantee import Guarantee, Promise
+from holdfast.privacy.guarantee import Conditioning, Guarantee, Promise
 from holdfast.privacy.parameters import format_exact, format_up
 from holdfast.wording.exposure import columns_sentence
 from holdfast.wording.numbers import number
@@ -38,10 +38,20 @@ def conditioning_sentences(guarantee: Guarantee, lead: Promise) -> str:
     return (
         f"The published table is drawn around the true one, inside the bounds; without bounds the law would have a {name} of "
         f"{_short(found.rate)} for each unit of {distance}. Bounds make the law depend on the true table, so the promise counts "
-        f"1 + gamma times as much, gamma = {_short(found.gamma)} ({_BASES[found.basis]}). {posterior_sentences(guarantee, lead)} The "
+        f"1 + gamma times as much, gamma = {_short(found.gamma)} ({_BASES[found.basis]}). {posterior_sentences(guarantee, lead)} "
+        f"{_neighbourhood(found)}The "
         f"bounds are public, and that the true table lies within them is not protected.{columns_sentence(guarantee.exposed.columns)} How "
         "long the draw takes depends on the true counts: whoever can measure it learns more than what is published."
     )
+
+
+def _neighbourhood(found: Conditioning) -> str:
+    """What kept totals and bounds leave of one person's neighbourhood ([GM20] section 5.1); empty where it is whole."""
+    parts = [
+        *([f"in {found.disrupted} of {found.blocks} no two such tables are as near as one person could move"] if found.disrupted else []),
+        *([f"in {found.destroyed} of {found.blocks} there is one table only, and nothing is promised"] if found.destroyed else []),
+    ]
+    return f"Of the parts of the table that are drawn on their own, {' and '.join(parts)}. " if parts else ""
 
 
 def _short(value: Fraction) -> str:
