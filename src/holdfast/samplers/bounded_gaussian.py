@@ -42,7 +42,7 @@ class BoundedGaussian:
     """Law:         P[y] proportional to exp(-|y - x|_2^2 / (2 sigma_squared)) over the tables that `proposal` draws.
     Given:       a sampler of the Laplace law of rate `laplace_rate(sigma_squared)` on the same block.
     Guarantees:  exact. There is no cap on tries; how many it takes depends on the counts.
-    Reference:   [CKS20] Algorithm 3; [theory T12].
+    Reference:   [CKS20] Algorithm 3.
     """
 
     proposal: InputSampler

@@ -43,7 +43,7 @@ class BoundedOneSum:
     Given:       x within the bounds; a block under one sum, of equal coefficients or of both signs, without further inequalities.
     Guarantees:  exact, whatever the tilts. There is no cap on tries: every pass through the list accepts with positive probability. How
                  many tries it takes depends on the counts.
-    Reference:   [theory R5]; [samplers.bounded_oracle] lists the tables instead.
+    Reference:   [theory R5]; ExactBlock (bounded_exact.py) draws the same law in integers, slowly.
     """
 
     shape: Bounded
