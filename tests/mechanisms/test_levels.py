@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,14 @@ import pytest
 import holdfast as hf
 from holdfast.errors import NoExactSampler
 from holdfast.invariants.statements import Statement
+from holdfast.lattices.shapes import Shape
+from holdfast.laws import Rounded
+from holdfast.samplers.rounded_projection import RoundedSampler
+from holdfast.samplers.table import choose
 from holdfast.tables import Table, Universe
+from holdfast.testing import ALPHA, check_fit
+from holdfast.testing.fit import check_p_value
+from tests.sums_of_squares import sum_of_squares_p_value
 
 Case = Callable[[Path], tuple[Universe, list[Statement]]]
 
@@ -41,7 +49,7 @@ def hundred_cubed(_: Path) -> tuple[Universe, list[Statement]]:
     [(counties, 144_578, 3143 + 1), (california, 2668, 58 + 1), (flights, 6720, 20 + 24 + 14 - 2), (hundred_cubed, 10**6, 298)],
 )
 def test_refused_before_drawn_now(case: Case, cells: int, rank: int, shared_data: Path) -> None:
-    """Every kept total is zero as an integer; the spread of all cells is what the law says, within five standard errors."""
+    """Every kept total is zero as an integer; the spread of all cells is what the law says."""
     lattice = hf.lattice(*case(shared_data))
     assert (lattice.cells, lattice.rank) == (cells, rank)
     assert "general" not in lattice.blocks.kinds()
@@ -53,12 +61,40 @@ def test_refused_before_drawn_now(case: Case, cells: int, rank: int, shared_data
         assert law.guarantee.status == "exact"
         z = law.sample(1, hf.NoiseKey.for_tests(case.__name__))[0]
         assert lattice.contains(z)
-        share = lattice.dimension / lattice.cells
-        low, high = spread * share, (spread + (0.5 if mechanism.name == "rounded-projection" else 0)) * share
-        error = 5 * spread * np.sqrt(6 / cells)  # the fourth moment of a Laplace cell is 6 times the square of its variance
-        assert low - error < (z.astype(float) ** 2).mean() < high + error
+        if isinstance(mechanism, hf.GeneralizedGaussian):
+            _check_spread(case.__name__, float((z.astype(np.float64) ** 2).sum()), lattice.dimension)
         diagonal = law.covariance().diagonal()
-        assert diagonal.mean() == pytest.approx(spread * share, rel=0.12)
+        assert diagonal.mean() == pytest.approx(spread * lattice.dimension / lattice.cells, rel=0.12)
+    for _, shape, _ in lattice.blocks.used():
+        if shape.dimension:
+            _check_rounding(case.__name__, shape)
+
+
+def _check_spread(name: str, total: float, dimension: int) -> None:
+    """The sum of squares of Gaussian noise of variance 20; 30 % less or more would be seen on the smallest of these tables."""
+    law = 20.0 * dimension, 400.0 * dimension, 20.0
+    check_p_value(sum_of_squares_p_value(total, *law), name=f"{name}: spread of Gaussian noise", n=dimension, statistic=total)
+    for wrong in (0.7, 1.3):
+        assert sum_of_squares_p_value(wrong * total, *law) < ALPHA
+
+
+def _check_rounding(name: str, shape: Shape) -> None:
+    """Noise on cells of the stated law, and z within reach of its projection u, without bias along u: so z has the spread of u and no more.
+
+    z - u is a sum of Gram-Schmidt vectors, each times a number of mean zero in an interval of length one given those before. Along u it is
+    thus beyond t with probability at most 2 exp(-2 t^2 / S), S the sum of squares of u's products with them (Hoeffding; Azuma).
+    """
+    sampler, words = choose(shape, Rounded(Fraction(1, 2))).noise, hf.NoiseKey.for_tests("rounding").stream(name)
+    assert isinstance(sampler, RoundedSampler)
+    noise = sampler.law.draw(shape.size, words)
+    check_fit(noise, sampler.law.pmf, name=f"{name}: noise before rounding")
+    u = shape.project(noise[None, :].astype(np.float64))
+    moved = sampler.round(noise[None, :], words) - u
+    assert (moved**2).sum() <= shape.rounding_square()
+    along, squares = abs(float((u * moved).sum())), float((shape.gram_schmidt_products(u) ** 2).sum())
+    bound = lambda t: min(1.0, 2 * np.exp(-2 * t**2 / squares))  # noqa: E731
+    check_p_value(bound(along), name=f"{name}: rounding along the projection", n=shape.size, statistic=along)
+    assert bound(0.05 * float((u**2).sum())) < ALPHA  # noise 5 % too wide or too narrow would be seen
 
 
 def test_a_refusal_names_the_two_statements_that_do_not_fit() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 import numpy as np
 import pytest
-from flint import arb, fmpz_mat
+from flint import arb
 
 from holdfast.exact.balls import ball, precision
 from holdfast.lattices import algebra
@@ -111,13 +113,24 @@ def three_area_systems(dimension: int, largest: int) -> General:
     return General(tuple(map(tuple, rows.tolist())), tuple(int(size) for size in rng.integers(1, largest + 1, (rows.shape[1],))))
 
 
+def random_sets(dimension: int, largest: int) -> General:
+    """Sixty sets, each of half of the classes at random: no structure at all."""
+    rng = np.random.default_rng(4)
+    rows = primitive_rows(rng.integers(0, 2, (60, dimension + 60)))
+    return General(tuple(map(tuple, rows.tolist())), tuple(int(size) for size in rng.integers(1, largest + 1, (rows.shape[1],))))
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(("dimension", "largest"), [(500, 30), (1000, 4)])
-def test_a_large_block_is_prepared_and_drawn(dimension: int, largest: int, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("make", "dimension", "largest"), [(three_area_systems, 500, 30), (three_area_systems, 1000, 4), (random_sets, 500, 4)]
+)
+def test_a_large_block_is_prepared_and_drawn(
+    make: Callable[[int, int], General], dimension: int, largest: int, caplog: pytest.LogCaptureFixture
+) -> None:
     """Kept totals hold as integers, for Gaussian noise and for rounding. The squared lengths of Gram-Schmidt vectors multiply to the Gram
-    determinant, which flint finds in another way (modulo many primes).
+    determinant, which follows from the rows too: this would not hold for a part of the lattice either.
     """
-    shape = three_area_systems(dimension, largest)
+    shape = make(dimension, largest)
     assert shape.class_dimension == pytest.approx(dimension, abs=5)
     with caplog.at_level(logging.INFO, logger="holdfast"):
         gaussian = choose(shape, Gaussian(Fraction(20)))
@@ -135,17 +148,39 @@ def test_a_large_block_is_prepared_and_drawn(dimension: int, largest: int, caplo
     orthogonal = gaussian.noise.totals.orthogonal
     assert orthogonal is rounded.noise.totals.orthogonal
     assert isinstance(orthogonal, EnclosedGramSchmidt)
-    gram = weighted_gram(algebra.as_matrix(shape.class_basis()), tuple(class_weights(shape.class_sizes)[1]))
-    _check_product(orthogonal, gram)
+    _check_product(orthogonal, _gram_determinant(shape))
 
 
-def _check_product(orthogonal: EnclosedGramSchmidt, gram: fmpz_mat) -> None:
+@pytest.mark.parametrize(("dimension", "largest"), [(48, 1), (60, 30)])
+def test_a_gram_determinant_from_the_rows_is_that_of_the_basis(dimension: int, largest: int) -> None:
+    shape = three_area_systems(dimension, largest)
+    weights = tuple(class_weights(shape.class_sizes)[1])
+    basis = algebra.as_matrix(shape.class_basis())
+    assert weighted_gram(basis, weights).det() == _gram_determinant(shape)
+    twice = algebra.as_matrix(2 * np.array(shape.rows))  # the same solutions: the index goes out
+    assert _gram_determinant(General(tuple(map(tuple, algebra.to_numpy(twice).tolist())), shape.class_sizes)) == _gram_determinant(shape)
+
+
+def _gram_determinant(shape: General) -> int:
+    """det(B^T W B) = det(W) det(A W^-1 A^T) / g^2 for a basis B of all solutions of the rows [theory T6]; W = N / n_c."""
+    rows, sizes = np.array(shape.rows, dtype=np.int64), shape.class_sizes
+    common, weights = class_weights(sizes)
+    A = algebra.as_matrix(rows)
+    small = (algebra.as_matrix(rows * np.array(sizes)) * A.transpose()).det()
+    hermite = A.transpose().hnf()
+    index = prod(int(hermite[i, i]) for i in range(len(rows)))
+    determinant, rest = divmod(prod(weights) * int(small), common ** len(rows) * index**2)
+    assert rest == 0
+    return determinant
+
+
+def _check_product(orthogonal: EnclosedGramSchmidt, determinant: int) -> None:
     known = orthogonal.at(192)
     with precision(300):
         product = arb(1)
         for i in range(orthogonal.dimension):
             low, high = known.squared_length(i)
             product *= ball(low).union(ball(high))
-        ratio = product / arb(int(gram.det()))
+        ratio = product / arb(determinant)
         assert ratio.contains(1)
         assert ratio.rad() < arb(2) ** -150

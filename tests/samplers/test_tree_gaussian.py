@@ -38,6 +38,7 @@ CASES: dict[str, tuple[Tree | None, tuple[int, ...], list[list[int]]]] = {
     "three levels, uneven, kept nowhere": (UNEVEN, (), [[], [], []]),
     "three levels, a whole level kept": (UNEVEN, (2,), [[], [0], []]),
     "three levels, kept in the middle, an axis at the root": (UNEVEN, (2, 2), [[1], [0], []]),
+    "three levels, kept in the middle, a margin at the root": (UNEVEN, (3,), [[1], [0], []]),
     "four levels, margins that differ by level": (THREE, (2, 3), [[3], [1], [], []]),
     "kept at the leaves": (UNEVEN, (3,), [[], [], [0]]),
 }
@@ -201,6 +202,7 @@ FITTED = [
     ("two levels, kept at the root", 4, 3, Fraction(1, 3)),
     ("three levels, uneven, kept nowhere", 7, 1, Fraction(4, 3)),
     ("three levels, a whole level kept", 3, 3, Fraction(2)),
+    ("three levels, kept in the middle, a margin at the root", 3, 3, Fraction(2)),
     ("one unit, one-way margins", 3, 3, Fraction(3, 2)),
     ("kept at the leaves", 3, 3, Fraction(3, 2)),
 ]
