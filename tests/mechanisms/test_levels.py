@@ -12,7 +12,7 @@ import pytest
 import holdfast as hf
 from holdfast.errors import NoExactSampler
 from holdfast.invariants.statements import Statement
-from holdfast.lattices.shapes import Shape
+from holdfast.lattices.shapes import Levels
 from holdfast.laws import Rounded
 from holdfast.samplers.rounded_projection import RoundedSampler
 from holdfast.samplers.table import choose
@@ -66,8 +66,8 @@ def test_refused_before_drawn_now(case: Case, cells: int, rank: int, shared_data
         diagonal = law.covariance().diagonal()
         assert diagonal.mean() == pytest.approx(spread * lattice.dimension / lattice.cells, rel=0.12)
     for _, shape, _ in lattice.blocks.used():
-        if shape.dimension:
-            _check_rounding(case.__name__, shape)
+        assert isinstance(shape, Levels)
+        _check_rounding(case.__name__, shape)
 
 
 def _check_spread(name: str, total: float, dimension: int) -> None:
@@ -78,7 +78,7 @@ def _check_spread(name: str, total: float, dimension: int) -> None:
         assert sum_of_squares_p_value(wrong * total, *law) < ALPHA
 
 
-def _check_rounding(name: str, shape: Shape) -> None:
+def _check_rounding(name: str, shape: Levels) -> None:
     """Noise on cells of the stated law, and z within reach of its projection u, without bias along u: so z has the spread of u and no more.
 
     z - u is a sum of Gram-Schmidt vectors, each times a number of mean zero in an interval of length one given those before. Along u it is

@@ -169,7 +169,8 @@ def _gram_determinant(shape: General) -> int:
     small = (algebra.as_matrix(rows * np.array(sizes)) * A.transpose()).det()
     hermite = A.transpose().hnf()
     index = prod(int(hermite[i, i]) for i in range(len(rows)))
-    determinant, rest = divmod(prod(weights) * int(small), common ** len(rows) * index**2)
+    divisor: int = common ** len(rows) * index**2
+    determinant, rest = divmod(prod(weights) * int(small), divisor)
     assert rest == 0
     return determinant
 
