@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from holdfast.cellkey import PerturbationTable, joint_law, joint_losses, max_entropy
+from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, joint_law, joint_losses, max_entropy
 from holdfast.errors import InvalidParameter, RequestTooLarge
 
 TABLE = PerturbationTable.from_probabilities(
@@ -93,6 +93,57 @@ def test_differencing_shows_a_single_record() -> None:
 def test_bad_patterns(records: dict[tuple[int, ...], int], error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         joint_law(TABLE, records)
+
+
+@pytest.mark.parametrize("records", [{(1, 0, 1): 1, (0, 1, 1): 1}, {(1, 1): 1, (0, 1): 1}, {(1, 0): 1, (0, 1): 1, (0, 0): 0}])
+def test_folded_keys_have_a_joint_law_of_their_own(records: dict[tuple[int, ...], int]) -> None:
+    """Every assignment of record keys, with the sums folded by XOR as `CellKeys.of` does it."""
+    rule = CellKeys(KeySpace(16), size=4)
+    table = PerturbationTable.from_upper_bounds({n: [(-1, 1), (0, 3), (1, 4)] for n in (1, 2, 3)}, 4)
+    members = [pattern for pattern, many in records.items() for _ in range(many)]
+    seen: Counter[tuple[int, ...]] = Counter()
+    for keys in product(range(16), repeat=len(members)):
+        answer = []
+        for query in range(len(members[0])):
+            cell = [key for key, pattern in zip(keys, members, strict=True) if pattern[query]]
+            answer.append(len(cell) + int(table.lookup(np.array([len(cell)]), np.array([rule.of(cell)]))[0]))
+        seen[tuple(answer)] += 1
+    by_hand = {answer: Fraction(often, 16 ** len(members)) for answer, often in seen.items()}
+    assert joint_law(table, records, rule) == by_hand
+    if len(members[0]) == 3:  # the third key is a function of the other two only before folding
+        assert joint_law(table, records) != by_hand
+
+
+def test_an_uneven_modulus_is_refused() -> None:
+    table = max_entropy(2, 1).quantised(61)
+    with pytest.raises(InvalidParameter, match="not quite uniform"):
+        joint_law(table, {(1,): 3}, CellKeys(KeySpace(2**22), modulus=61))
+
+
+def test_a_query_without_records_is_published_as_zero() -> None:
+    table = max_entropy(1, "1/2").quantised(64)
+    assert joint_law(table, {(1, 0): 2}) == {(2 + v, 0): chance for v, chance in table.row_of(2).probabilities.items()}
+    assert joint_law(table, {(1,): 0}) == {(0,): Fraction(1)}
+    losses = joint_losses(table, {(1, 0): 1, (0, 1): 0}, (0, 1))
+    assert losses.delta_bounds(9).lower >= 1 - table.row_of(1).probabilities[-1]
+
+
+def test_one_query_is_a_pair_of_counts() -> None:
+    """Its values are counts, so that what is said of them is true: which counts, and what zeros show."""
+    for n in (0, 1, 2):
+        losses = joint_losses(TABLE, {(1,): n}, (1,))
+        (pair,) = losses.pairs
+        assert (pair.count, losses.runs, losses.key_size) == (n, ((n, n + 1),), 8)
+        assert pair.upper == {n + 1 + v: chance for v, chance in TABLE.row_of(n + 1).probabilities.items()}
+        assert (losses.zero_shown is not None) == (n == 0)
+    first = joint_losses(TABLE, {(1,): 0}, (1,)).zero_shown
+    assert first is not None
+    assert first == (Fraction(5, 8), Fraction(5, 8))
+
+
+def test_a_record_in_no_query_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="belongs to no query"):
+        joint_losses(TABLE, {(1, 1): 2}, (0, 0))
 
 
 def test_counts_without_a_row() -> None:

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cellkey import PerturbationTable
+from holdfast.cellkey import PerturbationTable, design_rows
 from holdfast.errors import InvalidParameter
+from holdfast.exact.balls import ball, enclosure, precision
 
 WEIGHTS_OF_ROWS = ((5, 6, 5), (4, 8, 4), (1, 14, 1), (2, 12, 2), (4, 8, 4))
 SMALL = PerturbationTable.from_probabilities({0: {0: 1}, 1: {-1: "1/4", 0: "1/2", 1: "1/4"}, 2: {-2: "1/8", 0: "3/4", 2: "1/8"}}, 8)
@@ -88,6 +89,99 @@ def test_epsilon_where_the_first_guess_is_the_answer() -> None:
     assert bounds.upper - bounds.lower < Fraction(1, 10**15)
     found = [losses.epsilon(Fraction(k, 40)) for k in range(10, 40)]
     assert found == sorted(found, reverse=True)  # type: ignore[type-var]
+
+
+rows_of_counts = st.lists(st.lists(st.integers(0, 4), min_size=4, max_size=4).filter(any), min_size=2, max_size=3)
+
+
+def table_of(weights: list[list[int]]) -> PerturbationTable:
+    rows = {n: {v: Fraction(w, sum(row)) for v, w in enumerate(row, -1) if w} for n, row in enumerate(weights, 1)}
+    return PerturbationTable.from_probabilities(rows, repeat=0)
+
+
+def exact_delta(table: PerturbationTable, factor: Fraction) -> Fraction:
+    """delta at e^epsilon = factor, in fractions."""
+    laws = [table.rows[n].results for n in table.counts]
+    none = Fraction(0)
+    return max(
+        sum((max(none, chance - factor * q.get(y, none)) for y, chance in p.items()), none)
+        for a, b in pairwise(laws)
+        for p, q in ((a, b), (b, a))
+    )
+
+
+@given(rows_of_counts, st.integers(0, 8))
+def test_epsilon_is_the_smallest_in_fractions(weights: list[list[int]], eighths: int) -> None:
+    """At the factor found delta holds, and just below it does not; deltas at the plateau and zero included."""
+    table = table_of(weights)
+    losses = table.epsilon_delta()
+    plateau = max(pair.plateau_bounds.upper for pair in losses.pairs)
+    assert losses.plateau_bounds == (plateau, plateau)
+    delta = plateau + (1 - plateau) * Fraction(eighths, 9)
+    if delta == 1:
+        return
+    factor = max(pair.factor(delta) for pair in losses.pairs)
+    assert exact_delta(table, factor) <= delta
+    assert factor == 1 or exact_delta(table, factor - (factor - 1) / 10**9) > delta
+    found = losses.epsilon_bounds(delta)
+    assert found is not None
+    assert found.lower <= Fraction(math.log(factor)) + Fraction(1, 10**13)
+    assert found.upper >= Fraction(math.log(factor)) - Fraction(1, 10**13)
+    with precision(128):
+        ball_of_it = max((pair.factor_ball(ball(delta)) for pair in losses.pairs), key=lambda found: found.mid())
+        bounds = enclosure(ball_of_it)
+    assert bounds.lower <= factor <= bounds.upper
+    assert bounds.upper - bounds.lower < Fraction(1, 10**30)
+
+
+@given(rows_of_counts)
+def test_the_plateau_starts_where_delta_reaches_it(weights: list[list[int]]) -> None:
+    losses = table_of(weights).epsilon_delta()
+    start, plateau = losses.plateau_epsilon_bounds, losses.plateau_bounds.upper
+    assert losses.delta_bounds(start.upper).lower <= plateau
+    if start.lower > 0:
+        assert losses.delta_bounds(start.lower * Fraction(999, 1000)).lower > plateau
+    assert start.lower <= losses.two_sided_epsilon_bounds.upper
+
+
+def test_the_plateau_starts_below_the_largest_ratio() -> None:
+    """Zeros that stay zero are at the plateau from epsilon 0 on; the ratios of larger counts do not matter."""
+    losses = design_rows(3, {1: "1.3", 2: "1.8", 3: 2}).quantised(1 << 16).epsilon_delta()
+    assert losses.plateau_epsilon_bounds == (0, 0)
+    assert losses.delta_bounds(0) == losses.plateau_bounds
+    assert losses.two_sided_epsilon_bounds.nearest() == pytest.approx(1.36692, abs=1e-5)
+    assert "from epsilon 0;" in repr(losses)
+
+
+def test_epsilon_at_the_plateau_itself() -> None:
+    losses = PerturbationTable.from_probabilities({3: {-1: "1/10", 0: "8/10", 1: "1/10"}}, 10).epsilon_delta()
+    assert losses.epsilon("1/10") == pytest.approx(math.log(8), abs=1e-15)
+    assert losses.epsilon(Fraction(1, 10) - Fraction(1, 10**30)) is None
+
+
+def test_epsilon_without_delta() -> None:
+    """Zero is a delta where both counts can give the same values, and only there."""
+    rows = {1: {-1: "1/4", 0: "1/2", 1: "1/4"}, 2: {-2: "1/2", -1: "1/4", 0: "1/4"}}
+    pure = PerturbationTable.from_probabilities(rows, repeat=0).epsilon_delta()
+    assert pure.epsilon(0) == pytest.approx(math.log(2), abs=1e-15)
+    assert pure.epsilon(0) == pure.plateau_epsilon
+    assert SMALL.epsilon_delta().epsilon(0) is None
+    for wrong in (-1, 1, 2):
+        with pytest.raises(InvalidParameter, match="delta"):
+            pure.epsilon(wrong)
+
+
+def test_which_counts_were_compared() -> None:
+    half = {-1: "1/2", 1: "1/2"}
+
+    def compared(counts: tuple[int, ...], repeat: int) -> tuple[tuple[int, int | None], ...]:
+        return PerturbationTable.from_probabilities({n: half for n in counts}, repeat=repeat).epsilon_delta().runs
+
+    assert compared((1, 2, 3), 1) == ((1, None),)
+    assert compared((1, 2, 3), 0) == ((1, 3),)
+    assert compared((0, 5), 1) == ((5, None),)
+    assert compared((1, 2, 5, 6, 7, 9), 1) == ((1, 2), (5, 7), (9, None))
+    assert design_rows(2, "0.9").epsilon_delta().runs == ((0, None),)
 
 
 def test_no_pair_no_figure() -> None:

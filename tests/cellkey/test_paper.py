@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.cellkey import design, figures, max_entropy, proposition_3, truncated_laplace
 from holdfast.cellkey.design import best_gamma, deltas_in_doubles, ranges
+from holdfast.cellkey.max_entropy import SymmetricNoise
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import Enclosure
 
@@ -105,7 +106,7 @@ class TestExample3:
     def test_epsilon_and_delta(self) -> None:
         losses = TABLE.epsilon_delta()
         assert printed(losses.upward_epsilon_bounds, "0.498037038323823") == "0.498037038323823"
-        assert printed(losses.plateau_epsilon_bounds, "0.498039387068") == "0.498039387068"  # both ways: a little more
+        assert printed(losses.two_sided_epsilon_bounds, "0.498039387068") == "0.498039387068"  # both ways: a little more
         assert losses.plateau_bounds == (Fraction(425760, 1 << 32), Fraction(425760, 1 << 32))
         assert losses.delta_bounds("0.5").upper == Fraction(425760, 1 << 32)
         assert losses.at_least == 25
@@ -184,6 +185,42 @@ class TestDesign:
             proposition_3(epsilon, D).epsilon_delta().delta(epsilon),
         )
         assert best_gamma(epsilon, D).epsilon_delta().delta(epsilon) <= grid * (1 + 1e-9)
+
+    def test_the_corner_is_found_where_doubles_cancel(self) -> None:
+        best = best_gamma(10, 2)
+        assert best.gamma == Fraction(10, 3)
+        grid = [SymmetricNoise(2, Fraction(k, 1000)) for k in range(3300, 3400)]
+        assert all(best.epsilon_delta().delta_bounds(10).upper <= noise.epsilon_delta().delta_bounds(10).lower for noise in grid)
+
+    @pytest.mark.parametrize("epsilon", [30, 710, 2000])
+    def test_large_epsilons_warn_of_nothing(self, epsilon: int) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            best_gamma(epsilon, 3)
+            assert design(epsilon, "1e-9").D == 1
+
+    @pytest.mark.parametrize(("epsilon", "D", "gamma"), [(1, 4, "1/5"), (2, 3, "1/2"), ("1/2", 6, "1/20"), (5, 2, "5/3")])
+    def test_deltas_in_doubles_are_those_of_balls(self, epsilon: str | int, D: int, gamma: str) -> None:
+        found = deltas_in_doubles(D, np.array([float(Fraction(gamma))]), float(Fraction(epsilon)))[0]
+        assert found == pytest.approx(SymmetricNoise(D, Fraction(gamma)).epsilon_delta().delta(epsilon), rel=1e-12)
+
+    @pytest.mark.parametrize(
+        ("epsilon", "delta", "by_proposition_3", "smallest", "gamma"),
+        [("0.5", "1e-4", 25, 24, "1/78"), ("0.25", "1e-3", 29, 26, "1/156"), (1, "0.01", 6, 6, None)],
+    )
+    def test_the_smallest_support_over_all_gammas(
+        self, epsilon: str | int, delta: str, by_proposition_3: int, smallest: int, gamma: str | None
+    ) -> None:
+        made = design(epsilon, delta)
+        assert (made.D, made.smallest.D) == (by_proposition_3, smallest)
+        assert made.smallest.epsilon_delta().delta_bounds(epsilon).upper <= Fraction(delta)
+        if gamma is not None:
+            assert made.smallest.gamma == Fraction(gamma)
+        # One less: no gamma of a fine grid is enough, and every larger support is.
+        gammas = np.geomspace(1e-4, 2, 20_000)
+        assert deltas_in_doubles(smallest - 1, gammas, float(Fraction(epsilon))).min() > float(Fraction(delta))
+        enough = [best_gamma(epsilon, D).epsilon_delta().delta(epsilon) <= float(Fraction(delta)) for D in range(smallest, made.D + 1)]
+        assert all(enough)
 
     def test_example_1_could_do_with_less_noise(self) -> None:
         assert EXAMPLE.best.gamma == Fraction(1, 82)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -170,8 +171,58 @@ def test_the_smallest_variance_without_staying_takes_two_values() -> None:
     row = design_rows(3, 1, js=1).rows[1].law
     assert row.noise == (-1, 1)
     assert row.pmf(1) == 0.5
-    with pytest.raises(InvalidParameter, match=r"Count 1 has no noise .* strictly between 1 and 3"):
+    with pytest.raises(InvalidParameter, match=r"Count 1 has no noise .* lies between 1 and 3"):
         design_rows(3, "0.99", js=1)
+
+
+def test_the_largest_variance_takes_both_ends() -> None:
+    """The farthest values, and no noise with the least probability asked for: attained, so not refused."""
+    row = design_rows(4, 4, js=2, variance="exact").rows[1]
+    assert row.law.noise == (-1, 4)
+    assert row.law.pmf(4) == 0.2
+    assert within(row.variance_bounds, Fraction(4))
+    row = design_rows(1, "3/4", stay="1/4", variance="exact").rows[1]
+    assert [row.law.pmf(v) for v in row.law.noise] == [0.375, 0.25, 0.375]
+    row = design_rows(1, "1/2", stay="1/2", variance="exact", monotone=True).rows[1]  # 1/4, 1/2, 1/4 rises up to no noise
+    assert [row.law.pmf(v) for v in row.law.noise] == [0.25, 0.5, 0.25]
+    with pytest.raises(InvalidParameter, match=r"Count 1 has no noise .* lies between 0 and 0\.75; order constraints"):
+        design_rows(1, "3/4", stay="1/4", variance="exact", monotone=True)
+    with pytest.raises(InvalidParameter, match=r"Count 1 has no noise .* lies between 2 and 4\."):
+        design_rows(4, "4.01", js=2, variance="exact")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"D": 2, "V": "9/25", "js": 1, "stay": "1/10"}, "lies between 1 and 2"),
+        ({"D": 4, "V": 5, "js": 2, "variance": "exact"}, "lies between 2 and 4"),
+        ({"D": 2, "V": 8, "variance": "exact"}, "lies between 0 and 2"),
+    ],
+)
+def test_a_refusal_comes_without_warnings_of_numpy(options: dict[str, Any], says: str) -> None:
+    with warnings.catch_warnings(), pytest.raises(InvalidParameter, match=says):
+        warnings.simplefilter("error")
+        design_rows(**options)
+
+
+@pytest.mark.parametrize("key_size", [4, 100, 256, 2**16, 3 * 2**20, 2**32, 10**8, 2**64])
+@pytest.mark.parametrize(("D", "V"), [(1, "1/2"), (1, "1/4"), (1, "3/5"), (2, 1), (3, "3/2")])
+def test_symmetric_rows_round_as_the_noise_of_maximum_entropy(D: int, V: str | int, key_size: int) -> None:
+    """Multipliers are cut to 256 bits; a cumulative probability of exactly j / key_size must not be rounded up for that."""
+    made = design_rows(D, V, variance="exact").rows[D].law
+    assert made.upper_bounds(key_size) == max_entropy(D, V).upper_bounds(key_size)
+
+
+def test_quarters_stay_quarters() -> None:
+    row = design_rows(1, "1/2").quantised(256).rows[1]
+    assert (row.upper, row.bias) == ((64, 192, 256), 0)
+
+
+def test_tiny_probabilities_keep_their_key() -> None:
+    """Far below what rounding forgives: the first noise value still has one key."""
+    made = design_rows(2, Fraction(1, 2**60)).rows[2].law
+    assert made.pmf_bounds(-2).upper < Fraction(1, 2**220)
+    assert made.upper_bounds(2**64)[0] == (-2, 1)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,18 @@ def test_what_is_said_of_zeros_that_stay_zero(snapshot: Callable[..., None]) -> 
     snapshot(text)
 
 
+def test_what_is_said_of_tables_with_gaps_and_of_one_answer(snapshot: Callable[..., None]) -> None:
+    half = {-1: "1/2", 1: "1/2"}
+    gap = hf.describe(PerturbationTable.from_probabilities({0: {0: 1}, 5: half}).epsilon_delta())
+    assert "zero and one included" not in gap
+    snapshot(gap, "rows of 0 and 5")
+    ends = PerturbationTable.from_probabilities({n: half for n in (1, 2, 5, 6, 7)}, repeat=0)
+    snapshot(hf.describe(ends.epsilon_delta()), "rows of 1, 2, 5, 6 and 7, no larger counts")
+    text = hf.describe(joint_losses(design_rows(2, "0.9").quantised(64), {(1,): 3}, (1,)))
+    assert "zero" not in text.replace("other than zero", "")
+    snapshot(text, "one answer, counts 3 and 4")
+
+
 def test_what_is_said_of_several_answers_and_of_a_pure_table(snapshot: Callable[..., None]) -> None:
     rows = {1: {-1: "1/4", 0: "1/2", 1: "1/4"}, 2: {-2: "1/2", -1: "1/4", 0: "1/4"}}
     table = PerturbationTable.from_probabilities(rows, repeat=0)

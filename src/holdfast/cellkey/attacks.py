@@ -38,8 +38,8 @@ class Differencing:
 
     The attacker knows the two cells differ by this person at most and wants to know whether the person is in. With cell keys the same
     records give the same answer: whoever sees two different answers is certain that the person is in. `unchanged`: how often the answers
-    agree though the person is in. keys and fresh: how often the best guess is right, where both are as likely before: by cell keys, and
-    with noise of its own in each answer. 1/2 is guessing blindly.
+    agree though the person is in. keys and fresh: how often the best guess from both answers is right, of somebody who knows the other
+    records and holds both cases as likely: by cell keys, and with noise of its own in each answer. 1/2 is guessing blindly.
     """
 
     count: int
@@ -79,13 +79,15 @@ def averaging(table: PerturbationTable, count: int, answers: int) -> Averaging:
 
 def differencing(table: PerturbationTable, count: int) -> Differencing:
     """Exact, for a cell with `count` records and the same cell with one more. Keys of the two are independent: the person's own key,
-    which is uniform, is added to the sum. In fresh noise the best guess is by the larger probability of the difference.
+    which is uniform, is added to the sum. An empty cell is published as 0, as `perturb` does.
+
+    The best guess from both answers takes the case in which they are more likely. With P and Q the laws of the answer without and with the
+    person: by cell keys the pairs have P(a) [a = b] and P(a) Q(b), in fresh noise P(a) P(b) and P(a) Q(b); there the first answer tells
+    nothing new to somebody who knows the other records.
     """
-    without = {count + noise: chance for noise, chance in table.row_of(count).probabilities.items()}
-    with_person = {count + 1 + noise: chance for noise, chance in table.row_of(count + 1).probabilities.items()}
-    present, absent = _differences(with_person, without), _differences(without, without)
-    unchanged = present.get(0, Fraction(0))
-    overlap = sum((min(present[gap], absent[gap]) for gap in present.keys() & absent.keys()), Fraction(0))
+    without, with_person = _answer_law(table, count), _answer_law(table, count + 1)
+    unchanged = sum((chance * with_person.get(value, Fraction(0)) for value, chance in without.items()), Fraction(0))
+    overlap = sum((min(without[value], with_person[value]) for value in without.keys() & with_person.keys()), Fraction(0))
     return Differencing(count, unchanged, 1 - unchanged / 2, 1 - overlap / 2)
 
 
@@ -115,8 +117,10 @@ def _answers(table: PerturbationTable, rule: CellKeys, sums: np.ndarray, counts:
     return answers
 
 
-def _differences(first: Law, second: Law) -> dict[int, Fraction]:
-    return _convolved(first, {-value: chance for value, chance in second.items()})
+def _answer_law(table: PerturbationTable, count: int) -> Law:
+    if count == 0:
+        return {0: Fraction(1)}
+    return {count + noise: chance for noise, chance in table.row_of(count).probabilities.items()}
 
 
 def _convolved(first: Law, second: Law) -> dict[int, Fraction]:

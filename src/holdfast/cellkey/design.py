@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +47,8 @@ class Ranges:
 class Design:
     """Noise for a wanted (epsilon, delta), for both counts at least D.
 
-    Fields:      `noise`: by Proposition 3. `best`: on the same support with the gamma that minimises delta by numbers. `ranges`: what
-                 Proposition 3 leaves free.
+    Fields:      `noise`: by Proposition 3, on the smallest support on which that proposition reaches delta. `best`: on the same support
+                 with the gamma that minimises delta by numbers. `ranges`: what Proposition 3 leaves free.
     """
 
     epsilon: Fraction
@@ -69,6 +70,22 @@ class Design:
     @property
     def variance(self) -> float:
         return self.noise.variance()
+
+    @cached_property
+    def smallest(self) -> SymmetricNoise:
+        """Noise on the smallest support found on which any gamma reaches delta at epsilon; never larger than by Proposition 3.
+
+        That it reaches delta is certified. That no smaller support does is by numbers: `best_gamma` is a search, and so is this one.
+        """
+        low, high, found = 0, self.D, self.noise
+        while high - low > 1:
+            middle = (low + high) // 2
+            made = best_gamma(self.epsilon, middle)
+            if made.epsilon_delta().delta_bounds(self.epsilon).upper <= self.delta:
+                high, found = middle, made
+            else:
+                low = middle
+        return found
 
     def delta_bounds(self) -> Enclosure:
         """The delta reached at epsilon: P[Z = D] (Proposition 3)."""
@@ -135,7 +152,8 @@ def best_gamma(epsilon: Exact, D: int) -> SymmetricNoise:
     """The gamma with the smallest delta at this epsilon, found by numbers: a finer and finer grid, not a proof of the minimum.
 
     The gamma returned is exact, and its delta is what `epsilon_delta` encloses. In all cases tried the best gamma is epsilon / (2 k - 1)
-    for a whole number k, where a further value starts to count for delta; where that is as good as the grid's best, it is taken.
+    for a whole number k, where a further value starts to count for delta; where that is as good as the grid's best, by balls, it is
+    taken. The grid is in doubles: among deltas below 1e-300 it does not choose.
     """
     loss, support = ordinary(budget(epsilon, "epsilon"), "epsilon"), check_support(D)
     low, high = float(loss) / (2 * support + 1) / 8, float(loss) / (2 * support - 1) * 8
@@ -146,9 +164,9 @@ def best_gamma(epsilon: Exact, D: int) -> SymmetricNoise:
         if high / low < 1 + 1e-12:
             break
     found = Fraction(float(gammas[place])).limit_denominator(10**15)
-    corner = loss / (2 * round((loss / found + 1) / 2) - 1)
-    at_grid, at_corner = deltas_in_doubles(support, np.array([float(found), float(corner)]), float(loss))
-    return SymmetricNoise(support, corner if at_corner <= at_grid * (1 + 1e-12) else found)
+    corner = loss / (2 * max(round((loss / found + 1) / 2), 1) - 1)
+    made = [SymmetricNoise(support, gamma) for gamma in (corner, found)]
+    return min(made, key=lambda noise: noise.epsilon_delta().delta_bounds(loss).upper)
 
 
 def deltas_in_doubles(D: int, gammas: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
@@ -157,8 +175,9 @@ def deltas_in_doubles(D: int, gammas: NDArray[np.float64], epsilon: float) -> ND
     for part in np.array_split(gammas, max(1, len(gammas) * D // 1_000_000)):
         weights = np.exp(-part[:, None] * np.arange(-D, D + 1.0)[None, :] ** 2)
         chances = weights / weights.sum(axis=1, keepdims=True)
-        excess = np.maximum(chances[:, 1 : D + 1] - np.exp(epsilon) * chances[:, :D], 0).sum(axis=1)
-        found.append(chances[:, 0] + excess)
+        # p(z) - e^epsilon p(z - 1) = p(z) (1 - exp(epsilon + gamma (2 z - 1))) for z = 1 - D, ..., 0: nothing overflows, nothing cancels.
+        kept = -np.expm1(np.minimum(epsilon + part[:, None] * np.arange(1 - 2 * D, 0, 2.0)[None, :], 0))
+        found.append(chances[:, 0] + (chances[:, 1 : D + 1] * kept).sum(axis=1))
     return np.concatenate(found)
 
 

@@ -31,6 +31,8 @@ _LARGEST_MULTIPLIER = 1e4
 _RIDGE = 1e-11
 _LONGEST_STEP = 8.0
 _SETTLED = Fraction(1, 1 << 200)
+_CUT = Fraction(1, 1 << 200)
+"""Multipliers cut to 256 bits change probabilities by far less than this. No figure rests on it: only where a table's bounds round."""
 _CLOSE = 1e-11
 
 
@@ -92,8 +94,12 @@ def _minimum_of_dual(features: NDArray[np.float64], is_equality: NDArray[np.bool
         scale = 1 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
         step = np.zeros(len(features))
         # The ridge lets a step leave along a direction in which the function is linear; projection then ends it at zero.
-        step[free] = -scale * np.linalg.solve(hessian * np.outer(scale, scale) + _RIDGE * np.eye(len(scale)), scale * gradient[free])
-        size = min(1.0, _LONGEST_STEP / max(float(np.ptp(step @ features)), 1e-300))  # beyond it the quadratic model is worthless
+        with np.errstate(over="ignore", invalid="ignore"):
+            step[free] = -scale * np.linalg.solve(hessian * np.outer(scale, scale) + _RIDGE * np.eye(len(scale)), scale * gradient[free])
+            change = step @ features
+        if not np.all(np.isfinite(change)):  # all probability lies on one value, and the constraints still do not hold: no minimum
+            return None
+        size = min(1.0, _LONGEST_STEP / max(float(np.ptp(change)), 1e-300))  # beyond it the quadratic model is worthless
         while True:
             moved = multipliers + size * step
             moved = np.where(is_equality, moved, np.maximum(moved, 0.0))
@@ -122,7 +128,7 @@ def _certified(
     if multipliers is None:
         return None
     exponents = [_dot(multipliers, [constraints[a].values[k] for a in tight]) for k in range(len(noise))]
-    law = NoiseLaw(noise, exponents, count=count)
+    law = NoiseLaw(noise, exponents, count=count, tolerance=_CUT)
     with precision(_BITS):
         chances = law.balls()
         means = [enclosure(_mean(constraint.values, chances)) for constraint in constraints]

@@ -78,7 +78,7 @@ def figures_4_and_5(key_size: int, epsilons: Sequence[Fraction] = EPSILONS) -> l
 def figure_4(points: Sequence[Point]) -> list[tuple[float, float, float]]:
     """(epsilon, epsilon^Q by (45), which is one-sided, epsilon^Q both ways)."""
     losses = [(point.epsilon, point.table.epsilon_delta()) for point in points]
-    return [(float(epsilon), found.upward_epsilon_bounds.nearest(), found.plateau_epsilon) for epsilon, found in losses]
+    return [(float(epsilon), found.upward_epsilon_bounds.nearest(), found.two_sided_epsilon_bounds.up()) for epsilon, found in losses]
 
 
 def figure_5(points: Sequence[Point]) -> list[tuple[float, float, float]]:

@@ -28,7 +28,6 @@ Law = Mapping[int, Real]
 _PRECISIONS = (128, 256, 1024, 4096)
 _NARROW = Fraction(1, 1 << 60)
 _TINY = Fraction(1, 1 << 120)
-_HALVINGS = 62
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,30 @@ class Pair:
         """The smallest delta at this epsilon."""
         return _narrow(lambda: _larger(_excess(p, q, ball(epsilon).exp()) for p, q in self.directions))
 
+    @cached_property
+    def is_exact(self) -> bool:
+        """All probabilities are fractions."""
+        return all(isinstance(chance, Fraction) for law in (self.lower, self.upper) for chance in law.values())
+
+    @cached_property
     def plateau_bounds(self) -> Enclosure:
-        """The mass of values that only one of the two counts can give; the larger of the two."""
-        return _narrow(lambda: _larger(_sum(chance for y, chance in p.items() if y not in q) for p, q in self.directions))
+        """The mass of values that only one of the two counts can give; the larger of the two. Exact where probabilities are."""
+        if self.is_exact:
+            mass = max(_exact_mass(p, q) for p, q in self.directions)
+            return Enclosure(mass, mass)
+        return _narrow(self.plateau_ball)
+
+    def plateau_ball(self) -> arb:
+        """The same, at flint's current precision."""
+        return _larger(_mass(p, q) for p, q in self.directions)
+
+    def factor(self, delta: Fraction) -> Fraction:
+        """e^epsilon for the smallest epsilon at which this delta holds, where all is exact; delta is not below the plateau."""
+        return max(_exact_factor(p, q, delta - _exact_mass(p, q)) for p, q in self.directions)
+
+    def factor_ball(self, delta: arb) -> arb:
+        """The same for any probabilities, at flint's current precision."""
+        return _larger(_smallest_factor(p, q, (delta - _mass(p, q)).max(arb(0))) for p, q in self.directions)
 
     def log_ratio_bounds(self, *, upward: bool = True, downward: bool = True) -> Enclosure:
         """The log of the largest ratio of probabilities among values that both counts can give; 0 where none is above 1."""
@@ -66,18 +86,31 @@ class Pair:
 class Losses:
     """(epsilon, delta) of one cell and one answer, over the draw of the keys, for every pair of neighbouring counts.
 
-    Fields:      `pairs`: the pairs compared. `at_least`: both counts are at least this; nothing is said of smaller ones. `key_size`: set
-                 where probabilities are multiples of 1 / key_size; a plateau above zero is then at least 1 / key_size. `queries`: how
-                 many answers are looked at together; with more than one, "values" are those of all of them.
+    Fields:      `pairs`: the pairs compared, by increasing count; nothing is said of others. `is_open`: the pairs stand for all larger
+                 counts too. `key_size`: set where probabilities are multiples of 1 / key_size; a plateau above zero is then at least
+                 1 / key_size. `queries`: how many answers are looked at together; with more than one, "values" are those of all of them,
+                 and `count` says nothing.
     Guarantees:  figures are enclosed by rational bounds; floats are rounded up, to the safe side.
     Not covered: several answers, differences of tables, and whoever knows a key. Figures of several cells do not compose.
     Reference:   [theory T80].
     """
 
     pairs: tuple[Pair, ...]
-    at_least: int
+    is_open: bool = True
     key_size: int | None = None
     queries: int = 1
+
+    @property
+    def at_least(self) -> int:
+        """The smallest count compared."""
+        return self.pairs[0].count
+
+    @property
+    def runs(self) -> tuple[tuple[int, int | None], ...]:
+        """Which counts were compared with their neighbours: (first, last) of each unbroken run, last None where it does not end."""
+        starts = [pair.count for before, pair in zip((None, *self.pairs), self.pairs, strict=False) if not _is_next(before, pair)]
+        ends = [pair.count + 1 for pair, after in zip(self.pairs, (*self.pairs[1:], None), strict=True) if not _is_next(pair, after)]
+        return tuple(zip(starts, [*ends[:-1], None if self.is_open else ends[-1]], strict=True))
 
     def delta(self, epsilon: Exact) -> float:
         """The smallest delta at this epsilon, rounded up."""
@@ -103,20 +136,21 @@ class Losses:
         return None if found is None else found.up() + 0.0  # not -0.0
 
     def epsilon_bounds(self, delta: Exact) -> Enclosure | None:
-        """The smallest epsilon at which this delta holds, enclosed; None where no epsilon is enough, or that cannot be ruled out."""
-        wanted = probability(delta, "delta")
+        """The smallest epsilon at which this delta holds, enclosed; None where no epsilon is enough, or that cannot be ruled out.
+
+        delta = 0 is allowed: an epsilon holds with it where both counts can give the same values.
+        """
+        wanted = not_negative(delta, "delta")
+        if wanted:
+            wanted = probability(wanted, "delta")
         if self.plateau_bounds.upper > wanted:
             return None
-        found = Enclosure(Fraction(0), Fraction(0))
-        for pair in self._distinct:
-            if pair.delta_bounds(found.upper).upper > wanted:  # it needs more than all pairs before it
-                found = self._halved(pair, wanted, found.lower)
-        return found
+        return self._reached(wanted)
 
     @cached_property
     def plateau_bounds(self) -> Enclosure:
         """The delta that no epsilon gets below."""
-        return _largest(pair.plateau_bounds() for pair in self._distinct)
+        return _largest(pair.plateau_bounds for pair in self._distinct)
 
     @property
     def plateau(self) -> float:
@@ -125,8 +159,9 @@ class Losses:
 
     @cached_property
     def plateau_epsilon_bounds(self) -> Enclosure:
-        """The smallest epsilon from which on every pair is at its plateau: the largest log ratio, both ways."""
-        return self._log_ratio(upward=True, downward=True)
+        """The smallest epsilon from which on delta is at its plateau. Pairs with a lower plateau of their own may still fall there."""
+        low, high = self.plateau_bounds
+        return self._reached(low if low == high else None)
 
     @property
     def floor(self) -> Fraction | None:
@@ -136,12 +171,17 @@ class Losses:
     @property
     def plateau_epsilon(self) -> float:
         """The smallest epsilon from which on delta is at its plateau, rounded up."""
-        return self.plateau_epsilon_bounds.up()
+        return self.plateau_epsilon_bounds.up() + 0.0  # not -0.0
 
     @property
     def upward_epsilon_bounds(self) -> Enclosure:
         """The largest log ratio of the smaller count against the larger alone: what [SC22, (45)] takes."""
         return self._log_ratio(upward=True, downward=False)
+
+    @property
+    def two_sided_epsilon_bounds(self) -> Enclosure:
+        """The largest log ratio both ways: from this epsilon on every pair is at a plateau of its own. Never below `plateau_epsilon`."""
+        return self._log_ratio(upward=True, downward=True)
 
     @property
     def zero_shown(self) -> Enclosure | None:
@@ -162,33 +202,28 @@ class Losses:
     def _log_ratio(self, *, upward: bool, downward: bool) -> Enclosure:
         return _largest(pair.log_ratio_bounds(upward=upward, downward=downward) for pair in self._distinct)
 
-    def _halved(self, pair: Pair, delta: Fraction, low: Fraction) -> Enclosure:
-        """The smallest epsilon for this pair and for those that need at least `low`; delta is not below the plateau."""
-        high = self.plateau_epsilon_bounds.upper
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            found = pair.delta_bounds(middle)
-            if found.upper <= delta:
-                high = middle
-            elif found.lower > delta:
-                low = middle
-            else:
-                return _beside(pair, delta, middle, low, high)
-        return Enclosure(low, high)
+    def _reached(self, delta: Fraction | None) -> Enclosure:
+        """The smallest epsilon at which this delta, not below the plateau, or the plateau itself holds for all pairs."""
+        pairs = self._distinct
+        if delta is not None and all(pair.is_exact for pair in pairs):
+            factor = max(pair.factor(delta) for pair in pairs)
+            return _narrow(lambda: ball(factor).log())
+
+        def epsilon() -> arb:
+            wanted = _larger(pair.plateau_ball() for pair in pairs) if delta is None else ball(delta)
+            return _larger(pair.factor_ball(wanted) for pair in pairs).log()
+
+        return _narrow(epsilon)
 
     def __repr__(self) -> str:
         size = "" if self.key_size is None else f"; key size {self.key_size}"
-        return f"Losses(both counts at least {self.at_least}; plateau {self.plateau:.6g} from epsilon {self.plateau_epsilon:.6g}{size})"
+        compared = ", ".join(f"from {first} on" if last is None else f"{first} to {last}" for first, last in self.runs)
+        scope = f"counts {compared}" if self.queries == 1 else f"{self.queries} answers"
+        return f"Losses({scope}; plateau {self.plateau:.6g} from epsilon {self.plateau_epsilon:.6g}{size})"
 
 
-def _beside(pair: Pair, delta: Fraction, middle: Fraction, low: Fraction, high: Fraction) -> Enclosure:
-    """A short interval around `middle`, at which balls do not tell whether delta is reached: it is, just beside it or there."""
-    for bits in (58, 50, 40, 30):
-        distance = (1 + middle) / (1 << bits)
-        left, right = max(middle - distance, low), min(middle + distance, high)
-        if pair.delta_bounds(right).upper <= delta and (left == low or pair.delta_bounds(left).lower > delta):
-            return Enclosure(left, right)
-    return Enclosure(low, high)
+def _is_next(pair: Pair | None, after: Pair | None) -> bool:
+    return pair is not None and after is not None and after.count == pair.count + 1
 
 
 def _excess(p: Law, q: Law, factor: arb) -> arb:
@@ -196,6 +231,45 @@ def _excess(p: Law, q: Law, factor: arb) -> arb:
     for y, chance in p.items():
         total += (ball(chance) - factor * ball(q[y])).max(zero) if y in q else ball(chance)
     return total
+
+
+def _mass(p: Law, q: Law) -> arb:
+    """The probability under p of the values that q excludes."""
+    return _sum(chance for y, chance in p.items() if y not in q)
+
+
+def _exact_mass(p: Law, q: Law) -> Fraction:
+    return sum((_exact(chance) for y, chance in p.items() if y not in q), Fraction(0))
+
+
+def _exact_factor(p: Law, q: Law, allowed: Fraction) -> Fraction:
+    """The smallest t >= 1 with sum of max(0, p(y) - t q(y)) <= allowed over the values y that both can give; allowed is zero or more.
+
+    t is the largest (P(S) - allowed) / Q(S) over sets S of values, and sets of the largest ratios p / q are enough [theory T80].
+    """
+    common = [(_exact(p[y]), _exact(q[y])) for y in p.keys() & q.keys()]
+    factor, above, below = Fraction(1), Fraction(0), Fraction(0)
+    for p_y, q_y in sorted(common, key=lambda both: both[0] / both[1], reverse=True):
+        above, below = above + p_y, below + q_y
+        factor = max(factor, (above - allowed) / below)
+    return factor
+
+
+def _exact(chance: Real) -> Fraction:
+    assert isinstance(chance, Fraction)
+    return chance
+
+
+def _smallest_factor(p: Law, q: Law, allowed: arb) -> arb:
+    """The same by balls. Where they leave the order of ratios open, their widths bound what the wrong order misses."""
+    ratios = sorted(((ball(p[y]) / ball(q[y]), y) for y in p.keys() & q.keys()), key=lambda found: found[0].mid(), reverse=True)
+    factor, above, below, widest = arb(1), arb(0), arb(0), arb(0)
+    for ratio, y in ratios:
+        above += ball(p[y])
+        below += ball(q[y])
+        factor = factor.max((above - allowed) / below)
+        widest = widest.max(ratio.rad())
+    return factor.union(factor + 2 * widest)
 
 
 def _sum(chances: Iterable[Real]) -> arb:

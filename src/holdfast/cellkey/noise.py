@@ -23,11 +23,15 @@ class NoiseLaw:
     """P[Z = noise[k]] proportional to exp(exponents[k]).
 
     Given:       increasing noise values; exponents exact or computable. `count`: the smallest count this noise is for; by default the
-                 smallest for which no result is negative.
+                 smallest for which no result is negative. `tolerance`: how far cumulative probabilities may lie from those of the law
+                 that is meant, where exponents were cut.
     Guarantees:  probabilities, moments and losses in certified enclosures.
     """
 
-    def __init__(self, noise: Sequence[int], exponents: Sequence[Real], *, count: int | None = None) -> None:
+    def __init__(
+        self, noise: Sequence[int], exponents: Sequence[Real], *, count: int | None = None, tolerance: Fraction = Fraction(0)
+    ) -> None:
+        self.tolerance = tolerance
         self.noise = tuple(noise)
         self.exponents = tuple(exponents)
         self.count = max(0, -self.noise[0]) if count is None else count
@@ -75,18 +79,19 @@ class NoiseLaw:
     def epsilon_delta(self) -> Losses:
         """The losses of counts n and n + 1 under this noise, both at least `count`, before anything is rounded for keys."""
         here, above = ({n + value: chance for value, chance in self.probabilities.items()} for n in (self.count, self.count + 1))
-        return Losses((Pair(self.count, here, above),), at_least=self.count)
+        return Losses((Pair(self.count, here, above),))
 
     def upper_bounds(self, key_size: int) -> list[tuple[int, int]]:
         """(noise, ceil(P[Z <= noise] key_size)) [SC22, (39)], certified.
 
         A product that is an integer, or within 2^-900 of one, is taken as that integer: balls do not tell, and the table that is made is
-        an exact law of its own, whose figures are computed from it and not from here.
+        an exact law of its own, whose figures are computed from it and not from here. So is one that is above an integer by no more than
+        `tolerance` explains: else a probability of exactly 1/4 whose exponent was cut would cost a key more.
         """
         size = check_key_size(key_size)
         for guard in _GUARDS:
             with precision(size.bit_length() + guard):
-                found = [enclosure(size * total) for total in accumulate(self.balls()[:-1])]
+                found = [enclosure(size * (total - ball(self.tolerance))) for total in accumulate(self.balls()[:-1])]
             if all(math.floor(low) < low and math.ceil(low) == math.ceil(high) for low, high in found):
                 break
         return list(zip(self.noise, [*map(_ceiling, found), size], strict=True))
@@ -130,7 +135,7 @@ def narrow(value: Callable[[], arb]) -> Enclosure:
 
 
 def _ceiling(bounds: Enclosure) -> int:
-    return math.ceil(bounds.lower)  # the integer itself, where one is inside or at the lower end
+    return max(math.ceil(bounds.lower), 1)  # the integer itself, where one is inside or at the lower end; nothing has no key at all
 
 
 def _sum(balls: Sequence[arb] | Iterator[arb]) -> arb:

@@ -76,7 +76,7 @@ class TableDesign:
         laws[last + 1] = {last + 1 + v: chance for v, chance in self.rows[last].law.probabilities.items()}
         first = exact_integer(at_least, "at_least")
         pairs = tuple(Pair(n, laws[n], laws[n + 1]) for n in range(min(max(first, 0), last), last + 1))
-        return Losses(pairs, at_least=pairs[0].count)
+        return Losses(pairs)
 
     def quantised(self, key_size: int, *, allow_lost: bool = False) -> PerturbationTable:
         """The table for keys 0 to key_size - 1. Refused where it would lose a noise value, unless allow_lost."""
@@ -157,14 +157,29 @@ def _row(count: int, D: int, js: int, V: Fraction, stay: Fraction | None, monoto
             field="js",
         )
     below, above = max(v for v in noise if v < 0), min(v for v in noise if v > 0)
+    least = stay if 0 in noise and stay else Fraction(0)
     if 0 not in noise and -below * above == V:
-        # The smallest variance there is: only the two nearest values have it, and all laws on them with mean 0 do.
-        optimum = largest_entropy([below, above], row_constraints([below, above], V, monotone=monotone)[:1], count)
+        optimum = _extreme([below, above], V, count)
+    elif variance == "exact" and V == _variance_range(noise, least)[1]:
+        ends = [noise[0], 0, noise[-1]] if least else [noise[0], noise[-1]]
+        optimum = _extreme(ends, V, count) if not monotone or _rises(noise, ends, least) else None
     else:
         optimum = largest_entropy(noise, row_constraints(noise, V, stay, monotone, variance), count)
     if optimum is None:
         raise _no_row(count, noise, V, stay if 0 in noise else None, monotone, variance)
     return Row(count, V, optimum)
+
+
+def _extreme(values: Sequence[int], V: Fraction, count: int) -> Optimum | None:
+    """The smallest or largest variance there is: only one law has it, with mean 0 on the values nearest to 0, or on both ends and 0."""
+    return largest_entropy(values, row_constraints(values, V, variance="exact")[: len(values) - 1], count)
+
+
+def _rises(noise: Sequence[int], ends: Sequence[int], stay: Fraction) -> bool:
+    """Whether the law of the largest variance has no probability that falls on the way up to no noise."""
+    chances = {0: stay, ends[0]: (1 - stay) * Fraction(ends[-1], ends[-1] - ends[0])}
+    way = [chances.get(v, Fraction(0)) for v in noise if v <= 0]
+    return way == sorted(way)
 
 
 def _no_row(count: int, noise: Sequence[int], V: Fraction, stay: Fraction | None, monotone: bool, variance: Variance) -> HoldfastError:
@@ -179,7 +194,7 @@ def _no_row(count: int, noise: Sequence[int], V: Fraction, stay: Fraction | None
     return InvalidParameter(
         f"{begin} that satisfies all constraints at variance {format_exact(V)}. With mean 0"
         f"{'' if stay is None else ' and this probability of staying'} its variance "
-        f"{'is always' if low == high else f'lies strictly between {format_exact(low)} and'} {format_exact(high)}"
+        f"{'is always' if low == high else f'lies between {format_exact(low)} and'} {format_exact(high)}"
         f"{'; order constraints narrow this further' if monotone else ''}. Change V, stay or D for this count.",
         field="V",
     )

@@ -267,7 +267,7 @@ class PerturbationTable:
             pairs.append(Pair(last, self._moved(last), self._moved(last + 1)))
         if not pairs:
             raise InvalidParameter("No two neighbouring counts have rows, so there is nothing to compare. Give rows, or repeat=1.")
-        return Losses(tuple(pairs), at_least=self.counts[0], key_size=self.key_size)
+        return Losses(tuple(pairs), is_open=self.repeat > 0, key_size=self.key_size)
 
     def _moved(self, count: int) -> dict[int, Fraction]:
         return {count + noise: chance for noise, chance in self.row_of(count).probabilities.items()}

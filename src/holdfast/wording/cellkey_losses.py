@@ -10,6 +10,8 @@ from holdfast.wording.numbers import number
 
 LARGE_DELTA = Fraction(1, 100)
 """From here on a plateau is called no protection in the sense of differential privacy."""
+MOST_RUNS = 5
+"""So many unbroken runs of counts are named."""
 
 
 def losses_paragraph(losses: Losses) -> str:
@@ -24,10 +26,26 @@ def scope_sentence(losses: Losses) -> str:
             f"These figures are for {losses.queries} answers together, over the draw of the record keys, and for one population with and "
             "without one record."
         )
-    counts = f"both counts at least {losses.at_least}" if losses.at_least else "any two such counts, zero and one included"
     return (
-        f"These figures are for one cell and one answer, over the draw of the record keys, and for two counts that differ by one: {counts}."
+        "These figures are for one cell and one answer, over the draw of the record keys, and for two counts that differ by one: "
+        f"{counts_words(losses)}."
     )
+
+
+def counts_words(losses: Losses) -> str:
+    """Which neighbouring counts were compared."""
+    if losses.runs == ((0, None),):
+        return "any two such counts, zero and one included"
+    said = [_run_words(first, last) for first, last in losses.runs]
+    if len(said) > MOST_RUNS:
+        said[MOST_RUNS - 1 : -1] = [f"and so on in {len(said) - MOST_RUNS} further runs of counts"]
+    return f"{', or '.join(said)}{'; nothing is said of other counts' if len(said) > 1 or not losses.is_open else ''}"
+
+
+def _run_words(first: int, last: int | None) -> str:
+    if last is None:
+        return f"both counts at least {first}"
+    return f"{first} and {last}" if last == first + 1 else f"both counts from {first} to {last}"
 
 
 def plateau_sentences(losses: Losses) -> list[str]:
