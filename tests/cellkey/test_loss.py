@@ -147,7 +147,7 @@ def test_the_plateau_starts_where_delta_reaches_it(weights: list[list[int]]) -> 
 def test_the_plateau_starts_below_the_largest_ratio() -> None:
     """Zeros that stay zero are at the plateau from epsilon 0 on; the ratios of larger counts do not matter."""
     losses = design_rows(3, {1: "1.3", 2: "1.8", 3: 2}).quantised(1 << 16).epsilon_delta()
-    assert losses.plateau_epsilon_bounds == (0, 0)
+    assert losses.plateau_epsilon_bounds == (Fraction(0), Fraction(0))
     assert losses.delta_bounds(0) == losses.plateau_bounds
     assert losses.two_sided_epsilon_bounds.nearest() == pytest.approx(1.36692, abs=1e-5)
     assert "from epsilon 0;" in repr(losses)
@@ -175,7 +175,7 @@ def test_which_counts_were_compared() -> None:
     half = {-1: "1/2", 1: "1/2"}
 
     def compared(counts: tuple[int, ...], repeat: int) -> tuple[tuple[int, int | None], ...]:
-        return PerturbationTable.from_probabilities({n: half for n in counts}, repeat=repeat).epsilon_delta().runs
+        return PerturbationTable.from_probabilities(dict.fromkeys(counts, half), repeat=repeat).epsilon_delta().runs
 
     assert compared((1, 2, 3), 1) == ((1, None),)
     assert compared((1, 2, 3), 0) == ((1, 3),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from statistics import median
@@ -212,7 +213,7 @@ class TestDesign:
         self, epsilon: str | int, delta: str, by_proposition_3: int, smallest: int, gamma: str | None
     ) -> None:
         made = design(epsilon, delta)
-        assert (made.D, made.smallest.D) == (by_proposition_3, smallest)
+        assert (by_proposition_3, smallest) == (made.D, made.smallest.D)
         assert made.smallest.epsilon_delta().delta_bounds(epsilon).upper <= Fraction(delta)
         if gamma is not None:
             assert made.smallest.gamma == Fraction(gamma)

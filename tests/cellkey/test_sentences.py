@@ -26,7 +26,7 @@ def test_what_is_said_of_tables_with_gaps_and_of_one_answer(snapshot: Callable[.
     gap = hf.describe(PerturbationTable.from_probabilities({0: {0: 1}, 5: half}).epsilon_delta())
     assert "zero and one included" not in gap
     snapshot(gap, "rows of 0 and 5")
-    ends = PerturbationTable.from_probabilities({n: half for n in (1, 2, 5, 6, 7)}, repeat=0)
+    ends = PerturbationTable.from_probabilities(dict.fromkeys((1, 2, 5, 6, 7), half), repeat=0)
     snapshot(hf.describe(ends.epsilon_delta()), "rows of 1, 2, 5, 6 and 7, no larger counts")
     text = hf.describe(joint_losses(design_rows(2, "0.9").quantised(64), {(1,): 3}, (1,)))
     assert "zero" not in text.replace("other than zero", "")

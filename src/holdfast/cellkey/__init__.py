@@ -4,6 +4,7 @@ The same records get the same noise in every table and on every day. This is no 
 figures are for one cell and one answer, over the draw of the keys.
 """
 
+from holdfast.cellkey.attacks import Averaging, Differencing, averaging, differencing, measured_differencing
 from holdfast.cellkey.design import Design, Ranges, best_gamma, design, proposition_3, ranges, truncated_laplace
 from holdfast.cellkey.formats import read_table, write_table
 from holdfast.cellkey.joint import joint_law, joint_losses
@@ -17,8 +18,10 @@ from holdfast.cellkey.rows import TableDesign, design_rows
 from holdfast.cellkey.table import Interval, PerturbationRow, PerturbationTable
 
 __all__ = [
+    "Averaging",
     "CellKeys",
     "Design",
+    "Differencing",
     "Gap",
     "Interval",
     "KeySpace",
@@ -31,12 +34,15 @@ __all__ = [
     "RecordKeys",
     "SymmetricNoise",
     "TableDesign",
+    "averaging",
     "best_gamma",
     "design",
     "design_rows",
+    "differencing",
     "joint_law",
     "joint_losses",
     "max_entropy",
+    "measured_differencing",
     "perturb",
     "proposition_3",
     "ranges",

@@ -1,8 +1,8 @@
 """Several queries of one population: the joint law of their published values, by enumeration of all keys on small cases.
 
 A query is a set of records, and its cell key the sum of their keys modulo some number, then folded where the rule says so. Records with the
-same pattern, which queries they belong to, matter only through the sum of their keys. That sum is uniform as soon as there is one such record, and sums of different
-patterns are independent: so one key for each pattern that occurs stands for all record keys [theory T86].
+same pattern, which queries they belong to, matter only through the sum of their keys. That sum is uniform as soon as there is one such
+record, and sums of different patterns are independent: so one key for each pattern that occurs stands for all record keys [theory T86].
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ MOST_KEYS = 1 << 21
 """Most combinations of keys that are enumerated."""
 
 
-def joint_law(
-    table: PerturbationTable, records: Mapping[Pattern, int], rule: CellKeys | None = None
-) -> dict[tuple[int, ...], Fraction]:
+def joint_law(table: PerturbationTable, records: Mapping[Pattern, int], rule: CellKeys | None = None) -> dict[tuple[int, ...], Fraction]:
     """The exact joint law of the published values of all queries, over the draw of the record keys.
 
     Given:       records: pattern -> how many records have it. Made-up ones: messages name counts. rule: how cell keys are made of record
@@ -74,8 +72,8 @@ def joint_losses(table: PerturbationTable, records: Mapping[Pattern, int], added
 def _even_modulus(rule: CellKeys) -> int:
     if rule.records.size % rule.modulus:
         raise InvalidParameter(
-            f"Sums modulo {rule.modulus} of keys from 0 to {rule.records.size - 1} are not quite uniform, so one key does not stand for the "
-            "records of a pattern. Take a modulus that divides the number of record keys.",
+            f"Sums modulo {rule.modulus} of keys from 0 to {rule.records.size - 1} are not quite uniform, so one key does not stand for "
+            "the records of a pattern. Take a modulus that divides the number of record keys.",
             field="rule",
         )
     return rule.modulus

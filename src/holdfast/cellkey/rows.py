@@ -160,7 +160,7 @@ def _row(count: int, D: int, js: int, V: Fraction, stay: Fraction | None, monoto
     least = stay if 0 in noise and stay else Fraction(0)
     if 0 not in noise and -below * above == V:
         optimum = _extreme([below, above], V, count)
-    elif variance == "exact" and V == _variance_range(noise, least)[1]:
+    elif variance == "exact" and _variance_range(noise, least)[1] == V:
         ends = [noise[0], 0, noise[-1]] if least else [noise[0], noise[-1]]
         optimum = _extreme(ends, V, count) if not monotone or _rises(noise, ends, least) else None
     else:

@@ -21,6 +21,7 @@ from holdfast.publication.folder import Output, output_problem, put_in_place
 from holdfast.report.cellkey import cellkey_html, perturbed_html
 from holdfast.tables.saving import save_frame
 from holdfast.wording.cellkey import gap_sentence, key_size_words, meaning_sentences, perturbed_sentences
+from holdfast.wording.cellkey_losses import counts_words
 
 KEY_SIZES = (2**8, 2**16, 2**32, 2**64)
 CARD = "cellkey.json"
@@ -56,7 +57,7 @@ def check_fields(table: PerturbationTable, *, name: str, law: Design | None = No
             "keeps_zeros": shown is not None,
         },
         "losses": {
-            "at_least": losses.at_least,
+            "counts": counts_words(losses),
             "worst": losses.worst_count(epsilons[POINTS // 3]),
             "plateau": losses.plateau,
             "plateau_epsilon": losses.plateau_epsilon,

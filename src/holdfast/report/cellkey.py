@@ -87,7 +87,7 @@ def _curves(fields: Fields) -> Html:
     sizes = [DeltaCurve(f"{size['key_size']} keys", size["curve"], size["words"]) for size in fields["key_sizes"]]
     if not fields["before"]:
         curves.append(DeltaCurve(f"as it is, {fields['table']['key_size']} keys", fields["own"], words))
-    return delta_figure(f"delta against epsilon, both counts at least {losses['at_least']}", [*curves, *sizes])
+    return delta_figure(f"delta against epsilon: {losses['counts']}", [*curves, *sizes])
 
 
 def _rows(rows: Sequence[Fields], more: int) -> Html:
