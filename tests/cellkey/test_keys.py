@@ -15,7 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cellkey.keys import BIG_PRIME, CellKeys, KeySpace, record_key_sql
+from holdfast.cellkey.keys import (
+    BIG_PRIME,
+    LARGEST_DISTANCE,
+    CellKeys,
+    KeySpace,
+    distance_from_uniform,
+    do_not_fill,
+    folded_sum,
+    record_key_sql,
+)
 from holdfast.cellkey.table import PerturbationTable
 from holdfast.errors import InvalidCount, InvalidParameter
 
@@ -102,14 +111,39 @@ class TestCellKeys:
 
     @pytest.mark.parametrize(("records", "modulus", "size"), [(16, 13, 13), (16, 13, 4), (32, 31, 8), (32, 29, 2), (16, 17, 17)])
     def test_a_prime_is_as_far_from_uniform_as_is_said(self, records: int, modulus: int, size: int) -> None:
-        rule = CellKeys(KeySpace(records), modulus, size)
+        """By enumeration, with numbers so small that such a rule is refused."""
+        distance = distance_from_uniform(records, modulus, size)
         found = []
         for members in (1, 2, 3):
-            law = Counter(rule.of(keys) for keys in product(range(records), repeat=members))
+            law = Counter(folded_sum(sum(keys), modulus, size) for keys in product(range(records), repeat=members))
             found.append(sum(abs(Fraction(law[key], records**members) - Fraction(1, size)) for key in range(size)) / 2)
-        assert 0 < max(found) <= rule.distance < Fraction(1, 2)
+        assert 0 < max(found) <= distance < Fraction(1, 2)
         if size == modulus:
-            assert found[0] == rule.distance
+            assert found[0] == distance
+        with pytest.raises(InvalidParameter, match="far from uniform"):
+            CellKeys(KeySpace(records), modulus, size)
+
+    @pytest.mark.parametrize(
+        ("records", "modulus", "size"),
+        [
+            (256, BIG_PRIME, 0),
+            (2**32, 3000000019, 0),
+            (2**32, 3000000019, 2**8),
+            (4096, 4093, 0),
+            (3000000019, 0, 2**8),
+            (2**32, 2**61 - 1, 0),
+        ],
+    )
+    def test_a_rule_that_is_far_from_uniform_is_refused(self, records: int, modulus: int, size: int) -> None:
+        """With 256 record keys and a prime near 2^32 almost every cell had the same noise, the lowest one."""
+        with pytest.raises(InvalidParameter, match="far from uniform") as caught:
+            CellKeys(KeySpace(records), modulus, size)
+        assert "at most 2^-16" in str(caught.value)
+
+    @pytest.mark.parametrize(("records", "modulus"), [(2**32, BIG_PRIME), (2**32, 2**32 + 15), (2**64, BIG_PRIME), (2**64, 2**61 - 1)])
+    def test_near_uniform_primes_stay(self, records: int, modulus: int) -> None:
+        """A prime just beside the number of keys, or far below it."""
+        assert 0 < CellKeys(KeySpace(records), modulus).distance <= LARGEST_DISTANCE
 
     def test_the_distance_of_the_usual_prime_is_small_and_told(self) -> None:
         rule = CellKeys(KeySpace.bits(32), BIG_PRIME, 2**8)
@@ -133,6 +167,23 @@ class TestCellKeys:
         with pytest.raises(InvalidCount) as caught:
             CellKeys(KeySpace.bits(32)).of([1, int(SECRET)])
         assert SECRET not in str(caught.value)
+
+
+class TestFilled:
+    @given(st.integers(0, 255), st.integers(1, 80))
+    def test_exact(self, largest: int, members: int) -> None:
+        assert do_not_fill(largest, members, 256) == (Fraction(largest + 1, 256) ** members < Fraction(1, 2**40))
+
+    def test_the_chance_of_a_false_alarm_by_enumeration(self) -> None:
+        """Of uniform keys, at most one draw in 2^40 is refused: the largest refused value stands for all below it."""
+        for size, members in product((2, 10, 256, 2**20), range(1, 60, 7)):
+            refused = sum(1 for largest in range(min(size, 1000)) if do_not_fill(largest, members, size))
+            assert Fraction(refused, size) ** members < Fraction(1, 2**40) or not refused
+            assert not do_not_fill(size - 1, members, size)
+
+    def test_ten_million_keys(self) -> None:
+        assert not do_not_fill(2**32 - 1000, 10**7, 2**32)
+        assert do_not_fill(2**32 - 2**20, 10**7, 2**32)
 
 
 class TestBounds:

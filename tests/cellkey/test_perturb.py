@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from holdfast import Table, Universe
 from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, RecordKeys, perturb
+from holdfast.cellkey.keys import BIG_PRIME
 from holdfast.cellkey.tabulate import rounded_ratio
 from holdfast.errors import (
     EmptyTable,
@@ -155,6 +156,38 @@ class TestConsistent:
         for name in TABLES:
             assert cells_of(made[name]) == cells_of(of_counts[name]) == cells_of(of_texts[name]) == cells_of(expected[name])
 
+    @pytest.mark.parametrize("rule", [CellKeys(SPACES[0], BIG_PRIME), CellKeys(SPACES[0], BIG_PRIME, 2**16)])
+    def test_sums_are_not_taken_modulo_another_number_again(self, rule: CellKeys) -> None:
+        """Sums modulo 2^32 and then a prime would give the same records other noise than they have from their own keys."""
+        frame = people()
+        table = Table.from_records(frame, {"a": ["x", "y", "z"]}, record_key="rkey")
+        listed = table.frame.append_column("key", pa.array(table.cell_keys))
+        ptable = PTABLE.rescaled(rule.size)
+        assert "does not divide" in refused(InvalidParameter, lambda: perturb(table, {"a": ["a"]}, ptable, keys=rule))
+        assert "does not divide" in refused(
+            InvalidParameter, lambda: perturb(listed, {"a": ["a"]}, ptable, key="key", count="count", keys=rule)
+        )
+        of_prime = Counter[str]()
+        for row in frame.to_pylist():
+            of_prime[row["a"]] += row["rkey"]
+        sums = pa.array([of_prime[a] % BIG_PRIME for a in "xyz"])
+        listed = listed.set_column(2, "key", sums)
+        said = CellKeys(KeySpace(BIG_PRIME), size=rule.size)
+        made = perturb(listed, {"a": ["a"]}, ptable, key="key", count="count", keys=said)
+        assert cells_of(made["a"]) == cells_of(perturb(frame, {"a": ["a"]}, ptable, key="rkey", keys=rule)["a"])
+
+    @pytest.mark.parametrize("rule", [CellKeys(SPACES[1], size=2**16), CellKeys(KeySpace(2**16)), KeySpace(2**16)])
+    def test_the_keys_of_a_table_are_of_32_bits(self, rule: CellKeys | KeySpace) -> None:
+        table = Table.from_records(people(), {"a": ["x", "y", "z"]}, record_key="rkey")
+        assert "modulo 2^32" in refused(InvalidParameter, lambda: perturb(table, {"a": ["a"]}, PTABLE, keys=rule))
+
+    def test_a_divisor_serves_records_and_sums(self) -> None:
+        frame = people()
+        table = Table.from_records(frame, {"a": ["x", "y", "z"]}, record_key="rkey")
+        rule = CellKeys(SPACES[0], 2**16)
+        made = perturb(table, {"a": ["a"]}, PTABLE, keys=rule)
+        assert cells_of(made["a"]) == cells_of(perturb(frame, {"a": ["a"]}, PTABLE, key="rkey", keys=rule)["a"])
+
 
 class TestCells:
     def test_declared_cells_are_all_listed(self) -> None:
@@ -252,6 +285,25 @@ class TestRefused:
         assert "row 3" in refused(InvalidCount, lambda: perturb(numbers, TABLES, PTABLE, key="rkey"))
         decimals = people(5).set_column(4, "rkey", pa.array([Decimal("0.5")] * 4 + [Decimal("1.5")]))
         assert "row 5" in refused(InvalidCount, lambda: perturb(decimals, TABLES, PTABLE, key="rkey", keys=KeySpace.decimals()))
+
+    def test_keys_that_do_not_fill_their_space(self) -> None:
+        """Keys of 8 bits declared as 32 bits: every cell would get the noise of the lowest keys."""
+        frame = people(400, KeySpace(256))
+        words = "do not fill 0 to 4294967295"
+        assert words in refused(InvalidCount, lambda: perturb(frame, TABLES, PTABLE, key="rkey"))
+        assert words in refused(
+            InvalidCount, lambda: perturb(frame, TABLES, PTABLE, key="rkey", keys=CellKeys(SPACES[0], BIG_PRIME, 2**16))
+        )
+        fitting = PTABLE.rescaled(256)
+        assert perturb(frame, TABLES, fitting, key="rkey", keys=KeySpace(256))["all"].num_rows == 1
+        table = Table.from_records(frame, {"a": ["x", "y", "z"], "b": [str(n) for n in range(60)]}, record_key="rkey")
+        assert words in refused(InvalidCount, lambda: perturb(table, TABLES, PTABLE))
+        listed = table.frame.append_column("key", pa.array(table.cell_keys))
+        assert words in refused(InvalidCount, lambda: perturb(listed, TABLES, PTABLE, key="key", count="count"))
+
+    def test_empty_cells_are_no_sign_of_keys_that_do_not_fill(self) -> None:
+        listed = pa.table({"a": ["x", *(f"e{n}" for n in range(500))], "n": [9] + [0] * 500, "k": [2**31] + [0] * 500})
+        assert perturb(listed, {"a": ["a"]}, PTABLE, key="k", count="n")["a"].num_rows == 1
 
     def test_identifiers_twice(self) -> None:
         frame = people(5).set_column(0, "id", pa.array([SECRET, "b", "c", SECRET, "d"]))

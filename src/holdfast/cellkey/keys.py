@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from holdfast.cellkey.table import exact_integer_up_to_64_bits
 from holdfast.errors import InvalidCount, InvalidParameter
+from holdfast.exact.balls import float_up
 
 if TYPE_CHECKING:
     from typing import Self
@@ -29,6 +30,11 @@ LEAST_DIGITS, MOST_DIGITS = 1, 18
 
 BIG_PRIME = 4294967291
 """The largest prime below 2^32: `bigN` of [SC22, (36)], which names no value."""
+
+UNLIKELY_BITS = 40
+"""Keys whose like has a chance below 2^-40 are not taken for uniform."""
+LARGEST_DISTANCE = Fraction(1, 2**16)
+"""Of cell keys from uniform. The prime of [SC22] has 2^-28; a rule that is farther off than this has given many cells the same noise."""
 
 _SIZE_TEXT = re.compile(r"0\.(?P<digits>[0-9]{1,2})|(?P<base>[0-9]{1,20})(\^(?P<power>[0-9]{1,2}))?")
 
@@ -114,6 +120,7 @@ class CellKeys:
                  0, ..., size - 1, up to a total variation distance of at most `distance`.
     Given:       modulus: by default records.size; a divisor of it, or a prime as `bigN` of [SC22, (36)]. size: by default the modulus, else
                  a power of two below it, and the modulus a power of two or a prime.
+    Refused:     a prime with which cell keys are farther than 2^-16 from uniform, such as one far above the number of record keys.
     Guarantees:  exact integers. distance is 0 unless the modulus is a prime that does not divide the number of record keys.
 
     Folding [SC22, (37)]: the sum is cut into pieces of log2(size) bits, from the low end, and they are XORed: four bytes for size 2^8, two
@@ -135,13 +142,21 @@ class CellKeys:
                 f"Got {modulus}. With another number cell keys would be far from uniform.",
                 field="modulus",
             )
-        if size == modulus:
-            return
-        if not 2 <= size < modulus or size & (size - 1) or not (modulus & (modulus - 1) == 0 or _is_prime(modulus)):
+        if size != modulus and (not 2 <= size < modulus or size & (size - 1) or not (modulus & (modulus - 1) == 0 or _is_prime(modulus))):
             raise InvalidParameter(
                 f"Cell keys are folded to a power of two below the modulus ({modulus}), which must be a power of two or a prime. "
                 f"Got {size}. Leave the size out to take the sum as it is, or rescale the perturbation table to {modulus} keys.",
                 field="size",
+            )
+        self._check_distance()
+
+    def _check_distance(self) -> None:
+        if self.distance > LARGEST_DISTANCE:
+            raise InvalidParameter(
+                f"With {self.records.size} record keys and sums modulo {self.modulus}, cell keys would be far from uniform: their distance "
+                f"is up to {float_up(self.distance):.3g}, and at most 2^-16 is allowed. Some noise would then be far more frequent than the "
+                "perturbation table says. Leave modulus and size out, or take a modulus that divides the number of record keys.",
+                field="modulus",
             )
 
     @classmethod
@@ -161,11 +176,7 @@ class CellKeys:
         uniform. Folding p values of b bits loses nothing but the 2^b - p values that are missing. Any (epsilon, delta) of a perturbation
         table holds with delta + (1 + e^epsilon) distance [theory T90].
         """
-        often, left = divmod(self.records.size, self.modulus)
-        one = left * (Fraction(often + 1, self.records.size) - Fraction(1, self.modulus))
-        if self.size == self.modulus:
-            return one
-        return one + 1 - Fraction(self.modulus, 2 ** (self.modulus - 1).bit_length())
+        return distance_from_uniform(self.records.size, self.modulus, self.size)
 
     def of(self, keys: Iterable[int]) -> int:
         """The key of a cell with these records, in Python's integers: the slow version, and the definition."""
@@ -174,13 +185,7 @@ class CellKeys:
             if not 0 <= key < self.records.size:
                 raise InvalidCount(f"This is not a record key. {self.records.rule}")
             total += key
-        value, folded = total % self.modulus, 0
-        if self.size == self.modulus:
-            return value
-        while value:
-            folded ^= value % self.size
-            value //= self.size
-        return folded
+        return folded_sum(total, self.modulus, self.size)
 
     def fold(self, sums: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Cell keys from sums that are already taken modulo the modulus."""
@@ -200,6 +205,34 @@ class CellKeys:
     def to_fields(self) -> dict[str, Any]:
         """JSON-ready, exact."""
         return {"record_keys": str(self.records), "modulus": str(self.modulus), "size": str(self.size), "distance": str(self.distance)}
+
+
+def distance_from_uniform(records: int, modulus: int, size: int) -> Fraction:
+    """`CellKeys.distance`, for any numbers, the refused ones included [theory T90]."""
+    often, left = divmod(records, modulus)
+    one = left * (Fraction(often + 1, records) - Fraction(1, modulus))
+    return one if size == modulus else one + 1 - Fraction(modulus, 2 ** (modulus - 1).bit_length())
+
+
+def folded_sum(total: int, modulus: int, size: int) -> int:
+    """`CellKeys.of` from the sum of the keys, for any numbers."""
+    value, folded = total % modulus, 0
+    if size == modulus:
+        return value
+    while value:
+        folded ^= value % size
+        value //= size
+    return folded
+
+
+def do_not_fill(largest: int, members: int, size: int) -> bool:
+    """Whether so many keys, of which this is the largest, are no draw of uniform keys below `size`: proved to have a chance below 2^-40.
+
+    The chance is ((largest + 1) / size)^members. Keys of fewer bits than declared are found by it, as soon as there are a few.
+    """
+    from flint import arb
+
+    return bool(members * (arb(size) / arb(largest + 1)).log() > UNLIKELY_BITS * arb(2).log())
 
 
 def record_key_sql(space: KeySpace, kind: Any, column: str, name: str, source: str) -> str:

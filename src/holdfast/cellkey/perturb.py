@@ -104,7 +104,7 @@ def perturb(
 
     Cells as they occur: what is published as 0 is left out, because a cell that is listed with 0 would be known to have records.
     """
-    rule = _rule(data, table, keys)
+    rule = _rule(data, count, table, keys)
     named = _checked_names(tables)
     zero = table.rows.get(0)
     if zero is not None and set(zero.noise) != {0}:
@@ -124,12 +124,21 @@ def perturb(
     return Perturbed(found, columns, settings)
 
 
-def _rule(data: Any, table: PerturbationTable, keys: KeySpace | CellKeys | None) -> CellKeys:
-    if isinstance(keys, CellKeys):
-        return keys
-    if isinstance(data, Table) and keys is not None and keys.size != 2**KEY_BITS:
+def _rule(data: Any, count: str | None, table: PerturbationTable, keys: KeySpace | CellKeys | None) -> CellKeys:
+    """The rule for cell keys. Sums that are given are already taken modulo the number of record keys: with a modulus that does not divide
+    it, the same records would get another key than from their records.
+    """
+    rule = keys if isinstance(keys, CellKeys) else CellKeys.for_table(keys or KeySpace.bits(KEY_BITS), table.key_size)
+    if isinstance(data, Table) and rule.records.size != 2**KEY_BITS:
         raise InvalidParameter(f"The cell keys of a Table are sums modulo 2^{KEY_BITS}. Leave keys out.", field="keys")
-    return CellKeys.for_table(keys or KeySpace.bits(KEY_BITS), table.key_size)
+    if (isinstance(data, Table) or count is not None) and rule.records.size % rule.modulus:
+        raise InvalidParameter(
+            f"Cells with sums of keys have sums modulo {rule.records.size}, and {rule.modulus} does not divide it: the same records would "
+            f"get other noise than from their own keys. Give records. If the sums are modulo {rule.modulus}, say so: "
+            f"keys=CellKeys(KeySpace({rule.modulus}), size=...) with count=.",
+            field="keys",
+        )
+    return rule
 
 
 def _checked_names(tables: Tables) -> Tables:

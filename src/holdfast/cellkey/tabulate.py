@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.cellkey.keys import CellKeys, KeySpace, record_key_sql
+from holdfast.cellkey.keys import CellKeys, KeySpace, do_not_fill, record_key_sql
 from holdfast.errors import EmptyTable, InvalidCount, InvalidParameter, OutOfScope, OutsideUniverse
 from holdfast.tables import Table, Universe
 from holdfast.tables.columns import arrow_numbers
@@ -55,7 +55,8 @@ def tabulate(
 
     Given:       data: records with a key each; or cells with a count and a key each (`columns.count`), or a Table with cell keys: finer
                  cells, of which every table asked for is a sum.
-    Refused:     missing or invalid keys, with the row of the first; an identifier that two records share; records outside a universe.
+    Refused:     missing or invalid keys, with the row of the first; keys that do not fill their declared space; an identifier that two
+                 records share; records outside a universe.
     """
     if isinstance(data, Table):
         data, columns = _with_keys(data), Columns("key", "count")
@@ -64,6 +65,7 @@ def tabulate(
     others = [name for name in (columns.key, columns.count, columns.weight, columns.identifier) if name is not None]
     with open_source(data, query, reading=reading) as source, private_session(source.path) as session:
         rows = _rows(source, session, wanted, others, columns, rule.records)
+        _check_filled(source, session, rows, columns, rule.records)
         for name, given in tables.items():
             logger.debug("Counting the records of %s for the table %s", source.label, name)
             places = [wanted.index(column) for column in asked[name]]
@@ -113,6 +115,19 @@ def _rows(source: Source, session: Session, wanted: list[str], others: list[str]
     if columns.identifier is not None:
         check_identifier(source, session, rows, "i", columns.identifier, 1)
     return rows
+
+
+def _check_filled(source: Source, session: Session, rows: str, columns: Columns, space: KeySpace) -> None:
+    """Sums of keys of separate cells are uniform as keys are, so that both are held against the declared space."""
+    filled = "" if columns.count is None else " FILTER (n > 0)"
+    sql = f"SELECT max(k)::VARCHAR, count(k){filled}, count(k) = count(*) FROM {rows}"
+    ((largest, members, is_whole),) = guarded(source.label, lambda: session.connection.sql(sql).fetchall())
+    if is_whole and members and do_not_fill(int(largest), members, space.size):
+        raise InvalidCount(
+            f"The keys in column {columns.key!r} of {source.label} do not fill 0 to {space.size - 1}: all are smaller than such keys can "
+            "be expected to be, and most cells would get the same noise. Say what the keys are with keys=, for example KeySpace(256), or "
+            "make new ones with RecordKeys."
+        )
 
 
 def _count(
