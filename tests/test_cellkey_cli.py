@@ -52,6 +52,11 @@ class TestDesign:
         lost = {size["key_size"]: size["lost"] for size in found["check"]["key_sizes"]}
         assert lost == {"2^8": 13, "2^16": 0, "2^32": 0, "2^64": 0}
 
+    def test_a_table_that_misses_the_target(self, run: Run, folder: Path) -> None:
+        shown = run("cellkey", "design", "--epsilon", "0.5", "--delta", "1e-4", "--key-size", "2^16", "-o", "made.json").out
+        assert "With keys  delta = 0.000108454 at epsilon = 1/2, in the table with 2^16 keys: ABOVE WHAT WAS ASKED" in shown
+        assert "- THE TABLE MISSES THE TARGET" in shown
+
     def test_refused(self, run: Run, folder: Path) -> None:
         assert run("cellkey", "design", "--epsilon", "0.5", "--delta", "2").code == 2
         assert "too small" in run("cellkey", "design", "--epsilon", "0.5", "--delta", "1e-4", "--key-size", "2^8").err
@@ -126,11 +131,34 @@ class TestPerturb:
         rows = [",".join(map(str, row.values())) for row in frame.to_pylist()]
         Path("keyed.csv").write_text("\n".join([",".join(frame.column_names), *rows]) + "\n", encoding="utf-8")
         words = ["keyed.csv" if word == "people.csv" else word for word in PERTURB]
-        done = run(*words, "--noise", "noise.json", "--keys", "4096", "-o", "out", "--no-ledger", "--json")
+        ask = (*words, "--noise", "noise.json", "--keys", "4096", "--no-ledger", "-o")
+        assert "--rescale" in run(*ask, "out").err
+        done = run(*ask, "out", "--json", "--rescale")
         found = json.loads(done.out)
+        assert "fitted from 100000000 to 4096 keys" in " ".join(found["words"])
+        deltas = [table.epsilon_delta().delta(1) for table in (OURS, OURS.rescaled(4096))]
+        assert [found["settings"]["rescaled"][name] for name in ("delta_before", "delta")] == deltas
         assert found["release"] == {"id": "out", "dataset": "keyed", "private": True, "ledger": None}
         assert found["settings"]["size"] == "4096"
-        assert run(*words, "--noise", "noise.json", "--keys", "4096", "--modulus", "256", "-o", "two", "--no-ledger").code == 0
+        assert run(*ask, "two", "--modulus", "256", "--rescale").code == 0
+        write_table(SILENT, "silent.json")
+        silent = run(*words, "--noise", "silent.json", "--keys", "4096", "--no-ledger", "--rescale", "--json", "-o", "silent")
+        assert "rescaled" not in json.loads(silent.out)["settings"]  # its law is the same with any number of keys
+
+    def test_files_of_ons_take_the_sum_modulo_their_keys(self, run: Run, folder: Path) -> None:
+        """Keys of 4096 and a table of 8 keys: ONS does not fold by XOR."""
+        frame = SECRET.add("people.csv", "id", KeySpace(4096))
+        Path("ons.csv").write_text(ONS, encoding="utf-8")
+        words = ["ons.csv" if word == "noise.json" else "4096" if word == "0.8" else word for word in MADE]
+        assert run(*words, "--repeat", "2").code == 0
+        table = read_table("ons.csv", repeat=2)
+        made, folded = (
+            perturb(frame, {"ages": ["region", "age"]}, table, keys=rule)["ages"].column("count").to_pylist()
+            for rule in (CellKeys(KeySpace(4096), 8), CellKeys(KeySpace(4096), size=8))
+        )
+        assert made != folded
+        lines = Path("out/ages.csv").read_text(encoding="utf-8").splitlines()[1:]
+        assert [int(line.rsplit(",", 1)[1]) for line in lines] == made
 
     def test_refused_and_nothing_is_written(self, run: Run, folder: Path) -> None:
         Path("twice.csv").write_text("id,region,age\na,N,1\na,S,2\n", encoding="utf-8")

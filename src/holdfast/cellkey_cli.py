@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -77,7 +78,13 @@ def perturb(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write; it must not exist.")],
     key: Annotated[str, typer.Option(help="Column of keys.")] = "record_key",
     keys: Annotated[str, typer.Option(help="What record keys are: 2^32, 2^64, 256, 4096, or 0.8 for decimals of 8 digits.")] = "2^32",
-    modulus: Annotated[int, typer.Option(help="Sums of keys are taken modulo this, by default the number of record keys.")] = 0,
+    modulus: Annotated[
+        int,
+        typer.Option(help="Sums of keys are taken modulo this, by default the number of record keys; for files of ONS that of the table."),
+    ] = 0,
+    rescale: Annotated[
+        bool, typer.Option("--rescale", help="Fit the perturbation table to another number of cell keys. This changes its law, as is told.")
+    ] = False,
     identifier: Annotated[str | None, typer.Option("--id", help="Column of identifiers; no two records may share one.")] = None,
     secret: Annotated[Path | None, typer.Option(help="File of RecordKeys: keys are made from --id, and no column of keys is read.")] = None,
     count: Annotated[str | None, typer.Option(help="Column of counts, where rows are cells with sums of keys.")] = None,
@@ -92,15 +99,19 @@ def perturb(
 ) -> None:
     """Publish tables whose cells have the noise of their records' keys: the same records, the same noise, always."""
     from holdfast.cellkey import perturb as make
-    from holdfast.publication.cellkey import check_place, publish_perturbed
+    from holdfast.cellkey.formats import kind_of_file
+    from holdfast.publication.cellkey import check_place, publish_perturbed, rescaled
     from holdfast.wording.cellkey import perturbed_screen
 
     check_place(output)
     book = ledger_of_release(ledger, no_ledger, None, Path.cwd())
     ptable = _read(noise, kind, repeat)
-    rule = _rule(keys, modulus, ptable)
+    is_ons = kind_of_file(noise, kind) == "ons"  # type: ignore[arg-type]  # another kind was refused
+    rule = _rule(keys, modulus, ptable, is_ons)
+    fitted, told = rescaled(ptable, rule.size) if rescale else (ptable, {})
     data, column, is_private = _keyed(source, key, rule, identifier, secret)
-    made = make(data, _tables(table), ptable, key=column, keys=rule, count=count, weight=weight, id=identifier)
+    made = make(data, _tables(table), fitted, key=column, keys=rule, count=count, weight=weight, id=identifier)
+    made = replace(made, settings={**made.settings, **told})
     release_id = name or output.name
     fields, entry = publish_perturbed(
         made, output, release_id=release_id, dataset=dataset or source.stem, ledger=book, is_private=is_private
@@ -114,10 +125,13 @@ def _read(path: Path, kind: str | None, repeat: int | None) -> PerturbationTable
     return read_table(path, kind, repeat=repeat)  # type: ignore[arg-type]  # another kind is refused there
 
 
-def _rule(keys: str, modulus: int, table: PerturbationTable) -> CellKeys:
+def _rule(keys: str, modulus: int, table: PerturbationTable, is_ons: bool) -> CellKeys:
+    """The usual rule. ONS does not fold: its cell keys are sums modulo the number of keys of the table."""
     from holdfast.cellkey import CellKeys, KeySpace
 
     space = KeySpace.parse(keys)
+    if is_ons and not modulus and space.size % table.key_size == 0:
+        return CellKeys(space, table.key_size)
     if not modulus:
         return CellKeys.for_table(space, table.key_size)
     return CellKeys(space, modulus, table.key_size if table.key_size < modulus else 0)

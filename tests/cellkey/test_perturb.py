@@ -33,6 +33,7 @@ from holdfast.errors import (
     TooManyRecords,
     UnknownColumn,
 )
+from holdfast.wording.cellkey import perturbed_sentences
 
 THIRD = Fraction(1, 3)
 PTABLE = PerturbationTable.from_probabilities(
@@ -90,8 +91,9 @@ class TestDefinition:
     @pytest.mark.parametrize("space", SPACES, ids=str)
     def test_agrees_with_the_slow_version(self, space: KeySpace) -> None:
         frame = people(space=space)
-        made = perturb(frame, TABLES, PTABLE, key="rkey", keys=space, id="id")
         rule = CellKeys.for_table(space, PTABLE.key_size)
+        ptable = PTABLE.rescaled(rule.size) if rule.size % PTABLE.key_size else PTABLE
+        made = perturb(frame, TABLES, ptable, key="rkey", keys=space, id="id")
         for name, columns in TABLES.items():
             assert cells_of(made[name]) == slow(frame, columns, rule)
 
@@ -104,12 +106,13 @@ class TestDefinition:
 
     def test_files(self, tmp_path: Path) -> None:
         frame = people(space=KeySpace.decimals(8))
-        expected = perturb(frame, TABLES, PTABLE, key="rkey", keys=KeySpace.decimals(8))
+        ptable = PTABLE.rescaled(10**8)
+        expected = perturb(frame, TABLES, ptable, key="rkey", keys=KeySpace.decimals(8))
         pq.write_table(frame, tmp_path / "people.parquet")
         lines = [",".join(frame.column_names), *(",".join(map(str, row.values())) for row in frame.to_pylist())]
         (tmp_path / "people.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
         for name in ("people.parquet", "people.csv"):
-            made = perturb(tmp_path / name, TABLES, PTABLE, key="rkey", keys=KeySpace.decimals(8))
+            made = perturb(tmp_path / name, TABLES, ptable, key="rkey", keys=KeySpace.decimals(8))
             assert {name: cells_of(made[name]) for name in TABLES} == {name: cells_of(expected[name]) for name in TABLES}
         whole = people()
         pq.write_table(whole, tmp_path / "whole.parquet")  # integer keys: read in place
@@ -245,6 +248,25 @@ class TestWeights:
             assert made.settings["weighted"]
         assert cells_of(perturb(whole, {"a": ["a"]}, PTABLE, key="rkey", weight="w")["a"]) == plain
 
+    def test_the_epsilon_and_delta_of_counts_do_not_hold(self) -> None:
+        """By enumeration: two records of weight 100, and the same with one of weight 250. What may be published has one value in common."""
+        ptable = PerturbationTable.from_probabilities({n: {v: Fraction(1, 4) for v in (-1, 0, 1, 2)} for n in (1, 2)}, 256)
+        assert ptable.epsilon_delta().delta(1) == 0.25
+        published: list[set[int]] = []
+        for weights in ([100, 100], [100, 100, 250]):
+            seen = set()
+            for key in range(0, 256, 16):
+                frame = pa.table({"k": [key] + [0] * (len(weights) - 1), "w": weights})
+                made = perturb(frame, {"t": []}, ptable, key="k", keys=KeySpace(256), weight="w")["t"]
+                seen |= set(made.column("count").to_pylist())
+            published.append(seen)
+        assert published == [{100, 200, 300, 400}, {300, 450, 600, 750}]
+        # 300 alone is in both, with a chance of 1/4 on each side, so that delta is 3/4 for every epsilon.
+        said = perturbed_sentences({"weighted": True})
+        assert any("does not hold" in sentence for sentence in said)
+        assert not any("weight" in sentence for sentence in perturbed_sentences({"weighted": False}))
+        assert "does not hold for weighted counts" in str(perturb.__doc__)
+
     @given(st.integers(-(10**12), 10**12), st.integers(1, 10**6))
     def test_rounding(self, numerator: int, denominator: int) -> None:
         assert rounded_ratio(numerator, denominator) == round(Fraction(numerator, denominator))
@@ -284,7 +306,8 @@ class TestRefused:
         numbers = people(5).set_column(4, "rkey", pa.array([1, 2, int(SECRET), 3, 4]))
         assert "row 3" in refused(InvalidCount, lambda: perturb(numbers, TABLES, PTABLE, key="rkey"))
         decimals = people(5).set_column(4, "rkey", pa.array([Decimal("0.5")] * 4 + [Decimal("1.5")]))
-        assert "row 5" in refused(InvalidCount, lambda: perturb(decimals, TABLES, PTABLE, key="rkey", keys=KeySpace.decimals()))
+        ptable = PTABLE.rescaled(10**8)
+        assert "row 5" in refused(InvalidCount, lambda: perturb(decimals, TABLES, ptable, key="rkey", keys=KeySpace.decimals()))
 
     def test_keys_that_do_not_fill_their_space(self) -> None:
         """Keys of 8 bits declared as 32 bits: every cell would get the noise of the lowest keys."""
@@ -316,6 +339,25 @@ class TestRefused:
     def test_a_table_that_would_lose_noise(self) -> None:
         rare = PerturbationTable.from_probabilities({1: {0: Fraction(2**16 - 1, 2**16), 1: Fraction(1, 2**16)}}, 2**16)
         assert "too small" in refused(InvalidParameter, lambda: perturb(people(), TABLES, rare, key="rkey", keys=CellKeys(SPACES[0], 2**8)))
+
+    @pytest.mark.parametrize("keys", [KeySpace(256), KeySpace.decimals(8), CellKeys(SPACES[0], BIG_PRIME)], ids=str)
+    def test_a_table_whose_law_would_change(self, keys: KeySpace | CellKeys) -> None:
+        """The table that was checked has 2^32 keys; with another number of cell keys its noise follows another law."""
+        checked = PerturbationTable.from_probabilities({1: {-1: THIRD, 0: THIRD, 1: THIRD}}, 2**32)
+        rule = keys if isinstance(keys, CellKeys) else CellKeys(keys)
+        fitted = checked.rescaled(rule.size)
+        assert fitted.epsilon_delta().delta(1) != checked.epsilon_delta().delta(1)
+        frame = people(space=rule.records)
+        message = refused(InvalidParameter, lambda: perturb(frame, TABLES, checked, key="rkey", keys=keys))
+        assert f"table.rescaled({rule.size})" in message
+        assert perturb(frame, TABLES, fitted, key="rkey", keys=keys).settings["table_key_size"] == str(rule.size)
+
+    def test_a_multiple_of_the_keys_is_the_same_law(self) -> None:
+        for size in (2**16, 2**32, 3 * 2**16):
+            assert PTABLE.rescaled(size).epsilon_delta().curve([0, 1]) == PTABLE.epsilon_delta().curve([0, 1])
+        frame = people(space=KeySpace(3 * 2**16))
+        rule = CellKeys(KeySpace(3 * 2**16))
+        assert cells_of(perturb(frame, {"a": ["a"]}, PTABLE, key="rkey", keys=rule)["a"]) == slow(frame, ["a"], rule)
 
     def test_names_and_columns(self) -> None:
         frame = people(5)

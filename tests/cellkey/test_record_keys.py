@@ -34,8 +34,8 @@ SHORT_SECRET = '{"kind": "holdfast record keys", "version": 1, "private": true, 
 UNIFORM = [1 / 256] * 256
 SECRET = "person-4711-secret"
 
-KNOWN_32 = [1437031600, 839165382, 3858153517]
-KNOWN_8 = [16826288, 32961478, 69569837]
+KNOWN_32 = [3426780873, 31848572, 3035639775]
+KNOWN_8 = [79415042, 47761503, 402643]
 KNOWN_FINGERPRINT = "4b05abb5254461a5"
 
 
@@ -78,6 +78,24 @@ class TestKeys:
         space = KeySpace.bits(32)
         assert keys.keys(pa.array([7, 12]), space).tolist() == keys.keys(["7", "12"], space).tolist()
         assert keys.keys(["7"], space) != keys.keys(["007"], space)
+
+    def test_which_identifiers_are_the_same(self, keys: RecordKeys) -> None:
+        """Text, character by character: as `RecordKeys.add` says."""
+        others = ["7", "07", "7 ", " 7", "７", "Ren\u00e9", "Rene\u0301", "rené"]
+        made = keys.add(pa.table({"id": others}), "id", KeySpace.bits(64)).column("record_key").to_pylist()
+        assert len(set(made)) == len(others)
+        assert keys.add(pa.table({"id": [7]}), "id", KeySpace.bits(64)).column("record_key").to_pylist() == made[:1]
+        assert all(words in str(RecordKeys.add.__doc__) for words in ('"07"', '"7 "', "accented"))
+
+    def test_keys_of_another_size_tell_nothing_about_these(self, keys: RecordKeys) -> None:
+        """Once, 8-bit keys were the low bytes of 32-bit keys: whoever had the one knew a byte of the other."""
+        names = [f"p{place}" for place in range(64_000)]
+        wide = keys.keys(names, KeySpace.bits(32)).astype(np.int64)
+        narrow = keys.keys(names, KeySpace(256)).astype(np.int64)
+        assert np.count_nonzero(wide % 256 == narrow) < len(names) // 100
+        check_fit((wide - narrow) % 256, UNIFORM, name="32-bit keys less 8-bit keys of the same records")
+        assert not fits((wide - wide % 256) % 256, UNIFORM)  # as it was
+        assert keys.keys(names[:9], KeySpace(10**8)).tolist() == keys.keys(names[:9], KeySpace.decimals(8)).tolist()
 
     def test_other_secrets_and_names_give_other_keys(self, keys: RecordKeys) -> None:
         space = KeySpace.bits(64)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from fractions import Fraction
 from typing import Any
 from xml.etree import ElementTree
 
 import pyarrow as pa
 import pytest
 
-from holdfast.cellkey import PerturbationTable, Perturbed, design
+from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, Perturbed, design
 from holdfast.publication.cellkey import check_fields, design_fields, perturbed_fields
 from holdfast.report.cellkey import cellkey_html, perturbed_html
 from holdfast.report.delta_chart import LOWEST, DeltaCurve, delta_figure
@@ -72,6 +73,34 @@ def test_a_report_shows_gaps_and_that_a_test_key_is_none() -> None:
     assert "NOT PRIVATE" in shown
     private = perturbed_html({**PUBLISHED, "release": {**PUBLISHED["release"], "private": True}})
     assert "NOT PRIVATE" not in private
+
+
+def test_the_distance_of_cell_keys_is_a_decimal_beside_what_it_does() -> None:
+    """Rounded up, with the delta that holds with it."""
+    prime = {**SETTINGS, **CellKeys(KeySpace.bits(32), 4294967291, 2**16).to_fields()}
+    shown = words(perturbed_html({**PUBLISHED, **perturbed_fields(Perturbed(TABLES, MADE.columns, prime))}))
+    assert "Cell keys are 2.32831e-9 from uniform at most" in shown
+    assert "delta + (1 + e^epsilon) × 2.32831e-9" in shown
+    assert Fraction(prime["distance"]) <= Fraction("2.32831e-9")
+    assert "exactly uniform" in words(perturbed_html(PUBLISHED))
+
+
+def test_weighted_tables_say_that_the_figures_do_not_hold() -> None:
+    fields = perturbed_fields(Perturbed(TABLES, MADE.columns, {**SETTINGS, "weighted": True}))
+    assert "does not hold for these" in words(perturbed_html({**PUBLISHED, **fields}))
+    assert "does not hold" not in words(perturbed_html(PUBLISHED))
+
+
+def test_a_table_that_misses_its_target_says_so_first() -> None:
+    """At 2^16 keys rounding takes delta(0.5) from 9.913e-5 to 1.085e-4."""
+    made = design("0.5", "1e-4")
+    missed = design_fields(made, 2**16)
+    assert missed["delta_of_table"] == made.quantised(2**16).epsilon_delta().delta("0.5") > 1e-4
+    assert missed["check"]["words"][0] == missed["missed"]
+    assert "THE TABLE MISSES THE TARGET: rounded to 2^16 keys it has delta = 0.000108455" in words(cellkey_html(missed["check"]))
+    kept = design_fields(made, 2**32)
+    assert (kept["missed"], kept["delta_of_table"] <= 1e-4) == (None, True)
+    assert "MISSES" not in cellkey_html(kept["check"])
 
 
 def test_a_curve_that_reaches_zero_is_drawn_to_the_lower_edge() -> None:

@@ -54,7 +54,16 @@ def read_table(path: str | os.PathLike[str], kind: Kind | None = None, *, repeat
                  (ons: 250), and for superstar it must be given.
     Refused:     probabilities that do not add up to one, bounds that overlap or leave a gap, a key that is missing or there twice.
     """
-    file = Path(path)
+    text, chosen = _opened(Path(path), kind)
+    return _READERS[chosen](text, repr(Path(path).name), repeat)
+
+
+def kind_of_file(path: str | os.PathLike[str], kind: Kind | None = None) -> Kind:
+    """The kind that `read_table` takes the file for."""
+    return _opened(Path(path), kind)[1]
+
+
+def _opened(file: Path, kind: Kind | None) -> tuple[str, Kind]:
     try:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
@@ -69,7 +78,7 @@ def read_table(path: str | os.PathLike[str], kind: Kind | None = None, *, repeat
         )
     if chosen not in KINDS:
         raise InvalidParameter(f"Kinds of files are {', '.join(KINDS)}. Got {chosen!r}.", field="kind")
-    return _READERS[chosen](text, repr(file.name), repeat)
+    return text, chosen
 
 
 def write_table(table: PerturbationTable, path: str | os.PathLike[str], kind: Kind = "json") -> None:

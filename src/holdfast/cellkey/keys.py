@@ -154,7 +154,7 @@ class CellKeys:
         if self.distance > LARGEST_DISTANCE:
             raise InvalidParameter(
                 f"With {self.records.size} record keys and sums modulo {self.modulus}, cell keys would be far from uniform: their distance "
-                f"is up to {float_up(self.distance):.3g}, and at most 2^-16 is allowed. Some noise would then be far more frequent than the "
+                f"is up to {float_up(self.distance):.3g}, and at most 2^-16 is allowed. Some noise would be far more frequent than the "
                 "perturbation table says. Leave modulus and size out, or take a modulus that divides the number of record keys.",
                 field="modulus",
             )
@@ -162,7 +162,8 @@ class CellKeys:
     @classmethod
     def for_table(cls, records: KeySpace, table_size: int) -> Self:
         """The usual rule for these record keys and a perturbation table with this many keys: folded if both are powers of two and the
-        table has fewer, else the sum itself. Where the numbers differ, keys and bounds are then compared as fractions, exactly.
+        table has fewer, else the sum itself. Other rules are given as they are: ONS takes the sum modulo the number of the table's keys,
+        CellKeys(KeySpace(4096), 256), and does not fold.
         """
         if table_size < records.size and records.is_power_of_two and table_size & (table_size - 1) == 0:
             return cls(records, size=table_size)

@@ -93,10 +93,13 @@ def perturb(
     Given:       data: a file, frame or query with one record a row and its key in column `key`; with `count`, one cell a row, its count
                  there and the sum of its records' keys, not folded, in `key`; or a Table with cell keys.
                  tables: by name, columns (cells as they occur), or columns with all their codes, or a Universe.
-                 table: the noise of each count. Empty cells stay empty: they have no key.
+                 table: the noise of each count. Empty cells stay empty: they have no key. Its law must be the same
+                 with the number of cell keys, as it is with every multiple of the table's. Else rescale the table first,
+                 `table.rescaled(rule.size)`, and look at what its epsilon_delta() says.
                  keys: what record keys are, by default 32 bits; or how cell keys are made of them (`CellKeys`), by default as
                  `CellKeys.for_table` says.
                  weight: a column of weights: a cell is published as (count + noise) * mean weight, rounded to a whole number.
+                 The (epsilon, delta) of the table is for counts of records. It does not hold for weighted counts.
                  id: a column of identifiers, of which no two may be equal.
     Guarantees:  the noise of a cell is a function of the set of its records: not of the table it stands in, of the order or number of
                  files, nor of the day. Nothing published but codes and published counts.
@@ -116,7 +119,7 @@ def perturb(
     found: dict[str, Any] = {}
     columns: dict[str, tuple[str, ...]] = {}
     wanted = Columns(key, count, weight, id)
-    fitting = table if rule.size == table.key_size else table.rescaled(rule.size, allow_lost=False)
+    fitting = _fitting(table, rule)
     for name, cells in tabulate(data, named, rule, wanted, query=query, reading=reading):
         found[name] = _published(cells, fitting, is_declared=_is_declared(named[name]))
         columns[name] = () if cells.universe is None else cells.universe.columns
@@ -139,6 +142,26 @@ def _rule(data: Any, count: str | None, table: PerturbationTable, keys: KeySpace
             field="keys",
         )
     return rule
+
+
+def _fitting(table: PerturbationTable, rule: CellKeys) -> PerturbationTable:
+    """The table for the number of cell keys, with the same law."""
+    if rule.size == table.key_size:
+        return table
+    fitting = table.rescaled(rule.size, allow_lost=False)
+    if not has_same_law(table, fitting):
+        raise InvalidParameter(
+            f"The perturbation table has {table.key_size} keys and cells have {rule.size}. With so many the noise would follow "
+            f"another law than this table, with another (epsilon, delta). Use table.rescaled({rule.size}) and look at its "
+            "epsilon_delta() (on the command line: --rescale), or make the table for this number of keys.",
+            field="table",
+        )
+    return fitting
+
+
+def has_same_law(table: PerturbationTable, rescaled: PerturbationTable) -> bool:
+    """Whether every count has the same noise with the same probabilities."""
+    return all(rescaled.rows[count].probabilities == row.probabilities for count, row in table.rows.items())
 
 
 def _checked_names(tables: Tables) -> Tables:

@@ -1,8 +1,9 @@
 """Record keys from identifiers: a keyed function, so that a record keeps its key wherever it is stored, sorted, copied or left out.
 
 The function is AES-256-CMAC (SP 800-38B) of the identifier's UTF-8 text, its 16 bytes read as one little-endian number and reduced modulo
-the number of keys. It is computed for many records at once: the messages of a batch are cut into blocks of 16 bytes, all first blocks are
-encrypted in one call, then all second ones. `slow_key` is the same for one record by the library's own CMAC.
+the number of keys. The key of the function is made for this number of keys alone. It is computed for many records at once: the messages of
+a batch are cut into blocks of 16 bytes, all first blocks are encrypted in one call, then all second ones. `slow_key` is the same for one
+record by the library's own CMAC.
 """
 
 from __future__ import annotations
@@ -41,15 +42,16 @@ class RecordKeys(NotCopied):
 
     Given:       AES-256-CMAC and HMAC-SHA-256 behave as pseudorandom functions; the secret came from the operating system (`generate`).
     Guarantees:  equal identifiers get equal keys, on every day and in every subset; keys of different identifiers are independent and
-                 uniform up to size / 2^128 for each key. The secret is not shown, copied or pickled; `save` writes it, for its owner only.
+                 uniform up to size / 2^128 for each key. Keys of another number of keys are independent of these: 8-bit keys tell
+                 nothing about 32-bit keys. So stay with one number: tables made with two have two draws of noise. The secret is
+                 not shown, copied or pickled; `save` writes it, for its owner only.
     Not promised: secrecy of past tables if the secret is lost. It lives as long as tables of the population are made, so it is not the
                  NoiseKey of a release, which dies with it.
 
     Use one for each population and unit: `derive("census 2030", "households")`.
     """
 
-    __slots__ = ("_cmac_key", "_master", "is_private")
-    _cmac_key: bytes
+    __slots__ = ("_master", "is_private")
     _master: bytes
     is_private: bool
 
@@ -60,8 +62,11 @@ class RecordKeys(NotCopied):
     def _open(cls, master: bytes, is_private: bool) -> Self:
         made = object.__new__(cls)
         made._master, made.is_private = master, is_private
-        made._cmac_key = hmac_sha256(master, _purpose("keys of records"))
         return made
+
+    def _cmac_key(self, space: KeySpace) -> bytes:
+        """Decimals of d digits are whole numbers below 10^d, so that the size alone tells spaces apart."""
+        return hmac_sha256(self._master, _purpose("keys of records") + encode_label((str(space.size),)))
 
     @classmethod
     def generate(cls) -> Self:
@@ -136,7 +141,9 @@ class RecordKeys(NotCopied):
     ) -> Any:
         """The records of a file, frame or query with their keys as one more column, as a pyarrow.Table. CONFIDENTIAL.
 
-        Decimal keys are written as text ("0.00000731"), others as unsigned integers.
+        Identifiers are the same record if they are the same text, character by character. The number 7 and the text "7" are the same;
+        "07" and "7 " are others, and so is an accented letter that is written as two characters. Clean identifiers before: a person
+        under two of them has two keys. Decimal keys are written as text ("0.00000731"), others as unsigned integers.
         """
         import pyarrow as pa
 
@@ -151,33 +158,16 @@ class RecordKeys(NotCopied):
 
     def slow_key(self, identifier: str, space: KeySpace) -> int:
         """The key of one record, by the library's CMAC and Python's integers: what `keys` computes in bulk."""
-        mac = start_cmac(self._cmac_key)
+        mac = start_cmac(self._cmac_key(space))
         mac.update(identifier.encode())
         return int.from_bytes(mac.finalize(), "little") % space.size
 
     def _keys_of(self, texts: Iterable[Any], space: KeySpace, what: str) -> NDArray[np.uint64]:
-        tags = [tag for array in texts for tag in self._tags(array)]
+        secret = self._cmac_key(space)
+        tags = [tag for array in texts for tag in _tags(array, secret)]
         both = np.concatenate(tags) if tags else np.zeros((0, 2), dtype="<u8")
         _check_distinct(both, what)
         return _reduced(both, space)
-
-    def _tags(self, texts: Any) -> Iterator[NDArray[np.uint64]]:
-        """The 16 bytes of each CMAC as two 64-bit numbers, low one first."""
-        cipher = start_ecb(self._cmac_key)
-        first = _doubled(cipher.update(bytes(BLOCK)))
-        masks = np.frombuffer(_doubled(first), np.uint8), np.frombuffer(first, np.uint8)
-        for low in range(0, len(texts), BATCH):
-            data, starts, sizes = _bytes_of(texts.slice(low, BATCH))
-            blocks = np.maximum(-(-sizes // BLOCK), 1)
-            out = np.empty((len(sizes), 2), dtype="<u8")
-            for count in np.unique(blocks).tolist():
-                rows = np.flatnonzero(blocks == count)
-                message = _padded(data, starts[rows], sizes[rows], count, masks)
-                state = np.zeros((len(rows), BLOCK), np.uint8)
-                for place in range(count):
-                    state = np.frombuffer(cipher.update((state ^ message[:, place]).tobytes()), np.uint8).reshape(-1, BLOCK)
-                out[rows] = state.view("<u8")
-            yield out
 
     def _refuse_copy(self) -> NoReturn:
         raise KeyMisuse("Record keys cannot be copied or pickled: the copy would hold the secret. Use save() and load().")
@@ -190,6 +180,25 @@ class RecordKeys(NotCopied):
 def _purpose(what: str) -> bytes:
     """Not tied to the version of the streams of releases: keys of records must stay what they are for as long as the population is used."""
     return f"holdfast record keys, version 1: {what};".encode("ascii")
+
+
+def _tags(texts: Any, secret: bytes) -> Iterator[NDArray[np.uint64]]:
+    """The 16 bytes of each CMAC as two 64-bit numbers, low one first."""
+    cipher = start_ecb(secret)
+    first = _doubled(cipher.update(bytes(BLOCK)))
+    masks = np.frombuffer(_doubled(first), np.uint8), np.frombuffer(first, np.uint8)
+    for low in range(0, len(texts), BATCH):
+        data, starts, sizes = _bytes_of(texts.slice(low, BATCH))
+        blocks = np.maximum(-(-sizes // BLOCK), 1)
+        out = np.empty((len(sizes), 2), dtype="<u8")
+        for count in np.unique(blocks).tolist():
+            rows = np.flatnonzero(blocks == count)
+            message = _padded(data, starts[rows], sizes[rows], count, masks)
+            state = np.zeros((len(rows), BLOCK), np.uint8)
+            for place in range(count):
+                state = np.frombuffer(cipher.update((state ^ message[:, place]).tobytes()), np.uint8).reshape(-1, BLOCK)
+            out[rows] = state.view("<u8")
+        yield out
 
 
 def _doubled(block: bytes) -> bytes:

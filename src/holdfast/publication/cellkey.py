@@ -14,13 +14,21 @@ from typing import Any
 from holdfast.cellkey import PerturbationRow, PerturbationTable, Perturbed
 from holdfast.cellkey.design import Design
 from holdfast.cellkey.keys import KeySpace
+from holdfast.cellkey.perturb import has_same_law
 from holdfast.errors import OutputExists, OutputProblem
 from holdfast.privacy.ledger import Charge, Ledger, NewLedger
 from holdfast.publication.booking import Unbooked
 from holdfast.publication.folder import Output, output_problem, put_in_place
 from holdfast.report.cellkey import cellkey_html, perturbed_html
 from holdfast.tables.saving import save_frame
-from holdfast.wording.cellkey import gap_sentence, key_size_words, meaning_sentences, perturbed_sentences
+from holdfast.wording.cellkey import (
+    distance_sentence,
+    gap_sentence,
+    key_size_words,
+    meaning_sentences,
+    missed_sentence,
+    perturbed_sentences,
+)
 from holdfast.wording.cellkey_losses import counts_words
 
 KEY_SIZES = (2**8, 2**16, 2**32, 2**64)
@@ -75,18 +83,22 @@ def check_fields(table: PerturbationTable, *, name: str, law: Design | None = No
 
 
 def design_fields(made: Design, key_size: int) -> dict[str, Any]:
-    """A design and the check of its table with this many keys."""
+    """A design and the check of its table with this many keys. Rounding to keys may miss the target: the check says so first."""
     table = made.quantised(key_size)
+    reached = table.epsilon_delta().delta_bounds(made.epsilon)
     check = check_fields(table, name=f"Design for epsilon = {made.epsilon}, delta = {float(made.delta):.6g}", law=made)
-    return {
+    fields: dict[str, Any] = {
         "epsilon": str(made.epsilon),
         "delta": str(made.delta),
         "D": made.D,
         "gamma": str(made.gamma),
         "variance": made.variance,
         "delta_reached": made.delta_bounds().up(),
-        "check": check,
+        "key_size": str(KeySpace(key_size)),
+        "delta_of_table": reached.up(),
     }
+    missed = missed_sentence(fields) if reached.upper > made.delta else None
+    return {**fields, "missed": missed, "check": {**check, "words": [*([missed] if missed else []), *check["words"]]}}
 
 
 def save_page(fields: dict[str, Any], path: Path) -> None:
@@ -115,8 +127,18 @@ def perturbed_fields(made: Perturbed) -> dict[str, Any]:
         "settings": dict(made.settings),
         "tables": tables,
         "gaps": gaps,
-        "words": perturbed_sentences(),
+        "words": perturbed_sentences(made.settings),
+        "distance_words": distance_sentence(made.settings),
     }
+
+
+def rescaled(table: PerturbationTable, size: int) -> tuple[PerturbationTable, dict[str, Any]]:
+    """The table for another number of cell keys, and what this did to its law, for the settings of what is published with it."""
+    fitted = table.rescaled(size, allow_lost=False)
+    if has_same_law(table, fitted):
+        return fitted, {}
+    deltas = {"delta": fitted.epsilon_delta().delta(1), "delta_before": table.epsilon_delta().delta(1)}
+    return fitted, {"rescaled": {"before": str(table.key_size), "after": str(size), **deltas}}
 
 
 def check_place(folder: Path) -> None:

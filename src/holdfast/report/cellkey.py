@@ -64,7 +64,7 @@ def perturbed_html(fields: Fields) -> str:
                     text(
                         f"Record keys: {settings['record_keys']}. Cell keys: their sum modulo {settings['modulus']}, {_folded(settings)}."
                     ),
-                    text(f"Distance of cell keys from uniform, at most: {settings['distance']}."),
+                    text(fields["distance_words"]),
                     text(f"Recorded {recorded}."),
                 ]
             ),

@@ -9,11 +9,16 @@ from typing import Any
 from holdfast.cellkey.loss import Losses
 from holdfast.display import count_of
 from holdfast.wording.cellkey_losses import limits_sentence, plateau_sentences, scope_sentence, zero_sentences
+from holdfast.wording.numbers import number
 
 NO_GUARANTEE = (
     "The cell key method gives no differential privacy guarantee for what is published together: its noise is fixed by the records."
 )
 SAME_NOISE = "The same records have the same noise in every table and on every day: asking again tells nothing new."
+WEIGHTED = (
+    "Counts are weighted. The (epsilon, delta) of the perturbation table is for counts of records and does not hold for these: one record "
+    "changes a weighted count by its weight, and the noise is multiplied by the mean weight, which that record changes too."
+)
 NOT_ADDITIVE = "Tables need not add up: every cell has the noise of its own records, totals included."
 
 
@@ -76,9 +81,38 @@ def perturbed_screen(fields: Mapping[str, Any], entry: str | None) -> str:
     return "\n".join([*tables, *gaps, *fields["words"], where])
 
 
-def perturbed_sentences() -> list[str]:
+def perturbed_sentences(settings: Mapping[str, Any]) -> list[str]:
     """What readers of tables with cell keys must know."""
-    return [SAME_NOISE, NOT_ADDITIVE, NO_GUARANTEE]
+    weighted = [WEIGHTED] if settings["weighted"] else []
+    rescaled = [rescaled_sentence(settings["rescaled"])] if "rescaled" in settings else []
+    return [SAME_NOISE, NOT_ADDITIVE, *weighted, *rescaled, NO_GUARANTEE]
+
+
+def rescaled_sentence(rescaled: Mapping[str, Any]) -> str:
+    """A perturbation table that was fitted to another number of keys."""
+    return (
+        f"The perturbation table was fitted from {rescaled['before']} to {rescaled['after']} keys, so its noise follows another law: at "
+        f"epsilon = 1 its delta is {number(rescaled['delta'])}, and was {number(rescaled['delta_before'])}."
+    )
+
+
+def distance_sentence(settings: Mapping[str, Any]) -> str:
+    """How far cell keys are from uniform."""
+    distance = Fraction(settings["distance"])
+    if not distance:
+        return "Cell keys are exactly uniform if record keys are."
+    return (
+        f"Cell keys are {number(distance)} from uniform at most, in total variation. Any (epsilon, delta) of the perturbation table holds "
+        f"with delta + (1 + e^epsilon) × {number(distance)}."
+    )
+
+
+def missed_sentence(fields: Mapping[str, Any]) -> str:
+    """A table of a design that rounding to keys took above the asked delta."""
+    return (
+        f"THE TABLE MISSES THE TARGET: rounded to {fields['key_size']} keys it has delta = {number(fields['delta_of_table'])} at epsilon = "
+        f"{fields['epsilon']}, above the asked {fields['delta']}. Take more keys, or ask for a smaller delta."
+    )
 
 
 def design_screen(fields: Mapping[str, Any]) -> str:
@@ -87,5 +121,7 @@ def design_screen(fields: Mapping[str, Any]) -> str:
         f"Asked      epsilon = {fields['epsilon']}, delta = {fields['delta']}",
         f"Noise      from -{fields['D']} to {fields['D']}, variance {fields['variance']:.9g}, for counts of at least {fields['D']}",
         f"Reached    delta = {fields['delta_reached']:.6g} at epsilon = {fields['epsilon']}, before rounding to keys",
+        f"With keys  delta = {fields['delta_of_table']:.6g} at epsilon = {fields['epsilon']}, in the table with {fields['key_size']} keys"
+        + ("" if fields["missed"] is None else ": ABOVE WHAT WAS ASKED"),
     ]
     return "\n".join(lines)
