@@ -145,6 +145,12 @@ class TestPerturb:
         silent = run(*words, "--noise", "silent.json", "--keys", "4096", "--no-ledger", "--rescale", "--json", "-o", "silent")
         assert "rescaled" not in json.loads(silent.out)["settings"]  # its law is the same with any number of keys
 
+    def test_a_prime_tells_how_uneven_it_is(self, run: Run, folder: Path) -> None:
+        write_table(SILENT, "silent.json")
+        words = ["silent.json" if word == "noise.json" else "2^32" if word == "0.8" else word for word in MADE]
+        assert "delta + (1 + e^epsilon) × 2.32831e-9" in run(*words, "--modulus", "4294967291", "--no-ledger").out
+        assert "far from uniform" in run(*words[:-1], "two", "--modulus", "3000000019", "--no-ledger").err
+
     def test_files_of_ons_take_the_sum_modulo_their_keys(self, run: Run, folder: Path) -> None:
         """Keys of 4096 and a table of 8 keys: ONS does not fold by XOR."""
         frame = SECRET.add("people.csv", "id", KeySpace(4096))

@@ -125,8 +125,8 @@ def _check_filled(source: Source, session: Session, rows: str, columns: Columns,
     if is_whole and members and do_not_fill(int(largest), members, space.size):
         raise InvalidCount(
             f"The keys in column {columns.key!r} of {source.label} do not fill 0 to {space.size - 1}: all are smaller than such keys can "
-            "be expected to be, and most cells would get the same noise. Say what the keys are with keys=, for example KeySpace(256), or "
-            "make new ones with RecordKeys."
+            "be expected to be, and most cells would get the same noise. Say what the keys are, for example keys=KeySpace(256) (on the "
+            "command line: --keys 256), or make new ones with RecordKeys."
         )
 
 

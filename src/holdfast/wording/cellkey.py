@@ -78,7 +78,8 @@ def perturbed_screen(fields: Mapping[str, Any], entry: str | None) -> str:
     tables = [f"Wrote {table['file']}: {count_of(table['cells'], 'cell')}." for table in fields["tables"]]
     gaps = [gap_sentence(gap) for gap in fields["gaps"]]
     where = "Recorded in no ledger." if entry is None else f"Recorded in the ledger as a cell key release, entry {entry}."
-    return "\n".join([*tables, *gaps, *fields["words"], where])
+    uneven = [fields["distance_words"]] if Fraction(fields["settings"]["distance"]) else []
+    return "\n".join([*tables, *gaps, *fields["words"], *uneven, where])
 
 
 def perturbed_sentences(settings: Mapping[str, Any]) -> list[str]:
