@@ -18,6 +18,8 @@ ROW, STAGE, UNIT, LINE, CELL, TOTAL, CLASS, NUMERATOR, FULL, KEEP, KNOWN, KNOWN_
 STATE_SIZE = 15
 KNOWN_PAIR, KNOWN_KEEP, KNOWN_COIN = 1, 2, 3
 """Of which kind the decision is that exact arithmetic has made; 0 for none."""
+# `walk` is level_sequence.Walk; `spread` and `pairs` are levels_gaussian.Spread and Pairs. They are unpacked once for a table: an attribute
+# taken for every line would double the time of short ones.
 # Columns of a stage, and of each of its axes after them.
 AXES, TABLE, UNITS, BASE, HEAD = 0, 1, 2, 3, 4
 NODES, STARTS, PARENTS, LENGTH, SUMS, PER_AXIS = 0, 1, 2, 3, 4, 5
@@ -173,6 +175,33 @@ def safe_nome(variance):  # type: ignore[no-untyped-def]
     return 1e300 if nome > 0.5 else nome
 
 
+@loop(inline="always")
+def draw_cell(d, h, c, half, band, proposals, accepts, filled, used, state):  # type: ignore[no-untyped-def]
+    """(status, p): the first proposal of class c that is kept, for a centre d beyond an integer and h = s^2 / V."""
+    gap = 1.0 - h
+    scale = half[c] / (h * gap)
+    while True:
+        place = used[c]
+        if place >= filled[c]:
+            return NEED_PAIRS, np.int64(0)
+        p = proposals[place]
+        word = np.float64(accepts[place])
+        x = gap * p - d
+        t = x * x * scale
+        if (word + 1.0) * WIDTH <= 1.0 - t - band:
+            break
+        verdict = settle(word, math.exp(-t), band)
+        if verdict == 0:
+            if state[KNOWN] != KNOWN_PAIR or place != state[KNOWN_PLACE]:
+                return OPEN_PAIR, np.int64(0)
+            verdict = state[KNOWN_VERDICT]
+        if verdict > 0:
+            break
+        used[c] = place + 1
+    used[c] = place + 1
+    return DONE, p
+
+
 @loop
 def draw_line(  # type: ignore[no-untyped-def]
     z,
@@ -212,39 +241,18 @@ def draw_line(  # type: ignore[no-untyped-def]
     for j in range(cell, length - 1):
         node = first + j
         w, W = heavy[node], rest[node]
-        full = D * W
-        numerator = W * ahead[j] + w * total
-        reciprocal = per_D / W
+        numerator, full, reciprocal = W * ahead[j] + w * total, D * W, per_D / W
         c0, left = nearest(numerator, full, reciprocal)
         d = left * reciprocal
         c = steps + step[node]
         h = variance * share[node] * inverse[c]
-        gap = 1.0 - h
-        scale = half[c] / (h * gap)
         if floor[node] != known_floor:
             known_floor = floor[node]
             nome = safe_nome(low * known_floor)
-        while True:
-            place = used[c]
-            if place >= filled[c]:
-                state[CLASS] = c
-                return NEED_PAIRS, j, total, loss
-            p = proposals[place]
-            word = np.float64(accepts[place])
-            x = gap * p - d
-            t = x * x * scale
-            if (word + 1.0) * WIDTH <= 1.0 - t - band:
-                break
-            verdict = settle(word, math.exp(-t), band)
-            if verdict == 0:
-                if state[KNOWN] != KNOWN_PAIR or place != state[KNOWN_PLACE]:
-                    state[CLASS], state[NUMERATOR], state[FULL] = c, numerator, full
-                    return OPEN_PAIR, j, total, loss
-                verdict = state[KNOWN_VERDICT]
-            if verdict > 0:
-                break
-            used[c] = place + 1
-        used[c] = place + 1
+        status, p = draw_cell(d, h, c, half, band, proposals, accepts, filled, used, state)
+        if status != DONE:
+            state[CLASS], state[NUMERATOR], state[FULL] = c, numerator, full
+            return status, j, total, loss
         drawn[c] += 1
         value = c0 + p
         z[j] = value
@@ -274,8 +282,10 @@ def log_ratio(variance, d):  # type: ignore[no-untyped-def]
 
 
 @loop
-def log_keep(final, stages, variances, starts, heavy, rest, share, floor, step, tables, N, S, zeros, offsets, box, place):  # type: ignore[no-untyped-def]
+def log_keep(final, walk, spread):  # type: ignore[no-untyped-def]
     """Sum of the log theta ratios of a finished block, its centres being found again; those of wide laws are left out."""
+    stages, starts, heavy, rest, tables, N, S, zeros, offsets, box, place = walk
+    variances, share, floor, step, _, _, _, _ = spread
     result = 0.0
     for number in range(stages.shape[0]):
         stage = stages[number]
@@ -309,126 +319,87 @@ def log_keep(final, stages, variances, starts, heavy, rest, share, floor, step, 
 
 
 @loop
-def draw_blocks(  # type: ignore[no-untyped-def]
-    out,
-    stages,
-    variances,
-    starts,
-    heavy,
-    rest,
-    share,
-    floor,
-    step,
-    tables,
-    N,
-    S,
-    zeros,
-    offsets,
-    box,
-    place,
-    inverse,
-    half,
-    bands,
-    proposals,
-    accepts,
-    filled,
-    used,
-    drawn,
-    keeps,
-    kept_filled,
-    state,
-    losses,
-):
-    """Fill rows of `out` until done, or until pairs or words run out, or until a decision is left to exact arithmetic."""
-    row, number, unit, line, cell, total = state[ROW], state[STAGE], state[UNIT], state[LINE], state[CELL], state[TOTAL]
-    loss = losses[0]
-    status = DONE
-    while row < out.shape[0]:
-        while number < stages.shape[0]:
-            stage = stages[number]
-            table = out[row] if stage[TABLE] < 0 else tables[stage[TABLE] :]
-            last = stage[AXES] - 1
-            while unit < stage[UNITS]:
-                lines = enter_unit(stage, unit, starts, box)
-                length = box[last, 2]
-                while line < lines:
-                    D, forced, where, sum_of_line = open_line(stage, line, cell < 0, box, heavy, rest, tables, N, S, offsets, place)
-                    z = table[where : where + length]
-                    ahead = N[offsets[last - 1] : offsets[last - 1] + length] if last > 0 else zeros
-                    if forced:
-                        for j in range(length):
-                            z[j] = ahead[j] // D
-                    else:
-                        product, low, steps = outer_shares(stage, box, place, share, floor, step)
-                        status, cell, total, more = draw_line(
-                            z,
-                            ahead,
-                            D,
-                            sum_of_line,
-                            stage[HEAD + PER_AXIS * last + NODES] + box[last, 1],
-                            heavy,
-                            rest,
-                            share,
-                            floor,
-                            step,
-                            variances[number] * product,
-                            variances[number] * low,
-                            steps,
-                            inverse,
-                            half,
-                            bands[0],
-                            proposals,
-                            accepts,
-                            filled,
-                            used,
-                            drawn,
-                            state,
-                            cell,
-                            total,
-                        )
-                        loss += more
-                        if status != DONE:
-                            break
-                    close_line(stage, line, box, rest, z, N, S, offsets, place)
-                    line += 1
-                    cell = np.int64(-1)
-                if status != DONE:
-                    break
-                line = np.int64(0)
-                unit += 1
+def draw_table(final, walk, spread, pairs, state, losses):  # type: ignore[no-untyped-def]
+    """One table before its accept step, from where `state` says."""
+    stages, starts, heavy, rest, tables, N, S, zeros, offsets, box, place = walk
+    variances, share, floor, step, inverse, half, band, _ = spread
+    proposals, accepts, filled, used, drawn, _ = pairs
+    number, unit, line, cell, total = state[STAGE], state[UNIT], state[LINE], state[CELL], state[TOTAL]
+    loss, status = losses[0], DONE
+    while number < stages.shape[0]:
+        stage = stages[number]
+        table = final if stage[TABLE] < 0 else tables[stage[TABLE] :]
+        last = stage[AXES] - 1
+        while unit < stage[UNITS]:
+            lines = enter_unit(stage, unit, starts, box)
+            length = box[last, 2]
+            first = stage[HEAD + PER_AXIS * last + NODES] + box[last, 1]
+            while line < lines:
+                D, forced, where, sum_of_line = open_line(stage, line, cell < 0, box, heavy, rest, tables, N, S, offsets, place)
+                z = table[where : where + length]
+                ahead = N[offsets[last - 1] : offsets[last - 1] + length] if last > 0 else zeros
+                if forced:
+                    for j in range(length):
+                        z[j] = ahead[j] // D
+                else:
+                    product, low, steps = outer_shares(stage, box, place, share, floor, step)
+                    product, low = variances[number] * product, variances[number] * low
+                    # fmt: off
+                    status, cell, total, more = draw_line(
+                        z, ahead, D, sum_of_line, first, heavy, rest, share, floor, step, product, low, steps, inverse, half, band,
+                        proposals, accepts, filled, used, drawn, state, cell, total,
+                    )
+                    # fmt: on
+                    loss += more
+                    if status != DONE:
+                        break
+                close_line(stage, line, box, rest, z, N, S, offsets, place)
+                line += 1
+                cell = np.int64(-1)
             if status != DONE:
                 break
-            unit = np.int64(0)
-            number += 1
-        if status == DONE and state[KEEP] >= kept_filled:
-            status = NEED_KEEP
+            line = np.int64(0)
+            unit += 1
         if status != DONE:
             break
-        word = np.float64(keeps[state[KEEP]])
-        verdict = 1
-        if (word + 1.0) * WIDTH > 1.0 - SAFE_FOUR_PI_SQUARED * loss - bands[0]:
-            if state[KNOWN] == KNOWN_KEEP and state[KNOWN_PLACE] == state[KEEP]:
-                verdict = state[KNOWN_VERDICT]
-            else:
-                log_kept = log_keep(
-                    out[row], stages, variances, starts, heavy, rest, share, floor, step, tables, N, S, zeros, offsets, box, place
-                )
-                verdict = settle(word, math.exp(log_kept), bands[1])
-        if verdict == 0:
-            status = OPEN_BLOCK
-            break
-        state[KEEP] += 1
-        number, cell, loss = np.int64(0), np.int64(-1), 0.0
-        for c in range(drawn.size):
-            drawn[c] = 0
-        if verdict > 0:
-            row += 1
-        elif state[ONE_TRY] == 1:
-            status = REJECTED
-            break
-    state[ROW], state[STAGE], state[UNIT], state[LINE], state[CELL], state[TOTAL] = row, number, unit, line, cell, total
+        unit = np.int64(0)
+        number += 1
+    state[STAGE], state[UNIT], state[LINE], state[CELL], state[TOTAL] = number, unit, line, cell, total
     losses[0] = loss
     return status
+
+
+@loop
+def is_kept(final, walk, spread, word, state, losses):  # type: ignore[no-untyped-def]
+    """The accept step of a table: 1 kept, -1 thrown away, 0 open. Nearly always the bound of the loss settles it."""
+    if (word + 1.0) * WIDTH <= 1.0 - SAFE_FOUR_PI_SQUARED * losses[0] - spread.band:
+        return 1
+    if state[KNOWN] == KNOWN_KEEP and state[KNOWN_PLACE] == state[KEEP]:
+        return state[KNOWN_VERDICT]
+    return settle(word, math.exp(log_keep(final, walk, spread)), spread.keep_band)
+
+
+@loop
+def draw_blocks(out, walk, spread, pairs, state, losses):  # type: ignore[no-untyped-def]
+    """Fill rows of `out` until done, or until pairs or words run out, or until a decision is left to exact arithmetic."""
+    while state[ROW] < out.shape[0]:
+        final = out[state[ROW]]
+        status = draw_table(final, walk, spread, pairs, state, losses)
+        if status != DONE:
+            return status
+        if state[KEEP] >= pairs.keeps.size:
+            return NEED_KEEP
+        verdict = is_kept(final, walk, spread, np.float64(pairs.keeps[state[KEEP]]), state, losses)
+        if verdict == 0:
+            return OPEN_BLOCK
+        state[KEEP] += 1
+        state[STAGE], losses[0] = 0, 0.0
+        pairs.drawn[:] = 0
+        if verdict > 0:
+            state[ROW] += 1
+        elif state[ONE_TRY] == 1:
+            return REJECTED
+    return DONE
 
 
 @loop
@@ -448,8 +419,9 @@ def coin(word, numerator, denominator):  # type: ignore[no-untyped-def]
 
 
 @loop
-def round_table(final, stages, starts, heavy, rest, tables, N, S, zeros, offsets, box, place, words, state):  # type: ignore[no-untyped-def]
+def round_table(final, walk, words, state):  # type: ignore[no-untyped-def]
     """One table rounded, stage by stage, one word for each cell that is not forced; goes on from `state` after an open coin."""
+    stages, starts, heavy, rest, tables, N, S, zeros, offsets, box, place = walk
     number, unit, line, cell, total, word = state[STAGE], state[UNIT], state[LINE], state[CELL], state[TOTAL], state[WORD]
     status = DONE
     while number < stages.shape[0]:

@@ -71,6 +71,24 @@ class Stage:
     outside: int
 
 
+class Walk(NamedTuple):
+    """What every walk of the compiled loops reads, and the room it takes: tables of level vectors above, N and S of the lines at hand, the
+    unit (`box`) and the line (`place`) it is in.
+    """
+
+    stages: Ints
+    starts: Ints
+    heavy: Ints
+    rest: Ints
+    tables: Ints
+    N: Ints
+    S: Ints
+    zeros: Ints
+    offsets: Ints
+    box: Ints
+    place: Ints
+
+
 @dataclass(frozen=True, eq=False)
 class Arrays:
     """The sequence as arrays for compiled loops; see _levels_compiled.py for the columns."""
@@ -89,12 +107,12 @@ class Arrays:
     buffer: int
     longest: int
 
-    def workspace(self) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints]:
-        """tables, N, S, zeros, offsets, box, place: new ones, tables of zeros."""
+    def walk(self) -> Walk:
+        """With room of its own, tables of zeros."""
         axes = len(self.offsets) + 1
-        whole = [np.zeros(self.table_cells, dtype=np.int64), *(np.zeros(self.buffer, dtype=np.int64) for _ in range(2))]
-        zeros = np.zeros(self.longest, dtype=np.int64)
-        return (*whole, zeros, self.offsets, np.zeros((axes, 4), dtype=np.int64), np.zeros(axes, dtype=np.int64))  # type: ignore[return-value]
+        tables, N, S, zeros = (np.zeros(n, dtype=np.int64) for n in (self.table_cells, self.buffer, self.buffer, self.longest))
+        box, place = np.zeros((axes, 4), dtype=np.int64), np.zeros(axes, dtype=np.int64)
+        return Walk(self.stages, self.starts, self.heavy, self.rest, tables, N, S, zeros, self.offsets, box, place)
 
 
 class LevelSequence:

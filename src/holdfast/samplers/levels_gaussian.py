@@ -31,7 +31,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from flint import arb
@@ -248,6 +248,32 @@ class LevelsGaussian:
         return found
 
 
+class Spread(NamedTuple):
+    """Variances for the compiled loop: of each stage, of each node (its share, a lower bound of it, its class), 1 / V and 1 / (2 V) of each
+    class; how near doubles decide about a cell and about a table.
+    """
+
+    variances: NDArray[np.float64]
+    share: NDArray[np.float64]
+    floor: NDArray[np.float64]
+    step: Ints
+    inverse: NDArray[np.float64]
+    half: NDArray[np.float64]
+    band: float
+    keep_band: float
+
+
+class Pairs(NamedTuple):
+    """The arrays of ClassPairs."""
+
+    proposals: Ints
+    accepts: NDArray[np.uint32]
+    filled: Ints
+    used: Ints
+    drawn: Ints
+    keeps: NDArray[np.uint32]
+
+
 class CompiledRun:
     """The arrays of one call, and the loop that hands over to exact arithmetic where doubles leave a decision open."""
 
@@ -256,21 +282,21 @@ class CompiledRun:
         self._loops = loops = importlib.import_module(_COMPILED)
         self._sampler, self._left = sampler, n
         arrays, (lowest, classes) = sampler.sequence.arrays, sampler.classes
-        stages = arrays.stages.copy()
-        stages[:, loops.BASE] -= lowest
+        walk = arrays.walk()
+        self._walk, self._table_at = walk._replace(stages=walk.stages.copy()), arrays.table_at
+        self._walk.stages[:, loops.BASE] -= lowest
         variances = np.array([float(sampler.sigma_squared * stage.outside) for stage in sampler.sequence.stages])
         inverse = np.array([0.0 if found is None else float(1 / found.V) for found in classes])
         self._pairs = ClassPairs(classes, n, sampler.chunk_pairs, words)
         self._state, self._losses = np.zeros(loops.STATE_SIZE, dtype=np.int64), np.zeros(1)
-        tree = (stages, variances, arrays.starts, arrays.heavy, arrays.rest, arrays.share, arrays.floor, arrays.step)
-        self._table_at, self._workspace = arrays.table_at, arrays.workspace()
-        bands = np.array([sampler.band, sampler.band + sampler.keep_error])
-        self._fixed = (*tree, *self._workspace, inverse, inverse / 2, bands)
+        self._spread = Spread(
+            variances, arrays.share, arrays.floor, arrays.step, inverse, inverse / 2, sampler.band, sampler.band + sampler.keep_error
+        )
 
     def set_sums(self, s: LevelVector, sums: Ints) -> None:
         """The sums of a kept level vector; zero unless they are set."""
         begin, length = self._table_at[s]
-        self._workspace[0][begin : begin + length] = sums
+        self._walk.tables[begin : begin + length] = sums
 
     def fill(self, out: Ints, left: int | None = None, *, one_try: bool = False) -> bool:
         """Draw every row of `out`; with `one_try` its only row, once: whether the accept step keeps it."""
@@ -280,7 +306,7 @@ class CompiledRun:
             state[place] = 0
         state[loops.CELL], state[loops.ONE_TRY], self._losses[0] = -1, int(one_try), 0.0
         while True:
-            status = loops.draw_blocks(out, *self._fixed, *pairs.arrays(), state, self._losses)
+            status = loops.draw_blocks(out, self._walk, self._spread, pairs.arrays(), state, self._losses)
             if status in (loops.DONE, loops.REJECTED):
                 pairs.keep = int(state[loops.KEEP])
                 return bool(status == loops.DONE)
@@ -318,9 +344,9 @@ class ClassPairs:
         self.filled, self.used, self.drawn = self._begin.copy(), self._begin.copy(), np.zeros(len(classes), dtype=np.int64)
         self.keeps, self.keep = np.zeros(0, dtype=np.uint32), 0
 
-    def arrays(self) -> tuple[Any, ...]:
+    def arrays(self) -> Pairs:
         """As the compiled loop takes them."""
-        return self.proposals, self.accepts, self.filled, self.used, self.drawn, self.keeps, len(self.keeps)
+        return Pairs(self.proposals, self.accepts, self.filled, self.used, self.drawn, self.keeps)
 
     def _count(self, found: VarianceClass, left: int) -> int:
         return min(self._most, left + left // found.share + 32)

@@ -75,18 +75,16 @@ class RoundedLevels(RoundedSampler):
 
     def round_fast(self, noise: Ints, words: Words) -> Ints:
         loops = importlib.import_module(_COMPILED)
-        arrays = self._sequence.arrays
-        workspace = arrays.workspace()
+        walk = self._sequence.arrays.walk()
         out = np.empty_like(noise)
         for row, own in zip(out, noise, strict=True):
             for s, begin, length in self._kept_at:
-                workspace[0][begin : begin + length] = -self.shape.sums(own, s).ravel()
+                walk.tables[begin : begin + length] = -self.shape.sums(own, s).ravel()
             first = words.position
             taken = words.take(self.shape.dimension)
             state = np.zeros(loops.STATE_SIZE, dtype=np.int64)
             state[loops.CELL] = -1
-            tree = (arrays.stages, arrays.starts, arrays.heavy, arrays.rest)
-            while loops.round_table(row, *tree, *workspace, taken, state) != loops.DONE:
+            while loops.round_table(row, walk, taken, state) != loops.DONE:
                 word = int(state[loops.WORD])
                 verdict = settle_coin(int(state[loops.NUMERATOR]), int(state[loops.FULL]), words, first + word)
                 state[loops.KNOWN], state[loops.KNOWN_PLACE], state[loops.KNOWN_VERDICT] = loops.KNOWN_COIN, word, int(verdict)
