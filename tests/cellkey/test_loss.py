@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cellkey import PerturbationTable, design_rows
+from holdfast.cellkey import PerturbationTable, design_rows, max_entropy
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
 
@@ -157,6 +157,14 @@ def test_epsilon_at_the_plateau_itself() -> None:
     losses = PerturbationTable.from_probabilities({3: {-1: "1/10", 0: "8/10", 1: "1/10"}}, 10).epsilon_delta()
     assert losses.epsilon("1/10") == pytest.approx(math.log(8), abs=1e-15)
     assert losses.epsilon(Fraction(1, 10) - Fraction(1, 10**30)) is None
+
+
+def test_no_epsilon_is_needed_where_delta_is_large() -> None:
+    """Exactly zero, before rounding for keys too, where probabilities are balls."""
+    noise = max_entropy(20, 30)
+    for losses in (noise.epsilon_delta(), noise.quantised(2**32).epsilon_delta()):
+        assert losses.delta(0) < 0.1
+        assert losses.epsilon_bounds("0.1") == (Fraction(0), Fraction(0))
 
 
 def test_epsilon_without_delta() -> None:

@@ -263,13 +263,13 @@ def _exact(chance: Real) -> Fraction:
 def _smallest_factor(p: Law, q: Law, allowed: arb) -> arb:
     """The same by balls. Where they leave the order of ratios open, their widths bound what the wrong order misses."""
     ratios = sorted(((ball(p[y]) / ball(q[y]), y) for y in p.keys() & q.keys()), key=lambda found: found[0].mid(), reverse=True)
-    factor, above, below, widest = arb(1), arb(0), arb(0), arb(0)
+    factor, above, below, widest = arb(0), arb(0), arb(0), arb(0)
     for ratio, y in ratios:
         above += ball(p[y])
         below += ball(q[y])
         factor = factor.max((above - allowed) / below)
         widest = widest.max(ratio.rad())
-    return factor.union(factor + 2 * widest)
+    return factor.union(factor + 2 * widest).max(arb(1))
 
 
 def _sum(chances: Iterable[Real]) -> arb:
