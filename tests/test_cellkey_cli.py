@@ -49,6 +49,9 @@ class TestDesign:
         done = run("cellkey", "design", "--epsilon", "0.5", "--delta", "1e-4", "--json")
         found = json.loads(done.out)
         assert (found["D"], found["epsilon"], found["delta"]) == (25, "1/2", "1/10000")
+        others = {name: (other["D"], other["gamma"]) for name, other in found["others"].items()}
+        assert others == {"best": (25, "1/82"), "smallest": (24, "1/78"), "laplace": (16, None)}
+        assert all(other["delta"] <= 1e-4 for other in found["others"].values())
         lost = {size["key_size"]: size["lost"] for size in found["check"]["key_sizes"]}
         assert lost == {"2^8": 13, "2^16": 0, "2^32": 0, "2^64": 0}
 

@@ -34,7 +34,10 @@ def design(
     page: Annotated[Path | None, typer.Option(help="Page (HTML) to write.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find the smallest noise of maximum entropy with this (epsilon, delta), and round it to keys."""
+    """Find noise of maximum entropy with this (epsilon, delta), on the smallest support by Proposition 3 of [SC22], and round it to keys.
+
+    Beside it: the best gamma on that support, the smallest support with any gamma, and a truncated discrete Laplace.
+    """
     from holdfast.cellkey import KeySpace, write_table
     from holdfast.cellkey import design as find
     from holdfast.publication.cellkey import design_fields, save_page

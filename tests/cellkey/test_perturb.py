@@ -317,6 +317,8 @@ class TestRefused:
         assert words in refused(
             InvalidCount, lambda: perturb(frame, TABLES, PTABLE, key="rkey", keys=CellKeys(SPACES[0], BIG_PRIME, 2**16))
         )
+        high = frame.set_column(4, "rkey", pa.array([2**32 - 1 - key for key in frame.column("rkey").to_pylist()], pa.uint32()))
+        assert words in refused(InvalidCount, lambda: perturb(high, TABLES, PTABLE, key="rkey"))
         fitting = PTABLE.rescaled(256)
         assert perturb(frame, TABLES, fitting, key="rkey", keys=KeySpace(256))["all"].num_rows == 1
         table = Table.from_records(frame, {"a": ["x", "y", "z"], "b": [str(n) for n in range(60)]}, record_key="rkey")

@@ -230,7 +230,8 @@ def folded_sum(total: int, modulus: int, size: int) -> int:
 def do_not_fill(largest: int, members: int, size: int) -> bool:
     """Whether so many keys, of which this is the largest, are no draw of uniform keys below `size`: proved to have a chance below 2^-40.
 
-    The chance is ((largest + 1) / size)^members. Keys of fewer bits than declared are found by it, as soon as there are a few.
+    The chance is ((largest + 1) / size)^members. Keys of fewer bits than declared are found by it, as soon as there are a few. Counted from
+    the other end, with size - 1 - smallest, it finds keys that all lie high.
     """
     from flint import arb
 

@@ -120,12 +120,14 @@ def _rows(source: Source, session: Session, wanted: list[str], others: list[str]
 def _check_filled(source: Source, session: Session, rows: str, columns: Columns, space: KeySpace) -> None:
     """Sums of keys of separate cells are uniform as keys are, so that both are held against the declared space."""
     filled = "" if columns.count is None else " FILTER (n > 0)"
-    sql = f"SELECT max(k)::VARCHAR, count(k){filled}, count(k) = count(*) FROM {rows}"
-    ((largest, members, is_whole),) = guarded(source.label, lambda: session.connection.sql(sql).fetchall())
-    if is_whole and members and do_not_fill(int(largest), members, space.size):
+    sql = f"SELECT max(k)::VARCHAR, (min(k){filled})::VARCHAR, count(k){filled}, count(k) = count(*) FROM {rows}"
+    ((largest, smallest, members, is_whole),) = guarded(source.label, lambda: session.connection.sql(sql).fetchall())
+    if not (is_whole and members):
+        return
+    if any(do_not_fill(reach, members, space.size) for reach in (int(largest), space.size - 1 - int(smallest))):
         raise InvalidCount(
-            f"The keys in column {columns.key!r} of {source.label} do not fill 0 to {space.size - 1}: all are smaller than such keys can "
-            "be expected to be, and most cells would get the same noise. Say what the keys are, for example keys=KeySpace(256) (on the "
+            f"The keys in column {columns.key!r} of {source.label} do not fill 0 to {space.size - 1}: all lie nearer to one end than such "
+            "keys can be expected to, and most cells would get the same noise. Say what the keys are, for example keys=KeySpace(256) (on the "
             "command line: --keys 256), or make new ones with RecordKeys."
         )
 

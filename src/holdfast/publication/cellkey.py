@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from holdfast.cellkey import PerturbationRow, PerturbationTable, Perturbed
+from holdfast.cellkey import NoiseLaw, PerturbationRow, PerturbationTable, Perturbed, truncated_laplace
 from holdfast.cellkey.design import Design
 from holdfast.cellkey.keys import KeySpace
 from holdfast.cellkey.perturb import has_same_law
@@ -96,9 +96,19 @@ def design_fields(made: Design, key_size: int) -> dict[str, Any]:
         "delta_reached": made.delta_bounds().up(),
         "key_size": str(KeySpace(key_size)),
         "delta_of_table": reached.up(),
+        "others": {
+            "best": _other_fields(made.best, made.epsilon, str(made.best.gamma)),
+            "smallest": _other_fields(made.smallest, made.epsilon, str(made.smallest.gamma)),
+            "laplace": _other_fields(truncated_laplace(made.epsilon, delta=made.delta), made.epsilon, None),
+        },
     }
     missed = missed_sentence(fields) if reached.upper > made.delta else None
     return {**fields, "missed": missed, "check": {**check, "words": [*([missed] if missed else []), *check["words"]]}}
+
+
+def _other_fields(law: NoiseLaw, epsilon: Fraction, gamma: str | None) -> dict[str, Any]:
+    """Other noise for the same target."""
+    return {"D": law.noise[-1], "gamma": gamma, "variance": law.variance(), "delta": law.epsilon_delta().delta(epsilon)}
 
 
 def save_page(fields: dict[str, Any], path: Path) -> None:

@@ -124,5 +124,14 @@ def design_screen(fields: Mapping[str, Any]) -> str:
         f"Reached    delta = {fields['delta_reached']:.6g} at epsilon = {fields['epsilon']}, before rounding to keys",
         f"With keys  delta = {fields['delta_of_table']:.6g} at epsilon = {fields['epsilon']}, in the table with {fields['key_size']} keys"
         + ("" if fields["missed"] is None else ": ABOVE WHAT WAS ASKED"),
+        *(f"{name:<10} {_other_words(fields['others'][key])}" for key, name in _OTHERS.items()),
     ]
     return "\n".join(lines)
+
+
+_OTHERS = {"best": "Best gamma", "smallest": "Smallest D", "laplace": "Laplace"}
+
+
+def _other_words(other: Mapping[str, Any]) -> str:
+    how = "" if other["gamma"] is None else f", gamma = {other['gamma']}, by numbers"
+    return f"from -{other['D']} to {other['D']}{how}: variance {other['variance']:.6g}, delta = {other['delta']:.6g}"
