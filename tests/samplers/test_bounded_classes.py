@@ -24,7 +24,7 @@ from holdfast.samplers.bounded_classes import BoundedClasses
 from holdfast.samplers.bounded_classes_points import ClassPoints
 from holdfast.samplers.bounded_exact import CellSource, ExactBlock, TotalsSource, reach_for, zigzag
 from holdfast.samplers.protocol import Ints
-from holdfast.testing import ALPHA, check_fit_categories, chi_square_p_value
+from holdfast.testing import ALPHA, ListedWords, check_fit_categories, chi_square_p_value
 from tests.samplers.bounded_cases import CASES, fibre, law
 
 HALF = Fraction(1, 2)
@@ -104,6 +104,48 @@ def test_the_same_words_on_every_path_and_with_a_wider_band(name: str) -> None:
     for band in (2.0**-4, 2.0**-20):
         wide = BoundedClasses(CASES[name][0], Fraction(2), relative=band)
         assert np.array_equal(wide.publish(tables(name, n), None, stream("paths")), fast)
+
+
+LONG_MOVES = [([[7, -6]], Fraction(20), 3), ([[30, -29]], Fraction(10), 7), ([[200, -199]], Fraction(2), 9)]
+"""Kept sums whose shortest class move is longer than the window, and after how many times 128 ones a word chooses it."""
+
+
+def ones_until(depth: int) -> ListedWords:
+    """One uniform: 32 + 128 depth ones, then zeros."""
+    return ListedWords([2**32 - 1], extra=lambda _, at: (2**32 - 1 if at < depth else 0,) * 4)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(("kept", "epsilon", "depth"), LONG_MOVES)
+def test_moves_longer_than_the_window_are_made_with_their_chance(
+    kept: list[list[int]], epsilon: Fraction, depth: int, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables of two cells with one move h: some change has chance 2 exp(-epsilon |h|_1), less what is far smaller. Were it zero, the
+    release would be the truth.
+    """
+    import holdfast.samplers._bounded_classes_compiled as loops
+
+    monkeypatch.setattr(bounded_classes, "loops_for", lambda *_: loops if compiled else None)
+    sampler = BoundedClasses(BoundedBlock.plain(kept), epsilon)
+    move, x = np.array([[-kept[0][1], kept[0][0]]]), np.full((1, 2), 400)
+    bits = (float(epsilon * abs(move).sum()) / math.log(2)) - 1
+    assert sampler.listed == 1
+    assert 32 + 128 * (depth - 1) < bits < 32 + 128 * depth
+    for draw in (lambda words: sampler.publish(x, None, words), lambda words: sampler.draw_slowly(x, words)):
+        assert np.array_equal(draw(ones_until(depth - 1)), x)
+        assert np.array_equal(abs(draw(ones_until(depth)) - x), move)
+        assert np.array_equal(draw(ListedWords([5])), x)
+
+
+@pytest.mark.parametrize("words", [(5, 7, 9), (2**32 - 1, 7, 9), (7, 2**32 - 1, 2**32 - 1)])
+def test_open_words_after_a_window_without_moves(words: tuple[int, ...]) -> None:
+    """Two classes of two cells; a draw takes a word for the totals and one for each class."""
+    sampler = BoundedClasses(BoundedBlock.plain([[30, 30, -29, -29]]), Fraction(10))
+    assert (sampler.listed, sampler.words_per_draw) == (1, 3)
+    x = np.full((1, 4), 40)
+    found = sampler.publish(x, None, ListedWords(words))
+    assert np.array_equal(found, sampler.draw_slowly(x, ListedWords(words)))
+    assert np.array_equal(found.sum(axis=1), [160])
 
 
 @st.composite

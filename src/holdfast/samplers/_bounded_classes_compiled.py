@@ -160,6 +160,7 @@ def run(  # type: ignore[no-untyped-def]
     table_of,
     starts,
     points,
+    takes_totals,
     cuts,
     decay,
     powers,
@@ -183,7 +184,7 @@ def run(  # type: ignore[no-untyped-def]
             weigh(points, cuts, slack[table], starts, sums, cumulated)
             prepared = table
         at, index = 0, 0
-        if points.shape[0] > 1:
+        if takes_totals:
             index = place(words[row, 0], cumulated, margins)
             at = 1
         if index < 0:

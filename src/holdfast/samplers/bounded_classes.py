@@ -86,7 +86,12 @@ class BoundedClasses:
         proven = 2 * ((block.cells + 2) * (4 * width + 16) + self.listed) * 2.0**-53
         assert relative is None or relative >= proven
         self.margins = _margins(relative or proven, 2.0**-TAIL_BITS)
-        self.words_per_draw = block.cells - len(sizes) + (self.listed > 1)
+        self.words_per_draw = block.cells - len(sizes) + self.takes_totals
+
+    @property
+    def takes_totals(self) -> bool:
+        """Whether a word decides the class totals: also where the window lists no other than zero, as wider windows do."""
+        return self.points.dimension > 0
 
     def _check_size(self) -> None:
         cells = self.block.cells
@@ -161,7 +166,7 @@ class BoundedClasses:
         sums, scratch, cumulated = np.empty((self.cells, width)), np.empty((4, width)), np.empty(len(points))
         out, is_open = np.empty((len(words), self.cells), dtype=np.int64), np.zeros(len(words), dtype=np.bool_)
         _bounded_classes_compiled.run(
-            words, *room, table_of, self.starts, points, self.cuts, float(self.powers[1]), self.powers, self.margins,
+            words, *room, table_of, self.starts, points, self.takes_totals, self.cuts, float(self.powers[1]), self.powers, self.margins,
             sums, scratch, cumulated, out, is_open,
         )  # fmt: skip
         return out, is_open
@@ -227,7 +232,7 @@ class _Twin:
         reach, starts = self.sampler.reach, self.sampler.starts
         out = np.zeros(self.sampler.cells, dtype=np.int64)
         taken = iter(words)
-        index = self._place(next(taken), self.cumulated, float(self.cumulated[-1])) if len(self.points) > 1 else 0
+        index = self._place(next(taken), self.cumulated, float(self.cumulated[-1])) if self.sampler.takes_totals else 0
         if index < 0:
             return None
         for group in range(len(starts) - 1):
