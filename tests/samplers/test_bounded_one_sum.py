@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.exact.balls import ball, precision
+from holdfast.exact.predicates import BAND, settle_exp
 from holdfast.lattices.shapes import Bounded, Free, OneSum
 from holdfast.lattices.shapes.shape import UNBOUNDED
 from holdfast.laws import ConditionalLaplace
@@ -165,8 +166,33 @@ def test_exponents_of_the_accept_step_in_doubles(rate: Fraction, tilt: Fraction,
     z = data.draw(st.integers(-left, right))
     exact = last_exponent(rate, tilt, z, left, right)
     assert exact >= 0
-    in_doubles = last_exponents(float(rate), float(tilt), np.array([float(z)]), float(left), float(right))[0]
-    assert abs(math.exp(-min(float(exact), 700.0)) - math.exp(-min(float(in_doubles), 700.0))) < 2.0**-45
+    assert exponent_error(rate, tilt, z, left, right) < 2.0**-45
+
+
+def exponent_error(rate: Fraction, tilt: Fraction, z: int, left: int, right: int) -> float:
+    """How far the chance to accept, in doubles, is from the true one."""
+    in_doubles = last_exponents(float(rate - tilt), float(rate + tilt), np.array([float(z)]), float(left), float(right))[0]
+    with precision(200):
+        return float(abs(ball(-last_exponent(rate, tilt, z, left, right)).exp() - arb(-in_doubles).exp()))
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.fractions(Fraction(1, 10**6), 5), st.integers(2, 40), st.sampled_from([1, -1]), st.sampled_from([1, -1]), st.floats(0, 40))
+def test_tilts_near_the_rate_do_not_cancel(rate: Fraction, parts: int, side: int, way: int, exponent: float) -> None:
+    """The tilt is the rate less or more a small share, and z so far out that its exponent is below 40."""
+    small = rate / (1 << parts)
+    z = min(int(exponent / small), 10**15)
+    assert exponent_error(rate, way * (rate - side * small), -way * z, z, z) < 2.0**-45
+
+
+def test_a_word_between_the_true_chance_and_that_of_a_tilt_rounded_first_is_left_open() -> None:
+    """20,000 cells of rate 1/3: a tilt of 131071 parts of 131072, and a word that its rounding to a double settled wrongly."""
+    rate, z, word = Fraction(1, 3), -413103, 1502106842
+    tilt = rate * Fraction(131071, 131072)
+    exponents = last_exponents(float(rate - tilt), float(rate + tilt), np.array([float(z)]), 1e6, 1e6)
+    with precision(200):
+        assert int((ball(-last_exponent(rate, tilt, z, 10**6, 10**6)).exp() * 2**32).floor().unique_fmpz()) == word
+    assert settle_exp(np.array([float(word)]), 32, exponents, BAND)[0] == 0
 
 
 # --- whole draws -----------------------------------------------------------------------------------------------------------------------
@@ -205,7 +231,7 @@ def test_draws_with_the_untilted_accept_step_are_told_apart(monkeypatch) -> None
         return chi_square_p_value([counts[y] for y in expected], list(expected.values()), 3_000)
 
     assert p_value("right") > ALPHA
-    monkeypatch.setattr(bounded_one_sum, "last_exponents", lambda rate, _, *others: plain(rate, 0.0, *others))
+    monkeypatch.setattr(bounded_one_sum, "last_exponents", lambda fall, rise, *others: plain((fall + rise) / 2, (fall + rise) / 2, *others))
     assert p_value("wrong") < ALPHA
 
 

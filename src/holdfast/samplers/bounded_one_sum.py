@@ -121,7 +121,7 @@ def one_batch(
     last = -drawn.sum(axis=1)
     taken, start = words.take(tries), words.position - tries
     inside = np.flatnonzero((last >= -left[-1]) & (last <= right[-1]))
-    exponents = last_exponents(float(rate), float(tilt), last[inside].astype(np.float64), float(left[-1]), float(right[-1]))
+    exponents = last_exponents(float(rate - tilt), float(rate + tilt), last[inside].astype(np.float64), float(left[-1]), float(right[-1]))
     verdict = settle_exp(taken[inside].astype(np.float64), 32, exponents, band)
     for place, i in enumerate(inside.tolist()):
         if verdict[place] == 0:
@@ -145,13 +145,16 @@ def last_exponent(rate: Fraction, tilt: Fraction, z: int, left: int, right: int)
     return (rate + tilt) * z if z >= 0 else (rate - tilt) * -z
 
 
-def last_exponents(rate: float, tilt: float, z: Floats, left: float, right: float) -> Floats:
-    """The same in doubles: sums of products of one sign, so that what is below 40 is off by less than 2^-45."""
-    if tilt > rate:
-        return np.where(z < 0, (tilt - rate) * (left + z), (rate + tilt) * z + (tilt - rate) * left)
-    if tilt < -rate:
-        return np.where(z > 0, (-tilt - rate) * (right - z), (tilt - rate) * z + (-tilt - rate) * right)
-    return np.where(z >= 0, (rate + tilt) * z, (tilt - rate) * z)
+def last_exponents(fall: float, rise: float, z: Floats, left: float, right: float) -> Floats:
+    """The same in doubles from rate - tilt and rate + tilt, each rounded once: a tilt near the rate would cancel in doubles.
+
+    Sums of products of one sign, so that what is below 40 is off by less than 2^-45.
+    """
+    if fall < 0:
+        return np.where(z < 0, -fall * (left + z), rise * z - fall * left)
+    if rise < 0:
+        return np.where(z > 0, -rise * (right - z), -fall * z - rise * right)
+    return np.where(z >= 0, rise * z, -fall * z)
 
 
 def again_and_again(listed: tuple[int, ...]) -> Iterator[int]:
