@@ -7,7 +7,7 @@ import pickle
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 import pytest
@@ -59,6 +59,19 @@ def test_every_step_of_a_draw_by_enumeration(name: str) -> None:
         assert low <= shares[y] * (1 + 1e-12)
         assert high >= shares[y] * (1 - 1e-12)
         assert high - low < 1e-9
+
+
+def test_cumulated_weights_enclose_those_of_a_wider_window() -> None:
+    """What a narrow window leaves out belongs to listed points, too: partial sums may leave it and come back."""
+    exact = BoundedClasses(BoundedBlock.plain([[1] * 4 + [2] * 3]), HALF).exact(np.array([[40, 30, 50, 20, 10, 30, 40]]))
+    for source in (TotalsSource(exact), CellSource(exact, 0, 3, 0), CellSource(exact, 1, 6, 2)):
+        narrow, wide = source.fixed_weights(2, 1), source.fixed_weights(40, 60)
+        finer = (40 + 60) - (2 + 1)  # bits of the unit
+        assert len(narrow.lows) < len(wide.lows)
+        sums = map(accumulate, (narrow.lows, narrow.highs, wide.lows, wide.highs))
+        for low, high, true_low, true_high in zip(*sums, strict=False):
+            assert low << finer <= true_high
+            assert true_low <= high << finer
 
 
 def exact_steps(exact: ExactBlock, z: list[int]) -> Iterator[tuple[tuple[int, ...], WeightSource, int]]:

@@ -132,7 +132,7 @@ class TotalsSource:
                 low = (low * side[0][reach + total]) >> working
                 high = -(-high * side[1][reach + total] >> working)
             lows[i], highs[i] = low, high
-        return FixedWeights(0, lows, highs, (0, 0), (0, 1 << (working - wanted)))  # the total is at least 1, the weight of z = 0
+        return _with_what_is_left_out(lows, highs, working - wanted)  # the total is at least 1, the weight of z = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +160,14 @@ class CellSource:
             else:
                 lows.append(0)
                 highs.append(0)
-        return FixedWeights(0, lows, highs, (0, 0), (0, 1 << (working - wanted)))
+        return _with_what_is_left_out(lows, highs, working - wanted)
+
+
+def _with_what_is_left_out(lows: list[int], highs: list[int], shift: int) -> FixedWeights:
+    """The listed weights and the 2^shift that the window leaves out, which may belong to any of them: a listed total can be reached by
+    partial sums beyond the window. Added to the first, it is in every cumulated upper bound; thresholds are made of nothing else.
+    """
+    return FixedWeights(0, lows, [highs[0] + (1 << shift), *highs[1:]], (0, 0), (0, 0))
 
 
 def _convolved(f: list[int], kernel: list[int], first: int, size: int, working: int, up: bool = False) -> list[int]:
