@@ -127,8 +127,8 @@ def _check_filled(source: Source, session: Session, rows: str, columns: Columns,
     if any(do_not_fill(reach, members, space.size) for reach in (int(largest), space.size - 1 - int(smallest))):
         raise InvalidCount(
             f"The keys in column {columns.key!r} of {source.label} do not fill 0 to {space.size - 1}: all lie nearer to one end than such "
-            "keys can be expected to, and most cells would get the same noise. Say what the keys are, for example keys=KeySpace(256) (on the "
-            "command line: --keys 256), or make new ones with RecordKeys."
+            "keys can be expected to, and most cells would get the same noise. Say what the keys are, for example keys=KeySpace(256) (on "
+            "the command line: --keys 256), or make new ones with RecordKeys."
         )
 
 
