@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
 from typing import TypeAlias
 
 import numpy as np
@@ -121,10 +120,3 @@ def _answer_law(table: PerturbationTable, count: int) -> Law:
     if count == 0:
         return {0: Fraction(1)}
     return {count + noise: chance for noise, chance in table.row_of(count).probabilities.items()}
-
-
-def _convolved(first: Law, second: Law) -> dict[int, Fraction]:
-    out: dict[int, Fraction] = {}
-    for (a, p), (b, q) in product(first.items(), second.items()):
-        out[a + b] = out.get(a + b, Fraction(0)) + p * q
-    return out
