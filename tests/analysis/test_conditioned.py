@@ -8,15 +8,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from flint import arb
+from flint import arb, arb_poly
 
 import holdfast as hf
 from holdfast.analysis.blocks import cell_weight
-from holdfast.analysis.classes import Classes, ClassTables, KeptTotals
+from holdfast.analysis.classes import Classes, ClassTables
+from holdfast.analysis.kept_totals import KeptTotals
 from holdfast.analysis.posterior import posterior_of
 from holdfast.analysis.priors import Flat, Listed, Poisson, Prior
 from holdfast.analysis.published import Published
 from holdfast.errors import InvalidParameter
+from holdfast.exact.balls import ball, precision
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace
 from holdfast.testing.fit import check_fit, check_fit_categories, fits
 from tests.analysis import brute
@@ -119,6 +121,23 @@ def kept_totals(low: int, high: int, y: np.ndarray, rows: np.ndarray, target) ->
     return KeptTotals(classes, lows, highs, noise)
 
 
+def sparse(*people: int, cells: int) -> np.ndarray:
+    """Counts of classes of `cells` cells with so many people each."""
+    random = np.random.default_rng(5)
+    return np.concatenate([np.bincount(random.integers(0, cells, n), minlength=cells) for n in people])
+
+
+def log_normaliser(x: np.ndarray, classes: Classes, high: int, rate: Fraction) -> float:
+    """ln Z(x) over counts of zero to `high`: the product of polynomials of a class has the weights of its totals; all in certified balls."""
+    laws = [arb_poly([1])] * len(classes)
+    for number, count in zip(classes.of_cell.tolist(), x.tolist(), strict=True):
+        laws[number] = laws[number] * arb_poly([ball(-rate * abs(k - count)).exp() for k in range(high + 1)])
+    whole = arb(0)
+    for totals in classes.totals.tolist():
+        whole += math.prod((law[total] for law, total in zip(laws, totals, strict=True)), start=arb(1))
+    return float(whole.log().mid())
+
+
 CASES = {
     "one sum": (SUM, [4, 0, 2]),
     "two classes": (np.array([[1, 1, 1, 1], [1, 1, 0, 0]]), [2, 1, 0, 3]),
@@ -139,7 +158,9 @@ class TestDraws:
         noise = cell_weight(target)
         assert noise is not None
         listed = [math.log(np.exp(noise(tables - x).sum(axis=1)).sum()) for x in tables]
-        found = sums.own_normalisers(tables).sum(axis=1) + sums.log_probability(tables)
+        missing = sums.log_probability(tables)
+        assert missing is not None
+        found = sums.own_normalisers(tables).sum(axis=1) + missing
         assert np.allclose(found, listed, rtol=0, atol=1e-11)
 
     def test_inequality_rows_strike_out_class_totals(self) -> None:
@@ -153,7 +174,45 @@ class TestDraws:
         tables = np.array([x for x in brute.tables_in([range(7)] * 4, rows, y) if x[0] + x[1] >= 2])
         sums = KeptTotals(classes, low, high, noise)
         listed = [math.log(np.exp(noise(tables - x).sum(axis=1)).sum()) for x in tables]
-        assert np.allclose(sums.own_normalisers(tables).sum(axis=1) + sums.log_probability(tables), listed, rtol=0, atol=1e-11)
+        missing = sums.log_probability(tables)
+        assert missing is not None
+        assert np.allclose(sums.own_normalisers(tables).sum(axis=1) + missing, listed, rtol=0, atol=1e-11)
+
+    @pytest.mark.parametrize(
+        ("y", "cells", "rows", "rate"),
+        [
+            (sparse(30, cells=60), 60, [[1]], Fraction(1, 10)),
+            (sparse(25, cells=50), 50, [[1]], Fraction(1)),
+            (sparse(200, cells=23), 23, [[1]], Fraction(1, 4)),
+            (sparse(8, 0, 6, cells=15), 15, [[1, 1, 0], [0, 1, 1]], Fraction(1, 5)),
+            (sparse(0, 9, cells=20), 20, [[1, 0], [0, 1]], Fraction(1, 5)),
+        ],
+        ids=["small rate", "rate 1", "many people", "two rows", "an empty class"],
+    )
+    def test_normalisers_of_sparse_tables(self, y: np.ndarray, cells: int, rows: list[list[int]], rate: Fraction) -> None:
+        """Independent cells around few people have such totals with probabilities from 1e-3 to 1e-39, far below rounding: the least is
+        told as well as the largest, for tables that are like the published one and for one with all people of a class in one cell."""
+        sums = kept_totals(0, int(y.sum()), y, np.repeat(np.array(rows), cells, axis=1), ConditionalLaplace(rate))
+        random = np.random.default_rng(6)
+        others = [random.permuted(y.reshape(-1, cells), axis=1).ravel() for _ in range(2)]
+        heaped = np.zeros_like(y)
+        heaped[::cells] = y.reshape(-1, cells).sum(axis=1)
+        tables = np.array([y, *others, heaped])
+        missing = sums.log_probability(tables)
+        assert missing is not None
+        with precision(400):
+            right = [log_normaliser(x, sums.classes, int(y.sum()), rate) for x in tables]
+        assert np.allclose(sums.own_normalisers(tables).sum(axis=1) + missing, right, rtol=0, atol=1e-6)
+
+    def test_a_normaliser_that_cannot_be_told_from_zero_is_not_stated(self) -> None:
+        """All of 60 people in the first half of the cells, by an inequality, which no tilt of the kept total makes likely."""
+        y = sparse(60, 0, cells=30)
+        low, high, halves = np.zeros(60, dtype=np.int64), np.full(60, 60), np.repeat([[1, 0]], 30, axis=1)
+        classes = Classes.of(y, low, high, np.ones((1, 60), dtype=np.int64), halves, np.array([60]))
+        noise = cell_weight(ConditionalLaplace(Fraction(1, 50)))
+        assert classes is not None
+        assert noise is not None
+        assert KeptTotals(classes, low, high, noise).log_probability(y[None, :]) is None
 
     @pytest.mark.parametrize("name", CASES)
     def test_tables_by_classes_have_the_law_of_their_weights(self, name: str) -> None:

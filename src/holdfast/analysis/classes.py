@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +12,6 @@ from holdfast.analysis.tables import Floats, Ints, list_tables
 from holdfast.lattices import Lattice
 
 MAX_CLASS_TOTALS = 20_000
-AT_ONCE = 256
-"""Tables whose laws of class totals are held at once."""
 
 
 def tightened(low: Ints, high: Ints, kept: Ints, y: Ints) -> tuple[Ints, Ints]:
@@ -37,6 +34,8 @@ class Classes:
     totals: Ints
     start: Ints
     """The class totals of the published counts."""
+    rows: Ints
+    """The kept sums as functions of class totals."""
 
     @classmethod
     def of(cls, y: Ints, low: Ints, high: Ints, kept: Ints, cuts: Ints, floors: Ints) -> Classes | None:
@@ -49,7 +48,7 @@ class Classes:
         totals = list_tables(moves, start, least, most, MAX_CLASS_TOTALS) if moves.shape[1] else start[None, :]
         if totals is None:
             return None
-        return cls(of_cell, totals[(totals @ columns[len(kept) :].T >= floors).all(axis=1)], start)
+        return cls(of_cell, totals[(totals @ columns[len(kept) :].T >= floors).all(axis=1)], start, rows)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -84,54 +83,3 @@ class ClassTables:
         for number, (cells, part) in enumerate(self._parts):
             out[:, cells] = part.draw(n, random, totals[:, number])
         return out
-
-
-class KeptTotals:
-    """Independent cells k_i with weights exp(noise(k_i - x_i)) between low_i and high_i, and the probability of their kept totals."""
-
-    def __init__(self, classes: Classes, low: Ints, high: Ints, noise: Callable[[Ints], Floats]) -> None:
-        self.classes, self.low, self.high = classes, low, high
-        bounds, kind = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
-        self._kind = kind.ravel()
-        grids = [np.arange(a, b + 1) for a, b in bounds.tolist()]
-        self._weights = [np.exp(noise(grid[None, :] - grid[:, None])) for grid in grids]  # row x, column k
-
-    def own_normalisers(self, tables: Ints) -> Floats:
-        """ln of the sum of weights of each cell alone; counts outside the box get those of its edge."""
-        out = np.empty(tables.shape)
-        for kind, weights in enumerate(self._weights):
-            mine = self._kind == kind
-            places = np.clip(tables[:, mine] - self.low[mine], 0, len(weights) - 1)
-            out[:, mine] = np.log(weights.sum(axis=1))[places]
-        return out
-
-    def log_probability(self, tables: Ints) -> Floats:
-        """ln P[the cells around each of these tables have the kept totals]."""
-        parts = [self._log_probability(tables[start : start + AT_ONCE]) for start in range(0, len(tables), AT_ONCE)]
-        return np.concatenate([np.zeros(0), *parts])
-
-    def _log_probability(self, tables: Ints) -> Floats:
-        joint = np.ones((len(tables), len(self.classes.totals)))
-        for number, law in self._class_laws(tables):
-            least = int(self.low[self.classes.of_cell == number].sum())
-            joint *= law[:, self.classes.totals[:, number] - least]
-        return np.asarray(np.log(np.maximum(joint.sum(axis=1), 1e-300)))
-
-    def _class_laws(self, tables: Ints) -> Iterator[tuple[int, Floats]]:
-        """For each class the law of its total above the least one, a table a row, by Fourier transforms."""
-        for number in range(len(self.classes)):
-            mine = self.classes.of_cell == number
-            points = 1 << max(int((self.high - self.low)[mine].sum()), 1).bit_length()
-            logs = np.zeros((len(tables), points // 2 + 1), dtype=np.complex128)
-            for kind, weights in enumerate(self._weights):
-                cells = np.flatnonzero(mine & (self._kind == kind))
-                if not len(cells):
-                    continue
-                times = np.zeros((len(tables), len(weights)))
-                np.add.at(times, (np.arange(len(tables))[:, None], tables[:, cells] - self.low[cells]), 1)
-                used = np.flatnonzero(times.any(axis=0))
-                p = weights[used] / weights[used].sum(axis=1, keepdims=True)
-                with np.errstate(divide="ignore"):
-                    transforms = np.log(np.fft.rfft(p, points, axis=1))
-                logs += times[:, used] @ np.where(np.isfinite(transforms), transforms, -700.0)
-            yield number, np.maximum(np.fft.irfft(np.exp(logs), points, axis=1), 0.0)

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.analysis.blocks import MAX_WIDTH, Read, by_convolution, cell_weight, reach_of
-from holdfast.analysis.classes import Classes, ClassTables, KeptTotals, tightened
+from holdfast.analysis.classes import Classes, ClassTables, tightened
+from holdfast.analysis.kept_totals import KeptTotals
 from holdfast.analysis.tables import BlockPosterior, Floats, Ints, Tables, list_tables
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.shapes import Bounded
@@ -71,7 +72,7 @@ def _reaches(found: Tables, beyond: Bools, cut: Bools) -> bool:
 
 
 def _within(read: Read, shape: Bounded, noise: Callable[[Ints], Floats], low: Ints, high: Ints) -> Tables | None:
-    """All tables of the box listed, or draws by classes; None where both are too many."""
+    """All tables of the box listed, or draws by classes; None where both are too many, or a normaliser is not known."""
     listed = _listed(read, shape, noise, low, high)
     if listed is not None or int((high - low).max()) >= MAX_WIDTH:
         return listed
@@ -94,7 +95,8 @@ def _log_sum(logs: Floats) -> float:
     return top + float(np.log(np.exp(logs - top).sum()))
 
 
-def _by_classes(read: Read, noise: Callable[[Ints], Floats], sums: KeptTotals) -> Tables:
+def _by_classes(read: Read, noise: Callable[[Ints], Floats], sums: KeptTotals) -> Tables | None:
+    """None where a normaliser cannot be told from zero."""
     values = sums.low[:, None] + np.arange(int((sums.high - sums.low).max()) + 1)
     logs = read.prior.log_weights(values, read.cells[:, None]) + noise(read.y[:, None] - values) - sums.own_normalisers(values.T).T
     logs = np.where(values <= sums.high[:, None], logs, -np.inf)
@@ -105,4 +107,5 @@ def _by_classes(read: Read, noise: Callable[[Ints], Floats], sums: KeptTotals) -
     if not proposal.is_possible:
         return empty
     tables = proposal.draw(read.draws, read.random)
-    return Tables.weighted(tables, -sums.log_probability(tables))
+    missing = sums.log_probability(tables)
+    return None if missing is None else Tables.weighted(tables, -missing)
