@@ -128,7 +128,7 @@ def sparse(*people: int, cells: int) -> np.ndarray:
 
 
 def log_normaliser(x: np.ndarray, classes: Classes, high: int, rate: Fraction) -> float:
-    """ln Z(x) over counts of zero to `high`: the product of polynomials of a class has the weights of its totals; all in certified balls."""
+    """ln Z(x) over counts of zero to `high`: the product of a class's polynomials has the weights of its totals; certified balls."""
     laws = [arb_poly([1])] * len(classes)
     for number, count in zip(classes.of_cell.tolist(), x.tolist(), strict=True):
         laws[number] = laws[number] * arb_poly([ball(-rate * abs(k - count)).exp() for k in range(high + 1)])
