@@ -85,6 +85,18 @@ class TestFromNothingToAVerifiedFolder:
         for page in (planned.out, made.out, checked.out, (work / "out" / "report.html").read_text()):
             assert str(SECRET) not in page
 
+    def test_the_promise_on_the_screen_is_that_of_the_card(self, work: Path, run: Callable[..., Ran]) -> None:
+        """A state without people: its counties take no noise, and the promise is for tables without negative counts."""
+        (work / "counties.csv").write_text("state,county,people\n17,031,0\n17,043,0\n18,001,4\n18,003,7\n")
+        (work / "run.toml").write_text(RUN.replace("allow_exposed = 1", "allow_exposed = 0"))
+        told = run("release", "run.toml", "-o", "out", "--no-ledger")
+        card = json.loads((work / "out" / "card.json").read_text())["guarantee"]
+        assert "no negative count" in card["relation"]
+        assert card["words"] in told.out
+        fields = json.loads(run("release", "run.toml", "-o", "second", "--no-ledger", "--json").out)["guarantee"]
+        assert fields["relation_fields"] == card["relation_fields"]
+        assert fields["words"] == card["words"]
+
     def test_against_official_totals(self, work: Path, run: Callable[..., Ran], snapshot: Snapshot) -> None:
         run("release", "run.toml", "-o", "out")
         (work / "official.csv").write_text(f"state,total\n17,{SECRET + 17}\n18,28\n19,3\n")

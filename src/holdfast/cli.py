@@ -281,6 +281,7 @@ def release(
     from holdfast.publication.folder import CARD, Output
     from holdfast.publication.listings import EXPOSED_FILE
     from holdfast.publication.order import Order
+    from holdfast.publication.pipeline import for_table
     from holdfast.publication.runfile import load_run
     from holdfast.wording import describe
     from holdfast.wording.guarantee import guarantee_fields
@@ -298,6 +299,7 @@ def release(
         logging.getLogger("holdfast").info(told)  # where there is no terminal, no bar shows that it is alive
     named = () if account is None else ledger_words(ledger, run.ledger, _folder_of(run_file))
     stands(standing(account, run.id, output, command_line(), named))
+    made = for_table(made, table)  # what is told below is what the card says
     entry = _carry_out(run, order, made, table, Output(output, run.formats, run.sign, force), account, resume)
     exposed = Card.from_json((output / CARD).read_text(encoding="utf-8")).exposed  # the values of the totals are public now
     if as_json:

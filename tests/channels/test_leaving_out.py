@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 import holdfast as hf
 from holdfast.channels import Channel, choose_samplers
-from holdfast.errors import NoExactSampler
+from holdfast.errors import NoExactSampler, NothingLeft
 from holdfast.publication.plan import Plan
 from holdfast.testing import ALPHA, check_fit_categories, chi_square_p_value
 from tests.samplers.lattice_points import points
@@ -274,13 +275,34 @@ class TestShares:
         assert np.array_equal(found.deviations[left.ravel()], expected)
         assert not found.deviations[~left.ravel()].any()
 
-    def test_an_axis_keeps_two_codes(self) -> None:
-        """Sex has two codes, and one of them is 0: the axis would vanish, so that its cells take noise as before."""
-        mechanism = hf.GeneralizedGaussian(rho=1, levels={"total": "1/4", "area": "3/4"})
+    @pytest.mark.parametrize("gone", [(0,), (0, 1)], ids=["a column", "both columns"])
+    def test_a_column_of_one_code_is_no_axis_any_more(self, gone: tuple[int, ...]) -> None:
+        """All are men, or all are men of one age: the law is that of a table without the column. Shares of margins that became one add up,
+        and one on what became a kept total says nothing."""
+        keep: list[Any] = [hf.margin("sex"), hf.margin("age")]
+        shares = {"total": {("sex", "age"): "1/8"}, "region": {"total": "1/8", "sex": "1/8"}, "area": {"age": "1/8", "detailed": "1/2"}}
         counts = np.arange(1, 31).reshape(5, 2, 3)
         counts[:, 0] = 0
-        kept = [int(total) for total in (counts.sum(axis=(0, 2)))]
-        plan = hf.plan(self.CELLS, [hf.margin("sex")], mechanism, published_totals=kept)
-        assert plan.facts.zeros is None
+        if 1 in gone:
+            counts[:, :, 1:] = 0
+        totals = [*counts.sum(axis=(0, 2)).tolist(), *counts.sum(axis=(0, 1)).tolist()]
+        plan = hf.plan(self.CELLS, keep, hf.GeneralizedGaussian(rho=1, levels=shares), published_totals=totals)
+        left = counts.ravel() > 0
+        assert plan.facts.zeros is not None
+        assert np.array_equal(plan.facts.zeros.cells, np.flatnonzero(~left))
+        columns = {"area": self.CELLS.hierarchies["area"], **({} if 1 in gone else {"age": ["1", "2", "3"]})}
+        merged = hf.GeneralizedGaussian(rho="7/8", levels={"region": {"total": "2/7"}, "area": "5/7"})
+        same = hf.plan(hf.Universe.product(columns), [hf.total() if 1 in gone else hf.margin("age")], merged)
         assert plan.deviations is not None
-        assert (plan.deviations > 0).all()
+        assert same.deviations is not None
+        assert np.array_equal(plan.deviations[left], same.deviations)
+        assert not plan.deviations[~left].any()
+        assert plan.guarantee.smallest_secret == same.guarantee.smallest_secret * Fraction(7, 8)
+
+    def test_nothing_is_drawn_where_only_one_table_of_counts_has_the_totals(self) -> None:
+        """All are men: their counts are the totals of the counties. Women came out as 1 and -1."""
+        places = hf.Universe.product({"county": ["1", "2", "3"], "sex": ["F", "M"]})
+        table = hf.Table(places, np.array([2, 0, 3, 0, 4, 0]))
+        for levels in (None, {"county": 1}):
+            with pytest.raises(NothingLeft):
+                hf.release(table, [hf.margin("county"), hf.margin("sex")], hf.GeneralizedGaussian(rho="1/8", levels=levels))

@@ -57,6 +57,40 @@ def test_no_noise_on_a_route_without_flights(name: str, keep: list[Any], tmp_pat
     assert "take no noise" in (tmp_path / "out" / "statement.html").read_text()
 
 
+def test_where_only_some_of_the_zero_cells_are_left_out_every_sentence_says_so(tmp_path: Path) -> None:
+    """The slice a=1 is taken out of the cube; the pair a=2, b=x is no slice, and gets noise. Card and pages said that it did not."""
+    cube = hf.Universe.product({"a": ["1", "2", "3", "4"], "b": ["x", "y", "z"], "c": ["p", "q", "r"]})
+    counts = np.full((4, 3, 3), 5)
+    counts[0] = counts[1, 0] = 0
+    keep = [hf.margin("a", "b"), hf.margin("b", "c"), hf.margin("a", "c")]
+    release = hf.release(hf.Table(cube, counts.ravel()), keep, hf.GeneralizedGaussian(rho="1/8"), key=hf.NoiseKey.for_tests("part"))
+    zeros, law = release.card["kept"]["zeros"], release.card["mechanism"]["law"]
+    assert (zeros["cells"], zeros["under"]) == (9, 12)
+    assert "9 of the 12 cells under a kept total of 0 take no noise" in zeros["words"]
+    assert "The other 3 are drawn" in zeros["words"]
+    assert law.endswith("z is 0 in the 9 cells of kept.zeros")
+    assert release.plan.deviations is not None
+    assert np.flatnonzero(release.plan.deviations == 0).tolist() == list(range(9))
+    folder = release.save(tmp_path / "out")
+    hf.verify(folder)
+    for text in ((folder / "report.html").read_text(), (folder / "statement.html").read_text(), json.dumps(release.card)):
+        assert "9 of the 12 cells under a kept total of 0" in text
+        assert "9 cells lie under a kept total of 0" not in text
+        assert "can only be 0, and take no noise" not in text
+
+
+def test_the_sentence_where_none_of_the_zero_cells_is_left_out(tmp_path: Path) -> None:
+    """Ages have levels, whose axes stay whole: the three counts of age 1, all 0, are drawn."""
+    ages = hf.Hierarchy.from_parents({"1": "young", "2": "young", "3": "old", "4": "old"}, levels=["group", "age"])
+    universe = hf.Universe.product({"county": ["A", "B", "C"], "age": ages})
+    counts = np.array([0, 1, 2, 3] * 3)
+    release = hf.release(hf.Table(universe, counts), [hf.margin("age")], hf.GeneralizedGaussian(rho=1, levels={"county": 1}))
+    zeros = release.card["kept"]["zeros"]
+    assert (zeros["status"], zeros["cells"], zeros["under"]) == ("none", 0, 3)
+    assert "3 cells lie under one, and are drawn" in zeros["words"]
+    hf.verify(release.save(tmp_path / "out"))
+
+
 def test_tables_with_the_same_totals_have_the_same_plan() -> None:
     one, other = (hf.release(hf.Table(UNIVERSE, counts), BOTH, MECHANISMS["gaussian"]) for counts in (COUNTS, TWIN))
     assert one.plan.to_fields() == other.plan.to_fields()

@@ -65,6 +65,7 @@ CARD: dict[str, Any] = {
             "status": "none",
             "rule": 1,
             "cells": 0,
+            "under": 0,
             "digest": None,
             "words": "No cell is left out of the draw because of a kept total of 0.",
         },

@@ -75,11 +75,12 @@ class Geography:
             out[mask] = " x ".join(name for name, _ in chosen if name is not None) or TOTAL
         return dict(sorted(out.items(), key=lambda item: (item[0].bit_count(), item[0])))
 
-    def without(self, zero: NDArray[np.bool_]) -> tuple[Geography, Ints]:
-        """(the same without units of the finest level, and without codes of columns, all of whose cells are zero; the cells taken out).
+    def without(self, zero: NDArray[np.bool_]) -> tuple[Geography, Ints, tuple[int, ...]]:
+        """(the same without units of the finest level, and without codes of columns, all of whose cells are zero; the cells taken out;
+        the axes that are left, by their places here: `narrowed` gives the masks).
 
-        Margins keep their masks: an axis of a column with levels, which must divide evenly, stays whole, and so does one that would be left
-        with one place. One unit or more is left: NothingLeft where all are zero.
+        The axes of a column with levels, which must divide evenly, stay whole. A column of one code is no axis any more. One unit or more
+        is left: NothingLeft where all are zero.
         """
         table = zero[self.cells].reshape(len(self.cells), *self.lengths)
         units: NDArray[np.bool_] = np.asarray((~table.reshape(len(table), -1)).any(axis=1))
@@ -89,15 +90,23 @@ class Geography:
         for axis in (column[0][1].bit_length() - 1 for column in self.columns if len(column) == 1):
             others = tuple(k for k in range(table.ndim) if k != axis + 1)
             codes = np.flatnonzero(~table.all(axis=others))
-            if len(codes) > 1:
-                table, cells = np.take(table, codes, axis=axis + 1), np.take(cells, codes, axis=axis + 1)
+            table, cells = np.take(table, codes, axis=axis + 1), np.take(cells, codes, axis=axis + 1)
         tree = None if self.tree is None else self.tree.pruned(units)
-        made = replace(self, tree=tree, lengths=cells.shape[1:], cells=cells.reshape(len(cells), -1))
-        return made, np.setdiff1d(self.cells, cells)
+        axes = tuple(place for place, length in enumerate(cells.shape[1:]) if length > 1)
+        lengths = tuple(cells.shape[place + 1] for place in axes)
+        narrow = [tuple((name, narrowed(mask, axes)) for name, mask in column) for column in self.columns]
+        columns = tuple(column for column in narrow if column[-1][1])
+        made = replace(self, tree=tree, columns=columns, lengths=lengths, cells=cells.reshape(len(cells), -1))
+        return made, np.setdiff1d(self.cells, cells), axes
 
     def sizes(self, mask: int) -> int:
         """How many numbers a unit has in this margin."""
         return math.prod(length for place, length in enumerate(self.lengths) if mask >> place & 1)
+
+
+def narrowed(mask: int, axes: Sequence[int]) -> int:
+    """The mask of a margin once only these axes are left: a margin by a column of one code is the margin without it."""
+    return sum(1 << place for place, axis in enumerate(axes) if mask >> axis & 1)
 
 
 def geography(universe: Universe, names: Sequence[LevelName]) -> Geography:

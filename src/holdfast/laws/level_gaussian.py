@@ -18,7 +18,7 @@ from holdfast.laws.target import ON_THE_LATTICE, Field, Target, Variance, number
 class LevelGaussian(Target):
     """Law:         P[z] proportional to exp(-Q(z) / 2), Q(z) = 2 rho sum over measured margins of share |margin of z|_2^2, for z in L.
     Given:       measured: (height, mask, share): the height of a level above the finest one, the axes of the margin, an exact share above
-                 zero. Shares add up to one. The finest level by all axes is measured.
+                 zero. Shares add up to one, or to less where a margin is a kept total. The finest level by all axes is measured.
     Guarantees:  (Q(x - x') / 2)-zCDP for tables x, x' with equal kept totals: what independent Gaussian measurements of those margins
                  with variance 1 / (2 rho share) each would cost, and the law of their best linear unbiased combination, on integers.
     Reference:   [theory R7], [theory R9], [theory R15], [theory R16].

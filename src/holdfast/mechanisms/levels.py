@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias, TypeGuard
@@ -16,7 +16,7 @@ from holdfast.display import listed
 from holdfast.errors import InvalidParameter, InvalidStatement
 from holdfast.exact.parameters import exact_fraction
 from holdfast.lattices.blocks import Blocks
-from holdfast.lattices.geography import DETAILED, TOTAL, Geography, LevelName, geography, kept_margins
+from holdfast.lattices.geography import DETAILED, TOTAL, Geography, LevelName, geography, kept_margins, narrowed
 from holdfast.lattices.norms import LEVELS
 from holdfast.lattices.shapes import Pinned, Shape, Units
 from holdfast.lattices.trees import Tree
@@ -160,9 +160,10 @@ def level_channel(facts: Facts, rho: Fraction, shares: Shares, asked: Asked | No
         raise InvalidParameter("levels name columns and levels of a table. A lattice of a matrix alone has none: leave levels out.")
     found, kept = _with_kept(facts, [share.level for share in shares])
     measured = _measured(facts, shares, found, kept)
-    facts, found = _without_zeros(facts, found)
+    facts, found, axes = _without_zeros(facts, found)
+    kept = tuple(frozenset(narrowed(mask, axes) for mask in family) for family in kept)
     plain = promise(facts, "zcdp", "l2", asked=asked, rho=rho)
-    depth = found.depth
+    depth, measured = found.depth, _narrowed_shares(measured, kept, axes)
     whole = Units(found.tree, found.lengths, tuple(tuple(sorted(family)) for family in kept))
     heights = tuple((depth - level, mask, share) for level, mask, share in measured)
     margins = found.named()
@@ -196,15 +197,27 @@ def _with_kept(facts: Facts, names: list[LevelName]) -> tuple[Geography, tuple[f
         return wider, kept_margins(facts.kept, wider)
 
 
-def _without_zeros(facts: Facts, found: Geography) -> tuple[Facts, Geography]:
-    """Without the units and codes that are zero throughout; what else is zero is drawn like other cells."""
+def _without_zeros(facts: Facts, found: Geography) -> tuple[Facts, Geography, Sequence[int]]:
+    """Without the units and codes that are zero throughout, and the axes that are left; what else is zero is drawn like other cells."""
+    every = range(len(found.lengths))
     if facts.zeros is None:
-        return facts, found
+        return facts, found, every
     zero = np.zeros(len(facts.universe), dtype=np.bool_)
     zero[facts.zeros.cells] = True
-    left, cells = found.without(zero)
-    fixed = np.isin(cells, facts.lattice.exposed_cells)
-    return (replace(facts, zeros=None), found) if fixed.all() else (replace(facts, zeros=Zeros(facts.kept, cells)), left)
+    left, cells, axes = found.without(zero)
+    if np.isin(cells, facts.lattice.exposed_cells).all():
+        return replace(facts, zeros=None), found, every
+    return replace(facts, zeros=Zeros(facts.kept, cells)), left, axes
+
+
+def _narrowed_shares(measured: list[Measured], kept: tuple[frozenset[int], ...], axes: Sequence[int]) -> list[Measured]:
+    """Shares on the axes that are left. Margins that became one add up; one that became a kept total is the same in all tables."""
+    parts: dict[tuple[int, int], Fraction] = {}
+    for level, mask, share in measured:
+        narrow = narrowed(mask, axes)
+        if narrow not in kept[level]:
+            parts[level, narrow] = parts.get((level, narrow), Fraction(0)) + share
+    return sorted((level, mask, share) for (level, mask), share in parts.items())
 
 
 def _level_name(found: Geography, level: int) -> str:

@@ -125,6 +125,10 @@ class ZerosInfo(Part):
     status: Literal["applied", "none"] = Field(description="'applied' if there are such cells; 'none' if all cells are drawn.")
     rule: Annotated[int, Field(ge=1)] = Field(description="Version of the rule that finds them from the kept statements and totals.")
     cells: Count = Field(description="How many there are, without those that the kept totals fix whatever their values are.")
+    under: Count = Field(
+        description="How many cells lie under a kept total of 0, counted in the same way: those beyond `cells` are drawn like others. 0 "
+        "where the mechanism leaves none out."
+    )
     digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")] | None = Field(
         description="SHA-256 of the numbers of all cells left out, counted from 0 in the order of the table, 8 bytes each, lowest first."
     )

@@ -14,7 +14,9 @@ class RelationInfo(Part):
 
     same_totals: bool = Field(description="They have the same kept totals.")
     same_cells: bool = Field(description="They have the same cells: the list of cells came with the data and was not declared public.")
-    non_negative: bool = Field(description="No count is negative, so that cells under a kept total of 0 are 0, and take no noise.")
+    non_negative: bool = Field(
+        description="No count is negative, so that cells under a kept total of 0 are 0; those of kept.zeros take no noise."
+    )
     within_bounds: bool = Field(description="Both lie within the bounds that the publication is conditioned on.")
 
 

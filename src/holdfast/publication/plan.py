@@ -27,7 +27,7 @@ from holdfast.invariants.statements import Statement
 from holdfast.lattices import Exposure, exposure
 from holdfast.lattices.pinned import rows_say_all, with_pinned
 from holdfast.lattices.shapes import Bounded, Free, OneSum
-from holdfast.lattices.zeros import RULE
+from holdfast.lattices.zeros import RULE, zero_cells
 from holdfast.laws import LevelGaussian, Reads
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
@@ -38,7 +38,7 @@ from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
 from holdfast.wording.exposure import columns_sentence, exposed_sentences
 from holdfast.wording.guarantee import guarantee_fields
 from holdfast.wording.samplers import reason_phrase
-from holdfast.wording.zeros import LAW_WITHOUT_ZEROS, ZerosStatus, zeros_sentence
+from holdfast.wording.zeros import ZerosStatus, law_without_zeros, zeros_sentence
 
 logger = logging.getLogger(__name__)
 
@@ -177,7 +177,7 @@ class Plan:
             "mechanism": {
                 "name": self.mechanism.name,
                 "parameters": self.mechanism.parameters,
-                "law": channel.target.formula + ("" if facts.zeros is None else LAW_WITHOUT_ZEROS),
+                "law": channel.target.formula + ("" if facts.zeros is None else law_without_zeros(self._new_cells(facts.zeros.cells))),
                 "identity": channel.identity,
             },
             "sampler": {"status": plan.status, "groups": [_group_fields(group) for group in plan.groups]},
@@ -188,11 +188,18 @@ class Plan:
     def _zeros_fields(self) -> dict[str, Any]:
         """Cells that take no noise because a kept total is 0."""
         zeros = self.facts.zeros
-        cells = 0 if zeros is None else len(np.setdiff1d(zeros.cells, self.facts.lattice.exposed_cells))
-        is_open = self.facts.published_totals is None and leaves_zeros_out(self.drawing.channel)
+        totals, leaves_out = self.facts.published_totals, leaves_zeros_out(self.drawing.channel)
+        cells = 0 if zeros is None else self._new_cells(zeros.cells)
+        under = self._new_cells(np.flatnonzero(zero_cells(self.facts.kept, totals))) if leaves_out and totals is not None else 0
+        is_open = totals is None and leaves_out
         status: ZerosStatus = "open" if is_open else "none" if zeros is None else "applied"
         digest = None if zeros is None else f"sha256:{zeros.digest}"
-        return {"status": status, "rule": RULE, "cells": cells, "digest": digest, "words": zeros_sentence(status, cells)}
+        counts = {"cells": cells, "under": under}
+        return {"status": status, "rule": RULE, **counts, "digest": digest, "words": zeros_sentence(status, cells, under)}
+
+    def _new_cells(self, cells: NDArray[np.int64]) -> int:
+        """How many of them the kept rows do not fix whatever their values are."""
+        return len(np.setdiff1d(cells, self.facts.lattice.exposed_cells))
 
     def _error_fields(self) -> dict[str, Any]:
         error = self.expected_error

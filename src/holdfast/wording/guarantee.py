@@ -148,7 +148,7 @@ def _totals(guarantee: Guarantee) -> str:
         cells = "1 cell, which is" if exposed.cells == 1 else f"{exposed.cells} cells, which are"
         fixed = f"They fix {cells} published without noise{names}."
     if guarantee.relation.non_negative:
-        fixed += " Cells under a kept total of 0 can only be 0, and take no noise."
+        fixed += " Cells under a kept total of 0 can only be 0; those left out of the draw (kept.zeros on the card) take no noise."
     counted = (
         f"Whether a {unit} is counted at all is protected only in cells under no kept total."
         if guarantee.person_can_be_added

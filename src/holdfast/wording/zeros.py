@@ -6,19 +6,38 @@ from typing import Literal, TypeAlias
 
 ZerosStatus: TypeAlias = Literal["open", "applied", "none"]
 
-_OPEN = "Cells under a kept total of 0 take no noise. Which cells these are is decided at the release, from the totals as published."
+_OPEN = (
+    "Whole codes, units and other slices under a kept total of 0 take no noise where what is left can be drawn exactly. Which cells these are "
+    "is decided at the release, from the totals as published."
+)
 
 
-LAW_WITHOUT_ZEROS = "; z is 0 in cells under a kept total of 0"
-"""After the formula of a law, "over all integer tables z that change no kept total"."""
+def law_without_zeros(cells: int) -> str:
+    """After the formula of a law, "over all integer tables z that change no kept total"."""
+    return f"; z is 0 in the {'cell' if cells == 1 else f'{cells:,} cells'} of kept.zeros"
 
 
-def zeros_sentence(status: ZerosStatus, cells: int) -> str:
-    """What is left out of the draw."""
+def zeros_sentence(status: ZerosStatus, cells: int, under: int) -> str:
+    """What is left out of the draw: `cells` of the `under` cells that a total of 0 makes 0."""
     if status == "open":
         return _OPEN
     if status == "none":
-        return "No cell is left out of the draw because of a kept total of 0."
+        return f"No cell is left out of the draw because of a kept total of 0.{_drawn(under)}"
+    if cells < under:
+        they = "It" if cells == 1 else "They"
+        take = "takes" if cells == 1 else "take"
+        others = "The other one is" if under - cells == 1 else f"The other {under - cells:,} are"
+        return (
+            f"{cells:,} of the {under:,} cells under a kept total of 0 {take} no noise. {they} can only be 0 since counts are not negative. "
+            f"{others} drawn like the rest of the table."
+        )
     noun, verb = ("1 cell", "lies") if cells == 1 else (f"{cells:,} cells", "lie")
     take = "takes" if cells == 1 else "take"
     return f"{noun} {verb} under a kept total of 0, can only be 0 since counts are not negative, and {take} no noise."
+
+
+def _drawn(under: int) -> str:
+    if not under:
+        return ""
+    noun = "1 cell lies under one, and is" if under == 1 else f"{under:,} cells lie under one, and are"
+    return f" {noun} drawn like the rest of the table."
