@@ -290,7 +290,7 @@ class TestShares:
         left = counts.ravel() > 0
         assert plan.facts.zeros is not None
         assert np.array_equal(plan.facts.zeros.cells, np.flatnonzero(~left))
-        columns = {"area": self.CELLS.hierarchies["area"], **({} if 1 in gone else {"age": ["1", "2", "3"]})}
+        columns: dict[str, Any] = {"area": self.CELLS.hierarchies["area"], **({} if 1 in gone else {"age": ["1", "2", "3"]})}
         merged = hf.GeneralizedGaussian(rho="7/8", levels={"region": {"total": "2/7"}, "area": "5/7"})
         same = hf.plan(hf.Universe.product(columns), [hf.total() if 1 in gone else hf.margin("age")], merged)
         assert plan.deviations is not None

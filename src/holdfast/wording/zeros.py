@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 ZerosStatus: TypeAlias = Literal["open", "applied", "none"]
 
 _OPEN = (
-    "Whole codes, units and other slices under a kept total of 0 take no noise where what is left can be drawn exactly. Which cells these are "
-    "is decided at the release, from the totals as published."
+    "Whole codes, units and other slices under a kept total of 0 take no noise where what is left can be drawn exactly. Which cells these "
+    "are is decided at the release, from the totals as published."
 )
 
 
@@ -28,8 +28,8 @@ def zeros_sentence(status: ZerosStatus, cells: int, under: int) -> str:
         take = "takes" if cells == 1 else "take"
         others = "The other one is" if under - cells == 1 else f"The other {under - cells:,} are"
         return (
-            f"{cells:,} of the {under:,} cells under a kept total of 0 {take} no noise. {they} can only be 0 since counts are not negative. "
-            f"{others} drawn like the rest of the table."
+            f"{cells:,} of the {under:,} cells under a kept total of 0 {take} no noise. {they} can only be 0 since counts are not "
+            f"negative. {others} drawn like the rest of the table."
         )
     noun, verb = ("1 cell", "lies") if cells == 1 else (f"{cells:,} cells", "lie")
     take = "takes" if cells == 1 else "take"
