@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import product
 
@@ -182,6 +183,36 @@ class TestError:
         wanted = sum(abs(after.get(tuple((np.array(y) - x).tolist()), Fraction(0)) - w / total) for y, w in weights.items()) / 2
         rate = Fraction(float(-np.log(0.6)))
         assert distances(points, moves, rate, start, 1)[5] == pytest.approx(float(wanted), abs=1e-12)
+
+    @pytest.mark.parametrize("rate", [10, 60])
+    def test_lines_far_from_the_table_keep_their_law_at_every_rate(self, rate: int) -> None:
+        """Weights of doubles are zero from exp(-745) on, and a line of zeros has no law. Three cells and their total, in fractions: every
+        table's distance after two steps.
+        """
+        total, moves = 8, [(1, -1, 0), (1, 0, -1), (0, 1, -1)]
+        points = [(a, b, total - a - b) for a in range(total + 1) for b in range(total + 1 - a)]
+        start, decay = first_table(points), Fraction(math.exp(-rate))
+        found = distances(points, np.array(moves), Fraction(rate), start, 2)
+        for x, distance in list(zip(points, found, strict=True))[::4]:
+            weights = {y: decay ** (sum(abs(a - b) for a, b in zip(x, y, strict=True))) for y in points}
+            now = {start: Fraction(1)}
+            for _ in range(2):
+                after: dict[Point, Fraction] = {}
+                for y, mass in now.items():
+                    for move in moves:
+                        line = [
+                            z
+                            for k in range(-total, total + 1)
+                            if (z := (y[0] + k * move[0], y[1] + k * move[1], y[2] + k * move[2])) in weights
+                        ]
+                        whole = sum(weights[z] for z in line)
+                        for z in line:
+                            after[z] = after.get(z, Fraction(0)) + mass * weights[z] / whole / len(moves)
+                now = after
+            whole = sum(weights.values())
+            wanted = sum(abs(now.get(y, Fraction(0)) - weight / whole) for y, weight in weights.items()) / 2
+            assert distance == pytest.approx(float(wanted), abs=1e-12)
+        assert worst_distance(points, np.array(moves), Fraction(rate), start, 2) >= max(found)
 
     def test_too_large_a_fibre_is_refused(self) -> None:
         with pytest.raises(RequestTooLarge, match="5000"):
