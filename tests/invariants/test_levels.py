@@ -117,6 +117,18 @@ def test_a_level_that_leaves_codes_out_is_refused() -> None:
         compile_rows(Universe.product({"county": tree}), [hf.margin("district")])
 
 
+@pytest.mark.parametrize("statement", [hf.margin("state"), hf.margin("state", "sex"), hf.subset("sex", ["F"], by=["state"])])
+def test_a_code_whose_parent_is_missing_is_no_unit_of_the_level_it_stands_at(statement: hf.invariants.statements.Statement) -> None:
+    """The exact total of county c3 was kept as one of a state."""
+    parents = {"c1": "A", "c2": "A", "A": "R", "c3": "R", "c4": "R"}
+    universe = Universe.product({"county": Hierarchy.from_parents(parents, levels=["region", "state", "county"]), "sex": ["F", "M"]})
+    with pytest.raises(InvalidStatement, match="code 'c3' of 'county' has no unit at level 'state'"):
+        compile_rows(universe, [statement])
+    assert list(listed_sums(universe, hf.margin("region"))) == ["region=R"]
+    told = Hierarchy.from_parents({**parents, "c3": "B", "c4": "B", "B": "R"}, levels=["region", "state", "county"])
+    assert list(listed_sums(universe.with_hierarchies({"county": told}), hf.margin("state"))) == ["state=A", "state=B"]
+
+
 @pytest.mark.parametrize(
     ("make", "match"),
     [
@@ -135,6 +147,14 @@ def test_a_tree_that_many_tables_share_is_cut_to_one_table() -> None:
     cut = shared.only(["03", "01"])
     assert cut.nodes == ("north", "01", "south", "03")
     assert cut.levels == ("region", "county")
+
+
+def test_codes_that_are_left_of_a_deeper_tree_are_not_units_of_the_level_above() -> None:
+    shared = Hierarchy.from_parents({"c1": "A", "A": "R", "c3": "R", "c4": "R"}, levels=["region", "state", "county"])
+    cut = shared.only(["c3", "c4"])
+    assert cut.levels == ("region", "county")
+    with pytest.raises(InvalidStatement, match="there is no column 'state'"):
+        compile_rows(Universe.product({"place": cut}), [hf.margin("state")])
 
 
 def test_run_files_name_levels_and_share_a_file_of_codes(tmp_path: Path) -> None:

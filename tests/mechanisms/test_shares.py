@@ -302,10 +302,15 @@ def test_a_county_in_two_states_is_not_nested_and_the_message_names_the_tuple() 
 def test_a_code_without_a_parent_at_a_level_is_named() -> None:
     tree = Hierarchy({"A": None, "A1": "A", "A2": "A", "B": None}, levels=["state", "county"])
     universe = Universe.product({"county": ["A1", "A2", "B"]}, hierarchies={"county": tree})
-    assert channel_of(universe, [], {"state": "1/2", "county": "1/2"}).layout.whole.levels == 2
+    with pytest.raises(InvalidParameter, match="code 'B' of 'county' has no parent at level 'state'"):
+        channel_of(universe, [], {"state": "1/2", "county": "1/2"})
     deep = Hierarchy({"A": None, "AA": "A", "A1": "AA", "B": None, "B1": "B"}, levels=["state", "district", "county"])
     uneven = Universe.product({"county": ["A1", "B1"]}, hierarchies={"county": deep})
-    assert channel_of(uneven, [], {"district": "1/2", "county": "1/2"}).layout.names == ("total", "district", "county")
+    with pytest.raises(InvalidParameter, match="code 'B1' of 'county' has no parent at level 'district'"):
+        channel_of(uneven, [], {"district": "1/2", "county": "1/2"})
+    assert channel_of(uneven, [], {"state": "1/2", "county": "1/2"}).layout.names == ("total", "state", "county")
+    named = Hierarchy({"A": None, "A1": "A", "A2": "A", "B state": None, "B": "B state"}, levels=["state", "county"])
+    assert channel_of(universe.with_hierarchies({"county": named}), [], {"state": "1/2", "county": "1/2"}).layout.whole.levels == 2
 
 
 def test_totals_that_are_no_margin_of_a_level_are_refused_by_name() -> None:

@@ -35,6 +35,12 @@ def _found(universe: Universe, name: str, what: str) -> Grouping:
         also = f" Levels of its hierarchies: {', '.join(levels)}." if levels else ""
         raise InvalidStatement(f"{what}: there is no column {name!r}. The table has {', '.join(universe.columns)}.{also}")
     tree = universe.hierarchies[homes[0]]
+    leaf = tree.leaf_above(name)
+    if leaf is not None:
+        raise InvalidStatement(
+            f"{what}: code {shorten(leaf)!r} of {homes[0]!r} has no unit at level {name!r}: the hierarchy is uneven there, and the code's "
+            "own total would be kept. Give it a unit, if need be one of its own with another name."
+        )
     return Grouping(name, homes[0], tuple((node, tree.leaves(node)) for node in tree.level(name)))
 
 

@@ -176,11 +176,11 @@ def _partition(universe: Universe, name: LevelName) -> tuple[tuple[str, ...], In
         if name in hierarchy.levels:
             place = {code: number for number, code in enumerate(hierarchy.level(name))}
             of_leaf = {leaf: number for node, number in place.items() for leaf in hierarchy.leaves(node)}
-            missing = next((code for code in universe.codes[column] if code not in of_leaf), None)
+            missing = next((code for code in universe.codes[column] if code not in of_leaf), hierarchy.leaf_above(name))
             if missing is not None:
                 raise InvalidParameter(
                     f"levels: code {missing!r} of {column!r} has no parent at level {name!r}. Every code must lie under a unit of a "
-                    "level that has a share; give it one in the hierarchy."
+                    "level that has a share; give it one in the hierarchy, if need be one of its own with another name."
                 )
             unit = np.array([of_leaf[code] for code in universe.codes[column]], dtype=np.int64)
             found = unit[universe.code_indices(column)]

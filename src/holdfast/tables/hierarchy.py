@@ -151,6 +151,12 @@ class Hierarchy:
             raise InvalidParameter(f"There is no level {level!r}. Levels from the top: {', '.join(self._names)}.")
         return tuple(code for code, depth in self._depth.items() if depth == number)
 
+    def leaf_above(self, level: str | int) -> str | None:
+        """A leaf at this level where the tree goes deeper: a code whose unit there is missing, not a unit. None where there is none."""
+        codes = self.level(level)
+        depth = self._depth[codes[0]]
+        return None if depth == len(self._names) - 1 else next((code for code in codes if not self._is_inner(code)), None)
+
     def parent(self, code: str) -> str | None:
         """The code directly above, or None for a top code."""
         self._check_known(code)
@@ -167,7 +173,8 @@ class Hierarchy:
     def only(self, codes: Iterable[str]) -> Hierarchy:
         """The part of the tree above these leaves, in the order of the tree: one file of codes can serve many tables.
 
-        Levels keep their names; a code that is no leaf of the tree is refused by the table that it belongs to.
+        Levels keep their names, and the finest is that of the leaves also where the deepest ones are cut off: codes do not become units of
+        the level above. A code that is no leaf of the tree is refused by the table that it belongs to.
         """
         wanted = set(codes)
         kept: set[str] = set()
@@ -180,7 +187,7 @@ class Hierarchy:
         if not parents:
             raise InvalidHierarchy("The hierarchy has none of the table's codes. Codes must match exactly, blanks and zeros included.")
         depth = 1 + max(self._depth[code] for code in parents)
-        return Hierarchy(parents, self._names[:depth])
+        return Hierarchy(parents, self._names if depth == len(self._names) else (*self._names[: depth - 1], self._names[-1]))
 
     def check_leaves(self, column: str, codes: Iterable[str]) -> None:
         """Refuse unless the leaves are exactly these codes, in whichever order."""
