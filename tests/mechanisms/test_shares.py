@@ -313,6 +313,29 @@ def test_a_code_without_a_parent_at_a_level_is_named() -> None:
     assert channel_of(universe.with_hierarchies({"county": named}), [], {"state": "1/2", "county": "1/2"}).layout.whole.levels == 2
 
 
+@pytest.mark.parametrize("by_tree", [False, True])
+def test_of_levels_with_the_same_units_it_does_not_matter_which_is_named_first_or_has_the_share(by_tree: bool) -> None:
+    """One county a state: shares of either are shares of both, and so are kept totals."""
+    tree = Hierarchy.from_parents({"A1": "A", "B1": "B"}, levels=["state", "county"])
+    columns = {"county": ["A1", "A1", "B1", "B1"], "sex": ["F", "M"] * 2}
+    if by_tree:
+        universe = Universe.listed(columns, hierarchies={"county": tree})
+    else:
+        universe = Universe.listed({"state": ["A", "A", "B", "B"], **columns})
+    said: list[dict[str, Any]] = [{"state": {"total": "1/2"}, "county": "1/2"}, {"state": "1/2", "county": {"total": "1/2"}}]
+    made = [channel_of(universe, [], dict(order)) for shares in said for order in (shares.items(), reversed(shares.items()))]
+    assert [channel.layout.names for channel in made] == [("total", "state", "county")] * 4
+    assert len({channel.identity for channel in made}) == 1
+    for kept, shares in itertools.product(("state", "county"), said):
+        with pytest.raises(InvalidParameter, match="kept exactly"):
+            channel_of(universe, [hf.margin(kept)], shares)
+    twice = [channel_of(universe, [], dict(order)) for order in itertools.permutations([("county", "1/2"), (("county",), "1/2")])]
+    assert twice[0].identity == twice[1].identity
+    both = [channel_of(universe, [hf.margin(kept)], {level: 1}) for kept, level in itertools.product(("state", "county"), repeat=2)]
+    assert len({channel.guarantee.smallest_secret for channel in both}) == 1
+    assert all(channel.blocks.shapes == both[0].blocks.shapes for channel in both)
+
+
 def test_totals_that_are_no_margin_of_a_level_are_refused_by_name() -> None:
     with pytest.raises(InvalidStatement, match=r"subset\(sex in \[F\]\) by county is no margin"):
         channel_of(SMALL, [hf.subset("sex", codes=["F"], by=["county"])], SHARES)

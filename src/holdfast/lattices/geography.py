@@ -7,6 +7,7 @@ for the whole table. What weights by level need is here: the tree of units, wher
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
@@ -65,7 +66,8 @@ class Geography:
         return 1 if self.tree is None else self.tree.units(level)
 
     def level(self, name: LevelName) -> int:
-        return self.names.index(name)
+        """Where it stands. Levels with the same units are one: the finest of them stands for all."""
+        return bisect_right(range(self.depth + 1), self.units(self.names.index(name)), key=self.units) - 1
 
     def named(self) -> dict[int, str]:
         """The margins that can be named, by mask, small ones first: each column, one of its levels, or not at all."""
@@ -116,7 +118,7 @@ def geography(universe: Universe, names: Sequence[LevelName]) -> Geography:
                  tells what is not.
     """
     levels = [_partition(universe, name) for name in dict.fromkeys(names) if name != TOTAL]
-    levels.sort(key=lambda found: int(found[1].max()))
+    levels.sort(key=lambda found: (int(found[1].max()), _place(universe, found[0], found[2])))  # the order of naming says nothing
     for (_, coarse, above), (_, fine, below) in pairwise(levels):
         _check_nested(coarse, fine, above, below)
     own = {column for columns, _, _ in levels for column in columns}
@@ -189,6 +191,13 @@ def _partition(universe: Universe, name: LevelName) -> tuple[tuple[str, ...], In
     raise InvalidParameter(f"levels: there is no level {name!r}. Known: {', '.join(map(repr, known))}; or a tuple of columns.")
 
 
+def _place(universe: Universe, columns: tuple[str, ...], name: LevelName) -> tuple[int, int, tuple[str, ...], bool]:
+    """For levels with equally many units: by column, then by depth in its hierarchy, the column itself last."""
+    tree = universe.hierarchies.get(columns[0])
+    depth = tree.levels.index(name) if tree is not None and name in tree.levels and name not in universe.codes else len(universe)
+    return max(map(universe.columns.index, columns)), depth, columns, isinstance(name, tuple)
+
+
 def _is_nested(codes: NDArray[np.int32], leaf: Ints, first: Ints) -> bool:
     """Whether all cells of a unit have one code."""
     return bool(np.array_equal(codes, codes[first][leaf]))
@@ -252,7 +261,7 @@ def _matched(rows: RowFamily, found: Geography) -> tuple[int, int] | None:
     reduced = group[(slice(None), *(slice(None) if mask >> k & 1 else slice(0, 1) for k in range(len(lengths))))]
     if not np.array_equal(np.broadcast_to(reduced, group.shape), group):
         return None
-    for level in range(found.depth + 1):
+    for level in range(found.depth, -1, -1):  # of levels with the same units the finest, whose totals are those of all
         if found.units(level) * found.sizes(mask) != rows.count:
             continue
         units = np.zeros(len(found.cells), dtype=np.int64) if found.tree is None else found.tree.unit_of(level)
