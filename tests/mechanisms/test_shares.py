@@ -336,6 +336,44 @@ def test_of_levels_with_the_same_units_it_does_not_matter_which_is_named_first_o
     assert all(channel.blocks.shapes == both[0].blocks.shapes for channel in both)
 
 
+GROUPS = {"a": "x", "b": "x", "c": "y", "d": "y"}
+
+
+def test_a_level_named_like_another_column_takes_nothing_from_it() -> None:
+    """As with kept margins the column goes first, and the level is named with its column."""
+    made = {}
+    for name in ("sex", "group"):
+        columns: dict[str, Any] = {"county": ["1", "2"], "sex": ["F", "M"], "age": Hierarchy.from_parents(GROUPS, levels=[name, "age"])}
+        made[name] = channel_of(Universe.product(columns), [], {"county": {"sex": "1/2", "detailed": "1/2"}})
+    assert made["sex"].target.measured == made["group"].target.measured
+    assert list(made["sex"].layout.margins.values()) == [
+        margin.replace("group", "sex of age") for margin in made["group"].layout.margins.values()
+    ]
+    universe = Universe.product(columns | {"age": Hierarchy.from_parents(GROUPS, levels=["sex", "age"])})
+    by_level = channel_of(universe, [], {"county": {"sex of age": "1/2", "detailed": "1/2"}})
+    by_group = channel_of(Universe.product(columns), [], {"county": {"group": "1/2", "detailed": "1/2"}})
+    assert by_level.target.measured == by_group.target.measured != made["sex"].target.measured
+
+
+def test_a_level_of_two_hierarchies_is_refused_where_it_is_named() -> None:
+    trees = {
+        column: Hierarchy.from_parents({f"{column}{k}": f"{column} {k % 2}" for k in range(4)}, levels=["group", column]) for column in "ab"
+    }
+    universe = Universe.product({"county": ["1", "2"], **trees})
+    with pytest.raises(InvalidParameter, match=r"'group' has several meanings\. Write 'group of a' or 'group of b'"):
+        channel_of(universe, [], {"county": {"group": "1/2", "detailed": "1/2"}})
+    with pytest.raises(InvalidParameter, match="'group' is a level of the hierarchies of a and b"):
+        channel_of(universe, [], {"group": "1/2", "a": "1/2"})
+    one, other = (channel_of(universe, [], {"county": {f"group of {column}": "1/2", "detailed": "1/2"}}) for column in "ab")
+    assert one.target.measured != other.target.measured
+
+
+@pytest.mark.parametrize("name", ["total", "detailed"])
+def test_columns_with_names_that_mean_something_else_in_shares_are_refused(name: str) -> None:
+    with pytest.raises(InvalidParameter, match=f"a column is called '{name}'"):
+        channel_of(Universe.product({"county": ["1", "2"], name: ["a", "b"]}), [], {"county": {"total": "1/2", "detailed": "1/2"}})
+
+
 def test_totals_that_are_no_margin_of_a_level_are_refused_by_name() -> None:
     with pytest.raises(InvalidStatement, match=r"subset\(sex in \[F\]\) by county is no margin"):
         channel_of(SMALL, [hf.subset("sex", codes=["F"], by=["county"])], SHARES)

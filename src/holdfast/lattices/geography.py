@@ -117,6 +117,11 @@ def geography(universe: Universe, names: Sequence[LevelName]) -> Geography:
     Guarantees:  every level is nested in the coarser ones, and every unit of the finest has the same cells; InvalidParameter
                  tells what is not.
     """
+    taken = next((column for column in universe.columns if column in (TOTAL, DETAILED)), None)
+    if taken is not None:
+        raise InvalidParameter(
+            f"levels: a column is called {taken!r}, which has another meaning among levels and margins. Rename the column."
+        )
     levels = [_partition(universe, name) for name in dict.fromkeys(names) if name != TOTAL]
     levels.sort(key=lambda found: (int(found[1].max()), _place(universe, found[0], found[2])))  # the order of naming says nothing
     for (_, coarse, above), (_, fine, below) in pairwise(levels):
@@ -159,10 +164,17 @@ def _axes(universe: Universe, column: str) -> tuple[list[tuple[str, int]], Ints]
     if any(min(counts) != max(counts) for counts in tree.children):
         return plain
     lengths = [counts[0] for counts in tree.children]
-    names = [*(name for name, _ in inner), column]
+    names = [*(_margin_name(universe, column, name) for name, _ in inner), column]
     place = np.empty(count, dtype=np.int64)
     place[order] = np.arange(count)
     return [(name, length) for name, length in zip(names, lengths, strict=True) if length > 1], place
+
+
+def _margin_name(universe: Universe, column: str, level: str) -> str:
+    """What a level beside the units is called: its name, or "group of age" where the name has another meaning too."""
+    others = [tree for other, tree in universe.hierarchies.items() if other != column]
+    taken = level in (TOTAL, DETAILED, *universe.columns) or any(level in tree.levels for tree in others)
+    return f"{level} of {column}" if taken else level
 
 
 def _partition(universe: Universe, name: LevelName) -> tuple[tuple[str, ...], Ints, LevelName]:
@@ -174,6 +186,9 @@ def _partition(universe: Universe, name: LevelName) -> tuple[tuple[str, ...], In
         return name, universe.group(name)[0], name
     if name in universe.codes:
         return (name,), universe.group([name])[0], name
+    homes = [column for column, hierarchy in universe.hierarchies.items() if name in hierarchy.levels]
+    if len(homes) > 1:
+        raise InvalidParameter(f"levels: {name!r} is a level of the hierarchies of {' and '.join(homes)}. Give the levels different names.")
     for column, hierarchy in universe.hierarchies.items():
         if name in hierarchy.levels:
             place = {code: number for number, code in enumerate(hierarchy.level(name))}

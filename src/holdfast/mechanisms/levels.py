@@ -255,6 +255,9 @@ def _measured(facts: Facts, shares: Shares, found: Geography, kept: tuple[frozen
 
 def _no_margin(facts: Facts, found: Geography, share: Share, name: str) -> str:
     trees = facts.universe.hierarchies.items()
+    several = [f"{name} of {column}" for column, _ in trees if f"{name} of {column}" in found.margins]
+    if several:
+        return f"levels: {name!r} has several meanings. Write {' or '.join(map(repr, several))}, or give the levels different names."
     uneven = next((column for column, tree in trees if name in tree.levels and column in found.margins), None)
     if uneven is not None:
         return (
