@@ -161,6 +161,7 @@ class TestWhatDependsOnIt:
             "same_cells": False,
             "non_negative": True,
             "within_bounds": False,
+            "identities": False,
         }
         assert "tables with the same kept totals and no negative count" in hf.describe(left)
         assert "take no noise" in hf.describe(left)

@@ -301,7 +301,8 @@ class TestPromise:
         alone = hf.GeneralizedLaplace(epsilon=1).law(hf.lattice(universe, [never])).guarantee
         assert alone.exposed.kept_sums == 0
         assert alone.exposed.cells == 0
-        assert alone.relation == Relation(same_totals=False)
+        assert alone.relation == Relation(same_totals=False, identities=True)
+        assert law.guarantee.relation == Relation(identities=True)
 
 
 class TestWordsOfTheRelation:

@@ -173,7 +173,13 @@ def test_fields_are_json_and_exact(made: Guarantee) -> None:
             assert written >= Fraction(held), "text must not promise more than the number"
             assert written == held if isinstance(held, Fraction) else written <= Fraction(held) * (1 + Fraction(1, 10**11))
     assert (fields["per_person"] is None) == (made.person is None)
-    assert fields["relation_fields"] == {"same_totals": True, "same_cells": False, "non_negative": False, "within_bounds": False}
+    assert fields["relation_fields"] == {
+        "same_totals": True,
+        "same_cells": False,
+        "non_negative": False,
+        "within_bounds": False,
+        "identities": False,
+    }
     words = {"relation": "tables with the same kept totals", "status_note": "", "why": budget_why(made), "words": describe(made)}
     assert guarantee_fields(made) == {**fields, **words}
 

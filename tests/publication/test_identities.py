@@ -79,6 +79,44 @@ def test_a_table_that_has_the_values_is_released_and_the_release_has_them(keep, 
     assert all(np.array_equal(r.totals(released), np.broadcast_to(np.array(r.values), r.count)) for r in rows if r.kind == "identity")
 
 
+def test_an_identity_of_0_exposes_nothing_and_is_no_kept_total(tmp_path: Path) -> None:
+    """Its cells take no noise and are known of every data set. They stood among the exposed ones, under "a kept total of 0"."""
+    universe = hf.Universe.product({"a": ["1", "2", "3"], "b": ["x", "y"]})
+    table = hf.Table(universe, np.array([0, 0, 1, 2, 3, 4]))
+    keep: list[Any] = [hf.identity(hf.subset("a", ["1"]), values=0)]
+    folder = hf.release(table, keep, LAPLACE, hf.NoiseKey.for_tests(5), release_id="x").save(tmp_path / "out")
+    assert hf.verify(folder).cells == 6
+    card = read_card(folder)
+    assert (card["exposed"]["cells"], card["kept"]["zeros"]["cells"]) == (0, 2)
+    assert len((folder / "exposed.csv").read_text().splitlines()) == 1
+    assert card["kept"]["zeros"]["words"].startswith("2 cells lie under an identity of 0")
+    assert "under a kept total of 0" not in (folder / "report.html").read_text()
+    kept = hf.release(table, [*keep, hf.margin("b")], LAPLACE, hf.NoiseKey.for_tests(6), release_id="y").card
+    assert (kept["exposed"]["cells"], kept["kept"]["zeros"]["cells"]) == (0, 2)
+    assert "under a kept total or identity of 0" in kept["kept"]["zeros"]["words"]
+
+
+def test_values_that_a_kept_total_pins_beside_an_identity_of_0_are_exposed() -> None:
+    """a=1 is 0 in every data set; the total of a=2 is 0 in this one, and tells it."""
+    universe = hf.Universe.product({"a": ["1", "2", "3"], "b": ["x", "y"]})
+    keep: list[Any] = [hf.identity(hf.subset("a", ["1"]), values=0), hf.subset("a", ["2"])]
+    release = hf.release(hf.Table(universe, np.array([0, 0, 0, 0, 3, 4])), keep, LAPLACE, hf.NoiseKey.for_tests(7))
+    assert release.exposure.cells.tolist() == [2, 3]
+    assert release.card["kept"]["zeros"]["cells"] == 4
+
+
+@pytest.mark.parametrize("keep", [[], [hf.subset("sex", ["M"])]], ids=["nothing kept", "a total kept"])
+def test_the_promise_is_for_tables_that_satisfy_the_identities(keep: list[Any]) -> None:
+    """Tables that break one are told apart with certainty, so that no sentence may promise them anything."""
+    guarantee = hf.plan(UNIVERSE, [hf.identity(hf.subset("age", ["14"]), 12), *keep], LAPLACE).guarantee
+    assert guarantee.relation.identities
+    words = hf.describe(guarantee)
+    assert "that satisfy the identities and differ only in" in words
+    assert "is counted at all is protected." not in words
+    assert ("in cells under no kept total and no identity" if keep else "is protected in cells under no identity") in words
+    assert not hf.plan(UNIVERSE, keep, LAPLACE).guarantee.relation.identities
+
+
 def test_verify_checks_identities_on_the_release(tmp_path: Path) -> None:
     folder = hf.release(hf.Table(UNIVERSE, WHOLE), KEEP, LAPLACE, hf.NoiseKey.for_tests(3), release_id="x").save(tmp_path / "out")
 

@@ -42,7 +42,13 @@ def released(table: hf.Table, folder: Path, keep: list[Any] | None = None) -> tu
 def test_a_list_that_is_not_declared_public_is_a_condition_of_the_promise(tmp_path: Path) -> None:
     card, pages = released(hf.Table.from_counts(BY_SIZE, CELLS, "n"), tmp_path / "out")
     assert card["table"]["universe"] == "as listed"
-    assert card["guarantee"]["relation_fields"] == {"same_totals": True, "same_cells": True, "non_negative": False, "within_bounds": False}
+    assert card["guarantee"]["relation_fields"] == {
+        "same_totals": True,
+        "same_cells": True,
+        "non_negative": False,
+        "within_bounds": False,
+        "identities": False,
+    }
     assert card["guarantee"]["relation"] == "tables with the same kept totals and the same cells"
     assert "was not declared public" in card["guarantee"]["words"]
     assert "It holds between tables with the same kept totals and the same cells." in pages

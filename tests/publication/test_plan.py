@@ -135,8 +135,8 @@ class TestContent:
                 "cells": 0,
                 "under": 0,
                 "digest": None,
-                "words": "Whole codes, units and other slices under a kept total of 0 take no noise where what is left can be drawn "
-                "exactly. Which cells these are is decided at the release, from the totals as published.",
+                "words": "Whole codes, units and other slices under a kept total or identity of 0 take no noise where what is left can be "
+                "drawn exactly. Which cells these are is decided at the release, from the totals as published.",
             },
         }
 

@@ -120,7 +120,7 @@ CARD: dict[str, Any] = {
         "unit": "person",
         "relation": "tables with the same kept totals",
         "status": "exact",
-        "relation_fields": {"same_totals": True, "same_cells": False, "non_negative": False, "within_bounds": False},
+        "relation_fields": {"same_totals": True, "same_cells": False, "non_negative": False, "within_bounds": False, "identities": False},
         "status_note": "",
         "max_records": 1,
         "chains": [],

@@ -22,6 +22,7 @@ from holdfast.errors import ContradictingTotals, InvalidParameter
 from holdfast.invariants.rows import Kept, LinearRows, RowFamily
 from holdfast.lattices.exposure_facts import ExposedAlone, Why
 from holdfast.lattices.lattice import Lattice
+from holdfast.lattices.zeros import zero_cells
 
 if TYPE_CHECKING:
     from holdfast.tables.universe import Universe
@@ -43,7 +44,7 @@ class Exposure:
     upper: Ints | None
     """Certain bounds of every cell, where the totals were given as published."""
     known: Ints
-    """Cells fixed by identities alone: known of every data set, and so exposed by nothing."""
+    """Cells fixed by identities alone, or 0 by them since counts are not negative: known of every data set, and so exposed by nothing."""
     complete: bool
     """False where the kept totals link too many cells to look for all that they fix."""
     nearly: int
@@ -135,6 +136,7 @@ def exposure(
         raise InvalidParameter("Published totals must be given for every statement (every entry of kept.rows), one for each of its rows.")
     if any(np.asarray(given).dtype.kind not in "iu" for given in totals):
         raise InvalidParameter("Published totals must be integers. Got other numbers.")
+    known = np.union1d(known, known_by_identities(kept, totals)[1])
     lower, upper = _bounds(kept, totals, bounds)
     small = [
         (rows.name(int(row)), int(given[row]))
@@ -145,13 +147,22 @@ def exposure(
     return Exposure(kept.universe, fixed, lower, upper, known, complete, nearly, tuple(small), bounded=bounded)
 
 
-def known_by_identities(kept: Kept | None) -> tuple[int, Ints]:
-    """(number of independent sums, cells) that identities alone fix: true of every data set, so that they expose nothing."""
+def known_by_identities(kept: Kept | None, totals: Sequence[Ints] | None = None) -> tuple[int, Ints]:
+    """(number of independent sums, cells) that identities alone fix: true of every data set, so that they expose nothing.
+
+    With `totals`, one array for each entry of `kept.rows`, also the cells that an identity of 0 makes 0, and what follows from these.
+    """
     chosen = [] if kept is None else [place for place, rows in enumerate(kept.rows) if rows.kind == "identity"]
     if kept is None or not chosen:
         return 0, np.zeros(0, dtype=np.int64)
-    identities = Lattice.from_kept(Kept(kept.universe, tuple(kept.rows[i] for i in chosen), tuple(kept.statement_of[i] for i in chosen)))
-    return identities.rank, identities.exposed_cells
+    own = Kept(kept.universe, tuple(kept.rows[i] for i in chosen), tuple(kept.statement_of[i] for i in chosen))
+    identities = Lattice.from_kept(own)
+    cells = identities.exposed_cells
+    if totals is not None:
+        zero = np.flatnonzero(zero_cells(own, [totals[i] for i in chosen]))
+        if len(np.setdiff1d(zero, cells)):
+            cells = Lattice.from_kept(own, zero).exposed_cells
+    return identities.rank, cells
 
 
 def least_count(universe: Universe) -> int:

@@ -26,6 +26,7 @@ def promise(facts: Facts, kind: Kind, distance: Norm | NormName, *, asked: Asked
         same_totals=kept_sums > 0,
         same_cells=universe is not None and not universe.is_public,
         non_negative=facts.zeros is not None,
+        identities=known_sums > 0,
     )
     fixed = np.setdiff1d(lattice.exposed_cells, known)
     names = tuple(str(i) if universe is None else universe.cell_name(i) for i in fixed[:MAX_NAMES].tolist())

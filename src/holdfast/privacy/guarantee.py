@@ -63,12 +63,14 @@ class Relation:
     same_totals: in the kept totals; same_cells: in the list of cells, which came with the data and was not declared public.
     non_negative: that no count is negative, where the noise leaves out cells that a total of 0 then makes 0 ([theory R21]).
     within_bounds: both lie within the bounds that the publication is conditioned on.
+    identities: both satisfy what was declared to hold for every data set.
     """
 
     same_totals: bool = True
     same_cells: bool = False
     non_negative: bool = False
     within_bounds: bool = False
+    identities: bool = False
 
     def to_fields(self) -> dict[str, bool]:
         return asdict(self)

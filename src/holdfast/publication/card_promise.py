@@ -18,6 +18,7 @@ class RelationInfo(Part):
         description="No count is negative, so that cells under a kept total of 0 are 0; those of kept.zeros take no noise."
     )
     within_bounds: bool = Field(description="Both lie within the bounds that the publication is conditioned on.")
+    identities: bool = Field(description="Both satisfy kept.identities, which were declared to hold for every data set.")
 
 
 class ConditioningInfo(Part):

@@ -38,7 +38,7 @@ from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
 from holdfast.wording.exposure import columns_sentence, exposed_sentences
 from holdfast.wording.guarantee import guarantee_fields
 from holdfast.wording.samplers import reason_phrase
-from holdfast.wording.zeros import ZerosStatus, law_without_zeros, zeros_sentence
+from holdfast.wording.zeros import ZerosStatus, law_without_zeros, zeros_sentence, zeros_source
 
 logger = logging.getLogger(__name__)
 
@@ -194,8 +194,9 @@ class Plan:
         is_open = totals is None and leaves_out
         status: ZerosStatus = "open" if is_open else "none" if zeros is None else "applied"
         digest = None if zeros is None else f"sha256:{zeros.digest}"
-        counts = {"cells": cells, "under": under}
-        return {"status": status, "rule": RULE, **counts, "digest": digest, "words": zeros_sentence(status, cells, under)}
+        kinds = {rows.kind for rows in self.facts.kept.rows}
+        words = zeros_sentence(status, cells, under, zeros_source("kept" in kinds, "identity" in kinds))
+        return {"status": status, "rule": RULE, "cells": cells, "under": under, "digest": digest, "words": words}
 
     def _new_cells(self, cells: NDArray[np.int64]) -> int:
         """How many of them the kept rows do not fix whatever their values are."""

@@ -13,6 +13,7 @@ from holdfast.wording.budget import asked_fields, asked_phrase, budget_why
 from holdfast.wording.conditioning import conditioning_fields, conditioning_sentences
 from holdfast.wording.numbers import WEAK_EPSILON, number
 from holdfast.wording.samplers import chain_error_sentences
+from holdfast.wording.zeros import zeros_source
 
 
 def guarantee_fields(guarantee: Guarantee) -> dict[str, Any]:
@@ -38,7 +39,8 @@ def relation_phrase(relation: Relation) -> str:
     if len(same) > 2:
         same = [", ".join(same[:-1]), same[-1]]
     tables = "tables within the bounds" if relation.within_bounds else "tables"
-    return f"{tables} with {' and '.join(same)}" if same else tables
+    tables = f"{tables} with {' and '.join(same)}" if same else tables
+    return f"{tables} that satisfy the identities" if relation.identities else tables
 
 
 def guarantee_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str:
@@ -80,7 +82,8 @@ def _pairs(guarantee: Guarantee) -> str:
         )
     records = "" if guarantee.max_records == 1 else f", with up to {guarantee.max_records} records"
     what = f"in whether one {unit} is counted" if guarantee.only_added else f"in where one {unit} is counted"
-    return f"Take any two {relation_phrase(guarantee.relation)} that differ only {what}{records}."
+    that = "and" if guarantee.relation.identities else "that"
+    return f"Take any two {relation_phrase(guarantee.relation)} {that} differ only {what}{records}."
 
 
 def _unsure(guarantee: Guarantee) -> str:
@@ -133,11 +136,27 @@ def _no_totals(guarantee: Guarantee) -> str:
     unit, nothing = guarantee.unit, "No totals are kept exactly: nothing is published without noise"
     if guarantee.costs_nothing:
         nothing = "No totals are kept, and no count is published"
+    if guarantee.relation.identities:
+        return f"{nothing}, except what the identities say of every data set. {_identities(guarantee)}"
     if guarantee.relation.same_cells:
         return f"{nothing}, except the list of cells."
     if guarantee.person_can_be_added:
         return f"{nothing}, and whether a {unit} is counted at all is protected."
     return f"{nothing}. The promise holds for pairs of tables that both obey what is known of every data set."
+
+
+def _identities(guarantee: Guarantee) -> str:
+    """Where identities are all that noise leaves alone."""
+    unit = guarantee.unit
+    counted = f"whether a {unit} is counted at all is protected in cells under no identity" if guarantee.person_can_be_added else ""
+    zeros = f" {_zeros(guarantee)}" if guarantee.relation.non_negative else ""
+    holds = "The promise holds for pairs of tables that both satisfy them"
+    return f"{holds}{f': {counted}' if counted else ''}.{zeros}"
+
+
+def _zeros(guarantee: Guarantee) -> str:
+    source = zeros_source(_has_totals(guarantee), guarantee.relation.identities)
+    return f"Cells under {source} of 0 can only be 0; those left out of the draw (kept.zeros on the card) take no noise."
 
 
 def _totals(guarantee: Guarantee) -> str:
@@ -148,9 +167,10 @@ def _totals(guarantee: Guarantee) -> str:
         cells = "1 cell, which is" if exposed.cells == 1 else f"{exposed.cells} cells, which are"
         fixed = f"They fix {cells} published without noise{names}."
     if guarantee.relation.non_negative:
-        fixed += " Cells under a kept total of 0 can only be 0; those left out of the draw (kept.zeros on the card) take no noise."
+        fixed += f" {_zeros(guarantee)}"
+    no_sum = "no kept total and no identity" if guarantee.relation.identities else "no kept total"
     counted = (
-        f"Whether a {unit} is counted at all is protected only in cells under no kept total."
+        f"Whether a {unit} is counted at all is protected only in cells under {no_sum}."
         if guarantee.person_can_be_added
         else f"Whether a {unit} is counted at all is not protected where it would change a kept total."
     )
