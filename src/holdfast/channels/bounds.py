@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +21,19 @@ class BoundsLayout:
 
     blocks: Blocks
     inequalities: Inequalities
+    columns: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    """The public columns that bounds come from. They are published in full, also the values that bound nothing."""
 
     @property
     def digest(self) -> str:
-        """Of all bounds and rows, and of the order of cells in blocks."""
+        """Of all bounds and rows, of the order of cells in blocks, and of the columns in full."""
         given = self.inequalities
         rows = [[cells.tolist(), coefficients.tolist(), least] for cells, coefficients, least in given.rows]
         whole = hashlib.sha256(json.dumps(["bounds", rows]).encode())
         for array in (given.lower, given.upper, self.blocks.order):
             whole.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
+        for name, values in self.columns.items():
+            whole.update(json.dumps([name, values.tolist()]).encode())
         return whole.hexdigest()
 
     def shapes(self) -> tuple[Shape, ...]:

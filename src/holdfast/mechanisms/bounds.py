@@ -99,21 +99,25 @@ def rows_key(key: Key, raw: object) -> tuple[Inequality, ...]:
 
 
 def bounds_text(bounds: Bounds) -> str:
-    """For cards."""
+    """For cards: JSON of what a run file has, or the bare name of a column. A name that would be read as JSON is marked as a column."""
     if bounds is None:
         return NONE
-    return (
-        bounds
-        if isinstance(bounds, str)
-        else json.dumps([NONE if b is None else b for b in bounds] if isinstance(bounds, tuple) else bounds)
-    )
+    if isinstance(bounds, str):
+        return bounds if _json(bounds) == bounds else json.dumps({"column": bounds}, ensure_ascii=False)
+    return json.dumps([NONE if b is None else b for b in bounds] if isinstance(bounds, tuple) else bounds)
 
 
 def bounds_value(text: str) -> object:
     """What stands in a run file for the text of a card."""
+    found = _json(text)
+    return found["column"] if isinstance(found, dict) and found.keys() == {"column"} else found
+
+
+def _json(text: str) -> Any:
+    """The value that a text has as JSON; the text itself where it is none."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

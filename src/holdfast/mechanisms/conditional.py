@@ -173,13 +173,14 @@ class Conditional(Mechanism):
                 "'best'.",
                 field="gamma",
             )
-        layout = BoundsLayout(bounded_blocks(facts.lattice.blocks, given), given)
+        columns = used_columns(facts, self.lower, self.upper, self.rows)
+        layout = BoundsLayout(bounded_blocks(facts.lattice.blocks, given), given, {name: facts.columns[name] for name in columns})
         rate, basis = self._rate(layout, whole)
         guarantee = replace(
             made,
             conditioning=Conditioning(rate, whole / rate - 1, basis, **_neighbourhoods(layout)),
             relation=replace(made.relation, within_bounds=True),
-            exposed=replace(made.exposed, columns=used_columns(facts, self.lower, self.upper, self.rows)),
+            exposed=replace(made.exposed, columns=columns),
             smallest_secret_status="lower bound",
         )
         law = ConditionalLaplace(rate) if unit.rho is None else ConditionalGaussian(1 / (2 * rate))

@@ -194,7 +194,8 @@ def _growth(shape: Shape, totals: Collection[tuple[int, ...]] = ()) -> _Growth:
         return _None("equalities")
     is_sum = isinstance(shape.shape, OneSum) and not shape.rows
     folds = 1 if is_sum else _folds(shape)
-    if folds is not None and _is_binary(shape):
+    free = isinstance(shape.shape, Free) and not shape.rows
+    if (free or folds is not None) and _is_binary(shape):
         return _None("moves")
     if totals and all(fibre_of(shape, values).is_listed for values in totals):
         return _Listed(shape, frozenset(totals))
@@ -232,7 +233,7 @@ def _folds(shape: Bounded) -> int | None:
 
 
 def _is_binary(shape: Bounded) -> bool:
-    """Whether each cell of one sum, or each slice across the long axis of a folded grid, has two values at most. [theory T74]"""
+    """Whether each cell of one sum or of none, or each slice across the long axis of a folded grid, has two values at most. [theory T74]"""
     lower, upper = shape.lower_cells(), shape.upper_cells()
     narrow = (lower > -UNBOUNDED) & (upper < UNBOUNDED) & (upper <= lower + 1)
     axes = shape.axes

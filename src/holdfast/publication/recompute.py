@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from holdfast.chains.assessment import Said
 from holdfast.channels import Facts
+from holdfast.errors import InvalidParameter
 from holdfast.invariants.definitions import statement_of
 from holdfast.invariants.rows import Kept
 from holdfast.lattices import Lattice, lattice
@@ -171,6 +172,9 @@ def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, li
     trees = {tree.column: Hierarchy(dict(tree.parents), tree.levels) for tree in said.hierarchies}
     cells = replace(universe, support=said.universe).with_hierarchies(trees)
     columns = {column.name: np.array(column.values, dtype=np.int64) for column in said.public_columns}
+    for name, values in columns.items():
+        if len(values) != len(cells):
+            raise InvalidParameter(f"The public column {name!r} has {len(values)} values for {len(cells)} cells.")
     facts = Facts(lattice(cells, statements), statements, said.unit, said.max_records, said.count, said.name, columns=columns)
     mechanism = mechanism_class(card.mechanism.name).from_parameters(card.mechanism.parameters)
     chains = [Said(c.lag, c.median_meeting, c.largest_meeting) for group in card.sampler.groups if (c := group.chain) is not None]
