@@ -318,6 +318,15 @@ class TestBestRate:
         assert best_rate([Bounded(OneSum(6), 0, (1, 1, 1, 1, 1, 2))], Fraction(1)).rate < 1
         assert best_rate([Bounded(OneSum(6), -(2**62), 2**62)], Fraction(1)).rate < 1, "wide bounds do not overflow"
 
+    def test_binary_cells_under_no_sum_cost_nothing(self) -> None:
+        """Exchanging the two values of a cell maps one table to the other. [theory T74]"""
+        for shape in (Bounded(Free(1), 0, 1), Bounded(Free(1), 4, 4), Bounded(Free(3), (0, 2, 5), (1, 2, 6))):
+            assert best_rate([shape], Fraction(1)) == BestRate(Fraction(1), Fraction(1), "moves")
+            (tables,) = fibres_in(shape).values()
+            assert slow_gamma(tables, 0.4) == pytest.approx(0, abs=1e-12)
+        assert best_rate([Bounded(Free(1), 0, 1), Bounded(Free(1), 0, 2)], Fraction(1)).rate < 1
+        assert best_rate([Bounded(Free(1), 0, None)], Fraction(1)).rate < 1
+
     def test_the_worst_block_decides(self) -> None:
         mild, bad = Bounded(OneSum(3), 0, None), Bounded(Grid((3, 3)), 0, None)
         assert best_rate([mild, OneSum(4), bad], Fraction(1)) == best_rate([bad], Fraction(1))

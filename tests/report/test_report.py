@@ -13,7 +13,7 @@ from holdfast.report.page import NOT_PRIVATE
 from holdfast.report.report import report_html
 from tests.snapshot_files import Snapshot
 
-from .cards import HOSTILE, Page, a_card, with_every_text
+from .cards import HOSTILE, INCOMPLETE, Page, a_card, with_every_text
 
 KEPT = [("margin(state)", f"state={i:02d}", 1_000_003 * i) for i in range(1, 52)]
 
@@ -81,7 +81,7 @@ class TestWords:
         assert "a bias that the noise does not have" not in text
 
     def test_an_observed_universe_and_incomplete_exposure(self, snapshot: Snapshot) -> None:
-        snapshot(read(table__universe="observed", exposed__complete=False).lines_beyond(read()))
+        snapshot(read(table__universe="observed", **INCOMPLETE).lines_beyond(read()))
 
 
 class TestCharts:

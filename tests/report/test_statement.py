@@ -10,7 +10,7 @@ from holdfast.report.page import NOT_PRIVATE
 from holdfast.report.statement import statement_html
 from tests.snapshot_files import Snapshot
 
-from .cards import HOSTILE, Page, a_card, with_every_text
+from .cards import HOSTILE, INCOMPLETE, Page, a_card, with_every_text
 
 
 def read(**changes: Any) -> Page:
@@ -27,7 +27,7 @@ SAID: dict[str, dict[str, Any]] = {
     "no person can change alone": {"guarantee__per_person": None, "guarantee__unit": "household"},
     "an estimated sampler": {"sampler__status": "estimated"},
     "an observed universe": {"table__universe": "observed"},
-    "incomplete exposure": {"exposed__complete": False},
+    "incomplete exposure": INCOMPLETE,
     "no exposed cell, no total": {
         "exposed__cells": 0,
         "exposed__names": [],

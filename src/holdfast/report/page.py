@@ -5,6 +5,7 @@ Pages are self-contained (no script, no outside resource) and pure functions of 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -16,6 +17,9 @@ Card: TypeAlias = Mapping[str, Any]
 SHOWN_EXPOSED = 5
 
 NOT_PRIVATE = "NOT PRIVATE: drawn with a test key"
+
+NOT_KNOWN = "not known"
+"""The basis of figures that depend on the counts (wording/errors.py)."""
 
 STATUS_WORDS = {
     "exact": "exact: the noise that was drawn has exactly the stated law",
@@ -49,6 +53,54 @@ def status_words(card: Card) -> str:
 def is_suppressed(card: Card) -> bool:
     """Whether counts are left out instead of noised."""
     return bool(card["mechanism"]["name"] == "suppression")
+
+
+def is_bounded(card: Card) -> bool:
+    """Whether the published table is drawn within public bounds: counts near them are biased."""
+    return bool(card["guarantee"]["relation_fields"]["within_bounds"])
+
+
+def error_is_known(card: Card) -> bool:
+    """Whether the card has standard deviations, or would have them had they been estimated: not where they depend on the counts."""
+    error = card["expected_error"]
+    return bool(error["basis"] != NOT_KNOWN or error["cell_standard_deviation"]["largest"] is not None)
+
+
+def parameter_words(card: Card) -> str:
+    """The parameters of the mechanism; inequalities of sums as sentences have them, not as the card stores them."""
+    given = dict(card["mechanism"]["parameters"])
+    if "rows" in given:
+        try:
+            rows = [
+                f"{_sums(row)} {way.replace('_', ' ')} {_sums(row[way])}"
+                for row in json.loads(given["rows"])
+                for way in _WAYS
+                if way in row
+            ]
+            given["rows"] = f"[{'; '.join(rows)}]"
+        except (TypeError, ValueError, AttributeError, RecursionError):
+            pass  # no inequalities that we write: shown as they stand
+    return settings(given)
+
+
+_WAYS = ("at_least", "at_most")
+
+
+def _sums(side: Any) -> str:
+    """One side of an inequality: subset(kind in [people]) by county; a number, some numbers, or the name of a column."""
+    if not isinstance(side, Mapping):
+        return str(side)
+    if "total" in side:
+        return "total"
+    if "linear" in side:
+        return "linear"
+    codes, by = (", ".join(map(str, side.get(key, ()))) for key in ("codes", "by"))
+    what = (
+        f"margin({', '.join(map(str, side['margin']))})"
+        if "margin" in side
+        else f"subset({side.get('subset')}{codes and f' in [{codes}]'})"
+    )
+    return f"{what}{by and f' by {by}'}"
 
 
 def revision_words(card: Card) -> Html | None:

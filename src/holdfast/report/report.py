@@ -15,7 +15,6 @@ from holdfast.report.html import (
     plural,
     rounded_up,
     sd_text,
-    settings,
     show,
     table,
     tag,
@@ -29,8 +28,11 @@ from holdfast.report.page import (
     banner,
     cost_rows,
     document,
+    error_is_known,
     exposed_names,
+    is_bounded,
     is_suppressed,
+    parameter_words,
     revision_words,
     status_words,
     table_name,
@@ -57,7 +59,7 @@ def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int]], noise: Se
         more: tuple[Html, ...] = (_kept(card, kept_rows), _exposed(card), _verify(card))
     else:
         sections += (_how_far_off(card), _kept(card, kept_rows), _exposed(card), _structure(card))
-        more = (_noise(card, noise), _negative(card), _use(card), _verify(card))
+        more = (_noise(card, noise), _bounds(card) if is_bounded(card) else _negative(card), _use(card), _verify(card))
     return document(card, title, tag("main", banner(card), tag("h1", title), *sections, *more, banner(card)), style=_STYLE)
 
 
@@ -90,6 +92,11 @@ def _what(card: Card) -> Html:
 def _made(card: Card) -> str:
     if is_suppressed(card):
         return "Counts that the kept totals do not fix are left out, so that nothing is published beyond what follows from them."
+    if is_bounded(card):
+        return (
+            f"It was drawn at random around the true table, within public bounds, so that little can be learned about any single "
+            f"{card['guarantee']['unit']} beyond what kept totals and bounds give away. The law of the draw is public."
+        )
     return (
         f"Random noise was added so that little can be learned about any single {card['guarantee']['unit']} beyond what kept totals give "
         "away. The law of the noise is public, so its effect can be computed."
@@ -110,6 +117,8 @@ def _promise(card: Card) -> Html:
 
 def _how_far_off(card: Card) -> Html:
     error = card["expected_error"]
+    if not error_is_known(card):
+        return _section("How far off a count may be", paragraph(error["words"]))
     spread = error["cell_standard_deviation"]
     rows = [(f"cell, {which}", *_reach(spread[which])) for which in ("smallest", "median", "largest")]
     rows += [(name(margin["name"]), *_reach(margin["standard_deviation"])) for margin in error["margins"]]
@@ -167,7 +176,6 @@ def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int]]) -> Html:
 
 def _exposed(card: Card) -> Html:
     exposed = card["exposed"]
-    more = None if exposed["complete"] else paragraph("Not all cells could be examined: the kept totals may fix more of them.")
     told = LIST_TELLS.get(card["table"]["universe"])
     support = None if told is None else paragraph(told)
     changed = revision_words(card)
@@ -176,7 +184,6 @@ def _exposed(card: Card) -> Html:
         "What is exposed",
         paragraph(exposed["words"], exposed_names(card)),
         paragraph(zeros["words"]) if zeros["cells"] else None,
-        more,
         support,
         None if changed is None else paragraph(changed),
     )
@@ -210,7 +217,7 @@ def _noise(card: Card, noise: Sequence[NoiseLaw]) -> Html:
     mechanism = card["mechanism"]
     return _section(
         "How the noise is distributed",
-        paragraph(f"Mechanism: {mechanism['name']}, {settings(mechanism['parameters'])}. ", mechanism["law"], "."),
+        paragraph(f"Mechanism: {mechanism['name']}, {parameter_words(card)}. ", mechanism["law"], "."),
         *(noise_figure(number_of, law) for number_of, law in enumerate(noise, 1)),
     )
 
@@ -227,7 +234,20 @@ def _negative(card: Card) -> Html:
     )
 
 
+def _bounds(card: Card) -> Html:
+    return _section(
+        "Bounds",
+        paragraph(
+            "Every released count lies within the public bounds, and every public inequality holds: the law itself knows them, and nothing "
+            "is repaired afterwards. So counts are biased near the bounds. A count whose true value is at a bound can only come out on one "
+            "side of it, and counts under the same kept total make up for that."
+        ),
+    )
+
+
 def _use(card: Card) -> Html:
+    if is_bounded(card):
+        return _section("How to use the counts", items(_USE_WITHIN_BOUNDS))
     lines = [
         "A sum of counts that is a kept total, or follows from kept totals, is exact.",
         "In any other sum the errors of the counts add up; they do not cancel. Its standard deviation is at most the sum of the standard "
@@ -240,6 +260,16 @@ def _use(card: Card) -> Html:
         else "Do not round, clip or rescale counts before adding them: the law of the noise would no longer describe the result.",
     ]
     return _section("How to use the counts", items(lines))
+
+
+_USE_WITHIN_BOUNDS = (
+    "A sum of counts that is a kept total, or follows from kept totals, is exact.",
+    "Other sums of counts near a bound are biased too: the errors of many small counts may all go the same way.",
+    "Counts under one kept total share their errors: what one has too much, others have too little.",
+    "A share or a ratio of small counts can be far off. How far depends on the true counts, so no standard deviations are published; "
+    "for many tables holdfast.posterior computes what is to be expected of the true counts, given the released ones.",
+    "Do not round, clip or rescale counts before adding them: the law would no longer describe the result.",
+)
 
 
 def _verify(card: Card) -> Html:

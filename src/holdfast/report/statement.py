@@ -5,7 +5,7 @@ Page one says what is published, what is protected and what is not. Page two hol
 
 from __future__ import annotations
 
-from holdfast.report.html import Html, code, items, join, name, names, number, paragraph, plural, sd_text, settings, show, table, tag, text
+from holdfast.report.html import Html, code, items, join, name, names, number, paragraph, plural, sd_text, show, table, tag, text
 from holdfast.report.page import (
     LIST_TELLS,
     UNIVERSE_WORDS,
@@ -13,8 +13,11 @@ from holdfast.report.page import (
     banner,
     cost_rows,
     document,
+    error_is_known,
     exposed_names,
+    is_bounded,
     is_suppressed,
+    parameter_words,
     revision_words,
     status_words,
     table_name,
@@ -68,6 +71,11 @@ def _published(card: Card) -> Html:
 def _other_counts(card: Card) -> str:
     if is_suppressed(card):
         return "Counts that the kept totals fix stand in the table as they are; every other count is left out. No noise is added."
+    if is_bounded(card):
+        return (
+            "Every other count is drawn at random around the true one, from a publicly known law (page 2). All counts lie within the "
+            "public bounds, and so they are biased near them: on average they are drawn away from a bound."
+        )
     return "Every other count carries random noise: whole numbers of a publicly known law (page 2). A count may come out negative."
 
 
@@ -119,8 +127,6 @@ def _exposed_line(card: Card) -> Html:
     pieces: list[str | None] = [exposed["words"], exposed_names(card)]
     if card["kept"]["zeros"]["cells"]:
         pieces.append(text(f" {card['kept']['zeros']['words']}"))
-    if not exposed["complete"]:
-        pieces.append(text(" Not all cells could be examined: there may be more."))
     return join(*pieces)
 
 
@@ -128,7 +134,7 @@ def _exact_parameters(card: Card) -> Html:
     mechanism, kept = card["mechanism"], card["kept"]
     dimensions = f"{number(kept['independent'])} independent kept sums leave {number(kept['free_dimensions'])} free dimensions"
     rows = [
-        ("Mechanism", text(f"{mechanism['name']}: {settings(mechanism['parameters'])}")),
+        ("Mechanism", text(f"{mechanism['name']}: {parameter_words(card)}")),
         ("Law of the noise", text(mechanism["law"])),
         ("Kept", text(dimensions)),
         ("Sampler", text(status_words(card))),
@@ -146,7 +152,7 @@ def _group_line(group: Card) -> Html:
 
 def _expected_error(card: Card) -> Html:
     error = card["expected_error"]
-    if is_suppressed(card):
+    if is_suppressed(card) or not error_is_known(card):
         return join(tag("h2", "Expected error"), paragraph(error["words"]))
     spread = error["cell_standard_deviation"]
     rows = [(f"One cell, {which}", sd_text(spread[which])) for which in ("smallest", "median", "largest")]
