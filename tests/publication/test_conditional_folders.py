@@ -12,6 +12,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import VerificationFailed
+from holdfast.publication.release import Release
 from tests.report.cards import Page
 
 FOUR = hf.Universe.product({"town": ["a", "b", "c", "d"]})
@@ -19,7 +20,7 @@ HOMES = hf.Universe.product({"county": ["a", "b"], "kind": ["people", "homes"]})
 TOTAL = hf.total()
 
 
-def saved(folder: Path, table: hf.Table, mechanism: Any, keep: Any = (TOTAL,)) -> tuple[hf.Release, Path]:
+def saved(folder: Path, table: hf.Table, mechanism: Any, keep: Any = (TOTAL,)) -> tuple[Release, Path]:
     release = hf.release(table, list(keep), mechanism, hf.NoiseKey.for_tests(1))
     return release, release.save(folder / "out")
 

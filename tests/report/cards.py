@@ -28,7 +28,7 @@ HOSTILE = [
     "Ærø 你好 \u0301",
 ]
 
-INCOMPLETE = {
+INCOMPLETE: dict[str, Any] = {
     "exposed__complete": False,
     "exposed__words": "1 cell is published exactly because the kept totals fix it. Not all could be worked out: there may be more.",
 }
