@@ -169,6 +169,18 @@ class TestPerturb:
         lines = Path("out/ages.csv").read_text(encoding="utf-8").splitlines()[1:]
         assert [int(line.rsplit(",", 1)[1]) for line in lines] == made
 
+    def test_a_column_record_key_beside_a_secret_is_not_read(self, run: Run, folder: Path) -> None:
+        assert run(*MADE).code == 0
+        lines = Path("people.csv").read_text(encoding="utf-8").splitlines()
+        Path("people.csv").write_text("\n".join([f"{lines[0]},record_key", *(f"{line},7" for line in lines[1:])]) + "\n", encoding="utf-8")
+        assert run(*MADE[:-1], "again").code == 0
+        for name in ("ages.csv", "regions.csv", "all.csv"):
+            assert (Path("out") / name).read_bytes() == (Path("again") / name).read_bytes()
+        for column in ("record_key", "id"):
+            done = run(*MADE[:-1], "third", "--table", f"t={column}")
+            assert (done.code, "which holds keys" in done.err) == (5, True), done.err
+        assert not Path("third").exists()
+
     def test_refused_and_nothing_is_written(self, run: Run, folder: Path) -> None:
         Path("twice.csv").write_text("id,region,age\na,N,1\na,S,2\n", encoding="utf-8")
         before = sorted(path.name for path in folder.iterdir())

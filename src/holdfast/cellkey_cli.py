@@ -19,6 +19,8 @@ app = typer.Typer(help="The cell key method: design, check, perturb. It gives no
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 Kind = Annotated[str | None, typer.Option(help="Kind of file: json, ptable, sas, ons or superstar; by default what its first line shows.")]
+_MADE_KEYS = "keys made from identifiers"
+"""Column of the records in memory. A file may have a column record_key, which is not read then."""
 Repeat = Annotated[int | None, typer.Option(help="How many last rows serve larger counts in turn, where the file does not say.")]
 
 
@@ -103,6 +105,7 @@ def perturb(
     """Publish tables whose cells have the noise of their records' keys: the same records, the same noise, always."""
     from holdfast.cellkey import perturb as make
     from holdfast.cellkey.formats import kind_of_file
+    from holdfast.cellkey.tabulate import check_published_columns
     from holdfast.publication.cellkey import check_place, publish_perturbed, rescaled
     from holdfast.wording.cellkey import perturbed_screen
 
@@ -112,8 +115,10 @@ def perturb(
     is_ons = kind_of_file(noise, kind) == "ons"  # type: ignore[arg-type]  # another kind was refused
     rule = _rule(keys, modulus, ptable, is_ons)
     fitted, told = rescaled(ptable, rule.size) if rescale else (ptable, {})
+    tables = _tables(table)
+    check_published_columns(tables, [key, *([] if identifier is None else [identifier])])
     data, column, is_private = _keyed(source, key, rule, identifier, secret)
-    made = make(data, _tables(table), fitted, key=column, keys=rule, count=count, weight=weight, id=identifier)
+    made = make(data, tables, fitted, key=column, keys=rule, count=count, weight=weight, id=identifier)
     made = replace(made, settings={**made.settings, **told})
     release_id = name or output.name
     fields, entry = publish_perturbed(
@@ -149,7 +154,7 @@ def _keyed(source: Path, key: str, rule: CellKeys, identifier: str | None, secre
     if identifier is None:
         raise InvalidParameter("Keys are made from identifiers, and --id is missing. Name their column.", field="id")
     made = RecordKeys.load(secret)
-    return made.add(source, identifier, rule.records), "record_key", made.is_private
+    return made.add(source, identifier, rule.records, name=_MADE_KEYS), _MADE_KEYS, made.is_private
 
 
 def _tables(given: list[str]) -> dict[str, list[str]]:

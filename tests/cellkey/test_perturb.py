@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -209,6 +210,29 @@ class TestCells:
         assert 0 < made.num_rows < present
         assert 0 not in made.column("count").to_pylist()
 
+    def test_a_code_that_was_left_out_is_nowhere(self) -> None:
+        """Twins: records with a code that is published as 0, and the same records without them, give the same bytes."""
+        wiped = PerturbationTable.from_probabilities({1: {-1: 1}, 2: {0: 1}}, 2**16)
+        frame = people(100)
+        rare = people(1).set_column(1, "a", pa.array(["hidden-code"])).set_column(0, "id", pa.array(["other"]))
+        made = [perturb(one, {"a": ["a"]}, wiped, key="rkey") for one in (frame, pa.concat_tables([frame, rare]))]
+        assert made[0]["a"].column("a").to_pylist() == ["x", "y", "z"]
+        assert pa.types.is_string(made[0]["a"].schema.field("a").type)
+        assert b"hidden-code" not in pickle.dumps(made[1])
+        assert pickle.dumps(made[0]) == pickle.dumps(made[1])
+        assert "hidden-code" not in str(list(made[1]["a"].to_pandas()["a"].array))
+
+    def test_any_list_of_columns_is_a_list(self) -> None:
+        """Cells are declared by codes alone; else cells that occur would be listed with 0."""
+        wiped = PerturbationTable.from_probabilities({n: {-n: Fraction(1, 2), 0: Fraction(1, 2)} for n in range(1, 40)}, 2**16)
+        frame = people(2000, seed=4)
+        expected = cells_of(perturb(frame, {"t": ["a", "b"]}, wiped, key="rkey")["t"])
+        assert 0 not in expected.values()
+        for listed in (np.array(["a", "b"]), pd.Index(["a", "b"]), {"a": 1, "b": 2}.keys(), ("a", "b")):
+            assert cells_of(perturb(frame, {"t": listed}, wiped, key="rkey")["t"]) == expected  # type: ignore[dict-item]
+        for unordered in ({"a", "b"}, frozenset("ab")):
+            assert "no order" in refused(InvalidParameter, partial(perturb, frame, {"t": unordered}, wiped, key="rkey"))
+
     def test_noise_in_empty_cells_is_refused(self) -> None:
         ptable = PerturbationTable.from_probabilities({0: {0: Fraction(1, 2), 1: Fraction(1, 2)}, 1: {0: 1}}, 4)
         assert "no key" in refused(InvalidParameter, lambda: perturb(people(), {"a": ["a"]}, ptable, key="rkey"))
@@ -230,6 +254,9 @@ class TestCells:
         frame = people().rename_columns(["id", "count", "b", "w", "rkey"])
         made = perturb(frame, {"t": ["count"]}, PTABLE, key="rkey")["t"]
         assert made.column_names == ["count", "published_count"]
+        frame = frame.rename_columns(["id", "count", "published_count", "w", "rkey"])
+        made = perturb(frame, {"t": ["count", "published_count"]}, PTABLE, key="rkey")["t"]
+        assert made.column_names == ["count", "published_count", "published_count_2"]
 
 
 class TestWeights:
@@ -276,6 +303,11 @@ class TestWeights:
         refused(OutOfScope, lambda: perturb(floats, TABLES, PTABLE, key="rkey", weight="w"))
         bad = people().set_column(3, "w", pa.array(["1.5"] * 399 + ["1.1234567"]))
         assert "row 400" in refused(InvalidCount, lambda: perturb(bad, TABLES, PTABLE, key="rkey", weight="w"), "1.1234567")
+
+    def test_weighted_counts_beyond_64_bits(self) -> None:
+        huge = people(5).set_column(3, "w", pa.array(["9" * 18] * 5))
+        message = refused(InvalidCount, lambda: perturb(huge, {"all": []}, PTABLE, key="rkey", weight="w"), "9" * 18)
+        assert "weights in a larger unit" in message
 
 
 class TestPublic:
@@ -369,6 +401,11 @@ class TestRefused:
         refused(InvalidParameter, lambda: perturb(frame, {"t": "a"}, PTABLE, key="rkey"))
         refused(UnknownColumn, lambda: perturb(frame, {"t": ["q"]}, PTABLE, key="rkey"))
         refused(InvalidCode, lambda: perturb(frame, {"t": ["rkey"]}, PTABLE, key="rkey"))
+        assert "'a' twice" in refused(InvalidParameter, lambda: perturb(frame, {"t": ["a", "b", "a"]}, PTABLE, key="rkey"))
+        texts = frame.set_column(4, "rkey", frame.column("rkey").cast(pa.string()))
+        for column in ("rkey", "id", "w"):
+            ask = partial(perturb, texts, {"t": ["a", column]}, PTABLE, key="rkey", id="id", weight="w")
+            assert f"names column {column!r}, which holds keys" in refused(InvalidCode, ask)
         refused(InvalidParameter, lambda: perturb(Table.from_records(frame, ["a"], universe="observed"), {"t": ["a"]}, PTABLE))
 
     def test_records(self) -> None:
@@ -381,6 +418,13 @@ class TestRefused:
 
     def test_counts(self) -> None:
         read = partial(perturb, tables={"t": ["a"]}, table=PTABLE, key="k", count="n")
+        for bad in ([1, -1], ["1", "-1"], ["1", "9" * 19], [1, 2**62]):
+            message = refused(InvalidCount, partial(read, pa.table({"a": ["x", "y"], "n": bad, "k": [1, 1]})), "9" * 19)
+            assert "This is not a count: column 'n', row 2" in message
+        both = pa.table({"a": ["x", "x"], "n": [2**61, 2**61], "k": [2**31, 1]})
+        assert "add up to more than" in refused(InvalidCount, lambda: read(both))
+        large = pa.table({"a": pa.array(["x"], pa.large_string()), "n": pa.array([str(2**62 - 1)], pa.large_string()), "k": [2**31]})
+        assert cells_of(read(large)["t"])[("x",)] > 2**61
         assert "row 2" in refused(InvalidCount, lambda: read(pa.table({"a": ["x", "y"], "n": [1, -1], "k": [1, 1]})))
         assert "empty cell" in refused(InvalidCount, lambda: read(pa.table({"a": ["x", "y"], "n": [1, 0], "k": [1, 1]})))
         assert cells_of(read(pa.table({"a": ["x", "y"], "n": [4, 0], "k": [1, 0]}))["t"]) == {("x",): 4 + int(PTABLE.row_of(4).noise[0])}

@@ -6,7 +6,7 @@ What leaves is a `Perturbed`: codes and published counts. True counts, keys and 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from holdfast.cellkey.keys import CellKeys, KeySpace
 from holdfast.cellkey.table import PerturbationTable
-from holdfast.cellkey.tabulate import WEIGHT_DIGITS, Columns, KeyedCells, Tables, rounded_ratio, tabulate
+from holdfast.cellkey.tabulate import LARGEST_COUNT, WEIGHT_DIGITS, Columns, KeyedCells, Tables, rounded_ratio, tabulate
 from holdfast.display import count_of
-from holdfast.errors import InvalidParameter
-from holdfast.tables import Table
+from holdfast.errors import InvalidCount, InvalidParameter
+from holdfast.tables import Table, Universe
 from holdfast.tables.columns import KEY_BITS, arrow_numbers
 from holdfast.tables.text_files import Reading
 
@@ -176,8 +176,9 @@ def _checked_names(tables: Tables) -> Tables:
     return tables
 
 
-def _is_declared(given: Sequence[str] | Mapping[str, Sequence[str]] | Any) -> bool:
-    return not isinstance(given, Sequence)
+def _is_declared(given: Any) -> bool:
+    """Whether its cells are known before any record is seen. A list of columns is none of these, whatever kind of list it is."""
+    return isinstance(given, Mapping | Universe)
 
 
 def _published(cells: KeyedCells, table: PerturbationTable, *, is_declared: bool) -> Any:
@@ -187,9 +188,18 @@ def _published(cells: KeyedCells, table: PerturbationTable, *, is_declared: bool
     values = _values(cells, table)
     if cells.universe is None:
         return pa.table({COUNT: arrow_numbers(values)})
-    name = COUNT if COUNT not in cells.universe.columns else f"published_{COUNT}"
-    frame = cells.universe.frame().append_column(name, arrow_numbers(values))
-    return frame if is_declared else frame.filter(pa.array(values != 0))
+    frame = cells.universe.frame().append_column(_free_name(cells.universe.columns), arrow_numbers(values))
+    if not is_declared:
+        frame = frame.filter(pa.array(values != 0))
+    # As plain text: a dictionary would still hold the codes of the cells that were left out.
+    texts = {name: frame.column(name).cast(pa.string()) for name in cells.universe.columns}
+    return pa.table({**texts, frame.column_names[-1]: frame.column(frame.column_names[-1])})
+
+
+def _free_name(taken: tuple[str, ...]) -> str:
+    """A name for the column of counts that no column of codes has."""
+    names = (COUNT, f"published_{COUNT}", *(f"published_{COUNT}_{number}" for number in range(2, len(taken) + 2)))
+    return next(name for name in names if name not in taken)
 
 
 def _values(cells: KeyedCells, table: PerturbationTable) -> NDArray[np.int64]:
@@ -202,7 +212,12 @@ def _values(cells: KeyedCells, table: PerturbationTable) -> NDArray[np.int64]:
         return values
     scale = 10**WEIGHT_DIGITS
     sums = zip(values.tolist(), counts.tolist(), cells.weights, strict=True)
-    return np.array([rounded_ratio(value * weight, size * scale) if size else value for value, size, weight in sums], np.int64)
+    weighted = [rounded_ratio(value * weight, size * scale) if size else value for value, size, weight in sums]
+    if any(abs(value) > LARGEST_COUNT for value in weighted):
+        raise InvalidCount(
+            f"A weighted count would be above {LARGEST_COUNT}, the largest that is published. Give the weights in a larger unit."
+        )
+    return np.array(weighted, np.int64)
 
 
 def _by_codes(frame: Any, columns: tuple[str, ...]) -> dict[tuple[str, ...], int]:

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.cellkey.keys import CellKeys, KeySpace, do_not_fill, record_key_sql
-from holdfast.errors import EmptyTable, InvalidCount, InvalidParameter, OutOfScope, OutsideUniverse
+from holdfast.errors import EmptyTable, InvalidCode, InvalidCount, InvalidParameter, OutOfScope, OutsideUniverse
 from holdfast.tables import Table, Universe
-from holdfast.tables.columns import arrow_numbers
+from holdfast.tables.columns import COUNT_LIMIT, arrow_numbers
 from holdfast.tables.counting import check_identifier, check_known_codes, code_arrays, code_places, match_codes, observed_universe
 from holdfast.tables.readers import ParquetSource, Source, find_columns, open_source
 from holdfast.tables.session import Session, guarded, private_session
@@ -26,6 +26,8 @@ Tables: TypeAlias = Mapping[str, Sequence[str] | Mapping[str, Sequence[str]] | U
 
 WEIGHT_DIGITS = 6
 """Digits of a weight after the point. Weights are added up exactly."""
+LARGEST_COUNT = COUNT_LIMIT - 1
+"""Of a cell and of all cells together, so that noise is added without leaving 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -60,22 +62,40 @@ def tabulate(
     """
     if isinstance(data, Table):
         data, columns = _with_keys(data), Columns("key", "count")
-    asked = {name: _columns_of(given) for name, given in tables.items()}
+    asked = {name: _columns_of(name, given) for name, given in tables.items()}
     wanted = list(dict.fromkeys(column for given in asked.values() for column in given))
     others = [name for name in (columns.key, columns.count, columns.weight, columns.identifier) if name is not None]
+    check_published_columns(asked, others)
     with open_source(data, query, reading=reading) as source, private_session(source.path) as session:
         rows = _rows(source, session, wanted, others, columns, rule.records)
-        _check_filled(source, session, rows, columns, rule.records)
+        _check_all(source, session, rows, columns, rule.records)
         for name, given in tables.items():
             logger.debug("Counting the records of %s for the table %s", source.label, name)
             places = [wanted.index(column) for column in asked[name]]
             yield name, _count(source, session, rows, tuple(asked[name]), places, given, rule, columns)
 
 
-def _columns_of(given: Sequence[str] | Mapping[str, Sequence[str]] | Universe) -> list[str]:
+def check_published_columns(tables: Mapping[str, Sequence[str]], confidential: Sequence[str]) -> None:
+    """Refuse a table of record keys, identifiers, counts or weights: they would be published as codes."""
+    for name, columns in tables.items():
+        found = next((column for column in columns if column in confidential), None)
+        if found is not None:
+            raise InvalidCode(
+                f"Table {name!r} names column {found!r}, which holds keys, identifiers, counts or weights: they would be published as "
+                "codes. Leave it out of the table."
+            )
+
+
+def _columns_of(name: str, given: Sequence[str] | Mapping[str, Sequence[str]] | Universe) -> list[str]:
     if isinstance(given, str):
         raise InvalidParameter(f"A table is a list of columns. Got the text {given!r}. Write [{given!r}].")
-    return list(given.columns if isinstance(given, Universe) else given)
+    if isinstance(given, set | frozenset):
+        raise InvalidParameter(f"Table {name!r} has a set of columns, which has no order. Give a list.", field="tables")
+    columns = list(given.columns if isinstance(given, Universe) else given)
+    twice = next((column for place, column in enumerate(columns) if column in columns[:place]), None)
+    if twice is not None:
+        raise InvalidParameter(f"Table {name!r} names column {twice!r} twice. Name it once.", field="tables")
+    return columns
 
 
 def _with_keys(table: Table) -> Any:
@@ -117,11 +137,20 @@ def _rows(source: Source, session: Session, wanted: list[str], others: list[str]
     return rows
 
 
-def _check_filled(source: Source, session: Session, rows: str, columns: Columns, space: KeySpace) -> None:
-    """Sums of keys of separate cells are uniform as keys are, so that both are held against the declared space."""
+def _check_all(source: Source, session: Session, rows: str, columns: Columns, space: KeySpace) -> None:
+    """What is asked of all rows together: counts that add up within 64 bits, and keys that fill their space. Sums of keys of separate
+    cells are uniform as keys are, so that both are held against the declared space.
+    """
     filled = "" if columns.count is None else " FILTER (n > 0)"
-    sql = f"SELECT max(k)::VARCHAR, (min(k){filled})::VARCHAR, count(k){filled}, count(k) = count(*) FROM {rows}"
-    ((largest, smallest, members, is_whole),) = guarded(source.label, lambda: session.connection.sql(sql).fetchall())
+    total = "count(*)" if columns.count is None else "coalesce(sum(n), 0)"
+    asked = f"max(k)::VARCHAR, (min(k){filled})::VARCHAR, count(k){filled}, count(k) = count(*), {total}::VARCHAR"
+    found = guarded(source.label, lambda: session.connection.sql(f"SELECT {asked} FROM {rows}").fetchall())
+    ((largest, smallest, members, is_whole, records),) = found
+    if int(records) > LARGEST_COUNT:
+        raise InvalidCount(
+            f"The counts in column {columns.count!r} of {source.label} add up to more than {LARGEST_COUNT}. Check that it is the column "
+            "of counts."
+        )
     if not (is_whole and members):
         return
     if any(do_not_fill(reach, members, space.size) for reach in (int(largest), space.size - 1 - int(smallest))):
@@ -150,7 +179,8 @@ def _count(
     selected = ", ".join([*(f"c{place} AS c{at}" for at, place in enumerate(places)), *sums])
     sql = f"SELECT {selected} FROM {rows}{' GROUP BY ' + names if names else ''}"
     counted = guarded(source.label, lambda: session.connection.sql(sql).to_arrow_table().combine_chunks())
-    for found, what, column in (("keyed", "k", others.key), ("counted", "n", others.count), ("weighed", "w", others.weight)):
+    # Counts before keys: where no count stands there is no key either.
+    for found, what, column in (("counted", "n", others.count), ("keyed", "k", others.key), ("weighed", "w", others.weight)):
         if found in counted.column_names and counted.column(found) != counted.column("found"):
             raise _first_invalid(source, session, rows, what, str(column), rule.records)
     if not counted.num_rows or (not columns and counted.column("found")[0].as_py() == 0):
@@ -193,9 +223,10 @@ def _count_sql(column: str, kind: Any, name: str, source: str) -> str:
     import pyarrow as pa
 
     if pa.types.is_integer(kind):
-        return f"CASE WHEN {column} >= 0 THEN TRY_CAST({column} AS BIGINT) END"
-    if pa.types.is_string(kind):
-        return f"CASE WHEN regexp_full_match({column}, '0|[1-9][0-9]{{0,17}}') THEN {column}::BIGINT END"
+        return f"CASE WHEN {column} BETWEEN 0 AND {LARGEST_COUNT} THEN {column}::BIGINT END"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        number = f"CASE WHEN regexp_full_match({column}, '0|[1-9][0-9]{{0,18}}') THEN {column}::HUGEINT END"
+        return f"CASE WHEN {number} <= {LARGEST_COUNT} THEN {number}::BIGINT END"
     raise InvalidCount(f"Counts must be whole numbers. Column {name!r} of {source} has type {kind}. Cast it to integers at the source.")
 
 
