@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, RecordKeys, perturb, read_table, write_table
 from holdfast.privacy.ledger import Ledger
+from holdfast.wording.cellkey import standing_sentence
 from tests.cellkey.test_formats import ONS, OURS, PTABLE, SUPERSTAR
 from tests.running import Run
 from tests.snapshot_files import Snapshot
@@ -168,6 +170,69 @@ class TestPerturb:
         assert made != folded
         lines = Path("out/ages.csv").read_text(encoding="utf-8").splitlines()[1:]
         assert [int(line.rsplit(",", 1)[1]) for line in lines] == made
+
+    def test_other_noise_for_the_same_data_set_is_refused(self, run: Run, folder: Path) -> None:
+        """Eight releases with eight secrets would be eight draws of noise for the same records."""
+        assert run(*MADE).code == 0
+        SECRET.derive("other").save("other.json")
+        write_table(SILENT, "silent.json")
+        frame = SECRET.add("people.csv", "id", KeySpace.decimals(8))
+        rows = [",".join(map(str, row.values())) for row in frame.to_pylist()]
+        Path("keyed.csv").write_text("\n".join([",".join(frame.column_names), *rows]) + "\n", encoding="utf-8")
+        changed = {
+            "secret of the record keys": {"secret.json": "other.json"},
+            "rule for cell keys and perturbation table": {"noise.json": "silent.json", "0.8": "2^32"},
+        }
+        for part, swaps in changed.items():
+            done = run(*(swaps.get(word, word) for word in MADE[:-1]), "again")
+            assert (done.code, f"have another {part}: the same records" in done.err) == (12, True), done.err
+            assert not Path("again").exists()
+        columns = ["keyed.csv" if word == "people.csv" else word for word in PERTURB]
+        done = run(*columns, "--noise", "noise.json", "--keys", "0.8", "--dataset", "people", "-o", "again")
+        assert "another secret of the record keys" in done.err  # whose keys a column holds is not known
+        assert Ledger.open("holdfast-ledger.sqlite").balance("people").cell_key == 1
+        done = run(*("other.json" if word == "secret.json" else word for word in MADE[:-1]), "again", "--other-noise")
+        assert done.code == 0
+        assert "EARLIER TABLES OF THIS DATA SET HAVE OTHER NOISE: another secret of the record keys" in done.out
+        assert "HAVE OTHER NOISE" in Path("again/report.html").read_text(encoding="utf-8")
+        assert SECRET.fingerprint not in Path("out/cellkey.json").read_text(encoding="utf-8")
+
+    def test_stopped_before_it_is_complete(self, run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Nothing is left behind, as is said, and the same command may be run again."""
+
+        def stop(*_: object) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+        with monkeypatch.context() as stopped:
+            stopped.setattr("holdfast.publication.cellkey.save_frame", stop)
+            done = run(*MADE)
+        assert (done.code, "Nothing was published, and nothing of the release was left behind." in done.err) == (130, True), done.err
+        held = Ledger.open("holdfast-ledger.sqlite").reservation("people", "out")
+        assert held is not None
+        assert held.state == "voided"
+        assert run(*MADE).code == 0
+
+    @pytest.mark.parametrize(
+        ("state", "is_there", "words"),
+        [
+            (None, False, "nothing of the release was left behind"),
+            (None, True, "charged to no ledger"),
+            ("voided", False, "nothing of the release was left behind"),
+            ("reserved", False, "take it back with: holdfast ledger void 'my data' out --reason ... --ledger here.sqlite"),
+            ("drawing", False, "Publish under another id (--name)"),
+            ("committed", False, "Publish under another id (--name)"),
+            ("committed", True, "The tables are published"),
+            ("closed", True, "The tables are published"),
+        ],
+    )
+    def test_what_is_said_of_a_stopped_release(self, state: str | None, is_there: bool, words: str) -> None:
+        assert words in standing_sentence(state, is_there, "my data", "out", ["--ledger", "here.sqlite"])
+
+    def test_keys_of_a_test_are_called_out(self, run: Run, folder: Path) -> None:
+        assert run(*MADE).out.startswith("NOT PRIVATE: ")
+        RecordKeys.generate().save("real.json")
+        done = run(*("real.json" if word == "secret.json" else word for word in MADE[:-1]), "real", "--no-ledger")
+        assert (done.code, "NOT PRIVATE" in done.out) == (0, False)
 
     def test_a_column_record_key_beside_a_secret_is_not_read(self, run: Run, folder: Path) -> None:
         assert run(*MADE).code == 0

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from holdfast.ending import stands
 from holdfast.errors import InvalidParameter
-from holdfast.ledger_cli import ledger_of_release
+from holdfast.ledger_cli import ledger_of_release, ledger_words
 
 if TYPE_CHECKING:
-    from holdfast.cellkey import CellKeys, PerturbationTable
+    from holdfast.cellkey import CellKeys, PerturbationTable, RecordKeys
 
 app = typer.Typer(help="The cell key method: design, check, perturb. It gives no differential privacy guarantee.", no_args_is_help=True)
 
@@ -100,13 +101,17 @@ def perturb(
     dataset: Annotated[str | None, typer.Option(help="Data set in the ledger; by default the name of the file.")] = None,
     ledger: Annotated[str | None, typer.Option(help="The ledger that records it; by default one in this folder, made if needed.")] = None,
     no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Record it in no ledger.")] = False,
+    other_noise: Annotated[
+        bool,
+        typer.Option("--other-noise", help="Publish though earlier releases have another secret, rule or perturbation table."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Publish tables whose cells have the noise of their records' keys: the same records, the same noise, always."""
     from holdfast.cellkey import perturb as make
     from holdfast.cellkey.formats import kind_of_file
     from holdfast.cellkey.tabulate import check_published_columns
-    from holdfast.publication.cellkey import check_place, publish_perturbed, rescaled
+    from holdfast.publication.cellkey import check_place, noise_facts, publish_perturbed, rescaled, standing
     from holdfast.wording.cellkey import perturbed_screen
 
     check_place(output)
@@ -117,12 +122,20 @@ def perturb(
     fitted, told = rescaled(ptable, rule.size) if rescale else (ptable, {})
     tables = _tables(table)
     check_published_columns(tables, [key, *([] if identifier is None else [identifier])])
-    data, column, is_private = _keyed(source, key, rule, identifier, secret)
+    data, column, made_from = _keyed(source, key, rule, identifier, secret)
     made = make(data, tables, fitted, key=column, keys=rule, count=count, weight=weight, id=identifier)
     made = replace(made, settings={**made.settings, **told})
-    release_id = name or output.name
+    release_id, of_dataset = name or output.name, dataset or source.stem
+    stands(standing(book, of_dataset, release_id, output, ledger_words(ledger, None, Path.cwd())))
     fields, entry = publish_perturbed(
-        made, output, release_id=release_id, dataset=dataset or source.stem, ledger=book, is_private=is_private
+        made,
+        output,
+        release_id=release_id,
+        dataset=of_dataset,
+        ledger=book,
+        noise=noise_facts(made, fitted, made_from),
+        is_private=made_from is None or made_from.is_private,
+        allow_other_noise=other_noise,
     )
     print(json.dumps(fields, indent=2) if as_json else perturbed_screen(fields, entry))
 
@@ -145,16 +158,16 @@ def _rule(keys: str, modulus: int, table: PerturbationTable, is_ons: bool) -> Ce
     return CellKeys(space, modulus, table.key_size if table.key_size < modulus else 0)
 
 
-def _keyed(source: Path, key: str, rule: CellKeys, identifier: str | None, secret: Path | None) -> tuple[Any, str, bool]:
-    """The records and the column of their keys, and whether these came from a secret that is one; a column of keys is taken on trust."""
+def _keyed(source: Path, key: str, rule: CellKeys, identifier: str | None, secret: Path | None) -> tuple[Any, str, RecordKeys | None]:
+    """The records, the column of their keys, and the secret that these came from; a column of keys is taken on trust."""
     from holdfast.cellkey import RecordKeys
 
     if secret is None:
-        return source, key, True
+        return source, key, None
     if identifier is None:
         raise InvalidParameter("Keys are made from identifiers, and --id is missing. Name their column.", field="id")
     made = RecordKeys.load(secret)
-    return made.add(source, identifier, rule.records, name=_MADE_KEYS), _MADE_KEYS, made.is_private
+    return made.add(source, identifier, rule.records, name=_MADE_KEYS), _MADE_KEYS, made
 
 
 def _tables(given: list[str]) -> dict[str, list[str]]:

@@ -231,7 +231,7 @@ class TestCells:
         for listed in (np.array(["a", "b"]), pd.Index(["a", "b"]), {"a": 1, "b": 2}.keys(), ("a", "b")):
             assert cells_of(perturb(frame, {"t": listed}, wiped, key="rkey")["t"]) == expected  # type: ignore[dict-item]
         for unordered in ({"a", "b"}, frozenset("ab")):
-            assert "no order" in refused(InvalidParameter, partial(perturb, frame, {"t": unordered}, wiped, key="rkey"))
+            assert "no order" in refused(InvalidParameter, partial(perturb, frame, {"t": unordered}, wiped, key="rkey"))  # type: ignore[dict-item]
 
     def test_noise_in_empty_cells_is_refused(self) -> None:
         ptable = PerturbationTable.from_probabilities({0: {0: Fraction(1, 2), 1: Fraction(1, 2)}, 1: {0: 1}}, 4)

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from holdfast.cellkey import NoiseLaw, PerturbationRow, PerturbationTable, Perturbed, truncated_laplace
+from holdfast.cellkey import NoiseLaw, PerturbationRow, PerturbationTable, Perturbed, RecordKeys, truncated_laplace
 from holdfast.cellkey.design import Design
 from holdfast.cellkey.keys import KeySpace
 from holdfast.cellkey.perturb import has_same_law
-from holdfast.errors import OutputExists, OutputProblem
+from holdfast.errors import HoldfastError, LedgerProblem, OutputExists, OutputProblem
 from holdfast.privacy.ledger import Charge, Ledger, NewLedger
 from holdfast.publication.booking import Unbooked
 from holdfast.publication.folder import Output, output_problem, put_in_place
 from holdfast.report.cellkey import cellkey_html, perturbed_html
 from holdfast.tables.saving import save_frame
 from holdfast.wording.cellkey import (
+    STOPPED,
     distance_sentence,
     gap_sentence,
     key_size_words,
     meaning_sentences,
     missed_sentence,
+    other_noise_refusal,
+    other_noise_sentence,
     perturbed_sentences,
+    standing_sentence,
 )
 from holdfast.wording.cellkey_losses import counts_words
 
@@ -38,6 +43,8 @@ POINTS = 24
 """Points of a curve."""
 SHOWN_ROWS = 60
 SCHEMA = "holdfast-cellkey/1"
+UNKNOWN = "unknown"
+"""The secret behind a column of keys."""
 
 
 def check_fields(table: PerturbationTable, *, name: str, law: Design | None = None) -> dict[str, Any]:
@@ -159,34 +166,83 @@ def check_place(folder: Path) -> None:
         raise OutputProblem(f"The folder that should hold {folder.name!r} does not exist. Create it first.")
 
 
+def noise_facts(made: Perturbed, table: PerturbationTable, keys: RecordKeys | None) -> dict[str, str]:
+    """What fixes the noise of a set of records: the secret (of a column of keys it is not known), the rule for cell keys, and the table.
+
+    For the ledger, which compares them. The digest is of the table's law and bounds, whatever file they were read from.
+    """
+    rows = [[row.count, row.noise, row.upper] for row in table.rows.values()]
+    digest = hashlib.sha256(json.dumps([table.key_size, table.repeat, rows]).encode("ascii")).hexdigest()
+    rule = ", ".join(f"{name} {made.settings[name]}" for name in ("record_keys", "modulus", "size"))
+    return {"secret": UNKNOWN if keys is None else keys.fingerprint, "rule": rule, "table": digest}
+
+
+def _check_same_noise(book: Ledger | NewLedger, dataset: str, noise: Mapping[str, str], allowed: bool) -> list[str]:
+    """Refuse noise that is another than that of earlier cell key releases of the data set, or say so where it is allowed."""
+    earlier = [release for release in book.account(dataset).releases.values() if release.charge.kind == "cell-key"]
+    found = [release.facts.get("noise", {}) for release in earlier if release.state not in ("voided", "voided-spent")]
+    other = [name for name in noise if any(facts.get(name) != noise[name] for facts in found)]
+    if other and not allowed:
+        raise LedgerProblem(other_noise_refusal(dataset, other))
+    return [other_noise_sentence(other)] if other else []
+
+
+def standing(ledger: Ledger | NewLedger | None, dataset: str, release_id: str, folder: Path, words: Sequence[str]) -> Callable[[], str]:
+    """A function that says what is true of a release that was stopped: from the ledger, and from whether its folder is there. `words`: how
+    the ledger is named in other commands.
+    """
+
+    def tell() -> str:
+        found = None if ledger is None else ledger.reservation(dataset, release_id)
+        return standing_sentence(None if found is None else found.state, folder.exists(), dataset, release_id, words)
+
+    return tell
+
+
 def publish_perturbed(
-    made: Perturbed, folder: Path, *, release_id: str, dataset: str, ledger: Ledger | NewLedger | None, is_private: bool = True
+    made: Perturbed,
+    folder: Path,
+    *,
+    release_id: str,
+    dataset: str,
+    ledger: Ledger | NewLedger | None,
+    noise: Mapping[str, str],
+    is_private: bool = True,
+    allow_other_noise: bool = False,
 ) -> tuple[dict[str, Any], str | None]:
     """Write the folder of published tables, recorded in the ledger as a cell key release; its fields, and the ledger's entry.
 
-    Guarantees:  the folder appears whole or not at all, and not before the ledger has recorded it. No guarantee is added to the account.
+    Given:       noise: what `noise_facts` gives.
+    Guarantees:  the folder appears whole or not at all, and not before the ledger has recorded it. What is stopped before the folder is
+                 complete is voided: the same command may be run again. No guarantee is added to the account.
+    Refused:     noise that is another than that of earlier cell key releases of the data set, unless allow_other_noise.
     """
     output = Output(folder)
     check_place(folder)
     fields = {"release": {"id": release_id, "dataset": dataset, "private": is_private}, **perturbed_fields(made)}
+    if ledger is not None:
+        fields["words"] += _check_same_noise(ledger, dataset, noise, allow_other_noise)
     book = ledger.make() if isinstance(ledger, NewLedger) else ledger
     held = None
     if book is not None:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        facts = {"method": "cell keys", "tables": [table["name"] for table in fields["tables"]]}
+        facts = {"method": "cell keys", "tables": [table["name"] for table in fields["tables"]], "noise": dict(noise)}
         # There is no key to seal and nothing to resume: the same records give the same tables again.
         held = book.reserve(dataset, release_id, Charge("cell-key"), facts, sealed_key=None, input_digest="cell keys: none", now=now)
     fields["release"]["ledger"] = None if held is None else held.head
     try:
         with Unbooked().exclusive_folder(output) as temporary:
-            if book is not None and held is not None:
-                held = book.start_drawing(held)
             _fill(temporary, made, fields)
             if book is not None and held is not None:
-                held = book.commit(book.stage(held, temporary.name, _checksum(temporary)))
+                held = book.commit(book.stage(book.start_drawing(held), temporary.name, _checksum(temporary)))
             put_in_place(temporary, output)
-    except OSError as error:
-        raise output_problem(error, folder) from None
+    except BaseException as error:
+        if book is not None and held is not None and held.state == "reserved":
+            with contextlib.suppress(HoldfastError):  # committed after all: it stays as it is
+                book.void(held, STOPPED)
+        if isinstance(error, OSError):
+            raise output_problem(error, folder) from None
+        raise
     if book is not None and held is not None:
         book.close(book.publish(held))
     return fields, fields["release"]["ledger"]

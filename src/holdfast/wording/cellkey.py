@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from holdfast.cellkey.loss import Losses
 from holdfast.display import count_of
 from holdfast.wording.cellkey_losses import limits_sentence, plateau_sentences, scope_sentence, zero_sentences
+from holdfast.wording.endings import PUBLISHED_UNCHARGED
 from holdfast.wording.numbers import number
 
 NO_GUARANTEE = (
     "The cell key method gives no differential privacy guarantee for what is published together: its noise is fixed by the records."
 )
-SAME_NOISE = "The same records have the same noise in every table and on every day: asking again tells nothing new."
+SAME_NOISE = (
+    "With the same secret, rule for keys and perturbation table the same records have the same noise in every table and on every day: "
+    "asking again tells nothing new."
+)
+STOPPED = "stopped before anything was published"
+_PARTS = {"secret": "secret of the record keys", "rule": "rule for cell keys", "table": "perturbation table"}
 WEIGHTED = (
     "Counts are weighted. The (epsilon, delta) of the perturbation table is for counts of records and does not hold for these: one record "
     "changes a weighted count by its weight, and the noise is multiplied by the mean weight, which that record changes too."
 )
+NOT_PRIVATE = "NOT PRIVATE: the record keys are made from a test secret. Anyone can make them again and take the noise off. Do not publish."
+NOTHING_PUBLISHED = "Nothing was published, and nothing of the release was left behind."
 NOT_ADDITIVE = "Tables need not add up: every cell has the noise of its own records, totals included."
 
 
@@ -79,7 +88,44 @@ def perturbed_screen(fields: Mapping[str, Any], entry: str | None) -> str:
     gaps = [gap_sentence(gap) for gap in fields["gaps"]]
     where = "Recorded in no ledger." if entry is None else f"Recorded in the ledger as a cell key release, entry {entry}."
     uneven = [fields["distance_words"]] if Fraction(fields["settings"]["distance"]) else []
-    return "\n".join([*tables, *gaps, *fields["words"], *uneven, where])
+    warning = [] if fields["release"]["private"] else [NOT_PRIVATE]
+    return "\n".join([*warning, *tables, *gaps, *fields["words"], *uneven, where])
+
+
+def other_noise_refusal(dataset: str, parts: Sequence[str]) -> str:
+    """Why tables with other noise than earlier ones are not published; `parts`: what differs."""
+    return (
+        f"Earlier cell key releases of {dataset!r} have another {_listed(parts)}: the same records would get a second draw of noise, and "
+        "whoever averages both has less of it. Use the same again. If that is not possible, publish with --other-noise, which says so."
+    )
+
+
+def other_noise_sentence(parts: Sequence[str]) -> str:
+    """Tables of a data set that were published with other noise than earlier ones."""
+    return (
+        f"EARLIER TABLES OF THIS DATA SET HAVE OTHER NOISE: another {_listed(parts)}. The same records now have two draws of noise, and "
+        "averaging them tells more than one."
+    )
+
+
+def _listed(parts: Sequence[str]) -> str:
+    words = [_PARTS[part] for part in parts]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def standing_sentence(state: str | None, is_there: bool, dataset: str, release_id: str, ledger: Sequence[str]) -> str:
+    """What is true of a cell key release that was stopped, from its state in the ledger and from whether its folder is there."""
+    if is_there:
+        return PUBLISHED_UNCHARGED if state is None else "The tables are published, and the release stands in the ledger."
+    if state is None or state == "voided":
+        return NOTHING_PUBLISHED
+    if state == "reserved":
+        void = f"{shlex.join(['holdfast', 'ledger', 'void', dataset, release_id])} --reason {shlex.join(['...', *ledger])}"
+        return f"Nothing was published. The release stands in the ledger; take it back with: {void}"
+    return (
+        "Nothing was published, and the release stands in the ledger. Publish under another id (--name): the same records give the same "
+        "tables."
+    )
 
 
 def perturbed_sentences(settings: Mapping[str, Any]) -> list[str]:
