@@ -49,7 +49,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "warm": ("errors", "randomness", "exact", "lattices", "laws", "samplers", "chains", "__init__"),
     "ending": ("errors", "wording"),
     "ledger_cli": ("errors", "privacy", "wording", "__init__", "ending"),
-    "cellkey_cli": ("errors", "cellkey", "wording", "publication", "ledger_cli"),
+    "cellkey_cli": ("errors", "cellkey", "wording", "publication", "ledger_cli", "ending"),
     "cli": (*_DRAWING, "cellkey", "cellkey_cli", "wording", "publication", "__init__", "demo", "warm", "ledger_cli", "ending"),
     "__main__": ("errors", "cli"),
 }
