@@ -79,6 +79,32 @@ class TestByListing:
         found = posterior_of(read(THREE, [], hf.Conditional(1), [2, 5, 0]), Poisson(3.0), 0)
         compare(found, expected(tables[:120], [2], Poisson(3.0), [1]))
 
+    @pytest.mark.parametrize(("y", "upper"), [(3, None), (5000, None), (5000, 5010)])
+    def test_a_cell_under_no_total_at_a_small_epsilon(self, y: int, upper: int | None) -> None:
+        """Rate 1/20: its counts are thousands. Z(x) as a geometric sum on each side; left out is less than exp(-100)."""
+        far = 2000
+        values = range(max(0, y - far), (y + far if upper is None else upper) + 1)
+        one, a = arb(1), brute.ball_exp(Fraction(-1, 20))
+
+        def normaliser(x: tuple[int, ...]) -> arb:
+            above = arb(0) if upper is None else a ** (upper + 1 - x[0])
+            return (one - a ** (x[0] + 1) + a - above) / (one - a)
+
+        right = brute.posterior_of_sum([(k,) for k in values], [y], brute.laplace(Fraction(1, 20)), lambda _: Fraction(1), [1], normaliser)
+        found = posterior_of(read(THREE, [], hf.Conditional("1/10", upper=upper), [y] * 3), Flat(), 0)
+        assert found.method == "enumeration"
+        compare(found, right)
+
+    def test_a_cell_under_no_total_with_gaussian_noise(self) -> None:
+        """sigma^2 = 10,000: Z(x) summed to 2,000, beyond which less than exp(-150) is left."""
+        source = read(THREE, [], hf.Conditional(rho="1/20000", noise="gaussian"), [7] * 3)
+        assert source.drawing.channel.target == ConditionalGaussian(Fraction(10_000))
+        found = posterior_of(source, Flat(), 0)
+        weights = np.exp(-(np.arange(4000.0) ** 2) / 20_000)
+        z = np.array([weights[: k + 1][::-1].sum() + weights[1:].sum() for k in range(2000)])
+        p = weights[np.abs(np.arange(2000) - 7)] / z
+        compare(found, dict(enumerate((p / p.sum()).tolist())))
+
     def test_a_prior_far_from_what_was_published(self) -> None:
         """Poisson(300) against a published 2 at rate 1/2: the posterior is near 300 exp(-1/2) = 182, far outside the first window."""
         tables = [(k,) for k in range(600)]

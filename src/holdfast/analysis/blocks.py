@@ -122,7 +122,7 @@ def by_convolution(read: Read, shape: Shape, noise: Callable[[Ints], Floats]) ->
 
     ends = np.sort(np.stack([read.low * signs, read.high * signs]), axis=0)
     if isinstance(shape, Free):
-        return _one_cell(read, ends[0], ends[1], log_weight)
+        return one_cell(read, ends[0], ends[1], log_weight)
     cells = given_sum(read.y * signs, ends[0], ends[1], log_weight, int((read.y * signs).sum()), _order_begins(read))
     return None if cells is None else OneSumPosterior(cells, signs, read.draws, read.random)
 
@@ -134,7 +134,7 @@ def _order_begins(read: Read) -> int:
     return reach_of(plain, read.prior) if read.prior.log_range else 0
 
 
-def _one_cell(read: Read, low: Ints, high: Ints, log_weight: Callable[[Ints], Floats]) -> Tables | None:
+def one_cell(read: Read, low: Ints, high: Ints, log_weight: Callable[[Ints], Floats]) -> Tables | None:
     """A cell under no kept total: a window of its counts wide enough that what is left out is negligible."""
     reach = max(64, _order_begins(read))
     while reach <= 1 << 20:

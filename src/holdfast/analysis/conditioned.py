@@ -1,5 +1,6 @@
 """The posterior where the law reads the counts: P[y | x] = exp(-d(y, x)) / Z(x), and Z(x), a sum over all tables in bounds, depends on x.
 
+    one cell      its counts listed, Z being two running sums of its weights
     few tables    all of them listed, each with its Z
     else          draws from the posterior with the normalisers of independent cells in place of Z, weighted by what is missing
 
@@ -14,18 +15,19 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.analysis.blocks import MAX_WIDTH, Read, by_convolution, cell_weight, reach_of
+from holdfast.analysis.blocks import MAX_WIDTH, Read, by_convolution, cell_weight, one_cell, reach_of
 from holdfast.analysis.classes import Classes, ClassTables, tightened
 from holdfast.analysis.kept_totals import KeptTotals
 from holdfast.analysis.tables import BlockPosterior, Floats, Ints, Tables, list_tables
 from holdfast.errors import InvalidParameter
-from holdfast.lattices.shapes import Bounded
+from holdfast.lattices.shapes import Bounded, Free
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace
 from holdfast.samplers.bounded_block import BoundedBlock
 
 Bools = NDArray[np.bool_]
 
 VERY_FAR = 1 << 40
+MAX_REACH = 1 << 22
 MAX_TABLES = 2_000
 """Tables listed: each has a normaliser, which is a sum over all."""
 
@@ -40,6 +42,10 @@ def conditioned_posterior(read: Read, target: ConditionalLaplace | ConditionalGa
         if plain is not None:
             return plain
     reach = reach_of(target, read.prior)
+    if isinstance(shape.shape, Free) and shape.size == 1 and not shape.rows:
+        alone = _one_cell(read, shape, noise, reach)
+        if alone is not None:
+            return alone
     for far in (reach, 4 * reach, 16 * reach):
         low, high, cut = _box(read, shape, 2 * far)
         found = _within(read, shape, noise, low, high)
@@ -51,6 +57,25 @@ def conditioned_posterior(read: Read, target: ConditionalLaplace | ConditionalGa
         f"A block of {shape.size} cells has too many tables for its posterior to be computed under this prior. Ask about another block, "
         "use fewer kept totals that overlap, or a prior nearer to what was published."
     )
+
+
+def _one_cell(read: Read, shape: Bounded, noise: Callable[[Ints], Floats], reach: int) -> Tables | None:
+    """A cell under no kept total: Z(x) is the sum of weights of the room below, that above, less the weight of x, which both have. Weights
+    beyond `reach` are negligible."""
+    lower, upper = shape.lower_cells(), shape.upper_cells()
+    if reach > MAX_REACH:
+        return None
+    sums = np.cumsum(np.exp(noise(np.arange(reach + 1))))
+
+    def log_weight(values: Ints) -> Floats:
+        below, above = np.clip(values - lower, 0, reach), np.clip(upper - values, 0, reach)
+        return (
+            read.prior.log_weights(values, read.cells[:, None])
+            + noise(read.y[:, None] - values)
+            - np.log(sums[below] + sums[above] - sums[0])
+        )
+
+    return one_cell(read, np.maximum(lower, read.low), np.minimum(upper, read.high), log_weight)
 
 
 def _box(read: Read, shape: Bounded, far: int) -> tuple[Ints, Ints, Bools]:
