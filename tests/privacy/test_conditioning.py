@@ -352,6 +352,21 @@ class TestBestRate:
         above = best.rate + TWO_FIFTHS / 1000
         assert above + fibre_of(shape, (3,)).excess(above) > TWO_FIFTHS, "one step more would break the promise"
 
+    def test_every_block_is_checked_at_the_rate_of_all(self) -> None:
+        """A listed block that keeps epsilon at 1.496, and not at 1.125, which is the rate of the other block alone. [theory T74] (c)"""
+        ends = ((1,) * 13 + (-4,), (-1,) * 13 + (0,))  # 4 (h - 1) <= sum of z <= 4
+        halves = tuple((*(-2 * int(i == j) for i in range(13)), 1) for j in range(13))  # 2 z_j <= h
+        fan = Bounded(Free(14), 0, (1,) * 13 + (2,), (*halves, *ends), (0,) * 13 + (-4, -4))
+        epsilon, fibre, declared, other = Fraction(171, 100), fibre_of(fan, ()), {fan: [()]}, Bounded(CLASSES, 0, None)
+        alone, others = best_rate([fan], epsilon, declared).rate, best_rate([other], epsilon).rate
+        assert others < alone
+        assert others + fibre.excess(others) > epsilon
+        best = best_rate([fan, other], epsilon, declared)
+        assert epsilon / 2 < best.rate < others
+        assert best.basis == "listed"
+        assert best.rate + fibre.excess(best.rate) <= epsilon
+        assert best.rate + best.rate * gamma_bound(other, best.rate) <= epsilon
+
     def test_a_row_with_declared_totals(self) -> None:
         shape = Bounded(OneSum(3), 0, None, ((1, -1, 0),), (0,))
         best = best_rate([shape], Fraction(1), {shape: [(4,)]})
@@ -419,3 +434,9 @@ class TestGaussianFactor:
     def test_what_is_not_proved_is_refused(self, shape: Bounded) -> None:
         with pytest.raises(InvalidParameter, match="no proven cost"):
             gaussian_factor([OneSum(2), shape])
+
+    def test_the_refusal_names_all_that_is_allowed(self) -> None:
+        """CLASSES are neither one sum nor rows and columns, and are not refused."""
+        assert gaussian_factor([Bounded(CLASSES, 0, None)]) == 2
+        with pytest.raises(InvalidParameter, match="not one sum, not rows and columns, and not known to have rows whose nonzero minors"):
+            gaussian_factor([Bounded(SKEW, 0, None)])

@@ -90,6 +90,34 @@ class TestOneSum:
             )
             assert not left + right > 2 * middle + arb(2) ** -100
 
+    @pytest.mark.parametrize(
+        ("shape", "upper", "sigma_squared", "x", "other", "expected"),
+        [
+            (General(((1, 1, 0), (0, 1, 1)), (2, 1, 2)), (1, 4, 4, 4, 1), Fraction(1, 2), (1, 2, 1, 2, 1), (1, 1, 2, 1, 1), 1.0276),
+            (
+                *(Grid((3, 3)), (2, 2, 2, 1, 2, 1, 2, 1, 2), Fraction(1, 5)),
+                *((1, 1, 1, 0, 0, 1, 1, 0, 1), (2, 1, 0, 0, 0, 1, 0, 0, 2), 1.0000086),
+            ),
+        ],
+        ids=["two sums", "rows and columns"],
+    )
+    def test_one_is_not_enough_between_integer_orders(
+        self, shape: Shape, upper: tuple[int, ...], sigma_squared: Fraction, x: tuple[int, ...], other: tuple[int, ...], expected: float
+    ) -> None:
+        """The relative entropy, the limit of order 1, of a pair over rho * distance squared; in balls. Twice rho is what is promised."""
+        bounded = Bounded(shape, 0, upper)
+        tables = list_tables(bounded, tuple((kept_rows(bounded) @ np.array(x)).tolist()))
+        assert tables is not None
+        assert {x, other} <= set(map(tuple, tables.tolist()))
+        with precision(128):
+            here, there = ([-ball(Fraction(int(s)) / (2 * sigma_squared)) for s in ((tables - c) ** 2).sum(axis=1)] for c in (x, other))
+            whole, other_whole = (sum((log.exp() for log in logs), arb(0)) for logs in (here, there))
+            mean = sum((a.exp() * (a - b) for a, b in zip(here, there, strict=True)), arb(0)) / whole
+            entropy = mean + (other_whole / whole).log()
+            over_rho = entropy / ball(Fraction(int(((np.array(x) - other) ** 2).sum())) / (2 * sigma_squared))
+            assert 1 < over_rho < gaussian_factor([bounded])
+        assert float(over_rho.mid()) == pytest.approx(expected, abs=6e-5 if expected > 1.01 else 6e-8)
+
     @given(st.lists(st.integers(0, 3), min_size=6, max_size=6))
     @settings(max_examples=25, deadline=None)
     def test_the_lemma(self, ends: list[int]) -> None:

@@ -61,12 +61,15 @@ def best_rate(shapes: Iterable[Shape], epsilon: Fraction, totals: Mapping[Bounde
     Reference:   [theory R12], [theory T70], [theory T72], [theory T73], [theory T74], [theory T79]
     """
     growths = {_growth(shape, (totals or {}).get(shape, ()) if isinstance(shape, Bounded) else ()) for shape in shapes}
-    found = min(
-        (_largest(growth, epsilon) for growth in growths),
-        key=lambda best: (best.rate, best.basis == "equalities", best.basis),
-        default=None,
-    )
-    return found or BestRate(epsilon, Fraction(1), "equalities")
+    found = BestRate(epsilon, Fraction(1), "equalities")
+    failing = growths
+    while failing:  # a listed block may keep epsilon at one rate and not at a lower one: all are checked at the one that is returned
+        found = min(
+            (_largest(growth, epsilon, found.rate) for growth in failing),
+            key=lambda best: (best.rate, best.basis == "equalities", best.basis),
+        )
+        failing = {growth for growth in growths if not _keeps(growth, found.rate, epsilon)}
+    return found
 
 
 def gamma_bound(shape: Shape, rate: Fraction) -> Fraction:
@@ -209,15 +212,19 @@ def _growth(shape: Shape, totals: Collection[tuple[int, ...]] = ()) -> _Growth:
     return _Most() if longest is None else _AlongMoves(longest)
 
 
-def _largest(growth: _Growth, epsilon: Fraction) -> BestRate:
-    """By bisection; whatever it meets, the rate it returns was checked."""
-    if growth.excess(epsilon) == 0:
-        return BestRate(epsilon, Fraction(1), growth.basis)
-    low, high = growth.steps // 2, growth.steps  # gamma is at most 1: half of epsilon always holds
+def _keeps(growth: _Growth, rate: Fraction, epsilon: Fraction) -> bool:
+    """gamma is at most 1: half of epsilon always holds."""
+    return 2 * rate <= epsilon or rate + growth.excess(rate) <= epsilon
+
+
+def _largest(growth: _Growth, epsilon: Fraction, most: Fraction) -> BestRate:
+    """Up to `most`, by bisection; whatever it meets, the rate it returns was checked."""
+    if _keeps(growth, most, epsilon):
+        return BestRate(most, epsilon / most, growth.basis)
+    low, high = growth.steps // 2, math.ceil(growth.steps * most / epsilon)
     while high - low > 1:
         middle = (low + high) // 2
-        rate = epsilon * middle / growth.steps
-        low, high = (middle, high) if rate + growth.excess(rate) <= epsilon else (low, middle)
+        low, high = (middle, high) if _keeps(growth, epsilon * middle / growth.steps, epsilon) else (low, middle)
     rate = epsilon * low / growth.steps
     return BestRate(rate, epsilon / rate, growth.basis)
 
@@ -281,7 +288,8 @@ def _gaussian_factor(shape: Shape) -> int:
         return 2
     raise InvalidParameter(
         f"Gaussian noise conditioned on bounds has no proven cost for every kind of block. There is one of {shape.size} cells with "
-        "inequality rows, or with kept totals that are neither one sum nor rows and columns. Use Laplace noise, or leave the bounds out.",
+        "inequality rows, or with kept totals that are not one sum, not rows and columns, and not known to have rows whose nonzero minors "
+        "of full size are all equal up to sign. Use Laplace noise, or leave the bounds out.",
         field="noise",
     )
 
