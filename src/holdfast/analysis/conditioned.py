@@ -69,11 +69,8 @@ def _one_cell(read: Read, shape: Bounded, noise: Callable[[Ints], Floats], reach
 
     def log_weight(values: Ints) -> Floats:
         below, above = np.clip(values - lower, 0, reach), np.clip(upper - values, 0, reach)
-        return (
-            read.prior.log_weights(values, read.cells[:, None])
-            + noise(read.y[:, None] - values)
-            - np.log(sums[below] + sums[above] - sums[0])
-        )
+        log_z = np.log(sums[below] + sums[above] - sums[0])
+        return np.asarray(read.prior.log_weights(values, read.cells[:, None]) + noise(read.y[:, None] - values) - log_z)
 
     return one_cell(read, np.maximum(lower, read.low), np.minimum(upper, read.high), log_weight)
 
