@@ -79,9 +79,22 @@ def test_dependent_columns_and_those_too_near_for_doubles_are_left_to_the_exact_
         EnclosedGramSchmidt(near)
     with pytest.raises(TooIllConditioned):
         EnclosedGramSchmidt([[1, 2], [1, 2]])
+    with pytest.raises(TooIllConditioned):  # long ones too
+        EnclosedGramSchmidt([[3, 1, 0], [1, 4, 1], [0, 1, 5], [2, 0, 1]], [1, 10**330, 10**10, 7])
     monkeypatch.setattr(module, "EXACT_DIMENSION", 1)
     assert isinstance(orthogonalised(near), GramSchmidt)
     assert isinstance(orthogonalised([[1, 0], [0, 1]]), EnclosedGramSchmidt)
+
+
+@pytest.mark.parametrize("weights", [[10**400] * 4, [10**400, 10**400 + 7, 10**403, 10**402]])
+def test_squares_too_long_for_doubles(weights: list[int]) -> None:
+    basis = np.array([[3, 1, 0], [1, 4, 1], [0, 1, 5], [2, 0, 1]])
+    exact = gram_schmidt(basis, weights)
+    known = EnclosedGramSchmidt(basis, weights).at(192)
+    for i in range(3):
+        low, high = known.squared_length(i)
+        assert low <= exact.squared_lengths[i] <= high
+        assert high - low <= high * Fraction(1, 2**192)
 
 
 def test_it_is_pickled_with_what_was_found() -> None:

@@ -180,8 +180,13 @@ def _improved(gram: fmpz_mat, known: Enclosure | None, goal: int) -> Enclosure:
 
 
 def _from_doubles(gram: fmpz_mat) -> tuple[int, Objects]:
-    """L^-1 in units of 2^-64, from a Cholesky factor of the Gram matrix scaled to ones on its diagonal."""
-    doubles = np.array([float(int(entry)) for entry in gram.entries()]).reshape(gram.nrows(), gram.ncols())
+    """L^-1 in units of 2^-64, from a Cholesky factor of the Gram matrix scaled to ones on its diagonal.
+
+    Entries may be too long for a double: rows and columns are first taken over powers of two near the roots of the diagonal.
+    """
+    m = gram.nrows()
+    halves = [int(gram[i, i]).bit_length() // 2 for i in range(m)]
+    doubles = np.array([[int(gram[i, j]) / (1 << (halves[i] + halves[j])) for j in range(m)] for i in range(m)])
     roots = np.sqrt(np.diagonal(doubles))
     if not (roots > 0).all():
         raise TooIllConditioned
@@ -189,7 +194,9 @@ def _from_doubles(gram: fmpz_mat) -> tuple[int, Objects]:
         factor = np.linalg.inv(np.linalg.cholesky(doubles / roots[:, None] / roots))
     except np.linalg.LinAlgError:
         raise TooIllConditioned from None
-    unit = np.tril(factor / np.diagonal(factor)[:, None] / roots * roots[:, None], -1)
+    with np.errstate(over="ignore"):  # what is infinite is refused below
+        unit = np.ldexp(factor / np.diagonal(factor)[:, None] / roots * roots[:, None], np.subtract.outer(halves, halves))
+    unit = np.tril(unit, -1)
     if not np.isfinite(unit).all() or np.abs(unit).max(initial=0.0) > 2.0**40:
         raise TooIllConditioned
     whole, part = np.floor(unit), unit - np.floor(unit)
