@@ -18,10 +18,11 @@ from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import ball, precision
 from holdfast.exact.predicates import is_below
 from holdfast.lattices import algebra
+from holdfast.lattices.enclosed_gram_schmidt import EnclosedGramSchmidt
 from holdfast.lattices.gram_schmidt import gram_schmidt
 from holdfast.randomness import NoiseKey
 from holdfast.samplers import klein
-from holdfast.samplers.coordinates import ExactCoordinate, proposal_parameter
+from holdfast.samplers.coordinates import NOMINAL_BITS, EnclosedCoordinate, ExactCoordinate, nominal, proposal_parameter
 from holdfast.samplers.klein import KleinGaussian, klein_oracle, tries_at_once
 from holdfast.samplers.protocol import BlockSampler
 from holdfast.samplers.theta import theta_ratio_ball, tries_bound
@@ -342,3 +343,36 @@ def test_tries_at_once() -> None:
     assert [tries_at_once(rounds, 1) for rounds in (0, 1, 5, 9, 10, 10**6)] == [1, 2, 32, 512, 512, 512]
     assert tries_at_once(9, 1000) == 32
     assert tries_at_once(9, 1 << 15) == 1
+
+
+@given(st.integers(0, 2**32), st.sampled_from([Fraction(15), Fraction(105, 2), Fraction(12345, 7)]))
+@settings(max_examples=12)
+def test_what_is_fixed_about_an_enclosed_coordinate_is_the_same_for_every_enclosure(seed: int, sigma_squared: Fraction) -> None:
+    """More digits change no proposal: the same words give the same draws wherever the first digits came from."""
+    rng = np.random.default_rng(seed)
+    basis = rng.integers(-9, 10, (8, 6))
+    basis[:6] += 20 * np.eye(6, dtype=np.int64)
+    exact = gram_schmidt(basis)
+    for i in range(6):
+        # The second parameter puts s^2 where V is rounded up to five bits, the third to a power of two.
+        for parameter in (sigma_squared, Fraction(17, 10) * exact.squared_lengths[i], 4 * exact.squared_lengths[i]):
+            found = []
+            for bits in (192, 260, 900):
+                enclosed = EnclosedGramSchmidt(basis)
+                enclosed.at(bits)
+                made = EnclosedCoordinate(i, enclosed, parameter)
+                found.append((made.s_squared, made.V, made.fixed))
+            assert found[0] == found[1] == found[2]
+            assert found[0][0] == nominal(parameter / exact.squared_lengths[i])
+
+
+@given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**9), st.integers(-300, 300))
+def test_nominal_parameters_have_their_leading_bits(value: Fraction, power: int) -> None:
+    """Within half a unit of the last of 100 bits, and never falling, across powers of two as well."""
+    value *= Fraction(2) ** power
+    found = nominal(value)
+    assert abs(found - value) <= value / 2**NOMINAL_BITS
+    assert nominal(found) == found
+    border = Fraction(2) ** power
+    near = Fraction(2) ** (power - NOMINAL_BITS - 2)
+    assert nominal(border - near) == nominal(border) == nominal(border + near) == border

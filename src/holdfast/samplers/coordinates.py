@@ -110,10 +110,8 @@ class EnclosedCoordinate(Coordinate):
         bits = FIRST_BITS
         while bits <= MOST_BITS:
             low, high = self.orthogonal.at(bits).squared_length(i)
-            least, most = self.sigma_squared / high, self.sigma_squared / low
-            unit = Fraction(2) ** (least.numerator.bit_length() - least.denominator.bit_length() - NOMINAL_BITS)
-            if (rounded := floor(least / unit + Fraction(1, 2))) == floor(most / unit + Fraction(1, 2)):
-                return rounded * unit
+            if (rounded := nominal(self.sigma_squared / high)) == nominal(self.sigma_squared / low):
+                return rounded
             bits *= 2
         raise PrecisionExhausted("A variance in this block lies on the border of two numbers. Change sigma_squared a little.")
 
@@ -147,6 +145,14 @@ class EnclosedCoordinate(Coordinate):
 
     def theta_ratio(self, v: Sequence[int]) -> Balls:
         return lambda: theta_ratio_enclosed(self.s_squared, *self._balls(v))
+
+
+def nominal(value: Fraction) -> Fraction:
+    """A positive number rounded to NOMINAL_BITS leading bits, halves up. It never falls: two equal ends tell all between."""
+    length = value.numerator.bit_length() - value.denominator.bit_length()
+    length += value >= Fraction(2) ** length  # 2^(length - 1) <= value < 2^length, however the fraction is reduced
+    unit = Fraction(2) ** (length - NOMINAL_BITS)
+    return floor(value / unit + Fraction(1, 2)) * unit
 
 
 def coordinates_of(orthogonal: GramSchmidt | EnclosedGramSchmidt, sigma_squared: Fraction) -> list[Coordinate]:
