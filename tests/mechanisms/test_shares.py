@@ -266,6 +266,17 @@ def test_shares_that_cannot_be_are_refused(shares: Any, keep: list[Any], words: 
         channel_of(SMALL, keep, shares)
 
 
+def test_messages_about_levels_are_short() -> None:
+    """Two trees with a level of one name, which was listed twice; a sum of 400 digits, which was printed in full."""
+    own = {column: Hierarchy.from_parents({"1": "n", "2": "s"}, levels=["part", "own"]) for column in ("a", "b")}
+    with pytest.raises(InvalidParameter) as error:
+        hf.plan(Universe.product(own), [], hf.GeneralizedGaussian(rho=1, levels={"parts": 1}))
+    assert str(error.value).count("'part'") == 1
+    with pytest.raises(InvalidParameter, match="the shares add up to") as error:
+        read_shares({"a": "1e-400"})
+    assert len(str(error.value)) < 300
+
+
 def test_groups_of_an_axis_are_margins_where_they_divide_evenly() -> None:
     """Age in two groups of two: measured by group, by age, and kept by group; the form is that of plain groupings."""
     ages = Hierarchy.from_parents({"1": "young", "2": "young", "3": "old", "4": "old"}, levels=["group", "own"])

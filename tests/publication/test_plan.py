@@ -113,6 +113,15 @@ class TestPublishedTotals:
         with pytest.raises(ContradictingTotals):
             hf.plan(UNIVERSE, [hf.margin("a"), hf.margin("b")], LAPLACE, published_totals=[1, 1, 1, 9, 9])
 
+    def test_totals_that_contradict_one_another_beside_a_total_of_0(self) -> None:
+        """They were taken at their word: every cell 0, so that nothing was left."""
+        with pytest.raises(ContradictingTotals):
+            hf.plan(UNIVERSE, [hf.margin("a"), hf.total()], LAPLACE, published_totals=[3, 0, 1, 0])
+
+    def test_no_total_where_none_is_kept(self) -> None:
+        fields = hf.plan(UNIVERSE, [], LAPLACE, published_totals=[]).to_fields()
+        assert fields == hf.plan(UNIVERSE, [], LAPLACE).to_fields()
+
     def test_a_pickle_keeps_what_they_pin(self) -> None:
         plan = hf.plan(UNIVERSE, [hf.margin("a")], LAPLACE, published_totals=[0, 4, 5])
         assert pickle.loads(pickle.dumps(plan)).to_fields() == plan.to_fields()

@@ -251,6 +251,18 @@ def test_pages_and_sentences_of_another_version_are_not_compared_but_their_field
         hf.verify(folder)
 
 
+@pytest.mark.parametrize("said", ["[" * 100_000, 5, "{}"], ids=["deep", "number", "no list"])
+def test_shares_that_are_none_are_reported_as_such(folders: dict[str, tuple[Path, Any]], tmp_path: Path, said: Any) -> None:
+    """The first raised RecursionError, the second was reported as TypeError."""
+    folder = tmp_path / "forged"
+    shutil.copytree(folders["levels"][0], folder)
+    card = json.loads((folder / "card.json").read_text())
+    card["mechanism"]["parameters"]["levels"] = said
+    (folder / "card.json").write_text(json.dumps(card))
+    with pytest.raises(VerificationFailed, match="No generalized-gaussian has these parameters"):
+        hf.verify(folder)
+
+
 def test_a_missing_signature_is_an_error_where_the_card_names_a_signer(folders: dict[str, tuple[Path, Any]], tmp_path: Path) -> None:
     original, charts = folders["booked"]
     folder = Path(shutil.copytree(original, tmp_path / "booked"))

@@ -192,7 +192,7 @@ class TestLeaves:
         tree.check_leaves("nace", ["B", "A22", "A21", "A1"])
         with pytest.raises(InvalidHierarchy, match=r"2 codes of column 'nace' are no leaves .*'A2', 'Z'"):
             tree.check_leaves("nace", ["B", "A22", "A21", "A1", "Z", "A2"])
-        with pytest.raises(InvalidHierarchy, match=r"1 leaves of the hierarchy are no codes of column 'nace': 'B'"):
+        with pytest.raises(InvalidHierarchy, match=r"1 leaf of the hierarchy is no code of column 'nace': 'B'"):
             tree.check_leaves("nace", ["A22", "A21", "A1"])
 
     def test_a_table_checks_its_trees(self) -> None:

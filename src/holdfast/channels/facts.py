@@ -85,7 +85,8 @@ class Facts:
     def with_totals(self, totals: Any) -> Facts:
         """The same facts with the values of the totals: one whole number for each kept total and identity, in the order of `keep`."""
         try:
-            flat = np.asarray(list(totals))
+            given = list(totals)
+            flat = np.asarray(given) if given else np.zeros(0, dtype=np.int64)
         except (TypeError, ValueError):
             flat = np.zeros(0)
         if flat.dtype.kind not in "iu" or flat.shape != (len(self.kept),):
@@ -94,7 +95,8 @@ class Facts:
                 "keep."
             )
         ends = np.cumsum([rows.count for rows in self.kept.rows])[:-1]
-        return replace(self, published_totals=tuple(np.split(flat.astype(np.int64), ends)))
+        parts = np.split(flat.astype(np.int64), ends) if self.kept.rows else []
+        return replace(self, published_totals=tuple(parts))
 
     @cached_property
     def definitions(self) -> list[dict[str, Any]]:

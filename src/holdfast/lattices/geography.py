@@ -202,7 +202,7 @@ def _partition(universe: Universe, name: LevelName) -> tuple[tuple[str, ...], In
             unit = np.array([of_leaf[code] for code in universe.codes[column]], dtype=np.int64)
             found = unit[universe.code_indices(column)]
             return (column,), np.unique(found, return_inverse=True)[1].astype(np.int64), name
-    known = [*universe.columns, *(level for tree in universe.hierarchies.values() for level in tree.levels), TOTAL]
+    known = dict.fromkeys([*universe.columns, *(level for tree in universe.hierarchies.values() for level in tree.levels), TOTAL])
     raise InvalidParameter(f"levels: there is no level {name!r}. Known: {', '.join(map(repr, known))}; or a tuple of columns.")
 
 

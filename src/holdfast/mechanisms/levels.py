@@ -12,7 +12,7 @@ import numpy as np
 
 from holdfast.channels import Channel, Facts
 from holdfast.channels.layout import LevelLayout
-from holdfast.display import listed
+from holdfast.display import listed, shorten
 from holdfast.errors import InvalidParameter, InvalidStatement
 from holdfast.exact.parameters import exact_fraction
 from holdfast.lattices.blocks import Blocks
@@ -91,7 +91,9 @@ def _checked(given: Iterable[Share]) -> Shares:
         raise _WrongShares("a level and margin is named twice. Name each once, with one share.")
     total = sum((share.share for share in shares), Fraction(0))
     if total != 1:
-        raise _WrongShares(f"the shares add up to {total}, not to 1. Shares are parts of one budget: change them until their sum is 1.")
+        raise _WrongShares(
+            f"the shares add up to {shorten(str(total))}, not to 1. Shares are parts of one budget: change them until their sum is 1."
+        )
     return shares
 
 
@@ -117,9 +119,12 @@ def _is_name(given: Any) -> TypeGuard[LevelName]:
     return isinstance(given, str) or (isinstance(given, tuple) and bool(given) and all(isinstance(part, str) for part in given))
 
 
-def rows_of(text: str) -> list[dict[str, object]]:
-    """The rows of [[release.levels]] from the text of a card; ValueError where it is none."""
-    given = json.loads(text)
+def rows_of(text: Any) -> list[dict[str, object]]:
+    """The rows of [[release.levels]] from the text of a card; ValueError where it is none, whatever stands there."""
+    try:
+        given = json.loads(text)
+    except (TypeError, RecursionError):
+        given = None
     if not isinstance(given, list) or not all(isinstance(row, list) and len(row) == 3 for row in given):
         raise ValueError("not a list of level, margin and share")
     return [{"level": level, "margin": margin, "share": share} for level, margin, share in given]

@@ -325,14 +325,14 @@ def prepare(
         raise InvalidParameter(f"publishes_cells of {type(mechanism).__name__} and of its target differ. Set both to the same.")
     if check is not None:
         check(channel)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HoldfastWarning)
+        found = exposure(facts.lattice, facts.kept, totals, bounds=_bounds(channel))  # refuses totals that contradict one another
     drawing = None if totals is None else drawing_without_zeros(mechanism.channel, channel, totals)
     if drawing is None:
         drawing = choose_samplers(channel, progress, said)
     for group in drawing.sampler_plan.groups:
         logger.debug("Sampler: %s", group)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HoldfastWarning)
-        found = exposure(facts.lattice, facts.kept, totals, bounds=_bounds(channel))
     if totals is not None:
         found = replace(found, complete=found.complete and rows_say_all(facts.lattice, facts.kept) and not _has_more(channel))
     return Plan(mechanism, drawing, found)

@@ -133,6 +133,8 @@ def _exposed_line(card: Card) -> Html:
 def _exact_parameters(card: Card) -> Html:
     mechanism, kept = card["mechanism"], card["kept"]
     dimensions = f"{number(kept['independent'])} independent kept sums leave {number(kept['free_dimensions'])} free dimensions"
+    if kept["zeros"]["cells"]:
+        dimensions += f"; cells left out of the draw: {number(kept['zeros']['cells'])}"
     rows = [
         ("Mechanism", text(f"{mechanism['name']}: {parameter_words(card)}")),
         ("Law of the noise", text(mechanism["law"])),

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from holdfast.display import listed
+from holdfast.display import count_of, listed
 from holdfast.errors import InvalidHierarchy, InvalidParameter, UnreadableInput
 from holdfast.tables.readers import open_source, read_codes
 
@@ -196,13 +196,15 @@ class Hierarchy:
         absent = [code for code in declared if code not in leaves]
         if absent:
             raise InvalidHierarchy(
-                f"{len(absent)} codes of column {column!r} are no leaves of its hierarchy: {_examples(sorted(absent))}. "
+                f"{count_of(len(absent), 'code')} of column {column!r} {_are(len(absent), 'leaf', 'leaves')} of its hierarchy: "
+                f"{_examples(sorted(absent))}. "
                 "Add them to the tree as leaves; codes must match exactly, blanks and zeros included."
             )
         extra = [code for code in self._leaves if code not in declared]
         if extra:
             raise InvalidHierarchy(
-                f"{len(extra)} leaves of the hierarchy are no codes of column {column!r}: {_examples(extra)}. "
+                f"{count_of(len(extra), 'leaf', 'leaves')} of the hierarchy {_are(len(extra), 'code', 'codes')} of column {column!r}: "
+                f"{_examples(extra)}. "
                 "Declare or list these codes (with zeros), or take them out of the tree."
             )
 
@@ -218,7 +220,8 @@ class Hierarchy:
         return hash((self.nodes, self._names))
 
     def __repr__(self) -> str:
-        return f"Hierarchy({len(self._depth)} codes, {len(self._leaves)} leaves, levels {listed(self._names)})"
+        counts = f"{count_of(len(self._depth), 'code')}, {count_of(len(self._leaves), 'leaf', 'leaves')}"
+        return f"Hierarchy({counts}, levels {listed(self._names)})"
 
     def _walk(self, children: Mapping[str | None, Sequence[str]]) -> None:
         """Depth first: the leaves under any node lie side by side. A code is put back once, to be closed after its children."""
@@ -346,6 +349,10 @@ def _pairs_of_columns(data: Any, code: str, parent: str) -> list[tuple[str, str 
 
 def _named(parent: str | None) -> str:
     return "the top" if parent is None else repr(parent)
+
+
+def _are(n: int, one: str, more: str) -> str:
+    return f"is no {one}" if n == 1 else f"are no {more}"
 
 
 def _examples(codes: Sequence[str]) -> str:
