@@ -313,6 +313,15 @@ def test_bounds_that_no_table_has_are_refused_with_a_witness() -> None:
         with pytest.raises(NoTableWithin) as caught:
             planned(mechanism, keep)
         assert said in str(caught.value)
+    sums = "needs 5 or more of a sum of which row 2 of the inequalities allows at most 4"
+    for above, below in ((hf.at_least(TOTAL, 5), hf.at_most(TOTAL, 4)), (hf.at_least(TOTAL, 5), hf.at_most(hf.linear([[2, 2, 2, 2]]), 9))):
+        with pytest.raises(NoTableWithin, match=f"Row 1 of the inequalities {sums}"):
+            planned(hf.Conditional(1, rows=[above, below]), [])
+    planned(hf.Conditional(1, rows=[hf.at_least(TOTAL, 4), hf.at_most(TOTAL, 4)]), [TOTAL])
+    with pytest.raises(NoTableWithin, match="needs 19 or more of a sum of which the total 'total' allows at most 18"):
+        hf.plan(FOUR, [TOTAL], hf.Conditional(1, rows=[hf.at_least(TOTAL, 19)]), published_totals=[18])
+    with pytest.raises(NoTableWithin, match="The total 'total' needs 18 or more"):
+        hf.plan(FOUR, [TOTAL], hf.Conditional(1, rows=[hf.at_most(TOTAL, 17)]), published_totals=[18])
     with pytest.raises(NoTableWithin, match="allow at most 12"):
         hf.plan(FOUR, [TOTAL], hf.Conditional(1, upper=3), published_totals=[13])
     with pytest.raises(ContradictingTotals):  # rows of a table against its columns, where each alone is possible

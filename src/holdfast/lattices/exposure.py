@@ -12,14 +12,15 @@ may be wider than the best possible ones: every cell called pinned is pinned; in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import ContradictingTotals, InvalidParameter
+from holdfast.errors import ContradictingTotals, InvalidParameter, NoTableWithin
 from holdfast.invariants.rows import Kept, LinearRows, RowFamily
+from holdfast.lattices.bounded_blocks import Inequalities
 from holdfast.lattices.exposure_facts import ExposedAlone, Why
 from holdfast.lattices.lattice import Lattice
 from holdfast.lattices.zeros import zero_cells
@@ -54,7 +55,7 @@ class Exposure:
     values_open: bool = False
     """Whether totals are kept whose values are not known yet: which cells they pin is then still open."""
     bounded: bool = False
-    """Whether counts are known to lie within public bounds."""
+    """Whether public bounds pin cells that are not pinned by counts being known not to be negative."""
 
     @property
     def cells(self) -> Ints:
@@ -113,38 +114,43 @@ def exposure(
     kept: Kept,
     totals: Sequence[Ints] | None = None,
     *,
-    bounds: tuple[Ints, Ints] | None = None,
+    bounds: Inequalities | None = None,
     nearly: int = 2,
     threshold: int = 10,
 ) -> Exposure:
     """What these kept rows expose; with `totals` (as published, one array for each entry of `kept.rows`) also what the values pin.
 
-    Given:       `bounds`: lower and upper bounds of every cell that are known of every data set. Where both are the same the cell is no
-                 secret, and exposed by nothing.
+    Given:       `bounds`: bounds of cells and inequalities of sums that are known of every data set. Where they leave a cell
+                 one value it is no secret, and exposed by nothing.
 
     Guarantees:  depends on the kept rows and the published totals only. No cell is called exposed that is not.
     """
     _, known = known_by_identities(kept)
-    bounded = bounds is not None
     if bounds is not None:
-        known = np.union1d(known, np.flatnonzero(bounds[0] == bounds[1]))
+        alone = _bounds(Kept(kept.universe, (), ()), (), bounds, least=0)
+        known = np.union1d(known, np.flatnonzero(alone[0] == alone[1]))
     fixed, complete = np.setdiff1d(lattice.exposed_cells, known), lattice.blocks.finest
     if totals is None:
         values_open = any(rows.kind == "kept" for rows in kept.rows)
-        return Exposure(kept.universe, fixed, None, None, known, complete, nearly, (), values_open, bounded)
+        return Exposure(kept.universe, fixed, None, None, known, complete, nearly, (), values_open)
     if len(totals) != len(kept.rows) or any(len(t) != rows.count for t, rows in zip(totals, kept.rows, strict=False)):
         raise InvalidParameter("Published totals must be given for every statement (every entry of kept.rows), one for each of its rows.")
     if any(np.asarray(given).dtype.kind not in "iu" for given in totals):
         raise InvalidParameter("Published totals must be integers. Got other numbers.")
     known = np.union1d(known, known_by_identities(kept, totals)[1])
-    lower, upper = _bounds(kept, totals, bounds)
+    lower, upper = _bounds(kept, totals)
     small = [
         (rows.name(int(row)), int(given[row]))
         for rows, given in zip(kept.rows, totals, strict=True)
         if rows.kind == "kept"
         for row in np.flatnonzero(np.asarray(given) < threshold)
     ]
-    return Exposure(kept.universe, fixed, lower, upper, known, complete, nearly, tuple(small), bounded=bounded)
+    found = Exposure(kept.universe, fixed, lower, upper, known, complete, nearly, tuple(small))
+    if bounds is None:
+        return found
+    lower, upper = _bounds(kept, totals, bounds)
+    within = replace(found, lower=lower, upper=upper)
+    return replace(within, bounded=not np.array_equal(within.pinned, found.pinned))
 
 
 def known_by_identities(kept: Kept | None, totals: Sequence[Ints] | None = None) -> tuple[int, Ints]:
@@ -170,12 +176,14 @@ def least_count(universe: Universe) -> int:
     return 1 if universe.support == "observed" else 0
 
 
-def _bounds(kept: Kept, totals: Sequence[Ints], known: tuple[Ints, Ints] | None = None) -> tuple[Ints, Ints]:
-    """Propagate bounds through all rows with coefficients of one sign until nothing changes. Cells that were observed hold at least 1."""
-    lower = np.full(len(kept.universe), least_count(kept.universe), dtype=np.int64)
+def _bounds(kept: Kept, totals: Sequence[Ints], known: Inequalities | None = None, least: int | None = None) -> tuple[Ints, Ints]:
+    """Propagate bounds through all rows with coefficients of one sign, and all inequalities, until nothing changes. Cells that were
+    observed hold at least 1, unless `least` says something else.
+    """
+    lower = np.full(len(kept.universe), least_count(kept.universe) if least is None else least, dtype=np.int64)
     upper = np.full(len(kept.universe), _UNBOUNDED, dtype=np.int64)
     if known is not None:
-        lower, upper = np.maximum(lower, known[0]), np.minimum(upper, known[1])
+        lower, upper = np.maximum(lower, known.lower), np.minimum(upper, known.upper)
     families = [(rows, np.asarray(t, dtype=np.int64)) for rows, t in zip(kept.rows, totals, strict=True) if isinstance(rows, RowFamily)]
     for rows, given in families:
         inside = rows.group >= 0
@@ -188,6 +196,8 @@ def _bounds(kept: Kept, totals: Sequence[Ints], known: tuple[Ints, Ints] | None 
         for sparse, given in linear:
             for row in range(sparse.count):
                 changed |= _tighten_row(sparse, row, int(given[row]), lower, upper)
+        for inequality in () if known is None else known.rows:
+            changed |= _tighten_inequality(inequality, lower, upper)
         if not changed:
             break
     return lower, upper
@@ -231,6 +241,27 @@ def _tighten_row(rows: LinearRows, row: int, given: int, lower: Ints, upper: Int
     new_low = [max(x, -((most - c * h - given) // c)) for c, x, h in zip(coefficients, low, high, strict=True)]
     lower[cells], upper[cells] = new_low, new_high
     return bool(new_low != low or new_high != high)
+
+
+def _tighten_inequality(inequality: tuple[Ints, Ints, int], lower: Ints, upper: Ints) -> bool:
+    """What the other cells of an inequality cannot make up for, a cell must. One cell without an upper bound can make up for anything."""
+    cells, coefficients, least = inequality[0], inequality[1].tolist(), inequality[2]
+    low, high = lower[cells].tolist(), upper[cells].tolist()
+    gains = [c * (h if c > 0 else x) for c, x, h in zip(coefficients, low, high, strict=True)]
+    endless = [place for place, (c, h) in enumerate(zip(coefficients, high, strict=True)) if c > 0 and h >= _UNBOUNDED]
+    if len(endless) > 1:
+        return False
+    whole, changed = sum(gains), False
+    for place in endless or range(len(gains)):
+        c, missing = coefficients[place], least - (whole - gains[place])
+        if c > 0 and -(-missing // c) > low[place]:
+            low[place], changed = -(-missing // c), True
+        elif c < 0 and missing // c < high[place]:
+            high[place], changed = missing // c, True
+    if any(x > h for x, h in zip(low, high, strict=True)):
+        raise NoTableWithin("The kept totals and the bounds leave no table together. Correct the totals, or the bounds.")
+    lower[cells], upper[cells] = low, high
+    return changed
 
 
 def _saturated_sums(group: Ints, values: Ints, count: int) -> Ints:

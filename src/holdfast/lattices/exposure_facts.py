@@ -144,7 +144,7 @@ class ExposedAlone:
     values_known: bool
     """Whether the values of the kept totals were looked at. Before the draw they are not: what they pin is then open."""
     bounded: bool = False
-    """Whether counts are known to lie within public bounds."""
+    """Whether counts that are known to lie within public bounds are pinned by them; older entries have True for all with bounds."""
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> ExposedAlone:

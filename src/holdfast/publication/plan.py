@@ -25,6 +25,7 @@ from holdfast.display import count_of, html_table, shorten
 from holdfast.errors import ContradictingTotals, HoldfastWarning, InvalidParameter
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import Exposure, exposure
+from holdfast.lattices.bounded_blocks import Inequalities
 from holdfast.lattices.pinned import rows_say_all, with_pinned
 from holdfast.lattices.shapes import Bounded, Free, OneSum
 from holdfast.lattices.zeros import RULE, zero_cells
@@ -378,13 +379,13 @@ def exposure_after(channel: Channel, totals: list[NDArray[np.int64]], table: NDA
     return replace(found, lower=lower, upper=upper)
 
 
-def _bounds(channel: Channel) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Bounds of cells that are known of every data set of this channel."""
-    return (channel.layout.inequalities.lower, channel.layout.inequalities.upper) if isinstance(channel.layout, BoundsLayout) else None
+def _bounds(channel: Channel) -> Inequalities | None:
+    """Bounds that are known of every data set of this channel."""
+    return channel.layout.inequalities if isinstance(channel.layout, BoundsLayout) else None
 
 
 def _has_more(channel: Channel) -> bool:
-    """Whether bounds may pin cells that are not looked for: inequalities of sums, and upper bounds where more than one total is kept."""
+    """Whether bounds may pin cells that are not found, since totals and inequalities are looked at one by one."""
     if not isinstance(channel.layout, BoundsLayout):
         return False
     bounded = [shape for _, shape, _ in channel.layout.blocks.used() if isinstance(shape, Bounded)]

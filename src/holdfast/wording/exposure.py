@@ -70,7 +70,8 @@ def structure_sentences(facts: ExposedAlone) -> str:
         out.append(f"{fixed:,} {noun} published exactly, whatever the budget, because the kept totals {verb}.")
     if pinned:
         noun, other = ("cell follows", "its value") if pinned == 1 else ("cells follow", "their values")
-        since = "counts are within the bounds" if facts.bounded else "every cell on the list occurs" if facts.observed else NOT_NEGATIVE
+        since = "every cell on the list occurs" if facts.observed else NOT_NEGATIVE
+        since += " and all counts lie within the bounds" if facts.bounded else ""
         out.append(
             f"{pinned:,} {'other ' if fixed else ''}{noun} from the published totals, since {since}: "
             f"{other} can be computed by anyone, whatever the noise."
