@@ -34,6 +34,21 @@ INCOMPLETE: dict[str, Any] = {
 }
 """Changes of a card: the words of the card say it, and pages do not say it again."""
 
+LEVELS: dict[str, Any] = {
+    "mechanism__name": "generalized-gaussian",
+    "mechanism__parameters": {
+        "rho": "1/10",
+        "levels": '[["state", ["sex"], "1/10"], ["county", "total", "1/5"], [["state", "county"], "detailed", "7/10"]]',
+    },
+    "guarantee__distance": "levels",
+    "expected_error__levels": [
+        {"level": "total", "margin": "total", "units": 1, "smallest": 0.0, "median": 0.0, "largest": 0.0},
+        {"level": "county", "margin": "total", "units": 3143, "smallest": 3.5, "median": 3.61, "largest": 3.75},
+        {"level": "county", "margin": "sex", "units": 3143, "smallest": 3.66, "median": 3.66, "largest": 3.66},
+    ],
+}
+"""Changes of a card: the budget has shares for levels."""
+
 CARD: dict[str, Any] = {
     "schema_version": "3.1",
     "release": {

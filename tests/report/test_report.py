@@ -13,7 +13,7 @@ from holdfast.report.page import NOT_PRIVATE
 from holdfast.report.report import report_html
 from tests.snapshot_files import Snapshot
 
-from .cards import HOSTILE, INCOMPLETE, Page, a_card, with_every_text
+from .cards import HOSTILE, INCOMPLETE, LEVELS, Page, a_card, with_every_text
 
 KEPT = [("margin(state)", f"state={i:02d}", 1_000_003 * i) for i in range(1, 52)]
 
@@ -62,6 +62,14 @@ class TestWords:
             "cell, median not published, not estimated, or depends on the data - - -"
             in read(expected_error__cell_standard_deviation__median=None).text
         )
+
+    def test_levels_are_shown_and_the_advice_goes_by_them(self, snapshot: Snapshot) -> None:
+        page = read(**LEVELS)
+        snapshot(page.lines_beyond(read()))
+        assert "they do not cancel" not in page.text
+        assert "they do not cancel" in read().text
+        broken = {**LEVELS, "mechanism__parameters": {"levels": "[" * 100_000}}
+        assert "levels = [[[" in read(**broken).text
 
     def test_only_the_first_kept_totals_are_shown(self) -> None:
         rows = [("margin(county)", f"county={i}", i) for i in range(1, 3144)]

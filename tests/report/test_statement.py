@@ -10,7 +10,7 @@ from holdfast.report.page import NOT_PRIVATE
 from holdfast.report.statement import statement_html
 from tests.snapshot_files import Snapshot
 
-from .cards import HOSTILE, INCOMPLETE, Page, a_card, with_every_text
+from .cards import HOSTILE, INCOMPLETE, LEVELS, Page, a_card, with_every_text
 
 
 def read(**changes: Any) -> Page:
@@ -43,6 +43,7 @@ SAID: dict[str, dict[str, Any]] = {
     "one record at a time": {"table__max_records": None},
     "a ledger": {"release__ledger": "f00d" * 16, "release__ledger_words": "It is in a ledger."},
     "a test key": {"release__private": False},
+    "levels": LEVELS,
 }
 
 

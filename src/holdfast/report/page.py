@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
-from holdfast.report.html import Html, Piece, join, name, names, paragraph, plural, rounded_up, settings, show, tag
+from holdfast.report.html import Html, Piece, join, name, names, number, paragraph, plural, rounded_up, sd_text, settings, show, tag
 
 Card: TypeAlias = Mapping[str, Any]
 
@@ -67,8 +68,11 @@ def error_is_known(card: Card) -> bool:
 
 
 def parameter_words(card: Card) -> str:
-    """The parameters of the mechanism; inequalities of sums as sentences have them, not as the card stores them."""
+    """The parameters of the mechanism; inequalities of sums and shares as sentences have them, not as the card stores them."""
     given = dict(card["mechanism"]["parameters"])
+    if "levels" in given:
+        with suppress(TypeError, ValueError, RecursionError):  # no shares that we write: shown as they stand
+            given["levels"] = f"[{'; '.join(_share(*row) for row in json.loads(given['levels']))}]"
     if "rows" in given:
         try:
             rows = [
@@ -82,6 +86,14 @@ def parameter_words(card: Card) -> str:
             pass  # no inequalities that we write: shown as they stand
     return settings(given)
 
+
+def _share(level: Any, margin: Any, share: Any) -> str:
+    """A share of the budget: county by all other columns 1/5; county by sex x age 1/5; county in all 1/2."""
+    level, margin = (" x ".join(map(str, name)) if isinstance(name, list) else str(name) for name in (level, margin))
+    return f"{level} {_MARGINS.get(margin, f'by {margin}')} {share}"
+
+
+_MARGINS = {"total": "in all", "detailed": "by all other columns"}
 
 _WAYS = ("at_least", "at_most")
 
@@ -101,6 +113,16 @@ def _sums(side: Any) -> str:
         else f"subset({side.get('subset')}{codes and f' in [{codes}]'})"
     )
     return f"{what}{by and f' by {by}'}"
+
+
+def level_rows(card: Card) -> list[tuple[Html, Html, str, str]]:
+    """For every level and margin that the card tells: level, margin, number of units, standard deviation with its range."""
+    return [(name(row["level"]), name(row["margin"]), number(row["units"]), _range(row)) for row in card["expected_error"]["levels"]]
+
+
+def _range(row: Card) -> str:
+    low, middle, high = (sd_text(row[which]) for which in ("smallest", "median", "largest"))
+    return middle if low == high else f"{middle} ({low} to {high})"
 
 
 def revision_words(card: Card) -> Html | None:

@@ -32,6 +32,7 @@ from holdfast.report.page import (
     exposed_names,
     is_bounded,
     is_suppressed,
+    level_rows,
     parameter_words,
     revision_words,
     status_words,
@@ -133,6 +134,9 @@ def _how_far_off(card: Card) -> Html:
         "How far off a count may be",
         paragraph(error["words"]),
         table(f"Distance between released and true count (standard deviation: {error['basis']})", header, rows),
+        table("The noise of every unit of every level", ("Level", "By", "Units", "Standard deviation"), level_rows(card))
+        if error["levels"]
+        else None,
         paragraph(
             "Two of three counts are within about one standard deviation of the true one, and 95 of 100 within about two (1.96). These are "
             "the figures of the normal law, as a guide; Laplace noise reaches about 2.1 standard deviations for 95 of 100. Chebyshev's "
@@ -250,8 +254,7 @@ def _use(card: Card) -> Html:
         return _section("How to use the counts", items(_USE_WITHIN_BOUNDS))
     lines = [
         "A sum of counts that is a kept total, or follows from kept totals, is exact.",
-        "In any other sum the errors of the counts add up; they do not cancel. Its standard deviation is at most the sum of the standard "
-        "deviations of its counts, and less where their noise is independent.",
+        _SUMS_WITH_LEVELS if card["expected_error"]["levels"] else _SUMS,
         "Counts under one kept total share their errors: what one has too much, others have too little.",
         "A share or a ratio of small counts can be far off. Compare the counts with their standard deviation first.",
         "A difference between two counts that is smaller than their standard deviations may be noise alone.",
@@ -262,6 +265,14 @@ def _use(card: Card) -> Html:
     return _section("How to use the counts", items(lines))
 
 
+_SUMS = (
+    "In any other sum the errors of the counts add up; they do not cancel. Its standard deviation is at most the sum of the standard "
+    "deviations of its counts, and less where their noise is independent."
+)
+_SUMS_WITH_LEVELS = (
+    "The errors of the counts in one unit of a level may partly cancel in its sums: the table of levels has the standard deviation of the "
+    "unit. In any other sum it is at most the sum of the standard deviations of the units and counts that make it up."
+)
 _USE_WITHIN_BOUNDS = (
     "A sum of counts that is a kept total, or follows from kept totals, is exact.",
     "Other sums of counts near a bound are biased too: the errors of many small counts may all go the same way.",

@@ -17,6 +17,7 @@ from holdfast.report.page import (
     exposed_names,
     is_bounded,
     is_suppressed,
+    level_rows,
     parameter_words,
     revision_words,
     status_words,
@@ -26,6 +27,7 @@ from holdfast.report.page import (
 # What is longer would not leave the rest of its page; the whole lists are in card.json.
 SHOWN_STATEMENTS = 5
 SHOWN_MARGINS = 4
+SHOWN_LEVELS = 5
 SHOWN_GROUPS = 4
 
 
@@ -160,6 +162,10 @@ def _expected_error(card: Card) -> Html:
     rows = [(f"One cell, {which}", sd_text(spread[which])) for which in ("smallest", "median", "largest")]
     rows += [(name(margin["name"]), sd_text(margin["standard_deviation"])) for margin in error["margins"][:SHOWN_MARGINS]]
     rows += _more(error["margins"], SHOWN_MARGINS)
+    pairs = zip(level_rows(card), error["levels"], strict=True)
+    units = [row for row, said in pairs if said["margin"] == "total" and said["level"] != "total"][-SHOWN_LEVELS:]  # the finest ones
+    rows += [(join("Total of one of ", count, " units of the level ", level), spread) for level, _, count, spread in units]
+    rows += [("Other levels and margins", "see card.json")] if len(units) < len(error["levels"]) else []
     caption = f"Standard deviation of the noise ({error['basis']})"
     return join(tag("h2", "Expected error"), paragraph(error["words"]), table(caption, ("Count", "Standard deviation"), rows))
 
