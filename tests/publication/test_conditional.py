@@ -188,6 +188,26 @@ def test_words(snapshot: Callable[..., None]) -> None:
     snapshot(str(planned(hf.Conditional("1/2", rows=[hf.at_most(TOTAL, 9)]), [SEX, AGE], GRID)), "with a row")
 
 
+def test_what_a_promise_with_delta_says_about_odds() -> None:
+    """Two cells under one sum, far from their bounds: the law of the odds of the true table is that of one integer. They grow by more than
+    e^epsilon with a probability above delta, so that the sentence has to be the weaker one of [theory T78], which holds."""
+    plan = hf.plan(hf.Universe.product({"town": ["a", "b"]}), [TOTAL], hf.Conditional(rho="1/100", noise="gaussian", per="person"))
+    assert plan.drawing.channel.target == ConditionalGaussian(Fraction(100))
+    lead = plan.guarantee.per_person()
+    assert lead is not None
+    steps = np.arange(-600, 601)  # to x + k (1, -1), at squared distance 2 k^2; log odds against x + (1, -1): (1 - 2 k) / 100
+    p = np.exp(-(steps**2) / 100)
+    p /= p.sum()
+    log_odds = (1 - 2 * steps) / 100
+    assert p[log_odds > float(lead.epsilon)].sum() > 8 * float(lead.delta)
+    assert p[log_odds > float(lead.epsilon) + math.log(2)].sum() <= 2 * float(lead.delta)
+    words = hf.describe(plan.guarantee)
+    assert "by a factor of more than 2 e^0.864322 with a probability of at most 2e-10" in words
+    assert "further probability of 1e-10" not in words
+    exact = hf.describe(planned(hf.Conditional("1/2")).guarantee)
+    assert "odds between two such tables that differ in one person by a factor between e^-1 and e^1" in exact
+
+
 # --- public columns ----------------------------------------------------------------------------------------------------------------------
 
 

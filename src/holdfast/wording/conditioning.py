@@ -63,10 +63,18 @@ def _short(value: Fraction) -> str:
 def posterior_sentences(guarantee: Guarantee, lead: Promise) -> str:
     """The posterior interval, and its condition."""
     power = number(lead.epsilon)
-    pair = f"that differ in one {guarantee.unit}" if guarantee.person is not None else "at the smallest distance"
-    extra = "" if lead.delta == 0 else f", up to the further probability of {number(lead.delta)}"
+    one = f"one {guarantee.unit}"
+    if lead.delta == 0:
+        pair = f"that differ in {one}" if guarantee.person is not None else "at the smallest distance"
+        told = f"changes the odds between two such tables {pair} by a factor between e^-{power} and e^{power}"
+    else:  # (epsilon, delta) says this much about odds, and not that they stay within e^epsilon but for delta [theory T78]
+        pair = f"that differs in {one}" if guarantee.person is not None else "at the smallest distance"
+        chance = number(min(2 * lead.delta, Fraction(1)))
+        told = (
+            f"raises the odds of the true table against another such table {pair} by a factor of more than 2 e^{power} with a probability "
+            f"of at most {chance}"
+        )
     return (
-        f"For whoever knows the kept totals and the bounds, what is published changes the odds between two such tables {pair} by a factor "
-        f"between e^-{power} and e^{power}{extra}. For what is believed of one {guarantee.unit} alone this holds where the answer is "
-        "independent of all others, given the totals and the bounds; kept totals and close bounds can tie answers together."
+        f"For whoever knows the kept totals and the bounds, what is published {told}. For what is believed of {one} alone this holds where "
+        "the answer is independent of all others, given the totals and the bounds; kept totals and close bounds can tie answers together."
     )
