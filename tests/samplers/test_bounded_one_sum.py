@@ -92,23 +92,23 @@ def test_doubles_are_near_the_chance_for_all_rates_and_bounds(rate, tilt, left, 
 @pytest.mark.parametrize("rates", RATES)
 @pytest.mark.parametrize("unit", [None, Fraction(1, 30)])
 def test_arms_fit_their_law(rates, unit) -> None:
-    """Several bounds in one call; a law that is off by a tenth in the rate of its heavier arm is told apart: by 15 standard errors or
+    """Several bounds in one call; a law that is off by a tenth in the rate of its heavier arm is told apart: by 14 standard errors or
     more, with so many draws, where ALPHA is at 6."""
     lefts, rights = np.array([3, 0, 6]), np.array([4, 5, 1])
     with words_of(f"arms {rates} {unit}") as words:
         drawn = draw_arms(rates, lefts, rights, words, times=200_000, unit=unit)
 
-    def law_of_arms(left_rate: Fraction, right_rate: Fraction, left: int, right: int) -> dict[int, float]:
-        weights = {z: float(w) for z, w in arm_weights((left_rate, right_rate), left, right).items()}
+    def law_of_arms(rates: tuple[Fraction, Fraction], left: int, right: int) -> dict[int, float]:
+        weights = {z: float(w) for z, w in arm_weights(rates, left, right).items()}
         whole = sum(weights.values())
         return {z: w / whole for z, w in weights.items()}
 
     for column, left, right in zip(drawn.T, lefts.tolist(), rights.tolist(), strict=True):
-        expected = law_of_arms(*rates, left, right)
+        expected = law_of_arms(rates, left, right)
         check_fit(column, expected, name=f"arms of rates {rates}, {left} to {right}, unit {unit}")
         left_is_heavier = sum(p for z, p in expected.items() if z < 0) > sum(p for z, p in expected.items() if z > 0)
         change = Fraction(1, 10) * left_is_heavier, Fraction(1, 10) * (not left_is_heavier)
-        assert not fits(column, law_of_arms(rates[0] + change[0], rates[1] + change[1], left, right))
+        assert not fits(column, law_of_arms((rates[0] + change[0], rates[1] + change[1]), left, right))
 
 
 def test_arms_without_bounds_are_the_two_sided_geometric_law() -> None:

@@ -69,7 +69,7 @@ def posterior_sentences(guarantee: Guarantee, lead: Promise) -> str:
         told = f"changes the odds between two such tables {pair} by a factor between e^-{power} and e^{power}"
     else:  # (epsilon, delta) says this much about odds, and not that they stay within e^epsilon but for delta [theory T78]
         pair = f"that differs in {one}" if guarantee.person is not None else "at the smallest distance"
-        chance = number(min(2 * lead.delta, Fraction(1)))
+        chance = number(2 * lead.delta if 2 * lead.delta < 1 else 1)
         told = (
             f"raises the odds of the true table against another such table {pair} by a factor of more than 2 e^{power} with a probability "
             f"of at most {chance}"
