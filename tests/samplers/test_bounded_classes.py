@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import accumulate, pairwise
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from benchmarks.paper_table import sexes_and_ages
 from holdfast.errors import NoExactSampler
+from holdfast.exact.compiled import loops_for
 from holdfast.exact.weights import FixedWeights, WeightSource
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers import bounded_classes
@@ -25,7 +27,7 @@ from holdfast.samplers.bounded_classes_points import ClassPoints
 from holdfast.samplers.bounded_exact import CellSource, ExactBlock, TotalsSource, reach_for, zigzag
 from holdfast.samplers.protocol import Ints
 from holdfast.testing import ALPHA, ListedWords, check_fit_categories, chi_square_p_value
-from tests.samplers.bounded_cases import CASES, fibre, law
+from tests.samplers.bounded_cases import CASES, ONES, fibre, law
 
 HALF = Fraction(1, 2)
 
@@ -221,6 +223,20 @@ def test_points_are_listed_in_an_order_that_a_wider_window_continues() -> None:
         (s, t - s, 2 * t) for s in range(-9, 10) for t in range(-9, 10) if max(abs(s), abs(t - s), abs(2 * t)) <= 4
     }
     assert [points.at(i) for i in range(len(wide))] == [tuple(row) for row in wide.tolist()]
+
+
+@pytest.mark.parametrize(("epsilon", "is_loaded"), [(HALF, False), (Fraction(1, 25), True)])
+def test_wide_windows_load_the_compiled_loops(epsilon: Fraction, is_loaded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One table of four cells may take seconds in NumPy at epsilon 1/25."""
+    asked: list[bool] = []
+
+    def recorded(module: str, n: int, cold: int) -> ModuleType | None:
+        asked.append(n >= cold)
+        return loops_for(module, n, cold)
+
+    monkeypatch.setattr(bounded_classes, "loops_for", recorded)
+    BoundedClasses(BoundedBlock.plain(ONES), epsilon).publish(np.array([[0, 100, 3000, 5]]), None, stream("cold"))
+    assert asked == [is_loaded]
 
 
 def test_what_is_too_large_is_refused_by_public_facts() -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,15 @@ from holdfast.laws import ConditionalLaplace
 from holdfast.randomness import NoiseKey
 from holdfast.samplers import bounded_one_sum
 from holdfast.samplers.arms import draw_arms, left_chance, left_chances
-from holdfast.samplers.bounded_one_sum import BoundedOneSum, last_exponent, last_exponents, one_batch, parts_of_rate, tilts
+from holdfast.samplers.bounded_one_sum import (
+    BoundedOneSum,
+    TiltSearch,
+    last_exponent,
+    last_exponents,
+    one_batch,
+    parts_of_rate,
+    widest_tilts,
+)
 from holdfast.samplers.protocol import InputSampler
 from holdfast.samplers.table import choose
 from holdfast.testing import check_fit, check_fit_categories
@@ -125,8 +134,9 @@ def test_a_wider_band_changes_nothing(band) -> None:
     left, right = np.array([2, 5, 0, 3]), np.array([1, UNBOUNDED, 4, 3])
     with words_of("band") as one, words_of("band") as other:
         for tilt in (Fraction(0), Fraction(1, 8), Fraction(-1, 8)):
-            found = one_batch(QUARTER, tilt, left, right, 50, one)
-            again = one_batch(QUARTER, tilt, left, right, 50, other, band=band)
+            found, sums = one_batch(QUARTER, tilt, left, right, 50, one)
+            again, same = one_batch(QUARTER, tilt, left, right, 50, other, band=band)
+            assert np.array_equal(sums, same)
             assert (found is None) == (again is None)
             assert found is None or again is None or np.array_equal(found, again)
 
@@ -138,6 +148,7 @@ CASES = [
     ((3, 0, 0), (0, 0, 0), (3, 3, 3)),
     ((1, 0, 2, 0), (0, 0, 0, 0), (2, 3, 2, 1)),
     ((1, 0, 1, 0), (0, 0, 0, 0), (1, 1, 1, 1)),
+    ((1, 0, 0, 0, 0, 0), (0,) * 6, (1,) * 6),
 ]
 
 
@@ -219,6 +230,12 @@ def test_which_blocks_are_tilted() -> None:
         assert isinstance(found, InputSampler)
 
 
+def test_windows_too_wide_for_convolution_are_tilted() -> None:
+    for rate, tilted in ((Fraction(1, 25), False), (Fraction(1, 1000), True), (Fraction(1, 10**6), True)):
+        found = choose(Bounded(OneSum(4), 0, None), ConditionalLaplace(rate)).sampler
+        assert isinstance(found, BoundedOneSum) is tilted
+
+
 @pytest.mark.parametrize(("x", "lower", "upper"), CASES)
 def test_draws_fit_the_enumerated_law(x, lower, upper) -> None:
     with words_of(f"draws {x}") as words:
@@ -230,7 +247,8 @@ def test_draws_with_the_untilted_accept_step_are_told_apart(monkeypatch) -> None
     """Power: the known mistake, at a tilt that is always used."""
     x, lower, upper = CASES[1]
     plain = last_exponents
-    monkeypatch.setattr(bounded_one_sum, "tilts", lambda *_: (3 * parts_of_rate(3) // 4,))
+    fixed = SimpleNamespace(tilt=3 * parts_of_rate(3) // 4, is_settled=True, tell=lambda _: None)
+    monkeypatch.setattr(bounded_one_sum, "TiltSearch", lambda *_: fixed)
     expected = law(x, lower, upper, QUARTER)
 
     def p_value(label: str) -> float:
@@ -287,14 +305,61 @@ def test_a_total_that_its_bounds_fix_leaves_no_choice(x) -> None:
         assert words.position == 0
 
 
-@settings(deadline=None, max_examples=50)
-@given(st.integers(3, 2000), st.fractions(Fraction(1, 100), 3), st.none() | st.integers(1, 10**6), st.none() | st.integers(1, 10**6))
-def test_tilts_are_public_distinct_and_never_flat(cells, rate, fall, rise) -> None:
-    """They are made from numbers that kept totals and bounds tell; an arm that has no bound never grows."""
-    found = tilts(cells, rate, (True, True), fall, rise)
+ROOMS = st.none() | st.integers(1, 10**6)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(3, 2000), st.fractions(Fraction(1, 10**6), 3), ROOMS, ROOMS, st.floats(0, 1))
+def test_the_search_finds_the_tilt_whose_sums_change_sides(cells, rate, fall, rise, place) -> None:
+    """The ends are public; no tilt is flat, and an arm that has no bound never grows."""
     one = parts_of_rate(cells)
-    assert found[0] == 0
-    assert len(set(found)) == len(found)
-    assert one not in map(abs, found)
-    assert fall is not None or max(found) < one
-    assert rise is not None or min(found) > -one
+    least, most = widest_tilts(cells, rate, (True, True), fall, rise)
+    assert fall is not None or most < one
+    assert rise is not None or least > -one
+    best = least + round(place * (most - least))
+    search = TiltSearch(least, most, one)
+    for _ in range((most - least).bit_length() + 2):
+        assert least <= search.tilt <= most
+        assert abs(search.tilt) != one
+        if abs(search.tilt - best) <= 2:
+            break
+        search.tell(np.full(8, 1 if search.tilt < best else -1))
+        assert not search.is_settled
+    assert abs(search.tilt - best) <= 2
+    here = search.tilt
+    search.tell(np.array([1, -3, 2, 2, 5, 0, 0, 1]))
+    assert (search.tilt, search.is_settled) == (here, True)
+
+
+def test_the_search_begins_again_where_chance_led_it_astray() -> None:
+    search = TiltSearch(-15, 15, 16)
+    seen = []
+    for way in [1] * 6 + [-1] * 20:
+        search.tell(np.full(8, way))
+        seen.append(search.tilt)
+    assert max(seen) > 12
+    assert min(seen) < -12
+
+
+def test_one_sided_bounds_are_searched_on_one_side() -> None:
+    assert widest_tilts(5, QUARTER, (True, False), None, None) == (0, parts_of_rate(5) - 1)
+    assert widest_tilts(5, QUARTER, (False, True), None, None) == (1 - parts_of_rate(5), 0)
+
+
+@pytest.mark.parametrize(
+    ("rate", "x", "most_tries"),
+    [
+        (QUARTER, [1] * 10 + [0] * 990, 1_000),
+        (QUARTER, [1] * 50 + [0] * 150, 1_000),
+        (Fraction(1), [2, 0, 0, 1] + [0] * 496, 1_000),
+        (Fraction(1, 10**6), [0, 10**7, 3, 0], 1_000),
+    ],
+    ids=str,
+)
+def test_sparse_blocks_take_few_tries(rate, x, most_tries) -> None:
+    """A try takes two words for each cell and one to accept. The key is fixed, so the number is one number."""
+    with words_of("few tries") as words:
+        drawn = BoundedOneSum(Bounded(OneSum(len(x)), 0, None), rate).publish(np.array([x]), None, words)
+        assert words.position < most_tries * (2 * len(x) + 1)
+    assert drawn.sum() == sum(x)
+    assert drawn.min() >= 0

@@ -126,7 +126,7 @@ KNOWN: dict[str, tuple[list[int], str]] = {
     "free with bounds": ([0, 2, 1], "0f004f117335020e"),
     "one sum with bounds": ([4, 1, 3, 5, 2, 5, 4, 0], "8584b79db3eb82eb"),
     "two cells with bounds": ([1, 7, 0, 8, 4, 4], "6da1583239c28757"),
-    "long sum with bounds": ([5, 2, 1, 9, 5, 2, 1, 2], "2d303fe6e227e2e7"),
+    "long sum with bounds": ([0, 0, 1, 3, 6, 8, 5, 0], "71c092e88e265e2c"),
     "one sum with bounds, gaussian": ([1, 3, 1, 8, 1, 3, 2, 7], "37bd832e00f6e632"),
     "one sum without bounds": ([-5, 0, 2, 16, 0, -2, 7, 8], "2b126c545955912c"),
     "classes with bounds": ([1, 3, 2, 7, 1, 2, 3, 1], "d992ac8e10d43e50"),

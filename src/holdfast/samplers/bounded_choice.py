@@ -26,6 +26,8 @@ MOST_GAUSSIAN = 20
 """Cells of a block with bounds under Gaussian noise: a few hundred tries."""
 MOST_CONVOLVED = 64
 """Cells of a block under one total up to which it is drawn by convolution; beyond, tilting is quicker."""
+MOST_PLACES = 1 << 13
+"""Places of the window up to which such a block is drawn by convolution: they grow as epsilon falls, while tilting stays as quick."""
 
 
 def bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
@@ -67,7 +69,9 @@ def _one_sum(shape: Bounded, target: ConditionalLaplace) -> Choice:
 
     if 2 < shape.size <= MOST_CONVOLVED:
         with suppress(NoExactSampler):
-            return Choice(BoundedClasses(BoundedBlock.of(shape), target.rate), Reason.ONE_TOTAL)
+            classes = BoundedClasses(BoundedBlock.of(shape), target.rate)
+            if 2 * classes.reach + 1 <= MOST_PLACES:
+                return Choice(classes, Reason.ONE_TOTAL)
     return Choice(BoundedOneSum(shape, target.rate), Reason.ONE_TOTAL)
 
 

@@ -48,6 +48,9 @@ MOST_POINTS = 1 << 20
 CHUNK_WORDS = 1 << 17
 COLD_CELLS = 1 << 13
 """Cells in one call that justify loading Numba in a process that has not yet."""
+COLD_PRODUCTS = 1 << 27
+"""Products of the NumPy twin, the places of the window squared for each cell of each table, that justify it too: many are of tiny numbers,
+which processors multiply slowly."""
 
 _MODULE = "holdfast.samplers._bounded_classes_compiled"
 
@@ -118,7 +121,8 @@ class BoundedClasses:
         """What is added to each row of counts. CONFIDENTIAL."""
         out = np.empty((len(counts), self.cells), dtype=np.int64)
         rows = max(1, CHUNK_WORDS // max(self.words_per_draw, 1))
-        compiled = loops_for(_MODULE, out.size, COLD_CELLS)
+        is_heavy = out.size * (2 * self.reach + 1) ** 2 > COLD_PRODUCTS
+        compiled = loops_for(_MODULE, max(out.size, COLD_CELLS) if is_heavy else out.size, COLD_CELLS)
         for begin in range(0, len(counts), rows):
             out[begin : begin + rows] = self._changes(counts[begin : begin + rows], words, compiled is not None)
         return out

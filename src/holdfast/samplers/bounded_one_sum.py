@@ -3,19 +3,18 @@
 Legend: x the counts, z = y - x, rate r. Cell i may fall by left_i and rise by right_i. A try with tilt s draws every cell but the last with
 weights exp(-r |z| - s z) inside its bounds, sets the last to minus their sum, and accepts it, where it is inside its bounds, with the
 TILTED weight exp(-r |z| - s z) over its largest value there. Accepted tries have weight exp(-r |z|_1 - s sum z) = exp(-r |z|_1): the law
-does not depend on s, so tries with different tilts may follow each other in any order, and the first that is accepted is a draw.
+does not depend on s. So the tilt of a try may depend on the tries before it that were refused: whatever they were, the next one that is
+accepted has the law, and the first accepted one is a draw.
 
-Which tilt is good depends on the counts: bounds near a count push its mean away. They are not asked: tilts go through a list that is
-made from public numbers (cells, rate, total, bounds), again and again, from no tilt outwards.
+Which tilt is good depends on the counts: bounds near a count push its mean away. The counts are not asked: the search for the tilt starts
+between ends that are made from public numbers (cells, rate, bounds), and sees the sums of refused tries only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
-from itertools import zip_longest
+from functools import cached_property, partial
 from math import isqrt
 
 import numpy as np
@@ -34,15 +33,19 @@ from holdfast.samplers.protocol import Ints
 Floats = NDArray[np.float64]
 
 BATCH_CELLS = 1 << 17
-"""Cells drawn at once."""
+"""Cells drawn at once, where that is more than a few tries."""
+PROBES = 8
+"""Tries at a tilt of which nothing is known yet."""
+ENOUGH = 8
+"""A tilt is kept where at least one sum in so many falls on either side."""
 
 
 @dataclass(frozen=True)
 class BoundedOneSum:
     """Law:         P[y] proportional to exp(-rate |y - x|_1) over lower <= y <= upper with the total of x.
     Given:       x within the bounds; a block under one sum, of equal coefficients or of both signs, without further inequalities.
-    Guarantees:  exact, whatever the tilts. There is no cap on tries: every pass through the list accepts with positive probability. How
-                 many tries it takes depends on the counts.
+    Guarantees:  exact, whatever the tilts. There is no cap on tries: each accepts with positive probability, and tilts are finitely many.
+                 How many tries it takes depends on the counts.
     Reference:   [theory R5]; ExactBlock (bounded_exact.py) draws the same law in integers, slowly.
     """
 
@@ -94,13 +97,15 @@ class BoundedOneSum:
         if fall == 0 or rise == 0:
             return np.zeros(len(x), dtype=np.int64)
         left, right = _within(left, right, rise), _within(right, left, fall)
-        tries = max(1, min(2 * isqrt(len(x)) + 2, BATCH_CELLS // len(x)))
-        unit = self.rate / parts_of_rate(len(x))
-        for tilt in again_and_again(tilts(len(x), self.rate, self._ways, fall, rise)):
-            found = one_batch(self.rate, tilt * unit, left, right, tries, words, unit)
+        tries = max(PROBES, min(2 * isqrt(len(x)) + 2, BATCH_CELLS // len(x)))
+        one = parts_of_rate(len(x))
+        search = TiltSearch(*widest_tilts(len(x), self.rate, self._ways, fall, rise), one)
+        while True:
+            now = tries if search.is_settled else PROBES
+            found, sums = one_batch(self.rate, search.tilt * self.rate / one, left, right, now, words, self.rate / one)
             if found is not None:
                 return found
-        raise AssertionError("there is always a tilt")
+            search.tell(sums)
 
 
 def _sum(rooms: Ints) -> int | None:
@@ -115,10 +120,13 @@ def _within(own: Ints, other: Ints, total: int | None) -> Ints:
 
 def one_batch(
     rate: Fraction, tilt: Fraction, left: Ints, right: Ints, tries: int, words: Words, unit: Fraction | None = None, band: float = BAND
-) -> Ints | None:
-    """The first of so many tries that is accepted; None where none is."""
-    drawn = draw_arms((rate - tilt, rate + tilt), left[:-1], right[:-1], words, times=tries, unit=unit, band=band)
-    last = -drawn.sum(axis=1)
+) -> tuple[Ints | None, Ints]:
+    """The first of so many tries that is accepted, None where none is; and what all cells of a try add up to, the last one drawn like the
+    others: whether the tilt is too small or too large.
+    """
+    drawn = draw_arms((rate - tilt, rate + tilt), left, right, words, times=tries, unit=unit, band=band)
+    last = -drawn[:, :-1].sum(axis=1)
+    sums = drawn[:, -1] - last
     taken, start = words.take(tries), words.position - tries
     inside = np.flatnonzero((last >= -left[-1]) & (last <= right[-1]))
     exponents = last_exponents(float(rate - tilt), float(rate + tilt), last[inside].astype(np.float64), float(left[-1]), float(right[-1]))
@@ -128,8 +136,8 @@ def one_batch(
             real = partial(_accept_ball, last_exponent(rate, tilt, int(last[i]), int(left[-1]), int(right[-1])))
             verdict[place] = 1 if is_below(int(taken[i]), 32, real, words, start + i) else -1
         if verdict[place] > 0:
-            return np.append(drawn[i], last[i])
-    return None
+            return np.append(drawn[i, :-1], last[i]), sums
+    return None, sums
 
 
 def _accept_ball(exponent: Fraction) -> arb:
@@ -157,56 +165,56 @@ def last_exponents(fall: float, rise: float, z: Floats, left: float, right: floa
     return np.where(z >= 0, rise * z, -fall * z)
 
 
-def again_and_again(listed: tuple[int, ...]) -> Iterator[int]:
-    """The first one; the first two; the first four; and so on: what stands first is tried most often."""
-    length = 1
-    while True:
-        yield from listed[:length]
-        length *= 2
-
-
 def parts_of_rate(cells: int) -> int:
     """Tilts are multiples of so small a part of the rate."""
     return 1 << (4 * cells).bit_length()
 
 
-def tilts(cells: int, rate: Fraction, ways: tuple[bool, bool], fall: int | None, rise: int | None) -> tuple[int, ...]:
-    """The list of tilts, in parts of the rate, from public numbers: whether there are lower and upper bounds, and how far all cells
-    together may fall and rise, None where some cell has no bound.
+def widest_tilts(cells: int, rate: Fraction, ways: tuple[bool, bool], fall: int | None, rise: int | None) -> tuple[int, int]:
+    """The least and the largest tilt worth a try, in parts of the rate, from public numbers: whether there are lower and upper bounds, and
+    how far all cells together may fall and rise, None where some cell has no bound.
 
-    For every table one of them is near the best: neighbours differ by about what the spread of the sum can tell apart. Lower bounds push
-    the sum up, so they need tilts above 0; upper bounds mirror them. None is the rate itself, where an arm would be flat.
+    Lower bounds push the sum up, by cells / rate at most: they need tilts above 0. Where some cell has no lower bound, it falls by about
+    4 cells / rate at the largest tilt below the rate. Where all have one, a cell with room falls by 1/2 at least from the rate on, and all
+    others rise by less than 1/2 together once exp(-tilt) is below 1 / (4 cells). Upper bounds mirror this.
     """
-    down = _one_way(cells, rate, _rounded(fall)) if ways[0] else ()
-    up = _one_way(cells, rate, _rounded(rise)) if ways[1] else ()
-    pairs = zip_longest(down, (-s for s in up))
-    return (0, *(s for pair in pairs for s in pair if s is not None))
+    one = parts_of_rate(cells)
+    beyond = one + int((4 * cells).bit_length() * one / rate)
+    return -_widest(ways[1], rise, one, beyond), _widest(ways[0], fall, one, beyond)
 
 
-def _rounded(room: int | None) -> int | None:
-    return None if room is None else 1 << room.bit_length()
+def _widest(has_bounds: bool, room: int | None, one: int, beyond: int) -> int:
+    if not has_bounds:
+        return 0
+    return one - 1 if room is None else beyond
 
 
-@lru_cache(maxsize=1024)
-def _one_way(cells: int, rate: Fraction, room: int | None) -> tuple[int, ...]:
-    return tuple(_steps(cells, rate, room))
+@dataclass
+class TiltSearch:
+    """Which tilt is tried next: halving, on the side to which refused tries point. The larger the tilt, the smaller the sum of all cells.
 
-
-def _steps(cells: int, rate: Fraction, room: int | None) -> Iterator[int]:
-    """Tilts above 0. Below the rate by a share of the gap that is left; above it, where all cells are bounded, by small steps.
-
-    A gap of g lets a cell with room fall by about 1 / g, and all bounds together push up by at most cells / rate.
+    A tilt is kept once sums fall on both sides of zero. Chance may point to the wrong side; when nothing is left between the ends, the
+    search begins again.
     """
-    one, share = parts_of_rate(cells), isqrt(cells) // 2 + 2
-    smallest = 1 if room is None else max(1, int(one / (2 * room * rate)))
-    gap = one
-    while (gap := gap - max(1, gap // share)) >= smallest:
-        yield one - gap
-    if room is None or room * rate > 8 * cells:
-        return
-    largest = int((2 * cells // room + 2).bit_length() * one / rate)
-    spread = isqrt(room + room * room // cells) + 1
-    step = smallest
-    while step < largest:
-        yield one + step
-        step += max(1, min(step // share, int(2 * one / (spread * rate))))
+
+    least: int
+    most: int
+    one: int
+    tilt: int = field(default=0, init=False)
+    is_settled: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._ends = self.least - 1, self.most + 1
+
+    def tell(self, sums: Ints) -> None:
+        """The sums of all cells in a batch of tries of which none was accepted."""
+        above, below = int((sums > 0).sum()), int((sums < 0).sum())
+        self.is_settled = above == below or ENOUGH * min(above, below) >= len(sums)
+        if self.is_settled:
+            return
+        self._ends = (self.tilt, self._ends[1]) if above > below else (self._ends[0], self.tilt)
+        if self._ends[1] - self._ends[0] <= 3:
+            self._ends = self.least - 1, self.most + 1
+        self.tilt = sum(self._ends) // 2
+        if abs(self.tilt) == self.one:  # an arm would be flat
+            self.tilt -= 1 if self.tilt > 0 else -1
