@@ -358,6 +358,12 @@ def test_parameters_that_are_refused() -> None:
         (InvalidParameter, lambda: hf.Conditional(1, lower="none")),
         (InvalidParameter, lambda: hf.Conditional(1, rows=[TOTAL])),  # type: ignore[list-item]
         (InvalidParameter, lambda: hf.Conditional(1, gamma=2)),  # type: ignore[arg-type]
+        (InvalidParameter, lambda: hf.Conditional(1, gamma=1.0)),  # type: ignore[arg-type]
+        (InvalidParameter, lambda: hf.Conditional(1, gamma=0.0)),  # type: ignore[arg-type]
+        (InexactParameter, lambda: hf.Conditional(1, upper=np.array(5.0))),
+        (InvalidParameter, lambda: hf.Conditional(1, upper=np.ones((2, 2), dtype=np.int64))),
+        (InvalidParameter, lambda: hf.Conditional()),
+        (InvalidParameter, lambda: hf.Table.from_records([], ["town"], universe="observed", public_columns=["beds"])),
         (InvalidParameter, lambda: planned(hf.Conditional(1, gamma=0))),
         (InvalidParameter, lambda: planned(hf.Conditional(1, upper=[1, 2, 3]))),
         (InvalidStatement, lambda: planned(hf.Conditional(1, upper="beds"))),
@@ -371,6 +377,43 @@ def test_parameters_that_are_refused() -> None:
         with pytest.raises(error) as caught:
             make()
         assert str(caught.value).endswith((".", "'"))
+        assert str(caught.value)[:4] != "the "
+
+
+def test_a_row_on_a_level_says_that_levels_are_not_taken() -> None:
+    tree = hf.Hierarchy({"N": None, "S": None, "a": "N", "b": "N", "c": "S", "d": "S"}, ["state", "town"])
+    universe = hf.Universe.product({"town": tree})
+    for row in (hf.at_least(hf.margin("state"), 1), hf.at_least(TOTAL, hf.margin("state"))):
+        with pytest.raises(InvalidStatement, match="levels of hierarchies are not taken"):
+            hf.plan(universe, [], hf.Conditional(1, rows=[row]))
+    with pytest.raises(InvalidStatement, match="there is no column 'country'"):
+        hf.plan(universe, [], hf.Conditional(1, rows=[hf.at_least(hf.margin("country"), 1)]))
+
+
+def test_a_number_in_an_array_is_a_number() -> None:
+    assert hf.Conditional(1, upper=np.array(5)) == hf.Conditional(1, upper=5)
+    assert hf.at_least(TOTAL, np.array(5)) == hf.at_least(TOTAL, 5)
+
+
+def test_lists_go_by_rows_of_the_file_or_are_refused(tmp_path: Path) -> None:
+    """A list that is not public is put in the order of its codes: bounds written in the order of the file would bound other cells."""
+    source = tmp_path / "towns.csv"
+    source.write_text("town,people,most\nB,4,4\nA,7,9\n")
+    moved = hf.Table.from_counts(source, ["town"], "people", public_columns=["most"])
+    for mechanism in (hf.Conditional(1, upper=[4, 9]), hf.Conditional(1, rows=[hf.at_most(hf.margin("town"), [4, 9])])):
+        with pytest.raises((InvalidParameter, InvalidStatement), match="public_columns"):
+            hf.plan(moved, [], mechanism)
+        declared = hf.Table.from_counts(source, ["town"], "people", public=True)
+        assert hf.plan(declared, [], mechanism).guarantee.relation.within_bounds
+    released = hf.release(moved, [TOTAL], hf.Conditional(1, upper="most"), hf.NoiseKey.for_tests(1))
+    assert (released.table.counts <= [9, 4]).all()
+
+
+def test_a_block_that_is_too_large_says_what_is_drawn_instead() -> None:
+    large = hf.Universe.product({"state": [str(i) for i in range(51)], "age": [str(i) for i in range(24)]})
+    with pytest.raises(hf.errors.NoExactSampler, match="such as one margin"):
+        planned(hf.Conditional(1, upper=1), [hf.margin("state"), hf.margin("age")], large)
+    assert planned(hf.Conditional(1, upper=1), [hf.margin("state")], large).drawing.is_exact
 
 
 def test_a_column_has_one_value_in_each_sum() -> None:

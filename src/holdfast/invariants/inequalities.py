@@ -73,6 +73,8 @@ def _bound(given: Any, way: Way) -> Side:
         return _statement(given, way)
     if isinstance(given, str):
         return given
+    if isinstance(given, np.ndarray) and given.ndim == 0:
+        given = given.item()
     if is_whole(given) and abs(int(given)) < LARGEST:
         return int(given)
     if isinstance(given, Sequence | np.ndarray) and all(is_whole(value) and abs(int(value)) < LARGEST for value in given):
@@ -107,12 +109,11 @@ def columns_named(text: str, columns: Columns) -> str | None:
 
 def inequality_rows(universe: Universe, given: Inequality, columns: Columns) -> Iterator[Row]:
     """The rows of an inequality; those without a cell are left out, since they say nothing of a table."""
-    universe = universe.with_hierarchies({})  # a card has no code trees of bounds: sums go by columns and codes
-    left = compile_rows(universe, [given.statement])
+    left = _sums(universe, given.statement, given)
     matrix, least = left.matrix(), np.zeros(len(left), dtype=np.int64)
     bound = given.bound
     if isinstance(bound, Margin | Subset | Linear):
-        right = compile_rows(universe, [bound])
+        right = _sums(universe, bound, given)
         _check_same_sums(left, right, given)
         matrix = (matrix - right.matrix()).tocsr()
         matrix.eliminate_zeros()
@@ -120,6 +121,11 @@ def inequality_rows(universe: Universe, given: Inequality, columns: Columns) -> 
         least = _common(matrix, column_values(bound, columns, str(given)), given)
     elif isinstance(bound, tuple) and len(bound) != len(left):
         raise InvalidStatement(f"{given}: {len(bound)} bounds for {len(left)} sums. Give one for each sum, or one for all.")
+    elif isinstance(bound, tuple) and len(bound) > 1 and universe.rows_moved:
+        raise InvalidStatement(
+            f"{given}: sums go in the order of the codes, and the rows of the source stood in another: nobody declared them public. Put "
+            "the bounds into a column of the source and name it (public_columns), or declare the list of cells public (public = true)."
+        )
     else:
         least = np.broadcast_to(np.array(bound, dtype=np.int64), len(left))
     sign = 1 if given.way == "at_least" else -1
@@ -128,6 +134,21 @@ def inequality_rows(universe: Universe, given: Inequality, columns: Columns) -> 
         begin, end = matrix.indptr[row], matrix.indptr[row + 1]
         if begin < end:
             yield matrix.indices[begin:end].astype(np.int64), sign * matrix.data[begin:end].astype(np.int64), sign * int(least[row])
+
+
+def _sums(universe: Universe, statement: Statement, given: Inequality) -> Kept:
+    """The sums of one side, by columns and codes: a card has no code trees of bounds."""
+    try:
+        return compile_rows(universe.with_hierarchies({}), [statement])
+    except InvalidStatement as problem:
+        try:
+            compile_rows(universe, [statement])
+        except InvalidStatement:
+            raise problem from None
+        raise InvalidStatement(
+            f"{given}: sums of inequalities go by columns and codes; levels of hierarchies are not taken here. Write one row for each unit "
+            "of the level, with the codes under it: subset(column, codes)."
+        ) from None
 
 
 def _check_same_sums(left: Kept, right: Kept, given: Inequality) -> None:

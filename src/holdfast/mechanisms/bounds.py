@@ -27,6 +27,8 @@ Bounds: TypeAlias = int | str | tuple[int | None, ...] | None
 
 def read_bounds(given: Any, name: str) -> Bounds:
     """Bounds as they are given in Python."""
+    if isinstance(given, np.ndarray) and given.ndim == 0:
+        given = given.item()
     if given is None or isinstance(given, numbers.Integral | float):
         return _one(given, name)
     if isinstance(given, str):
@@ -152,4 +154,11 @@ def _of_cells(facts: Facts, bounds: Bounds, name: str) -> Ints:
         return np.full(cells, none if bounds is None else bounds, dtype=np.int64)
     if len(bounds) != cells:
         raise InvalidParameter(f"{name} has {len(bounds)} bounds, and the table has {cells} cells. Give one for each cell.", field=name)
+    if facts.lattice.universe is not None and facts.universe.rows_moved:
+        raise InvalidParameter(
+            f"{name} has one bound for each cell in the table's order, and the rows of the source stood in another: they were put in the "
+            "order of their codes, since nobody declared them public. Put the bounds into a column of the source and name it "
+            "(public_columns), or declare the list of cells public (public = true).",
+            field=name,
+        )
     return np.array([none if bound is None else bound for bound in bounds], dtype=np.int64)

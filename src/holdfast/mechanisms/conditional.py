@@ -13,6 +13,7 @@ from holdfast.channels.bounds import BoundsLayout
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
 from holdfast.invariants.inequalities import Inequality
+from holdfast.invariants.statements import is_whole
 from holdfast.lattices.bounded_blocks import bounded_blocks
 from holdfast.lattices.bounded_consistency import check_possible
 from holdfast.lattices.norms import L1, L2
@@ -46,8 +47,12 @@ _GAMMAS = (0, 1, "best")
 _ROW = '[{margin = ["county"], at_least = 5}]'
 
 
+def _is_gamma(value: object) -> bool:
+    return value == "best" if isinstance(value, str) else not isinstance(value, bool) and is_whole(value) and value in _GAMMAS
+
+
 def _gamma_key(key: keys.Key, raw: object) -> Gamma:
-    if isinstance(raw, bool) or raw not in _GAMMAS:
+    if not _is_gamma(raw):
         raise InvalidKey(key.name, f'must be 0, 1 or "best". Got {GOT}. Write {key.line}.')
     return raw  # type: ignore[return-value]
 
@@ -100,12 +105,12 @@ class Conditional(Mechanism):
         rho: Exact | None = None,
         per: Per = "unit",
     ) -> None:
-        if gamma is not None and (isinstance(gamma, bool) or gamma not in _GAMMAS):
+        if gamma is not None and not _is_gamma(gamma):
             raise InvalidParameter(f"gamma must be 0, 1 or 'best', or None for what the bounds need. Got {gamma!r}.", field="gamma")
         check_choice(noise, _NOISES, "noise")
         wrong = _mismatch(noise, {"epsilon": epsilon, "rho": rho, "gamma": gamma})
         if wrong is not None:
-            raise InvalidParameter(f"{wrong[1]} Got noise={noise!r}.", field=wrong[0])
+            raise InvalidParameter(f"{wrong[1][0].upper()}{wrong[1][1:]} Got noise={noise!r}.", field=wrong[0])
         self._set(
             epsilon=None if epsilon is None else ordinary(budget(epsilon, "epsilon"), "epsilon"),
             rho=None if rho is None else ordinary(budget(rho, "rho"), "rho"),

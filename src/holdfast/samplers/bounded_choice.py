@@ -82,7 +82,11 @@ def _other(shape: Bounded, target: ConditionalLaplace) -> Choice:
     from holdfast.samplers.bounded_small import BoundedSmall
 
     if shape.size > MOST_CELLS:
-        raise NoExactSampler(f"A block of {shape.size} cells with bounds has no exact sampler: up to {MOST_CELLS} cells are drawn.")
+        raise NoExactSampler(
+            f"A block of {shape.size} cells with bounds has no exact sampler where kept totals or inequalities overlap: up to {MOST_CELLS} "
+            "cells are drawn. Keep totals that do not overlap, such as one margin, which are drawn for any number of cells; or leave the "
+            "bounds out (lower=None, upper=None, no rows)."
+        )
     if isinstance(shape.shape, Grid) and 2 in shape.axes and not shape.rows:
         folded = mirrored(shape, lambda block, times: _by_classes_or_pivots(block, times * target.rate))
         return affordable(lambda: folded, Reason.PRODUCT, shape, target)

@@ -165,6 +165,7 @@ class Table:
         encoding: str | None = None,
         sheet: str | None = None,
         weight: object = None,
+        public_columns: object = None,
     ) -> Table:
         """A table that counts records, one row each.
 
@@ -180,6 +181,11 @@ class Table:
                      DuckDB counts; its temporary files are private and removed.
         """
         _refuse_weight(weight)
+        if public_columns is not None:
+            raise InvalidParameter(
+                "public_columns= is for counts: records have no public number for each cell. Make the table of counts with from_counts, or "
+                "Table(universe, counts, public_columns={name: numbers})."
+            )
         limit = checked_max_records(max_records)
         if id is not None and limit is None:
             raise InvalidParameter("id= is there to check max_records. Got max_records=None. Give a number, or leave id out.")
