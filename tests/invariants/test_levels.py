@@ -134,7 +134,7 @@ def test_a_code_whose_parent_is_missing_is_no_unit_of_the_level_it_stands_at(sta
     [
         (lambda: Hierarchy.from_parents([("01", "north"), ("01", "south")]), "two parents"),
         (lambda: Hierarchy.from_parents(REGIONS).only(["99"]), "none of the table's codes"),
-        (lambda: Universe.product({"county": ["01", "04"]}, hierarchies={"county": Hierarchy.from_parents(REGIONS)}), "no leaves"),
+        (lambda: Universe.product({"county": ["01", "04"]}, hierarchies={"county": Hierarchy.from_parents(REGIONS)}), "no leaf of"),
     ],
 )
 def test_trees_that_do_not_fit_are_refused(make: object, match: str) -> None:

@@ -65,7 +65,12 @@ def test_what_is_said_to_be_all_is_all(keep: list[Statement], counts: list[int])
         return
     truth = pinned(plan, counts)
     for with_table in (True, False):
-        found, complete = told(plan, counts, with_table=with_table)
+        try:
+            found, complete = told(plan, counts, with_table=with_table)
+        except hf.errors.NothingLeft:  # a plan with totals that, being 0, leave nothing to draw
+            assert not with_table
+            assert len(truth) == len(counts)
+            continue
         assert found <= truth
         assert not complete or found == truth
 
