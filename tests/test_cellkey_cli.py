@@ -64,6 +64,8 @@ class TestDesign:
 
     def test_refused(self, run: Run, folder: Path) -> None:
         assert run("cellkey", "design", "--epsilon", "0.5", "--delta", "2").code == 2
+        none = run("cellkey", "design", "--epsilon", "0", "--delta", "0.1")
+        assert (none.code, "Take a small epsilon" in none.err, "suppression" in none.err) == (2, True, False)
         assert "too small" in run("cellkey", "design", "--epsilon", "0.5", "--delta", "1e-4", "--key-size", "2^8").err
         ask = ("cellkey", "design", "--epsilon", "1", "--delta", "1e-3", "-o", "noise.json")
         assert run(*ask).code == 9  # it exists
@@ -227,6 +229,24 @@ class TestPerturb:
     )
     def test_what_is_said_of_a_stopped_release(self, state: str | None, is_there: bool, words: str) -> None:
         assert words in standing_sentence(state, is_there, "my data", "out", ["--ledger", "here.sqlite"])
+
+    def test_mixed_keys(self, run: Run, folder: Path) -> None:
+        assert run(*MADE, "--mix").code == 0
+        space = KeySpace.decimals(8)
+        tables = {"ages": ["region", "age"]}
+        frame = SECRET.add("people.csv", "id", space)
+        made, plain = (perturb(frame, tables, OURS, keys=CellKeys(space, mixed=mixed))["ages"] for mixed in (True, False))
+        lines = Path("out/ages.csv").read_text(encoding="utf-8").splitlines()[1:]
+        assert [line.rsplit(",", 1)[1] for line in lines] == [str(count) for count in made.column("count").to_pylist()]
+        assert made != plain
+        assert "as it is, then mixed." in Path("out/report.html").read_text(encoding="utf-8")
+        assert "rule for cell keys" in run(*MADE[:-1], "again").err  # a second draw of noise
+
+    def test_similar_codes(self, run: Run, folder: Path) -> None:
+        text = Path("people.csv").read_text(encoding="utf-8")
+        Path("people.csv").write_text(text.replace("p7,", "p7x,").replace(",N,", ",n,", 3), encoding="utf-8")
+        assert "--allow-similar-codes" in run(*MADE).err
+        assert run(*MADE, "--allow-similar-codes").code == 0
 
     def test_keys_of_a_test_are_called_out(self, run: Run, folder: Path) -> None:
         assert run(*MADE).out.startswith("NOT PRIVATE: ")

@@ -88,6 +88,9 @@ def perturb(
         int,
         typer.Option(help="Sums of keys are taken modulo this, by default the number of record keys; for files of ONS that of the table."),
     ] = 0,
+    mix: Annotated[
+        bool, typer.Option("--mix", help="Mix cell keys before noise is looked up: gaps between tables then tell less.")
+    ] = False,
     rescale: Annotated[
         bool, typer.Option("--rescale", help="Fit the perturbation table to another number of cell keys. This changes its law, as is told.")
     ] = False,
@@ -95,6 +98,9 @@ def perturb(
     secret: Annotated[Path | None, typer.Option(help="File of RecordKeys: keys are made from --id, and no column of keys is read.")] = None,
     count: Annotated[str | None, typer.Option(help="Column of counts, where rows are cells with sums of keys.")] = None,
     weight: Annotated[str | None, typer.Option(help="Column of weights.")] = None,
+    allow_similar_codes: Annotated[
+        bool, typer.Option("--allow-similar-codes", help="Codes may differ in blanks, case or Unicode form only.")
+    ] = False,
     kind: Kind = None,
     repeat: Repeat = None,
     name: Annotated[str | None, typer.Option(help="Id of the release; by default the name of the folder.")] = None,
@@ -118,12 +124,14 @@ def perturb(
     book = ledger_of_release(ledger, no_ledger, None, Path.cwd())
     ptable = _read(noise, kind, repeat)
     is_ons = kind_of_file(noise, kind) == "ons"  # type: ignore[arg-type]  # another kind was refused
-    rule = _rule(keys, modulus, ptable, is_ons)
+    rule = replace(_rule(keys, modulus, ptable, is_ons), mixed=mix)
     fitted, told = rescaled(ptable, rule.size) if rescale else (ptable, {})
     tables = _tables(table)
     check_published_columns(tables, [key, *([] if identifier is None else [identifier])])
     data, column, made_from = _keyed(source, key, rule, identifier, secret)
-    made = make(data, tables, fitted, key=column, keys=rule, count=count, weight=weight, id=identifier)
+    made = make(
+        data, tables, fitted, key=column, keys=rule, count=count, weight=weight, id=identifier, allow_similar_codes=allow_similar_codes
+    )
     made = replace(made, settings={**made.settings, **told})
     release_id, of_dataset = name or output.name, dataset or source.stem
     stands(standing(book, of_dataset, release_id, output, ledger_words(ledger, None, Path.cwd())))

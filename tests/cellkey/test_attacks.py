@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from itertools import product
 
 import numpy as np
 import pytest
 
-from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, design, joint_law
-from holdfast.cellkey.attacks import averaging, differencing, measured_differencing
+from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, design, design_rows, joint_law
+from holdfast.cellkey.attacks import averaging, differencing, gap_attack, measured_differencing
 from holdfast.errors import InvalidParameter
 from holdfast.testing import check_fit_categories
 
@@ -110,3 +111,57 @@ class TestSeveralAnswers:
     @pytest.mark.parametrize("records", [{(1, 0): 1, (0, 1): 2}, {(1, 1): 1, (0, 1): 1}, {(1, 0, 1): 1, (0, 1, 1): 1}, {(1, 1): 2}])
     def test_keys_of_patterns_stand_for_keys_of_records(self, records: dict[tuple[int, ...], int]) -> None:
         assert joint_law(SMALL, records) == by_records(SMALL, RULE, records)
+
+
+class TestGaps:
+    """Two cells and the cell of both."""
+
+    SMALL = PerturbationTable.from_probabilities(
+        {1: {-1: Fraction(1, 2), 0: Fraction(1, 4), 1: Fraction(1, 4)}, 2: {-1: Fraction(1, 4), 0: Fraction(1, 2), 1: Fraction(1, 4)}}, 8
+    )
+
+    @pytest.mark.parametrize("rule", [CellKeys(KeySpace(8)), CellKeys(KeySpace(8), mixed=True), CellKeys(KeySpace(64), 8)], ids=str)
+    def test_by_definition(self, rule: CellKeys) -> None:
+        """One pair of record keys after the other, in Python's integers."""
+        rows = self.SMALL.rows
+
+        def noise(count: int, *keys: int) -> int:
+            key = rule.of(keys)
+            return next(value for value, upper in zip(rows[count].noise, rows[count].upper, strict=True) if key < upper)
+
+        space = range(rule.records.size)
+        seen = [(noise(1, a), noise(1, b), noise(2, a, b)) for a in space for b in space]
+        ways = len(seen)
+        guessed: dict[int, Counter[int]] = {}
+        for a, b, c in seen:
+            guessed.setdefault(a + b - c, Counter())[c] += 1
+        hidden = [(a, c) for a, b, c in seen if 1 + b == 0]
+        found = gap_attack(self.SMALL, 1, 1, rule)
+        assert found.equal == Fraction(sum(a + b == c for a, b, c in seen), ways)
+        assert found.guess == Fraction(sum(max(one.values()) for one in guessed.values()), ways)
+        assert found.blind == Fraction(1, 2)
+        assert found.shown == Fraction(sum(1 + a != 2 + c for a, c in hidden), len(hidden))
+        fresh: dict[int, Counter[int]] = {}
+        parts, totals = [noise(1, a) for a in space], [noise(2, c) for c in space]
+        for a, b, c in product(parts, parts, totals):
+            fresh.setdefault(a + b - c, Counter())[c] += 1
+        assert found.fresh_equal == Fraction(sum(fresh[0].values()), len(space) ** 3)
+        assert found.fresh_guess == Fraction(sum(max(one.values()) for one in fresh.values()), len(space) ** 3)
+
+    def test_mixing_makes_gaps_tell_what_fresh_noise_tells(self) -> None:
+        """With plain sums a total and its two parts never add up, and a count of one that is hidden as 0 is always shown."""
+        table = design_rows(3, {1: "1.3", 2: "1.8", 3: 2}).quantised(1024)
+        plain, scattered = (gap_attack(table, 20, 1, CellKeys(KeySpace(1024), mixed=mixed)) for mixed in (False, True))
+        assert (plain.equal, plain.shown) == (0, 1)
+        assert plain.guess > plain.fresh_guess + Fraction(1, 50)
+        assert abs(scattered.equal - scattered.fresh_equal) < Fraction(1, 1000)
+        assert abs(scattered.guess - scattered.fresh_guess) < Fraction(1, 1000)
+        assert scattered.shown is not None
+        assert Fraction(4, 5) < scattered.shown < Fraction(21, 25)  # differencing remains: mixing is no cure for it
+
+    def test_refused(self) -> None:
+        for rule in (CellKeys(KeySpace.bits(32)), CellKeys(KeySpace(64), size=8)):
+            with pytest.raises(InvalidParameter, match="not folded"):
+                gap_attack(self.SMALL, 1, 1, rule)
+        with pytest.raises(InvalidParameter, match="1 or more"):
+            gap_attack(self.SMALL, 0, 1, CellKeys(KeySpace(8)))

@@ -364,7 +364,16 @@ class TestRefused:
 
     def test_identifiers_twice(self) -> None:
         frame = people(5).set_column(0, "id", pa.array([SECRET, "b", "c", SECRET, "d"]))
-        refused(TooManyRecords, lambda: perturb(frame, TABLES, PTABLE, key="rkey", id="id"))
+        message = refused(TooManyRecords, lambda: perturb(frame, TABLES, PTABLE, key="rkey", id="id"))
+        assert "more than 1 record. Give every record an identifier of its own" in message
+        assert "max_records" not in message
+
+    def test_similar_codes(self) -> None:
+        frame = people(60).set_column(1, "a", pa.array(["x", "X", "y"] * 20))
+        for table in (["a"], {"a": ["x", "X", "y"]}):
+            ask = partial(perturb, frame, {"t": table}, PTABLE, key="rkey")
+            assert "--allow-similar-codes" in refused(InvalidCode, ask)
+            assert ask(allow_similar_codes=True)["t"].num_rows == 3
 
     def test_a_count_with_no_row(self) -> None:
         ptable = PerturbationTable.from_probabilities({n: {0: 1} for n in (1, 2)}, 4, repeat=0)

@@ -20,7 +20,15 @@ from tests.cellkey.test_formats import OURS
 CHECK = check_fields(OURS, name="by hand <i>")
 DESIGN = design_fields(design("0.5", "1e-4"), 2**32)["check"]
 TABLES = {"ab": pa.table({"a": ["x", "x"], "b": ["1", "2"], "count": [3, 4]}), "a": pa.table({"a": ["x"], "count": [6]})}
-SETTINGS = {"record_keys": "2^32", "modulus": "4294967296", "size": "65536", "distance": "0", "table_key_size": "65536", "weighted": False}
+SETTINGS = {
+    "record_keys": "2^32",
+    "modulus": "4294967296",
+    "size": "65536",
+    "mixed": False,
+    "distance": "0",
+    "table_key_size": "65536",
+    "weighted": False,
+}
 MADE = Perturbed(TABLES, {"ab": ("a", "b"), "a": ("a",)}, SETTINGS)
 PUBLISHED: dict[str, Any] = {"release": {"id": "r<1>", "dataset": "d", "private": False, "ledger": None}, **perturbed_fields(MADE)}
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
@@ -15,6 +17,9 @@ from holdfast.cellkey.table import PerturbationTable
 from holdfast.errors import InvalidParameter
 
 Law: TypeAlias = Mapping[int, Fraction]
+
+MOST_ENUMERATED = 2**11
+"""Keys whose pairs are enumerated."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,23 @@ class Differencing:
     unchanged: Fraction
     keys: Fraction
     fresh: Fraction
+
+
+@dataclass(frozen=True)
+class GapAttack:
+    """Two cells and the cell of both, all published: what their gap, first + second - both, tells about noise.
+
+    equal: how often the gap is 0. blind, guess: how often the best guess of the noise in the cell of both is right, without and with the
+    gap. fresh_equal, fresh_guess: the same with noise of its own in each of the three. shown: where the second cell is published as 0 and
+    so left out, how often the other two differ, which proves that it has records; None where it is never published as 0.
+    """
+
+    equal: Fraction
+    blind: Fraction
+    guess: Fraction
+    fresh_equal: Fraction
+    fresh_guess: Fraction
+    shown: Fraction | None
 
 
 @dataclass(frozen=True)
@@ -88,6 +110,42 @@ def differencing(table: PerturbationTable, count: int) -> Differencing:
     unchanged = sum((chance * with_person.get(value, Fraction(0)) for value, chance in without.items()), Fraction(0))
     overlap = sum((min(without[value], with_person[value]) for value in without.keys() & with_person.keys()), Fraction(0))
     return Differencing(count, unchanged, 1 - unchanged / 2, 1 - overlap / 2)
+
+
+def gap_attack(table: PerturbationTable, first: int, second: int, rule: CellKeys) -> GapAttack:
+    """Exact, by enumeration of the keys of both cells, which have so many records; for rules that fold nothing, of few keys."""
+    size = rule.size
+    if size != rule.modulus or rule.distance or not 2 <= size <= MOST_ENUMERATED:
+        raise InvalidParameter(
+            f"The keys of two cells are enumerated for sums that are not folded, modulo at most {MOST_ENUMERATED} and a divisor of the "
+            "number of record keys.",
+            field="rule",
+        )
+    if first < 1 or second < 1:
+        raise InvalidParameter("Both cells have records: their counts are 1 or more.", field="count")
+    keys = rule.fold(np.arange(size, dtype=np.uint64))
+    one, other, both = (table.lookup(np.full(size, count), keys, key_size=size) for count in (first, second, first + second))
+    sums = (np.arange(size)[:, None] + np.arange(size)[None, :]) % size
+    total = both[sums]
+    gap = one[:, None] + other[None, :] - total
+    pairs = Counter(zip(gap.ravel().tolist(), total.ravel().tolist(), strict=True))
+    fresh: Counter[tuple[int, int]] = Counter()
+    laws = [Counter(noise.tolist()) for noise in (one, other, both)]
+    for (a, m), (b, n), (c, k) in product(*(law.items() for law in laws)):
+        fresh[a + b - c, c] += m * n * k
+    is_left_out = other == -second
+    differs = (second + total - one[:, None] != 0)[:, is_left_out]
+    shown = Fraction(int(np.count_nonzero(differs)), differs.size) if differs.size else None
+    (equal, guess), (fresh_equal, fresh_guess) = _of_gaps(pairs, size**2), _of_gaps(fresh, size**3)
+    return GapAttack(equal, Fraction(max(laws[2].values()), size), guess, fresh_equal, fresh_guess, shown)
+
+
+def _of_gaps(pairs: Mapping[tuple[int, int], int], ways: int) -> tuple[Fraction, Fraction]:
+    """How often the gap is 0, and how often the noise that is most frequent with a gap is the one, from numbers of (gap, noise)."""
+    best: dict[int, int] = {}
+    for (gap, _), number in pairs.items():
+        best[gap] = max(best.get(gap, 0), number)
+    return Fraction(sum(number for (gap, _), number in pairs.items() if gap == 0), ways), Fraction(sum(best.values()), ways)
 
 
 def measured_differencing(table: PerturbationTable, count: int, rule: CellKeys, trials: int, seed: int) -> Measured:

@@ -106,7 +106,7 @@ def design(epsilon: Exact, delta: Exact, *, iota: Exact = IOTA) -> Design:
                  they cannot be wrong, else balls.
     Reference:   [SC22, III-C and III-D]; [theory T83].
     """
-    loss = ordinary(budget(epsilon, "epsilon"), "epsilon")
+    loss = _wanted_epsilon(epsilon)
     wanted = ordinary(probability(delta, "delta"), "delta")
     share = _share(iota)
     for D in range(_first_support(loss, wanted), LARGEST_D + 1):
@@ -132,12 +132,12 @@ def proposition_3_gamma(epsilon: Fraction, D: int, iota: Fraction = IOTA) -> Fra
 
 def proposition_3(epsilon: Exact, D: int, *, iota: Exact = IOTA) -> SymmetricNoise:
     """The noise of Proposition 3 for this epsilon and support; its delta at epsilon is P[Z = D]."""
-    return SymmetricNoise(D, proposition_3_gamma(ordinary(budget(epsilon, "epsilon"), "epsilon"), check_support(D), _share(iota)))
+    return SymmetricNoise(D, proposition_3_gamma(_wanted_epsilon(epsilon), check_support(D), _share(iota)))
 
 
 def ranges(epsilon: Exact, D: int) -> Ranges:
     """The ranges (23) and (25) to (27) for this epsilon and support."""
-    loss, support = ordinary(budget(epsilon, "epsilon"), "epsilon"), check_support(D)
+    loss, support = _wanted_epsilon(epsilon), check_support(D)
     low, high = loss / (2 * support + 1), loss / (2 * support - 1)
     wide, thin = SymmetricNoise(support, low), SymmetricNoise(support, high)
     return Ranges(
@@ -155,7 +155,7 @@ def best_gamma(epsilon: Exact, D: int) -> SymmetricNoise:
     for a whole number k, where a further value starts to count for delta; where that is as good as the grid's best, by balls, it is
     taken. The grid is in doubles: among deltas below 1e-300 it does not choose.
     """
-    loss, support = ordinary(budget(epsilon, "epsilon"), "epsilon"), check_support(D)
+    loss, support = _wanted_epsilon(epsilon), check_support(D)
     low, high = float(loss) / (2 * support + 1) / 8, float(loss) / (2 * support - 1) * 8
     for _ in range(_REFINEMENTS):
         gammas = np.geomspace(low, high, _GRID)
@@ -187,7 +187,7 @@ def truncated_laplace(epsilon: Exact, D: int | None = None, *, delta: Exact | No
     Given:       D, or the delta for which the smallest D is taken.
     Reference:   [theory T84].
     """
-    loss = ordinary(budget(epsilon, "epsilon"), "epsilon")
+    loss = _wanted_epsilon(epsilon)
     if (D is None) == (delta is None):
         raise InvalidParameter("truncated_laplace takes D or delta, one of them.")
     if D is not None:
@@ -228,6 +228,15 @@ def _first_support(epsilon: Fraction, delta: Fraction) -> int:
 def _last_probability(D: int, gamma: float) -> float:
     weights = np.exp(-gamma * np.arange(1, D + 1.0) ** 2)
     return float(weights[-1] / (2 * weights.sum() + 1))
+
+
+def _wanted_epsilon(epsilon: Exact) -> Fraction:
+    if exact_fraction(epsilon, "epsilon") == 0:
+        raise InvalidParameter(
+            "epsilon must be greater than zero: noise in a table cannot make neighbouring counts look the same. Take a small epsilon.",
+            field="epsilon",
+        )
+    return ordinary(budget(epsilon, "epsilon"), "epsilon")
 
 
 def _share(iota: Exact) -> Fraction:

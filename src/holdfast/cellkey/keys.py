@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.cellkey.mixing import mixed, slow_mixed
 from holdfast.cellkey.table import exact_integer_up_to_64_bits
 from holdfast.errors import InvalidCount, InvalidParameter
 from holdfast.exact.balls import float_up
@@ -115,7 +116,8 @@ class KeySpace:
 
 @dataclass(frozen=True)
 class CellKeys:
-    """How a cell's key is made of its records' keys: their sum modulo `modulus`, then folded by XOR to `size` where that is smaller.
+    """How a cell's key is made of its records' keys: their sum modulo `modulus`, then folded by XOR to `size` where that is smaller, then
+    `mixed` by a fixed public permutation if that is asked for.
 
     Law:         records' keys uniform and independent on `records`: then the cell key of any cell with a record is uniform on
                  0, ..., size - 1, up to a total variation distance of at most `distance`.
@@ -126,11 +128,13 @@ class CellKeys:
 
     Folding [SC22, (37)]: the sum is cut into pieces of log2(size) bits, from the low end, and they are XORed: four bytes for size 2^8, two
     halves for 2^16, the sum itself for 2^32. (The paper leaves open whether pieces are summed or the sum is cut; this is the second.)
+    Mixing is ours. It keeps the law of a cell's key, and makes gaps between tables tell less: see `cellkey.mixing`.
     """
 
     records: KeySpace
     modulus: int = 0
     size: int = 0
+    mixed: bool = False
 
     def __post_init__(self) -> None:
         modulus = exact_integer_up_to_64_bits(self.modulus) or self.records.size
@@ -187,10 +191,15 @@ class CellKeys:
             if not 0 <= key < self.records.size:
                 raise InvalidCount(f"This is not a record key. {self.records.rule}")
             total += key
-        return folded_sum(total, self.modulus, self.size)
+        folded = folded_sum(total, self.modulus, self.size)
+        return slow_mixed(folded, self.size) if self.mixed else folded
 
     def fold(self, sums: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Cell keys from sums that are already taken modulo the modulus."""
+        folded = self._folded(sums)
+        return mixed(folded, self.size) if self.mixed else folded
+
+    def _folded(self, sums: NDArray[np.uint64]) -> NDArray[np.uint64]:
         if self.size == self.modulus:
             return sums
         bits = self.size.bit_length() - 1
@@ -206,7 +215,13 @@ class CellKeys:
 
     def to_fields(self) -> dict[str, Any]:
         """JSON-ready, exact."""
-        return {"record_keys": str(self.records), "modulus": str(self.modulus), "size": str(self.size), "distance": str(self.distance)}
+        return {
+            "record_keys": str(self.records),
+            "modulus": str(self.modulus),
+            "size": str(self.size),
+            "mixed": self.mixed,
+            "distance": str(self.distance),
+        }
 
 
 def distance_from_uniform(records: int, modulus: int, size: int) -> Fraction:

@@ -87,6 +87,7 @@ def perturb(
     id: str | None = None,
     query: str | None = None,
     reading: Reading | None = None,
+    allow_similar_codes: bool = False,
 ) -> Perturbed:
     """Tabulate records and look up the noise of every cell.
 
@@ -101,6 +102,7 @@ def perturb(
                  weight: a column of weights: a cell is published as (count + noise) * mean weight, rounded to a whole number.
                  The (epsilon, delta) of the table is for counts of records. It does not hold for weighted counts.
                  id: a column of identifiers, of which no two may be equal.
+                 allow_similar_codes: codes may differ in blanks, case or Unicode form only.
     Guarantees:  the noise of a cell is a function of the set of its records: not of the table it stands in, of the order or number of
                  files, nor of the day. Nothing published but codes and published counts.
     Not promised: differential privacy. What `table.epsilon_delta()` says is for one cell and one answer; it does not cover differences.
@@ -120,7 +122,7 @@ def perturb(
     columns: dict[str, tuple[str, ...]] = {}
     wanted = Columns(key, count, weight, id)
     fitting = _fitting(table, rule)
-    for name, cells in tabulate(data, named, rule, wanted, query=query, reading=reading):
+    for name, cells in tabulate(data, named, rule, wanted, query=query, reading=reading, allow_similar_codes=allow_similar_codes):
         found[name] = _published(cells, fitting, is_declared=_is_declared(named[name]))
         columns[name] = () if cells.universe is None else cells.universe.columns
     settings = {**rule.to_fields(), "table_key_size": str(table.key_size), "weighted": weight is not None}

@@ -26,6 +26,7 @@ Tables: TypeAlias = Mapping[str, Sequence[str] | Mapping[str, Sequence[str]] | U
 
 WEIGHT_DIGITS = 6
 """Digits of a weight after the point. Weights are added up exactly."""
+ONE_RECORD = ". Give every record an identifier of its own; where a person has several records, join it with a number."
 LARGEST_COUNT = COUNT_LIMIT - 1
 """Of a cell and of all cells together, so that noise is added without leaving 64 bits."""
 
@@ -51,7 +52,14 @@ class KeyedCells:
 
 
 def tabulate(
-    data: Any, tables: Tables, rule: CellKeys, columns: Columns, *, query: str | None = None, reading: Reading | None = None
+    data: Any,
+    tables: Tables,
+    rule: CellKeys,
+    columns: Columns,
+    *,
+    query: str | None = None,
+    reading: Reading | None = None,
+    allow_similar_codes: bool = False,
 ) -> Iterator[tuple[str, KeyedCells]]:
     """Each table by name, one after the other, with the cells of a declared universe or those that occur.
 
@@ -72,7 +80,8 @@ def tabulate(
         for name, given in tables.items():
             logger.debug("Counting the records of %s for the table %s", source.label, name)
             places = [wanted.index(column) for column in asked[name]]
-            yield name, _count(source, session, rows, tuple(asked[name]), places, given, rule, columns)
+            declared = _declared(given, allow_similar_codes)
+            yield name, _count(source, session, rows, tuple(asked[name]), places, declared, rule, columns, allow_similar_codes)
 
 
 def check_published_columns(tables: Mapping[str, Sequence[str]], confidential: Sequence[str]) -> None:
@@ -133,7 +142,7 @@ def _rows(source: Source, session: Session, wanted: list[str], others: list[str]
         guarded(source.label, lambda: session.connection.execute(f"CREATE TEMP TABLE records AS {sql}"))
         rows = "records"
     if columns.identifier is not None:
-        check_identifier(source, session, rows, "i", columns.identifier, 1)
+        check_identifier(source, session, rows, "i", columns.identifier, 1, ONE_RECORD)
     return rows
 
 
@@ -167,9 +176,10 @@ def _count(
     rows: str,
     columns: tuple[str, ...],
     places: list[int],
-    given: Sequence[str] | Mapping[str, Sequence[str]] | Universe,
+    declared: Universe | None,
     rule: CellKeys,
     others: Columns,
+    allow_similar_codes: bool,
 ) -> KeyedCells:
     names = ", ".join(f"c{place}" for place in places)
     size = "count(*)" if others.count is None else "sum(n)::BIGINT"
@@ -191,11 +201,17 @@ def _count(
     if not columns:
         return KeyedCells(None, counts, keys, weights)
     groups = code_arrays(source, columns, counted)
-    if isinstance(given, Universe | Mapping):
-        universe = given if isinstance(given, Universe) else Universe.product(given)
-        return _spread(source, universe, groups, KeyedCells(None, counts, keys, weights))
-    universe, order = observed_universe(source, columns, groups, False)
+    if declared is not None:
+        return _spread(source, declared, groups, KeyedCells(None, counts, keys, weights))
+    universe, order = observed_universe(source, columns, groups, allow_similar_codes)
     return KeyedCells(universe, counts[order], keys[order], None if weights is None else [weights[place] for place in order])
+
+
+def _declared(given: Sequence[str] | Mapping[str, Sequence[str]] | Universe, allow_similar_codes: bool) -> Universe | None:
+    """The cells that are known before any record is seen; None for a list of columns."""
+    if isinstance(given, Mapping):
+        return Universe.product(given, allow_similar_codes=allow_similar_codes)
+    return given if isinstance(given, Universe) else None
 
 
 def _spread(source: Source, universe: Universe, groups: list[Any], found: KeyedCells) -> KeyedCells:

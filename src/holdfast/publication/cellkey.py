@@ -173,7 +173,7 @@ def noise_facts(made: Perturbed, table: PerturbationTable, keys: RecordKeys | No
     """
     rows = [[row.count, row.noise, row.upper] for row in table.rows.values()]
     digest = hashlib.sha256(json.dumps([table.key_size, table.repeat, rows]).encode("ascii")).hexdigest()
-    rule = ", ".join(f"{name} {made.settings[name]}" for name in ("record_keys", "modulus", "size"))
+    rule = ", ".join(f"{name} {made.settings[name]}" for name in ("record_keys", "modulus", "size", "mixed"))
     return {"secret": UNKNOWN if keys is None else keys.fingerprint, "rule": rule, "table": digest}
 
 

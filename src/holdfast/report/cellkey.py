@@ -77,7 +77,8 @@ def perturbed_html(fields: Fields) -> str:
 
 
 def _folded(settings: Fields) -> str:
-    return "as it is" if settings["size"] == settings["modulus"] else f"folded to {settings['size']} keys"
+    folded = "as it is" if settings["size"] == settings["modulus"] else f"folded to {settings['size']} keys"
+    return f"{folded}, then mixed" if settings["mixed"] else folded
 
 
 def _curves(fields: Fields) -> Html:

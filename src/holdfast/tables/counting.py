@@ -22,6 +22,11 @@ Ints: TypeAlias = NDArray[np.int64]
 
 logger = logging.getLogger(__name__)
 
+MORE_RECORDS = (
+    ", the table's max_records. Raise max_records (the same promise then needs more noise), or leave records out before counting."
+)
+"""How the refusal of identifiers with too many records ends where a table has max_records."""
+
 
 class RecordColumns(NamedTuple):
     """The columns of records beside their codes, and what is checked on them."""
@@ -153,7 +158,7 @@ def rereadable(source: Source, session: Session, records: str) -> str:
     return "records"
 
 
-def check_identifier(source: Source, session: Session, records: str, key: str, name: str, limit: int) -> None:
+def check_identifier(source: Source, session: Session, records: str, key: str, name: str, limit: int, advice: str = MORE_RECORDS) -> None:
     """Refuse if an identifier has more than `limit` records."""
     absent = f"{key} IS NULL" + (f" OR {key} = ''" if source.path is not None and source.path.suffix.lower() in TEXT_SUFFIXES else "")
     sizes = f"SELECT {key} FROM {records} WHERE NOT ({absent}) GROUP BY {key} HAVING count(*) > {limit}"
@@ -162,11 +167,7 @@ def check_identifier(source: Source, session: Session, records: str, key: str, n
     if missing:
         raise TooManyRecords(f"In column {name!r} of {source.label}, records have no identifier. Fill it in, so that it can be checked.")
     if exceeding:
-        raise TooManyRecords(
-            f"In column {name!r} of {source.label}, identifiers have more than "
-            f"{count_of(limit, 'record')}, the table's max_records. "
-            "Raise max_records (the same promise then needs more noise), or leave records out before counting."
-        )
+        raise TooManyRecords(f"In column {name!r} of {source.label}, identifiers have more than {count_of(limit, 'record')}{advice}")
 
 
 def match_codes(texts: Any, codes: Any) -> Indices:

@@ -61,5 +61,6 @@ def check_similar(column: str, codes: Any, *, allowed: bool, show: bool = True) 
     shown = f": {listed(texts, _SHOWN)}" if show else ""
     raise InvalidCode(
         f"Codes of column {column!r} differ only in blanks, case or Unicode form{shown}. Each would be a code with totals of its own. "
-        "Write them alike at the source, or say that they differ: write allow_similar_codes = true under [table]."
+        "Write them alike at the source, or say that they differ: allow_similar_codes = true under [table] of a run file, "
+        "allow_similar_codes=True in Python, --allow-similar-codes for holdfast cellkey perturb."
     )

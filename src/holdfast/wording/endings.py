@@ -24,7 +24,7 @@ WHAT_TO_DO = {
     "duplicate-cells": "Add such rows up, or name all columns that tell cells apart.",
     "empty-table": "Check the file or the query.",
     "outside-universe": "Declare these codes or cells, or recode the records.",
-    "too-many-records": "Raise max_records, which costs more noise, or leave records out.",
+    "too-many-records": "Give every record its own identifier, or raise max_records where a table has it, which costs more noise.",
     "out-of-scope": "Count records without weights.",
     "confidential-table": "Save the table to a file and protect that file.",
     "invalid-statement": "Name columns and codes that exist; the message shows them.",
