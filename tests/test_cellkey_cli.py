@@ -69,7 +69,10 @@ class TestDesign:
         assert "too small" in run("cellkey", "design", "--epsilon", "0.5", "--delta", "1e-4", "--key-size", "2^8").err
         ask = ("cellkey", "design", "--epsilon", "1", "--delta", "1e-3", "-o", "noise.json")
         assert run(*ask).code == 9  # it exists
-        assert run(*ask[:-1], "new.csv", "--kind", "ptable").code == 2  # 2^32 keys are no decimals
+        decimals = run(*ask[:-1], "new.csv", "--kind", "ptable")  # 2^32 keys are no decimals
+        assert (decimals.code, "--key-size 0.8" in decimals.err) == (2, True)
+        assert run(*ask[:-1], "fresh.json", "--page", "noise.json").code == 9
+        assert not Path("fresh.json").exists()  # both places are looked at first
         assert run(*ask[:-1], "new.csv", "--kind", "ptable", "--key-size", "0.8").code == 0
         assert read_table("new.csv").key_size == 10**8
 

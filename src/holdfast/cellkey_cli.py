@@ -43,10 +43,13 @@ def design(
     """
     from holdfast.cellkey import KeySpace, write_table
     from holdfast.cellkey import design as find
-    from holdfast.publication.cellkey import design_fields, save_page
+    from holdfast.publication.cellkey import check_place, design_fields, save_page
     from holdfast.wording.cellkey import check_screen, design_screen
 
     size = KeySpace.parse(key_size).size
+    for path in (output, page):
+        if path is not None:
+            check_place(path)
     made = find(epsilon, delta)
     fields = design_fields(made, size)
     if output is not None:

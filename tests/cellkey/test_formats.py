@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.cellkey import PerturbationTable, read_table, write_table
+from holdfast.cellkey import PerturbationTable, RecordKeys, read_table, write_table
 from holdfast.cellkey.formats import KINDS, Kind
-from holdfast.errors import HoldfastError, InvalidParameter, OutputExists, UnreadableInput
+from holdfast.errors import HoldfastError, InvalidParameter, OutputExists, OutputProblem, UnreadableInput
 
 # i: count, j: published, p: probability, v: noise, p_int_ub: upper bound of the keys. D = 2, js = 1: nothing is published as 1.
 PTABLE = """i;j;p;v;p_int_ub
@@ -206,3 +206,38 @@ class TestRefused:
         with pytest.raises(InvalidParameter, match="Kinds of files"):
             write_table(OURS, tmp_path / "x", "magic")  # type: ignore[arg-type]
         assert set(KINDS) == {*FILES, "json"}
+
+
+class TestNumbersOfOtherPrograms:
+    HEAD = "i;j;p;v;p_int_ub\n"
+
+    def test_exponents_are_exact(self, tmp_path: Path) -> None:
+        plain = "1;0;0.4999;-1;0.4999\n1;1;0.0001;0;0.5\n1;2;0.5;1;1\n"
+        for place, small in enumerate(("1e-04", "1E-4", ".1e-3", "1.0e-04")):
+            (tmp_path / str(place)).mkdir()
+            found = read(tmp_path / str(place), self.HEAD + plain.replace("0.0001", small).replace("0.5;1;1", "5e-1;1;1e+00"))
+            assert found.rows[1].upper == (4999, 5000, 10000)
+
+    def test_doubles_of_17_digits(self, tmp_path: Path) -> None:
+        third = 1 / 3
+        bounds = [third, third + third, 1.0]
+        lines = [f"1;{place};{third:.17g};{place - 1};{bound:.17g}\n" for place, bound in enumerate(bounds)]
+        found = read(tmp_path, self.HEAD + "".join(lines))
+        assert found.key_size == 10**17
+        assert found.rows[1].upper == (33333333333333331, 66666666666666663, 10**17)
+
+    @pytest.mark.parametrize("bad", ["e-4", "1e1", "0.1e1e1", "1e-19", "2", "1.5", "15e-1", "0,5", "", ".", "1e", "nan"])
+    def test_refused(self, tmp_path: Path, bad: str) -> None:
+        message = refused(tmp_path, self.HEAD + f"1;0;{bad};-1;0.5\n1;1;0.5;0;1\n")
+        assert "Line 2" in message
+
+    def test_a_wrong_p_is_refused(self, tmp_path: Path) -> None:
+        """One binary rounding is allowed, no more."""
+        lines = "1;0;0.33333333333333431;-1;0.33333333333333331\n1;1;0.66666666666666669;0;1\n"
+        assert "p is not the length" in refused(tmp_path, self.HEAD + lines)
+
+
+def test_a_folder_that_is_missing(tmp_path: Path) -> None:
+    for write in (lambda path: write_table(OURS, path), RecordKeys.for_tests("x").save):
+        with pytest.raises(OutputProblem, match="Check that its folder exists"):
+            write(tmp_path / "none" / "x")

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from holdfast.cellkey.keys import MOST_DIGITS
 from holdfast.cellkey.table import Interval, PerturbationTable
-from holdfast.errors import InvalidParameter, OutputExists, UnreadableInput
+from holdfast.errors import InvalidParameter, OutputExists, OutputProblem, UnreadableInput
 
 Kind: TypeAlias = Literal["json", "ptable", "sas", "ons", "superstar"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -44,7 +44,9 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "ons": ("pcv", "ckey", "pvalue"),
 }
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
-_DECIMAL = re.compile(r"(?P<whole>[01])?(?:\.(?P<part>[0-9]+))?")
+_DECIMAL = re.compile(r"(?P<whole>[0-9])?(?:\.(?P<part>[0-9]+))?(?:[eE](?P<exponent>[+-]?[0-9]{1,3}))?")
+_ROUNDED = Fraction(1, 2**52)
+"""Programs add p up in doubles: a bound and p are each off by 2^-54 at most, and so is the sum. Bounds alone decide what is read."""
 
 
 def read_table(path: str | os.PathLike[str], kind: Kind | None = None, *, repeat: int | None = None) -> PerturbationTable:
@@ -96,6 +98,8 @@ def write_table(table: PerturbationTable, path: str | os.PathLike[str], kind: Ki
         taken = False
     except FileExistsError:
         taken = True
+    except OSError:
+        raise OutputProblem(f"{Path(path).name!r} cannot be written. Check that its folder exists and may be written to.") from None
     if taken:
         raise OutputExists(f"{Path(path).name!r} exists and is left as it is. Choose another name.")
 
@@ -151,13 +155,18 @@ def _integer(text: str, number: int, what: str) -> int:
 
 
 def _decimal(text: str, number: int, what: str) -> tuple[int, str]:
-    """The whole part and the digits after the point of a number from 0 to 1."""
+    """The whole part and the digits after the point of a number from 0 to 1, exactly: 0.0001 and 1e-04 are the same."""
     found = _DECIMAL.fullmatch(text)
-    if found is None or not text or len(part := (found["part"] or "").rstrip("0")) > MOST_DIGITS or (found["whole"] == "1" and part):
-        raise UnreadableInput(
-            f"Line {number} of {what} needs decimals from 0 to 1 with a point and at most {MOST_DIGITS} digits. Correct that line."
-        )
-    return int(found["whole"] or 0), part
+    if found is not None and (found["whole"] or found["part"]):
+        part = found["part"] or ""
+        places = len(part) - int(found["exponent"] or 0)
+        digits = ((found["whole"] or "0") + part).rjust(places + 1, "0")
+        whole, part = digits[: len(digits) - places], digits[len(digits) - places :].rstrip("0")
+        if places >= 0 and len(part) <= MOST_DIGITS and (int(whole) == 0 or (int(whole) == 1 and not part)):
+            return int(whole), part
+    raise UnreadableInput(
+        f"Line {number} of {what} needs decimals from 0 to 1 with a point, no comma, and at most {MOST_DIGITS} digits. Correct that line."
+    )
 
 
 def _read_ptable(text: str, what: str, repeat: int | None, kind: str = "ptable") -> PerturbationTable:
@@ -166,7 +175,7 @@ def _read_ptable(text: str, what: str, repeat: int | None, kind: str = "ptable")
     read = {(number, name): _decimal(fields[name], number, what) for number, fields in lines for name in bounds}
     digits, of_p = (max(1, *(len(part) for (_, name), (_, part) in read.items() if (name == "p") == is_p)) for is_p in (False, True))
     size = 10**digits
-    near = Fraction(1, size) + Fraction(1, 10**of_p)  # two bounds and p were each rounded to their digits
+    near = Fraction(1, size) + Fraction(1, 10**of_p) + _ROUNDED  # two bounds and p were each rounded to their digits
 
     def value(number: int, name: str) -> Fraction:
         whole, part = read[number, name]
@@ -197,7 +206,7 @@ def _write_ptable(table: PerturbationTable, kind: str = "ptable") -> str:
     digits = len(str(table.key_size)) - 1
     if table.key_size != 10**digits or not 1 <= digits <= MOST_DIGITS:
         raise InvalidParameter(
-            f"This kind of file holds decimals, and the table has {table.key_size} keys. Rescale it first, table.rescaled(10**8), and "
+            f"This kind of file holds decimals, and the table has {table.key_size} keys. Rescale it first, table.rescaled(10**8) (holdfast cellkey design: --key-size 0.8), and "
             "look at its (epsilon, delta) again.",
             field="kind",
         )

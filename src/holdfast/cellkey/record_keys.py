@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.cellkey.keys import KeySpace
-from holdfast.errors import InvalidCode, InvalidParameter, KeyMisuse, OutputExists, TooManyRecords, UnreadableInput
+from holdfast.errors import InvalidCode, InvalidParameter, KeyMisuse, OutputExists, OutputProblem, TooManyRecords, UnreadableInput
 from holdfast.randomness.labels import encode_label
 from holdfast.randomness.vault import KEY_BYTES, NotCopied, hmac_sha256, start_cmac, start_ecb
 from holdfast.tables.readers import Source, find_columns, open_source
@@ -102,6 +102,10 @@ class RecordKeys(NotCopied):
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
             handle = None
+        except OSError:
+            raise OutputProblem(
+                f"File {Path(path).name!r} cannot be written. Check that its folder exists and may be written to."
+            ) from None
         if handle is None:
             raise OutputExists(f"File {Path(path).name!r} exists. A secret is never written over another: choose a new name.")
         with os.fdopen(handle, "w", encoding="ascii") as file:

@@ -159,7 +159,7 @@ def rescaled(table: PerturbationTable, size: int) -> tuple[PerturbationTable, di
 
 
 def check_place(folder: Path) -> None:
-    """Refuse a folder that could not be written, before anything is read."""
+    """Refuse a folder or file that could not be written, before anything is read."""
     if os.path.lexists(folder):
         raise OutputExists(f"{folder.name!r} already exists. Choose another name.")
     if not folder.absolute().parent.is_dir():
