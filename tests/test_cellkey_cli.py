@@ -41,6 +41,7 @@ class TestDesign:
         done = run("cellkey", "design", "--epsilon", "0.5", "--delta", "1e-4", "-o", "made.json", "--page", "made.html")
         assert done.code == 0
         snapshot(done.out)
+        assert "no rows for counts 1 to 24: cells with such counts are refused" in done.out
         table = read_table("made.json")
         assert table.key_size == 2**32
         # Two cell keys of the paper's Example 2.

@@ -206,8 +206,8 @@ def _write_ptable(table: PerturbationTable, kind: str = "ptable") -> str:
     digits = len(str(table.key_size)) - 1
     if table.key_size != 10**digits or not 1 <= digits <= MOST_DIGITS:
         raise InvalidParameter(
-            f"This kind of file holds decimals, and the table has {table.key_size} keys. Rescale it first, table.rescaled(10**8) (holdfast cellkey design: --key-size 0.8), and "
-            "look at its (epsilon, delta) again.",
+            f"This kind of file holds decimals, and the table has {table.key_size} keys. Rescale it first, table.rescaled(10**8) (holdfast "
+            "cellkey design: --key-size 0.8), and look at its (epsilon, delta) again.",
             field="kind",
         )
     if table.repeat != 1:

@@ -103,9 +103,7 @@ class RecordKeys(NotCopied):
         except FileExistsError:
             handle = None
         except OSError:
-            raise OutputProblem(
-                f"File {Path(path).name!r} cannot be written. Check that its folder exists and may be written to."
-            ) from None
+            raise OutputProblem(f"File {Path(path).name!r} cannot be written. Check that its folder exists and can be used.") from None
         if handle is None:
             raise OutputExists(f"File {Path(path).name!r} exists. A secret is never written over another: choose a new name.")
         with os.fdopen(handle, "w", encoding="ascii") as file:

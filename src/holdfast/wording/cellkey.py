@@ -172,6 +172,10 @@ def design_screen(fields: Mapping[str, Any]) -> str:
         + ("" if fields["missed"] is None else ": ABOVE WHAT WAS ASKED"),
         *(f"{name:<10} {_other_words(fields['others'][key])}" for key, name in _OTHERS.items()),
     ]
+    if fields["D"] > 1:
+        lines.append(
+            f"Small      no rows for counts 1 to {fields['D'] - 1}: cells with such counts are refused (design_rows in Python makes rows)"
+        )
     return "\n".join(lines)
 
 
