@@ -69,15 +69,17 @@ def drawing(cells: int) -> Iterator[Callable[[int, int], None]]:
 
 
 @contextmanager
-def coupling() -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar over pairs of chains, or over the steps of chains; where there is no terminal, a line for each part that begins."""
+def coupling(quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar over pairs of chains, or over the steps of chains; where there is no terminal, a line for each part that begins, unless
+    a machine reads.
+    """
     begun: set[str] = set()
     with _bar("done") as bar:
         task = bar.add_task("", visible=False)
 
         def tell(what: str, done: int, total: int) -> None:
             bar.update(task, description=what, completed=done, total=total, visible=True)
-            if bar.disable and what not in begun:
+            if bar.disable and not quiet and what not in begun:
                 begun.add(what)
                 logging.getLogger("holdfast").info("%s", what)
 
@@ -249,7 +251,7 @@ def diagnose(
         check_page(output)
     with working("Reading the codes"):
         table = run.read_declarations()
-    with coupling() as progress:
+    with coupling(quiet=as_json) as progress:
         found = run_chains(table, run.keep, run.mechanism, kernels=kernel or None, pairs=pairs, most_sweeps=most_sweeps, progress=progress)
     if output is not None:
         found.save(output)
