@@ -70,8 +70,8 @@ def drawing(cells: int) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def coupling(quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar over pairs of chains, or over the steps of chains; where there is no terminal, a line for each part that begins, unless
-    a machine reads.
+    """A progress bar over pairs of chains, or over the steps of chains. Where there is no terminal, a line for each part that begins; none
+    where quiet.
     """
     begun: set[str] = set()
     with _bar("done") as bar:
