@@ -402,6 +402,7 @@ SQUARE_TWIN = SQUARE_TWIN.replace(f"1,0,{SECRET + 10}\n", f"1,0,{SECRET + 17}\n"
 
 class TestDiagnose:
     FEW = ("--pairs", "20", "--kernel", "block_gibbs", "--kernel", "line_gibbs")
+    PARTS = ("pilot", "pairs", "other lags", "diagnostics")
 
     @pytest.fixture
     def square(self, work: Path) -> Path:
@@ -411,7 +412,8 @@ class TestDiagnose:
 
     def test_the_table_and_the_page(self, square: Path, run: Callable[..., Ran], snapshot: Snapshot) -> None:
         ran = run("diagnose", "run.toml", "-o", "page.html", *self.FEW)
-        assert (ran.code, ran.err) == (0, "")
+        told = [f"holdfast: {kernel}, 3 x 3 grid: {part}" for kernel in ("block_gibbs", "line_gibbs") for part in self.PARTS]
+        assert (ran.code, ran.err.splitlines()) == (0, told)
         snapshot(ran.out)
         page = (square / "page.html").read_text(encoding="utf-8")
         assert page.startswith("<!DOCTYPE html>")

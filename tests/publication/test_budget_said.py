@@ -31,6 +31,8 @@ ASKED = [
     (hf.GeneralizedGaussian(epsilon=1, delta="1e-6"), "epsilon = 1, delta = 1e-6 for each unit of l2 distance between two tables"),
     (hf.GeneralizedGaussian(sigma_squared=4), "noise of sigma_squared = 4"),
     (hf.RoundedProjection("1/2", per="person"), "epsilon = 0.5 for one person who changes cell"),
+    (hf.Conditional("1/2", per="person"), "epsilon = 0.5 for one person who changes cell"),
+    (hf.Conditional("1/4"), "epsilon = 0.25 for each unit of l1 distance between two tables"),
 ]
 GRID = [hf.margin("a"), hf.margin("b")]
 
