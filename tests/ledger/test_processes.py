@@ -22,6 +22,7 @@ def run(*arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 def test_32_processes_race_for_the_last_budget(place: str) -> None:
     """40 asks for a tenth each: just ten are granted, whoever they are, and the ledger is whole."""
     found = run("race", place, "32")

@@ -101,6 +101,7 @@ def test_many_processes_one_release(place: str) -> None:  # noqa: F811
     assert (found["spent"], found["reserved"]) == ("1/2", 1)
 
 
+@pytest.mark.long
 def test_many_processes_go_on_with_one_release(place: str) -> None:  # noqa: F811
     """All resume what was killed while it was drawn: they draw the same, one publishes, and no folder is half written or left over."""
     found = drive("race", place, "16", "one", "resume")
@@ -110,6 +111,7 @@ def test_many_processes_go_on_with_one_release(place: str) -> None:  # noqa: F81
     assert (found["spent"], found["reserved"]) == ("1/2", 1)
 
 
+@pytest.mark.long
 def test_many_processes_race_for_the_last_budget(place: str) -> None:  # noqa: F811
     """Two releases fit, a third would not: just two succeed, with a folder each."""
     found = drive("race", place, "24", "own", "no")
