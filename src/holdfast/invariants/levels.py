@@ -53,13 +53,14 @@ def _checked(universe: Universe, grouping: Grouping, what: str) -> Grouping:
     if grouping.column not in universe.codes:
         raise InvalidStatement(f"{what}: there is no column {grouping.column!r}. The table has {', '.join(universe.columns)}.")
     codes = [code for _, under in grouping.units for code in under]
-    left_out = [code for code in universe.codes[grouping.column] if code not in set(codes)]
+    found = set(codes)
+    left_out = [code for code in universe.codes[grouping.column] if code not in found]
     if left_out:
         raise InvalidStatement(
             f"{what}: level {grouping.level!r} leaves out codes of {grouping.column!r}, such as {shorten(left_out[0])!r}: the hierarchy is "
             "uneven there. Give every code a unit at this level."
         )
-    if len(codes) > len(set(codes)) or len(codes) > universe.code_count(grouping.column):
+    if len(codes) > len(found) or len(codes) > universe.code_count(grouping.column):
         raise InvalidStatement(f"{what}: level {grouping.level!r} names a code twice, or one that {grouping.column!r} does not have.")
     return grouping
 
