@@ -246,7 +246,7 @@ def enter(depth, unit, units, work):  # type: ignore[no-untyped-def]
                 work.rest[at + j] = total
 
 
-@loop
+@loop(inline="always")  # called for every unit
 def draw_margin(mask, depth, below, last_child, units, margins, work, pairs, progress):  # type: ignore[no-untyped-def]
     """One margin of the unit that stands next below `depth` (-1: the root): zero where kept, what is left for the last child."""
     top = depth < 0
@@ -274,10 +274,18 @@ def draw_margin(mask, depth, below, last_child, units, margins, work, pairs, pro
     return status
 
 
+@loop(inline="always")
+def copy(source, place):  # type: ignore[no-untyped-def]
+    for i in range(source.size):
+        place[i] = source[i]
+
+
 @loop
 def draw_block(out, units, margins, work, pairs, progress):  # type: ignore[no-untyped-def]
     """One try at a block: units outside, margins inside, coarse before fine. Goes on at the table where it stopped."""
-    state, child = progress.state, work.child
+    # Copies and differences are written cell by cell: for units of one cell a slice costs five times the draw.
+    state, child, tables = progress.state, work.child, work.tables
+    used, used_before, sums, sums_before = pairs.used, pairs.used_before, progress.sums, progress.sums_before
     masks = margins.order.size
     full = margins.order[masks - 1]
     cells = margins.size[full]
@@ -295,20 +303,21 @@ def draw_block(out, units, margins, work, pairs, progress):  # type: ignore[no-u
             status = draw_margin(margins.order[position], depth, below, last_child, units, margins, work, pairs, progress)
             if status != DONE:
                 state[DEPTH], state[TABLE], state[LEVEL], state[UNIT] = depth, position, depth + 1, below
-                pairs.used[:] = pairs.used_before
-                progress.sums[:] = progress.sums_before
+                copy(used_before, used)
+                copy(sums_before, sums)
                 return status
-            pairs.used_before[:] = pairs.used
-            progress.sums_before[:] = progress.sums
+            copy(used, used_before)
+            copy(sums, sums_before)
             position += 1
         position = np.int64(0)
-        M = work.tables[depth + 1]
         if not top:
             if not last_child:
-                work.tables[depth] -= M
+                for i in range(tables.shape[1]):
+                    tables[depth, i] -= tables[depth + 1, i]
             child[depth] += 1
         if depth + 1 == units.levels:
-            out[below * cells : (below + 1) * cells] = M[margins.at[full] : margins.at[full] + cells]
+            for i in range(cells):
+                out[below * cells + i] = tables[depth + 1, margins.at[full] + i]
             if top:
                 return FINISHED_TRY
         else:
