@@ -1,6 +1,7 @@
 """Compiled loops of tree_gaussian.py, where the recurrence, the error of every double and the order of words are explained.
 
-All helpers stay in this module, because Numba's cache does not notice a change in a function imported from elsewhere.
+All helpers stay in this module, because Numba's cache does not notice a change in a function imported from elsewhere. None makes an array,
+so references need no counting (`_nrt=False`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ WIDE = 3.0
 WIDE_LOSS = 1e-24
 
 
-@loop(inline="always")
+@loop(inline="always", _nrt=False)
 def rung(variance):  # type: ignore[no-untyped-def]
     """The number of the proposal for this variance: its own variance is (n % 8 + 9) / 16 x 2^(n // 8), n + 800 being returned."""
     wanted = variance * (1.0 + max(0.3 / math.sqrt(variance), 0.015625))
@@ -30,7 +31,7 @@ def rung(variance):  # type: ignore[no-untyped-def]
     return np.int64(exponent) * 8 + np.int64(mantissa * 16.0) - 8 + 800
 
 
-@loop
+@loop(_nrt=False)
 def log_ratio(variance, d):  # type: ignore[no-untyped-def]
     """Scalar twin of theta.log_theta_ratio, d the distance to the nearest integer."""
     if variance >= CROSSOVER:
@@ -49,7 +50,7 @@ def log_ratio(variance, d):  # type: ignore[no-untyped-def]
     return math.log(above / below) - d * d * half
 
 
-@loop(inline="always")
+@loop(inline="always", _nrt=False)
 def draw_cell(A, B, D, smaller, ratio, base_variance, pairs, progress):  # type: ignore[no-untyped-def]
     """(status, value) of one cell: centre (A + ratio B) / D, variance base_variance smaller / D."""
     used, state, sums, band = pairs.used, progress.state, progress.sums, pairs.band
@@ -104,7 +105,7 @@ def draw_cell(A, B, D, smaller, ratio, base_variance, pairs, progress):  # type:
     return DONE, c0 + p
 
 
-@loop
+@loop(_nrt=False)
 def open_line(line, axes, lens, tails, lines_at, table, N, E, offsets, place, left):  # type: ignore[no-untyped-def]
     """N_k along all axes but the last, for the line that begins here; `table` holds the line sums. Returns prod R over those axes."""
     last = axes - 1
@@ -136,7 +137,7 @@ def open_line(line, axes, lens, tails, lines_at, table, N, E, offsets, place, le
     return P
 
 
-@loop
+@loop(_nrt=False)
 def close_line(axes, lens, tails, N, E, offsets, place, left, z):  # type: ignore[no-untyped-def]
     """E_k -= (prod_{l<k} R_l) z - N_{k-1}, along all axes but the last."""
     last = axes - 1
@@ -157,7 +158,7 @@ def close_line(axes, lens, tails, N, E, offsets, place, left, z):  # type: ignor
         P *= left[k]
 
 
-@loop
+@loop(_nrt=False)
 def draw_table(M, R, with_parent, mask, margins, work, ratio, base_variance, pairs, progress):  # type: ignore[no-untyped-def]
     """The S-margin of one unit, given its line sums (in M) and what is left of the parent's (in R): see the module's text."""
     axes, at = margins.axes[mask], margins.at[mask]
@@ -185,7 +186,7 @@ def draw_table(M, R, with_parent, mask, margins, work, ratio, base_variance, pai
     return DONE
 
 
-@loop
+@loop(_nrt=False)
 def draw_line(z, known, with_parent, line, P, sums_at, before, last, M, R, work, ratio, base_variance, pairs, progress):  # type: ignore[no-untyped-def]
     """The cells of one line: forced where another axis is at its last place, else one after the other, the last of them forced."""
     N, NR, left = work.N, work.NR, work.left
@@ -221,7 +222,7 @@ def draw_line(z, known, with_parent, line, P, sums_at, before, last, M, R, work,
     return DONE
 
 
-@loop(inline="always")
+@loop(inline="always", _nrt=False)
 def s_of(units, depth, mask, unit):  # type: ignore[no-untyped-def]
     """s of a unit one level below `depth`."""
     if depth + 1 == units.levels:
@@ -230,7 +231,7 @@ def s_of(units, depth, mask, unit):  # type: ignore[no-untyped-def]
     return units.s_units[units.s_at[depth + 1] + mask * width + unit]
 
 
-@loop
+@loop(_nrt=False)
 def enter(depth, unit, units, work):  # type: ignore[no-untyped-def]
     """Begin with the children of a unit: rest[mask, j] is the sum of s over the children j, j + 1, ..."""
     n, begin = units.children[units.children_at[depth] + unit], units.starts[units.children_at[depth] + unit]
@@ -246,7 +247,7 @@ def enter(depth, unit, units, work):  # type: ignore[no-untyped-def]
                 work.rest[at + j] = total
 
 
-@loop(inline="always")  # called for every unit
+@loop(inline="always", _nrt=False)  # called for every unit
 def draw_margin(mask, depth, below, last_child, units, margins, work, pairs, progress):  # type: ignore[no-untyped-def]
     """One margin of the unit that stands next below `depth` (-1: the root): zero where kept, what is left for the last child."""
     top = depth < 0
@@ -274,13 +275,13 @@ def draw_margin(mask, depth, below, last_child, units, margins, work, pairs, pro
     return status
 
 
-@loop(inline="always")
+@loop(inline="always", _nrt=False)
 def copy(source, place):  # type: ignore[no-untyped-def]
     for i in range(source.size):
         place[i] = source[i]
 
 
-@loop
+@loop(_nrt=False)
 def draw_block(out, units, margins, work, pairs, progress):  # type: ignore[no-untyped-def]
     """One try at a block: units outside, margins inside, coarse before fine. Goes on at the table where it stopped."""
     # Copies and differences are written cell by cell: for units of one cell a slice costs five times the draw.
