@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from holdfast import baselines, cellkey, errors, exact, privacy
+    from holdfast import baselines, cellkey, errors, exact, privacy, subspace
     from holdfast.analysis import priors
     from holdfast.analysis.posterior import posterior
     from holdfast.analysis.simulate import simulate
@@ -64,6 +64,7 @@ __all__ = [
     "release",
     "simulate",
     "subset",
+    "subspace",
     "total",
     "verify",
 ]
@@ -100,6 +101,7 @@ _HOME = {
     "release": "holdfast.publication.pipeline",
     "simulate": "holdfast.analysis.simulate",
     "subset": "holdfast.invariants",
+    "subspace": "holdfast.subspace",
     "total": "holdfast.invariants",
     "verify": "holdfast.publication.verify",
 }
