@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.cellkey.keys import CellKeys, KeySpace, do_not_fill, record_key_sql
-from holdfast.errors import EmptyTable, InvalidCode, InvalidCount, InvalidParameter, OutOfScope, OutsideUniverse
+from holdfast.errors import EmptyTable, InvalidCode, InvalidCount, InvalidParameter, OutOfScope
 from holdfast.tables import Table, Universe
 from holdfast.tables.columns import COUNT_LIMIT, arrow_numbers
-from holdfast.tables.counting import check_identifier, check_known_codes, code_arrays, code_places, match_codes, observed_universe
+from holdfast.tables.counting import check_identifier, code_arrays, code_places, observed_universe, places_of_groups
 from holdfast.tables.readers import ParquetSource, Source, find_columns, open_source
 from holdfast.tables.session import Session, guarded, private_session
 from holdfast.tables.text_files import Reading
@@ -216,14 +216,7 @@ def _declared(given: Sequence[str] | Mapping[str, Sequence[str]] | Universe, all
 
 def _spread(source: Source, universe: Universe, groups: list[Any], found: KeyedCells) -> KeyedCells:
     """The cells that occur, put into their places among all cells; the others are empty, with key 0."""
-    indices = [match_codes(array, universe.code_array(column)) for column, array in zip(universe.columns, groups, strict=True)]
-    check_known_codes(source, universe, indices)
-    cells = universe.find(indices)
-    if np.any(cells < 0):
-        raise OutsideUniverse(
-            f"Records of {source.label} lie outside the universe: each code is declared, but the combination is not listed. "
-            "List these cells, or recode the records."
-        )
+    cells = places_of_groups(source, universe, groups)
     counts, keys = np.zeros(len(universe), np.int64), np.zeros(len(universe), np.uint64)
     counts[cells], keys[cells] = found.counts, found.keys
     if found.weights is None:

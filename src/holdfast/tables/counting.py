@@ -43,6 +43,18 @@ def count_records(source: Source, universe: Universe, others: RecordColumns) -> 
                  are an error that names columns; how many they are is not told.
     """
     groups, sizes, keys = _count_groups(source, universe.columns, others)
+    cells = places_of_groups(source, universe, groups)
+
+    def spread(values: Ints) -> Ints:
+        out = np.zeros(len(universe), dtype=np.int64)
+        out[cells] = values
+        return out
+
+    return spread(sizes), None if keys is None else spread(keys)
+
+
+def places_of_groups(source: Source, universe: Universe, groups: list[Any]) -> Ints:
+    """The cell of each group of equal records; records outside the universe are an error."""
     indices = [match_codes(array, universe.code_array(column)) for column, array in zip(universe.columns, groups, strict=True)]
     check_known_codes(source, universe, indices)
     cells = universe.find(indices)
@@ -51,13 +63,7 @@ def count_records(source: Source, universe: Universe, others: RecordColumns) -> 
             f"Records of {source.label} lie outside the universe: each code is declared, but the "
             f"combination of {', '.join(map(repr, universe.columns))} is not listed. List these cells, or recode the records."
         )
-
-    def spread(values: Ints) -> Ints:
-        out = np.zeros(len(universe), dtype=np.int64)
-        out[cells] = values
-        return out
-
-    return spread(sizes), None if keys is None else spread(keys)
+    return cells
 
 
 def count_observed(
