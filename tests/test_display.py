@@ -224,7 +224,7 @@ def test_a_table_in_a_notebook_shows_declarations_only() -> None:
         "cells": "2, all combinations",
         "universe": "declared",
         "column county": "2 codes, in a hierarchy with 2 levels",
-        "column <i>": "1 codes",
+        "column <i>": "1 code",
     }
 
 

@@ -40,7 +40,7 @@ def fraction_prior(prior: Prior, cells: int):
     return weight
 
 
-def compare(found: Posterior, expected: dict[int, float]) -> None:
+def assert_close(found: Posterior, expected: dict[int, float]) -> None:
     """Every probability within the error that the result states."""
     here = dict(zip(found.values.tolist(), found.probabilities.tolist(), strict=True))
     worst = max(abs(here.get(value, 0.0) - expected.get(value, 0.0)) for value in {*here, *expected})
@@ -70,7 +70,7 @@ class TestOneSum:
         expected = brute.posterior_of_sum(brute.tables_in(box, SUM, y), y, brute.laplace(Fraction(2)), fraction_prior(prior, 3), query)
         found = posterior_of(source, prior, np.array(query))
         assert found.method == "convolution"
-        compare(found, expected)
+        assert_close(found, expected)
 
     @pytest.mark.parametrize("prior", PRIORS[:4], ids=str)
     def test_gaussian(self, prior: Prior) -> None:
@@ -80,7 +80,7 @@ class TestOneSum:
         expected = brute.posterior_of_sum(
             brute.tables_in(box, SUM, y), y, brute.gaussian(Fraction(3, 2)), fraction_prior(prior, 3), [1, 0, 0]
         )
-        compare(posterior_of(source, prior, 0), expected)
+        assert_close(posterior_of(source, prior, 0), expected)
 
     def test_signs(self) -> None:
         """A kept difference: x_1 - x_2 + x_3."""
@@ -92,7 +92,7 @@ class TestOneSum:
         )
         found = posterior_of(source, Flat(), 1)
         assert found.method == "convolution"
-        compare(found, expected)
+        assert_close(found, expected)
 
     def test_three_coefficients_are_drawn(self) -> None:
         """Exact draws, compared with the law by a fit; and a law of another prior does not fit."""
@@ -134,7 +134,7 @@ class TestOtherShapes:
         expected = brute.posterior_of_sum(tables, y, brute.laplace(Fraction(1)), fraction_prior(prior, 6), [0, 0, 1, 0, 1, 0])
         found = posterior_of(source, prior, {"town": ["b", "c"], "sex": "F"})
         assert found.method == "enumeration"
-        compare(found, expected)
+        assert_close(found, expected)
 
     @pytest.mark.parametrize("prior", [Flat(), Poisson(2.0)], ids=str)
     def test_draws_by_classes_follow_the_posterior(self, prior: Prior) -> None:
@@ -191,14 +191,14 @@ class TestOtherShapes:
         for a, p in one[0].items():
             for b, q in one[1].items():
                 expected[a + b] = expected.get(a + b, 0.0) + p * q
-        compare(posterior_of(source, Poisson(2.0), np.array([1, 1, 0])), expected)
+        assert_close(posterior_of(source, Poisson(2.0), np.array([1, 1, 0])), expected)
 
     def test_l2_noise_of_a_whole_table(self) -> None:
         y = [2, 1, -1]
         source = read(THREE, [hf.total()], hf.GeneralizedLaplace(1, norm="l2"), y)
         tables = brute.tables_in([range(0, 3)] * 3, SUM, y)
         expected = brute.posterior_of_sum(tables, y, brute.l2_laplace(Fraction(1)), fraction_prior(Flat(), 3), [1, 0, 0])
-        compare(posterior_of(source, Flat(), 0), expected)
+        assert_close(posterior_of(source, Flat(), 0), expected)
 
     def test_draws_of_a_chain_have_no_known_error(self) -> None:
         """4 x 4 with rows and columns kept, drawn by a chain."""
@@ -237,7 +237,7 @@ class TestRoundedProjection:
         source = read(pair, [hf.total()], hf.RoundedProjection(epsilon=1), [5, 1])
         weights = {x: math.exp(float(Poisson(2.0).log_weights(np.array([x, 6 - x]), np.arange(2)).sum())) for x in range(7)}
         raw = {x: weights[x] * rounded_pair(Fraction(1))[5 - x] for x in weights}
-        compare(posterior_of(source, Poisson(2.0), 0), {x: w / sum(raw.values()) for x, w in raw.items()})
+        assert_close(posterior_of(source, Poisson(2.0), 0), {x: w / sum(raw.values()) for x, w in raw.items()})
 
     def test_more_cells_are_drawn(self) -> None:
         """Without bounds the draws are independent ones of y - z: they fit the law of a cell; another budget's does not."""

@@ -138,7 +138,7 @@ def learned_totals(releases: list[PublishedTotals], refined: Universe) -> set[tu
     return out
 
 
-def agrees(found: JointExposure, releases: list[PublishedTotals]) -> None:
+def assert_agrees(found: JointExposure, releases: list[PublishedTotals]) -> None:
     assert found.computed
     assert found.complete
     assert found.fixed is not None

@@ -20,7 +20,7 @@ from holdfast.lattices.joint import ExposedCells, PublishedTotals, differences, 
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.universe import Universe
 from holdfast.wording import describe
-from tests.lattices.joint_reference import agrees, brute, cell_of, coded, new_cells, published, release, table
+from tests.lattices.joint_reference import assert_agrees, brute, cell_of, coded, new_cells, published, release, table
 from tests.snapshot_files import Snapshot
 
 # Releases of the same table.
@@ -31,7 +31,7 @@ def test_age_by_zip_code_kept_one_margin_at_a_time(snapshot: Snapshot) -> None:
     universe = Universe.product({"age": ["0-17", "18-64", "65+"], "zip": ["60601", "60602", "60603", "60604"]})
     first, second = release("ages", universe, margin("age")), release("zips", universe, margin("zip"))
     found = joint_exposure([first, second])
-    agrees(found, [first, second])
+    assert_agrees(found, [first, second])
     assert new_cells(found) == [[], []]
     assert found.kept is not None
     assert Lattice.from_kept(found.kept).rank == algebra.rank(found.kept.matrix().toarray()) == 3 + 4 - 1
@@ -70,7 +70,7 @@ def test_nested_sets_fix_what_lies_between(snapshot: Snapshot) -> None:
     universe = coded(x="abcd")
     first, second = release("wide", universe, subset("x", ["a", "b", "c"])), release("narrow", universe, subset("x", ["a", "b"]))
     found = joint_exposure([first, second])
-    agrees(found, [first, second])
+    assert_agrees(found, [first, second])
     assert new_cells(found) == [["x=c"], ["x=c"]]
     assert found.facts.fixed == (NewCells(None, 1, ("x=c",)),)
     snapshot(describe(found))
@@ -89,7 +89,7 @@ def test_three_releases_fix_what_no_two_do() -> None:
     universe = coded(x="abcd")
     three = [release(str(i), universe, subset("x", list(codes))) for i, codes in enumerate(["ab", "bc", "ac"])]
     found = joint_exposure(three)
-    agrees(found, three)
+    assert_agrees(found, three)
     assert new_cells(found) == [["x=a", "x=b", "x=c"]] * 3
     for left in range(3):
         assert new_cells(joint_exposure([given for i, given in enumerate(three) if i != left])) == [[], []]
@@ -102,7 +102,7 @@ def test_columns_in_another_order_and_cells_in_another_order_are_the_same_table(
     second = release("second", turned, subset("c", ["0"], by=["r"]))
     found = joint_exposure([first, second])
     assert found.refinement is first.universe
-    agrees(found, [first, second])
+    assert_agrees(found, [first, second])
     assert found.fixed is not None
     assert sorted(found.fixed[1].names()) == ["c=1, r=0", "c=1, r=1", "c=2, r=0", "c=2, r=1"]
 
@@ -111,7 +111,7 @@ def test_a_table_with_fewer_cells_is_laid_over_the_larger_one() -> None:
     large, small = coded(x="abc", y="01"), Universe.listed({"y": ["0", "1", "0", "1", "1"], "x": ["a", "a", "b", "b", "c"]})
     first, second = release("large", large, total()), release("small", small, total())
     found = joint_exposure([first, second])
-    agrees(found, [first, second])
+    assert_agrees(found, [first, second])
     assert new_cells(found) == [["x=c, y=0"], []]
 
 
@@ -120,13 +120,13 @@ def test_identities_restrict_and_expose_nothing_by_themselves() -> None:
     zero = identity(subset("x", ["a"]))
     pair = [release("one", universe, zero, subset("x", ["a", "b"])), release("two", universe, subset("x", ["c", "d"]))]
     found = joint_exposure(pair)
-    agrees(found, pair)
+    assert_agrees(found, pair)
     assert found.fixed is not None
     assert found.fixed[0].old.tolist() == [1]
     assert found.fixed[1].new.tolist() == [1]
     split = [release("one", universe, zero), release("two", universe, subset("x", ["a", "b"]))]
     found = joint_exposure(split)
-    agrees(found, split)
+    assert_agrees(found, split)
     assert new_cells(found) == [["x=b"], ["x=b"]]
 
 
@@ -171,7 +171,7 @@ def statements(universe: Universe) -> st.SearchStrategy[Statement]:
 @given(same_table())
 def test_any_releases_of_parts_of_one_table(releases: list[PublishedTotals]) -> None:
     found = joint_exposure(releases, same_coding=True)
-    agrees(found, releases)
+    assert_agrees(found, releases)
 
 
 # Tables with different columns.
@@ -181,7 +181,7 @@ def test_margins_of_one_table_are_known_for_the_other(snapshot: Snapshot) -> Non
     first = release("ages-2030", coded(sex="FM", age="012"), margin("age"))
     second = release("zips-2030", coded(sex="FM", zip="567"), margin("sex"))
     found = joint_exposure([first, second])
-    agrees(found, [first, second])
+    assert_agrees(found, [first, second])
     assert found.refinement is not None
     assert len(found.refinement) == 18
     snapshot(describe(found))
@@ -193,7 +193,7 @@ def test_a_cell_is_fixed_through_another_table(snapshot: Snapshot) -> None:
     first = release("one", coded(sex="FM", age="012"), subset("sex = 'F' and age < 2"))
     second = release("two", coded(sex="FM", zip="56"), margin("sex"))
     found = joint_exposure([first, second])
-    agrees(found, [first, second])
+    assert_agrees(found, [first, second])
     assert new_cells(found) == [["sex=F, age=2"], []]
     assert found.facts.fixed == (NewCells("one", 1, ("sex=F, age=2",)),)
     snapshot(describe(found))
@@ -207,7 +207,7 @@ def test_a_chain_of_three_tables() -> None:
         release("yz", coded(y="cd", z="ef"), margin("y")),
     ]
     found = joint_exposure(chain)
-    agrees(found, chain)
+    assert_agrees(found, chain)
     assert new_cells(found)[0] == ["x=a, y=d", "x=b, y=c", "x=b, y=d"]
     assert new_cells(joint_exposure(chain[:2]))[0] == ["x=a, y=d"]
 
@@ -245,7 +245,7 @@ def different_tables(draw: st.DrawFn) -> list[PublishedTotals]:
 def test_any_releases_of_different_tables(releases: list[PublishedTotals]) -> None:
     found = joint_exposure(releases)
     if found.computed:
-        agrees(found, releases)
+        assert_agrees(found, releases)
     else:
         assert found.fixed is None
         assert not found.complete
@@ -290,12 +290,12 @@ def test_a_hierarchy_links_columns_of_different_names() -> None:
     first = release("counties", Universe.product({"county": COUNTIES}), subset("county", ["17001"]))
     second = release("states", Universe.product({"state": ["17", "18"], "sex": ["F", "M"]}), margin("state"))
     found = joint_exposure([first, second])
-    agrees(found, [first, second])
+    assert_agrees(found, [first, second])
     assert new_cells(found) == [["county=17003", "county=18001"], []]
     assert found.learned == (LearnedTotals("counties", ("state",), "states"),)
     upward = [release("counties", first.universe, margin("county")), release("states", second.universe, total())]
     found = joint_exposure(upward)
-    agrees(found, upward)
+    assert_agrees(found, upward)
     assert found.learned == (LearnedTotals("states", ("state",), "counties"),)
     counts = [np.array([4, 0, 0]), np.array([3, 1, 0, 0])]
     pair = [published("counties", first.universe, counts[0], margin("county")), published("states", second.universe, counts[1], total())]
@@ -363,7 +363,7 @@ def test_a_cut_search_never_says_that_nothing_is_fixed(monkeypatch: pytest.Monke
         release("two", universe, subset(corner), margin("y")),
     ]
     whole = joint_exposure(pair)
-    agrees(whole, pair)
+    assert_agrees(whole, pair)
     monkeypatch.setattr(components, "LARGEST_SEARCHED", 1)
     found = joint_exposure(pair)
     assert found.computed

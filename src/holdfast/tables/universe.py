@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.display import html_table, listed, named_codes, shorten
+from holdfast.display import count_of, html_table, listed, named_codes, shorten
 from holdfast.errors import DuplicateCells, EmptyTable, InvalidCode, InvalidParameter, RequestTooLarge, UnknownColumn
 from holdfast.tables.cells import Indices, find_rows, rank_rows, strides
 from holdfast.tables.columns import arrow_numbers, read_only
@@ -52,7 +52,11 @@ class Codes(Mapping[str, tuple[str, ...]]):
         return len(self._arrays)
 
     def __repr__(self) -> str:
-        return "{" + listed([f"{shorten(repr(column), 24)}: {len(array)} codes" for column, array in self._arrays.items()], 120) + "}"
+        return (
+            "{"
+            + listed([f"{shorten(repr(column), 24)}: {count_of(len(array), 'code')}" for column, array in self._arrays.items()], 120)
+            + "}"
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -172,7 +176,9 @@ class Universe:
         """What is declared, as pairs of name and value for people: cells, where they come from, and the codes of each column."""
         shape = "all combinations" if self.is_product else "listed"
         trees = {column: f", in a hierarchy with {len(tree.levels)} levels" for column, tree in self._hierarchies.items()}
-        codes = [(f"column {c}", f"{len(a):,} codes{trees.get(c, '')}") for c, a in zip(self.columns, self._codes, strict=True)]
+        codes = [
+            (f"column {c}", count_of(f"{len(a):,}", "code") + trees.get(c, "")) for c, a in zip(self.columns, self._codes, strict=True)
+        ]
         return [("cells", f"{len(self):,}, {shape}"), ("universe", _ORIGINS[self.support]), *codes]
 
     def _repr_html_(self) -> str:
