@@ -15,6 +15,7 @@ from holdfast.subspace.additive import (
     projected_laplace,
 )
 from holdfast.subspace.answer import FloatAnswer, FloatingMechanism, floating_answer, generator, read_query
+from holdfast.subspace.finite import FiniteMechanism
 from holdfast.subspace.guarantee import SubspaceExposure, SubspaceGuarantee, joint_exposure
 from holdfast.subspace.noise import DoubleGeometricNoise, GaussianNoise, LaplaceNoise, Noise
 from holdfast.subspace.own import Extended, Projected
@@ -26,6 +27,7 @@ __all__ = [
     "Calibration",
     "DoubleGeometricNoise",
     "Extended",
+    "FiniteMechanism",
     "FloatAnswer",
     "Floating",
     "FloatingMechanism",

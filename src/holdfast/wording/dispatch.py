@@ -44,15 +44,21 @@ def describe(thing: Any, *, delta: Exact | None = None) -> str:
             return said(thing)
     from holdfast.cellkey.loss import Losses  # cell keys and accounting: not loaded by a release
     from holdfast.privacy.accounting.composition import Composition
+    from holdfast.subspace import SubspaceGuarantee
     from holdfast.wording.cellkey_losses import losses_paragraph
     from holdfast.wording.composition import composition_paragraph
+    from holdfast.wording.subspace import subspace_paragraph
 
     if isinstance(thing, Composition):
         return composition_paragraph(thing, delta)
     if isinstance(thing, Losses):
         _refuse_delta(thing, delta)
         return losses_paragraph(thing)
-    names = ", ".join(kind.__name__ for kind in (Guarantee, Composition, Losses, *_KNOWN))
+    subspace = thing if isinstance(thing, SubspaceGuarantee) else guarantee
+    if isinstance(subspace, SubspaceGuarantee):
+        _refuse_delta(thing, delta)
+        return subspace_paragraph(subspace)
+    names = ", ".join(kind.__name__ for kind in (Guarantee, Composition, Losses, SubspaceGuarantee, *_KNOWN))
     raise InvalidParameter(f"describe() knows {names}, and what has a guarantee. Got {type(thing).__name__}.")
 
 

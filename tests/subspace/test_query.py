@@ -1,0 +1,120 @@
+"""Sensitivities of linear queries against all pairs in fractions and balls; what is assumed where only some are stated."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from flint import arb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.errors import InexactParameter, InvalidParameter, NothingLeft
+from holdfast.exact.balls import ball, enclosure, precision
+from holdfast.lattices.gram_schmidt import gram_schmidt
+from holdfast.subspace import Invariants, Query, Sensitivities, linear_sensitivities
+
+Rows = list[list[Fraction]]
+
+entries = st.fractions(-3, 3, max_denominator=3)
+
+
+def moves(matrix: Rows, neighbours: str) -> Rows:
+    columns = [list(column) for column in zip(*matrix, strict=True)]
+    if neighbours == "add-remove":
+        return columns
+    return [[a - b for a, b in zip(first, second, strict=True)] for first, second in combinations(columns, 2)]
+
+
+def in_basis_l1(C: Invariants, v: list[Fraction]) -> Fraction:
+    """An upper end of |Q^T v|_1 for the exact Gram-Schmidt basis that the floats stand for."""
+    vectors, denominator = C.space.vectors.numer_denom()
+    assert int(denominator) >= 1
+    found = gram_schmidt(vectors.transpose())
+    with precision(200):
+        total = arb(0)
+        for i, square in enumerate(found.squared_lengths):
+            own = sum((Fraction(int(b), found.determinants[i]) * x for b, x in zip(found.integral_vectors[i], v, strict=True)), Fraction(0))
+            total += abs(ball(own)) / ball(square).sqrt()
+        return enclosure(total).upper
+
+
+class TestLinear:
+    @settings(max_examples=40)
+    @given(
+        st.lists(st.lists(entries, min_size=4, max_size=4), min_size=3, max_size=3),
+        st.lists(st.lists(st.integers(-2, 2), min_size=3, max_size=3), max_size=2),
+        st.sampled_from(["replace-one", "add-remove"]),
+    )
+    def test_all_four_against_all_pairs(
+        self, matrix: Rows, rows: list[list[int]], neighbours: Literal["replace-one", "add-remove"]
+    ) -> None:
+        C = Invariants(rows, 3)
+        steps = moves(matrix, neighbours)
+        free = [C.space.projected(step) for step in steps]
+        if not any(map(any, free)):
+            with pytest.raises(InvalidParameter if not any(map(any, steps)) else NothingLeft, match="nothing"):
+                linear_sensitivities(matrix, C, neighbours)
+            return
+        found = linear_sensitivities(matrix, C, neighbours)
+        assert found.l1 == max(sum(map(abs, step)) for step in steps)
+        assert found.l2_squared == max(sum(x * x for x in step) for step in steps)
+        assert found.projected_l2_squared == max(sum(x * x for x in step) for step in free)
+        assert found.projected_l2_squared <= found.l2_squared
+        exact = max(in_basis_l1(C, step) for step in steps)
+        assert found.projected_l1 is not None
+        assert 0 <= found.projected_l1 - exact <= exact / 10**9  # rounded up, and not by much
+        stated = Query(C, Sensitivities(l1=found.l1, l2_squared=found.l2_squared))
+        assert stated.projected_l1 >= found.projected_l1 * (1 - Fraction(1, 10**9))  # what holds for every query of this l1
+        assert stated.projected_l2_squared == found.l2_squared
+
+    def test_long_numbers_do_not_wrap_around(self) -> None:
+        found = linear_sensitivities([[2**61, -(2**61)], [0, 1]], Invariants([], 2))
+        assert (found.l1, found.l2_squared) == (2**62 + 1, 2**124 + 1)
+
+    def test_neighbour_vectors(self) -> None:
+        query = Query.linear([[1, 0, 0], [0, 2, 0]], Invariants([], 2))
+        assert query.neighbour_vectors().T.tolist() == [[1, -2], [1, 0], [0, 2]]
+        assert Query.linear([[1, 0], [0, 2]], Invariants([], 2), "add-remove").neighbour_vectors().tolist() == [[1, 0], [0, 2]]
+
+    @pytest.mark.parametrize(
+        ("matrix", "rows", "kind", "message"),
+        [
+            ([[1, 1], [2, 2]], [], InvalidParameter, "All columns of the query are alike"),
+            ([[1], [2]], [], InvalidParameter, "All columns of the query are alike"),
+            ([[1, 0], [0, 0]], [[1, 0]], NothingLeft, "publish all that one person can change"),
+            ([[1, 0]], [[1, 1]], InvalidParameter, "The query has 1 answers, the invariants are over 2"),
+            (np.array([[0.5, 1], [1, 0]]), [[1, 1]], InexactParameter, "an entry of query_matrix must be exact"),
+        ],
+    )
+    def test_bad_queries(self, matrix: Any, rows: Any, kind: type[Exception], message: str) -> None:
+        with pytest.raises(kind, match=message):
+            linear_sensitivities(matrix, Invariants(rows, 2))
+
+
+class TestStated:
+    @pytest.mark.parametrize(
+        ("value", "kind", "message"),
+        [
+            (0, InvalidParameter, "l1 is zero: then no person changes any answer"),
+            (-1, InvalidParameter, "must be greater than zero"),
+            (float("inf"), InexactParameter, "finite exact number"),
+            ("inf", InvalidParameter, "decimal or rational number"),
+            (0.5, InexactParameter, "Write the string '0.5'"),
+        ],
+    )
+    def test_bad_sensitivities(self, value: Any, kind: type[Exception], message: str) -> None:
+        with pytest.raises(kind, match=message):
+            Sensitivities(l1=value)
+
+    def test_what_is_missing_is_asked_for(self) -> None:
+        query = Query(Invariants([[1, 1]]), Sensitivities(l1=Fraction(1)))
+        with pytest.raises(InvalidParameter, match=r"needs the squared l2 sensitivity.*Sensitivities\(l2_squared=\.\.\.\)"):
+            _ = query.projected_l2_squared
+        with pytest.raises(InvalidParameter, match="needs a linear query"):
+            query.neighbour_vectors()
+        with pytest.raises(InvalidParameter, match="neighbours must be one of"):
+            Sensitivities(neighbours="any")  # type: ignore[arg-type]
