@@ -183,6 +183,8 @@ class Guarantee:
     """Where the law is conditioned (mechanisms/conditional.py)."""
     asked: Asked | None = None
     """What was asked for. Given: where it is an (epsilon, delta) for one person, that is proved for the pair at that distance."""
+    key_is_shared: bool = False
+    """Whether several agents hold the key of the noise (engines/distributed.py): each of them can take all of it off again."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "distance", norm_of(self.distance, "distance", DISTANCES))
@@ -334,6 +336,7 @@ class Guarantee:
             "per_unit": self.per_unit(delta=delta).to_fields(),
             "per_person": None if per_person is None else per_person.to_fields(),
             "per_smallest_secret": self.per_smallest_secret(delta=delta).to_fields(),
+            **({"key_is_shared": True} if self.key_is_shared else {}),
         }
 
     def _parameters(self) -> dict[str, str]:
@@ -352,6 +355,7 @@ class Guarantee:
             "relation": ", ".join(same) or "all tables",
             "exposed cells": str(self.exposed.cells),
             "status": self.status,
+            **({"against": "outsiders only"} if self.key_is_shared else {}),
             **({} if self.eta is None else {"eta": format_exact(self.eta)}),
         }
 

@@ -62,6 +62,7 @@ def guarantee_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str
         _status(guarantee),
         "The promise assumes fair random bits; these come from AES-256 under a secret key, so it holds against anyone who does not have "
         "the key and cannot break AES-256.",
+        _agents(guarantee),
         _warning(guarantee, lead),
     ]
     return " ".join(filter(None, sentences))
@@ -193,6 +194,15 @@ def _status(guarantee: Guarantee) -> str:
     if guarantee.status == "exact":
         return "The noise follows its stated law exactly, with no rounding error."
     return f"This promise is an estimate and not a proof. {chain_error_sentences(guarantee)}"
+
+
+def _agents(guarantee: Guarantee) -> str:
+    if not guarantee.key_is_shared:
+        return ""
+    return (
+        "Several agents share this key: each of them can compute all noise and take it off what the others publish. So the promise is "
+        "against outsiders only, who see what is published and do not have the key."
+    )
 
 
 def _warning(guarantee: Guarantee, lead: Promise) -> str:
