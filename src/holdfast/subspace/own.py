@@ -36,7 +36,10 @@ class _Own:
             raise InvalidParameter(
                 f"{type(self).__name__} takes a function of the answers and a NumPy generator. Got {type(run).__name__}."
             )
-        self.__dict__.update(run=run, epsilon=budget(epsilon, "epsilon"), delta=not_negative(delta, "delta"))
+        chance = not_negative(delta, "delta")
+        if chance >= 1:
+            raise InvalidParameter("delta must lie between 0 and 1: a delta of 1 promises nothing. Write a small number such as '1e-10'.")
+        self.__dict__.update(run=run, epsilon=budget(epsilon, "epsilon"), delta=chance)
         self.__dict__.update(name=name if name is not None else f"{type(self).__name__.lower()}-own")
 
 
