@@ -69,7 +69,7 @@ def two_laplace_cdf(b: float) -> Any:
 class TestLaws:
     @pytest.mark.parametrize("make", [projected_gaussian, extended_gaussian])
     def test_gaussian_errors_are_chi_square(self, make: Any) -> None:
-        """|y - A|^2 / sigma^2 is chi-square with n - n_c degrees of freedom: all of the law of Corollaries 3.5 and 3.6, not its mean alone."""
+        """|y - A|^2 / sigma^2 is chi-square with n - n_c degrees of freedom: the law of Corollaries 3.5 and 3.6, not its mean alone."""
         law = make(Query.linear(PREFIX, MARGINS), 1, "1e-6")
         values = np.arange(6.0)
         errors = ((law.answers(values, DRAWS, random(1)) - values) ** 2).sum(axis=1) / law.noise.covariance

@@ -185,7 +185,7 @@ class Invariants:
 
     @cached_property
     def basis(self) -> Floats:
-        """Q_N in floating point, chosen as `basis_name` says; signs are those that LAPACK gives."""
+        """Q_N in floating point, chosen as `basis_name` says."""
         return _orthonormal(to_floats(self.space.vectors).T)
 
     basis_name = BASIS_NAME
@@ -231,4 +231,6 @@ def _whole(row: Sequence[fmpq]) -> list[int]:
 
 
 def _orthonormal(columns: Floats) -> Floats:
-    return np.asarray(np.linalg.qr(columns)[0]) if columns.shape[1] else columns
+    """Gram-Schmidt of independent columns."""
+    found, triangle = np.linalg.qr(columns)
+    return np.asarray(found * np.sign(np.diagonal(triangle)))  # LAPACK chooses signs; Gram-Schmidt has none to choose
