@@ -20,11 +20,11 @@ from holdfast.subspace import (
     GaussianNoise,
     Invariants,
     Projected,
+    ProjectedDoubleGeometric,
     Query,
     Sensitivities,
     extended_gaussian,
     extended_laplace,
-    projected_double_geometric,
     projected_gaussian,
     projected_laplace,
 )
@@ -41,6 +41,10 @@ PREFIX = np.tril(np.ones((6, 6), dtype=int))
 
 def random(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
+
+
+def double_geometric(query: Query, epsilon: Any) -> Additive:
+    return ProjectedDoubleGeometric(epsilon).floating(query)
 
 
 def binned(law: Any, values: np.ndarray) -> np.ndarray:
@@ -105,6 +109,28 @@ class TestLaws:
             DoubleGeometricNoise(Fraction(10**14), 2)
 
 
+class TestPromise:
+    def test_neighbours_whose_invariants_differ(self) -> None:
+        """Definition 2.5 for a person who moves from a kept pair to a free answer: C = (1, 1, 0), v = (-1, 0, 1), e of scale 2 / epsilon.
+
+        Pi_N y says d = y_1 - y_2 and y_3. Their densities are (1 + |d| / b) exp(-|d| / b) / (4 b) and Laplace; d moves by -1, y_3 by 1.
+        """
+        epsilon = 0.75
+        law = projected_laplace(Query.linear(np.eye(3, dtype=int), Invariants([[1, 1, 0]])), "3/4")
+        b = float(law.noise.scale)
+        assert b == 2 / epsilon
+
+        def log_density(d: np.ndarray, t: np.ndarray) -> np.ndarray:
+            return np.asarray(np.log1p(np.abs(d) / b) - np.abs(d) / b - np.abs(t) / b)
+
+        d, t = np.meshgrid(np.linspace(-400, 400, 1601), np.linspace(-3, 3, 13))
+        ratio = np.abs(log_density(d, t) - log_density(d - 1, t + 1))
+        assert 0.99 * epsilon < ratio.max() <= epsilon * (1 + 1e-12)  # nearly attained: with a smaller scale it would be passed
+        drawn = law.answers(np.zeros(3), DRAWS, random(12))
+        check_fit(binned(two_laplace_cdf(2 * b), drawn[:, 0] - drawn[:, 1]), BINS, name="difference of a kept pair")
+        assert law.query.invariants.differing_row([1, 1, 1], [0, 1, 2]) == (1, 1, 0)  # and as a whole no ratio is finite
+
+
 class TestErrors:
     """err = (n - n_c) c^2 Delta^2."""
 
@@ -118,7 +144,7 @@ class TestErrors:
         laplace = projected_laplace(query, "1/2")
         assert laplace.expected_squared_error == pytest.approx(2 * 2 * (2 * float(query.l1)) ** 2, rel=1e-12)
 
-    @pytest.mark.parametrize("make", [projected_laplace, extended_laplace, projected_double_geometric])
+    @pytest.mark.parametrize("make", [projected_laplace, extended_laplace, double_geometric])
     def test_drawn_errors_have_the_stated_mean(self, make: Any) -> None:
         """By the central limit theorem, the standard error estimated from the draws; three in a hundred more would be told apart."""
         law = make(Query.linear(HISTOGRAM, MARGINS), 1)
@@ -130,7 +156,7 @@ class TestErrors:
         mean = normal_p_value(noise @ np.arange(6.0), 0.0)
         check_p_value(mean, name=f"mean of {law.name}", n=DRAWS, statistic=float(noise.mean()))  # Corollary 4.1
 
-    @pytest.mark.parametrize("make", [projected_laplace, extended_laplace, projected_double_geometric])
+    @pytest.mark.parametrize("make", [projected_laplace, extended_laplace, double_geometric])
     def test_the_covariance_is_a_multiple_of_the_projection(self, make: Any) -> None:
         law = make(Query.linear(HISTOGRAM, MARGINS), 1)
         exact = np.array([[float(x) for x in MARGINS.space.projected([Fraction(int(i == j)) for i in range(6)])] for j in range(6)])
@@ -157,7 +183,7 @@ class TestErrors:
 
 
 class TestAnswers:
-    @pytest.mark.parametrize("make", [projected_laplace, extended_laplace, projected_double_geometric])
+    @pytest.mark.parametrize("make", [projected_laplace, extended_laplace, double_geometric])
     def test_the_invariants_hold_up_to_rounding(self, make: Any) -> None:
         values = np.array([100.0, 2, 30, 4, 50, 6])
         drawn = make(Query.linear(HISTOGRAM, MARGINS), "1/10").answers(values, 200, random(6)).reshape(-1, 2, 3)
@@ -166,7 +192,7 @@ class TestAnswers:
         assert np.abs(drawn - values.reshape(2, 3)).max() > 10
 
     def test_whole_noise_wants_whole_answers(self) -> None:
-        law = projected_double_geometric(Query.linear(HISTOGRAM, MARGINS), 1)
+        law = double_geometric(Query.linear(HISTOGRAM, MARGINS), 1)
         with pytest.raises(InvalidParameter, match="private for whole answers only"):
             law.answers(np.full(6, 0.5), 1, random(7))
 

@@ -23,7 +23,7 @@ def inner(a: Any, b: Any) -> Fraction:
 
 
 class TestSubspace:
-    @settings(max_examples=60)
+    @settings(max_examples=25)
     @given(rows, rows)
     def test_algebra(self, first: list[list[Fraction]], second: list[list[Fraction]]) -> None:
         V, W = Subspace.spanned(first, 4), Subspace.spanned(second, 4)
@@ -38,7 +38,7 @@ class TestSubspace:
         assert hash(V) == hash(Subspace.spanned(first[::-1], 4))
         assert V.beside(W).dimension == V.dimension + W.dimension
 
-    @settings(max_examples=60)
+    @settings(max_examples=25)
     @given(rows, st.lists(entries, min_size=4, max_size=4))
     def test_projection(self, spanning: list[list[Fraction]], v: list[Fraction]) -> None:
         """Pi v lies in V, and v - Pi v is at a right angle to all of V."""
@@ -61,7 +61,7 @@ class TestInvariants:
     def test_dependent_and_rational_rows(self) -> None:
         C = Invariants([["1/2", "1/2", 0], [1, 1, 0], ["0.25", "0.25", 0]])
         assert (C.rank, C.free, C.rows.tolist()) == (1, 2, [[1, 1, 0]])
-        assert Invariants(np.ones((2, 3), dtype=int)).rank == 1
+        assert Invariants(np.ones((2, 3), dtype=int)).rank == Invariants([np.ones(3, dtype=int)]).rank == 1
         assert Invariants([], 3).free == 3
 
     @pytest.mark.parametrize("given", [[[1, 1, 1, 1]], [[1, 0, 1, 0], [0, 1, 1, 0]], [["1/3", -2, 0, 5], [1, 1, 1, 0], [0, 1, 0, 0]]])
@@ -95,7 +95,7 @@ class TestInvariants:
             ([[]], InvalidParameter, "rows of one length"),
             ("11", InvalidParameter, "a list of rows"),
             ([1, 1], InvalidParameter, "a list of rows"),
-            (np.zeros((1001, 1000), dtype=int), RequestTooLarge, "State margins instead"),
+            (np.zeros((1001, 1000), dtype=int), RequestTooLarge, r"State kept margins as hf\.margin"),
         ],
     )
     def test_bad_input(self, given: Any, kind: type[Exception], message: str) -> None:

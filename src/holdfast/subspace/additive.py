@@ -10,7 +10,8 @@ n - n_c in both; the second adds no more Gaussian noise than the first, as Delta
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from fractions import Fraction
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -122,8 +123,21 @@ def extended_gaussian(query: Query, epsilon: Exact, delta: Exact, calibration: C
     return Additive("extended-gaussian", query, query.promise(epsilon, delta), noise, query.invariants.basis)
 
 
-def projected_double_geometric(query: Query, epsilon: Exact) -> Additive:
-    """Pi_N of double geometric noise of scale Delta_1(A) / epsilon, for whole answers: (epsilon, 0). What is published is not whole."""
-    epsilon = budget(epsilon, "epsilon")
-    noise = DoubleGeometricNoise(query.l1 / epsilon, query.invariants.cells)
-    return Additive("projected-double-geometric", query, query.promise(epsilon), noise, "project", whole_answers=True)
+@dataclass(frozen=True, init=False)
+class ProjectedDoubleGeometric:
+    """Law:         y = A(x) + Pi_N e, P[e_i = k] proportional to exp(-epsilon |k| / Delta_1(A)) on the whole numbers.
+
+    Given:       whole answers (checked when one is given); what is published need not be whole.
+    Guarantees:  (epsilon, 0) of Definition 2.6, in real numbers. Floating point only: on the grid use ProjectedLaplace.
+    Reference:   [GGY22] Corollary 3.2.
+    """
+
+    epsilon: Fraction
+    norm: ClassVar[Literal["l1"]] = "l1"
+
+    def __init__(self, epsilon: Exact) -> None:
+        object.__setattr__(self, "epsilon", budget(epsilon, "epsilon"))
+
+    def floating(self, query: Query) -> Additive:
+        noise = DoubleGeometricNoise(query.l1 / self.epsilon, query.invariants.cells)
+        return Additive("projected-double-geometric", query, query.promise(self.epsilon), noise, "project", whole_answers=True)

@@ -29,7 +29,6 @@ class _Own:
     name: str
     norm: ClassVar[Literal["l2"]] = "l2"
     """In which one number for the sensitivity would be read; the function has its own, and needs none."""
-    needs_sensitivity: ClassVar[bool] = False
 
     def __init__(self, run: Run, epsilon: Exact, delta: Exact = 0, *, name: str | None = None) -> None:
         if not callable(run):

@@ -31,18 +31,20 @@ BASIS_NAME = "Gram-Schmidt of the echelon basis of the null space, in the order 
 
 def read_matrix(rows: Any, name: str, columns: int | None = None) -> fmpq_mat:
     """A rational matrix: lists of int, Fraction or text ("1/2"), or a NumPy array of integers. Floats are refused."""
-    if isinstance(rows, fmpq_mat | fmpz_mat):
+    if isinstance(rows, fmpq_mat | fmpz_mat) and columns in (None, rows.ncols()):
         return fmpq_mat(rows)
     listed = rows.tolist() if isinstance(rows, np.ndarray) else rows
-    if isinstance(listed, str | bytes) or not isinstance(listed, Sequence) or not all(isinstance(row, Sequence) for row in listed):
+    if isinstance(listed, Sequence) and not isinstance(listed, str | bytes):
+        listed = [row.tolist() if isinstance(row, np.ndarray) else row for row in listed]
+    if not isinstance(listed, list) or not all(isinstance(row, Sequence) and not isinstance(row, str | bytes) for row in listed):
         raise InvalidParameter(f"{name} is a matrix of exact numbers: a list of rows, or an array. Got {type(rows).__name__}.")
     width = columns if columns is not None else len(listed[0]) if listed else 0
-    if any(isinstance(row, str) or len(row) != width for row in listed) or not width:
+    if not width or any(len(row) != width for row in listed):
         raise InvalidParameter(f"{name} needs rows of one length, with one number for each column. Got rows of other lengths.")
     if len(listed) * width > MAX_ENTRIES:
         raise RequestTooLarge(
             f"{name} has {len(listed):,} rows of {width:,} numbers, more than {MAX_ENTRIES:,} in all: too many for exact algebra on a "
-            "dense matrix. State margins instead, as hf.margin(...): they need no matrix."
+            "dense matrix. State kept margins as hf.margin(...), and answers with their sensitivity: neither needs a matrix."
         )
     entries = [exact_fraction(entry, f"an entry of {name}") for row in listed for entry in row]
     return fmpq_mat(len(listed), width, [fmpq(entry.numerator, entry.denominator) for entry in entries])
