@@ -307,6 +307,7 @@ def test_conditional_measures_every_method_with_the_bars_of_the_issue() -> None:
     assert all(bar.met in (True, False) for table in report.tables for row in table.rows for bar in row.bars)
 
 
+@pytest.mark.long
 def test_levels_measures_every_shape_and_law_and_their_growth() -> None:
     found = levels.run(sizes=(13_000, 40_000), rounds=1, redistricting=False)
     draws, growth = found.tables
@@ -322,6 +323,7 @@ def test_tracts_have_a_row_for_every_bar() -> None:
     assert [(len(row.figures) + 1, len(row.bars)) for row in found.rows] == [(len(found.headers), 1)] * 3
 
 
+@pytest.mark.long
 def test_cellkey_measures_tables_and_keys() -> None:
     found = cellkey.run(records=2000, regions=4, codes=3, rounds=1)
     tables, keys = found.tables

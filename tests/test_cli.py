@@ -372,7 +372,7 @@ class TestProcess:
         assert (ran.returncode, ran.stdout) == (7, "")
         assert ran.stderr.startswith("holdfast: none.toml")
 
-    @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+    @pytest.mark.parametrize(("sent", "code"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.long), (signal.SIGTERM, 143)])
     def test_stopped_in_the_middle_of_writing(self, tmp_path: Path, sent: signal.Signals, code: int) -> None:
         """The signal is sent once the unfinished folder is there: at that moment files are being written."""
         codes: dict[str, Any] = {name: [f"{name}{i}" for i in range(n)] for name, n in (("a", 100), ("b", 100), ("c", 60))}

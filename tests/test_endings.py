@@ -220,6 +220,7 @@ def check_a_stop(run: Run, monkeypatch: pytest.MonkeyPatch, moment: str, secret:
         assert run("verify", "out").code == 0
 
 
+@pytest.mark.long
 def test_stopped_after_reading_nothing_is_charged(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     check_a_stop(run, monkeypatch, "reading", None)
 
@@ -251,6 +252,7 @@ def test_the_command_that_gives_a_release_up_works_as_it_is_told(run: Run, work:
     assert run(*shlex.split(command[1])).out == "Voided r1: its charge stays spent, because drawing had begun.\n"
 
 
+@pytest.mark.long
 def test_stopped_once_the_ledger_was_made_beside_the_run_file(run: Run, work: Path) -> None:
     """It said that nothing was left behind, and the new ledger was."""
     (work / "run.toml").write_text(RUN.replace('ledger = "ledger.sqlite"\n', ""))
@@ -259,6 +261,7 @@ def test_stopped_once_the_ledger_was_made_beside_the_run_file(run: Run, work: Pa
     assert sorted(os.listdir(work)) == ["counties.csv", "holdfast-ledger.sqlite", "run.toml"]
 
 
+@pytest.mark.long
 def test_a_published_release_that_is_resumed_in_another_place(run: Run) -> None:
     """It was a fault: the command looked for the card in a folder that was never written."""
     run(*GRANT, "--epsilon", "1/2")
@@ -273,12 +276,14 @@ def test_a_published_release_that_is_resumed_in_another_place(run: Run) -> None:
     assert run("verify", "out").code == 0
 
 
+@pytest.mark.long
 def test_stopped_once_a_budget_was_granted(run: Run) -> None:
     assert stopped("granted", *GRANT, "--epsilon", "1/2") == "The grant stands in the ledger."
     assert stopped("about to grant", *GRANT, "--epsilon", "1/2") == "Nothing was written to the ledger."
     assert len(Ledger.open("ledger.sqlite").account("counties").grants) == 1
 
 
+@pytest.mark.long
 def test_stopped_once_a_release_was_given_up(run: Run) -> None:
     run(*GRANT, "--epsilon", "1/2")
     stopped("reserved", "release", "run.toml", "-o", "out")

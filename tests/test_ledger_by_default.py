@@ -112,6 +112,7 @@ class TestTwoRunsOfOneId:
         (said,) = json.loads(run("ledger", "show", "--json").out)["datasets"]
         assert (said["granted"], said["left"], said["spent"], said["currency"], said["recorded"]) == (None, None, "150", "epsilon", 3)
 
+    @pytest.mark.long
     def test_two_at_once(self, work: Path) -> None:
         """Both find no ledger and make one; one of them draws."""
         command = [sys.executable, "-m", "holdfast.cli", "release", "run.toml", "-o"]

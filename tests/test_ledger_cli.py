@@ -340,7 +340,7 @@ main()
 """
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.long)])
 def test_stopped_and_resumed(run: Run, work: Path, monkeypatch: pytest.MonkeyPatch, sent: signal.Signals, code: int) -> None:
     """Ctrl-C says that something stands in the ledger; --resume finishes it."""
     run(*GRANT)

@@ -1,4 +1,4 @@
-"""Compile the hot loops once and leave them in Numba's cache: `make setup` runs this, so that no user waits for it."""
+"""Compile the hot loops once and leave them in Numba's cache: `holdfast warm`, for an image or a service, so that no user waits for it."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ def _warm_samplers(key: NoiseKey) -> None:
     from holdfast.samplers.rounded_levels import RoundedLevels
     from holdfast.samplers.rounded_one_sum import RoundedOneSum
     from holdfast.samplers.sequential_gaussian import SequentialGaussian
+    from holdfast.samplers.tree_gaussian import TreeGaussian
 
     quarter, hundred = Fraction(1, 4), Fraction(100)
     levels = Levels((Tree(((3,), (4, 5, 6))), Tree.plain(40)), ((0, 1), (1, 0)))
@@ -56,6 +57,7 @@ def _warm_samplers(key: NoiseKey) -> None:
         RoundedGrid((20, 20, 20), quarter),
         LevelsGaussian(levels, hundred),
         RoundedLevels(levels, quarter),
+        TreeGaussian(Tree(((3,),)), (2,), (frozenset({0}), frozenset()), {(level, mask): quarter for level in (0, 1) for mask in (0, 1)}),
         NearestPlane(np.array([[1, 0], [-1, 1], [0, -1]]), quarter),
     ]
     for number, sampler in enumerate(samplers):

@@ -132,6 +132,7 @@ class TestCalibration:
             out.append(min(int(10 * (below + own * random.uniform())), 9))
         return np.array(out)
 
+    @pytest.mark.long
     def test_ranks_of_the_truth_are_uniform_under_the_right_law_only(self) -> None:
         uniform = np.full(10, 0.1)
         check_fit(self.ranks("1", "1"), uniform, name="ranks of the truth, conditioned on bounds")

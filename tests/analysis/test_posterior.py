@@ -200,6 +200,7 @@ class TestOtherShapes:
         expected = brute.posterior_of_sum(tables, y, brute.l2_laplace(Fraction(1)), fraction_prior(Flat(), 3), [1, 0, 0])
         assert_close(posterior_of(source, Flat(), 0), expected)
 
+    @pytest.mark.long
     def test_draws_of_a_chain_have_no_known_error(self) -> None:
         """4 x 4 with rows and columns kept, drawn by a chain."""
         universe = hf.Universe.product({"a": list("0123"), "b": list("0123")})

@@ -53,6 +53,7 @@ class TestFigureOne:
         assert largest(BlockGibbs(target, (4, 4)), 30, 200, 10**5) / 4 < 1e4 / 300
 
 
+@pytest.mark.long
 def test_three_overlapping_sets_take_about_a_hundred_thousand_iterations() -> None:
     kernel = Metropolis.of_lattice(Target.laplace(14, QUARTER), SETS, Fraction(1))
     assert 1e5 / 3 <= largest(kernel, 20_000, 200, 10**7) <= 3e5
@@ -60,6 +61,7 @@ def test_three_overlapping_sets_take_about_a_hundred_thousand_iterations() -> No
     assert largest(line, 2_000, 200, 10**6) / line.steps_per_sweep < 1e5 / 50
 
 
+@pytest.mark.long
 def test_one_total_over_a_hundred_and_two_counties() -> None:
     """The paper states no figure. Coupled line_gibbs chains meet within some hundred sweeps, and an exact sampler needs none."""
     line = LineGibbs(Target.laplace(102, Fraction(24, 125)), Swaps((102,)))

@@ -47,7 +47,16 @@ def compositions(total: int, parts: int) -> list[tuple[int, ...]]:
     return [c for c in product(range(total + 1), repeat=parts) if sum(c) == total]
 
 
-@pytest.mark.parametrize(("total", "parts"), [(3, 3), (7, 2), (2, 5), (1, 6), (4, 4)])
+@pytest.mark.parametrize(
+    ("total", "parts"),
+    [
+        (3, 3),
+        pytest.param(7, 2, marks=pytest.mark.long),
+        (2, 5),
+        pytest.param(1, 6, marks=pytest.mark.long),
+        pytest.param(4, 4, marks=pytest.mark.long),
+    ],
+)
 def test_compositions_are_uniform(total: int, parts: int) -> None:
     """Both ways of choosing: few bars among many stars, few stars among many bars."""
     everything = compositions(total, parts)

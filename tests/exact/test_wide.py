@@ -107,7 +107,7 @@ def test_the_band_changes_nothing(law: ArmsLaw, use_compiled: bool, monkeypatch:
 
 
 @pytest.mark.parametrize("law", WIDE, ids=repr)
-@pytest.mark.parametrize("word_bits", [24, 32])
+@pytest.mark.parametrize("word_bits", [pytest.param(24, marks=pytest.mark.long), 32])
 def test_numpy_and_compiled_loops_agree_bit_for_bit(law: ArmsLaw, word_bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn, positions = [], []
     for use in (None, compiled_loops):

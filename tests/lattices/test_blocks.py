@@ -357,6 +357,7 @@ def families_by(draw: st.DrawFn) -> tuple[Universe, list[Statement]]:
 
 @settings(max_examples=400)
 @given(families_by())
+@pytest.mark.long
 def test_partial_families_keep_every_row(given_case: tuple[Universe, list[Statement]]) -> None:
     universe, keep = given_case
     made = Lattice.from_kept(compile_rows(universe, keep))

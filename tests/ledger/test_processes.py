@@ -32,6 +32,7 @@ def test_32_processes_race_for_the_last_budget(place: str) -> None:
     assert sum(found["codes"]) * Fraction(1, 10) == 1
 
 
+@pytest.mark.long
 def test_processes_that_make_one_ledger_at_once(place: str) -> None:
     found = run("create", place, "8")
     assert found["codes"] == [0] * 8

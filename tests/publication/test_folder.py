@@ -182,7 +182,7 @@ for limit in map(int, sys.argv[3:]):
 """
 
 
-@pytest.mark.parametrize("there", [False, True], ids=["new", "replacing"])
+@pytest.mark.parametrize("there", [False, pytest.param(True, marks=pytest.mark.long)], ids=["new", "replacing"])
 def test_a_disk_that_fills_up_leaves_nothing_behind(tmp_path: Path, there: bool) -> None:
     """A limit on the size of files stands in for a full disk: writing fails in the middle, at each of the files."""
     if there:

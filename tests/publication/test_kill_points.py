@@ -92,6 +92,7 @@ def test_without_a_secret_what_was_not_staged_cannot_be_resumed(tmp_path: Path) 
                 assert one["spent"] == "1/2"
 
 
+@pytest.mark.long
 def test_many_processes_one_release(place: str) -> None:  # noqa: F811
     """One reserves; the others find it begun, or closed, or its folder there already. One folder, one charge."""
     found = drive("race", place, "16", "one", "no")

@@ -189,7 +189,9 @@ def with_right_checksums(folder: Path) -> None:
     (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["laplace", "rounded", "suppression"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("laplace", marks=pytest.mark.long), "rounded", pytest.param("suppression", marks=pytest.mark.long)]
+)
 def test_every_entry_of_the_table_and_of_the_kept_totals_changed_alone_is_reported(
     folders: dict[str, tuple[Path, Any]], tmp_path: Path, name: str
 ) -> None:
