@@ -158,6 +158,14 @@ def test_movement_is_that_of_the_gram_schmidt_vectors(name: str) -> None:
     assert movement(LATTICES[name]) == Movement(l1, l2_squared)
 
 
+def test_movement_of_many_cells_is_rounded_up_and_short() -> None:
+    n = 3000
+    exact = n - 1 + sum(Fraction(1, k) for k in range(1, n))
+    found = movement(Lattice(np.ones((1, n), dtype=np.int64))).l2_squared
+    assert exact <= found <= exact + Fraction(n, 2**64)
+    assert found.denominator <= 2**64
+
+
 @given(CASES, st.data())
 @settings(max_examples=120)
 def test_the_same_as_dense_nearest_plane(name: str, data: st.DataObject) -> None:

@@ -37,6 +37,7 @@ Whole: TypeAlias = NDArray[Any]
 """Integers of any size: an array of dtype object."""
 
 LIMIT = 2**62
+MANY = 1000
 MOST_BITS = 1 << 14
 """Common denominators of a block's values have at most so many bits: those of all doubles together have 1,074."""
 
@@ -83,7 +84,7 @@ class Movement:
     l1: Fraction
     """sum |b*_i|_1 over the directions of L that are rounded."""
     l2_squared: Fraction
-    """sum |b*_i|_2^2: their errors are orthogonal."""
+    """sum |b*_i|_2^2: their errors are orthogonal. Of many cells under one sum slightly more (`_added`)."""
 
 
 def movement(lattice: Lattice) -> Movement:
@@ -226,7 +227,7 @@ def _movement(shape: Shape) -> Movement:
 
 def _within(size: int) -> Movement:
     """Cells with one total: b* is a cell less its share of k later ones, k = size - 1, ..., 1."""
-    return Movement(Fraction(2 * (size - 1)), size - 1 + sum((Fraction(1, k) for k in range(1, size)), Fraction(0)))
+    return Movement(Fraction(2 * (size - 1)), size - 1 + _added([Fraction(1, k) for k in range(1, size)]))
 
 
 def _levels_movement(shape: Levels) -> Movement:
@@ -245,14 +246,21 @@ def _levels_movement(shape: Levels) -> Movement:
 
 def _contrasts(tree: Tree, level: int) -> tuple[int, Fraction]:
     """(children but the last of their siblings, the sum of 1 / w_c + 1 / w_later over them)."""
-    count, square = 0, Fraction(0)
+    terms = []
     starts, sizes = tree.starts(level - 1).tolist(), tree.sizes(level).tolist()
     for begin, end in pairwise(starts):
         later = sum(sizes[begin:end])
         for w in sizes[begin : end - 1]:
             later -= w
-            count, square = count + 1, square + Fraction(1, w) + Fraction(1, later)
-    return count, square
+            terms.append(Fraction(1, w) + Fraction(1, later))
+    return len(terms), _added(terms)
+
+
+def _added(terms: Sequence[Fraction]) -> Fraction:
+    """Their sum; of more than MANY each is rounded up to a multiple of 2^-64, since the exact sum would have as many digits as terms."""
+    if len(terms) <= MANY:
+        return sum(terms, Fraction(0))
+    return Fraction(sum(-((-term.numerator << 64) // term.denominator) for term in terms), 1 << 64)
 
 
 def _moved_rows(lattice: Lattice, y: Whole, t: Sequence[Fraction]) -> tuple[int, ...]:
