@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import cellkey, chains, conditional, lattice, levels, noise, release
+from benchmarks import cellkey, chains, conditional, lattice, levels, noise, release, subspace
 from benchmarks.report import Report
 
 GROUPS: Mapping[str, Callable[[], Report]] = {
@@ -19,6 +19,7 @@ GROUPS: Mapping[str, Callable[[], Report]] = {
     "chains": chains.run,
     "conditional": conditional.run,
     "cellkey": cellkey.run,
+    "subspace": subspace.run,
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -19,13 +19,18 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from holdfast.errors import InvalidParameter, NoExactSampler
+from holdfast.errors import InvalidParameter, NoExactSampler, PrecisionExhausted
 from holdfast.subspace.changes import Changes
 from holdfast.subspace.noise import LawStatus
 from holdfast.subspace.spaces import Floats
 
 MAX_FAN = 10_000_000
 """Corners to the power m // 2, up to which the facets of a hull are listed: they can be about so many."""
+
+BATCH = 128
+"""Chains whose chords are found by one linear program: calling one costs more than a small one itself."""
+INSIDE = 1 - 1e-7
+"""Points of a chain are moved towards 0 by this factor; the linear programs allow as much."""
 
 
 class Body(Protocol):
@@ -156,35 +161,41 @@ class HitAndRun:
         return None
 
     def gauge(self, z: Floats) -> Floats:
-        return np.array([1 / self._end(np.zeros(len(row)), row) if row.any() else 0.0 for row in z])
+        made = np.zeros(len(z))
+        moved = z.any(axis=1)
+        made[moved] = 1 / self._ends(np.zeros((int(moved.sum()), z.shape[1])), z[moved])
+        return made
 
     def draw(self, count: int, random: np.random.Generator) -> Floats:
         m = self.changes.dimension
-        uniform = np.array([self._walk(random) for _ in range(count)]).reshape(count, m)
-        return np.asarray(random.gamma(m + 1, size=(count, 1)) * uniform)
-
-    def _walk(self, random: np.random.Generator) -> Floats:
-        point = np.zeros(self.changes.dimension)
+        points = np.zeros((count, m))
         for _ in range(self.steps):
-            direction = random.standard_normal(len(point))
-            direction /= np.linalg.norm(direction)
-            low, high = -self._end(point, -direction), self._end(point, direction)
-            point = point + (low + random.uniform() * (high - low)) * direction
-        return point
+            directions = random.standard_normal((count, m))
+            directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+            low, high = -self._ends(points, -directions), self._ends(points, directions)
+            # A point on the surface could be outside by a rounding error, and its linear program without a solution.
+            points = INSIDE * (points + (low + random.uniform(size=count) * (high - low))[:, None] * directions)
+        return np.asarray(random.gamma(m + 1, size=(count, 1)) * points)
 
-    def _end(self, point: Floats, direction: Floats) -> float:
-        """The largest t with point + t direction in K: over h = h+ - h- and t."""
+    def _ends(self, points: Floats, directions: Floats) -> Floats:
+        """The largest t with point + t direction in K, for each row."""
+        return np.concatenate([self._solved(points[i : i + BATCH], directions[i : i + BATCH]) for i in range(0, len(points), BATCH)])
+
+    def _solved(self, points: Floats, directions: Floats) -> Floats:
+        """One linear program for all rows, whose parts have nothing in common: the largest sum of t over h = h+ - h- and t."""
+        from scipy import sparse
         from scipy.optimize import linprog
 
-        columns = self.changes.columns
-        m, d = columns.shape
-        equal = np.hstack([columns, -columns, -direction[:, None]])
-        right, most = point, 1.0
-        if self.changes.pairs:
-            equal = np.vstack([equal, np.hstack([np.ones(d), -np.ones(d), 0.0])])
-            right, most = np.append(point, 0.0), 2.0
-        sizes = np.append(np.ones(2 * d), 0.0)[None, :]
-        found = linprog(np.append(np.zeros(2 * d), -1.0), A_ub=sizes, b_ub=[most], A_eq=equal, b_eq=right, method="highs")
-        if not found.success:  # the point is on the surface, outside by a rounding error
-            return 0.0
-        return max(0.0, float(-found.fun))
+        rows, columns, most = len(points), self.changes.columns, 1.0
+        if self.changes.pairs:  # a row for the sum of h
+            columns, most = np.vstack([columns, np.ones(columns.shape[1])]), 2.0
+            points, directions = (np.column_stack([part, np.zeros(rows)]) for part in (points, directions))
+        d = 2 * columns.shape[1]
+        every = sparse.identity(rows)
+        equal = sparse.hstack([sparse.kron(every, np.hstack([columns, -columns])), -sparse.block_diag([v[:, None] for v in directions])])
+        sizes = sparse.hstack([sparse.kron(every, np.ones((1, d))), sparse.csr_array((rows, rows))])
+        gain = np.concatenate([np.zeros(rows * d), -np.ones(rows)])
+        found = linprog(gain, A_ub=sizes.tocsr(), b_ub=np.full(rows, most), A_eq=equal.tocsr(), b_eq=points.ravel(), method="highs")
+        if not found.success:
+            raise PrecisionExhausted(f"A linear program of the chain could not be solved: {found.message}")
+        return np.asarray(np.maximum(found.x[rows * d :], 0.0))

@@ -5,8 +5,8 @@ change   P (e_z - e_y) for two kinds z, y where a neighbour replaces one record;
 span     the changes span a subspace of N of dimension m; `basis` (n x m) has orthonormal columns, and a change is basis @ v
 weights  one number >= 0 per change, of sum 1: a symmetric d x d matrix (pairs, each half of its weight at both places) or d numbers
 
-With pairs, the sum over z, y of W_zy (p_z - p_y)(p_z - p_y)^T is 2 P (diag(W 1) - W) P^T, and the quadratic forms of all pairs follow from the
-d x d matrix P^T X P. So d^2 / 2 changes cost two products of matrices.
+With pairs, the sum over z, y of W_zy (p_z - p_y)(p_z - p_y)^T is 2 P (diag(W 1) - W) P^T, and the quadratic forms of all pairs follow
+from the d x d matrix P^T X P. So d^2 / 2 changes cost two products of matrices.
 """
 
 from __future__ import annotations

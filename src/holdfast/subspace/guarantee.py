@@ -21,9 +21,11 @@ from holdfast.subspace.spaces import Invariants, Subspace, read_matrix
 
 Neighbours: TypeAlias = Literal["replace-one", "add-remove"]
 Basis: TypeAlias = Literal["proved", "declared"]
-Status: TypeAlias = Literal["real numbers", "floating point"]
+Status: TypeAlias = Literal["real numbers", "floating point", "estimated"]
 
 NEIGHBOURS: tuple[Neighbours, ...] = ("replace-one", "add-remove")
+STATUSES: tuple[Status, ...] = ("real numbers", "floating point", "estimated")
+"""From the strongest to the weakest."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -34,6 +36,7 @@ class SubspaceGuarantee:
                  None where none are. `neighbours`: one person's row is replaced, as in the paper, or added and removed.
                  `basis`: "declared" where it rests on what a user says of a mechanism of their own.
                  `status`: "floating point" where what is published was computed in floats; then it is no promise to publish by.
+                 "estimated" where a Markov chain made it besides, whose law is near the stated one by an unknown amount.
     Reference:   [GGY22] Definitions 2.5 and 2.6; [theory T91].
     """
 
@@ -127,7 +130,7 @@ class SubspaceGuarantee:
         self, other: SubspaceGuarantee, space: Subspace, kept: Subspace | None, epsilon: Fraction, delta: Fraction
     ) -> SubspaceGuarantee:
         basis: Basis = "declared" if "declared" in (self.basis, other.basis) else "proved"
-        status: Status = "floating point" if "floating point" in (self.status, other.status) else "real numbers"
+        status = max(self.status, other.status, key=STATUSES.index)
         numbers: dict[str, Any] = {"epsilon": epsilon, "delta": min(delta, Fraction(1))}
         return SubspaceGuarantee(space=space, kept=kept, neighbours=self.neighbours, basis=basis, status=status, **numbers)
 

@@ -79,7 +79,8 @@ class KNorm:
     ) -> None:
         if sampler not in SAMPLERS:
             raise InvalidParameter(f"sampler is one of {', '.join(SAMPLERS)}. Got {sampler!r}.", field="sampler")
-        given = {"epsilon": budget(epsilon, "epsilon"), "split": split, "sampler": sampler, "allow_estimated": allow_estimated, "steps": steps}
+        rate = budget(epsilon, "epsilon")
+        given = {"epsilon": rate, "split": split, "sampler": sampler, "allow_estimated": allow_estimated, "steps": steps}
         for name, value in given.items():
             object.__setattr__(self, name, value)
 

@@ -2,9 +2,9 @@
 
     minimise tr S   such that   v^T S^-1 v <= 1 for every change v.
 
-At the same (epsilon, delta) noise of covariance c^2 S keeps the same promise as a Gaussian of sensitivity 1 and standard deviation c, and its
-error is c^2 tr S. The dual problem is (max over weights of tr M(w)^(1/2))^2; from weights w follow S = s M(w)^(1/2) with s = the largest
-v^T M^(-1/2) v, and the bounds (tr M^(1/2))^2 <= optimum <= s tr M^(1/2) ([theory T101]).
+Noise of covariance c^2 S keeps the promise of a Gaussian of sensitivity 1 and standard deviation c, and its error is c^2 tr S. The dual
+problem is (max over weights of tr M(w)^(1/2))^2; from weights w follow S = s M(w)^(1/2) with s = the largest v^T M^(-1/2) v, and the bounds
+(tr M^(1/2))^2 <= optimum <= s tr M^(1/2) ([theory T101]).
 """
 
 from __future__ import annotations

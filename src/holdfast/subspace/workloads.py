@@ -24,6 +24,13 @@ def ranges(n: int) -> NDArray[np.int64]:
     return np.array([(kinds >= a) & (kinds < b) for a, b in starts], dtype=np.int64)
 
 
+def ranges_gram(n: int) -> NDArray[np.int64]:
+    """ranges(n)^T ranges(n), n x n: how many ranges hold both kinds."""
+    _check(n, n)
+    kinds = np.arange(n, dtype=np.int64)
+    return np.asarray((np.minimum.outer(kinds, kinds) + 1) * (n - np.maximum.outer(kinds, kinds)))
+
+
 def _check(n: int, rows: int) -> None:
     if not isinstance(n, int) or n < 1 or n * rows > MAX_ENTRIES:
         raise InvalidParameter(f"A workload has from 1 kind up to {MAX_ENTRIES:,} entries in its matrix. Got n = {n}.")
