@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from benchmarks import cellkey, chains, conditional, lattice, levels, levels_weighted, noise, release, release_cases
+from benchmarks import cellkey, chains, conditional, lattice, levels, levels_weighted, noise, release, release_cases, subspace
 from benchmarks.__main__ import GROUPS, main
 from benchmarks.report import NOT_RUN, Bar, Report, Row, Table, verdict
 from benchmarks.timing import best_of, fresh_interpreter
@@ -23,6 +23,7 @@ from holdfast.errors import NoExactSampler
 from holdfast.invariants import margin
 from holdfast.lattices import lattice as lattice_of
 from holdfast.randomness import NoiseKey
+from holdfast.subspace import Changes, Invariants, Query, optimal_covariance, prefix_sums, ranges
 from holdfast.tables import Table as Counts
 from holdfast.testing.fit import ALPHA, check_p_value
 from tests.sums_of_squares import sum_of_squares_p_value
@@ -321,6 +322,25 @@ def test_tracts_have_a_row_for_every_bar() -> None:
     found = levels_weighted.tract_table({"state": 2, "county": 5, "tract": 40}, many=3_000, rounds=1)
     assert [row.figures[0] for row in found.rows] == ["prepared draw", "plan and draw", "prepared draw, one state"]
     assert [(len(row.figures) + 1, len(row.bars)) for row in found.rows] == [(len(found.headers), 1)] * 3
+
+
+def test_subspace_beats_spherical_noise_and_stays_near_the_lower_bound() -> None:
+    found = subspace.run(sizes=(8, 12), small=(4,))
+    errors, bound, pure = found.tables
+    assert [len(row.figures) + 1 for table in found.tables for row in table.rows] == [len(subspace.ERRORS)] * 4 + [5] * 4 + [4] * 2
+    assert all(bar.met for table in (errors, bound) for row in table.rows for bar in row.bars)
+    assert all(float(figure) > 1 for row in pure.rows for figure in row.figures)
+
+
+def test_subspace_takes_inner_products_for_the_matrix() -> None:
+    for workload in subspace.WORKLOADS:
+        matrix = prefix_sums(9) if workload == "prefix sums" else ranges(9)
+        query = Query.linear(matrix, Invariants([[0] * (len(matrix) - 1) + [1]]))
+        found = subspace.case(workload, 9)
+        assert found.free == query.invariants.free
+        assert found.projected == query.l2_squared * found.free
+        assert found.extended == pytest.approx(float(query.projected_l2_squared) * found.free)
+        assert found.optimal == pytest.approx(optimal_covariance(Changes.of(query)).trace, rel=1e-6)
 
 
 @pytest.mark.long

@@ -28,16 +28,19 @@ if TYPE_CHECKING:
     from holdfast.publication.plan import plan
     from holdfast.publication.verify import verify
     from holdfast.randomness import NoiseKey
+    from holdfast.subspace import CorrelatedGaussian, KNorm
     from holdfast.tables import Hierarchy, Table, Universe
     from holdfast.wording import describe
 
 __all__ = [
     "Conditional",
+    "CorrelatedGaussian",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "GeneralizedGaussian",
     "GeneralizedLaplace",
     "Hierarchy",
+    "KNorm",
     "Lattice",
     "NoiseKey",
     "RoundedProjection",
@@ -71,11 +74,13 @@ __all__ = [
 
 _HOME = {
     "Conditional": "holdfast.mechanisms",
+    "CorrelatedGaussian": "holdfast.subspace",
     "DiscreteGaussian": "holdfast.exact",
     "DiscreteLaplace": "holdfast.exact",
     "GeneralizedGaussian": "holdfast.mechanisms",
     "GeneralizedLaplace": "holdfast.mechanisms",
     "Hierarchy": "holdfast.tables",
+    "KNorm": "holdfast.subspace",
     "Lattice": "holdfast.lattices",
     "NoiseKey": "holdfast.randomness",
     "RoundedProjection": "holdfast.mechanisms",

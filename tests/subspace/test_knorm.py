@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import holdfast as hf
 from holdfast.errors import InvalidParameter, NoExactSampler
 from holdfast.subspace.bodies import Body, Fan, HitAndRun, Independent
 from holdfast.subspace.changes import Changes
@@ -171,6 +172,9 @@ def test_a_chain_is_taken_only_where_it_was_allowed_and_says_that_it_is_estimate
         KNorm(1).floating(query)
     law = KNorm(1, allow_estimated=True, steps=2).floating(query)
     assert (law.noise.status, law.guarantee.status) == ("estimated", "estimated")
+    assert "How near it comes" in hf.describe(law)
+    assert "research only" in hf.describe(law)
+    assert law.guarantee.beside(query.promise(1)).status == "estimated"
     assert law.expected_squared_error is None
     assert np.abs(law.answers(np.zeros(12), 1, np.random.default_rng(1)).sum()) < 1e-9
     named = KNorm(1, sampler="hit-and-run", steps=1).floating(with_total(prefix_sums(3)))

@@ -1,7 +1,7 @@
 """Real-valued answers under linear invariants in floating point, as [GGY22] has them: for research. Releases are on a grid.
 
 projection and extension of any mechanism, a user's own included; the guarantee of Definitions 2.5 and 2.6 with its operations;
-sensitivities of linear queries, exact.
+sensitivities of linear queries, exact; noise shaped after a linear query (correlated Gaussian, K-norm), beside a lower bound of the error.
 """
 
 from holdfast.subspace.additive import (
@@ -15,16 +15,25 @@ from holdfast.subspace.additive import (
     projected_laplace,
 )
 from holdfast.subspace.answer import FloatAnswer, FloatingMechanism, floating_answer, generator, read_query
+from holdfast.subspace.changes import Changes
+from holdfast.subspace.correlated import CorrelatedGaussian
+from holdfast.subspace.ellipsoid import enclosing_ellipsoid
 from holdfast.subspace.finite import FiniteMechanism
 from holdfast.subspace.guarantee import SubspaceExposure, SubspaceGuarantee, joint_exposure
+from holdfast.subspace.knorm import KNorm
+from holdfast.subspace.lower_bound import least_squared_error
 from holdfast.subspace.noise import DoubleGeometricNoise, GaussianNoise, LaplaceNoise, Noise
+from holdfast.subspace.optimal_covariance import optimal_covariance
 from holdfast.subspace.own import Extended, Projected
 from holdfast.subspace.query import Query, Sensitivities, linear_sensitivities
 from holdfast.subspace.spaces import Invariants, Subspace
+from holdfast.subspace.workloads import prefix_sums, ranges
 
 __all__ = [
     "Additive",
     "Calibration",
+    "Changes",
+    "CorrelatedGaussian",
     "DoubleGeometricNoise",
     "Extended",
     "FiniteMechanism",
@@ -33,6 +42,7 @@ __all__ = [
     "FloatingMechanism",
     "GaussianNoise",
     "Invariants",
+    "KNorm",
     "LaplaceNoise",
     "Noise",
     "Projected",
@@ -42,13 +52,18 @@ __all__ = [
     "Subspace",
     "SubspaceExposure",
     "SubspaceGuarantee",
+    "enclosing_ellipsoid",
     "extended_gaussian",
     "extended_laplace",
     "floating_answer",
     "generator",
     "joint_exposure",
+    "least_squared_error",
     "linear_sensitivities",
+    "optimal_covariance",
+    "prefix_sums",
     "projected_gaussian",
     "projected_laplace",
+    "ranges",
     "read_query",
 ]

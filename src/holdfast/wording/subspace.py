@@ -34,7 +34,9 @@ def subspace_paragraph(guarantee: SubspaceGuarantee) -> str:
         sentences.append("The numbers are those that the author of the mechanism declares. They were not checked.")
     if guarantee.epsilon > WEAK_EPSILON:
         sentences.append(f"WARNING: an epsilon above {WEAK_EPSILON} promises next to nothing.")
-    if guarantee.status == "floating point":
+    if guarantee.status == "estimated":
+        sentences.append("A Markov chain draws the noise. How near it comes to the law that has this promise is not known.")
+    if guarantee.status != "real numbers":
         sentences.append(
             "Floating point, research only: this holds for real numbers. Rounded numbers can give the true answers away by their last "
             "digits."
