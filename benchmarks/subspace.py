@@ -144,7 +144,7 @@ def _notes() -> list[str]:
         "Split: the recursive split of the smallest ellipsoid, as the papers have it; tightened: the same shape scaled to the largest "
         "change; optimal: the least of any covariance, to one in a thousand. Seconds are of processor time, all three together.",
         f"Over the bound: error over what no ({EPSILON}, {DELTA})-private mechanism goes below (docs/theory, T102), computed numerically, "
-        "with the analytic calibration of c². The last column is what the paper's Theorem 3.11 claims up to a constant, n counting answers; "
+        "with the analytic calibration of c². The last column is what the paper's Theorem 3.11 claims up to a constant, n counts answers; "
         "for the optimal covariance the ratio does not depend on the query.",
         f"Pure: the same at epsilon = {EPSILON}, delta = 0. Where the counts follow from the answers, as here, K-norm noise is Laplace "
         "noise on the counts. Its split needs facets of hulls, too many from n = 16 on; a chain could draw, but has no known error.",

@@ -87,7 +87,7 @@ def test_it_beats_spherical_noise_and_stays_above_the_bound(shape: Shape, worklo
         assert spherical is not None
         assert error < spherical
     found = optimal_covariance(Changes.of(query))
-    assert error >= 0.999 * float(law.noise.covariance) * found.least
+    assert error >= 0.999 * float(np.asarray(law.noise.covariance)) * found.least
     assert error > least_squared_error(found.least, EPSILON, DELTA)
 
 

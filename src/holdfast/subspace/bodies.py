@@ -68,7 +68,9 @@ class Independent:
 
     @cached_property
     def _solve(self) -> Floats:
-        return np.linalg.pinv(self.changes.columns)  # with pairs its columns have sum 0, as the rows of the other have
+        return np.asarray(
+            np.linalg.pinv(self.changes.columns), dtype=np.float64
+        )  # with pairs its columns have sum 0, as the rows of the other have
 
     def gauge(self, z: Floats) -> Floats:
         return np.asarray(np.abs(z @ self._solve.T).sum(axis=1) / (2 if self.changes.pairs else 1))

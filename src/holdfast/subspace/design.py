@@ -79,7 +79,7 @@ def best_weights(changes: Changes, criterion: Criterion, excess: float, most: in
 
 
 def _volume(moment: Floats) -> tuple[Floats, float, float]:
-    return np.linalg.inv(moment), float(np.linalg.slogdet(moment)[1]), float(len(moment))
+    return np.asarray(np.linalg.inv(moment), dtype=np.float64), float(np.linalg.slogdet(moment)[1]), float(len(moment))
 
 
 def _trace(moment: Floats) -> tuple[Floats, float, float]:
