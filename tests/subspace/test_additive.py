@@ -21,6 +21,7 @@ from holdfast.subspace import (
     Invariants,
     Projected,
     ProjectedDoubleGeometric,
+    ProjectedStudent,
     Query,
     Sensitivities,
     extended_gaussian,
@@ -107,6 +108,35 @@ class TestLaws:
         assert noise.covariance == pytest.approx(sum(k * k * pmf(k) for k in range(-200, 201)), rel=1e-12)
         with pytest.raises(RequestTooLarge, match="leave the whole numbers"):
             DoubleGeometricNoise(Fraction(10**14), 2)
+
+
+class TestStudent:
+    QUERY = Query(Invariants([], 1), Sensitivities(l1=Fraction(3)))
+
+    def test_the_noise_is_students(self) -> None:
+        law = ProjectedStudent("1/2").floating(self.QUERY)
+        noise = law.answers(np.zeros(1), DRAWS, random(13))[:, 0]
+        assert float(law.noise.scale) == 7.5  # 3 * 5 / (2 * 1/2 * 2)
+        check_fit(binned(stats.t(4, scale=7.5), noise), BINS, name="student noise")
+        assert not fits(binned(stats.t(4, scale=7.8), noise), BINS)
+        assert not fits(binned(stats.t(5, scale=7.5), noise), BINS)
+        assert law.expected_squared_error == pytest.approx(2 * 7.5**2)
+        assert ProjectedStudent(1, 2).floating(self.QUERY).expected_squared_error is None
+
+    @pytest.mark.parametrize("degrees", [1, 3, 4, 10])
+    @pytest.mark.parametrize("epsilon", ["1/10", "2"])
+    def test_it_is_pure_and_the_scale_is_the_least_for_small_moves(self, degrees: int, epsilon: str) -> None:
+        law = ProjectedStudent(epsilon, degrees).floating(self.QUERY)
+        density = stats.t(degrees, scale=float(law.noise.scale))
+        points = np.linspace(-20, 20, 20_001) * density.kwds["scale"]
+        for move in (3.0, 0.01):
+            ratio = np.abs(density.logpdf(points) - density.logpdf(points + move)).max()
+            assert ratio <= float(Fraction(epsilon)) * move / 3 * (1 + 1e-9)
+        assert ratio > 0.99 * float(Fraction(epsilon)) * move / 3
+
+    def test_degrees_are_whole(self) -> None:
+        with pytest.raises(InvalidParameter, match="degrees must be"):
+            ProjectedStudent(1, 0)
 
 
 class TestPromise:

@@ -9,6 +9,7 @@ from holdfast.subspace.additive import (
     Calibration,
     Floating,
     ProjectedDoubleGeometric,
+    ProjectedStudent,
     extended_gaussian,
     extended_laplace,
     projected_gaussian,
@@ -22,7 +23,7 @@ from holdfast.subspace.finite import FiniteMechanism
 from holdfast.subspace.guarantee import SubspaceExposure, SubspaceGuarantee, joint_exposure
 from holdfast.subspace.knorm import KNorm
 from holdfast.subspace.lower_bound import least_squared_error
-from holdfast.subspace.noise import DoubleGeometricNoise, GaussianNoise, LaplaceNoise, Noise
+from holdfast.subspace.noise import DoubleGeometricNoise, GaussianNoise, LaplaceNoise, Noise, StudentNoise
 from holdfast.subspace.optimal_covariance import optimal_covariance
 from holdfast.subspace.own import Extended, Projected
 from holdfast.subspace.query import Query, Sensitivities, linear_sensitivities
@@ -47,8 +48,10 @@ __all__ = [
     "Noise",
     "Projected",
     "ProjectedDoubleGeometric",
+    "ProjectedStudent",
     "Query",
     "Sensitivities",
+    "StudentNoise",
     "Subspace",
     "SubspaceExposure",
     "SubspaceGuarantee",

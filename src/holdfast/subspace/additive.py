@@ -16,17 +16,20 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 import numpy as np
 
 from holdfast.errors import InvalidParameter
+from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.analytic_gaussian import analytic_sigma_squared, ggy_sigma_squared
-from holdfast.privacy.parameters import budget
+from holdfast.privacy.parameters import at_least_one, budget, round_up
 from holdfast.subspace.guarantee import SubspaceGuarantee
-from holdfast.subspace.noise import DoubleGeometricNoise, GaussianNoise, LaplaceNoise, Noise
+from holdfast.subspace.noise import DoubleGeometricNoise, GaussianNoise, LaplaceNoise, Noise, StudentNoise
 from holdfast.subspace.query import Query
 from holdfast.subspace.spaces import Floats
 
 Calibration: TypeAlias = Literal["analytic", "paper"]
 
 CALIBRATIONS = {"analytic": analytic_sigma_squared, "paper": ggy_sigma_squared}
+SCALE_BITS, SCALE_DIGITS = 128, 12
+"""Precision of an irrational scale, and its significant digits."""
 
 
 class Floating(Protocol):
@@ -141,3 +144,28 @@ class ProjectedDoubleGeometric:
     def floating(self, query: Query) -> Additive:
         noise = DoubleGeometricNoise(query.l1 / self.epsilon, query.invariants.cells)
         return Additive("projected-double-geometric", query, query.promise(self.epsilon), noise, "project", whole_answers=True)
+
+
+@dataclass(frozen=True, init=False)
+class ProjectedStudent:
+    """Law:         y = A(x) + Pi_N e, e of independent t variables of so many degrees of freedom, times a scale: tails as heavy as a power.
+
+    Given:       epsilon per neighbour; degrees, 3 or more for a finite error.
+    Guarantees:  (epsilon, 0) of Definition 2.6, in real numbers: the scale is Delta_1(A) (k + 1) / (2 epsilon sqrt k), rounded up.
+    Reference:   [theory T94].
+    """
+
+    epsilon: Fraction
+    degrees: int
+    norm: ClassVar[Literal["l1"]] = "l1"
+
+    def __init__(self, epsilon: Exact, degrees: int = 4) -> None:
+        object.__setattr__(self, "epsilon", budget(epsilon, "epsilon"))
+        object.__setattr__(self, "degrees", at_least_one(degrees, "degrees"))
+
+    def floating(self, query: Query) -> Additive:
+        with precision(SCALE_BITS):
+            root = enclosure(ball(self.degrees).sqrt()).lower
+        scale = round_up(query.l1 * (self.degrees + 1) / (2 * self.epsilon * root), SCALE_DIGITS)
+        noise = StudentNoise(scale, self.degrees, query.invariants.cells)
+        return Additive("projected-student", query, query.promise(self.epsilon), noise, "project")

@@ -94,3 +94,22 @@ class DoubleGeometricNoise:
         success = -math.expm1(-1 / float(self.scale))
         first, second = (random.geometric(success, size=(count, self.dimension)) for _ in range(2))
         return np.asarray(first - second, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class StudentNoise:
+    """Law:  scale s times a t variable of k degrees of freedom in each coordinate: weight (1 + t^2 / (k s^2))^(-(k + 1) / 2)."""
+
+    scale: Fraction
+    degrees: int
+    dimension: int
+    name: ClassVar[str] = "student"
+    status: ClassVar[LawStatus] = "law"
+
+    @property
+    def covariance(self) -> float | None:
+        """None for two degrees or fewer, where there is no variance."""
+        return float(self.scale) ** 2 * self.degrees / (self.degrees - 2) if self.degrees > 2 else None
+
+    def draw(self, count: int, random: np.random.Generator) -> Floats:
+        return np.asarray(float(self.scale) * random.standard_t(self.degrees, size=(count, self.dimension)))

@@ -30,7 +30,8 @@ _KNOWN: dict[type, Callable[[Any], str]] = {
 
 
 def describe(thing: Any, *, delta: Exact | None = None) -> str:
-    """A guarantee, a composition of promises, an exposure, the assessment of a chain, a corrected table or cell key losses, in words.
+    """A guarantee, also about a subspace, a composition of promises, an exposure, the assessment of a chain, a corrected table or cell key
+    losses, in words.
 
     Given:  anything that has a guarantee, such as a plan, a release or a law, is described by it. delta: at which a zCDP promise is also
             stated as (epsilon, delta), by default 1e-10; for promises only.
