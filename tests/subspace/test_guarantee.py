@@ -81,7 +81,7 @@ class TestOperations:
         a, b = mechanism(one), mechanism(two)
         V, W = (Subspace.spanned(normals, 3).complement() for normals in (first, second))
         together = attained(a, V, 1).beside(attained(b, W, 2))
-        assert (together.epsilon, together.space.dimension) == (3, V.dimension + W.dimension)
+        assert (together.epsilon, together.space.dimension) == (Fraction(3), V.dimension + W.dimension)
         assert holds(a.beside(b), together)
 
     def test_composition_with_less_delta_fails_somewhere(self) -> None:

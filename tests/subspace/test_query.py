@@ -73,7 +73,7 @@ class TestLinear:
 
     def test_long_numbers_do_not_wrap_around(self) -> None:
         found = linear_sensitivities([[2**61, -(2**61)], [0, 1]], Invariants([], 2))
-        assert (found.l1, found.l2_squared) == (2**62 + 1, 2**124 + 1)
+        assert (found.l1, found.l2_squared) == (Fraction(2**62 + 1), Fraction(2**124 + 1))
 
     def test_neighbour_vectors(self) -> None:
         query = Query.linear([[1, 0, 0], [0, 2, 0]], Invariants([], 2))

@@ -9,12 +9,12 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from holdfast.subspace.spaces import Subspace
 
 Point: TypeAlias = tuple[Fraction, ...]
-Query: TypeAlias = Callable[[Hashable], Point]
+Query: TypeAlias = Callable[[Any], Point]
 """The true answers of a data set, exact."""
 
 
@@ -25,9 +25,9 @@ class FiniteMechanism:
     Given:       probabilities as fractions that add up to 1 for each data set (trusted).
     """
 
-    laws: Mapping[Hashable, Mapping[Point, Fraction]]
+    laws: Mapping[Any, Mapping[Point, Fraction]]
 
-    def mapped(self, change: Callable[[Hashable, Point], Point]) -> FiniteMechanism:
+    def mapped(self, change: Callable[[Any, Point], Point]) -> FiniteMechanism:
         """The mechanism that publishes change(x, y) in place of y."""
         made: dict[Hashable, dict[Point, Fraction]] = {}
         for x, law in self.laws.items():

@@ -66,8 +66,8 @@ class SubspaceGuarantee:
     @classmethod
     def induced_by(cls, invariants: Invariants, epsilon: Exact, delta: Exact = 0, **fields: Any) -> SubspaceGuarantee:
         """Definition 2.6: V = N, and C is kept."""
-        exact = {"epsilon": exact_fraction(epsilon, "epsilon"), "delta": exact_fraction(delta, "delta")}
-        return cls(space=invariants.space, kept=invariants.space, **exact, **fields)
+        space = invariants.space
+        return replace(cls.of_private(space.cells, epsilon, delta, **fields), space=space, kept=space)
 
     @property
     def is_induced(self) -> bool:
