@@ -23,7 +23,18 @@ if TYPE_CHECKING:
     from holdfast.exact import DiscreteGaussian, DiscreteLaplace
     from holdfast.invariants import areas, at_least, at_most, identity, linear, margin, subset, total
     from holdfast.lattices import Lattice, lattice
-    from holdfast.mechanisms import Conditional, GeneralizedGaussian, GeneralizedLaplace, RoundedProjection, Suppression
+    from holdfast.mechanisms import (
+        Conditional,
+        ExtendedGaussian,
+        ExtendedLaplace,
+        GeneralizedGaussian,
+        GeneralizedLaplace,
+        ProjectedGaussian,
+        ProjectedLaplace,
+        RoundedProjection,
+        Suppression,
+    )
+    from holdfast.publication.answer import answer
     from holdfast.publication.pipeline import release
     from holdfast.publication.plan import plan
     from holdfast.publication.verify import verify
@@ -37,17 +48,22 @@ __all__ = [
     "CorrelatedGaussian",
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "ExtendedGaussian",
+    "ExtendedLaplace",
     "GeneralizedGaussian",
     "GeneralizedLaplace",
     "Hierarchy",
     "KNorm",
     "Lattice",
     "NoiseKey",
+    "ProjectedGaussian",
+    "ProjectedLaplace",
     "RoundedProjection",
     "Suppression",
     "Table",
     "Universe",
     "__version__",
+    "answer",
     "areas",
     "at_least",
     "at_most",
@@ -77,16 +93,21 @@ _HOME = {
     "CorrelatedGaussian": "holdfast.subspace",
     "DiscreteGaussian": "holdfast.exact",
     "DiscreteLaplace": "holdfast.exact",
+    "ExtendedGaussian": "holdfast.mechanisms",
+    "ExtendedLaplace": "holdfast.mechanisms",
     "GeneralizedGaussian": "holdfast.mechanisms",
     "GeneralizedLaplace": "holdfast.mechanisms",
     "Hierarchy": "holdfast.tables",
     "KNorm": "holdfast.subspace",
     "Lattice": "holdfast.lattices",
     "NoiseKey": "holdfast.randomness",
+    "ProjectedGaussian": "holdfast.mechanisms",
+    "ProjectedLaplace": "holdfast.mechanisms",
     "RoundedProjection": "holdfast.mechanisms",
     "Suppression": "holdfast.mechanisms",
     "Table": "holdfast.tables",
     "Universe": "holdfast.tables",
+    "answer": "holdfast.publication.answer",
     "areas": "holdfast.invariants",
     "at_least": "holdfast.invariants",
     "at_most": "holdfast.invariants",

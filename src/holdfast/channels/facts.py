@@ -19,6 +19,7 @@ from holdfast.invariants.statements import Statement
 from holdfast.lattices import Lattice, lattice
 from holdfast.lattices.zeros import RULE, Zeros
 from holdfast.tables import Declarations, Table, Universe
+from holdfast.tables.grid import Grid
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,8 @@ class Facts:
     zeros: Zeros | None = None
     columns: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     """Public columns of the table, one whole number for each cell: bounds may come from them."""
+    grid: Grid | None = None
+    """Where the table holds real-valued answers: their grid, and how far one person can move them; None for counts."""
 
     @classmethod
     def of(cls, table: Table | Declarations | Universe, keep: Iterable[Statement]) -> Facts:
@@ -53,7 +56,8 @@ class Facts:
         moves = lattice(universe, statements)
         if isinstance(table, Universe):
             return cls(moves, statements)
-        return cls(moves, statements, table.unit, table.max_records, table.count_name, table.name, columns=dict(table.public_columns))
+        own = {"columns": dict(table.public_columns), "grid": table.grid}
+        return cls(moves, statements, table.unit, table.max_records, table.count_name, table.name, **own)
 
     @property
     def universe(self) -> Universe:
@@ -110,7 +114,8 @@ class Facts:
         """
         if self.lattice.universe is not None and (self.statements or not self.kept.rows):
             left_out = [] if self.zeros is None else [{"zeros": RULE, "cells": self.zeros.digest}]
-            named = [self.universe.digest(), self.definitions, *left_out]
+            grid = [] if self.grid is None else [{"grid": self.grid.places}]
+            named = [self.universe.digest(), self.definitions, *left_out, *grid]
             return hashlib.sha256(json.dumps(named, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
         blocks = self.lattice.blocks
         found = sorted((int(block.cells.min()), json.dumps(block.shape.fields), block.cells.ravel()) for block in blocks)

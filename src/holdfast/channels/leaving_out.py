@@ -20,10 +20,11 @@ from holdfast.laws import Reads
 
 def leaves_zeros_out(channel: Channel) -> bool:
     """Whether cells under a total of 0 take no noise from this channel once the totals are known: not where the counts decide what is
-    published, and not where the user asked for a chain, whose steps were counted on all moves.
+    published, not where the user asked for a chain, whose steps were counted on all moves, and not for answers, which may be negative.
     """
-    target = channel.target
-    return target.publishes_cells and target.reads is Reads.NOTHING and not channel.request.names_a_chain and bool(channel.facts.kept.rows)
+    target, facts = channel.target, channel.facts
+    asked = channel.request.names_a_chain
+    return target.publishes_cells and target.reads is Reads.NOTHING and not asked and bool(facts.kept.rows) and facts.grid is None
 
 
 def drawing_without_zeros(make: Callable[[Facts], Channel], channel: Channel, totals: Sequence[NDArray[np.int64]]) -> Drawing | None:

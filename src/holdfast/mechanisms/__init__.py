@@ -6,14 +6,19 @@ from holdfast.mechanisms.laplace import GeneralizedLaplace
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.registry import MECHANISMS, mechanism_class, register
 from holdfast.mechanisms.rounded import RoundedProjection
+from holdfast.mechanisms.subspace import ExtendedGaussian, ExtendedLaplace, ProjectedGaussian, ProjectedLaplace
 from holdfast.mechanisms.suppression import Suppression
 
 __all__ = [
     "MECHANISMS",
     "Conditional",
+    "ExtendedGaussian",
+    "ExtendedLaplace",
     "GeneralizedGaussian",
     "GeneralizedLaplace",
     "Mechanism",
+    "ProjectedGaussian",
+    "ProjectedLaplace",
     "RoundedProjection",
     "Suppression",
     "mechanism_class",

@@ -41,6 +41,8 @@ class Mechanism(ABC):
     """The keys that the mechanism takes in a run file, beside those that every release has."""
     publishes_cells: ClassVar[bool] = True
     """False where cells that the kept totals do not fix are left out; the target of the channel must say the same."""
+    takes_answers: ClassVar[bool] = False
+    """Whether it is for real-valued answers (`hf.answer`), and not for tables of counts."""
     per: Per = "unit"
     """What the budget is for. A mechanism that takes "person" too has a field of this name, and `_converted`."""
 

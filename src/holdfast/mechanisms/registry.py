@@ -14,6 +14,7 @@ from holdfast.mechanisms.gaussian import GeneralizedGaussian
 from holdfast.mechanisms.laplace import GeneralizedLaplace
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.rounded import RoundedProjection
+from holdfast.mechanisms.subspace import ExtendedGaussian, ExtendedLaplace, ProjectedGaussian, ProjectedLaplace
 from holdfast.mechanisms.suppression import Suppression
 from holdfast.samplers.table import SAMPLERS, Prepare
 
@@ -67,3 +68,7 @@ register(GeneralizedGaussian)
 register(RoundedProjection)
 register(Conditional)
 register(Suppression)
+register(ProjectedLaplace)
+register(ProjectedGaussian)
+register(ExtendedLaplace)
+register(ExtendedGaussian)

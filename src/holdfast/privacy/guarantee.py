@@ -122,6 +122,26 @@ class Conditioning:
 
 
 @dataclass(frozen=True)
+class Answers:
+    """Where real-valued answers are published: whole numbers of steps of 2^-places, and a unit of distance is one step.
+
+    sensitivity:  how far one person can move the answers, in values: the l1 distance, or the SQUARE of the l2 distance.
+    reach:        the same on the grid, in steps: what it costs to bring answers to the grid is in it ([theory T110]).
+    on_grid:      whether the answers of every data set are on the grid, so that nothing is rounded.
+    neighbours:   which data sets differ in one person: replace-one, add-remove, or declared by whoever gave the sensitivity.
+    """
+
+    places: int
+    sensitivity: Fraction
+    reach: int
+    on_grid: bool
+    neighbours: str
+
+    def to_fields(self) -> dict[str, str | int | bool]:
+        return {**asdict(self), "sensitivity": format_exact(self.sensitivity)}
+
+
+@dataclass(frozen=True)
 class Promise:
     """What two tables at one distance are promised.
 
@@ -181,6 +201,8 @@ class Guarantee:
     """What eta rests on."""
     conditioning: Conditioning | None = None
     """Where the law is conditioned (mechanisms/conditional.py)."""
+    answers: Answers | None = None
+    """Where real-valued answers are published (mechanisms/subspace.py)."""
     asked: Asked | None = None
     """What was asked for. Given: where it is an (epsilon, delta) for one person, that is proved for the pair at that distance."""
     key_is_shared: bool = False
@@ -264,7 +286,7 @@ class Guarantee:
             asked, rho = self.asked, self.rho * squared
             default = DEFAULT_DELTA if asked is None or asked.delta is None else asked.delta
             chosen = default if delta is None else probability(delta, "delta")
-            if asked is not None and asked.is_pair_for_person and asked.delta == chosen and self._is_person_moving(value):
+            if asked is not None and asked.is_pair_for_person and asked.delta == chosen and value == self.moving:
                 assert asked.epsilon is not None
                 return Promise("zcdp", asked.epsilon, chosen, rho)
             return Promise("zcdp", zcdp_epsilon(rho, chosen), chosen, rho)
@@ -276,8 +298,10 @@ class Guarantee:
         delta_there = self.delta if squared == 1 else _delta_at(self.epsilon, self.delta, squared)
         return Promise("approximate", epsilon, delta_there, None if self.rho is None else self.rho * squared)
 
-    def _is_person_moving(self, distance: Fraction) -> bool:
-        return distance == self.distance.person_moving(self.max_records)
+    @property
+    def moving(self) -> int:
+        """How far one person who changes is at most, squared for l2: all records to another cell; for answers, their reach."""
+        return self.distance.person_moving(self.max_records) if self.answers is None else self.answers.reach
 
     @property
     def only_added(self) -> bool:
@@ -321,6 +345,7 @@ class Guarantee:
             "status": self.status,
             "chains": [chain.to_fields() for chain in self.chains],
             "conditioning": None if self.conditioning is None else self.conditioning.to_fields(),
+            "answers": None if self.answers is None else self.answers.to_fields(),
             "exposed": {
                 "kept_sums": self.exposed.kept_sums,
                 "cells": self.exposed.cells,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -30,6 +31,8 @@ class Secrets:
     person_can_be_added: bool
     unit: str = "person"
     max_records: int = 1
+    reach: Mapping[Norm, int] | None = None
+    """For real-valued answers: how far one person can move them, by norm; squared for l2."""
 
     @property
     def status(self) -> Found:
@@ -42,6 +45,8 @@ class Secrets:
 
     def person(self, norm: Norm) -> int | None:
         """How far one person can move the table, squared for l2; None where no person can change alone."""
+        if self.reach is not None:
+            return self.reach[norm] if self.reach[norm] >= self.smallest(norm)[0] else None
         if self.person_can_move_alone:
             return norm.person_moving(self.max_records)
         return norm.person_adding(self.max_records) if self.person_can_be_added else None

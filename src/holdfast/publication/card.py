@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Field, Strict, ValidationError
 from pydantic_core import PydanticCustomError
 
+from holdfast.publication.card_answers import GridInfo
 from holdfast.publication.card_fields import (
     SIGNIFICANT_DIGITS,
     Count,
@@ -33,8 +34,9 @@ from holdfast.publication.card_promise import GuaranteeInfo
 
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
-SCHEMA_VERSION = "3.1"
-"""3.1: cells under a kept total of 0 take no noise, and the relation of the promise says that no count is negative.
+SCHEMA_VERSION = "3.2"
+"""3.2: real-valued answers on a grid.
+3.1: cells under a kept total of 0 take no noise, and the relation of the promise says that no count is negative.
 Noise conditioned on bounds: what they cost, public columns that they come from, tables within them.
 3.0: kept.csv has a column for each column of the table, exposed.csv lists exposed cells, and tables mark them; the signer is named; the
 promise has all that it rests on (chains, records); the budget as it was asked for, who publishes and who approved; whether the release was
@@ -109,6 +111,7 @@ class TableInfo(Part):
     hierarchies: Annotated[tuple[TreeInfo, ...], Strict(False)] = Field(
         description="Where the budget has shares for levels: the code trees of the table, which say what lies in a unit. Else empty."
     )
+    grid: GridInfo | None = Field(description="Where the table holds real-valued answers: their grid; null for counts.")
 
 
 class Revision(Part):
@@ -287,7 +290,7 @@ class Card(Part):
 
     model_config = ConfigDict(title="Card of a Holdfast release")
 
-    schema_version: Literal["3.1"] = Field(description="Version of this schema.")
+    schema_version: Literal["3.2"] = Field(description="Version of this schema.")
     release: ReleaseInfo = Field(description="Which release this is.")
     table: TableInfo = Field(description="The published table, as far as everyone may know it.")
     kept: KeptInfo = Field(description="What holds exactly in the released table.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.channels.layout import LevelLayout
 from holdfast.lattices import Exposure
 from holdfast.publication.card import SCHEMA_VERSION, Card
+from holdfast.publication.card_answers import GridInfo
 from holdfast.publication.plan import Plan, exposed_fields
 from holdfast.tables import Hierarchy
 from holdfast.wording.ledger import recorded_sentence
@@ -48,6 +49,7 @@ def make_card(
         "max_records": facts.max_records,
         "public_columns": [{"name": name, "values": facts.columns[name].tolist()} for name in plan.guarantee.exposed.columns],
         "hierarchies": [_tree_fields(*pair) for pair in universe.hierarchies.items()] if by_levels else [],
+        "grid": None if facts.grid is None else GridInfo.fields_of(facts.grid),
     }
     made = {
         "schema_version": SCHEMA_VERSION,
@@ -98,6 +100,7 @@ def _promise_fields(guarantee: dict[str, Any]) -> dict[str, Any]:
         "status_note",
         "chains",
         "conditioning",
+        "answers",
         "per_unit",
         "words",
     )

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Strict
 
+from holdfast.publication.card_answers import AnswersInfo
 from holdfast.publication.card_fields import Costs, Count, Part, Text
 
 
@@ -79,6 +80,7 @@ class GuaranteeInfo(Part):
         description="What a promise that is estimated rests on: the blocks that Markov chains draw, by shape; empty for an exact one."
     )
     conditioning: ConditioningInfo | None = Field(description="What bounds cost, where the law is conditioned on them; else null.")
+    answers: AnswersInfo | None = Field(description="Where the table holds real-valued answers: what one person can change; else null.")
     per_unit: Costs = Field(description="The promise for two tables at distance one. Numbers are rounded up.")
     per_person: Costs | None = Field(
         description="The promise when one person (or other unit) changes its answers; null if no person can change alone without changing "

@@ -60,8 +60,9 @@ def fill_folder(release: Release, temporary: Path, output: Output) -> None:
     logger.debug("Writing the files of %r: %s and what goes with them", output.folder.name, ", ".join(output.formats))
     for name in output.formats:
         save_frame(release.table.frame, temporary / f"table{FORMATS[name].suffix}")
-    _write(temporary / KEPT_FILE, kept_csv(release.plan.facts.kept, release.totals))
-    _write(temporary / EXPOSED_FILE, exposed_csv(release.exposure, release.table.counts, release.table.count_name))
+    _write(temporary / KEPT_FILE, kept_csv(release.plan.facts.kept, release.totals, release.table.grid))
+    exposed = exposed_csv(release.exposure, release.table.counts, release.table.count_name, release.table.grid)
+    _write(temporary / EXPOSED_FILE, exposed)
     key = None if output.sign is None else load_signing_key(output.sign)
     card = release.card_model.to_be_signed_by(None if key is None else public_key_of(key))
     _write(temporary / "statement.html", statement_html(card.to_dict()).encode())

@@ -25,6 +25,7 @@ from holdfast.lattices import Exposure
 from holdfast.tables import Universe
 from holdfast.tables.columns import arrow_numbers
 from holdfast.tables.formats import write_csv
+from holdfast.tables.grid import Grid
 
 KEPT_FILE, EXPOSED_FILE = "kept.csv", "exposed.csv"
 STRUCTURE, VALUES = "structure", "values"
@@ -32,7 +33,7 @@ STRUCTURE, VALUES = "structure", "values"
 
 
 class KeptLine(NamedTuple):
-    """A row of kept.csv. A code is "" where the total does not go by that column."""
+    """A row of kept.csv. A code is "" where the total does not go by that column. A total of answers is in steps of their grid."""
 
     statement: str
     name: str
@@ -58,7 +59,12 @@ def exposed_header(columns: Sequence[str], count: str) -> list[str]:
     return [*columns, count, free_name("why", (*columns, count), "exposed")]
 
 
-def kept_csv(kept: Kept, totals: Sequence[NDArray[np.int64]]) -> bytes:
+def number_column(values: NDArray[np.int64], grid: Grid | None, known: NDArray[np.bool_] | None = None) -> Any:
+    """Counts as whole numbers; answers, given in steps of their grid, as exact decimals."""
+    return arrow_numbers(values, known) if grid is None else grid.column(values.tolist(), known)
+
+
+def kept_csv(kept: Kept, totals: Sequence[NDArray[np.int64]], grid: Grid | None = None) -> bytes:
     """kept.csv, from published totals: one array for each entry of `kept.rows`."""
     import pyarrow as pa
 
@@ -68,8 +74,9 @@ def kept_csv(kept: Kept, totals: Sequence[NDArray[np.int64]]) -> bytes:
     for rows, values in chosen:
         names = [rows.name(row) for row in range(rows.count)]
         codes = [_code_column(rows, column) for column in columns]
-        parts.append([pa.array([rows.statement] * rows.count, pa.string()), pa.array(names, pa.string()), *codes, arrow_numbers(values)])
-    types = [pa.string()] * (len(columns) + 2) + [pa.int64()]
+        texts = [pa.array([rows.statement] * rows.count, pa.string()), pa.array(names, pa.string())]
+        parts.append([*texts, *codes, number_column(values, grid)])
+    types = [pa.string()] * (len(columns) + 2) + [number_column(np.zeros(0, dtype=np.int64), grid).type]
     joined = [pa.chunked_array([part[place] for part in parts], type=kind) for place, kind in enumerate(types)]
     return _csv(kept_header(columns), joined)
 
@@ -99,16 +106,17 @@ def _codes_of(rows: Rows, universe: Universe) -> Iterable[tuple[str, ...]]:
     return zip(*columns, strict=True)
 
 
-def read_kept(path: Path, columns: Sequence[str]) -> list[KeptLine]:
+def read_kept(path: Path, columns: Sequence[str], grid: Grid | None = None) -> list[KeptLine]:
     """The rows of a kept.csv of a table with these columns; ValueError if it is none."""
+    read = int if grid is None else grid.steps
     with open(path, encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file))
     if not rows or rows[0] != kept_header(columns) or any(len(row) != len(rows[0]) for row in rows):
         raise ValueError
-    return [KeptLine(statement, name, tuple(codes), int(total)) for statement, name, *codes, total in rows[1:]]
+    return [KeptLine(statement, name, tuple(codes), read(total)) for statement, name, *codes, total in rows[1:]]
 
 
-def exposed_csv(exposure: Exposure, counts: NDArray[np.int64], count_name: str) -> bytes:
+def exposed_csv(exposure: Exposure, counts: NDArray[np.int64], count_name: str, grid: Grid | None = None) -> bytes:
     """exposed.csv, in the order of the table.
 
     Given:       what is exposed; any table with the published totals, of which only cells that the totals fix are read.
@@ -126,7 +134,7 @@ def exposed_csv(exposure: Exposure, counts: NDArray[np.int64], count_name: str) 
     order = np.argsort(cells, kind="stable")
     codes = exposure.universe.frame().take(arrow_numbers(cells[order])).columns
     header = exposed_header(exposure.universe.columns, count_name)
-    return _csv(header, [*codes, arrow_numbers(values[order]), pa.array(why[order].tolist(), pa.string())])
+    return _csv(header, [*codes, number_column(values[order], grid), pa.array(why[order].tolist(), pa.string())])
 
 
 def fixed_csv(exposure: Exposure) -> bytes:

@@ -198,7 +198,7 @@ def _drawn(plan: Plan, order: Order, booking: Booking, bound: BoundRelease, prog
         shown = np.zeros(len(counts), dtype=np.bool_)
         shown[facts.lattice.exposed_cells] = True
         counts, private = np.where(shown, counts, 0), True
-    table = ReleasedTable(facts.universe, counts, facts.count_name, plan.deviations, shown, exposure.cells)
+    table = ReleasedTable(facts.universe, counts, facts.count_name, plan.deviations, shown, exposure.cells, facts.grid)
     return Release(plan, table, tuple(totals), exposure, order, private, booking)
 
 

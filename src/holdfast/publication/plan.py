@@ -34,6 +34,7 @@ from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording import describe
+from holdfast.wording.answers import for_answers_only, for_counts_only, mechanism_advice
 from holdfast.wording.budget import budget_rows
 from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
 from holdfast.wording.exposure import columns_sentence, exposed_sentences
@@ -108,7 +109,12 @@ class Plan:
         if self.covariance is None:
             return None if self.drawing.channel.target.publishes_cells else np.zeros(len(self.facts.universe))
         variances, which = np.unique(self.covariance.diagonal(), return_inverse=True)
-        return np.array([float(f"{v**0.5:.6g}") for v in variances])[which]
+        return np.array([float(f"{v**0.5 * self.unit:.6g}") for v in variances])[which]
+
+    @property
+    def unit(self) -> float:
+        """What one unit of the noise is: 1 for counts, the step of the grid for answers. Errors are told in values."""
+        return 1.0 if self.facts.grid is None else float(self.facts.grid.step)
 
     @cached_property
     def covariance(self) -> Covariance | None:
@@ -149,7 +155,7 @@ class Plan:
                 continue
             rows = self._sums_looked_at(len(codes))
             largest = float(np.max([self.covariance.of((group == row).astype(np.float64)) for row in range(rows)]))
-            yield column, None if math.isnan(largest) else max(largest, 0.0) ** 0.5
+            yield column, None if math.isnan(largest) else max(largest, 0.0) ** 0.5 * self.unit
 
     def _sums_looked_at(self, sums: int) -> int:
         return max(1, min(sums, MAX_MARGIN_CODES, MARGIN_WORK // len(self.facts.universe)))
@@ -203,13 +209,17 @@ class Plan:
         """How many of them the kept rows do not fix whatever their values are."""
         return len(np.setdiff1d(cells, self.facts.lattice.exposed_cells))
 
+    @property
+    def _noun(self) -> str:
+        return "count" if self.facts.grid is None else "answer"
+
     def _error_fields(self) -> dict[str, Any]:
         error = self.expected_error
         return {
             "cell_standard_deviation": {"smallest": error.smallest, "median": error.median, "largest": error.largest},
             "basis": basis_phrase(error.basis, error.error, not error.of_target),
             "relative_error": error.error if math.isfinite(error.error) else None,
-            "words": error_sentences(error.smallest, error.median, error.largest, error.basis, error.cells_not_estimated),
+            "words": error_sentences(error.smallest, error.median, error.largest, error.basis, error.cells_not_estimated, self._noun),
             "cells_not_estimated": error.cells_not_estimated,
             "margins": [
                 {"name": "total of the table" if column is None else self._margin_name(column), "standard_deviation": deviation}
@@ -223,8 +233,10 @@ class Plan:
 
     def _lines(self) -> Iterable[tuple[str, str]]:
         fields = self.to_fields()
-        kept, universe, said = fields["kept"], self.facts.universe, fields["mechanism"]
-        yield "Table", f"{fields['cells']:,} cells by {', '.join(universe.columns)} ({universe.support})"
+        facts = self.facts
+        kept, universe, said = fields["kept"], facts.universe, fields["mechanism"]
+        what = "cells" if facts.grid is None else f"answers in steps of {facts.grid.step_text}"
+        yield "Table", f"{fields['cells']:,} {what} by {', '.join(universe.columns)} ({universe.support})"
         totals, free = count_of(f"{kept['totals']:,}", "total"), count_of(f"{kept['free_dimensions']:,}", "free dimension")
         yield "Kept", f"{', '.join(kept['statements']) or 'nothing'}: {totals}, {kept['independent']:,} independent; {free}"
         if kept["identities"]:
@@ -247,6 +259,8 @@ class Plan:
         for number, line in enumerate(level_lines(self.expected_error.levels)):
             yield "" if number else "Levels", line
         yield "Promise", describe(self.guarantee)
+        if facts.grid is not None:
+            yield "Advice", mechanism_advice(self.mechanism.name)
 
     def __repr__(self) -> str:
         exposed = len(self.exposure.fixed) + len(self.exposure.pinned)
@@ -318,6 +332,8 @@ def prepare(
 
     `said`, of chains: see choose_samplers. `check` may refuse the channel before samplers are chosen for it, which may take long.
     """
+    if (facts.grid is not None) is not mechanism.takes_answers:
+        raise InvalidParameter(for_answers_only(type(mechanism).__name__) if facts.grid is None else for_counts_only(type(mechanism).__name__))
     channel = mechanism.channel(facts)
     totals = facts.published_totals
     told = (mechanism.name, len(facts.universe), ", ".join(map(str, facts.statements)) or "nothing kept")
@@ -328,13 +344,13 @@ def prepare(
         check(channel)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
-        found = exposure(facts.lattice, facts.kept, totals, bounds=_bounds(channel))  # refuses totals that contradict one another
+        found = _exposed(channel, totals)  # refuses totals that contradict one another
     drawing = None if totals is None else drawing_without_zeros(mechanism.channel, channel, totals)
     if drawing is None:
         drawing = choose_samplers(channel, progress, said)
     for group in drawing.sampler_plan.groups:
         logger.debug("Sampler: %s", group)
-    if totals is not None:
+    if totals is not None and facts.grid is None:
         found = replace(found, complete=found.complete and rows_say_all(facts.lattice, facts.kept) and not _has_more(channel))
     return Plan(mechanism, drawing, found)
 
@@ -367,7 +383,10 @@ def exposure_after(channel: Channel, totals: list[NDArray[np.int64]], table: NDA
     facts = channel.facts
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
-        found = with_pinned(exposure(facts.lattice, facts.kept, totals, bounds=_bounds(channel)), facts.lattice, table)
+        found = _exposed(channel, totals)
+        if facts.grid is not None:
+            return found
+        found = with_pinned(found, facts.lattice, table)
     found = replace(found, complete=found.complete and not _has_more(channel))
     if facts.zeros is None:
         return found
@@ -377,6 +396,14 @@ def exposure_after(channel: Channel, totals: list[NDArray[np.int64]], table: NDA
     lower, upper = found.lower.copy(), found.upper.copy()
     lower[alone] = upper[alone] = table[alone]
     return replace(found, lower=lower, upper=upper)
+
+
+def _exposed(channel: Channel, totals: Sequence[NDArray[np.int64]] | None) -> Exposure:
+    """What the kept totals expose. Answers may have any value: what the totals are pins none of them."""
+    facts = channel.facts
+    if facts.grid is not None:
+        return replace(exposure(facts.lattice, facts.kept), values_open=False)
+    return exposure(facts.lattice, facts.kept, totals, bounds=_bounds(channel))
 
 
 def _bounds(channel: Channel) -> Inequalities | None:

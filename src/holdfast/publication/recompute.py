@@ -146,7 +146,7 @@ class Recomputed:
     def exposed_problems(self, said: bytes) -> Iterator[str]:
         """exposed.csv; of a suppressed table too large to solve, the cells that the structure fixes."""
         if self.totals is not None:
-            right = exposed_csv(self.exposure, self.totals, self.card.table.count) == said
+            right = exposed_csv(self.exposure, self.totals, self.card.table.count, self.table.grid) == said
         else:
             listed = csv.reader(io.StringIO(said.decode(), newline=""))
             right = sum(line[-1] == STRUCTURE for line in listed) == len(self.exposure.fixed)
@@ -175,7 +175,8 @@ def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, li
     for name, values in columns.items():
         if len(values) != len(cells):
             raise InvalidParameter(f"The public column {name!r} has {len(values)} values for {len(cells)} cells.")
-    facts = Facts(lattice(cells, statements), statements, said.unit, said.max_records, said.count, said.name, columns=columns)
+    own: dict[str, Any] = {"columns": columns, "grid": None if said.grid is None else said.grid.grid()}
+    facts = Facts(lattice(cells, statements), statements, said.unit, said.max_records, said.count, said.name, **own)
     mechanism = mechanism_class(card.mechanism.name).from_parameters(card.mechanism.parameters)
     chains = [Said(c.lag, c.median_meeting, c.largest_meeting) for group in card.sampler.groups if (c := group.chain) is not None]
     if mechanism.publishes_cells:  # what the totals make 0 takes no noise
@@ -186,7 +187,7 @@ def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, li
         plan.exposure if table is None else exposure_after(plan.drawing.channel, [rows.totals(table) for rows in facts.kept.rows], table)
     )
     shown = None if mechanism.publishes_cells else published
-    made = ReleasedTable(cells, counts.copy(), said.count, plan.deviations, shown, found.cells)
+    made = ReleasedTable(cells, counts.copy(), said.count, plan.deviations, shown, found.cells, facts.grid)
     return Recomputed(card, plan, made, table, found, listed)
 
 

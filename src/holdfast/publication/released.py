@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.publication.listings import free_name
+from holdfast.publication.listings import free_name, number_column
 from holdfast.tables import Universe
 from holdfast.tables.columns import arrow_numbers
+from holdfast.tables.grid import Grid
 from holdfast.tables.saving import save_frame
 
 SD_COLUMN = "standard_deviation"
@@ -26,7 +27,10 @@ def value_columns(columns: Sequence[str], count_name: str) -> tuple[str, str, st
 
 
 class ReleasedTable:
-    """Released counts, one for each cell of the universe, in its order. Counts may be negative: cutting them off would bias every sum."""
+    """Released counts, one for each cell of the universe, in its order. Counts may be negative: cutting them off would bias every sum.
+
+    With a `grid`, real-valued answers: `counts` are in steps of the grid, `values` what they stand for.
+    """
 
     def __init__(
         self,
@@ -36,9 +40,11 @@ class ReleasedTable:
         deviations: NDArray[np.float64] | None,
         published: NDArray[np.bool_] | None,
         exposed: NDArray[np.int64],
+        grid: Grid | None = None,
     ) -> None:
         self.universe = universe
         self.count_name = count_name
+        self.grid = grid
         self._counts = counts
         self._counts.setflags(write=False)
         self._deviations = deviations
@@ -56,6 +62,11 @@ class ReleasedTable:
     def counts(self) -> NDArray[np.int64]:
         """The released counts, read-only; of cells that are not published (suppression) the entry is 0."""
         return self._counts
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The released numbers as doubles; answers are exact up to 2^53 steps of their grid, and `frame` has them as decimals."""
+        return self._counts.astype(np.float64) if self.grid is None else self.grid.floats(self._counts)
 
     @property
     def standard_deviations(self) -> NDArray[np.float64] | None:
@@ -77,7 +88,7 @@ class ReleasedTable:
         """A pyarrow.Table: codes, released count, standard deviation, whether the true count is exposed."""
         import pyarrow as pa
 
-        frame = self.universe.frame().append_column(self.count_name, arrow_numbers(self._counts, self._published))
+        frame = self.universe.frame().append_column(self.count_name, number_column(self._counts, self.grid, self._published))
         deviations = np.full(len(self), np.nan) if self._deviations is None else self._deviations
         known = ~np.isnan(deviations)
         shown = np.where(known, deviations, 0.0)  # under a missing value stands nothing

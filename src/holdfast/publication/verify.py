@@ -23,7 +23,7 @@ from holdfast.lattices import Lattice
 from holdfast.mechanisms import MECHANISMS
 from holdfast.publication.card import Card, other_version, problems
 from holdfast.publication.folder import CARD
-from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, KeptLine, kept_lines, read_kept
+from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, KeptLine, kept_lines, number_column, read_kept
 from holdfast.publication.official import compare_with
 from holdfast.publication.order import KeptRow
 from holdfast.publication.recompute import ONLY_SIGNED, Recomputed, recompute
@@ -31,6 +31,7 @@ from holdfast.publication.released import value_columns
 from holdfast.publication.signing import load_public_key, signature_holds
 from holdfast.tables import Table, Universe
 from holdfast.tables.formats import FORMATS
+from holdfast.tables.grid import Grid
 from holdfast.tables.listing import read_listed
 from holdfast.tables.readers import open_source
 
@@ -128,7 +129,7 @@ def _checked(place: Path, signer: str | os.PathLike[str] | None) -> tuple[Recomp
         _fail(found)
     try:
         frames = {made.name: made.read(place / f"table{made.suffix}") for made in FORMATS.values() if f"table{made.suffix}" in card.files}
-        lines, made, published = read_kept(place / KEPT_FILE, card.table.columns), *_columns(card, frames)
+        lines, made, published = read_kept(place / KEPT_FILE, card.table.columns, _grid(card)), *_columns(card, frames)
         found = list(_table_problems(card, frames, lines, made, published))
     except UNREADABLE as error:
         found = [f"the table cannot be read as the card says ({type(error).__name__})"]
@@ -251,7 +252,7 @@ def published_rows(folder: str | os.PathLike[str]) -> tuple[str, list[KeptRow]]:
     card = _read_card(place)
     if found := list(_file_problems(place, card)):
         _fail(found)
-    return card.release.id, _plain(read_kept(place / KEPT_FILE, card.table.columns))
+    return card.release.id, _plain(read_kept(place / KEPT_FILE, card.table.columns, _grid(card)))
 
 
 def _plain(lines: list[KeptLine]) -> list[KeptRow]:
@@ -263,7 +264,7 @@ def _columns(card: Card, frames: dict[str, Any]) -> tuple[tuple[Kept, Array], Ar
     frame = next(iter(frames.values()))
     universe = replace(_listed(frame.select(list(card.table.columns)), card), support=card.table.universe)
     kept = compile_rows(universe, [statement_of(given) for given in card.kept.definitions])
-    counts, published = _counts(frame, card.table.count)
+    counts, published = _counts(frame, card.table.count, _grid(card))
     return (kept, counts), published
 
 
@@ -277,10 +278,14 @@ def _listed(frame: Any, card: Card) -> Universe:
     return listed if found.rows_moved else found
 
 
-def _counts(frame: Any, name: str) -> tuple[Array, Array]:
+def _grid(card: Card) -> Grid | None:
+    return None if card.table.grid is None else card.table.grid.grid()
+
+
+def _counts(frame: Any, name: str, grid: Grid | None) -> tuple[Array, Array]:
     import pyarrow as pa
 
-    column = frame.column(name).cast(pa.int64())
+    column = frame.column(name).cast(pa.int64()) if grid is None else grid.read_column(frame.column(name))
     published = ~np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
     return column.fill_null(0).to_numpy(), published
 
@@ -301,7 +306,7 @@ def _table_problems(
     for name, frame in frames.items():
         if frame.column_names != [*card.table.columns, *value_columns(card.table.columns, card.table.count)]:
             yield f"table.{name} has other columns than codes, count, standard deviation and exposed"
-        elif name != first and not _same(frame, frames[first]):
+        elif name != first and not _same(frame, frames[first], _grid(card)):
             yield f"table.{name} and table.{first} differ"
     yield from _published_problems(card, kept, published)
     yield from broken_identities(kept, counts, published)
@@ -339,11 +344,12 @@ def _whole(rows: Rows, published: Array) -> Array:
     return np.asarray(abs(rows.matrix) @ (~published).astype(np.int64) == 0)
 
 
-def _same(frame: Any, other: Any) -> bool:
+def _same(frame: Any, other: Any, grid: Grid | None) -> bool:
     """Whether two tables hold the same codes, counts, standard deviations and marks; a CSV holds them as text."""
     import pyarrow as pa
 
     if frame.column_names != other.column_names:
         return False
-    kinds = [*[pa.string()] * (len(frame.column_names) - 3), pa.int64(), pa.float64(), pa.bool_()]
+    number = number_column(np.zeros(0, dtype=np.int64), grid).type
+    kinds = [*[pa.string()] * (len(frame.column_names) - 3), number, pa.float64(), pa.bool_()]
     return all(frame.column(i).cast(kind).equals(other.column(i).cast(kind)) for i, kind in enumerate(kinds))

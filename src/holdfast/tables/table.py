@@ -15,6 +15,7 @@ from holdfast.display import count_of, html_table, listed, shorten
 from holdfast.errors import ConfidentialTable, InvalidCount, InvalidParameter, OutOfScope, RequestTooLarge, UnknownColumn
 from holdfast.tables.columns import COUNT_LIMIT, KEY_BITS, KEY_LIMIT, CellKeyColumn, CountColumn, arrow_numbers, exact_total, read_only
 from holdfast.tables.counting import RecordColumns, count_observed, count_records
+from holdfast.tables.grid import Grid
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.listing import read_declared, read_listed
 from holdfast.tables.readers import open_source
@@ -38,9 +39,10 @@ class Table:
     Guarantees:  counts are int64 from 0 to 2^62 - 1, their total stays below 2^62, and they cannot be written to. They are shown only by
                  `counts`, `frame` and `save`: not by repr or str, and a table cannot be pickled. Tables are equal only to themselves.
                  Cell keys, where there are any, are int64 from 0 to 2^32 - 1, 0 in every empty cell, and shown only by `cell_keys`.
+                 With a `grid`, these are no counts but real-valued answers in steps of the grid (`hf.answer`): they may be negative.
     """
 
-    __slots__ = ("_cell_keys", "_count_name", "_counts", "_max_records", "_name", "_public_columns", "_unit", "_universe")
+    __slots__ = ("_cell_keys", "_count_name", "_counts", "_grid", "_max_records", "_name", "_public_columns", "_unit", "_universe")
 
     def __init__(
         self,
@@ -53,11 +55,12 @@ class Table:
         name: str | None = None,
         cell_keys: NDArray[np.int64] | None = None,
         public_columns: Mapping[str, NDArray[np.int64]] | None = None,
+        grid: Grid | None = None,
     ) -> None:
         # A copy even of a read-only array: it may be a view of one that can be written to.
         own = counts.copy() if isinstance(counts, np.ndarray) else counts
         own_keys = cell_keys.copy() if isinstance(cell_keys, np.ndarray) else cell_keys
-        self._fill(universe, own, own_keys, count, unit, max_records, name, public_columns)
+        self._fill(universe, own, own_keys, count, unit, max_records, name, public_columns, grid)
 
     def _fill(
         self,
@@ -69,15 +72,18 @@ class Table:
         max_records: int | None,
         name: str | None,
         public_columns: Mapping[str, NDArray[np.int64]] | None = None,
+        grid: Grid | None = None,
     ) -> Table:
         """Take over arrays that nobody else holds."""
         if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.shape != (len(universe),):
             raise InvalidCount(
                 f"Counts must be an int64 array with one number for each of the {len(universe)} cells. Got another type or shape."
             )
-        if np.any(counts < 0) or np.any(counts >= COUNT_LIMIT):
+        if grid is not None:
+            _check_answers(counts, grid)
+        elif np.any(counts < 0) or np.any(counts >= COUNT_LIMIT):
             raise InvalidCount("Counts must lie from 0 to 2^62 - 1; some do not. Check how they were made.")
-        if exact_total(counts) >= COUNT_LIMIT:
+        if exact_total(counts if grid is None else np.abs(counts)) >= COUNT_LIMIT:
             raise RequestTooLarge("The total of all counts is 2^62 or more, so that sums could overflow. Check the column of counts.")
         if cell_keys is not None:
             _check_cell_keys(cell_keys, counts)
@@ -87,6 +93,7 @@ class Table:
         self._counts: NDArray[np.int64] = read_only(counts)
         self._cell_keys: NDArray[np.int64] | None = None if cell_keys is None else read_only(cell_keys)
         self._count_name = count
+        self._grid = grid
         self._unit = checked_unit(unit)
         self._max_records = checked_max_records(max_records)
         self._name = name
@@ -239,6 +246,11 @@ class Table:
         return self._max_records
 
     @property
+    def grid(self) -> Grid | None:
+        """Where these are answers in steps of a grid: the grid; None for counts."""
+        return self._grid
+
+    @property
     def name(self) -> str | None:
         """What the office calls the table."""
         return self._name
@@ -282,6 +294,11 @@ class Table:
         raise ConfidentialTable(
             "A table cannot be pickled: the pickle would hold its confidential counts. Use table.save(path) and protect the file."
         )
+
+
+def _check_answers(steps: NDArray[np.int64], grid: Grid) -> None:
+    if np.any(steps <= -COUNT_LIMIT) or np.any(steps >= COUNT_LIMIT):
+        raise RequestTooLarge(f"An answer is 2^62 steps of {grid.step_text} or more away from 0. Use fewer places.")
 
 
 def _check_cell_keys(cell_keys: NDArray[np.int64], counts: NDArray[np.int64]) -> None:

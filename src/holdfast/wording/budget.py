@@ -35,7 +35,8 @@ def budget_rows(guarantee: Guarantee) -> list[tuple[str, str]]:
         rows.append((f"one {guarantee.unit}", f"no {guarantee.unit} can change alone"))
     elif asked is None or asked_phrase(asked, guarantee) != f"{person} for {_one(guarantee)}":  # else it would be said twice
         rows.append((f"one {guarantee.unit}", str(person)))
-    rows.append((f"one unit of {guarantee.distance.distance}", str(guarantee.per_unit())))
+    unit = "unit" if guarantee.answers is None else f"step of {step_phrase(guarantee.answers.places)}, a unit"
+    rows.append((f"one {unit} of {guarantee.distance.distance}", str(guarantee.per_unit())))
     if guarantee.secret_differs:
         rows.append((f"smallest secret, {_measure(guarantee, guarantee.smallest_secret)}", str(guarantee.per_smallest_secret())))
     return rows
@@ -45,7 +46,9 @@ def budget_why(guarantee: Guarantee) -> str:
     """One sentence: why a unit of distance, a person and the smallest secret do not cost the same."""
     if guarantee.costs_nothing:
         return "No pair of tables costs anything, at any distance."
-    moving, secret = guarantee.distance.person_moving(guarantee.max_records), guarantee.smallest_secret
+    if guarantee.answers is not None:
+        return reach_sentences(guarantee)
+    moving, secret = guarantee.moving, guarantee.smallest_secret
     if guarantee.person is None:
         return f"{_one(guarantee, start=True)} would be {_measure(guarantee, moving)}; the smallest secret is {secret}."
     if not guarantee.only_added and guarantee.person < moving:
@@ -58,7 +61,26 @@ def budget_why(guarantee: Guarantee) -> str:
     return f"{why}{f'; the smallest secret is {secret}' if guarantee.secret_differs else ''}."
 
 
+def step_phrase(places: int) -> str:
+    """One step of a grid."""
+    return "1" if places == 0 else f"2^-{places}"
+
+
+def reach_sentences(guarantee: Guarantee) -> str:
+    """How far one person can move the answers: in values, and in steps of the grid."""
+    answers = guarantee.answers
+    assert answers is not None
+    squared = "squared " if guarantee.distance.is_squared else ""
+    far = f"{number(answers.sensitivity)} in {squared}{guarantee.distance.distance}"
+    first = f"One {guarantee.unit} moves the answers by at most {far}"
+    rounded = "" if answers.on_grid else ", what rounding to the grid can add included"
+    steps = f"on the grid, whose step is {step_phrase(answers.places)}, this is at most {answers.reach:,} {squared}steps{rounded}"
+    return f"{first}; {steps}."
+
+
 def _one(guarantee: Guarantee, start: bool = False) -> str:
+    if guarantee.answers is not None:
+        return f"{'One' if start else 'one'} {guarantee.unit} whose data change"
     records = "" if guarantee.max_records == 1 else f" with {guarantee.max_records} records"
     return f"{'One' if start else 'one'} {guarantee.unit} {who(guarantee.unit)} changes cell{records}"
 

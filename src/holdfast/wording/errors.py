@@ -15,8 +15,10 @@ _BASES = {
 }
 
 
-def error_sentences(smallest: float | None, median: float | None, largest: float | None, basis: str, not_estimated: int = 0) -> str:
-    """From the standard deviations of the cells' noise; None where none is added, where it depends on the data, or where it was not
+def error_sentences(
+    smallest: float | None, median: float | None, largest: float | None, basis: str, not_estimated: int = 0, noun: str = "count"
+) -> str:
+    """From the standard deviations of the cells' noise; `noun`: what is released, "count" or "answer"; None where none is added, where it depends on the data, or where it was not
     estimated.
     """
     if smallest is None or median is None or largest is None:
@@ -32,7 +34,7 @@ def error_sentences(smallest: float | None, median: float | None, largest: float
     missing = f"It was not estimated for {not_estimated:,} cells, because draws of their noise take too long. " if not_estimated else ""
     most = "at most " if basis == "upper bound" else ""
     return (
-        f"The error of a released count averages to zero; its standard deviation is {most}{median:.3g} for a typical cell{spread}. "
+        f"The error of a released {noun} averages to zero; its standard deviation is {most}{median:.3g} for a typical cell{spread}. "
         f"{missing}Kept totals have no error."
     )
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise, Relation
-from holdfast.privacy.parameters import format_exact, format_up
+from holdfast.privacy.parameters import format_exact
+from holdfast.wording.answers import answers_fields, answers_paragraph, answers_relation
 from holdfast.wording.budget import asked_fields, asked_phrase, budget_why
 from holdfast.wording.conditioning import conditioning_fields, conditioning_sentences
-from holdfast.wording.numbers import WEAK_EPSILON, number
+from holdfast.wording.numbers import FAIR_BITS, WEAK_EPSILON, factor, number
 from holdfast.wording.samplers import chain_error_sentences
 from holdfast.wording.zeros import zeros_source
 
@@ -22,8 +22,9 @@ def guarantee_fields(guarantee: Guarantee) -> dict[str, Any]:
         **guarantee.to_fields(),
         "asked": asked_fields(guarantee),
         "why": budget_why(guarantee),
-        "relation": relation_phrase(guarantee.relation),
+        "relation": relation_phrase(guarantee.relation) if guarantee.answers is None else answers_relation(guarantee),
         "conditioning": conditioning_fields(guarantee),
+        "answers": answers_fields(guarantee),
         "status_note": chain_error_sentences(guarantee),
         "words": guarantee_paragraph(guarantee),
     }
@@ -45,6 +46,8 @@ def relation_phrase(relation: Relation) -> str:
 
 def guarantee_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str:
     """What is promised, for whom, what is not protected, how sure it is, and what it rests on."""
+    if guarantee.answers is not None:
+        return answers_paragraph(guarantee, delta)
     if guarantee.costs_nothing:
         depends = "depends on the kept totals alone" if _has_totals(guarantee) else "does not depend on the counts"
         return (
@@ -60,8 +63,7 @@ def guarantee_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str
         conditioning_sentences(guarantee, lead),
         _not_protected(guarantee),
         _status(guarantee),
-        "The promise assumes fair random bits; these come from AES-256 under a secret key, so it holds against anyone who does not have "
-        "the key and cannot break AES-256.",
+        FAIR_BITS,
         _agents(guarantee),
         _warning(guarantee, lead),
     ]
@@ -94,7 +96,7 @@ def _unsure(guarantee: Guarantee) -> str:
 def _promise(guarantee: Guarantee, lead: Promise) -> str:
     who = f"for one {guarantee.unit}" if guarantee.person is not None else "for such a pair"
     each = f"for each unit of {guarantee.distance.distance}{_nearest(guarantee)}"
-    start = f"Between the two, the chance of any outcome of the publication differs by a factor of at most {_factor(lead.epsilon)}"
+    start = f"Between the two, the chance of any outcome of the publication differs by a factor of at most {factor(lead.epsilon)}"
     epsilon, delta = number(lead.epsilon), number(lead.delta)
     if guarantee.kind == "pure":
         return f"{start} (pure differential privacy, epsilon = {epsilon} {who}, {_parameter(guarantee, 'epsilon')} {each})."
@@ -223,11 +225,3 @@ def _distance(guarantee: Guarantee, value: int | Fraction) -> str:
 
 def _parameter(guarantee: Guarantee, name: str) -> str:
     return format_exact(getattr(guarantee, name))
-
-
-def _factor(epsilon: Fraction | float) -> str:
-    """e^epsilon to four digits, rounded up; left as a power where the number would say nothing."""
-    if epsilon > WEAK_EPSILON:
-        return f"e to the power {number(epsilon)}"
-    with precision(128):
-        return format_up(enclosure(ball(Fraction(epsilon)).exp()).upper, 4)

@@ -5,10 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from holdfast.privacy.parameters import format_short
+from holdfast.exact.balls import ball, enclosure, precision
+from holdfast.privacy.parameters import format_short, format_up
 
 WEAK_EPSILON = 10
 """Above this an epsilon for one person deserves a warning: e^10 is more than 22,000."""
+
+
+FAIR_BITS = (
+    "The promise assumes fair random bits; these come from AES-256 under a secret key, so it holds against anyone who does not have the key "
+    "and cannot break AES-256."
+)
+
+
+def factor(epsilon: Fraction | float) -> str:
+    """e^epsilon to four digits, rounded up; left as a power where the number would say nothing."""
+    if epsilon > WEAK_EPSILON:
+        return f"e to the power {number(epsilon)}"
+    with precision(128):
+        return format_up(enclosure(ball(Fraction(epsilon)).exp()).upper, 4)
 
 
 def number(value: Fraction | float) -> str:

@@ -89,11 +89,12 @@ class Charge:
 
     @classmethod
     def of(cls, guarantee: Guarantee) -> Charge:
-        """The charge of a release with this guarantee: its cost for a person who moves all of their records from one cell to another.
+        """The charge of a release with this guarantee: its cost for a person who moves all of their records from one cell to another, or
+        changes real-valued answers by all that one person can.
 
         This pair is taken also where the kept totals let no person change alone: releases with other totals share the account.
         """
-        return cls.at(guarantee, guarantee.distance.person_moving(guarantee.max_records))
+        return cls.at(guarantee, guarantee.moving)
 
     @classmethod
     def at(cls, guarantee: Guarantee, distance: int | Fraction) -> Charge:
@@ -142,7 +143,7 @@ class Costs:
     @classmethod
     def of(cls, guarantee: Guarantee) -> Costs:
         secret = guarantee.smallest_secret
-        return cls(Charge.at(guarantee, 1), Charge.at(guarantee, secret), secret > guarantee.distance.person_moving(guarantee.max_records))
+        return cls(Charge.at(guarantee, 1), Charge.at(guarantee, secret), secret > guarantee.moving)
 
     def to_fields(self) -> dict[str, Any]:
         """JSON-ready, exact."""

@@ -1,0 +1,285 @@
+"""Real-valued answers with linear invariants: noise in the null space of the invariants, for any query whose sensitivity is known.
+
+Two forms. `channel` is the one that is released: answers on a grid of multiples of 2^-j, noise exact on the lattice of moves in steps of
+the grid, for pairs with the same invariants ([theory T110], [theory T111]). `floating` is the paper's, in floating point, for research.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from holdfast.channels import Channel, Facts
+from holdfast.errors import InvalidParameter
+from holdfast.exact.parameters import Exact
+from holdfast.lattices.grid_rounding import movement
+from holdfast.lattices.norms import L1, L2, Norm
+from holdfast.laws import Gaussian, Rounded
+from holdfast.mechanisms import keys
+from holdfast.mechanisms.keys import InvalidKey
+from holdfast.mechanisms.mechanism import Mechanism, Per
+from holdfast.mechanisms.promise import promise
+from holdfast.mechanisms.requests import check_choice
+from holdfast.privacy.calibration import pair_sigma_squared
+from holdfast.privacy.guarantee import Answers
+from holdfast.privacy.parameters import budget, format_exact, ordinary, probability
+from holdfast.tables.grid import Grid
+
+if TYPE_CHECKING:
+    from holdfast.subspace import Floating, Query
+
+Calibration = Literal["analytic", "paper"]
+_CALIBRATIONS = ("analytic", "paper")
+_GRID_BY_PAIR = "on the grid the least noise proved for one person is taken, and no other calibration. Leave calibration out."
+
+
+class SubspaceMechanism(Mechanism):
+    """A mechanism of `hf.answer`. Its budget is for one person, who moves the answers by at most their sensitivity."""
+
+    norm: ClassVar[Norm]
+    """In which distance the sensitivity counts."""
+    takes_answers = True
+    per: Per = "person"
+
+    @abstractmethod
+    def floating(self, query: Query) -> Floating:
+        """The paper's mechanism in floating point, for research: it is never released."""
+
+    def answers(self, facts: Facts) -> Answers:
+        """How far one person can move the answers on the grid; what does not fit together is refused."""
+        grid = facts.grid
+        if grid is None:
+            raise InvalidParameter(f"{type(self).__name__} is for real-valued answers, whose sensitivity is known. Use hf.answer.")
+        sensitivity = _sensitivity(grid, self.norm)
+        reach = _reach(facts, grid, self.norm, sensitivity)
+        return Answers(grid.places, sensitivity, reach, grid.on_grid, grid.neighbours)
+
+
+def _sensitivity(grid: Grid, norm: Norm) -> Fraction:
+    """In this norm, squared for l2. An l1 sensitivity bounds that in l2; the other way round it does not."""
+    if norm is L1:
+        if grid.l1 is None:
+            raise InvalidParameter("Laplace noise needs the l1 sensitivity of the answers. Give it, or take Gaussian noise.", field="sensitivity")
+        return grid.l1
+    if grid.l2_squared is not None:
+        return grid.l2_squared
+    if grid.l1 is None:
+        raise InvalidParameter("Gaussian noise needs the l2 sensitivity of the answers. Give it.", field="sensitivity")
+    return grid.l1**2
+
+
+def _reach(facts: Facts, grid: Grid, norm: Norm, sensitivity: Fraction) -> int:
+    """How far apart two neighbours with the same invariants are on the grid, in steps and squared for l2 ([theory T110]).
+
+    Both lie on the grid, so that the distance is a whole number: the part of a step that the bound has beyond it is never reached.
+    """
+    steps, moved = sensitivity / grid.step**norm.power, Fraction(0)
+    if not grid.on_grid:
+        found = movement(facts.lattice)
+        moved = found.l1 if norm is L1 else found.l2_squared
+        if moved > steps:
+            raise InvalidParameter(
+                f"A grid of steps of {grid.step_text} is too coarse: rounding the answers to it can move them farther than one person "
+                f"can. Write places={_finer(grid, norm, moved / steps)} or more, or on_grid=True where the answers of every data set are "
+                "multiples of the step.",
+                field="places",
+            )
+    reach = math.floor(steps + moved) if norm is L1 else _floor_of_sum(steps, moved)
+    if reach < 1:
+        raise InvalidParameter(
+            f"The sensitivity is less than one step of the grid, {grid.step_text}: on it no person could change an answer. Use more places.",
+            field="places",
+        )
+    return reach
+
+
+def _finer(grid: Grid, norm: Norm, excess: Fraction) -> int:
+    """Places at which rounding moves answers by at most a tenth of the sensitivity."""
+    more = next(more for more in range(200) if excess * 10**norm.power <= 2 ** (norm.power * more))
+    return grid.places + more
+
+
+def _floor_of_sum(one: Fraction, other: Fraction) -> int:
+    """The whole part of (sqrt(one) + sqrt(other))^2 = one + other + sqrt(4 one other), exactly."""
+    whole, square = one + other, 4 * one * other
+    n = math.floor(whole) + math.isqrt(math.floor(square)) + 2
+    while n > whole and (n - whole) ** 2 > square:
+        n -= 1
+    return n
+
+
+class _Laplace(SubspaceMechanism):
+    """Laplace noise: one epsilon."""
+
+    epsilon: Fraction
+    norm = L1
+    run_file_keys = (keys.Key("epsilon", keys.budget, '"0.25"', required=True),)
+
+    def __init__(self, epsilon: Exact) -> None:
+        self._set(epsilon=ordinary(budget(epsilon, "epsilon"), "epsilon"))
+
+    @classmethod
+    def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
+        return cls._from_checked(epsilon=values["epsilon"])
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        return {"epsilon": format_exact(self.epsilon)}
+
+    def channel(self, facts: Facts) -> Channel:
+        answers = self.answers(facts)
+        rate = self.epsilon / answers.reach
+        return Channel(facts, Rounded(rate), promise(facts, "pure", "l1", asked=self.asked, answers=answers, epsilon=rate))
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class ProjectedLaplace(_Laplace):
+    """Independent Laplace noise, projected on the null space of the invariants.
+
+    Given:       epsilon for one person, who moves the answers by at most their l1 sensitivity.
+    Guarantees:  pure. On the grid: rounded projection at epsilon over the reach in steps, for pairs with the same invariants; unbiased,
+                 every invariant exact. In floating point: [GGY22] Theorem 3.1, for research.
+    Reference:   [GGY22] Theorem 3.1; [theory R10], [theory T111].
+    """
+
+    epsilon: Fraction
+    name = "projected-laplace"
+
+    def floating(self, query: Query) -> Floating:
+        from holdfast.subspace import projected_laplace
+
+        return projected_laplace(query, self.epsilon)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class ExtendedLaplace(_Laplace):
+    """Laplace noise for the free part of the answers, extended to all of them.
+
+    Given:       epsilon for one person.
+    Guarantees:  pure. On the grid this is the law of ProjectedLaplace: a basis of the null space that is orthonormal has no rational
+                 coordinates. In floating point: [GGY22] Theorem 3.3, with the l1 sensitivity of the coordinates in a recorded basis.
+    Reference:   [GGY22] Theorem 3.3; [theory R10], [theory T111].
+    """
+
+    epsilon: Fraction
+    name = "extended-laplace"
+
+    def floating(self, query: Query) -> Floating:
+        from holdfast.subspace import extended_laplace
+
+        return extended_laplace(query, self.epsilon)
+
+
+class _Gaussian(SubspaceMechanism):
+    """Gaussian noise: epsilon with delta, or rho."""
+
+    epsilon: Fraction | None
+    delta: Fraction | None
+    rho: Fraction | None
+    calibration: Calibration
+    norm = L2
+    run_file_keys = (
+        keys.Key("rho", keys.budget, '"1/10"'),
+        keys.Key("epsilon", keys.budget, '"0.25"'),
+        keys.Key(
+            "delta",
+            keys.probability(
+                zero='must be greater than zero: no Gaussian reaches 0. Write delta = "1e-9"; projected-laplace takes none.',
+                large='must be less than 1: a larger delta promises nothing. Got {text}. Write delta = "1e-9".',
+            ),
+            '"1e-9"',
+        ),
+    )
+
+    def __init__(
+        self, epsilon: Exact | None = None, delta: Exact | None = None, *, rho: Exact | None = None, calibration: Calibration = "analytic"
+    ) -> None:
+        if (epsilon is None) is not (delta is None) or (epsilon is None) is (rho is None):
+            raise InvalidParameter("A Gaussian takes epsilon with delta, or rho. Give one of the two.")
+        self._set(
+            epsilon=None if epsilon is None else ordinary(budget(epsilon, "epsilon"), "epsilon"),
+            delta=None if delta is None else ordinary(probability(delta, "delta"), "delta"),
+            rho=None if rho is None else ordinary(budget(rho, "rho"), "rho"),
+            calibration=check_choice(calibration, _CALIBRATIONS, "calibration"),
+        )
+
+    @classmethod
+    def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
+        given = {name for name in ("rho", "epsilon", "delta") if name in values}
+        if given not in ({"rho"}, {"epsilon", "delta"}):
+            wrong = "rho" if "rho" in given or not given else "delta" if "epsilon" in given else "epsilon"
+            raise InvalidKey(wrong, "a Gaussian takes epsilon with delta, or rho. Give one of the two.")
+        return cls._from_checked(**{name: values.get(name) for name in ("rho", "epsilon", "delta")}, calibration="analytic")
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        given = {"rho": self.rho, "epsilon": self.epsilon, "delta": self.delta}
+        return {name: format_exact(value) for name, value in given.items() if value is not None}
+
+    def channel(self, facts: Facts) -> Channel:
+        answers = self.answers(facts)
+        if self.calibration != "analytic":
+            raise InvalidParameter(f"calibration={self.calibration!r}: {_GRID_BY_PAIR}")
+        if self.rho is not None:
+            sigma_squared = answers.reach / (2 * self.rho)
+        else:
+            assert self.epsilon is not None
+            assert self.delta is not None
+            sigma_squared = pair_sigma_squared(self.epsilon, self.delta, distance_squared=answers.reach)
+        made = promise(facts, "zcdp", "l2", asked=self.asked, answers=answers, rho=1 / (2 * sigma_squared))
+        return Channel(facts, Gaussian(sigma_squared), made)
+
+    @property
+    def _pair(self) -> tuple[Fraction, Fraction]:
+        if self.epsilon is None or self.delta is None:
+            raise InvalidParameter("In floating point a Gaussian is calibrated to epsilon and delta. Give both, and no rho.")
+        return self.epsilon, self.delta
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class ProjectedGaussian(_Gaussian):
+    """Independent Gaussian noise, projected on the null space of the invariants.
+
+    Given:       epsilon with delta, or rho, for one person, who moves the answers by at most their l2 sensitivity.
+    Guarantees:  on the grid: the Gaussian on the lattice of moves, zCDP for pairs with the same invariants, and (epsilon, delta) by
+                 Proposition 7 of [CKS20], proved for the noise taken; unbiased, every invariant exact. In floating point: [GGY22]
+                 Theorem 3.1 with analytic calibration, for research; `calibration="paper"` takes the paper's constant, and checks it.
+    Reference:   [GGY22] Theorem 3.1; [theory R7], [theory T111].
+    """
+
+    epsilon: Fraction | None
+    delta: Fraction | None
+    rho: Fraction | None
+    calibration: Calibration
+    name = "projected-gaussian"
+
+    def floating(self, query: Query) -> Floating:
+        from holdfast.subspace import projected_gaussian
+
+        return projected_gaussian(query, *self._pair, self.calibration)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class ExtendedGaussian(_Gaussian):
+    """Gaussian noise for the free part of the answers, extended to all of them.
+
+    Given:       as for ProjectedGaussian; where the query is a matrix, the sensitivity is that of its projection, which is never larger.
+    Guarantees:  as for ProjectedGaussian. With one sensitivity the two have one law.
+    Reference:   [GGY22] Theorem 3.3 and Corollary 3.6; [theory R7], [theory T111].
+    """
+
+    epsilon: Fraction | None
+    delta: Fraction | None
+    rho: Fraction | None
+    calibration: Calibration
+    name = "extended-gaussian"
+    of_projection = True
+
+    def floating(self, query: Query) -> Floating:
+        from holdfast.subspace import extended_gaussian
+
+        return extended_gaussian(query, *self._pair, self.calibration)

@@ -1,0 +1,54 @@
+"""What a card says of real-valued answers: their grid, and how far one person can move them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal
+
+from pydantic import Field
+
+from holdfast.privacy.parameters import format_exact
+from holdfast.publication.card_fields import Count, Part, Text
+from holdfast.tables.grid import Grid, Neighbours
+
+
+class GridInfo(Part):
+    """The grid of real-valued answers: every value is a whole number of steps of 2^-places."""
+
+    places: Count = Field(description="Values are multiples of 2^-places; table and totals have them as exact decimals.")
+    l1: Text | None = Field(description="How far one person can move the answers in l1 distance, exact; null if it was not given.")
+    l2_squared: Text | None = Field(description="The square of the same in l2 distance, exact; null if it was not given.")
+    neighbours: Neighbours = Field(
+        description="Which data sets differ in one person: 'replace-one', 'add-remove', or 'declared' by whoever gave the sensitivity."
+    )
+    on_grid: bool = Field(
+        description="True if the answers of every data set are on the grid, as declared or as the query shows; false if they are rounded to "
+        "it, which the promise counts."
+    )
+
+    @classmethod
+    def fields_of(cls, grid: Grid) -> dict[str, object]:
+        exact = {name: None if value is None else format_exact(value) for name, value in (("l1", grid.l1), ("l2_squared", grid.l2_squared))}
+        return {"places": grid.places, **exact, "neighbours": grid.neighbours, "on_grid": grid.on_grid}
+
+    def grid(self) -> Grid:
+        """ValueError or InvalidParameter where no grid is like that."""
+        l1, l2_squared = (None if text is None else Fraction(text) for text in (self.l1, self.l2_squared))
+        return Grid(self.places, l1, l2_squared, self.neighbours, self.on_grid)
+
+
+class AnswersInfo(Part):
+    """Real-valued answers: a unit of distance is one step of the grid."""
+
+    places: Count = Field(description="One step is 2^-places.")
+    sensitivity: Text = Field(
+        description="How far one person can move the answers, in values, exact: the l1 distance, or the square of the l2 distance."
+    )
+    reach: Count = Field(description="The same on the grid, in steps (squared for l2), with what rounding to the grid can add.")
+    on_grid: bool = Field(description="Whether nothing was rounded, as for table.grid.")
+    neighbours: Neighbours = Field(description="As for table.grid.")
+    relation: Literal["same invariants"] = Field(
+        description="Between which data sets the promise holds: those with the same invariants. This is less than [GGY22] Definition 2.5, "
+        "which covers neighbours whose invariants differ."
+    )
+    words: Text = Field(description="The same in words.")

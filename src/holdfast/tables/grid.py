@@ -1,0 +1,95 @@
+"""The grid of real-valued answers: values are whole numbers of steps of 2^-places, so that no bit of a float is published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import InvalidParameter
+
+Ints: TypeAlias = NDArray[np.int64]
+Neighbours: TypeAlias = Literal["declared", "replace-one", "add-remove"]
+
+MAX_PLACES = 24
+"""Steps of 2^-24 and numbers of steps below 2^62 are decimals of at most 38 digits, which every reader of Parquet knows."""
+_DIGITS = 38
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Which values there are, and how far one person can move them: public.
+
+    l1, l2_squared:  the sensitivity of the answers, in values: the l1 distance, or the SQUARE of the l2 distance, of the answers of two
+                     neighbours at most; None where it is not known.
+    neighbours:      which data sets differ in one person; "declared" where whoever gave the sensitivity knows.
+    on_grid:         True says that the answers of every data set are multiples of the step: nothing is rounded, and nothing is charged
+                     for it.
+    """
+
+    places: int
+    l1: Fraction | None = None
+    l2_squared: Fraction | None = None
+    neighbours: Neighbours = "declared"
+    on_grid: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.places, bool) or not isinstance(self.places, int) or not 0 <= self.places <= MAX_PLACES:
+            raise InvalidParameter(
+                f"places must be a whole number from 0 to {MAX_PLACES}: values are then multiples of 2^-places. Got {self.places!r}.",
+                field="places",
+            )
+
+    @property
+    def step(self) -> Fraction:
+        return Fraction(1, 2**self.places)
+
+    @property
+    def step_text(self) -> str:
+        """As people write it: "1", "2^-10"."""
+        return "1" if self.places == 0 else f"2^-{self.places}"
+
+    def value(self, steps: int) -> Fraction:
+        """The value of so many steps."""
+        return Fraction(int(steps), 2**self.places)
+
+    def text(self, steps: int) -> str:
+        """The value as a decimal, exact: one of so many places as the grid has."""
+        scaled = str(abs(int(steps)) * 5**self.places).rjust(self.places + 1, "0")
+        sign = "-" if steps < 0 else ""
+        return f"{sign}{scaled}" if not self.places else f"{sign}{scaled[: -self.places]}.{scaled[-self.places :]}"
+
+    def steps(self, text: str) -> int:
+        """What `text` wrote; ValueError where it did not."""
+        value = Fraction(text) * 2**self.places
+        if value.denominator != 1 or self.text(value.numerator) != text:
+            raise ValueError("not a value of this grid")
+        return value.numerator
+
+    def floats(self, steps: Ints) -> NDArray[np.float64]:
+        """The values as doubles: exact up to 2^53 steps, and beyond to the nearest."""
+        return np.ldexp(np.asarray(steps, dtype=np.float64), -self.places)
+
+    def column(self, steps: Iterable[int], known: NDArray[np.bool_] | None = None) -> Any:
+        """An Arrow column of decimals, exact; nothing where `known` says so."""
+        import decimal
+
+        import pyarrow as pa
+
+        exact = decimal.Context(prec=_DIGITS)
+        numbers = [decimal.Decimal(int(step) * 5**self.places).scaleb(-self.places, exact) for step in steps]
+        values = numbers if known is None else [number if shown else None for number, shown in zip(numbers, known, strict=True)]
+        return pa.array(values, pa.decimal128(_DIGITS, self.places))
+
+    def read_column(self, column: Any) -> Any:
+        """Numbers of steps from such a column, or from its texts, as an Arrow column of int64; ValueError where a value is not on the
+        grid.
+        """
+        import pyarrow as pa
+
+        given = column.cast(pa.decimal128(_DIGITS, self.places)).to_pylist()
+        return pa.chunked_array([pa.array([None if value is None else self.steps(f"{value:f}") for value in given], pa.int64())])

@@ -1,0 +1,115 @@
+"""Real-valued answers: what one person can change, between which data sets the promise holds, what is not protected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.exact.parameters import Exact
+from holdfast.privacy.guarantee import Guarantee, Promise
+from holdfast.wording.budget import asked_phrase, reach_sentences
+from holdfast.wording.numbers import FAIR_BITS, WEAK_EPSILON, factor, number
+
+WEAKER = (
+    "This is less than Definition 2.5 of [GGY22], which also covers neighbours whose invariants differ: no noise on a grid can promise that."
+)
+_NEIGHBOURS = {
+    "replace-one": "the data of one {unit} replaced by any other",
+    "add-remove": "one {unit} more or less",
+    "declared": "one {unit} changed, as whoever declared the sensitivity means it",
+}
+
+
+def answers_fields(guarantee: Guarantee) -> dict[str, Any] | None:
+    """With the words beside them; None for counts."""
+    answers = guarantee.answers
+    return None if answers is None else {**answers.to_fields(), "relation": "same invariants", "words": reach_sentences(guarantee)}
+
+
+def answers_relation(guarantee: Guarantee) -> str:
+    """The data sets between which the promise holds."""
+    same = "data sets with the same invariants" if guarantee.relation.same_totals else "data sets"
+    return f"{same} that satisfy the identities" if guarantee.relation.identities else same
+
+
+def answers_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str:
+    """The promise, for whom, what is not protected, and what it rests on."""
+    answers = guarantee.answers
+    assert answers is not None
+    lead = guarantee.cost(answers.reach, delta=delta)
+    neighbours = _NEIGHBOURS[answers.neighbours].format(unit=guarantee.unit)
+    sentences = [
+        "" if guarantee.asked is None else f"Asked for: {asked_phrase(guarantee.asked, guarantee)}.",
+        f"Take any two {answers_relation(guarantee)} that differ in one {guarantee.unit} ({neighbours}).",
+        _promise(guarantee, lead),
+        reach_sentences(guarantee),
+        _not_protected(guarantee),
+        "The noise follows its stated law exactly, and no published number has more bits than the grid.",
+        FAIR_BITS,
+        _warning(guarantee, lead),
+    ]
+    return " ".join(filter(None, sentences))
+
+
+def _promise(guarantee: Guarantee, lead: Promise) -> str:
+    start = f"Between the two, the chance of any outcome of the publication differs by a factor of at most {factor(lead.epsilon)}"
+    who = f"for one {guarantee.unit}"
+    if guarantee.kind == "pure":
+        return f"{start} (pure differential privacy, epsilon = {number(lead.epsilon)} {who})."
+    assert lead.rho is not None
+    zcdp = f"zero-concentrated differential privacy, rho = {number(lead.rho)} {who}"
+    delta = number(lead.delta)
+    return f"{start}, and a further probability of at most {delta} (epsilon = {number(lead.epsilon)}, delta = {delta} {who}; {zcdp})."
+
+
+def _not_protected(guarantee: Guarantee) -> str:
+    exposed = guarantee.exposed
+    if not guarantee.relation.same_totals:
+        return f"No invariant is kept. What can be learned about a {guarantee.unit} from other people's data is not limited."
+    cells = ""
+    if exposed.cells:
+        names = f" ({', '.join(exposed.names)}{' and others' if exposed.cells > len(exposed.names) else ''})" if exposed.names else ""
+        fixed = "1 answer, which is" if exposed.cells == 1 else f"{exposed.cells} answers, which are"
+        cells = f" They fix {fixed} published without noise{names}."
+    return (
+        f"The invariants are published without noise, and neither they nor what follows from them is protected.{cells} A {guarantee.unit} "
+        f"whose data change an invariant is not protected from being seen to. {WEAKER} What can be learned about a {guarantee.unit} from other "
+        "people's data is not limited."
+    )
+
+
+def _warning(guarantee: Guarantee, lead: Promise) -> str:
+    if lead.epsilon <= WEAK_EPSILON:
+        return ""
+    return f"WARNING: an epsilon above {WEAK_EPSILON} for one {guarantee.unit} promises next to nothing."
+
+
+def mechanism_advice(name: str) -> str:
+    """Which mechanism is for whom: said in every plan, with what was chosen."""
+    chosen = f"{name} was chosen. "
+    return (
+        f"{chosen}Take projected noise where a mechanism for the answers without invariants exists and the answers must stay unbiased; "
+        "extended noise for a smaller l2 error, where a query matrix is given and noise is made from scratch; Laplace noise where the promise "
+        "must be pure, Gaussian noise where a delta is allowed and there are many answers."
+    )
+
+
+def for_answers_only(name: str) -> str:
+    """Why a mechanism is refused on a table of counts."""
+    return (
+        f"{name} is for real-valued answers, whose sensitivity is known: use hf.answer, or [answer] in a run file. For tables of counts take "
+        "GeneralizedLaplace, RoundedProjection or GeneralizedGaussian."
+    )
+
+
+def for_counts_only(name: str) -> str:
+    """Why a mechanism is refused on answers."""
+    return (
+        f"{name} is for tables of counts. For real-valued answers take ProjectedLaplace, ProjectedGaussian, ExtendedLaplace or "
+        "ExtendedGaussian."
+    )
+
+
+def moved_totals_sentence(rows: int, step: str) -> str:
+    """A warning: invariants that no multiples of the step have."""
+    which = "1 invariant has a value" if rows == 1 else f"{rows} invariants have values"
+    return f"{which} that no multiples of {step} have: it is kept as rounded to the grid. Use more places to keep it exactly."
