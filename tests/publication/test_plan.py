@@ -26,6 +26,7 @@ class Sealed(hf.Table):  # type: ignore[misc]
     def __init__(self, universe: hf.Universe) -> None:
         self._universe, self._count_name, self._unit, self._max_records, self._name = universe, "n", "household", 3, "sealed"
         self._public_columns: Any = {}
+        self._grid = None
 
     @property
     def counts(self) -> NoReturn:

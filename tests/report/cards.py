@@ -50,7 +50,7 @@ LEVELS: dict[str, Any] = {
 """Changes of a card: the budget has shares for levels."""
 
 CARD: dict[str, Any] = {
-    "schema_version": "3.1",
+    "schema_version": "3.2",
     "release": {
         "id": "counties-2030-v1",
         "date": "2030-04-01",
@@ -73,6 +73,7 @@ CARD: dict[str, Any] = {
         "max_records": 1,
         "public_columns": [],
         "hierarchies": [],
+        "grid": None,
     },
     "kept": {
         "statements": ["margin(state)"],
@@ -146,6 +147,7 @@ CARD: dict[str, Any] = {
         "max_records": 1,
         "chains": [],
         "conditioning": None,
+        "answers": None,
         "per_unit": {"kind": "pure", "epsilon": "24/125", "delta": "0", "rho": "288/15625"},
         "per_person": {"distance": 2, "kind": "pure", "epsilon": "48/125", "delta": "0", "rho": "1152/15625"},
         "smallest_secret": {"distance": 2, "found": "exact", "kind": "pure", "epsilon": "48/125", "delta": "0", "rho": "1152/15625"},

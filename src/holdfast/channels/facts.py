@@ -56,7 +56,7 @@ class Facts:
         moves = lattice(universe, statements)
         if isinstance(table, Universe):
             return cls(moves, statements)
-        own = {"columns": dict(table.public_columns), "grid": table.grid}
+        own: dict[str, Any] = {"columns": dict(table.public_columns), "grid": table.grid}
         return cls(moves, statements, table.unit, table.max_records, table.count_name, table.name, **own)
 
     @property

@@ -45,6 +45,8 @@ class Obstacle(StrEnum):
     TOO_LARGE = "too large"
     NOT_HELD = "not held"
     """The ledger does not hold so large a table, or cannot read it."""
+    ANSWERS = "answers"
+    """Real-valued answers and a table, or other answers: which people make up which cell is not known."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from holdfast.channels import Channel, Facts
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
 from holdfast.lattices.grid_rounding import movement
-from holdfast.lattices.norms import L1, L2, Norm
+from holdfast.lattices.norms import L1, NORMS, Norm, NormName
 from holdfast.laws import Gaussian, Rounded
 from holdfast.mechanisms import keys
 from holdfast.mechanisms.keys import InvalidKey
@@ -40,8 +40,10 @@ _GRID_BY_PAIR = "on the grid the least noise proved for one person is taken, and
 class SubspaceMechanism(Mechanism):
     """A mechanism of `hf.answer`. Its budget is for one person, who moves the answers by at most their sensitivity."""
 
-    norm: ClassVar[Norm]
+    norm: ClassVar[NormName]
     """In which distance the sensitivity counts."""
+    of_projection: ClassVar[bool] = False
+    """Whether it is the sensitivity of the query's projection, where that is known."""
     takes_answers = True
     per: Per = "person"
 
@@ -54,8 +56,9 @@ class SubspaceMechanism(Mechanism):
         grid = facts.grid
         if grid is None:
             raise InvalidParameter(f"{type(self).__name__} is for real-valued answers, whose sensitivity is known. Use hf.answer.")
-        sensitivity = _sensitivity(grid, self.norm)
-        reach = _reach(facts, grid, self.norm, sensitivity)
+        norm = NORMS[self.norm]
+        sensitivity = _sensitivity(grid, norm)
+        reach = _reach(facts, grid, norm, sensitivity)
         return Answers(grid.places, sensitivity, reach, grid.on_grid, grid.neighbours)
 
 
@@ -63,7 +66,9 @@ def _sensitivity(grid: Grid, norm: Norm) -> Fraction:
     """In this norm, squared for l2. An l1 sensitivity bounds that in l2; the other way round it does not."""
     if norm is L1:
         if grid.l1 is None:
-            raise InvalidParameter("Laplace noise needs the l1 sensitivity of the answers. Give it, or take Gaussian noise.", field="sensitivity")
+            raise InvalidParameter(
+                "Laplace noise needs the l1 sensitivity of the answers. Give it, or take Gaussian noise.", field="sensitivity"
+            )
         return grid.l1
     if grid.l2_squared is not None:
         return grid.l2_squared
@@ -91,7 +96,7 @@ def _reach(facts: Facts, grid: Grid, norm: Norm, sensitivity: Fraction) -> int:
     reach = math.floor(steps + moved) if norm is L1 else _floor_of_sum(steps, moved)
     if reach < 1:
         raise InvalidParameter(
-            f"The sensitivity is less than one step of the grid, {grid.step_text}: on it no person could change an answer. Use more places.",
+            f"The sensitivity is less than one step of the grid, {grid.step_text}: no person could change an answer. Use more places.",
             field="places",
         )
     return reach
@@ -116,7 +121,7 @@ class _Laplace(SubspaceMechanism):
     """Laplace noise: one epsilon."""
 
     epsilon: Fraction
-    norm = L1
+    norm = "l1"
     run_file_keys = (keys.Key("epsilon", keys.budget, '"0.25"', required=True),)
 
     def __init__(self, epsilon: Exact) -> None:
@@ -181,7 +186,7 @@ class _Gaussian(SubspaceMechanism):
     delta: Fraction | None
     rho: Fraction | None
     calibration: Calibration
-    norm = L2
+    norm = "l2"
     run_file_keys = (
         keys.Key("rho", keys.budget, '"1/10"'),
         keys.Key("epsilon", keys.budget, '"0.25"'),

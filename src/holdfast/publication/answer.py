@@ -7,27 +7,29 @@ import math
 import numbers
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from flint import fmpq_mat, fmpz_mat
 
+from holdfast.channels import Facts
 from holdfast.engines.local import Progress
 from holdfast.errors import HoldfastWarning, InvalidParameter
-from holdfast.exact.parameters import exact_fraction, positive_fraction
 from holdfast.invariants import linear
 from holdfast.invariants.statements import Areas, Linear, Margin, Statement, Subset
 from holdfast.lattices import Lattice, lattice
 from holdfast.lattices.grid_rounding import movement, to_grid
-from holdfast.lattices.norms import L1
-from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.publication.pipeline import release
-from holdfast.publication.release import Release
 from holdfast.randomness import NoiseKey
+from holdfast.subspace import FloatingMechanism, Invariants, Sensitivities, floating_answer, linear_sensitivities, read_query
+from holdfast.subspace.guarantee import Neighbours
+from holdfast.subspace.query import read_sensitivity
+from holdfast.subspace.spaces import read_matrix
 from holdfast.tables import Table, Universe
-from holdfast.tables.grid import MAX_PLACES, Grid, Neighbours
+from holdfast.tables.grid import MAX_PLACES, Grid
 from holdfast.wording.answers import for_counts_only, moved_totals_sentence
 
 if TYPE_CHECKING:
@@ -41,10 +43,11 @@ def answer(
     values: Any,
     histogram: Any = None,
     *,
-    mechanism: Mechanism,
+    mechanism: SubspaceMechanism | FloatingMechanism,
     invariants: Any = (),
     sensitivity: Any = None,
-    neighbours: Literal["replace-one", "add-remove"] = "replace-one",
+    neighbours: Neighbours = "replace-one",
+    form: Literal["grid", "float"] = "grid",
     places: int | None = None,
     on_grid: bool = False,
     universe: Universe | None = None,
@@ -61,7 +64,7 @@ def answer(
     office: str | None = None,
     approver: str | None = None,
     progress: Progress | None = None,
-) -> Release:
+) -> Any:
     """Publish real-valued answers with noise that keeps linear invariants exactly.
 
     Given:       answers, one number each, and their `sensitivity` in the norm of the mechanism (l1 for Laplace, l2 for Gaussian): how far
@@ -71,18 +74,29 @@ def answer(
                  `universe`. Values are published as multiples of 2^-places. `on_grid=True` says that the answers of every data set are such
                  multiples; otherwise they are brought to the grid through the lattice, and the promise counts how far that moves them.
                  All other arguments are those of hf.release.
+                 `form="float"` takes the mechanisms of [GGY22] literally, in floating point: for research. What comes back is no release,
+                 and cannot be saved or charged (hf.subspace.FloatAnswer).
     Guarantees:  what `release.guarantee` says, for pairs of data sets with the same invariants C f(x). C y = C f(x) as exact numbers
                  wherever multiples of 2^-places can have these values, else their rounding, with a warning.
     Reference:   [theory T110], [theory T111].
     """
+    if form == "float":
+        given = _as_matrix(invariants, universe)
+        found, public = read_query(
+            values, histogram, invariants=given, norm=getattr(mechanism, "norm", "l2"), sensitivity=sensitivity, neighbours=neighbours
+        )
+        return floating_answer(mechanism, public, found, key=key, ledger=ledger)
+    if form != "grid":
+        raise InvalidParameter(f"form is 'grid', which is released, or 'float', for research. Got {form!r}.", field="form")
     if not isinstance(mechanism, SubspaceMechanism):
         raise InvalidParameter(for_counts_only(type(mechanism).__name__))
-    query = read_query(values, histogram)
+    query = read_answers(values, histogram)
     cells = answer_universe(len(query.values), universe, names)
     statements = read_invariants(invariants, len(cells))
     moves = lattice(cells, statements)
     grid = make_grid(query, moves, mechanism, sensitivity=sensitivity, neighbours=neighbours, places=places, on_grid=on_grid)
-    table = on_the_grid(query.values, moves, cells, grid, value=value, unit=unit, name=name)
+    mechanism.answers(Facts(moves, grid=grid))  # what does not fit together is refused before an answer is looked at
+    table = on_the_grid(query.values, moves, grid, value=value, unit=unit, name=name)
     others: dict[str, Any] = {"dataset": dataset, "date": date, "allow_exposed": allow_exposed, "office": office, "approver": approver}
     return release(table, statements, mechanism, key, ledger, release_id, progress=progress, **others)
 
@@ -92,20 +106,28 @@ class AnswerQuery:
     """Answers as exact numbers. CONFIDENTIAL: the values are not shown."""
 
     values: list[Fraction] = field(repr=False)
-    matrix: list[list[Fraction]] | None = None
+    matrix: fmpq_mat | None = None
     """The query matrix, where the answers come from one: public."""
 
+    @property
+    def denominator(self) -> int | None:
+        """Of all answers of all data sets, where the query shows it."""
+        return None if self.matrix is None else int(self.matrix.numer_denom()[1])
 
-def read_query(values: Any, histogram: Any = None) -> AnswerQuery:
+
+def read_answers(values: Any, histogram: Any = None) -> AnswerQuery:
     """Answers as given, or a query matrix times a histogram."""
     if histogram is None:
         return AnswerQuery(read_values(values))
     matrix = read_matrix(values, "The query matrix")
     counts = histogram.counts if isinstance(histogram, Table) else np.asarray(histogram)
-    if counts.ndim != 1 or counts.dtype.kind not in "iu" or len(counts) != len(matrix[0]):
-        raise InvalidParameter(f"The histogram needs one whole number for each of the {len(matrix[0])} columns of the query matrix.")
-    whole = counts.tolist()
-    return AnswerQuery([sum((a * x for a, x in zip(row, whole, strict=True) if a and x), Fraction(0)) for row in matrix], matrix)
+    if counts.shape != (matrix.ncols(),) or counts.dtype.kind not in "iu" or (counts < 0).any():
+        raise InvalidParameter(
+            f"The histogram needs one count, a whole number, for each of the {matrix.ncols()} columns of the query matrix.",
+            field="histogram",
+        )
+    product = matrix * fmpq_mat(fmpz_mat(len(counts), 1, counts.tolist()))
+    return AnswerQuery([Fraction(int(entry.p), int(entry.q)) for entry in product.entries()], matrix)
 
 
 def read_values(values: Any) -> list[Fraction]:
@@ -124,18 +146,6 @@ def _value(entry: Any, place: int) -> Fraction:
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         pass  # outside of the handler: what Python says would quote the value
     raise InvalidParameter(f"Answer {place} is not a finite number. Give whole numbers, fractions, decimals as texts, or finite doubles.")
-
-
-def read_matrix(rows: Any, what: str) -> list[list[Fraction]]:
-    """A matrix of rational numbers; doubles are refused, since invariants and sensitivities would not be the ones meant."""
-    given = rows.tolist() if isinstance(rows, np.ndarray) else rows.toarray().tolist() if hasattr(rows, "toarray") else rows
-    try:
-        listed = [list(row) for row in given if not isinstance(row, str)]
-    except TypeError:
-        listed = []
-    if not listed or not listed[0] or len({len(row) for row in listed}) > 1 or len(listed) != len(given):
-        raise InvalidParameter(f"{what} is a list of rows of the same length. Got something else.")
-    return [[exact_fraction(entry, f"{what}, row {i}, column {j}") for j, entry in enumerate(row, 1)] for i, row in enumerate(listed, 1)]
 
 
 def answer_universe(count: int, universe: Universe | None, names: Sequence[str] | None) -> Universe:
@@ -159,13 +169,28 @@ def read_invariants(invariants: Any, cells: int) -> list[Statement]:
     if isinstance(invariants, Sequence) and all(isinstance(given, Margin | Subset | Areas | Linear) for given in invariants):
         stated = list(invariants)
         if any(given.values not in (None, 0) and any(_as_list(given.values)) for given in stated):
-            raise InvalidParameter("Invariants of answers declare no values but 0: the kept values are those of the answers. Leave values out.")
+            raise InvalidParameter(
+                "Invariants of answers declare no values but 0: the kept values are those of the answers. Leave values out."
+            )
         return stated
-    rows = read_matrix(invariants, "The matrix of invariants")
-    if len(rows[0]) != cells:
-        raise InvalidParameter(f"The matrix of invariants has {len(rows[0])} columns for {cells} answers. Give one column for each answer.")
-    scaled = [[int(entry * math.lcm(*(e.denominator for e in row))) for entry in row] for row in rows if any(row)]
-    return [linear(np.array(scaled, dtype=object))] if scaled else []
+    rows = read_matrix(invariants, "The matrix of invariants", cells)
+    scaled = [[int(entry.p) * (scale // int(entry.q)) for entry in row] for row in rows.tolist() if (scale := _scale(row))]
+    return [linear(scaled)] if scaled else []
+
+
+def _as_matrix(invariants: Any, universe: Universe | None) -> Any:
+    """Statements over a universe as rows, for the form in floating point; a matrix as it is."""
+    stated = [invariants] if isinstance(invariants, Margin | Subset | Areas | Linear) else invariants
+    if not isinstance(stated, Sequence) or not all(isinstance(given, Margin | Subset | Areas | Linear) for given in stated) or not stated:
+        return invariants
+    if universe is None:
+        raise InvalidParameter("Statements are about a universe. Give it, or give a matrix of invariants.", field="universe")
+    return lattice(universe, stated).matrix.toarray().tolist()
+
+
+def _scale(row: Sequence[Any]) -> int:
+    """The common denominator of a row; 0 for a row of zeros, which says nothing."""
+    return math.lcm(*(int(entry.q) for entry in row)) if any(row) else 0
 
 
 def _as_list(values: Any) -> Sequence[int]:
@@ -178,78 +203,76 @@ def make_grid(
     mechanism: SubspaceMechanism,
     *,
     sensitivity: Any,
-    neighbours: str,
+    neighbours: Neighbours,
     places: int | None,
     on_grid: bool,
 ) -> Grid:
     """The grid, from public facts: the query matrix or the declared sensitivity, the invariants, and what is declared of the answers."""
-    if query.matrix is not None and sensitivity is None:
-        found = _of_matrix(query.matrix, moves, mechanism, neighbours)
+    if query.matrix is None:
+        said = read_sensitivities(sensitivity, mechanism)
+    elif sensitivity is not None:
+        raise InvalidParameter("The sensitivity of a query matrix is computed. Leave sensitivity out.", field="sensitivity")
     else:
-        found = read_sensitivity(sensitivity, mechanism)
-    if places is None:
-        places = _usual_places(query, moves, mechanism, found, on_grid)
-    grid = Grid(places)  # checked, before it is used
-    multiples = query.matrix is not None and all((entry / grid.step).denominator == 1 for row in query.matrix for entry in row)
-    return Grid(places, **found, on_grid=on_grid or multiples)
+        said = _of_matrix(query.matrix, moves, mechanism, neighbours)
+    made = Grid(usual_places(query.denominator, moves, mechanism, said, on_grid) if places is None else places, **said)
+    multiples = query.denominator is not None and 2**made.places % query.denominator == 0
+    return replace(made, on_grid=on_grid or multiples)
 
 
-def read_sensitivity(sensitivity: Any, mechanism: SubspaceMechanism) -> dict[str, Any]:
-    """The fields of a grid: one number in the norm of the mechanism, or {"l1": ..., "l2_squared": ...}."""
+def read_sensitivities(sensitivity: Any, mechanism: SubspaceMechanism) -> dict[str, Any]:
+    """The fields of a grid: from one number in the norm of the mechanism, or from hf.subspace.Sensitivities."""
     if sensitivity is None:
         raise InvalidParameter(
-            f"sensitivity is missing: how far one person can move the answers in {mechanism.norm.name} distance. Give it as an exact "
-            "number, or give a query matrix and a histogram, from which it is computed.",
+            f"sensitivity is missing: how far one person can move the answers in {mechanism.norm} distance. Give it as an exact number, or "
+            "give a query matrix and a histogram, from which it is computed.",
             field="sensitivity",
         )
-    named = dict(sensitivity) if isinstance(sensitivity, Mapping) else {mechanism.norm.name: sensitivity}
-    if "l2" in named and "l2_squared" not in named:
-        named["l2_squared"] = _sensitivity(named.pop("l2"), "sensitivity") ** 2
-    if not named or not set(named) <= {"l1", "l2_squared"}:
-        raise InvalidParameter('sensitivity is one exact number, or {"l1": ..., "l2_squared": ...}. Write sensitivity="2".', field="sensitivity")
-    return {norm: _sensitivity(number, f"sensitivity ({norm})") for norm, number in named.items()}
+    if isinstance(sensitivity, Sensitivities):
+        return _fields(sensitivity, mechanism)
+    number = read_sensitivity(sensitivity)
+    return {"l1": number} if mechanism.norm == "l1" else {"l2_squared": number**2}
 
 
-def _sensitivity(number: Any, what: str) -> Fraction:
-    if number == 0:
-        raise InvalidParameter(
-            f"{what} is 0: then no person can move the answers, and they need no noise. Publish them as they are.", field="sensitivity"
-        )
-    return positive_fraction(number, what)
+def _of_matrix(matrix: fmpq_mat, moves: Lattice, mechanism: SubspaceMechanism, neighbours: Neighbours) -> dict[str, Any]:
+    rows = moves.matrix.toarray().tolist()
+    return _fields(linear_sensitivities(matrix, Invariants(rows, moves.cells), neighbours), mechanism)
 
 
-def _of_matrix(matrix: list[list[Fraction]], moves: Lattice, mechanism: SubspaceMechanism, neighbours: str) -> dict[str, Any]:
-    raise NotImplementedError
+def _fields(found: Sensitivities, mechanism: SubspaceMechanism) -> dict[str, Any]:
+    """Extended noise is for the projection of the query, which two data sets with the same invariants do not leave."""
+    l2_squared = found.l2_squared
+    if mechanism.of_projection and found.projected_l2_squared is not None:
+        l2_squared = found.projected_l2_squared
+    return {"l1": found.l1, "l2_squared": l2_squared, "neighbours": found.neighbours}
 
 
-def _usual_places(
-    query: AnswerQuery, moves: Lattice, mechanism: SubspaceMechanism, found: Mapping[str, Any], on_grid: bool
-) -> int:
-    """So many that rounding adds a thousandth of the sensitivity at most; as few as a query matrix on the grid needs."""
+def usual_places(denominator: int | None, moves: Lattice, mechanism: SubspaceMechanism, said: Mapping[str, Any], on_grid: bool) -> int:
+    """As few as a query matrix on the grid needs; else so many that rounding adds a thousandth of the sensitivity at most."""
     if on_grid:
         return 0
-    if query.matrix is not None:
-        denominator = math.lcm(*(entry.denominator for row in query.matrix for entry in row))
-        if denominator & (denominator - 1) == 0 and denominator <= 2**MAX_PLACES:
-            return denominator.bit_length() - 1
-    l1, square = found.get("l1"), found.get("l2_squared")
-    if mechanism.norm is L1 and l1 is not None:
-        return min(max(movement(moves).exponent_for("l1", l1), 0), MAX_PLACES)
-    length = Fraction(math.isqrt(math.floor((square or l1**2) * 2**40)) + 1, 2**20)
-    return min(max(movement(moves).exponent_for("l2", length), 0), MAX_PLACES)
+    if denominator is not None and denominator & (denominator - 1) == 0 and denominator <= 2**MAX_PLACES:
+        return denominator.bit_length() - 1
+    moved, l1, l2_squared = movement(moves), said.get("l1"), said.get("l2_squared")
+    if mechanism.norm == "l1" and l1 is not None:
+        ratio = (1000 * moved.l1 / l1) ** 2
+    else:
+        assert l1 is not None or l2_squared is not None
+        ratio = 1000**2 * moved.l2_squared / (l1**2 if l2_squared is None else l2_squared)
+    return next((places for places in range(MAX_PLACES) if ratio <= 4**places), MAX_PLACES)
 
 
-def on_the_grid(values: Sequence[Fraction], moves: Lattice, cells: Universe, grid: Grid, *, value: str, unit: str, name: str | None) -> Table:
+def on_the_grid(values: Sequence[Fraction], moves: Lattice, grid: Grid, *, value: str, unit: str, name: str | None) -> Table:
     """The confidential table of answers in steps of the grid."""
     if grid.on_grid:
         steps = [entry / grid.step for entry in values]
         if any(entry.denominator != 1 for entry in steps):
             raise InvalidParameter(
-                f"on_grid=True says that all answers are multiples of {grid.step_text}, and some are not. Use more places, or leave on_grid out: "
-                "then answers are rounded, and the promise counts it.",
+                f"on_grid=True says that all answers are multiples of {grid.step_text}, and some are not. Use more places, or leave "
+                "on_grid out: then answers are rounded, and the promise counts it.",
                 field="on_grid",
             )
     found = to_grid(moves, values, grid.places)
     if found.moved_totals:
         warnings.warn(moved_totals_sentence(len(found.moved_totals), grid.step_text), HoldfastWarning, stacklevel=3)
-    return Table(cells, found.integers, count=value, unit=unit, name=name, grid=grid)
+    assert moves.universe is not None
+    return Table(moves.universe, found.integers, count=value, unit=unit, name=name, grid=grid)

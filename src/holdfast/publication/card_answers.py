@@ -22,8 +22,8 @@ class GridInfo(Part):
         description="Which data sets differ in one person: 'replace-one', 'add-remove', or 'declared' by whoever gave the sensitivity."
     )
     on_grid: bool = Field(
-        description="True if the answers of every data set are on the grid, as declared or as the query shows; false if they are rounded to "
-        "it, which the promise counts."
+        description="True if the answers of every data set are on the grid, as declared or as the query shows; false if they are rounded "
+        "to it, which the promise counts."
     )
 
     @classmethod

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
 from holdfast.publication.card import Card, other_version
-from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, exposed_csv, kept_csv
+from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, exposed_csv, kept_csv, shown_rows
 from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.signing import load_signing_key, public_key_of, signed
 from holdfast.report.report import report_html
@@ -66,7 +66,8 @@ def fill_folder(release: Release, temporary: Path, output: Output) -> None:
     key = None if output.sign is None else load_signing_key(output.sign)
     card = release.card_model.to_be_signed_by(None if key is None else public_key_of(key))
     _write(temporary / "statement.html", statement_html(card.to_dict()).encode())
-    _write(temporary / "report.html", report_html(card.to_dict(), release.kept_rows, noise_charts(release.plan.drawing)).encode())
+    kept_rows = shown_rows(release.kept_rows, release.table.grid)
+    _write(temporary / "report.html", report_html(card.to_dict(), kept_rows, noise_charts(release.plan.drawing)).encode())
     made = card.with_files({path.name: _checksum(path) for path in sorted(temporary.iterdir())})
     if key is not None:
         made = signed(made, key)

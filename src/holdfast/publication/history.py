@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from holdfast.channels import Facts
 from holdfast.errors import HoldfastError
 from holdfast.invariants.definitions import statement_of
 from holdfast.invariants.rows import compile_rows
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from holdfast.privacy.ledger.values import Reservation
 
 THIS = "this release"
+ANSWERS = "answers"
+"""What the ledger has of real-valued answers, under this name; tables of counts have none."""
 MAX_CODES = 20_000
 """Codes or cells of a universe that are written into the ledger; larger ones are known by their digest."""
 
@@ -42,21 +45,27 @@ def public_facts(
         "statements": own.definitions,
         "costs": None if plan.guarantee.status == "estimated" else Costs.of(plan.guarantee).to_fields(),
         "exposed": release_exposure(plan, before, name).to_fields(),
-        "disjoint_from": disjoint_from(before, own.universe),
+        "disjoint_from": disjoint_from(before, own),
         "stream_version": STREAM_VERSION,
         "software": dict(software),
     }
+    if own.grid is not None:
+        assert plan.guarantee.answers is not None
+        facts[ANSWERS] = plan.guarantee.answers.to_fields()
     return facts if revision_of is None else {**facts, "revision_of": revision_of}
 
 
 def release_exposure(plan: Plan, earlier: Iterable[Reservation], name: str = THIS) -> ReleaseExposure:
     """What this release exposes alone, and together with those before it, as far as that can be told."""
     before = published(earlier)
-    known = [published_totals(release, plan.facts.universe) for release in before]
+    of_counts = [release for release in before if ANSWERS not in release.facts] if plan.facts.grid is None else []
+    answers = tuple(release.release_id for release in before if release not in of_counts)
+    known = [published_totals(release, plan.facts.universe) for release in of_counts]
     joined = [totals for totals in known if totals is not None]
     together, apart = _joined(joined, PublishedTotals(name, plan.facts.universe, plan.facts.statements)) if joined else (None, [])
-    not_held = tuple(release.release_id for release, totals in zip(before, known, strict=True) if totals is None)
-    left_out = [*apart, *([LeftOut(not_held, WhyNot(Obstacle.NOT_HELD))] if not_held else [])]
+    not_held = tuple(release.release_id for release, totals in zip(of_counts, known, strict=True) if totals is None)
+    obstacles = ((not_held, Obstacle.NOT_HELD), (answers, Obstacle.ANSWERS))
+    left_out = [*apart, *(LeftOut(names, WhyNot(obstacle)) for names, obstacle in obstacles if names)]
     return ReleaseExposure(plan.exposure.facts(), together, tuple(left_out))
 
 
@@ -120,9 +129,12 @@ def read_universe(said: Any) -> Universe | None:
     return replace(made, support=said["support"])
 
 
-def disjoint_from(before: Iterable[Reservation], own: Universe) -> list[str]:
-    """Releases of which it is proved that they have no cell in common with this table."""
-    return [release.release_id for release in before if release.counts and _is_disjoint(release, own)]
+def disjoint_from(before: Iterable[Reservation], own: Facts) -> list[str]:
+    """Releases of which it is proved that they have no cell in common with this table. Cells of answers are not where people are: answers
+    are disjoint from nothing.
+    """
+    tables = [release for release in before if release.counts and ANSWERS not in release.facts] if own.grid is None else []
+    return [release.release_id for release in tables if _is_disjoint(release, own.universe)]
 
 
 def _is_disjoint(release: Reservation, own: Universe) -> bool:

@@ -64,6 +64,11 @@ def number_column(values: NDArray[np.int64], grid: Grid | None, known: NDArray[n
     return arrow_numbers(values, known) if grid is None else grid.column(values.tolist(), known)
 
 
+def shown_rows(rows: Sequence[tuple[str, str, int]], grid: Grid | None) -> list[tuple[str, str, int | str]]:
+    """Kept totals as a page shows them: those of answers as exact decimals."""
+    return [(statement, name, total if grid is None else grid.text(total)) for statement, name, total in rows]
+
+
 def kept_csv(kept: Kept, totals: Sequence[NDArray[np.int64]], grid: Grid | None = None) -> bytes:
     """kept.csv, from published totals: one array for each entry of `kept.rows`."""
     import pyarrow as pa

@@ -26,10 +26,10 @@ SHOWN = 0.9975
 
 def noise_charts(drawing: Drawing) -> list[NoiseLaw]:
     """Up to three kinds of blocks; a function of public facts, the same on every machine. None where the noise depends on the data, nor of
-    blocks whose draws would take too long.
+    blocks whose draws would take too long, nor of answers on a grid.
     """
     channel, left = drawing.channel, float(COSTLY_CELLS)
-    if channel.target.reads is not Reads.NOTHING:
+    if channel.target.reads is not Reads.NOTHING or channel.facts.grid is not None:  # steps of a grid are too fine for bars
         return []
     charts: dict[tuple[str, int], NoiseLaw] = {}
     for shape in channel.shapes():

@@ -34,7 +34,7 @@ from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording import describe
-from holdfast.wording.answers import for_answers_only, for_counts_only, mechanism_advice
+from holdfast.wording.answers import for_answers_only, for_counts_only, in_steps, mechanism_advice
 from holdfast.wording.budget import budget_rows
 from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
 from holdfast.wording.exposure import columns_sentence, exposed_sentences
@@ -184,13 +184,20 @@ class Plan:
             "mechanism": {
                 "name": self.mechanism.name,
                 "parameters": self.mechanism.parameters,
-                "law": channel.target.formula + ("" if facts.zeros is None else law_without_zeros(self._new_cells(facts.zeros.cells))),
+                "law": self._law_words,
                 "identity": channel.identity,
             },
             "sampler": {"status": plan.status, "groups": [_group_fields(group) for group in plan.groups]},
             "guarantee": guarantee_fields(self.guarantee),
             "expected_error": self._error_fields(),
         }
+
+    @property
+    def _law_words(self) -> str:
+        facts, formula = self.facts, self.drawing.channel.target.formula
+        if facts.grid is not None:
+            return f"{formula}; {in_steps(facts.grid.step_text)}"
+        return formula if facts.zeros is None else formula + law_without_zeros(self._new_cells(facts.zeros.cells))
 
     def _zeros_fields(self) -> dict[str, Any]:
         """Cells that take no noise because a kept total is 0."""
@@ -333,7 +340,9 @@ def prepare(
     `said`, of chains: see choose_samplers. `check` may refuse the channel before samplers are chosen for it, which may take long.
     """
     if (facts.grid is not None) is not mechanism.takes_answers:
-        raise InvalidParameter(for_answers_only(type(mechanism).__name__) if facts.grid is None else for_counts_only(type(mechanism).__name__))
+        raise InvalidParameter(
+            for_answers_only(type(mechanism).__name__) if facts.grid is None else for_counts_only(type(mechanism).__name__)
+        )
     channel = mechanism.channel(facts)
     totals = facts.published_totals
     told = (mechanism.name, len(facts.universe), ", ".join(map(str, facts.statements)) or "nothing kept")

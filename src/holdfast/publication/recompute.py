@@ -29,7 +29,7 @@ from holdfast.lattices.exposure import Exposure
 from holdfast.mechanisms.registry import mechanism_class
 from holdfast.publication.card import Card
 from holdfast.publication.card_content import make_card
-from holdfast.publication.listings import EXPOSED_FILE, STRUCTURE, exposed_csv
+from holdfast.publication.listings import EXPOSED_FILE, STRUCTURE, exposed_csv, shown_rows
 from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.order import KeptRow, software
 from holdfast.publication.plan import Plan, exposure_after, prepare
@@ -158,7 +158,7 @@ class Recomputed:
         fields = {**self.card.to_dict(), "files": {}, "signature": None}
         made = {
             "statement.html": statement_html(fields),
-            "report.html": report_html(fields, self.kept_rows, noise_charts(self.plan.drawing)),
+            "report.html": report_html(fields, shown_rows(self.kept_rows, self.table.grid), noise_charts(self.plan.drawing)),
         }
         for name, page in made.items():
             if pages[name] != page.encode():

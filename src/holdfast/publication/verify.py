@@ -298,6 +298,7 @@ def _table_problems(
     published: Array,
 ) -> Iterator[str]:
     kept, counts = made
+    grid = _grid(card)
     if len(counts) != card.table.cells:
         yield f"the table has {len(counts)} cells instead of {card.table.cells}"
     elif f"sha256:{kept.universe.digest()}" != card.table.universe_digest:
@@ -306,7 +307,7 @@ def _table_problems(
     for name, frame in frames.items():
         if frame.column_names != [*card.table.columns, *value_columns(card.table.columns, card.table.count)]:
             yield f"table.{name} has other columns than codes, count, standard deviation and exposed"
-        elif name != first and not _same(frame, frames[first], _grid(card)):
+        elif name != first and not _same(frame, frames[first], grid):
             yield f"table.{name} and table.{first} differ"
     yield from _published_problems(card, kept, published)
     yield from broken_identities(kept, counts, published)
@@ -317,7 +318,8 @@ def _table_problems(
     totals = [(int(total), whole) for rows in families for total, whole in zip(rows.totals(counts), _whole(rows, published), strict=True)]
     for line, (total, whole) in zip(lines, totals, strict=True):
         if whole and line.total != total:
-            yield f"{line.name}: the table adds up to {total}, kept.csv says {line.total}"
+            here, there = (value if grid is None else grid.text(value) for value in (total, line.total))
+            yield f"{line.name}: the table adds up to {here}, kept.csv says {there}"
 
 
 def _published_problems(card: Card, kept: Kept, published: Array) -> Iterator[str]:

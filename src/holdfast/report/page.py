@@ -61,6 +61,17 @@ def is_bounded(card: Card) -> bool:
     return bool(card["guarantee"]["relation_fields"]["within_bounds"])
 
 
+def step_of(card: Card) -> str | None:
+    """Where the table holds real-valued answers: the step of their grid; None for counts."""
+    grid = card["table"]["grid"]
+    return None if grid is None else "1" if grid["places"] == 0 else f"2^-{grid['places']}"
+
+
+def noun(card: Card) -> str:
+    """What the table holds."""
+    return "count" if step_of(card) is None else "value"
+
+
 def error_is_known(card: Card) -> bool:
     """Whether the card has standard deviations, or would have them had they been estimated: not where they depend on the counts."""
     error = card["expected_error"]
@@ -148,7 +159,7 @@ def exposed_names(card: Card) -> Html | None:
     lead = " By name: " if len(some) == exposed["cells"] else " Among them: "
     number = card["release"]["allow_exposed"]
     allowed = f" Before the draw the office allowed {plural(number, 'cell')} to be published exactly." if number else ""
-    return join(lead, names(some, len(some)), f". Listed in exposed.csv with true counts, and marked in the table.{allowed}")
+    return join(lead, names(some, len(some)), f". Listed in exposed.csv with true {noun(card)}s, and marked in the table.{allowed}")
 
 
 def cost_rows(card: Card) -> list[tuple[str, str]]:
@@ -161,10 +172,13 @@ def cost_rows(card: Card) -> list[tuple[str, str]]:
     away = "" if measure is None else f", {measure} in {distance}"
     rows = [] if asked is None else [("Asked for", str(asked["words"]))]
     if alone is None:
-        rows.append((f"One {unit}", f"no {unit} can change alone: another table with the same kept totals differs in more"))
+        what = "table with the same kept totals" if step_of(card) is None else "data set with the same invariants"
+        rows.append((f"One {unit}", f"no {unit} can change alone: another {what} differs in more"))
     elif asked is None or asked["per"] != "person" or settings(asked["parameters"]) != _promised(alone):  # else it would be said twice
         rows.append((f"One {unit}", _promised(alone)))
-    rows.append((f"Each unit of {distance} between two tables", _promised(guarantee["per_unit"])))
+    step = step_of(card)
+    each = f"Each unit of {distance} between two tables" if step is None else f"Each step of {step}, a unit of {distance}"
+    rows.append((each, _promised(guarantee["per_unit"])))
     if alone is None or any(secret[key] != alone.get(key) for key in secret if key != "found"):
         rows.append((f"The smallest change that keeps every kept total{away}", _promised(secret)))
     return rows

@@ -33,24 +33,29 @@ from holdfast.report.page import (
     is_bounded,
     is_suppressed,
     level_rows,
+    noun,
     parameter_words,
     revision_words,
     status_words,
+    step_of,
     table_name,
 )
 
 SHOWN_KEPT = 60
 SHOWN_STATEMENTS = 100
 
-UNBIASED = frozenset({"generalized-laplace", "generalized-gaussian", "rounded-projection"})
+UNBIASED = frozenset(
+    {"generalized-laplace", "generalized-gaussian", "rounded-projection"}
+    | {"projected-laplace", "projected-gaussian", "extended-laplace", "extended-gaussian"}
+)
 """Mechanisms whose noise is zero on average in every cell, whatever the data."""
 
 
-def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int]], noise: Sequence[NoiseLaw]) -> str:
+def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int | str]], noise: Sequence[NoiseLaw]) -> str:
     """The report of a release.
 
-    Given:       the card as plain values, in the shape of card.schema.json; the kept totals as (statement, name, total); the law of a
-                 cell's noise, for as many kinds of cells as wanted, perhaps none.
+    Given:       the card as plain values, in the shape of card.schema.json; the kept totals as (statement, name, total), of answers as
+                 decimals; the law of a cell's noise, for as many kinds of cells as wanted, perhaps none.
     Guarantees:  a pure function of its arguments. `files` and `signature` of the card are not read, so two tables with equal kept totals
                  have the same report, byte for byte. Every text is escaped; nothing is loaded from elsewhere.
     """
@@ -60,7 +65,8 @@ def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int]], noise: Se
         more: tuple[Html, ...] = (_kept(card, kept_rows), _exposed(card), _verify(card))
     else:
         sections += (_how_far_off(card), _kept(card, kept_rows), _exposed(card), _structure(card))
-        more = (_noise(card, noise), _bounds(card) if is_bounded(card) else _negative(card), _use(card), _verify(card))
+        apart = _bounds(card) if is_bounded(card) else _grid(card) if step_of(card) is not None else _negative(card)
+        more = (_noise(card, noise), apart, _use(card), _verify(card))
     return document(card, title, tag("main", banner(card), tag("h1", title), *sections, *more, banner(card)), style=_STYLE)
 
 
@@ -78,7 +84,7 @@ def _what(card: Card) -> Html:
         paragraph(
             "The table ",
             name(table_name(card)),
-            f" {'lists' if is_suppressed(card) else 'gives one count for each of'} {plural(given['cells'], 'cell')}, named by ",
+            f" {'lists' if is_suppressed(card) else f'gives one {noun(card)} for each of'} {plural(given['cells'], 'cell')}, named by ",
             names(given["columns"], SHOWN_STATEMENTS),
             f". {_made(card)} {totals}.",
         ),
@@ -119,27 +125,28 @@ def _promise(card: Card) -> Html:
 def _how_far_off(card: Card) -> Html:
     error = card["expected_error"]
     if not error_is_known(card):
-        return _section("How far off a count may be", paragraph(error["words"]))
+        return _section(f"How far off a {noun(card)} may be", paragraph(error["words"]))
     spread = error["cell_standard_deviation"]
     rows = [(f"cell, {which}", *_reach(spread[which])) for which in ("smallest", "median", "largest")]
+    what = noun(card)
     rows += [(name(margin["name"]), *_reach(margin["standard_deviation"])) for margin in error["margins"]]
     header = (
-        "Count",
+        what.capitalize(),
         "Standard deviation",
         "Two of three within (normal approximation)",
         "95 % within (normal approximation)",
         "95 % within, whatever the law (Chebyshev)",
     )
     return _section(
-        "How far off a count may be",
+        f"How far off a {what} may be",
         paragraph(error["words"]),
-        table(f"Distance between released and true count (standard deviation: {error['basis']})", header, rows),
+        table(f"Distance between released and true {what} (standard deviation: {error['basis']})", header, rows),
         table("The noise of every unit of every level", ("Level", "By", "Units", "Standard deviation"), level_rows(card))
         if error["levels"]
         else None,
         paragraph(
-            "Two of three counts are within about one standard deviation of the true one, and 95 of 100 within about two (1.96). These are "
-            "the figures of the normal law, as a guide; Laplace noise reaches about 2.1 standard deviations for 95 of 100. Chebyshev's "
+            f"Two of three {what}s are within about one standard deviation of the true one, and 95 of 100 within about two (1.96). These "
+            "are the figures of the normal law, as a guide; Laplace noise reaches about 2.1 standard deviations for 95 of 100. Chebyshev's "
             "inequality is on the safe side for any noise that is zero on average: at least 95 of 100 within 4.48 standard deviations."
         ),
     )
@@ -152,7 +159,7 @@ def _reach(sd: float | None) -> tuple[str, str, str, str]:
     return sd_text(sd), rounded_up(0.9675 * sd), rounded_up(1.96 * sd), rounded_up(4.4722 * sd)
 
 
-def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int]]) -> Html:
+def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Html:
     kept = card["kept"]
     identities = kept["identities"]
     known = (
@@ -163,7 +170,10 @@ def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int]]) -> Html:
     if not kept["totals"]:
         none = "No total is kept." if is_suppressed(card) else "No total is kept: every sum carries noise."
         return _section("What is kept", paragraph(none), known)
-    rows = [(name(label), name(statement), number(total)) for statement, label, total in kept_rows[:SHOWN_KEPT]]
+    rows = [
+        (name(label), name(statement), total if isinstance(total, str) else number(total))
+        for statement, label, total in kept_rows[:SHOWN_KEPT]
+    ]
     rest = len(kept_rows) - len(rows)
     return _section(
         "What is kept",
@@ -238,6 +248,16 @@ def _negative(card: Card) -> Html:
     )
 
 
+def _grid(card: Card) -> Html:
+    return _section(
+        "Digits",
+        paragraph(
+            f"Every value is a whole number of steps of {step_of(card)}, written as an exact decimal. True values were brought to these "
+            "steps before the noise was added, which the promise counts; no digit beyond them is published. The noise is zero on average."
+        ),
+    )
+
+
 def _bounds(card: Card) -> Html:
     return _section(
         "Bounds",
@@ -252,22 +272,23 @@ def _bounds(card: Card) -> Html:
 def _use(card: Card) -> Html:
     if is_bounded(card):
         return _section("How to use the counts", items(_USE_WITHIN_BOUNDS))
+    what = noun(card)
     lines = [
-        "A sum of counts that is a kept total, or follows from kept totals, is exact.",
-        _SUMS_WITH_LEVELS if card["expected_error"]["levels"] else _SUMS,
-        "Counts under one kept total share their errors: what one has too much, others have too little.",
-        "A share or a ratio of small counts can be far off. Compare the counts with their standard deviation first.",
-        "A difference between two counts that is smaller than their standard deviations may be noise alone.",
-        "Do not round, clip or rescale counts before adding them: that brings back a bias that the noise does not have."
+        f"A sum of {what}s that is a kept total, or follows from kept totals, is exact.",
+        _SUMS_WITH_LEVELS if card["expected_error"]["levels"] else _SUMS.format(what=what),
+        f"{what.capitalize()}s under one kept total share their errors: what one has too much, others have too little.",
+        f"A share or a ratio of small {what}s can be far off. Compare the {what}s with their standard deviation first.",
+        f"A difference between two {what}s that is smaller than their standard deviations may be noise alone.",
+        f"Do not round, clip or rescale {what}s before adding them: that brings back a bias that the noise does not have."
         if card["mechanism"]["name"] in UNBIASED
-        else "Do not round, clip or rescale counts before adding them: the law of the noise would no longer describe the result.",
+        else f"Do not round, clip or rescale {what}s before adding them: the law of the noise would no longer describe the result.",
     ]
-    return _section("How to use the counts", items(lines))
+    return _section(f"How to use the {noun(card)}s", items(lines))
 
 
 _SUMS = (
-    "In any other sum the errors of the counts add up; they do not cancel. Its standard deviation is at most the sum of the standard "
-    "deviations of its counts, and less where their noise is independent."
+    "In any other sum the errors of the {what}s add up; they do not cancel. Its standard deviation is at most the sum of the standard "
+    "deviations of its {what}s, and less where their noise is independent."
 )
 _SUMS_WITH_LEVELS = (
     "The errors of the counts in one unit of a level may partly cancel in its sums: the table of levels has the standard deviation of the "

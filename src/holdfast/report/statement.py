@@ -18,9 +18,11 @@ from holdfast.report.page import (
     is_bounded,
     is_suppressed,
     level_rows,
+    noun,
     parameter_words,
     revision_words,
     status_words,
+    step_of,
     table_name,
 )
 
@@ -58,7 +60,7 @@ def _published(card: Card) -> Html:
     given, kept = card["table"], card["kept"]
     lines = [
         join(
-            f"{'A list' if is_suppressed(card) else 'One count for each'} of {plural(given['cells'], 'cell')}, named by ",
+            f"{'A list' if is_suppressed(card) else f'One {noun(card)} for each'} of {plural(given['cells'], 'cell')}, named by ",
             names(given["columns"], 8),
             f". List of cells: {UNIVERSE_WORDS.get(given['universe'], given['universe'])}.",
         ),
@@ -78,6 +80,11 @@ def _other_counts(card: Card) -> str:
             "Every other count is drawn at random around the true one, from a publicly known law (page 2). All counts lie within the "
             "public bounds, and so they are biased near them: on average they are drawn away from a bound."
         )
+    if (step := step_of(card)) is not None:
+        return (
+            f"Every other value carries random noise of a publicly known law (page 2). All values are whole numbers of steps of {step}, "
+            "and tell no more digits than that."
+        )
     return "Every other count carries random noise: whole numbers of a publicly known law (page 2). A count may come out negative."
 
 
@@ -93,8 +100,11 @@ def _protected(card: Card) -> Html:
     private = card["release"]["private"]
     warning = None if private else paragraph(tag("strong", "With a test key none of this holds."), " It would hold for a secret key.")
     max_records, unit = card["table"]["max_records"], card["guarantee"]["unit"]
+    answers = card["guarantee"]["answers"]
     records = (
-        "It is for one record at a time: whoever has several is protected less."
+        "Neighbours whose invariants differ are not covered."
+        if answers is not None
+        else "It is for one record at a time: whoever has several is protected less."
         if max_records is None
         else f"A {unit} has at most {plural(max_records, 'record')} in the table."
     )
@@ -109,7 +119,7 @@ def _protected(card: Card) -> Html:
 
 def _not_protected(card: Card) -> Html:
     lines = [
-        text("The kept totals themselves, and whatever follows from them by arithmetic or by knowing that counts are not negative."),
+        text(_TOTALS if step_of(card) is None else _INVARIANTS),
         _exposed_line(card),
         text("Facts about groups. A table that is of any use shows them, and they may tell about a member of a group."),
         text("Anything outside this table: other tables, other files, what someone knows already."),
@@ -167,7 +177,9 @@ def _expected_error(card: Card) -> Html:
     rows += [(join("Total of one of ", count, " units of the level ", level), spread) for level, _, count, spread in units]
     rows += [("Other levels and margins", "see card.json")] if len(units) < len(error["levels"]) else []
     caption = f"Standard deviation of the noise ({error['basis']})"
-    return join(tag("h2", "Expected error"), paragraph(error["words"]), table(caption, ("Count", "Standard deviation"), rows))
+    return join(
+        tag("h2", "Expected error"), paragraph(error["words"]), table(caption, (noun(card).capitalize(), "Standard deviation"), rows)
+    )
 
 
 def _software(card: Card) -> Html:
@@ -198,6 +210,9 @@ def _sign() -> Html:
 def _more(rows: list[object], shown: int) -> list[tuple[str, str]]:
     return [(f"and {number(len(rows) - shown)} more", "see card.json")] if len(rows) > shown else []
 
+
+_TOTALS = "The kept totals themselves, and whatever follows from them by arithmetic or by knowing that counts are not negative."
+_INVARIANTS = "The invariants themselves, and whatever follows from them by arithmetic."
 
 _STYLE = """
 @page { margin: 12mm 17mm; }

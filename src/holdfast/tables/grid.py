@@ -68,7 +68,7 @@ class Grid:
         value = Fraction(text) * 2**self.places
         if value.denominator != 1 or self.text(value.numerator) != text:
             raise ValueError("not a value of this grid")
-        return value.numerator
+        return int(value.numerator)
 
     def floats(self, steps: Ints) -> NDArray[np.float64]:
         """The values as doubles: exact up to 2^53 steps, and beyond to the nearest."""

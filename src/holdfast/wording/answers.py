@@ -9,9 +9,7 @@ from holdfast.privacy.guarantee import Guarantee, Promise
 from holdfast.wording.budget import asked_phrase, reach_sentences
 from holdfast.wording.numbers import FAIR_BITS, WEAK_EPSILON, factor, number
 
-WEAKER = (
-    "This is less than Definition 2.5 of [GGY22], which also covers neighbours whose invariants differ: no noise on a grid can promise that."
-)
+WEAKER = "This is less than Definition 2.5 of [GGY22], which also covers neighbours whose invariants differ: no grid has that."
 _NEIGHBOURS = {
     "replace-one": "the data of one {unit} replaced by any other",
     "add-remove": "one {unit} more or less",
@@ -72,8 +70,8 @@ def _not_protected(guarantee: Guarantee) -> str:
         cells = f" They fix {fixed} published without noise{names}."
     return (
         f"The invariants are published without noise, and neither they nor what follows from them is protected.{cells} A {guarantee.unit} "
-        f"whose data change an invariant is not protected from being seen to. {WEAKER} What can be learned about a {guarantee.unit} from other "
-        "people's data is not limited."
+        f"whose data change an invariant is not protected from being seen to. {WEAKER} What can be learned about a {guarantee.unit} from "
+        "other people's data is not limited."
     )
 
 
@@ -83,21 +81,26 @@ def _warning(guarantee: Guarantee, lead: Promise) -> str:
     return f"WARNING: an epsilon above {WEAK_EPSILON} for one {guarantee.unit} promises next to nothing."
 
 
+def in_steps(step: str) -> str:
+    """What the integers of a law are, where answers are published."""
+    return f"in steps of {step}, and an answer is its number of steps times {step}"
+
+
 def mechanism_advice(name: str) -> str:
     """Which mechanism is for whom: said in every plan, with what was chosen."""
     chosen = f"{name} was chosen. "
     return (
         f"{chosen}Take projected noise where a mechanism for the answers without invariants exists and the answers must stay unbiased; "
-        "extended noise for a smaller l2 error, where a query matrix is given and noise is made from scratch; Laplace noise where the promise "
-        "must be pure, Gaussian noise where a delta is allowed and there are many answers."
+        "extended noise for a smaller l2 error, where a query matrix is given and noise is made from scratch; Laplace noise where the "
+        "promise must be pure, Gaussian noise where a delta is allowed and there are many answers."
     )
 
 
 def for_answers_only(name: str) -> str:
     """Why a mechanism is refused on a table of counts."""
     return (
-        f"{name} is for real-valued answers, whose sensitivity is known: use hf.answer, or [answer] in a run file. For tables of counts take "
-        "GeneralizedLaplace, RoundedProjection or GeneralizedGaussian."
+        f"{name} is for real-valued answers, whose sensitivity is known: use hf.answer, or [answer] in a run file. For tables of counts "
+        "take GeneralizedLaplace, RoundedProjection or GeneralizedGaussian."
     )
 
 

@@ -18,8 +18,8 @@ _BASES = {
 def error_sentences(
     smallest: float | None, median: float | None, largest: float | None, basis: str, not_estimated: int = 0, noun: str = "count"
 ) -> str:
-    """From the standard deviations of the cells' noise; `noun`: what is released, "count" or "answer"; None where none is added, where it depends on the data, or where it was not
-    estimated.
+    """From the standard deviations of the cells' noise; None where none is added, where it depends on the data, or where it was not
+    estimated. `noun`: what is released.
     """
     if smallest is None or median is None or largest is None:
         if basis == "unknown":

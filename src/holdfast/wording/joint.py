@@ -24,6 +24,7 @@ _REASONS = {
     ),
     Obstacle.TOO_LARGE: "the common refinement of the tables would have {cells} cells or more, above the limit of {limit}.",
     Obstacle.NOT_HELD: "the ledger does not hold so large a table, or cannot read it.",
+    Obstacle.ANSWERS: "one of the two holds real-valued answers, and how these follow from the cells of a table is not known here.",
 }
 
 

@@ -13,8 +13,8 @@ WEAK_EPSILON = 10
 
 
 FAIR_BITS = (
-    "The promise assumes fair random bits; these come from AES-256 under a secret key, so it holds against anyone who does not have the key "
-    "and cannot break AES-256."
+    "The promise assumes fair random bits; these come from AES-256 under a secret key, so it holds against anyone who does not have "
+    "the key and cannot break AES-256."
 )
 
 

@@ -1,0 +1,283 @@
+"""Real-valued answers on a grid, from the call to the folder and back."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import warnings
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import holdfast as hf
+from holdfast.channels import Facts
+from holdfast.errors import HoldfastWarning, InexactParameter, InvalidParameter, NothingLeft, RequestTooLarge, VerificationFailed
+from holdfast.lattices.grid_rounding import to_grid
+from holdfast.lattices.norms import NORMS
+from holdfast.mechanisms.subspace import SubspaceMechanism
+from holdfast.privacy import Ledger
+from holdfast.tables.grid import MAX_PLACES, Grid
+
+KEY = "answers"
+MECHANISMS = [
+    hf.ProjectedLaplace("1"),
+    hf.ExtendedLaplace("1/2"),
+    hf.ProjectedGaussian(rho="1/8"),
+    hf.ProjectedGaussian("1", "1e-6"),
+    hf.ExtendedGaussian("1", "1e-6"),
+]
+UNIVERSE = hf.Universe.product({"group": ["a", "b", "c"], "hour": ["1", "2"]})
+
+
+def answered(values: Any = (0.5, -1.25, 3, 0.125, 2, -4), **given_: Any) -> Any:
+    given_ = {"invariants": [[1] * 6], "sensitivity": "2", "mechanism": MECHANISMS[0], "release_id": "answers", **given_}
+    return hf.answer(list(values), key=hf.NoiseKey.for_tests(KEY), **given_)
+
+
+class TestGrid:
+    @given(st.integers(0, MAX_PLACES), st.integers(-(2**62), 2**62))
+    def test_text_is_the_value_exactly_and_reads_back(self, places: int, steps: int) -> None:
+        grid = Grid(places)
+        text = grid.text(steps)
+        assert Fraction(text) == Fraction(steps, 2**places)
+        assert grid.steps(text) == steps
+
+    @given(st.integers(0, MAX_PLACES), st.lists(st.integers(-(2**62) + 1, 2**62 - 1), max_size=5))
+    def test_columns_read_back(self, places: int, steps: list[int]) -> None:
+        grid = Grid(places)
+        column = grid.column(steps)
+        assert grid.read_column(column).to_pylist() == steps
+        assert [grid.steps(f"{value:f}") for value in column.to_pylist()] == steps
+
+    @pytest.mark.parametrize("text", ["0.3", "1", "1.0", "1.000", "x", "0.25 "])
+    def test_other_texts_are_no_values_of_the_grid(self, text: str) -> None:
+        with pytest.raises(ValueError, match=r"not a value|Invalid literal"):
+            Grid(2).steps(text)
+
+    @pytest.mark.parametrize("places", [-1, MAX_PLACES + 1, True, 1.0, "3"])
+    def test_places_out_of_range_are_refused(self, places: Any) -> None:
+        with pytest.raises(InvalidParameter, match="places must be a whole number from 0 to 24"):
+            Grid(places)
+
+
+class TestTheWholeWay:
+    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
+    def test_saved_verified_and_exact(self, mechanism: Any, tmp_path: Path) -> None:
+        release = answered(mechanism=mechanism, places=12)
+        folder = release.save(tmp_path / "out")
+        hf.verify(folder)
+        with open(folder / "table.csv", newline="") as file:
+            written = [Fraction(row["value"]) for row in csv.DictReader(file)]
+        assert sum(written) == Fraction(3, 8)  # of the true answers
+        assert all((value * 2**12).denominator == 1 for value in written)
+        assert [float(value) for value in written] == release.table.values.tolist()
+        with open(folder / "kept.csv", newline="") as file:
+            assert [row["total"] for row in csv.DictReader(file)] == ["0.375000000000"]
+
+    def test_the_card_says_grid_reach_and_relation(self) -> None:
+        card = answered(places=12).card
+        assert card["table"]["grid"] == {"places": 12, "l1": "2", "l2_squared": None, "neighbours": "declared", "on_grid": False}
+        answers = card["guarantee"]["answers"]
+        assert (answers["sensitivity"], answers["relation"]) == ("2", "same invariants")
+        assert 2 * 2**12 < answers["reach"] < 2 * 2**12 + 100
+        assert Fraction(card["guarantee"]["parameters"]["epsilon"]) * answers["reach"] == 1
+        assert "[GGY22]" in card["guarantee"]["words"]
+
+    def test_tables_of_counts_have_neither(self) -> None:
+        table = hf.Table(UNIVERSE, np.arange(6))
+        card = hf.release(table, [hf.total()], hf.GeneralizedLaplace("1")).card
+        assert card["table"]["grid"] is None
+        assert card["guarantee"]["answers"] is None
+
+    def test_statements_over_a_universe(self, tmp_path: Path) -> None:
+        keep = [hf.margin("group"), hf.margin("hour")]
+        release = answered(invariants=keep, universe=UNIVERSE, mechanism=hf.ProjectedGaussian(rho=1), places=3)
+        shaped = release.table.values.reshape(3, 2)
+        assert shaped.sum(axis=1).tolist() == [-0.75, 3.125, -2]
+        assert shaped.sum(axis=0).tolist() == [5.5, -5.125]
+        assert release.plan.drawing.sampler_plan.groups[0].kind == "grid"
+        hf.verify(release.save(tmp_path / "out"))
+
+    def test_a_query_matrix_times_a_histogram(self) -> None:
+        query, histogram = [["1/2", 0, 1], [0, 1, 1], [1, 1, 0]], [4, 6, 1]
+        release = hf.answer(query, histogram, invariants=[["1/3", "1/3", "1/3"]], mechanism=hf.ProjectedLaplace(1), names=["x", "y", "z"])
+        assert release.table.values.sum() == 3 + 7 + 10
+        assert release.plan.facts.grid == Grid(1, Fraction(5, 2), Fraction(9, 4), "replace-one", on_grid=True)
+        assert release.table.universe.codes["answer"] == ("x", "y", "z")
+
+    def test_extended_noise_is_for_the_projection_of_the_query(self) -> None:
+        query = [[1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 1], [1, 1, 1, 3]]
+        reach = [
+            hf.answer(query, [5, 3, 2, 9], invariants=[[1, 1, 1, 1]], mechanism=mechanism(rho=1)).guarantee.answers.reach
+            for mechanism in (hf.ProjectedGaussian, hf.ExtendedGaussian)
+        ]
+        assert reach[0] > reach[1]
+
+    def test_answers_and_totals_of_zero_are_drawn_like_others(self) -> None:
+        """With counts, a kept total of 0 makes its cells 0; answers may be negative."""
+        release = answered([1, -1, 0, 0, 2, 3], invariants=[[1, 1, 1, 1, 0, 0]], on_grid=True)
+        assert np.count_nonzero(release.table.counts[:4]) == 4
+        assert release.table.counts[:4].sum() == 0
+        assert not release.table.exposed.any()
+        assert not release.guarantee.relation.non_negative
+
+    def test_answers_that_the_invariants_fix_are_exposed(self, tmp_path: Path) -> None:
+        release = answered(invariants=[[1, 0, 0, 0, 0, 0]], places=3)
+        assert release.table.exposed.tolist() == [True] + [False] * 5
+        folder = release.save(tmp_path / "out")
+        assert (folder / "exposed.csv").read_text() == '"answer","value","why"\n"1",0.500,"structure"\n'
+        hf.verify(folder)
+
+    def test_a_changed_value_is_found(self, tmp_path: Path) -> None:
+        folder = answered(places=3).save(tmp_path / "out", formats=["csv"])
+        lines = (folder / "kept.csv").read_text()
+        (folder / "kept.csv").write_text(lines.replace("0.375", "0.500"))
+        card = json.loads((folder / "card.json").read_text())
+        import hashlib
+
+        card["files"]["kept.csv"]["sha256"] = hashlib.sha256((folder / "kept.csv").read_bytes()).hexdigest()
+        (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
+        with pytest.raises(VerificationFailed, match=r"row 1: the table adds up to 0\.375, kept\.csv says 0\.500"):
+            hf.verify(folder)
+
+
+class TestNothingConfidential:
+    def test_two_data_sets_with_the_same_invariants_differ_in_the_values_alone(self, tmp_path: Path) -> None:
+        one, other = (answered(values, places=6) for values in ([1, 2, 3, 4, 5, 6.25], [6, 5.25, 4, 3, 2, 1]))
+        cards = [{**release.card, "files": None} for release in (one, other)]
+        assert cards[0] == cards[1]
+        folders = [release.save(tmp_path / str(number)) for number, release in enumerate((one, other))]
+        for name in ("kept.csv", "exposed.csv", "statement.html", "report.html"):
+            assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
+
+    @pytest.mark.parametrize("values", [[0.1, float("nan")], [math.inf, 2.0], ["secret", 3], [None, 7], ["1/0", 3]])
+    def test_values_that_are_not_finite_are_refused_without_being_shown(self, values: list[Any]) -> None:
+        with pytest.raises(InvalidParameter, match=r"Answer [12] is not a finite number") as problem:
+            hf.answer(values, invariants=[[1, 1]], sensitivity=1, mechanism=MECHANISMS[0])
+        assert not any(str(value) in str(problem.value) for value in values if value is not None)
+        assert problem.value.__cause__ is None
+        assert problem.value.__context__ is None
+
+
+class TestReach:
+    """[theory T110]: what one person can move on the grid, with what rounding adds."""
+
+    @given(st.data())
+    def test_no_two_neighbours_with_the_same_invariants_are_farther_apart(self, data: st.DataObject) -> None:
+        mechanism: SubspaceMechanism = data.draw(st.sampled_from([hf.ProjectedLaplace(1), hf.ProjectedGaussian(rho=1)]))
+        rows = data.draw(st.sampled_from([[[1, 1, 1, 1]], [[1, 1, 0, 0], [0, 0, 1, 1]], [[1, 2, 3, -1]], []]))
+        places = data.draw(st.integers(3, 6))
+        moves = hf.lattice(hf.Universe.product({"answer": list("1234")}), [hf.linear(rows)] if rows else [])
+        basis = moves.basis.astype(object)
+        numbers = st.fractions(-2, 2, max_denominator=50)
+        first = data.draw(st.lists(numbers, min_size=4, max_size=4))
+        change = (
+            [sum(c * int(b) for c, b in zip(coefficients, row, strict=True)) for row in basis]
+            if (coefficients := data.draw(st.lists(numbers, min_size=basis.shape[1], max_size=basis.shape[1])))
+            else [0] * 4
+        )
+        norm = NORMS[mechanism.norm]
+        measure = sum(abs(entry) ** norm.power for entry in change)
+        if not measure:
+            return
+        grid = Grid(places, **({"l1": measure} if mechanism.norm == "l1" else {"l2_squared": measure}))
+        try:
+            reach = mechanism.answers(Facts(moves, grid=grid)).reach
+        except InvalidParameter:  # too coarse
+            return
+        ends = [to_grid(moves, values, places).integers for values in (first, [a + b for a, b in zip(first, change, strict=True)])]
+        assert norm.measure((ends[0] - ends[1]).tolist()) <= reach
+
+    def test_a_bound_without_what_rounding_adds_is_not_enough(self) -> None:
+        """Neighbours at l1 distance 1/8 step end a whole move apart."""
+        moves = hf.lattice(hf.Universe.product({"answer": ["1", "2"]}), [hf.linear([[1, 1]])])
+        first, second = [Fraction(7, 16), Fraction(9, 16)], [Fraction(9, 16), Fraction(7, 16)]
+        ends = [to_grid(moves, values, 0).integers for values in (first, second)]
+        assert np.abs(ends[0] - ends[1]).sum() == 2
+
+
+class TestLedger:
+    def test_the_charge_is_what_was_asked_for_and_answers_are_disjoint_from_nothing(self, tmp_path: Path) -> None:
+        ledger = Ledger.create(tmp_path / "ledger.sqlite")
+        ledger.grant("data", epsilon="3")
+        table = hf.Table(UNIVERSE, np.arange(6), name="data")
+        hf.release(table, [hf.total()], hf.GeneralizedLaplace("1", per="person"), ledger=ledger, release_id="counts").save(tmp_path / "a")
+        release = hf.answer(
+            [1.5, 2.5], sensitivity=1, mechanism=hf.ProjectedLaplace("3/2"), ledger=ledger, release_id="answers", dataset="data"
+        )
+        release.save(tmp_path / "b")
+        account = ledger.account("data")
+        assert account.releases["answers"].charge.epsilon == Fraction(3, 2)
+        assert account.releases["answers"].facts["disjoint_from"] == []
+        assert account.balance().spent == Fraction(5, 2)
+        hf.verify(tmp_path / "b")
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("given_", "error", "message"),
+        [
+            ({"invariants": np.eye(6, dtype=int)}, NothingLeft, "no other table"),
+            ({"invariants": [[0.5] * 6]}, InexactParameter, "Write the string '0.5' instead"),
+            ({"invariants": np.ones((1, 6))}, InexactParameter, "must be exact"),
+            ({"invariants": [[1] * 5]}, InvalidParameter, "rows of one length"),
+            ({"sensitivity": 0}, InvalidParameter, "sensitivity is zero"),
+            ({"sensitivity": math.inf}, InexactParameter, "finite exact number"),
+            ({"sensitivity": "inf"}, InvalidParameter, "decimal or rational number"),
+            ({"sensitivity": -1}, InvalidParameter, "greater than zero"),
+            ({"sensitivity": None}, InvalidParameter, "sensitivity is missing"),
+            ({"places": 0}, InvalidParameter, "too coarse.*Write places=7 or more"),
+            ({"places": 2, "on_grid": True}, InvalidParameter, "some are not"),
+            ({"sensitivity": "1/1000", "places": 3, "on_grid": True}, InvalidParameter, "less than one step"),
+            ({"mechanism": hf.GeneralizedLaplace(1)}, InvalidParameter, "GeneralizedLaplace is for tables of counts"),
+            ({"mechanism": hf.ProjectedGaussian("1", "1e-6", calibration="paper")}, InvalidParameter, "no other calibration"),
+            ({"form": "double"}, InvalidParameter, "form is 'grid'"),
+            ({"names": ["a"]}, InvalidParameter, "names has 1 entries for 6 answers"),
+            ({"universe": hf.Universe.product({"a": ["1"]})}, InvalidParameter, "The universe has 1 cells for 6 answers"),
+            ({"invariants": [hf.identity(hf.linear([[1] * 6]), 3)]}, InvalidParameter, "declare no values"),
+        ],
+        ids=str,
+    )
+    def test_one_clear_error(self, given_: dict[str, Any], error: type[Exception], message: str) -> None:
+        with pytest.raises(error, match=message):
+            answered(**given_)
+
+    def test_the_places_that_are_advised_are_taken(self) -> None:
+        assert answered(places=7).guarantee.answers.places == 7
+
+    def test_answers_too_large_for_the_grid(self) -> None:
+        with pytest.raises(RequestTooLarge):
+            answered([2.0**50, 0, 0, 0, 0, 0], places=20)
+
+    def test_mechanisms_of_answers_are_not_for_counts(self) -> None:
+        with pytest.raises(InvalidParameter, match="use hf.answer"):
+            hf.release(hf.Table(UNIVERSE, np.arange(6)), [], hf.ProjectedLaplace(1))
+
+    def test_an_invariant_off_the_grid_is_kept_as_rounded_with_a_warning(self) -> None:
+        with pytest.warns(HoldfastWarning, match=r"1 invariant has a value that no multiples of 2\^-6 have"):
+            answered(["1/3"] + [0] * 5, places=6)
+
+    def test_invariants_on_the_grid_give_none(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            release = answered(["1/3", "-1/3"] + [1] * 4, places=6)
+        assert release.table.values.sum() == 4
+
+
+class TestFloatingPoint:
+    def test_it_is_marked_and_never_saved(self, tmp_path: Path) -> None:
+        found = answered(form="float")
+        assert found.status == "floating point"
+        assert abs(found.values.sum() - 0.375) < 1e-9
+        with pytest.raises(InvalidParameter, match="floating point"):
+            found.save(tmp_path / "out")
+
+    def test_statements_become_rows(self) -> None:
+        found = answered(form="float", invariants=[hf.margin("group")], universe=UNIVERSE)
+        assert np.abs(found.values.reshape(3, 2).sum(axis=1) - [-0.75, 3.125, -2]).max() < 1e-9
