@@ -256,8 +256,9 @@ def usual_places(denominator: int | None, moves: Lattice, mechanism: SubspaceMec
     if mechanism.norm == "l1" and l1 is not None:
         ratio = (1000 * moved.l1 / l1) ** 2
     else:
-        assert l1 is not None or l2_squared is not None
-        ratio = 1000**2 * moved.l2_squared / (l1**2 if l2_squared is None else l2_squared)
+        square = l2_squared if l1 is None or l2_squared is not None else l1**2
+        assert square is not None
+        ratio = 1000**2 * moved.l2_squared / square
     return next((places for places in range(MAX_PLACES) if ratio <= 4**places), MAX_PLACES)
 
 

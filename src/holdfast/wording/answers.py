@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise
 from holdfast.wording.budget import asked_phrase, reach_sentences
-from holdfast.wording.numbers import FAIR_BITS, WEAK_EPSILON, factor, number
+from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor, number
 
 WEAKER = "This is less than Definition 2.5 of [GGY22], which also covers neighbours whose invariants differ: no grid has that."
 _NEIGHBOURS = {
@@ -43,6 +43,7 @@ def answers_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str:
         _not_protected(guarantee),
         "The noise follows its stated law exactly, and no published number has more bits than the grid.",
         FAIR_BITS,
+        SHARED_KEY if guarantee.key_is_shared else "",
         _warning(guarantee, lead),
     ]
     return " ".join(filter(None, sentences))

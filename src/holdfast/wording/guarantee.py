@@ -11,7 +11,7 @@ from holdfast.privacy.parameters import format_exact
 from holdfast.wording.answers import answers_fields, answers_paragraph, answers_relation
 from holdfast.wording.budget import asked_fields, asked_phrase, budget_why
 from holdfast.wording.conditioning import conditioning_fields, conditioning_sentences
-from holdfast.wording.numbers import FAIR_BITS, WEAK_EPSILON, factor, number
+from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor, number
 from holdfast.wording.samplers import chain_error_sentences
 from holdfast.wording.zeros import zeros_source
 
@@ -64,7 +64,7 @@ def guarantee_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str
         _not_protected(guarantee),
         _status(guarantee),
         FAIR_BITS,
-        _agents(guarantee),
+        SHARED_KEY if guarantee.key_is_shared else "",
         _warning(guarantee, lead),
     ]
     return " ".join(filter(None, sentences))
@@ -196,15 +196,6 @@ def _status(guarantee: Guarantee) -> str:
     if guarantee.status == "exact":
         return "The noise follows its stated law exactly, with no rounding error."
     return f"This promise is an estimate and not a proof. {chain_error_sentences(guarantee)}"
-
-
-def _agents(guarantee: Guarantee) -> str:
-    if not guarantee.key_is_shared:
-        return ""
-    return (
-        "Several agents share this key: each of them can compute all noise and take it off what the others publish. So the promise is "
-        "against outsiders only, who see what is published and do not have the key."
-    )
 
 
 def _warning(guarantee: Guarantee, lead: Promise) -> str:

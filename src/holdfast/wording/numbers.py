@@ -17,6 +17,11 @@ FAIR_BITS = (
     "the key and cannot break AES-256."
 )
 
+SHARED_KEY = (
+    "Several agents share this key: each of them can compute all noise and take it off what the others publish. So the promise is against "
+    "outsiders only, who see what is published and do not have the key."
+)
+
 
 def factor(epsilon: Fraction | float) -> str:
     """e^epsilon to four digits, rounded up; left as a power where the number would say nothing."""
