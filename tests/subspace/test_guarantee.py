@@ -111,6 +111,22 @@ class TestOperations:
         shown = m.mapped(lambda _, y: tuple(sum((t * v for t, v in zip(row, y, strict=True)), Fraction(0)) for row in T))
         assert holds(shown, attained(m, V, 1).processed(T))
 
+    @settings(max_examples=20)
+    @given(weights, rows, st.lists(st.lists(st.integers(-2, 2), min_size=3, max_size=3), min_size=1, max_size=3))
+    def test_what_stays_published_after_processing(self, chosen: list[int], normals: list[list[int]], T: list[list[int]]) -> None:
+        """Combinations w of T y are constant over all outcomes exactly where the promise says so: all outcomes have weight here."""
+
+        def image(y: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+            return tuple(sum((t * v for t, v in zip(row, y, strict=True)), Fraction(0)) for row in T)
+
+        V = Subspace.spanned(normals, 3).complement()
+        made = mechanism(chosen).projected(V, histogram).mapped(lambda _, y: image(y))
+        found = SubspaceGuarantee(space=V, kept=V, epsilon=Fraction(1)).processed(T)
+        for x, law in made.laws.items():
+            moved = [[a - b for a, b in zip(y, image(histogram(x)), strict=True)] for y in law]
+            spread = Subspace.spanned(moved, len(T))  # where the outcomes differ from T A(x), and from each other
+            assert spread == (Subspace.whole(len(T)) if found.kept is None else found.kept)
+
     def test_a_free_part_is_private_as_a_whole_and_the_rest_is_published(self) -> None:
         promise = SubspaceGuarantee.induced_by(Invariants([[1, 1, 1, 0]]), "1/4", "1e-6")
         free = promise.processed([[1, -1, 0, 0], [0, 0, 0, 1]])

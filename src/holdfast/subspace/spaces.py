@@ -46,6 +46,8 @@ def read_matrix(rows: Any, name: str, columns: int | None = None) -> fmpq_mat:
             f"{name} has {len(listed):,} rows of {width:,} numbers, more than {MAX_ENTRIES:,} in all: too many for exact algebra on a "
             "dense matrix. State kept margins as hf.margin(...), and answers with their sensitivity: neither needs a matrix."
         )
+    if all(type(entry) is int for row in listed for entry in row):
+        return fmpq_mat(fmpz_mat(len(listed), width, [entry for row in listed for entry in row]))
     entries = [exact_fraction(entry, f"an entry of {name}") for row in listed for entry in row]
     return fmpq_mat(len(listed), width, [fmpq(entry.numerator, entry.denominator) for entry in entries])
 
