@@ -24,6 +24,7 @@ _DRAWING = (*_CORE, "laws", "samplers", "chains", "privacy", "channels", "mechan
 ALLOWED: dict[str, tuple[str, ...]] = {
     "display": (),
     "errors": (),
+    "streams": (),
     "randomness": ("errors",),
     "exact": ("display", "errors", "randomness"),
     "tables": ("display", "errors"),
@@ -48,11 +49,11 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "testing": ("errors", "randomness", "exact"),
     "demo": (*_CORE, "mechanisms", "privacy", "publication", "__init__"),
     "warm": ("errors", "randomness", "exact", "lattices", "laws", "samplers", "chains", "__init__"),
-    "ending": ("errors", "wording"),
+    "ending": ("errors", "streams", "wording"),
     "ledger_cli": ("errors", "privacy", "wording", "__init__", "ending"),
     "cellkey_cli": ("errors", "cellkey", "wording", "publication", "ledger_cli", "ending"),
     "cli": (*_DRAWING, "cellkey", "cellkey_cli", "wording", "publication", "__init__", "demo", "warm", "ledger_cli", "ending"),
-    "__main__": ("errors", "cli"),
+    "__main__": ("errors", "streams", "cli"),
 }
 
 # Each costs a user tenths of a second at import, so it is imported inside the function that needs it, or in a module of compiled code.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.ending import stands
+from holdfast.ending import published, stands
 from holdfast.errors import InvalidParameter
 from holdfast.ledger_cli import ledger_of_release, ledger_words
 
@@ -148,6 +148,7 @@ def perturb(
         is_private=made_from is None or made_from.is_private,
         allow_other_noise=other_noise,
     )
+    published()
     print(json.dumps(fields, indent=2) if as_json else perturbed_screen(fields, entry))
 
 

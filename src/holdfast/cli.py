@@ -20,7 +20,7 @@ from rich.table import Table
 
 from holdfast import __version__
 from holdfast.cellkey_cli import app as cellkey_app
-from holdfast.ending import command_line, run_command, stands
+from holdfast.ending import command_line, published, run_command, stands
 from holdfast.errors import LedgerProblem, NoMeeting
 from holdfast.ledger_cli import app as ledger_app
 from holdfast.ledger_cli import ledger_of_release, ledger_words
@@ -49,7 +49,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for 
 @contextmanager
 def working(what: str) -> Iterator[None]:
     """A moving sign on the terminal while something runs; nothing where output goes to a file."""
-    with Console(stderr=True).status(what):
+    with Console(stderr=True).status(what, spinner="line"):  # in ASCII
         yield
 
 
@@ -89,7 +89,7 @@ def coupling(quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
 @contextmanager
 def planning() -> Iterator[Callable[[int, int], None]]:
     """A moving sign while a plan is made; where chains are assessed for it, a progress bar over their pairs instead."""
-    sign, bar = Console(stderr=True).status("Planning"), _bar("pairs")
+    sign, bar = Console(stderr=True).status("Planning", spinner="line"), _bar("pairs")
     task = bar.add_task("Assessing chains", total=1)
 
     def assessed(done: int, total: int) -> None:
@@ -303,6 +303,7 @@ def release(
     stands(standing(account, run.id, output, command_line(), named))
     made = for_table(made, table)  # what is told below is what the card says
     entry = _carry_out(run, order, made, table, Output(output, run.formats, run.sign, force), account, resume)
+    published()
     exposed = Card.from_json((output / CARD).read_text(encoding="utf-8")).exposed  # the values of the totals are public now
     if as_json:
         fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "exposed": exposed.model_dump(mode="json")}

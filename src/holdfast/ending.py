@@ -3,12 +3,17 @@
 Our own errors are told as they are. Ctrl-C and SIGTERM go through every cleanup; then the message says what stands in the ledger, asked of
 the ledger itself. An exception that nobody foresaw becomes one sentence without its text, which may quote the data; `--debug` shows the
 traceback. Under `--json` each of these is one JSON object on standard output instead.
+
+Once a release is published, nothing makes the command look like a failed one: a message that cannot be written, or a fault after that, ends
+with a code of its own.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 import shlex
 import signal
 import sys
@@ -21,8 +26,31 @@ from typing import Any, NoReturn
 
 import typer
 
-from holdfast.errors import HoldfastError, InternalError, Stopped, Terminated, WrongUse
-from holdfast.wording.endings import NOTHING_BEGUN, UNKNOWN, WHAT_TO_DO, fault_sentence
+from holdfast.errors import (
+    AfterPublication,
+    HoldfastError,
+    InternalError,
+    MessageNotWritten,
+    OutOfMemory,
+    Stopped,
+    Terminated,
+    WrongUse,
+)
+from holdfast.streams import Stream, open_missing
+from holdfast.wording.endings import (
+    LAST_WORDS,
+    LAST_WORDS_PUBLISHED,
+    MEMORY,
+    NOTHING_BEGUN,
+    PUBLISHED,
+    STOPPED_AFTER,
+    UNKNOWN,
+    UNTOLD,
+    WHAT_TO_DO,
+    Stands,
+    after_sentences,
+    fault_sentence,
+)
 
 PATIENCE = 1.0
 """Seconds after a signal in which another one is not raised again, so that cleanups finish."""
@@ -32,7 +60,7 @@ AGAIN = 0.02
 
 _SETTINGS = ("--verbose", "--debug")
 
-Standing = Callable[[], str]
+Standing = Callable[[], Stands]
 
 
 class _Ending:
@@ -41,6 +69,7 @@ class _Ending:
     def __init__(self, arguments: list[str]) -> None:
         self.arguments = arguments
         self.standing: Standing | None = None
+        self.is_published = False
         self.signals: list[int] = []
         self._last = -PATIENCE
         self._told_before = sys.unraisablehook
@@ -66,12 +95,12 @@ class _Ending:
         else:
             self._told_before(ignored)
 
-    def stands(self) -> str:
+    def stands(self) -> Stands:
         """What is true of ledger and disk now."""
         try:
-            return NOTHING_BEGUN if self.standing is None else self.standing()
+            return Stands(NOTHING_BEGUN) if self.standing is None else self.standing()
         except Exception:
-            return UNKNOWN
+            return Stands(f"{PUBLISHED} {UNKNOWN}", True) if self.is_published else Stands(UNKNOWN)
 
 
 def _is_importing(frame: FrameType | None) -> bool:
@@ -88,6 +117,11 @@ _current = _Ending([])
 def stands(standing: Standing) -> None:
     """From here on, this says what stands in the ledger if the command is stopped."""
     _current.standing = standing
+
+
+def published() -> None:
+    """The release of this command is published and its entry closed: from here on nothing makes it look like a failed one."""
+    _current.is_published = True
 
 
 def command_line() -> str:
@@ -122,42 +156,69 @@ class _ToTerminal(logging.StreamHandler[Any]):
 def run_command(app: typer.Typer) -> NoReturn:
     """Run the command that sys.argv asks for, and end."""
     global _current
-    arguments = sys.argv[1:]
-    _current = ending = _Ending(arguments)
-    signal.signal(signal.SIGINT, ending.on_signal)
-    signal.signal(signal.SIGTERM, ending.on_signal)
-    signal.signal(signal.SIGALRM, ending.on_signal)
-    before, sys.unraisablehook = sys.unraisablehook, ending.on_ignored
+    open_missing()
+    _current = ending = _Ending(sys.argv[1:])
+    before = sys.stdout, sys.stderr, sys.unraisablehook
+    sys.stdout = out = Stream(sys.stdout)  # type: ignore[assignment]
+    sys.stderr = Stream(sys.stderr)  # type: ignore[assignment]
+    sys.unraisablehook = ending.on_ignored
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
+            signal.signal(number, ending.on_signal)
+        error = _outcome(app, ending)
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        sys.unraisablehook = before[2]
+        raise SystemExit(_end(error, ending, out)) from None
+    finally:
+        sys.stdout, sys.stderr, sys.unraisablehook = before
+
+
+def _outcome(app: typer.Typer, ending: _Ending) -> BaseException | None:
+    """Run the command; what it raised, which is SystemExit where all went well, or None where Typer met Ctrl-C itself."""
+    arguments = ending.arguments
     try:
         show_log("--verbose" in arguments)
         settings = [part for part in _SETTINGS if part in arguments]  # they may stand anywhere; Typer wants them first
         rest = [part for part in arguments if part not in _SETTINGS]
         code = typer.main.get_command(app)(args=[*settings, *rest], prog_name="holdfast", standalone_mode=False)
         if not (ending.signals and code):  # Typer returns 130 where it met Ctrl-C itself
-            raise SystemExit(code if isinstance(code, int) else 0)
-        error: BaseException | None = None
+            return SystemExit(code if isinstance(code, int) else 0)
+        return None
     except BaseException as raised:
-        error = raised
-    signal.signal(signal.SIGALRM, signal.SIG_IGN)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.unraisablehook = before
-    told = _told(error, ending)
-    if isinstance(told, HoldfastError):
-        _print(told, "--json" in arguments)
-        if isinstance(told, InternalError) and "--debug" in arguments and error is not None:
+        return raised
+
+
+def _end(error: BaseException | None, ending: _Ending, out: Stream) -> int:
+    """Say how the command ended; its exit code. Where even that fails, a sentence that was ready is said."""
+    arguments = ending.arguments
+    try:
+        told = _told(error, ending, out)
+        if isinstance(told, SystemExit):
+            return told.code if isinstance(told.code, int) else 0
+        as_json = "--json" in arguments
+        _print(told, as_json and not out.lost)
+        if not out.finish() and as_json:
+            _print(told, False)
+        if isinstance(told, InternalError | AfterPublication) and "--debug" in arguments and error is not None:
             print("The traceback may quote confidential values: read it before you send it.", file=sys.stderr)
             traceback.print_exception(error)  # it shows no variables
-        raise SystemExit(told.exit_code) from None
-    raise told
+        return told.exit_code
+    except Exception:
+        os.write(2, LAST_WORDS_PUBLISHED if ending.is_published else LAST_WORDS)
+        return AfterPublication.exit_code if ending.is_published else InternalError.exit_code
 
 
-def _told(error: BaseException | None, ending: _Ending) -> HoldfastError | SystemExit:
+def _told(error: BaseException | None, ending: _Ending, out: Stream) -> HoldfastError | SystemExit:
     """What to tell about the end."""
-    if isinstance(error, SystemExit) and not error.code:
-        return error  # it was done before a signal could stop it
-    if ending.signals or isinstance(error, KeyboardInterrupt):
+    if isinstance(error, SystemExit) and not error.code:  # it was done before a signal could stop it
+        return error if out.finish() else _untold(ending)
+    is_stop = bool(ending.signals) or isinstance(error, KeyboardInterrupt)
+    if ending.is_published:
+        return AfterPublication(after_sentences(ending.stands().sentence, STOPPED_AFTER if is_stop else _fault(error)))
+    if is_stop:
         kind = Terminated if signal.SIGTERM in ending.signals else Stopped
-        return kind(f"stopped. {ending.stands()}")
+        return kind(f"stopped. {ending.stands().sentence}")
     if isinstance(error, HoldfastError | SystemExit):
         return error
     message = getattr(error, "format_message", None)
@@ -169,8 +230,32 @@ def _told(error: BaseException | None, ending: _Ending) -> HoldfastError | Syste
             return SystemExit(WrongUse.exit_code)
         field = getattr(error, "option_name", None) or getattr(getattr(error, "param", None), "name", None)
         return WrongUse(f"{text}. See: {path} --help", field=field)
-    assert error is not None
-    return InternalError(f"{fault_sentence(type(error).__name__, _place(error))} {ending.stands()}")
+    failed = _fault(error)
+    stands = ending.stands()
+    if stands.published:
+        return AfterPublication(after_sentences(stands.sentence, failed))
+    return (OutOfMemory if _is_memory(error) else InternalError)(f"{failed} {stands.sentence}")
+
+
+def _untold(ending: _Ending) -> HoldfastError:
+    """All was done, and standard output could not be written."""
+    if ending.is_published:
+        return AfterPublication(after_sentences(ending.stands().sentence, UNTOLD))
+    return MessageNotWritten(UNTOLD if ending.standing is None else f"{UNTOLD} {ending.stands().sentence}")
+
+
+def _fault(error: BaseException | None) -> str:
+    """What is said of an error that nobody foresaw, or that came too late. What its frames hold is given back: memory may be short."""
+    if error is None or isinstance(error, HoldfastError):
+        return str(error)
+    place = _place(error)
+    traceback.clear_frames(error.__traceback__)
+    return MEMORY if _is_memory(error) else fault_sentence(type(error).__name__, place)
+
+
+def _is_memory(error: BaseException | None) -> bool:
+    """Whether memory ran out. Libraries have errors of their own for it."""
+    return isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__ or getattr(error, "errno", None) == errno.ENOMEM
 
 
 def _place(error: BaseException) -> str | None:

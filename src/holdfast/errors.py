@@ -45,7 +45,10 @@
     +-- WrongUse                     the command line: an unknown command or option
     +-- Stopped                      the command line: Ctrl-C
     |   +-- Terminated               the command line: SIGTERM
+    +-- AfterPublication             published, and what came after failed: the message, or closing the ledger's entry
+    +-- MessageNotWritten            the command line: standard output is full or closed
     +-- InternalError                the command line: a fault of ours that nobody foresaw
+    |   +-- OutOfMemory              the command line: memory did not suffice
 
 Every message has three parts: what is wrong, what was found (public things only), what to do. A message never holds a
 confidential count, a key or noise. `code` is stable and documented in docs/errors.md; `exit_code` is what the command line returns, and
@@ -370,6 +373,27 @@ class InternalError(HoldfastError):
 
     code = "internal-error"
     exit_code = 70
+
+
+class OutOfMemory(InternalError):
+    """Memory ran out where nobody foresaw it; the message says what stands in the ledger."""
+
+    code = "out-of-memory"
+    exit_code = 71
+
+
+class AfterPublication(HoldfastError):
+    """The release is published and charged; its message could not be written, or its entry in the ledger could not be closed."""
+
+    code = "after-publication"
+    exit_code = 20
+
+
+class MessageNotWritten(HoldfastError):
+    """A command did its work, and what it had to say could not be written to standard output."""
+
+    code = "message-not-written"
+    exit_code = 74
 
 
 class HoldfastWarning(UserWarning):

@@ -65,9 +65,9 @@ def ledger_words(given: str | None, said: str | None, folder: Path) -> tuple[str
 
 def _stands(is_done: Callable[[], bool], sentence: str) -> None:
     """If the command is stopped from here on, the ledger is asked whether it was done."""
-    from holdfast.wording.endings import UNWRITTEN
+    from holdfast.wording.endings import UNWRITTEN, Stands
 
-    stands(lambda: sentence if is_done() else UNWRITTEN)
+    stands(lambda: Stands(sentence if is_done() else UNWRITTEN))
 
 
 def _environment() -> str | None:

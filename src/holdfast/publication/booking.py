@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import fcntl
 import hashlib
 import os
 import secrets
@@ -24,17 +23,18 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.channels import Channel
 from holdfast.engines.local import BoundRelease, bind
-from holdfast.errors import IdenticalRelease, InvalidParameter, LedgerProblem, OtherInput, OutputProblem, WrongState
+from holdfast.errors import AfterPublication, IdenticalRelease, InvalidParameter, LedgerProblem, OtherInput, OutputProblem, WrongState
 from holdfast.privacy.ledger import Charge, Ledger, NewLedger
 from holdfast.privacy.ledger.values import ESTIMATED
-from holdfast.publication.folder import CARD, TEMPORARY, Output, output_problem, put_in_place
+from holdfast.publication.folder import CARD, Output, output_problem, put_in_place
 from holdfast.publication.history import disjoint_from, public_facts
+from holdfast.publication.leftovers import TEMPORARY, drop_lock, lock_of, remove_leftovers, take_lock
 from holdfast.publication.order import Order, software
 from holdfast.publication.plan import Plan
 from holdfast.randomness import NoiseKey
 from holdfast.randomness.keys import STREAM_VERSION
 from holdfast.tables import Table
-from holdfast.wording.endings import NOTHING_BEGUN, PUBLISHED_UNCHARGED, standing_sentences
+from holdfast.wording.endings import NOTHING_BEGUN, PUBLISHED_UNCHARGED, Stands, standing_sentences, unclosed_sentences
 
 if TYPE_CHECKING:
     from holdfast.privacy.ledger.values import Reservation
@@ -135,6 +135,11 @@ class Unbooked(Booking):
     @contextlib.contextmanager
     def exclusive_folder(self, output: Output) -> Iterator[Path]:
         temporary = output.folder.absolute().parent / f"{TEMPORARY}{secrets.token_hex(8)}"
+        remove_leftovers(temporary.parent)
+        try:
+            handle = take_lock(lock_of(temporary))
+        except OSError as error:
+            raise output_problem(error, output.folder) from None
         try:  # before the folder is there: a signal may come at any moment
             try:
                 temporary.mkdir(mode=0o700)
@@ -143,6 +148,7 @@ class Unbooked(Booking):
             yield temporary
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+            drop_lock(lock_of(temporary), handle)
 
 
 class Booked(Booking):
@@ -163,16 +169,10 @@ class Booked(Booking):
         meantime is asked of the ledger, and not done again.
         """
         parent = output.folder.absolute().parent
-        path = parent / f"{self._folder_name}.lock"
+        path = lock_of(parent / self._folder_name)
+        remove_leftovers(parent)
         try:
-            while True:
-                handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-                with contextlib.suppress(OSError):
-                    fcntl.flock(handle, fcntl.LOCK_EX)
-                with contextlib.suppress(FileNotFoundError):
-                    if os.path.samestat(os.fstat(handle), os.stat(path)):
-                        break
-                os.close(handle)  # who held it was done and removed it
+            handle = take_lock(path)
         except OSError as error:
             raise self.failed(error, output) from None
         try:
@@ -195,8 +195,7 @@ class Booked(Booking):
                     shutil.rmtree(temporary, ignore_errors=True)
                 raise
         finally:
-            path.unlink(missing_ok=True)
-            os.close(handle)
+            drop_lock(path, handle)
 
     @property
     def is_staged(self) -> bool:
@@ -222,10 +221,12 @@ class Booked(Booking):
             self._check_complete(temporary, output)
             put_in_place(temporary, output)
         shutil.rmtree(temporary, ignore_errors=True)  # with force: what was there before
-        self.ledger.publish(self.reservation)
+        with after_publication():
+            self.ledger.publish(self.reservation)
 
     def close(self) -> None:
-        self.ledger.close(self.reservation)
+        with after_publication():
+            self.ledger.close(self.reservation)
         if self._is_elsewhere:
             raise IdenticalRelease(
                 f"The release {self.reservation.release_id!r} was published before, in another place than the output that is named now. It "
@@ -248,6 +249,17 @@ class Booked(Booking):
 
     def __getstate__(self) -> Any:
         self.check_copy()
+
+
+@contextlib.contextmanager
+def after_publication(resumable: bool = True) -> Iterator[None]:
+    """Steps of account once the folder has its name: that the ledger fails then does not undo that, and is told so."""
+    try:
+        yield
+    except WrongState:
+        raise  # another process was faster
+    except LedgerProblem as problem:
+        raise AfterPublication(unclosed_sentences(str(problem), resumable)) from None
 
 
 def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: NoiseKey | None) -> tuple[Booking, BoundRelease]:
@@ -345,19 +357,23 @@ def secret_from_environment() -> bytes | None:
     return None
 
 
-def standing(account: Account | None, release_id: str, folder: Path, command: str, ledger: Sequence[str] = ()) -> Callable[[], str]:
+def standing(account: Account | None, release_id: str, folder: Path, command: str, ledger: Sequence[str] = ()) -> Callable[[], Stands]:
     """A function that says what is true of a release that was stopped: from the ledger, or where there is none from the folder. `command`
     and `ledger`: the command as it was typed, and how its ledger is named in other commands.
     """
     before = _inode(folder)
 
-    def tell() -> str:
+    def tell() -> Stands:
         if account is None:
-            return PUBLISHED_UNCHARGED if _inode(folder) not in (None, before) else NOTHING_BEGUN
+            is_there = _inode(folder) not in (None, before)
+            return Stands(PUBLISHED_UNCHARGED if is_there else NOTHING_BEGUN, is_there)
         found = account.ledger.reservation(account.dataset, release_id)
-        state = None if found is None else found.state
+        state: str | None = None if found is None else found.state
+        if found is not None and state == "committed" and _checksum(folder) == found.checksum:
+            state = "published"  # the folder has its name, and the ledger was not told any more
         sealed = found is not None and found.sealed_key is not None
-        return standing_sentences(state, sealed, command, account.dataset, release_id, ledger)
+        sentences = standing_sentences(state, sealed, command, account.dataset, release_id, ledger)
+        return Stands(sentences, state in ("published", "closed"))
 
     return tell
 

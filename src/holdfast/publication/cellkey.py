@@ -18,8 +18,8 @@ from holdfast.cellkey.keys import KeySpace
 from holdfast.cellkey.perturb import has_same_law
 from holdfast.errors import HoldfastError, LedgerProblem, OutputExists, OutputProblem
 from holdfast.privacy.ledger import Charge, Ledger, NewLedger
-from holdfast.publication.booking import Unbooked
-from holdfast.publication.folder import Output, output_problem, put_in_place
+from holdfast.publication.booking import Unbooked, after_publication
+from holdfast.publication.folder import Output, output_problem, put_in_place, sync_folder, write_synced
 from holdfast.report.cellkey import cellkey_html, perturbed_html
 from holdfast.tables.saving import save_frame
 from holdfast.wording.cellkey import (
@@ -35,6 +35,7 @@ from holdfast.wording.cellkey import (
     standing_sentence,
 )
 from holdfast.wording.cellkey_losses import counts_words
+from holdfast.wording.endings import Stands
 
 KEY_SIZES = (2**8, 2**16, 2**32, 2**64)
 CARD = "cellkey.json"
@@ -187,14 +188,15 @@ def _check_same_noise(book: Ledger | NewLedger, dataset: str, noise: Mapping[str
     return [other_noise_sentence(other)] if other else []
 
 
-def standing(ledger: Ledger | NewLedger | None, dataset: str, release_id: str, folder: Path, words: Sequence[str]) -> Callable[[], str]:
+def standing(ledger: Ledger | NewLedger | None, dataset: str, release_id: str, folder: Path, words: Sequence[str]) -> Callable[[], Stands]:
     """A function that says what is true of a release that was stopped: from the ledger, and from whether its folder is there. `words`: how
     the ledger is named in other commands.
     """
 
-    def tell() -> str:
+    def tell() -> Stands:
         found = None if ledger is None else ledger.reservation(dataset, release_id)
-        return standing_sentence(None if found is None else found.state, folder.exists(), dataset, release_id, words)
+        is_there = folder.exists()
+        return Stands(standing_sentence(None if found is None else found.state, is_there, dataset, release_id, words), is_there)
 
     return tell
 
@@ -244,19 +246,22 @@ def publish_perturbed(
             raise output_problem(error, folder) from None
         raise
     if book is not None and held is not None:
-        book.close(book.publish(held))
+        with after_publication(resumable=False):
+            book.close(book.publish(held))
     return fields, fields["release"]["ledger"]
 
 
 def _fill(folder: Path, made: Perturbed, fields: dict[str, Any]) -> None:
     for name, frame in made.tables.items():
         save_frame(frame, folder / f"{name}.csv")
-    (folder / PAGE).write_text(perturbed_html(fields), encoding="utf-8")
+    write_synced(folder / PAGE, perturbed_html(fields).encode())
     files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
-    (folder / CARD).write_text(json.dumps({**fields, "files": files}, indent=2) + "\n", encoding="utf-8")
+    write_synced(folder / CARD, (json.dumps({**fields, "files": files}, indent=2) + "\n").encode())
     for path in folder.iterdir():
         path.chmod(0o644)
     folder.chmod(0o755)
+    sync_folder(folder)
+    sync_folder(folder.parent)
 
 
 def _checksum(folder: Path) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
 from holdfast.publication.card import Card, other_version
+from holdfast.publication.leftovers import BEFORE
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, exposed_csv, kept_csv, shown_rows
 from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.signing import load_signing_key, public_key_of, signed
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CARD = "card.json"
-TEMPORARY = ".holdfast-unfinished-"
 _HERE, _RENAME_EXCHANGE = -100, 2
 """AT_FDCWD and RENAME_EXCHANGE of Linux's renameat2."""
 
@@ -60,22 +60,23 @@ def fill_folder(release: Release, temporary: Path, output: Output) -> None:
     logger.debug("Writing the files of %r: %s and what goes with them", output.folder.name, ", ".join(output.formats))
     for name in output.formats:
         save_frame(release.table.frame, temporary / f"table{FORMATS[name].suffix}")
-    _write(temporary / KEPT_FILE, kept_csv(release.plan.facts.kept, release.totals, release.table.grid))
+    write_synced(temporary / KEPT_FILE, kept_csv(release.plan.facts.kept, release.totals, release.table.grid))
     exposed = exposed_csv(release.exposure, release.table.counts, release.table.count_name, release.table.grid)
-    _write(temporary / EXPOSED_FILE, exposed)
+    write_synced(temporary / EXPOSED_FILE, exposed)
     key = None if output.sign is None else load_signing_key(output.sign)
     card = release.card_model.to_be_signed_by(None if key is None else public_key_of(key))
-    _write(temporary / "statement.html", statement_html(card.to_dict()).encode())
+    write_synced(temporary / "statement.html", statement_html(card.to_dict()).encode())
     kept_rows = shown_rows(release.kept_rows, release.table.grid)
-    _write(temporary / "report.html", report_html(card.to_dict(), kept_rows, noise_charts(release.plan.drawing)).encode())
+    write_synced(temporary / "report.html", report_html(card.to_dict(), kept_rows, noise_charts(release.plan.drawing)).encode())
     made = card.with_files({path.name: _checksum(path) for path in sorted(temporary.iterdir())})
     if key is not None:
         made = signed(made, key)
-    _write(temporary / CARD, made.to_json().encode())
+    write_synced(temporary / CARD, made.to_json().encode())
     for path in temporary.iterdir():
         path.chmod(0o644)
     temporary.chmod(0o755)
-    _sync(temporary)
+    sync_folder(temporary)
+    sync_folder(temporary.parent)  # the ledger will say that the folder is there: it must be, after a power loss too
 
 
 def check_output(output: Output, columns: Iterable[str], release_id: str, identity: str) -> None:
@@ -134,7 +135,8 @@ def output_problem(error: OSError, folder: Path, left: str = "Nothing was left b
     return OutputProblem(f"{folder.name!r} could not be written: {reason}. {left}")
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_synced(path: Path, content: bytes) -> None:
+    """A file whose content is on disk when this returns."""
     with open(path, "wb") as file:
         file.write(content)
         file.flush()
@@ -169,7 +171,7 @@ def put_in_place(temporary: Path, output: Output) -> None:
                 raise OutputExists(f"{folder.name!r} appeared in the meantime and is left as it is. Choose another name.") from None
             raise
     with contextlib.suppress(OSError):  # the folder has its name; a parent that cannot be synced does not undo that
-        _sync(folder.absolute().parent)
+        sync_folder(folder.absolute().parent)
 
 
 def _exchange(temporary: Path, folder: Path) -> None:
@@ -177,7 +179,7 @@ def _exchange(temporary: Path, folder: Path) -> None:
     swap = getattr(ctypes.CDLL(None), "renameat2", None)
     if swap is not None and swap(_HERE, os.fsencode(temporary), _HERE, os.fsencode(folder), _RENAME_EXCHANGE) == 0:
         return
-    aside = temporary.with_name(f"{temporary.name}-before")
+    aside = temporary.with_name(f"{temporary.name}{BEFORE}")
     os.rename(folder, aside)
     try:
         os.rename(temporary, folder)
@@ -187,7 +189,8 @@ def _exchange(temporary: Path, folder: Path) -> None:
     os.rename(aside, temporary)
 
 
-def _sync(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Names in it last from here on."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

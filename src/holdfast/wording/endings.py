@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from typing import NamedTuple
 
 WHAT_TO_DO = {
     "holdfast": "Read the message.",
@@ -53,15 +54,27 @@ WHAT_TO_DO = {
     "wrong-use": "Run the command with --help.",
     "stopped": "Do what the message says of the ledger, or run the command again.",
     "terminated": "Do what the message says of the ledger, or run the command again.",
+    "after-publication": "Do not release it again: use the folder, and do what the message says.",
+    "message-not-written": "Make room, or write elsewhere; the message says what stands.",
+    "out-of-memory": "Do what the message says of the ledger; use a machine with more memory, or a smaller table.",
     "internal-error": "Please report it, with the traceback that --debug shows. Read it first.",
 }
 """By the code of an error. docs/errors.md lists the same; a test compares them."""
+
+
+class Stands(NamedTuple):
+    """What is true of a command that ended early."""
+
+    sentence: str
+    published: bool = False
+
 
 NOTHING_BEGUN = "Nothing was charged, and nothing was left behind."
 
 NOTHING_CHARGED = "Nothing was charged, and nothing of the release was left behind."
 """Where there is a ledger, which may have been made for this release."""
 
+PUBLISHED = "The release is published."
 PUBLISHED_UNCHARGED = "The release is published, and charged to no ledger."
 
 UNKNOWN = "What stands in the ledger could not be read. See: holdfast ledger show"
@@ -96,6 +109,36 @@ def standing_sentences(state: str | None, resumable: bool, command: str, dataset
         else f"It cannot be resumed, because HOLDFAST_KEY was not set: give it up with {void} and take a new id"
     )
     return f"The release is charged in the ledger; nothing was published. {able}"
+
+
+UNTOLD = "What the command had to say could not be written: standard output is full or closed."
+STOPPED_AFTER = "The command was stopped while it was saying so."
+MEMORY = "Memory ran out."
+LAST_WORDS = b"holdfast: Memory ran out, or worse, and what stands could not be found out. See: holdfast ledger show\n"
+LAST_WORDS_PUBLISHED = b"holdfast: The release is published. Memory ran out, or worse, while that was being said.\n"
+
+
+def after_sentences(stands: str, failed: str) -> str:
+    """Of a release that is published, and something that failed after that."""
+    return f"{stands} What came after failed: {failed}"
+
+
+def unclosed_sentences(problem: str, resumable: bool) -> str:
+    """A release is published, and its entry in the ledger could not be closed."""
+    rest = " When that is mended, run the command again with --resume; nothing is drawn again." if resumable else ""
+    return f"The release is published, and its charge stands in the ledger. Its entry could not be closed: {problem}{rest}"
+
+
+def removed_sentence(name: str) -> str:
+    """Of what a killed run had left beside the output."""
+    return f"Removed {name!r}, which a killed run had left. It was not published."
+
+
+def left_over_sentence(name: str, replaced: bool) -> str:
+    """Of what a killed run left beside the output, and this one does not remove."""
+    if replaced:
+        return f"A killed run left {name!r}: it holds the release that was being replaced. Give it its name again, or remove it."
+    return f"A killed run left {name!r}, and it could not be removed, or belongs to another user. It was not published. Remove it."
 
 
 def fault_sentence(kind: str, place: str | None) -> str:

@@ -1,0 +1,88 @@
+"""What a killed run leaves beside an output, and how a later one tells it from what another process is at work on: by its lock.
+
+A lock file stands beside every unfinished folder, from before the folder is made until after it is gone, and is locked as long as the
+process lives. A folder of a run without a ledger whose lock nobody holds belongs to nobody: it is removed, or named where it cannot be. A
+folder of a run with a ledger belongs to its entry there, and is left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import re
+import shutil
+from pathlib import Path
+
+from holdfast.wording.endings import left_over_sentence, removed_sentence
+
+logger = logging.getLogger(__name__)
+
+TEMPORARY = ".holdfast-unfinished-"
+BEFORE = "-before"
+"""What the name of a folder that is being replaced ends in, where the system cannot exchange two folders at once."""
+
+_WITHOUT_LEDGER = re.compile(re.escape(TEMPORARY) + "[0-9a-f]{16}")
+
+
+def lock_of(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.lock")
+
+
+def take_lock(path: Path) -> int:
+    """Wait until nobody else holds this lock file; its handle. Skipped on file systems without locks. It ends with the process."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if _is_at(handle, path):
+            return handle
+        os.close(handle)  # who held it was done and removed it
+
+
+def drop_lock(path: Path, handle: int) -> None:
+    """A lock file that cannot be removed does no harm: nobody holds it."""
+    with contextlib.suppress(OSError):
+        path.unlink()
+    os.close(handle)
+
+
+def remove_leftovers(parent: Path) -> None:
+    """Remove what killed runs without a ledger left in this folder, and say so; name what stays."""
+    try:
+        found = sorted({name.removesuffix(".lock") for name in os.listdir(parent)})
+    except OSError:
+        return  # it may be written to, and not listed
+    for name in found:
+        if name.startswith(TEMPORARY) and name.endswith(BEFORE):
+            logger.info("%s", left_over_sentence(name, replaced=True))
+        elif _WITHOUT_LEDGER.fullmatch(name):
+            _remove(parent / name)
+
+
+def _remove(folder: Path) -> None:
+    try:
+        handle = os.open(lock_of(folder), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not _is_at(handle, lock_of(folder)):
+                return  # who held it is done
+            if os.path.lexists(folder):
+                if os.lstat(folder).st_uid != os.geteuid():
+                    raise PermissionError
+                shutil.rmtree(folder)
+                logger.info("%s", removed_sentence(folder.name))
+            os.unlink(lock_of(folder))
+        finally:
+            os.close(handle)
+    except BlockingIOError:
+        return  # another process is at work on it
+    except OSError:
+        logger.info("%s", left_over_sentence(folder.name, replaced=False))
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    return False
