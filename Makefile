@@ -21,7 +21,7 @@ export PIP_USER := 0
 PYTEST = $(RUN) -m pytest -n $$($(RUN) -c 'import os; print(min(2, os.cpu_count() or 1))')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-long test-all test-oldest snapshots check coverage bench lock wheel test-wheel sbom docker clean
+.PHONY: help setup demo test test-fast test-long test-faults test-all test-oldest snapshots check coverage bench lock wheel test-wheel sbom docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -40,7 +40,10 @@ test-fast: $(VENV)/.ready ## Run the quick tests, in about a minute
 test-long: $(VENV)/.ready ## Run what `test` leaves out: long statistical tests, killed processes, memory
 	@$(PYTEST) -m long
 
-test-all: test test-long ## Run every test
+test-faults: $(VENV)/.ready ## Run the fault drivers exhaustively: power loss, memory, rollback, read-only installation
+	@$(RUN) -m tests.faults
+
+test-all: test test-long test-faults ## Run every test, and all faults
 
 test-oldest: $(VENV)/.ready ## Run the tests with the oldest versions that pyproject.toml allows
 	@tools/oldest.sh $(VENV)

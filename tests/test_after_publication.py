@@ -23,6 +23,7 @@ from tests.running import Run
 from tests.test_endings import GRANT, work  # noqa: F401  # a fixture for every test here
 
 RELEASE = ("release", "run.toml", "-o", "out")
+LONG = pytest.mark.long
 PUBLISHED = "The release is published, and its charge stands in the ledger."
 UNTOLD = "could not be written: standard output is full or closed."
 
@@ -43,7 +44,9 @@ def check_published() -> None:
 
 
 class TestStandardOutput:
-    @pytest.mark.parametrize(("redirect", "more"), [(">/dev/full", ()), (">&-", ()), (">/dev/full", ("--json",))])
+    @pytest.mark.parametrize(
+        ("redirect", "more"), [(">/dev/full", ()), pytest.param(">&-", (), marks=LONG), pytest.param(">/dev/full", ("--json",), marks=LONG)]
+    )
     def test_full_or_closed(self, run: Run, redirect: str, more: tuple[str, ...]) -> None:
         """It was exit code 120 with a traceback of Python's, or 0 without a word."""
         run(*GRANT, "--epsilon", "1/2")
@@ -56,6 +59,7 @@ class TestStandardOutput:
         assert "Exception" not in ended.stderr
         check_published()
 
+    @LONG
     def test_a_pipe_that_nobody_reads(self, run: Run) -> None:
         run(*GRANT, "--epsilon", "1/2")
         reading, writing = os.pipe()
@@ -67,7 +71,7 @@ class TestStandardOutput:
         assert PUBLISHED in ended.stderr.splitlines()[-1]
         check_published()
 
-    @pytest.mark.parametrize("redirect", ["2>/dev/full", "2>&-", "2>&- <&-"])
+    @pytest.mark.parametrize("redirect", ["2>/dev/full", pytest.param("2>&-", marks=LONG), pytest.param("2>&- <&-", marks=LONG)])
     def test_a_lost_standard_error_changes_nothing(self, run: Run, redirect: str) -> None:
         """What is said there comes between the charge and the draw: it was charged, and nothing was drawn."""
         run(*GRANT, "--epsilon", "1/2")
@@ -76,6 +80,7 @@ class TestStandardOutput:
         assert ended.stdout.startswith("Released r1: ")
         check_published()
 
+    @LONG
     def test_all_streams_lost(self, run: Run) -> None:
         """No file that the command opens takes the number of a stream."""
         run(*GRANT, "--epsilon", "1/2")
@@ -101,10 +106,12 @@ class TestStandardOutput:
         )
         assert len(Ledger.open("ledger.sqlite").account("counties").grants) == 1
 
+    @LONG
     def test_a_refusal_as_json_that_cannot_be_written_is_told_elsewhere(self) -> None:
         ended = command("plan", "none.toml", "--json", redirect=">/dev/full")
         assert (ended.returncode, ended.stderr.count("\n")) == (7, 1)
 
+    @LONG
     def test_help_that_cannot_be_written(self) -> None:
         ended = command("release", "--help", redirect=">/dev/full")
         assert ended.returncode == 74
@@ -139,9 +146,11 @@ class TestFaultsAfterPublication:
         ("fault", "said"),
         [
             ("raise RuntimeError('918273645546')", "This is a fault in Holdfast: RuntimeError"),
-            ("raise MemoryError", "Memory ran out."),
-            ("import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(9)", "The command was stopped"),
-            ("raise hf.errors.LedgerProblem('The ledger is busy.')", "The ledger is busy."),
+            pytest.param("raise MemoryError", "Memory ran out.", marks=LONG),
+            pytest.param(
+                "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(9)", "The command was stopped", marks=LONG
+            ),
+            pytest.param("raise hf.errors.LedgerProblem('The ledger is busy.')", "The ledger is busy.", marks=LONG),
         ],
     )
     def test_says_that_it_is_published(self, run: Run, fault: str, said: str) -> None:
@@ -153,6 +162,7 @@ class TestFaultsAfterPublication:
         assert "918273645546" not in ended.stderr
         check_published()
 
+    @LONG
     def test_as_json(self, run: Run) -> None:
         ended = command(*RELEASE, "--no-ledger", "--json", script=FAILING.replace("RAISE", "raise RuntimeError"))
         found = json.loads(ended.stdout)
@@ -176,6 +186,7 @@ class TestFaultsAfterPublication:
         assert run(*RELEASE, "--resume").code == 0
         check_published()
 
+    @LONG
     def test_killed_between_name_and_ledger_is_told_as_published(self, run: Run) -> None:
         """The folder had its name, the ledger said committed, and the message said: not yet under its name."""
         run(*GRANT, "--epsilon", "1/2")
@@ -197,6 +208,7 @@ class TestLastResort:
         assert (ended.returncode, ended.stdout) == (71, "")
         assert ended.stderr == "holdfast: Memory ran out. Nothing was charged, and nothing was left behind.\n"
 
+    @LONG
     def test_where_even_the_end_fails(self) -> None:
         script = (
             "import holdfast.ending as ending\ndef broken(*given):\n    raise MemoryError\nending._told = broken\n"
@@ -249,6 +261,7 @@ class TestLeftovers:
         assert unfinished(work) == []
         assert "Removed" not in run("release", "run.toml", "-o", "other", "--no-ledger").err
 
+    @LONG
     def test_removed_by_a_run_with_a_ledger(self, run: Run, work: Path) -> None:  # noqa: F811
         self.leave(work)
         run(*GRANT, "--epsilon", "1/2")
@@ -277,6 +290,7 @@ class TestLeftovers:
         assert (work / "theirs").is_dir()
         assert aside.is_dir()
 
+    @LONG
     def test_an_entry_of_a_ledger_is_left_alone(self, run: Run, work: Path) -> None:  # noqa: F811
         """What a killed run with a ledger left, its entry knows."""
         run(*GRANT, "--epsilon", "1/2")
