@@ -91,8 +91,8 @@ class Trial:
         except LedgerProblem as problem:
             self._tell(what, f"the ledger cannot be read: {problem}")
             return None
-        for problem in problems:
-            self._tell(what, f"the ledger is not sound: {problem}")
+        for unsound in problems:
+            self._tell(what, f"the ledger is not sound: {unsound}")
         state = None if held is None else held.state
         if is_there and state not in ("committed", "published", "closed"):
             self._tell(what, f"published, and the ledger says {state}")
@@ -153,9 +153,9 @@ def run(scenario: str, every: int, *, synced: bool = True) -> dict[str, Any]:
                 state = trial.look(files, f"{way} after step {number} ({step.what} {step.path})")
                 trial.reached[str(state)] = trial.reached.get(str(state), 0) + 1
                 if way == "synced":
-                    if STATES.index(state) < rank:  # type: ignore[arg-type]
+                    if STATES.index(state) < rank:
                         trial.wrong.append(f"{scenario}, after step {number}: a step that was on disk is gone")
-                    rank = STATES.index(state)  # type: ignore[arg-type]
+                    rank = STATES.index(state)
         if disk.after("all", 0) != end:
             trial.wrong.append(f"{scenario}: the recorded steps do not give what the command left")
     return {
