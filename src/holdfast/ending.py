@@ -159,8 +159,8 @@ def run_command(app: typer.Typer) -> NoReturn:
     open_missing()
     _current = ending = _Ending(sys.argv[1:])
     before = sys.stdout, sys.stderr, sys.unraisablehook
-    sys.stdout = out = Stream(sys.stdout)  # type: ignore[assignment]
-    sys.stderr = Stream(sys.stderr)  # type: ignore[assignment]
+    sys.stdout = out = Stream(sys.stdout)
+    sys.stderr = Stream(sys.stderr)
     sys.unraisablehook = ending.on_ignored
     try:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
