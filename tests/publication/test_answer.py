@@ -270,12 +270,12 @@ class TestBadInput:
 
 class TestFloatingPoint:
     def test_it_is_marked_and_never_saved(self, tmp_path: Path) -> None:
-        found = answered(form="float")
+        found = answered(form="float", release_id=None)
         assert found.status == "floating point"
         assert abs(found.values.sum() - 0.375) < 1e-9
         with pytest.raises(InvalidParameter, match="floating point"):
             found.save(tmp_path / "out")
 
     def test_statements_become_rows(self) -> None:
-        found = answered(form="float", invariants=[hf.margin("group")], universe=UNIVERSE)
+        found = answered(form="float", release_id=None, invariants=[hf.margin("group")], universe=UNIVERSE)
         assert np.abs(found.values.reshape(3, 2).sum(axis=1) - [-0.75, 3.125, -2]).max() < 1e-9

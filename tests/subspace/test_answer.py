@@ -10,7 +10,17 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import InexactParameter, InvalidParameter, NothingLeft, StreamReused
-from holdfast.subspace import Projected, Sensitivities, floating_answer, generator, projected_laplace, read_query
+from holdfast.subspace import (
+    Extended,
+    Projected,
+    ProjectedDoubleGeometric,
+    ProjectedStudent,
+    Sensitivities,
+    floating_answer,
+    generator,
+    projected_laplace,
+    read_query,
+)
 
 
 class Mechanism:
@@ -57,6 +67,49 @@ class TestAnswer:
         values, query = read_query([5.5, 3], invariants=None)
         with pytest.raises(InvalidParameter, match="Suppression has no form in floating point"):
             floating_answer(hf.Suppression(), query, values)  # type: ignore[arg-type]
+
+
+UNIVERSE = hf.Universe.product({"town": ["a", "b"], "sex": ["F", "M"]})
+EVERY = [
+    hf.ProjectedLaplace("1/2"),
+    hf.ExtendedLaplace("1/2"),
+    hf.ProjectedGaussian("1", "1e-6"),
+    hf.ExtendedGaussian("1", "1e-6", calibration="paper"),
+    hf.CorrelatedGaussian("1", "1e-6"),
+    hf.KNorm("1"),
+    ProjectedDoubleGeometric("1"),
+    ProjectedStudent("1"),
+    Projected(lambda answers, random: answers + random.laplace(scale=2, size=4), "1"),
+    Extended(lambda free, random: free + random.laplace(scale=2, size=2), "1"),
+]
+
+
+class TestAnswerOfThePackage:
+    """hf.answer(form="float"), for every mechanism there is."""
+
+    @pytest.mark.parametrize("mechanism", EVERY, ids=lambda mechanism: type(mechanism).__name__)
+    def test_margins_of_a_table(self, mechanism: Any) -> None:
+        table = hf.Table(UNIVERSE, np.array([5, 3, 2, 9]))
+        given: dict[str, Any] = {"mechanism": mechanism, "form": "float", "key": hf.NoiseKey.for_tests("margins")}
+        found = hf.answer(np.eye(4, dtype=int), table, invariants=[hf.margin("town")], universe=UNIVERSE, **given)
+        assert found.status == found.guarantee.status == "floating point"
+        assert found.guarantee.is_induced
+        assert np.abs(found.values.reshape(2, 2).sum(axis=1) - [8, 11]).max() < 1e-9
+        assert np.abs(found.values - table.counts).max() > 1e-3
+
+    @pytest.mark.parametrize("mechanism", EVERY[4:], ids=lambda mechanism: type(mechanism).__name__)
+    def test_what_has_no_form_on_the_grid_is_refused_there(self, mechanism: Any) -> None:
+        with pytest.raises(InvalidParameter, match="has a form in floating point only, which is for research"):
+            hf.answer([1.5, 2], sensitivity=1, mechanism=mechanism)
+
+    @pytest.mark.parametrize("argument", [{"places": 3}, {"on_grid": True}, {"release_id": "a"}, {"office": "b"}, {"names": ["x", "y"]}])
+    def test_what_belongs_to_a_publication_is_refused(self, argument: dict[str, Any]) -> None:
+        with pytest.raises(InvalidParameter, match=f"publishes nothing, and takes no {next(iter(argument))}"):
+            hf.answer([1.5, 2], sensitivity=1, mechanism=hf.ProjectedLaplace(1), form="float", **argument)
+
+    def test_a_ledger_is_refused(self) -> None:
+        with pytest.raises(InvalidParameter, match="neither saved, published nor booked"):
+            hf.answer([1.5, 2], sensitivity=1, mechanism=hf.ProjectedLaplace(1), form="float", ledger="ledger.db")  # type: ignore[arg-type]
 
 
 class TestRead:

@@ -30,7 +30,7 @@ from holdfast.subspace.query import read_sensitivity
 from holdfast.subspace.spaces import read_matrix
 from holdfast.tables import Table, Universe
 from holdfast.tables.grid import MAX_PLACES, Grid
-from holdfast.wording.answers import for_counts_only, moved_totals_sentence
+from holdfast.wording.answers import floating_only, for_counts_only, moved_totals_sentence, never_published
 
 if TYPE_CHECKING:
     from holdfast.privacy.ledger import Ledger, NewLedger
@@ -80,16 +80,17 @@ def answer(
                  wherever multiples of 2^-places can have these values, else their rounding, with a warning.
     Reference:   [theory T110], [theory T111].
     """
+    others: dict[str, Any] = {"dataset": dataset, "date": date, "allow_exposed": allow_exposed, "office": office, "approver": approver}
     if form == "float":
-        given = _as_matrix(invariants, universe)
-        found, public = read_query(
-            values, histogram, invariants=given, norm=getattr(mechanism, "norm", "l2"), sensitivity=sensitivity, neighbours=neighbours
-        )
+        _check_unpublished({"places": places, "on_grid": on_grid or None, "names": names, "release_id": release_id, **others})
+        counts = histogram.counts if isinstance(histogram, Table) else histogram
+        norm, rows = getattr(mechanism, "norm", "l2"), _as_matrix(invariants, universe)
+        found, public = read_query(values, counts, invariants=rows, norm=norm, sensitivity=sensitivity, neighbours=neighbours)
         return floating_answer(mechanism, public, found, key=key, ledger=ledger)
     if form != "grid":
         raise InvalidParameter(f"form is 'grid', which is released, or 'float', for research. Got {form!r}.", field="form")
     if not isinstance(mechanism, SubspaceMechanism):
-        raise InvalidParameter(for_counts_only(type(mechanism).__name__))
+        raise InvalidParameter((floating_only if hasattr(mechanism, "floating") else for_counts_only)(type(mechanism).__name__))
     query = read_answers(values, histogram)
     cells = answer_universe(len(query.values), universe, names)
     statements = read_invariants(invariants, len(cells))
@@ -97,8 +98,14 @@ def answer(
     grid = make_grid(query, moves, mechanism, sensitivity=sensitivity, neighbours=neighbours, places=places, on_grid=on_grid)
     mechanism.answers(Facts(moves, grid=grid))  # what does not fit together is refused before an answer is looked at
     table = on_the_grid(query.values, moves, grid, value=value, unit=unit, name=name)
-    others: dict[str, Any] = {"dataset": dataset, "date": date, "allow_exposed": allow_exposed, "office": office, "approver": approver}
     return release(table, statements, mechanism, key, ledger, release_id, progress=progress, **others)
+
+
+def _check_unpublished(arguments: Mapping[str, Any]) -> None:
+    """What belongs to a publication is refused in floating point, not passed over."""
+    given = [name for name, value in arguments.items() if value is not None]
+    if given:
+        raise InvalidParameter(never_published(given), field=given[0])
 
 
 @dataclass(frozen=True, eq=False)

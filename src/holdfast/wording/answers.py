@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise
 from holdfast.wording.budget import asked_phrase, reach_sentences
-from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor, number
+from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor, listed, number
 
 WEAKER = "This is less than Definition 2.5 of [GGY22], which also covers neighbours whose invariants differ: no grid has that."
 _NEIGHBOURS = {
@@ -111,6 +112,19 @@ def for_counts_only(name: str) -> str:
         f"{name} is for tables of counts. For real-valued answers take ProjectedLaplace, ProjectedGaussian, ExtendedLaplace or "
         "ExtendedGaussian."
     )
+
+
+def floating_only(name: str) -> str:
+    """Why a mechanism is refused on the grid."""
+    return (
+        f"{name} has a form in floating point only, which is for research: form='float'. To publish answers take ProjectedLaplace, "
+        "ProjectedGaussian, ExtendedLaplace or ExtendedGaussian."
+    )
+
+
+def never_published(arguments: Sequence[str]) -> str:
+    """Why arguments of a publication are refused in floating point."""
+    return f"form='float' publishes nothing, and takes no {listed(arguments)}. Leave out what belongs to a publication."
 
 
 def moved_totals_sentence(rows: int, step: str) -> str:
