@@ -65,7 +65,7 @@ class KeptTotals:
         return out
 
     def _tilted(self, tables: Ints, tilts: Floats) -> tuple[Floats, Floats]:
-        """(ln of the probability, an estimate of its relative error from the usual rounding of transforms) for each table, through cells with weights times exp(tilt k).
+        """(ln of the probability, an estimate of its relative error) for each table, through cells with weights times exp(tilt k).
 
         The tilt of a class is a combination of its column of kept rows, so that all class totals with the kept totals gain one factor.
         """
