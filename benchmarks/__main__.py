@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import cellkey, chains, conditional, lattice, levels, noise, release, subspace
+from benchmarks import answers, cellkey, chains, conditional, lattice, levels, noise, release, subspace
 from benchmarks.report import Report
 
 GROUPS: Mapping[str, Callable[[], Report]] = {
@@ -20,6 +20,7 @@ GROUPS: Mapping[str, Callable[[], Report]] = {
     "conditional": conditional.run,
     "cellkey": cellkey.run,
     "subspace": subspace.run,
+    "answers": answers.run,
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from benchmarks import cellkey, chains, conditional, lattice, levels, levels_weighted, noise, release, release_cases, subspace
+from benchmarks import answers, cellkey, chains, conditional, lattice, levels, levels_weighted, noise, release, release_cases, subspace
 from benchmarks.__main__ import GROUPS, main
 from benchmarks.report import NOT_RUN, Bar, Report, Row, Table, verdict
 from benchmarks.timing import best_of, fresh_interpreter
@@ -369,3 +369,13 @@ def test_a_redistricting_table_tells_its_steps_and_errors(capsys: pytest.Capture
     check_p_value(sum_of_squares_p_value(total, mean, most * mean, most), name="redistricting: blocks", n=cells, statistic=total)
     for wrong in (0.8, 1.2):  # a variance a fifth off is seen
         assert sum_of_squares_p_value(wrong * total, mean, most * mean, most) < ALPHA
+
+
+@pytest.mark.long
+def test_answers_measures_the_experiments_of_the_paper() -> None:
+    found = answers.run(repetitions=3, steps=(0,), runs=2, trials=2000)
+    deaths, counties, errors, bits = found.tables
+    assert all(len(row.figures) + 1 == len(table.headers) for table in found.tables for row in table.rows)
+    assert (len(deaths.rows), len(counties.rows)) in ((1, len(answers.STATES)), (0, 0))
+    assert (len(errors.rows), len(bits.rows)) == (8, 2)
+    assert all(bar.met in (True, False) for table in found.tables for row in table.rows for bar in row.bars)
