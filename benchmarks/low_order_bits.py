@@ -47,7 +47,7 @@ class Attack:
 
 def floating(secrets: NDArray[np.int64], seed: int) -> Floats:
     """What projected Laplace noise publishes in floating point, one row a trial."""
-    query = hf.subspace.Query(hf.subspace.Invariants([[1, 1, 1]]), hf.subspace.Sensitivities(l1=2))
+    query = hf.subspace.Query(hf.subspace.Invariants([[1, 1, 1]]), hf.subspace.Sensitivities(l1=Fraction(2)))
     law = hf.ProjectedLaplace(EPSILON).floating(query)
     return ANSWERS[secrets] + law.answers(np.zeros(3), len(secrets), np.random.default_rng(seed))
 
@@ -58,7 +58,7 @@ def on_the_grid(secrets: NDArray[np.int64], seed: int) -> Floats:
     facts = replace(Facts.of(universe, [hf.total()]), grid=Grid(PLACES, l1=Fraction(2), on_grid=True))
     with NoiseKey.for_tests(seed) as key:
         noise = Law(hf.ProjectedLaplace(EPSILON).channel(facts)).sample(len(secrets), key)
-    return np.ldexp((ANSWERS[secrets] * 2**PLACES + noise), -PLACES)
+    return np.asarray(np.ldexp(ANSWERS[secrets] * 2**PLACES + noise, -PLACES))
 
 
 def classes(answers: Floats) -> NDArray[np.int64]:
@@ -66,7 +66,7 @@ def classes(answers: Floats) -> NDArray[np.int64]:
     mantissa, exponent = np.frexp(answers)
     whole = np.ldexp(mantissa, 53).astype(np.int64)
     lowest = np.where(whole == 0, 0, exponent - 53 + np.log2(np.maximum(whole & -whole, 1)))
-    return (np.clip(exponent, -8, 8) * 256 + np.clip(lowest, -60, 20)).astype(np.int64)
+    return np.asarray(np.clip(exponent, -8, 8) * 256 + np.clip(lowest, -60, 20), dtype=np.int64)
 
 
 def attack(published: Floats, secrets: NDArray[np.int64], sure: float = SURE) -> Attack:
