@@ -27,6 +27,7 @@ from holdfast.subspace.noise import DoubleGeometricNoise, GaussianNoise, Laplace
 from holdfast.subspace.optimal_covariance import optimal_covariance
 from holdfast.subspace.own import Extended, Projected
 from holdfast.subspace.query import Query, Sensitivities, linear_sensitivities
+from holdfast.subspace.shaped import Shaped, shaped_query
 from holdfast.subspace.spaces import Invariants, Subspace
 from holdfast.subspace.workloads import prefix_sums, ranges
 
@@ -52,6 +53,7 @@ __all__ = [
     "Query",
     "Sensitivities",
     "StudentNoise",
+    "Shaped",
     "Subspace",
     "SubspaceExposure",
     "SubspaceGuarantee",
@@ -69,4 +71,5 @@ __all__ = [
     "projected_laplace",
     "ranges",
     "read_query",
+    "shaped_query",
 ]
