@@ -54,7 +54,8 @@ def shaped_query(query: Query, *, resolution: int = RESOLUTION) -> Shaped:
     """The query with combinations that give its answers nearly the least total error of any Gaussian noise.
 
     Algorithm:   with X the inverse of the best covariance and s large, rows of W are the axes of s X - I, scaled and rounded. What no
-                 record changes gets a row longer than all others, and next to no noise; rows over the answers that are 0 in every data set are kept.
+                 record changes gets a row longer than all others, and next to no noise. Rows over the answers that are 0 in every data
+                 set are kept.
     """
     if not isinstance(resolution, int) or not 1 <= resolution <= 1 << 12:
         raise InvalidParameter(f"resolution is a whole number from 1 to 4096. Got {resolution!r}.", field="resolution")
