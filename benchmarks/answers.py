@@ -36,6 +36,8 @@ CELL_VARIANCE = Fraction(299, 336)
 """(13 / 14) (23 / 24): the diagonal of the projection."""
 FREE_DEATHS = 20 * 13 * 23
 KEPT_DEATHS = (hf.margin("state", "hour"), hf.margin("state", "group"))
+SUCCESS = 1e-9
+"""The p-value below which an attack has succeeded."""
 DOUBT = 5.0
 """Standard errors beyond which a figure misses its closed form: 6 in 10 million figures do so by chance."""
 
@@ -107,7 +109,9 @@ def deaths(path: Path, repetitions: int, steps: Sequence[int]) -> list[Row]:
         away = (found - float(CELL_VARIANCE)) / spread
         each = np.quantile(squares.mean(axis=1), (0.5, 0.05, 0.95))
         figures = [f"{found:.5f}", f"{float(CELL_VARIANCE):.5f}", f"{away:+.2f}", *(f"{variance:.3f}" for variance in each)]
-        rows.append(Row(f"2^-{places}", [*figures, number(seconds), number(memory)], [Bar("standard errors", abs(away), DOUBT)]))
+        rows.append(
+            Row(f"2^-{places}" if places else "1", [*figures, number(seconds), number(memory)], [Bar("standard errors", abs(away), DOUBT)])
+        )
     return rows
 
 
@@ -204,11 +208,12 @@ def bits(trials: int) -> list[Row]:
     """Who was counted where, by the lowest bits of one published answer; epsilon 1, three answers with their total kept."""
     secrets = np.random.default_rng(3).integers(0, 2, 2 * trials)
     ways = {"floating point": floating, "grid of 2^-10": on_the_grid}
-    return [_bits_row(name, trials, attack(way(secrets, 4), secrets)) for name, way in ways.items()]
+    return [_bits_row(name, trials, attack(way(secrets, 4), secrets), way is on_the_grid) for name, way in ways.items()]
 
 
-def _bits_row(name: str, trials: int, found: Attack) -> Row:
-    return Row(name, [f"{trials:,}", f"{found.spoken:,}", f"{found.right:,}", f"{ALLOWED:.3f}", f"{found.p_value:.2g}"])
+def _bits_row(name: str, trials: int, found: Attack, protected: bool) -> Row:
+    figures = [f"{trials:,}", f"{found.spoken:,}", f"{found.right:,}", f"{ALLOWED:.3f}", f"{found.p_value:.2g}"]
+    return Row(name, figures, [Bar("p-value", found.p_value, SUCCESS, at_least=protected)])
 
 
 def run(*, repetitions: int = 50, steps: Sequence[int] = (0, 10), runs: int = 10, trials: int = 20_000) -> Report:

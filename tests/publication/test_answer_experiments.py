@@ -24,7 +24,9 @@ from benchmarks.answers import (
     log_sizes,
     road_deaths,
 )
+from holdfast.channels import Law
 from holdfast.laws import Gaussian
+from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.testing.fit import ALPHA, check_p_value
 from tests.sums_of_squares import sum_of_squares_p_value
 
@@ -79,6 +81,21 @@ def test_errors_of_counties_do_not_depend_on_their_size(shared_data: Path) -> No
     check_p_value(p_value, name="counties by size", n=RUNS * len(STATES), statistic=0.0)
     tilted = [(w, errors - 2 * w) for w, errors in found.values()]
     assert _slope_p_value(tilted) < ALPHA  # power: two people for each factor of e in size would be seen
+
+
+@pytest.mark.parametrize("mechanism", [hf.ProjectedGaussian(rho="1/50"), hf.ExtendedGaussian(rho="1/50")], ids=lambda made: made.name)
+def test_the_error_is_that_of_the_closed_form(mechanism: SubspaceMechanism) -> None:
+    """E|y - A x|^2 = (n - n_c) sigma_squared on the grid, sigma_squared = Delta^2 / (2 rho): false alarm below ALPHA by a proven bound."""
+    matrix, kept = [[1, 0, 2, 1], [0, 3, 1, 0], [2, 2, 0, 1], [1, 1, 1, 3], [0, 1, 0, 2]], [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]]
+    facts, draws = linear_facts(matrix, kept, mechanism), 30_000
+    assert facts.grid is not None
+    assert facts.grid.l2_squared is not None
+    law = Law(mechanism.channel(facts))
+    variance = math.floor(facts.grid.l2_squared) * 25.0
+    total, mean = float((law.sample(draws, hf.NoiseKey.for_tests(mechanism.name)) ** 2).sum()), draws * (5 - 2) * variance
+    p_value = sum_of_squares_p_value(total, mean, mean * variance, variance)
+    check_p_value(p_value, name=f"error of {mechanism.name}", n=draws, statistic=total)
+    assert sum_of_squares_p_value(1.05 * total, mean, mean * variance, variance) < ALPHA  # power: five in a hundred are told
 
 
 def test_answers_rounded_cell_by_cell_give_themselves_away_and_by_the_lattice_not() -> None:
