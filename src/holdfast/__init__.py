@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from holdfast import baselines, cellkey, errors, exact, privacy, subspace
     from holdfast.analysis import priors
+    from holdfast.analysis.interval import interval
     from holdfast.analysis.posterior import posterior
     from holdfast.analysis.simulate import simulate
     from holdfast.exact import DiscreteGaussian, DiscreteLaplace
@@ -73,6 +74,7 @@ __all__ = [
     "errors",
     "exact",
     "identity",
+    "interval",
     "lattice",
     "linear",
     "margin",
@@ -117,6 +119,7 @@ _HOME = {
     "errors": "holdfast.errors",
     "exact": "holdfast.exact",
     "identity": "holdfast.invariants",
+    "interval": "holdfast.analysis.interval",
     "lattice": "holdfast.lattices",
     "linear": "holdfast.invariants",
     "margin": "holdfast.invariants",

@@ -95,6 +95,13 @@ class TestTheWholeWay:
         assert card["table"]["grid"] is None
         assert card["guarantee"]["answers"] is None
 
+    def test_zeros_and_small_numbers_are_written_in_plain_digits(self, tmp_path: Path) -> None:
+        """Arrow writes a decimal of zero as 0E-20."""
+        release = answered([0, 0, 0, 0, 0, 2.0**-20], invariants=[[1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]], places=20)
+        folder = release.save(tmp_path / "out")
+        assert "E" not in (folder / "kept.csv").read_text() + (folder / "exposed.csv").read_text()
+        hf.verify(folder)
+
     def test_statements_over_a_universe(self, tmp_path: Path) -> None:
         keep = [hf.margin("group"), hf.margin("hour")]
         release = answered(invariants=keep, universe=UNIVERSE, mechanism=hf.ProjectedGaussian(rho=1), places=3)

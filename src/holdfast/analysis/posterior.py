@@ -11,10 +11,11 @@ import numpy as np
 
 from holdfast.analysis.blocks import Read, block_posterior
 from holdfast.analysis.priors import Prior, check_prior
-from holdfast.analysis.published import Published, Query, coefficients, published
+from holdfast.analysis.published import Published, published
 from holdfast.analysis.tables import BlockPosterior, Floats, Ints, Method, Numbers
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.parameters import sample_size
+from holdfast.publication.queries import Query, coefficients
 from holdfast.publication.release import Release
 from holdfast.randomness import NoiseKey
 
@@ -98,6 +99,7 @@ def posterior(
 
 def posterior_of(source: Published, prior: Prior, query: Query, draws: int = DRAWS, key: NoiseKey | None = None) -> Posterior:
     """The same from what was read."""
+    source.check_counts()
     check_prior(prior, len(source.universe))
     wanted = coefficients(query, source.universe)
     found: Numbers = Numbers(np.zeros(1, dtype=np.int64), np.ones(1), "enumeration", None)

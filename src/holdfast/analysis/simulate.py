@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.analysis.posterior import DRAWS, blocks_read, generator
 from holdfast.analysis.priors import Prior, check_prior
@@ -19,6 +20,7 @@ from holdfast.laws import Reads
 from holdfast.publication.release import Release
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.protocol import InputSampler
+from holdfast.tables.grid import Grid
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +35,15 @@ class Simulated:
 
     tables: Ints
     kind: Literal["errors", "posterior predictive"]
+    grid: Grid | None = None
+    """For real-valued answers: `tables` are then in steps of it."""
     effective_draws: float | None = None
     """The least, over blocks, of what weighted draws of the posterior are worth; None where none were needed."""
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The tables as doubles: for answers, what their steps stand for."""
+        return self.tables.astype(np.float64) if self.grid is None else self.grid.floats(self.tables)
 
     def __repr__(self) -> str:
         return f"Simulated({len(self.tables)} tables of {self.tables.shape[1]} cells: {self.kind})"
@@ -58,7 +67,8 @@ def simulate(
                 "What this mechanism publishes depends on the true counts, so other releases can be simulated under a prior only. Give "
                 "one, such as holdfast.priors.Flat()."
             )
-        return Simulated(source.plan.law.sample(count, key, label="simulated"), "errors")
+        return Simulated(source.plan.law.sample(count, key, label="simulated"), "errors", source.plan.facts.grid)
+    source.check_counts()
     check_prior(prior, len(source.universe))
     random = generator(None if key is None else key.derive("true tables"))
     tables = np.broadcast_to(source.counts, (count, len(source.universe))).copy()
@@ -70,7 +80,7 @@ def simulate(
     made = (
         _published_again(source, tables, key) if reads is Reads.COUNTS else tables + source.plan.law.sample(count, key, label="simulated")
     )
-    return Simulated(made, "posterior predictive", min(effective) if effective else None)
+    return Simulated(made, "posterior predictive", None, min(effective) if effective else None)
 
 
 def _published_again(source: Published, tables: Ints, key: NoiseKey | None) -> Ints:

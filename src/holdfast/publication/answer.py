@@ -96,7 +96,6 @@ def answer(
     statements = read_invariants(invariants, len(cells))
     moves = lattice(cells, statements)
     grid = make_grid(query, moves, mechanism, sensitivity=sensitivity, neighbours=neighbours, places=places, on_grid=on_grid)
-    mechanism.answers(Facts(moves, grid=grid))  # what does not fit together is refused before an answer is looked at
     table = on_the_grid(query.values, moves, grid, value=value, unit=unit, name=name)
     return release(table, statements, mechanism, key, ledger, release_id, progress=progress, **others)
 
@@ -216,14 +215,23 @@ def make_grid(
 ) -> Grid:
     """The grid, from public facts: the query matrix or the declared sensitivity, the invariants, and what is declared of the answers."""
     if query.matrix is None:
-        said = read_sensitivities(sensitivity, mechanism)
-    elif sensitivity is not None:
+        return declared_grid(moves, mechanism, sensitivity, places=places, on_grid=on_grid)
+    if sensitivity is not None:
         raise InvalidParameter("The sensitivity of a query matrix is computed. Leave sensitivity out.", field="sensitivity")
-    else:
-        said = _of_matrix(query.matrix, moves, mechanism, neighbours)
+    said = _of_matrix(query.matrix, moves, mechanism, neighbours)
     made = Grid(usual_places(query.denominator, moves, mechanism, said, on_grid) if places is None else places, **said)
     multiples = query.denominator is not None and 2**made.places % query.denominator == 0
-    return replace(made, on_grid=on_grid or multiples)
+    made = replace(made, on_grid=on_grid or multiples)
+    mechanism.answers(Facts(moves, grid=made))  # what does not fit together is refused before an answer is looked at
+    return made
+
+
+def declared_grid(moves: Lattice, mechanism: SubspaceMechanism, sensitivity: Any, *, places: int | None, on_grid: bool) -> Grid:
+    """The grid of answers whose sensitivity was declared; refused where the mechanism cannot use it."""
+    said = read_sensitivities(sensitivity, mechanism)
+    made = Grid(usual_places(None, moves, mechanism, said, on_grid) if places is None else places, **said, on_grid=on_grid)
+    mechanism.answers(Facts(moves, grid=made))
+    return made
 
 
 def read_sensitivities(sensitivity: Any, mechanism: SubspaceMechanism) -> dict[str, Any]:

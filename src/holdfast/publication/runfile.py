@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,16 +18,22 @@ from pydantic import ValidationError
 
 from holdfast.errors import HoldfastError, InvalidRun
 from holdfast.invariants.statements import Statement
+from holdfast.lattices import lattice
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.registry import MECHANISMS
+from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.privacy.ledger.embedded import NO_LEDGER
+from holdfast.publication.answer import declared_grid, on_the_grid
 from holdfast.publication.runfile_checks import check_file, check_source, check_universe, mechanism_of, statements, written_options
 from holdfast.publication.runfile_errors import Problem, dotted, explain, parse_toml, read_toml
-from holdfast.publication.runfile_sections import Document, TableSection, keys_at, section_keys
+from holdfast.publication.runfile_sections import AnswerDocument, AnswerSection, Document, TableSection, keys_at, section_keys
 from holdfast.tables import Declarations, Hierarchy, Table, Universe
+from holdfast.tables.answers import read_answers
 from holdfast.tables.databases import is_url
+from holdfast.tables.grid import Grid
 from holdfast.tables.readers import open_source, read_codes
 from holdfast.tables.text_files import Reading
+from holdfast.wording.answers import for_answers_only, for_counts_only
 from holdfast.wording.budget import who
 
 Made = TypeVar("Made", Table, Declarations)
@@ -65,6 +72,8 @@ class Run:
     statements: tuple[Statement, ...]
     _folder: str = field(repr=False)
     _table: TableSection = field(repr=False)
+    _answer: AnswerSection | None = field(default=None, repr=False)
+    """Where the run is of real-valued answers; `_table` then says where they are."""
 
     @property
     def keep(self) -> list[Statement]:
@@ -92,16 +101,44 @@ class Run:
             return f"{name}: {said}"
         if self.mechanism.per == "unit":
             return f"{name}: {said}, per unit of distance"
+        if self._answer is not None:
+            return f"{name}: {said}, for one {self._table.unit}"
         records = "1 record" if self.max_records == 1 else f"{self.max_records} records"
         return f"{name}: {said}, for one {self._table.unit} of at most {records} {who(self._table.unit)} changes cell"
 
     def read_table(self) -> Table:
         """Read the confidential source. CONFIDENTIAL; errors are those of Table, and name file, column and row, never a value."""
-        return self._read(Table)
+        return self._read(Table) if self._answer is None else self._blamed(partial(self._read_answers, self._answer))
 
     def read_declarations(self) -> Declarations:
         """The table without its counts, for a plan: the columns of codes are read, and nothing where the universe is declared."""
-        return self._read(Declarations)
+        made = self._read(Declarations)
+        return made if self._answer is None else replace(made, grid=self._grid(self._answer, made.universe))
+
+    def _grid(self, said: AnswerSection, cells: Universe) -> Grid:
+        """The grid of the answers, from what the file says: no answer is looked at."""
+        mechanism = self.mechanism
+        assert isinstance(mechanism, SubspaceMechanism)
+        return declared_grid(lattice(cells, self.keep), mechanism, said.sensitivity, places=said.places, on_grid=said.on_grid)
+
+    def _read_answers(self, said: AnswerSection) -> Table:
+        table, data = said.table, self._data()
+        reading = Reading(separator=table.separator, encoding=table.encoding, sheet=table.sheet)
+        universe = None if table.universe is None else self._listed(table.universe)
+        trees = None if universe is not None else self._trees(lambda column: _codes_of(data, column, table.query, reading))
+        cells, values = read_answers(
+            data,
+            said.cells,
+            said.value,
+            universe=universe,
+            public=table.public,
+            hierarchies=trees,
+            allow_similar_codes=table.allow_similar_codes,
+            query=table.query,
+            reading=reading,
+        )
+        grid = self._grid(said, cells)
+        return on_the_grid(values, lattice(cells, self.keep), grid, value=said.value, unit=said.unit, name=said.name)
 
     def _read(self, kind: type[Made]) -> Made:
         section, data = self._table, self._data()
@@ -206,10 +243,17 @@ def load_run(path: str | os.PathLike[str]) -> Run:
 def _run_of(name: str, toml: str) -> Run:
     document = _document(toml)
     folder = os.path.dirname(os.path.abspath(name))
-    table, release = document.table, document.release
+    answer = document.answer if isinstance(document, AnswerDocument) else None
+    table, release = document.table if isinstance(document, Document) else document.answer.table, document.release
     mechanism = mechanism_of(release, table)
-    check_source(table, folder)
-    check_universe(table, folder)
+    if mechanism.takes_answers is (answer is None):
+        said = for_answers_only if answer is None else for_counts_only
+        raise Problem(("release", "mechanism"), said(mechanism.name))
+    try:
+        check_source(table, folder)
+        check_universe(table, folder)
+    except Problem as problem:
+        raise (problem if answer is None else in_answer(problem)) from None
     if release.sign is not None:
         check_file(("release", "sign"), release.sign, folder)
     return Run(
@@ -229,6 +273,7 @@ def _run_of(name: str, toml: str) -> Run:
         statements=tuple(statements(document.keep, list(table.cells), _levels(table))),
         _folder=folder,
         _table=table,
+        _answer=answer,
     )
 
 
@@ -242,8 +287,17 @@ def _stem(source: str) -> str:
     return "unnamed" if is_url(source) else Path(source.removesuffix(".gz")).stem or "unnamed"
 
 
-def _document(toml: str) -> Document:
+def in_answer(problem: Problem) -> Problem:
+    """The same problem where [answer] stands in place of [table], and value in place of count."""
+    place = tuple({"table": "answer", "count": "value"}.get(str(part), part) for part in problem.place)
+    return Problem(place, problem.text, problem.line)
+
+
+def _document(toml: str) -> Document | AnswerDocument:
     parsed = parse_toml(toml)
+    if "answer" in parsed and "table" in parsed:
+        raise Problem(("answer",), "a run file has [table] for counts, or [answer] for real-valued answers. Leave one of them out.")
+    model: type[Document | AnswerDocument] = AnswerDocument if "answer" in parsed else Document
     release = parsed.get("release")
     known = keys_at(("release",))
     strange = []
@@ -251,12 +305,12 @@ def _document(toml: str) -> Document:
         strange = [key for key in release if key not in known]
     errors: list[Any] = [{"type": "extra_forbidden", "loc": ("release", key), "input": None} for key in strange]
     try:
-        document = Document.model_validate(parsed)
+        document = model.model_validate(parsed)
         if not errors:
             return document
     except ValidationError as error:
         errors += error.errors(include_url=False)
-    raise explain(errors, keys_at, section_keys(), toml)
+    raise explain(errors, keys_at, section_keys(model), toml)
 
 
 def _codes_of(data: str, column: str, query: str | None, reading: Reading | None = None) -> list[str]:

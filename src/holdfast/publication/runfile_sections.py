@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Collection, Sequence
+from fractions import Fraction
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
@@ -11,14 +12,18 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from holdfast.errors import InvalidParameter
 from holdfast.invariants import areas, linear, subset
 from holdfast.invariants.statements import Areas, Linear, Subset
+from holdfast.mechanisms.keys import GOT, InvalidKey, Key, exact_number
 from holdfast.mechanisms.registry import MECHANISMS
 from holdfast.privacy.asked import Per
 from holdfast.privacy.ledger.values import MAX_NAME, name_of
 from holdfast.publication.order import IDENTIFIER_RULE, is_day, is_identifier
 from holdfast.publication.runfile_errors import Place, found, not_one_of, quoted, refuse
 from holdfast.tables.formats import FORMATS
+from holdfast.tables.grid import MAX_PLACES
 from holdfast.tables.table import MAX_RECORDS
 from holdfast.tables.text_files import SEPARATORS, is_encoding
+
+SENSITIVITY = Key("sensitivity", exact_number(), '"1"', required=True)
 
 
 def _release_id(value: object) -> str:
@@ -63,6 +68,14 @@ def _encoding(value: object) -> str:
     if not isinstance(value, str) or not is_encoding(value):
         refuse(f'must be the name of a text encoding. Got {found(value)}. Write encoding = "windows-1252".')
     return value
+
+
+def _sensitivity(value: object) -> Fraction:
+    """An exact number above zero: how far one person can move the answers."""
+    try:
+        return Fraction(exact_number()(SENSITIVITY, value))
+    except InvalidKey as error:
+        refuse(error.message.replace(GOT, found(value)))
 
 
 def _cells(value: object) -> list[str] | dict[str, list[str] | str]:
@@ -191,6 +204,33 @@ class TableSection(Section):
     hierarchies: dict[str, TreeSection] = {}
 
 
+class AnswerSection(Section):
+    """[answer], in place of [table]: real-valued answers, one row for each. The arguments of hf.answer."""
+
+    source: PathText = Field(repr=False)
+    query: str | None = Field(default=None, repr=False)
+    separator: Annotated[str, PlainValidator(_separator)] | None = None
+    encoding: Annotated[str, PlainValidator(_encoding)] | None = None
+    sheet: str | None = None
+    cells: Annotated[list[str], PlainValidator(_cells)]
+    value: str
+    sensitivity: Annotated[Fraction, PlainValidator(_sensitivity)]
+    places: Annotated[int, Field(ge=0, le=MAX_PLACES)] | None = None
+    on_grid: bool = False
+    universe: PathText | None = None
+    public: bool = False
+    allow_similar_codes: bool = False
+    unit: Annotated[str, Field(min_length=1)] = "person"
+    name: str | None = None
+    hierarchies: dict[str, TreeSection] = {}
+
+    @property
+    def table(self) -> TableSection:
+        """The same as a table whose counts are the values: what its cells are is said and checked alike."""
+        own = {name: getattr(self, name) for name in type(self).model_fields if name in TableSection.model_fields}
+        return TableSection(**own, count=self.value)
+
+
 class SubsetSection(Section):
     """One entry of subsets: codes or a node of a column, or a condition."""
 
@@ -316,6 +356,14 @@ class Document(Section):
     release: ReleaseSection
 
 
+class AnswerDocument(Section):
+    """A run file of real-valued answers."""
+
+    answer: AnswerSection
+    keep: KeepSection
+    release: ReleaseSection
+
+
 _LISTED: dict[str, type[Section]] = {
     "margins": MarginSection,
     "subsets": SubsetSection,
@@ -324,6 +372,7 @@ _LISTED: dict[str, type[Section]] = {
     "hierarchies": TreeSection,
     "identities": IdentitiesSection,
     "table": TableSection,
+    "answer": AnswerSection,
     "keep": KeepSection,
     "release": ReleaseSection,
 }
@@ -336,6 +385,6 @@ def keys_at(place: Place) -> Sequence[str]:
     return [*model.model_fields, *dict.fromkeys(own)]
 
 
-def section_keys() -> dict[str, Sequence[str]]:
+def section_keys(document: type[Document | AnswerDocument] = Document) -> dict[str, Sequence[str]]:
     """The keys of every section."""
-    return {section: keys_at((section,)) for section in Document.model_fields}
+    return {section: keys_at((section,)) for section in document.model_fields}

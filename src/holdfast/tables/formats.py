@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -50,10 +50,24 @@ def write_csv(frame: Any, file: BinaryIO, *, header: bool = True) -> None:
     import pyarrow.csv
 
     plain = pa.schema([(field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type) for field in frame.schema])
+    if any(pa.types.is_decimal(field.type) for field in plain):
+        file.writelines(_plain_lines(frame.cast(plain), header=header))
+        return
     options = pyarrow.csv.WriteOptions(quoting_style="needed", include_header=header)
     with pyarrow.csv.CSVWriter(file, plain, write_options=options) as writer:
         for low in range(0, frame.num_rows, _CHUNK_ROWS):
             writer.write_table(frame.slice(low, _CHUNK_ROWS).cast(plain))
+
+
+def _plain_lines(frame: Any, *, header: bool) -> Iterator[bytes]:
+    """The same where there are decimals, which Arrow would write as 0E-16: in plain digits, all of their places."""
+    quote = '"{}"'.format
+    kinds = {str: lambda text: quote(text.replace('"', '""')), bool: lambda value: str(value).lower(), float: repr, int: str}
+    if header:
+        yield (",".join(kinds[str](name) for name in frame.column_names) + "\n").encode()
+    for row in zip(*(column.to_pylist() for column in frame.columns), strict=True):
+        cells = ("" if cell is None else kinds[type(cell)](cell) if type(cell) in kinds else f"{cell:f}" for cell in row)
+        yield (",".join(cells) + "\n").encode()
 
 
 def _read_csv(path: Path) -> Any:

@@ -1,0 +1,90 @@
+"""Real-valued answers from a file or a query: one row for each cell, the value as an exact number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import InvalidCount
+from holdfast.tables.columns import CountColumn
+from holdfast.tables.hierarchy import Hierarchy
+from holdfast.tables.listing import read_declared, read_listed
+from holdfast.tables.readers import open_source
+from holdfast.tables.text_files import Reading
+from holdfast.tables.universe import Universe
+
+_NUMBER = re.compile(r"[+-]?(?:\d{1,400}/\d{1,400}|(?:\d{1,400}\.?\d{0,400}|\.\d{1,400})(?:[eE][+-]?\d{1,3})?)", re.ASCII)
+_RULE = 'An answer is a finite number: a decimal such as -0.25 or 1e-3, or a fraction such as 1/3. Write 0.25, not "0,25" or "25 %".'
+
+
+class _ValueColumn(CountColumn):
+    """Collects values as they are, and gives their row numbers from 1 on: 0 stands for a cell that has no row."""
+
+    def __init__(self, name: str, source: str) -> None:
+        super().__init__(name, source)
+        self.values: list[Fraction] = []
+
+    def add(self, array: Any) -> None:
+        """Integers, decimals, finite floats, or texts."""
+        for entry in array.to_pylist():
+            value = _exact(entry)
+            if value is None:
+                place = f"column {self._name!r}, row {len(self.values) + 1} of {self._source}"
+                raise InvalidCount(f"This is not an answer: {place}. {_RULE}")
+            self.values.append(value)
+
+    def finish(self) -> NDArray[np.int64]:
+        return np.arange(1, len(self.values) + 1)
+
+
+def _exact(entry: Any) -> Fraction | None:
+    if isinstance(entry, bool) or entry is None or (isinstance(entry, float) and not isfinite(entry)):
+        return None
+    if isinstance(entry, str) and not _NUMBER.fullmatch(entry):
+        return None
+    try:
+        return Fraction(entry)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        return None
+
+
+def read_answers(
+    data: Any,
+    columns: Sequence[str],
+    value: str,
+    *,
+    universe: Universe | None,
+    public: bool,
+    hierarchies: Mapping[str, Hierarchy] | None,
+    allow_similar_codes: bool,
+    query: str | None,
+    reading: Reading,
+) -> tuple[Universe, list[Fraction]]:
+    """The cells, and the value of each, in their order. CONFIDENTIAL values; errors name column and row, and show none.
+
+    Given:  the arguments of Table.from_counts. Every cell of a declared universe has a row: nobody knows what the answer of another is.
+    """
+    made: list[_ValueColumn] = []
+
+    class Own(_ValueColumn):
+        def __init__(self, name: str, source: str) -> None:
+            super().__init__(name, source)
+            made.append(self)
+
+    with open_source(data, query, reading=reading) as source:
+        numbers = [(value, Own)]
+        if universe is not None:
+            cells, (rows,) = universe, read_declared(source, universe, numbers)
+        else:
+            cells, (rows,) = read_listed(
+                source, tuple(columns), numbers, hierarchies, public=public, allow_similar_codes=allow_similar_codes
+            )
+        if (rows == 0).any():
+            raise InvalidCount(f"Cells of the universe have no answer in {source.label}. Give every cell one row.")
+    return cells, [made[0].values[row - 1] for row in rows.tolist()]
