@@ -42,12 +42,12 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_plan_release_and_verify(work: Path, run: Run) -> None:
     planned = run("plan", "run.toml")
     assert planned.code == 0
-    assert "5 answers in steps of 2^-17 by region, town" in planned.out
+    assert "5 answers in steps of 2^-16 by region, town" in planned.out
     assert "Advice     projected-laplace was chosen." in planned.out
     assert run("release", "run.toml", "-o", "out").code == 0
     assert (work / "out" / "kept.csv").read_text().splitlines()[1:] == [
-        '"margin(region)","region=north","north",,0.00000000000000000',
-        '"margin(region)","region=south","south",,0.25000000000000000',
+        '"margin(region)","region=north","north",,0.0000000000000000',
+        '"margin(region)","region=south","south",,0.2500000000000000',
     ]
     assert run("verify", "out").code == 0
     card = json.loads((work / "out" / "card.json").read_text())

@@ -61,13 +61,21 @@ def write_csv(frame: Any, file: BinaryIO, *, header: bool = True) -> None:
 
 def _plain_lines(frame: Any, *, header: bool) -> Iterator[bytes]:
     """The same where there are decimals, which Arrow would write as 0E-16: in plain digits, all of their places."""
-    quote = '"{}"'.format
-    kinds = {str: lambda text: quote(text.replace('"', '""')), bool: lambda value: str(value).lower(), float: repr, int: str}
     if header:
-        yield (",".join(kinds[str](name) for name in frame.column_names) + "\n").encode()
+        yield (",".join(map(_plain, frame.column_names)) + "\n").encode()
     for row in zip(*(column.to_pylist() for column in frame.columns), strict=True):
-        cells = ("" if cell is None else kinds[type(cell)](cell) if type(cell) in kinds else f"{cell:f}" for cell in row)
-        yield (",".join(cells) + "\n").encode()
+        yield (",".join(map(_plain, row)) + "\n").encode()
+
+
+def _plain(cell: Any) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, str):
+        doubled = cell.replace('"', '""')
+        return f'"{doubled}"'
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    return repr(cell) if isinstance(cell, int | float) else f"{cell:f}"
 
 
 def _read_csv(path: Path) -> Any:
