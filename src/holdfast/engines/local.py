@@ -1,4 +1,4 @@
-"""The one place where confidential counts meet noise: run every task in memory, then check every kept total.
+"""The one place where a whole table of confidential counts meets noise: run every task in memory, then check every kept total.
 
 One stream serves one noise vector of one release of one data set. The subkey binds the identifier of the release, the channel's identity
 (target, universe, kept statements) and a keyed digest of all input: the same key with other data, or another channel, gives independent
