@@ -15,11 +15,16 @@ _HTML_PARAGRAPH = 20_000
 _HTML_ROWS = 40
 
 
+def printable(text: str) -> str:
+    """The text on one line: what does not print is escaped, also line ends and marks that turn the direction of writing."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+
+
 def shorten(text: str, limit: int = LINE) -> str:
     """The text on one line and in at most `limit` characters: what does not print is escaped, and a long middle becomes "..."."""
     # A long text is cut before it is escaped, so that a million characters cost nothing; one character escapes to at most ten.
     head, tail = text[: limit + 1], text[limit + 1 :][-limit:]
-    plain = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in head + tail)
+    plain = printable(head + tail)
     if len(plain) <= limit:
         return plain
     end = (limit - 3) // 3

@@ -8,6 +8,7 @@ import importlib
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 import holdfast as hf
 from holdfast.errors import HoldfastError, InvalidParameter, UnreadableInput, VerificationFailed
+from holdfast.publication.verify import Verified
 from tests.snapshot_files import Snapshot
 
 UNIVERSE = hf.Universe.product({"state": ["01", "02"], "sex": ["F", "M"], "age": ["1", "2"]})
@@ -166,7 +168,7 @@ class TestDamage:
     def test_extra_files(self, copy: Callable[[str], Path], name: str) -> None:
         folder = copy("simple")
         (folder / name).write_text("")
-        with pytest.raises(VerificationFailed, match=rf"{name} is there but not on the card"):
+        with pytest.raises(VerificationFailed, match=rf"'{name}' is there but not on the card"):
             hf.verify(folder)
 
     def test_swapped_files(self, copy: Callable[[str], Path]) -> None:
@@ -211,7 +213,7 @@ class TestForgery:
     def test_a_changed_count(self, copy: Callable[[str], Path]) -> None:
         folder = copy("simple")
         change_table(folder, lambda f: with_counts(f, [n + (i == 0) for i, n in enumerate(f.column("count").to_pylist())]))
-        self.refused(folder, r"state=01: the table adds up to 111, kept\.csv says 110")
+        self.refused(folder, r"state=01.: the table adds up to 111, kept\.csv says 110")
 
     def test_a_count_changed_in_one_table_only(self, copy: Callable[[str], Path]) -> None:
         folder = copy("simple")
@@ -263,7 +265,7 @@ class TestForgery:
     def test_totals_that_are_none(self, copy: Callable[[str], Path], text: str) -> None:
         folder = copy("simple")
         (folder / "kept.csv").write_text(text, errors="surrogateescape")
-        self.refused(folder, "cannot be read as the card says")
+        self.refused(folder, r"kept\.csv cannot be read as what its name says")
 
     def test_renamed_cells(self, copy: Callable[[str], Path]) -> None:
         folder = copy("simple")
@@ -273,15 +275,40 @@ class TestForgery:
     def test_rows_left_out_or_repeated(self, copy: Callable[[str], Path]) -> None:
         folder = copy("simple")
         change_table(folder, lambda f: f.slice(0, 7))
-        self.refused(folder, "the table has 7 cells instead of 8")
+        self.refused(folder, r"table\.parquet has 7 rows instead of 8")
         change_table(folder, lambda f: pa.concat_tables([f, f.slice(0, 1)]))
-        self.refused(folder, "cannot be read")
+        self.refused(folder, "table and statements do not fit together: A cell is listed more than once")
 
-    @pytest.mark.parametrize("text", ["", "\n", "a,b\n1\n", "state,sex,age,count\n01,F,1,x\n", "state\n01\n"])
-    def test_a_table_that_is_none(self, copy: Callable[[str], Path], text: str) -> None:
+    @pytest.mark.parametrize("rows", [1, 7, 9])
+    def test_rows_of_a_text_file(self, copy: Callable[[str], Path], rows: int) -> None:
+        folder = copy("csv")
+        head, *lines = (folder / "table.csv").read_text().splitlines(keepends=True)
+        (folder / "table.csv").write_text(head + "".join([*lines, lines[0]][:rows]))
+        self.refused(folder, rf"table\.csv has {rows} rows instead of 8")
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("", "cannot be read as what its name says"),
+            ("\n", "cannot be read as what its name says"),
+            ("a,b\n1\n", "cannot be read as what its name says"),
+            ("state,sex,age,count\n01,F,1,x\n", "has other columns than codes, count"),
+            ("state\n01\n", "has other columns than codes, count"),
+        ],
+    )
+    def test_a_table_that_is_none(self, copy: Callable[[str], Path], text: str, words: str) -> None:
         folder = copy("csv")
         (folder / "table.csv").write_text(text)
-        self.refused(folder, "cannot be read")
+        self.refused(folder, rf"table\.csv {words}")
+
+    @pytest.mark.parametrize("place", [3, 4, 5])
+    def test_numbers_that_are_none(self, copy: Callable[[str], Path], place: int) -> None:
+        folder = copy("csv")
+        head, first, *lines = (folder / "table.csv").read_text().splitlines()
+        fields = first.split(",")
+        fields[place] = "x"
+        (folder / "table.csv").write_text("\n".join([head, ",".join(fields), *lines]) + "\n")
+        self.refused(folder, r"table\.csv cannot be read as what its name says")
 
     def test_statements_that_are_none(self, copy: Callable[[str], Path]) -> None:
         changes: list[list[dict[str, Any]]] = [
@@ -294,7 +321,7 @@ class TestForgery:
             card = read_card(folder)
             card["kept"]["definitions"] = change
             with_right_checksums(folder, card)
-            with pytest.raises(VerificationFailed, match="cannot be read as the card says"):
+            with pytest.raises(VerificationFailed, match="table and statements do not fit together"):
                 hf.verify(folder)
             shutil.rmtree(folder)
 
@@ -325,16 +352,21 @@ class TestSuppression:
         folder = copy("suppressed")
         change_table(folder, lambda f: with_counts(f, [12, None, None, None, 55, None, None, None]))
         with_right_checksums(folder)
-        with pytest.raises(VerificationFailed, match=r"state=01: the table adds up to 12, kept\.csv says 11"):
+        with pytest.raises(VerificationFailed, match=r"state=01.: the table adds up to 12, kept\.csv says 11"):
             hf.verify(folder)
 
 
 class TestSignatures:
     def test_made_and_checked(self, originals: dict[str, Path], keys: dict[str, tuple[Path, Path]]) -> None:
+        """Only a key that the reader named is called the signer's: anyone can sign with a key of their own."""
         found = hf.verify(originals["signed"], signer=keys["office"][1])
+        assert isinstance(found, Verified)
         assert found.signed_by is not None
-        assert f"Signed by {found.signed_by}." in str(found)
-        assert hf.verify(originals["signed"]) == found
+        assert f"Signed by {found.signed_by}, the key that you named." in str(found)
+        unnamed = hf.verify(originals["signed"])
+        assert unnamed == replace(found, signed_by=None, unchecked_key=found.signed_by)
+        assert f"Carries a signature by an unchecked key, {found.signed_by}" in str(unnamed)
+        assert "signed by" not in str(unnamed).lower()
         assert "Not signed." in str(hf.verify(originals["simple"]))
 
     def test_a_tampered_card_with_right_checksums(self, copy: Callable[[str], Path]) -> None:
@@ -346,7 +378,7 @@ class TestSignatures:
             hf.verify(folder)
 
     def test_another_signer(self, originals: dict[str, Path], keys: dict[str, tuple[Path, Path]]) -> None:
-        with pytest.raises(VerificationFailed, match="signed by another key than the one given"):
+        with pytest.raises(VerificationFailed, match="the signature is by another key than the one given"):
             hf.verify(originals["signed"], signer=keys["other"][1])
 
     def test_no_signature_where_one_is_asked_for(self, copy: Callable[[str], Path], keys: dict[str, tuple[Path, Path]]) -> None:

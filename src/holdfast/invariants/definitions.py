@@ -119,5 +119,7 @@ def _linear(given: dict[str, Any]) -> Linear:
         columns += [int(c) for c, _ in row]
         data += [int(v) for _, v in row]
         ends.append(len(columns))
+    if any(not 0 <= column < int(given["columns"]) for column in columns):
+        raise ValueError
     matrix = csr_array((data, columns, ends), shape=(len(rows), int(given["columns"])), dtype="int64")
     return linear(matrix, given["names"], given["values"] if given["kind"] == "kept" else None)

@@ -20,6 +20,7 @@ from holdfast.publication.card_answers import GridInfo
 from holdfast.publication.card_fields import (
     SIGNIFICANT_DIGITS,
     Count,
+    Identifier,
     Part,
     PublicFile,
     Settings,
@@ -47,7 +48,7 @@ recorded, in words.
 class ReleaseInfo(Part):
     """Which release this is."""
 
-    id: Text = Field(description="Identifier of the release, chosen by the office. One identifier names one release.")
+    id: Identifier = Field(description="Identifier of the release, chosen by the office. One identifier names one release.")
     date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(real_date)] | None = Field(
         description="Date the office gave to the release, as year-month-day; null if it gave none. It is not read from a clock."
     )
@@ -117,7 +118,7 @@ class TableInfo(Part):
 class Revision(Part):
     """An earlier release of the same population that this one revises."""
 
-    of: Text = Field(description="Identifier of the earlier release.")
+    of: Identifier = Field(description="Identifier of the earlier release.")
     changed: Count = Field(description="Number of kept totals that differ from the earlier ones. Both are public: so is the difference.")
     totals: Texts = Field(description="The changed totals by name, before and now; a long list may be cut, the number never is.")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Literal
 
 from pydantic import Field
 
+from holdfast.exact.parameters import exact_fraction
 from holdfast.privacy.parameters import format_exact
 from holdfast.publication.card_fields import Count, Part, Text
 from holdfast.tables.grid import Grid, Neighbours
@@ -32,8 +32,8 @@ class GridInfo(Part):
         return {"places": grid.places, **exact, "neighbours": grid.neighbours, "on_grid": grid.on_grid}
 
     def grid(self) -> Grid:
-        """ValueError or InvalidParameter where no grid is like that."""
-        l1, l2_squared = (None if text is None else Fraction(text) for text in (self.l1, self.l2_squared))
+        """InvalidParameter where no grid is like that."""
+        l1, l2_squared = (None if text is None else exact_fraction(text, "sensitivity") for text in (self.l1, self.l2_squared))
         return Grid(self.places, l1, l2_squared, self.neighbours, self.on_grid)
 
 

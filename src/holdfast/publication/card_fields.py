@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict
 from pydantic_core import PydanticCustomError
 
-from holdfast.publication.order import is_day
+from holdfast.publication.order import IDENTIFIER_PATTERN, is_day
 
 SIGNIFICANT_DIGITS = 6
 """Enough for any reader; few enough that the last bits of a platform's mathematics never show."""
@@ -35,6 +35,7 @@ def with_holdfast(value: dict[str, str | int]) -> dict[str, str | int]:
     return value
 
 
+Identifier: TypeAlias = Annotated[str, Field(pattern=f"^{IDENTIFIER_PATTERN}$")]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
 Count: TypeAlias = Annotated[int, Field(ge=0)]
 Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_nearest)]

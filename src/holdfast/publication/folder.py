@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
 from holdfast.publication.card import Card, other_version
+from holdfast.publication.given_files import read_json_text
 from holdfast.publication.leftovers import BEFORE
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, exposed_csv, kept_csv, shown_rows
 from holdfast.publication.noise_charts import noise_charts
@@ -114,9 +115,9 @@ def _card_in(folder: Path, name: str) -> Card:
     """The card of a folder that holds a release; OutputExists where it holds none that could be replaced."""
     text = ""
     try:
-        text = (folder / CARD).read_text(encoding="utf-8")
+        text = read_json_text(folder / CARD)
         return Card.from_json(text)
-    except (OSError, ValueError):
+    except ValueError:
         old = other_version(text)
     what = "no release" if old is None else f"a release of another version of Holdfast (card {old}), which is not one"
     raise OutputExists(f"{name!r} already exists and holds {what} that could be replaced. Choose another name.")

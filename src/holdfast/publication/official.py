@@ -45,7 +45,7 @@ def _opened(path: Path, full: list[str]) -> tuple[list[str], list[KeptRow] | Non
     """The columns of a file; and its rows, if it is a list of statement, name, total, alone or with the columns of kept.csv."""
     import pyarrow as pa
 
-    if path.suffix.lower() == ".csv" and (rows := _own_list(path, full)) is not None:
+    if path.suffix.lower() == ".csv" and path.is_file() and (rows := _own_list(path, full)) is not None:
         return full, rows
     with open_source(path) as source:
         header = list(source.names)

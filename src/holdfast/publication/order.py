@@ -23,7 +23,9 @@ UNNAMED = "unnamed"
 MAX_IDENTIFIER = 100
 IDENTIFIER_RULE = f"up to {MAX_IDENTIFIER} letters, digits, '.', '_' or '-', the first a letter or digit"
 
-_IDENTIFIER = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_IDENTIFIER - 1}}}")
+IDENTIFIER_PATTERN = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_IDENTIFIER - 1}}}"
+
+_IDENTIFIER = re.compile(IDENTIFIER_PATTERN)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 

@@ -11,15 +11,21 @@ from typing import Any, BinaryIO
 from holdfast.errors import InvalidParameter
 
 _CHUNK_ROWS = 2**18
+_UNPACKED_BY_LITTLE = ("SNAPPY", "UNCOMPRESSED")
+"""Compressions of Parquet that grow by a factor of some 20 at most."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format. `write` puts a pyarrow.Table into an open file; `read` gives back the table with its codes as they were."""
+    """A format. `write` puts a pyarrow.Table into an open file; `read` gives back the table with its codes as they were. `rows` is how many
+    a file says it has, before it is read: a few bytes may stand for a table of any size. None where only reading tells; then the size of
+    the file limits it.
+    """
 
     name: str
     write: Callable[[Any, BinaryIO], None]
     read: Callable[[Path], Any]
+    rows: Callable[[Path], int | None]
 
     @property
     def suffix(self) -> str:
@@ -29,13 +35,32 @@ class Format:
 def _write_parquet(frame: Any, file: BinaryIO) -> None:
     import pyarrow.parquet as pq
 
-    pq.write_table(frame, file)
+    pq.write_table(frame, file, compression="snappy")
 
 
 def _read_parquet(path: Path) -> Any:
     import pyarrow.parquet as pq
 
-    return pq.read_table(path)
+    with pq.ParquetFile(path) as file:
+        return file.read()
+
+
+def _parquet_rows(path: Path) -> int:
+    """Rows by the metadata. ValueError where parts of it disagree, or where pages are packed in a way that we never use: others unpack to
+    thousands of times their size.
+    """
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        metadata = file.metadata
+        groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
+        chunks = [(group, group.column(place)) for group in groups for place in range(group.num_columns)]
+        rows = sum(group.num_rows for group in groups)
+        if rows != metadata.num_rows or any(group.num_rows != chunk.num_values for group, chunk in chunks):
+            raise ValueError("the metadata disagree")
+        if any(chunk.compression not in _UNPACKED_BY_LITTLE for _, chunk in chunks):
+            raise ValueError("another compression")
+        return int(rows)
 
 
 def _write_csv(frame: Any, file: BinaryIO) -> None:
@@ -84,12 +109,18 @@ def _read_csv(path: Path) -> Any:
     import pyarrow.csv
 
     with open(path, encoding="utf-8", newline="") as file:
-        names = next(csv.reader(file))
+        names = next(csv.reader(file), [])
     options = pyarrow.csv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.string()), quoted_strings_can_be_null=False, strings_can_be_null=True, null_values=[""]
     )
     return pyarrow.csv.read_csv(path, parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True), convert_options=options)
 
 
-FORMATS = {made.name: made for made in (Format("parquet", _write_parquet, _read_parquet), Format("csv", _write_csv, _read_csv))}
+FORMATS = {
+    made.name: made
+    for made in (
+        Format("parquet", _write_parquet, _read_parquet, _parquet_rows),
+        Format("csv", _write_csv, _read_csv, lambda _: None),
+    )
+}
 """By name, in the order in which they are written."""

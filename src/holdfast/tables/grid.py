@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,6 +19,8 @@ Neighbours: TypeAlias = Literal["declared", "replace-one", "add-remove"]
 MAX_PLACES = 24
 """Steps of 2^-24 and numbers of steps below 2^62 are decimals of at most 38 digits, which every reader of Parquet knows."""
 _DIGITS = 38
+_DECIMAL = re.compile(r"-?[0-9]{1,38}(\.[0-9]{1,38})?")
+"""Shorter than what would take long to read: an exponent of some digits stands for any number of them."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ class Grid:
 
     def steps(self, text: str) -> int:
         """What `text` wrote; ValueError where it did not."""
+        if not _DECIMAL.fullmatch(text):
+            raise ValueError("not a decimal")
         value = Fraction(text) * 2**self.places
         if value.denominator != 1 or self.text(value.numerator) != text:
             raise ValueError("not a value of this grid")

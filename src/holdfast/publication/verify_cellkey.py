@@ -1,0 +1,195 @@
+"""Anyone's check of a folder of the cell key method: files, tables, gaps between them, sentences and page, as far as they follow from the
+published tables. Counts cannot be checked without the records and their keys.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pyarrow as pa
+from pydantic import Field, ValidationError
+
+from holdfast.cellkey import Perturbed
+from holdfast.cellkey.perturb import COUNT
+from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
+from holdfast.publication.card_fields import Count, Part, PublicFile, Sha256, Text
+from holdfast.publication.cellkey import CARD, PAGE, SCHEMA, perturbed_fields
+from holdfast.publication.given_files import Unfit, check_digest, most_bytes, names_in, read_json_text
+from holdfast.report.cellkey import perturbed_html
+from holdfast.tables.formats import FORMATS
+from holdfast.wording.cellkey import other_noise_sentence
+from holdfast.wording.verification import cell_key_sentences, name_phrase
+
+CELL_KEY_CARD = CARD
+_NOISE_PARTS = ("secret", "rule", "table")
+_Whole = Annotated[str, Field(pattern=r"^[0-9]{1,40}$")]
+_Fraction = Annotated[str, Field(pattern=r"^[0-9]{1,80}(/[0-9]{1,80})?$")]
+_List = Annotated[list[Any], Field(max_length=10_000)]
+
+
+class _Release(Part):
+    id: Text
+    dataset: Text
+    private: bool
+    ledger: Text | None
+
+
+class _Rescaled(Part):
+    before: _Whole
+    after: _Whole
+    delta: float
+    delta_before: float
+
+
+class _Settings(Part):
+    record_keys: Text
+    modulus: _Whole
+    size: _Whole
+    mixed: bool
+    distance: _Fraction
+    table_key_size: _Whole
+    weighted: bool
+    rescaled: _Rescaled | None = None
+
+
+class _PublishedTable(Part):
+    name: Text
+    file: PublicFile
+    cells: Count
+
+
+class CellKeyCard(Part):
+    """What cellkey.json holds. Gaps and sentences are made again, whatever they hold."""
+
+    schema_name: Literal["holdfast-cellkey/1"] = Field(alias="schema")
+    method: Literal["cell keys"]
+    release: _Release
+    settings: _Settings
+    tables: Annotated[list[_PublishedTable], Field(min_length=1, max_length=10_000)]
+    gaps: _List
+    words: _List
+    distance_words: Text
+    files: dict[PublicFile, Sha256]
+
+
+assert SCHEMA in CellKeyCard.model_json_schema()["properties"]["schema"].values()
+
+
+@dataclass(frozen=True)
+class VerifiedCellKeys:
+    """What was checked of tables by the cell key method and found in order. They promise no differential privacy and keep no totals."""
+
+    tables: int
+    cells: int
+    files: int
+    private: bool
+    recomputed: tuple[str, ...]
+    """What was made again and found equal."""
+    method: str = "cell keys"
+
+    def __str__(self) -> str:
+        return "\n".join(cell_key_sentences(asdict(self)))
+
+
+def verify_cell_keys(place: Path, against: object, signer: object) -> VerifiedCellKeys:
+    """Check a folder that `holdfast cellkey perturb` wrote; VerificationFailed unless files, tables, sentences and page fit together."""
+    if against is not None:
+        raise InvalidParameter(
+            "Tables by the cell key method keep no totals, so there is nothing to compare official ones with. Leave against out.",
+            field="against",
+        )
+    if signer is not None:
+        raise VerificationFailed("Cell key folders carry no signature: nothing shows who made this one. Leave signer out for the rest.")
+    card = _read_card(place)
+    found = list(_file_problems(place, card))
+    if not found:
+        frames = {table.name: _read_table(place, table) for table in card.tables}
+        found = list(_content_problems(place, card, frames))
+    if found:
+        _fail(found)
+    return VerifiedCellKeys(
+        tables=len(card.tables),
+        cells=sum(table.cells for table in card.tables),
+        files=len(card.files),
+        private=card.release.private,
+        recomputed=("checksums", "sizes of tables", "gaps between tables", "sentences", "page"),
+    )
+
+
+def _fail(found: list[str]) -> None:
+    raise VerificationFailed(
+        f"The folder of the cell key method is not what its {CARD} says: {'; '.join(found[:10])}. Do not use it; ask its publisher for a "
+        "complete copy."
+    )
+
+
+def _read_card(place: Path) -> CellKeyCard:
+    try:
+        return CellKeyCard.model_validate(json.loads(read_json_text(place / CARD)))
+    except Unfit as unfit:
+        problem = str(unfit)
+    except ValidationError as error:
+        known = CellKeyCard.model_json_schema()["properties"]
+        where = {str(one["loc"][0]) for one in error.errors() if one["loc"] and one["loc"][0] in known}
+        problem = f"has missing, unknown or wrong values ({', '.join(sorted(where)) or 'at its top'})"
+    except ValueError:
+        problem = "is not JSON"
+    raise VerificationFailed(f"{place.name!r} looks like a folder of the cell key method, but its {CARD} {problem}.")
+
+
+def _file_problems(place: Path, card: CellKeyCard) -> Iterator[str]:
+    cells = {table.file: table.cells for table in card.tables}
+    if len(cells) < len(card.tables) or len({table.name for table in card.tables}) < len(card.tables):
+        yield "two tables share a name or a file"
+    for name in sorted({PAGE, *cells} - card.files.keys()):
+        yield f"{name} has no checksum"
+    for name in names_in(place, len(card.files) + 20):
+        if name not in card.files and name != CARD:
+            yield f"{name_phrase(name)} is there but not listed"
+    for name, digest in card.files.items():
+        try:
+            check_digest(place / name, most_bytes(cells.get(name, 0), 50), digest)
+        except Unfit as unfit:
+            yield f"{name} {unfit}"
+
+
+def _read_table(place: Path, table: _PublishedTable) -> pa.Table:
+    try:
+        frame = FORMATS["csv"].read(place / table.file)
+        if COUNT not in frame.column_names or len(set(frame.column_names)) < frame.num_columns:
+            raise ValueError("not the columns of a table")
+        counts = frame.column(COUNT).cast(pa.int64())
+    except (OSError, ValueError, LookupError, TypeError, NotImplementedError, csv.Error):
+        frame = None
+    if frame is None:
+        _fail([f"{table.file} cannot be read as a table of codes and counts"])
+    assert frame is not None
+    if frame.num_rows != table.cells:
+        _fail([f"{table.file} has {frame.num_rows} cells instead of {table.cells}"])
+    return frame.set_column(frame.column_names.index(COUNT), COUNT, counts)
+
+
+def _content_problems(place: Path, card: CellKeyCard, frames: dict[str, pa.Table]) -> Iterator[str]:
+    """What cellkey.json and the page say and the tables do not bear out."""
+    columns = {name: tuple(column for column in frame.column_names if column != COUNT) for name, frame in frames.items()}
+    try:
+        made = perturbed_fields(Perturbed(frames, columns, card.settings.model_dump(mode="json", exclude_unset=True)))
+    except (HoldfastError, ArithmeticError):
+        yield f"{CARD}: settings are none that tables can be made with"
+        return
+    said = card.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    for name in ("tables", "gaps", "distance_words"):
+        if said[name] != json.loads(json.dumps(made[name])):
+            yield f"{CARD}: {name} does not follow from the tables"
+    other = [[other_noise_sentence(parts)] for size in (1, 2, 3) for parts in combinations(_NOISE_PARTS, size)]
+    if said["words"] not in ([*made["words"], *more] for more in ([], *other)):
+        yield f"{CARD}: words are not those of these settings"
+    page = perturbed_html({"release": said["release"], **made, "words": said["words"]})
+    if (place / PAGE).read_bytes() != page.encode():
+        yield f"{PAGE} is not the page that follows from {CARD}"

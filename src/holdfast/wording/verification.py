@@ -1,0 +1,69 @@
+"""What a check of a published folder found, for the reader. Nothing free that stands on a card is repeated here: it could pose as ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.display import count_of, shorten
+from holdfast.wording.cellkey import NO_GUARANTEE, NOT_PRIVATE
+
+UNSIGNED = (
+    "Not signed. Fields that cannot be recomputed, such as name, date and ledger entry, could have been changed: only a signature protects "
+    "them."
+)
+
+_VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}")
+
+
+def version_phrase(version: object) -> str:
+    """The version of Holdfast that a card names, where it is one."""
+    return f"version {version}" if isinstance(version, str) and _VERSION.fullmatch(version) else "another version"
+
+
+def signature_sentence(signed_by: str | None, unchecked_key: str | None) -> str:
+    """Who signed, as far as it is known: a key that the reader did not name may be anyone's."""
+    if signed_by is not None:
+        return f"Signed by {signed_by}, the key that you named."
+    if unchecked_key is not None:
+        return (
+            f"Carries a signature by an unchecked key, {unchecked_key}: anyone can make one. Name the key that the office publishes "
+            "elsewhere with --signer."
+        )
+    return UNSIGNED
+
+
+def verified_sentences(found: Mapping[str, Any]) -> list[str]:
+    """What was checked of a release and found in order, from the fields of a `Verified`."""
+    totals = f"{found['totals']:,} kept totals " + ("listed." if found["suppressed"] else f"add up over {found['cells']:,} cells.")
+    lines = [
+        f"Release {found['release_id']}: {found['files']} files as the card says, {totals}",
+        f"Recomputed and equal: {', '.join(found['recomputed'])}.",
+        *(f"Not compared: {text}." for text in found["left"]),
+    ]
+    if found["official_totals"] is not None:
+        lines.append(f"{found['official_totals']:,} official totals agree.")
+    lines.append(signature_sentence(found["signed_by"], found["unchecked_key"]))
+    if not found["private"]:
+        lines.append("NOT PRIVATE: the noise came from a test key.")
+    return lines
+
+
+def cell_key_sentences(found: Mapping[str, Any]) -> list[str]:
+    """What was checked of a folder of the cell key method, and what nobody can check, from the fields of a `VerifiedCellKeys`."""
+    return [
+        f"Tables by the cell key method, not a release with kept totals: {count_of(found['tables'], 'table')}, "
+        f"{count_of(found['cells'], 'cell')}, {found['files']} files as cellkey.json says.",
+        f"Recomputed and equal: {', '.join(found['recomputed'])}.",
+        "Not checked, since it needs the records and their keys: that counts are the true ones with the noise of their keys, and that keys "
+        "are secret.",
+        NO_GUARANTEE,
+        "Not signed: cell key folders carry no signature, so nothing shows who made this one.",
+        *([] if found["private"] else [NOT_PRIVATE]),
+    ]
+
+
+def name_phrase(text: str) -> str:
+    """A name from a folder that others made, in quotes and on one line."""
+    return repr(shorten(text))
