@@ -68,3 +68,13 @@ def test_a_wrong_password_or_host_is_not_shown(url: str) -> None:
         Table.from_counts("postgresql://office:hunter2@127.0.0.1:1/none", ["region"], "people", query="SELECT 1")
     for secret in ("hunter2", "office", "127.0.0.1", "none"):
         assert secret not in str(caught.value).replace("none of", "")
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["SELECT '01' AS region, 1 AS people FROM pg_sleep(1000)", "SELECT n::text AS region, 1 AS people FROM generate_series(1, 1e18) AS n"],
+)
+def test_a_query_without_end_has_a_time_limit(url: str, query: str) -> None:
+    """One that never answers, and one that answers for years."""
+    with pytest.raises(UnreadableInput, match="took longer than 1 seconds and was ended"):
+        Table.from_counts(url, ["region"], "people", query=query, query_seconds=1)

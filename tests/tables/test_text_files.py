@@ -159,6 +159,24 @@ class TestOddFiles:
         message = refused(UnknownColumn, lambda: hf.Table.from_counts(tmp_path / "t.csv", ["State", "County"], "People"))
         assert "Did you mean 'state'?" in message
 
+    @pytest.mark.parametrize(
+        "content",
+        [
+            "state,county,people17,031,918273\n18,001,12\n",
+            "people,state,county918273,17,031\n12,18,001\n",
+            "county,people,state031,918273,17\n",
+            'state,county,people17,031,918273\n18,"001,12\n',
+            "state,county,people17,031,918273\n\n\n18,001,12\n",
+        ],
+    )
+    def test_a_header_that_lost_its_line_break_shows_no_count(self, tmp_path: Path, content: str) -> None:
+        """The first row stood among the names that the message listed, and a close match showed one that a count was glued to."""
+        (tmp_path / "t.csv").write_text(content)
+        for columns, count in ((["state", "county"], "people"), (["stat", "county"], "people"), (["state", "county"], "peoples")):
+            work: Callable[[], object] = lambda: hf.Table.from_counts(tmp_path / "t.csv", columns, count)  # noqa: B023, E731
+            message = refused(UnknownColumn, work, "918273", "031", "people17", "Its columns")
+            assert "the line break after the header may be missing" in message
+
     def test_a_file_without_a_header_shows_nothing_of_its_first_row(self, tmp_path: Path) -> None:
         (tmp_path / "t.csv").write_text(f"17,Cook,{SECRET}\n17,Lake,12\n")
         message = refused(

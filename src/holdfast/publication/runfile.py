@@ -143,7 +143,7 @@ class Run:
     def _read(self, kind: type[Made]) -> Made:
         section, data = self._table, self._data()
         common: dict[str, Any] = {"unit": section.unit, "max_records": section.max_records, "name": section.name, "query": section.query}
-        reading = {"separator": section.separator, "encoding": section.encoding, "sheet": section.sheet}
+        reading: dict[str, Any] = {name: getattr(section, name) for name in ("separator", "encoding", "sheet", "query_seconds")}
         common |= {"allow_similar_codes": section.allow_similar_codes} | reading
         if section.count is not None:
             cells, count = section.cells, section.count

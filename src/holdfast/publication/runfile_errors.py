@@ -28,6 +28,7 @@ EXAMPLES = {
     "table.separator": 'separator = ";"',
     "table.encoding": 'encoding = "windows-1252"',
     "table.sheet": 'sheet = "Data"',
+    "table.query_seconds": "query_seconds = 7200",
     "table.cells": 'cells = ["state", "county"], or for records cells = {sex = ["F", "M"]}',
     "table.count": 'count = "population"',
     "table.cell_key": 'cell_key = "ckey"',

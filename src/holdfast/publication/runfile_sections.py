@@ -21,7 +21,7 @@ from holdfast.publication.runfile_errors import Place, found, not_one_of, quoted
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.grid import MAX_PLACES
 from holdfast.tables.table import MAX_RECORDS
-from holdfast.tables.text_files import SEPARATORS, is_encoding
+from holdfast.tables.text_files import MAX_QUERY_SECONDS, SEPARATORS, is_encoding
 
 SENSITIVITY = Key("sensitivity", exact_number(), '"1"', required=True)
 
@@ -189,6 +189,7 @@ class TableSection(Section):
     separator: Annotated[str, PlainValidator(_separator)] | None = None
     encoding: Annotated[str, PlainValidator(_encoding)] | None = None
     sheet: str | None = None
+    query_seconds: Annotated[int, Field(ge=1, le=MAX_QUERY_SECONDS)] | None = None
     cells: Annotated[Any, PlainValidator(_cells)]
     count: str | None = None
     cell_key: str | None = None

@@ -1,6 +1,9 @@
 """Database URLs with a query: SQLite and PostgreSQL through SQLAlchemy, DuckDB files directly.
 
 Messages name the kind of database only: a URL holds users, passwords, hosts and paths, and a driver's message may quote any of them.
+
+A query only reads, and not for ever. SQLite opens its file read-only and refuses statements that reach another one (ATTACH, VACUUM INTO);
+DuckDB reaches no other file; PostgreSQL reads in a transaction that may not write. What takes longer than its limit is ended.
 """
 
 from __future__ import annotations
@@ -8,9 +11,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sqlite3
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -28,6 +33,18 @@ _READ_ONLY: dict[str, dict[str, Any]] = {"postgresql": {"postgresql_readonly": T
 """Options of a transaction that may not write; SQLite files are opened for reading only instead."""
 
 
+QUERY_SECONDS = 3600
+"""What a query may take, unless the office says otherwise."""
+_LOOK_AGAIN = 0.2
+"""Seconds after which a query that is over its time is told again to stop."""
+_STEPS = 10_000
+"""Instructions of SQLite after which it looks at the time, and Python at Ctrl-C."""
+
+_READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
+_OF_THE_FILE = (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
+"""Virtual tables prepare these when they are opened. The file itself is open for reading only."""
+_HARMLESS_PRAGMAS = ("table_info", "table_xinfo", "table_list", "data_version")
+
 _OF_THE_STATEMENT = ("ParserException", "SyntaxException", "CatalogException", "BinderException")
 """Errors of DuckDB that tell of the statement and of nothing it touches."""
 
@@ -38,11 +55,14 @@ def is_url(data: Any) -> bool:
 
 
 @contextmanager
-def open_query(url: str, query: str | None, only: Sequence[str] | None = None) -> Iterator[tuple[str, tuple[str, ...], Any]]:
+def open_query(
+    url: str, query: str | None, only: Sequence[str] | None = None, seconds: float | None = None
+) -> Iterator[tuple[str, tuple[str, ...], Any]]:
     """What messages call the answer, the names of its columns, and the answer as an Arrow record batch reader. Nothing is written to the
     database.
 
     `only`:  of the answer these columns alone are asked of the database, where the statement can stand in a FROM clause.
+    `seconds`:  what the query may take, until its last row is read; None is QUERY_SECONDS.
     """
     match = _URL.match(url)
     assert match is not None
@@ -54,10 +74,85 @@ def open_query(url: str, query: str | None, only: Sequence[str] | None = None) -
             f"A database URL needs a query. Got {type(query).__name__}. Write a SELECT statement as query.", field="query"
         )
     label = f"the {scheme} query"
-    opened = _open_duckdb(url, label) if scheme == "duckdb" else _open_sqlalchemy(url, label, scheme)
-    with opened as run:
-        names, reader = _answer(run, query, only, label)
-        yield label, names, reader
+    with _limited(QUERY_SECONDS if seconds is None else seconds, label) as limit:
+        opened = _open_duckdb(url, label, limit) if scheme == "duckdb" else _open_sqlalchemy(url, label, scheme, limit)
+        with opened as run:
+            names, reader = _answer(_in_time(run, limit), query, only, label)
+            yield label, names, reader
+
+
+class _Limit:
+    """The time that a query has. `stop` ends what the database is doing; the database that was opened sets it."""
+
+    def __init__(self, seconds: float, label: str) -> None:
+        self.seconds, self.label = seconds, label
+        self.stop: Callable[[], object] = lambda: None
+        self._over = threading.Event()
+
+    @property
+    def is_over(self) -> Callable[[], bool]:
+        return self._over.is_set
+
+    def watch(self, left: threading.Event) -> None:
+        """Until `left` is set. What is over its time is stopped again and again: it may have been between two fetches of rows."""
+        if left.wait(self.seconds):
+            return
+        self._over.set()
+        while True:
+            with suppress(Exception):
+                self.stop()
+            if left.wait(_LOOK_AGAIN):
+                return
+
+    def error(self) -> UnreadableInput:
+        return UnreadableInput(
+            f"{self.label.capitalize()} took longer than {self.seconds:,g} seconds and was ended. Make it faster, or allow it more time, "
+            f"such as query_seconds = {max(2 * QUERY_SECONDS, 2 * int(self.seconds))}.",
+            field="query_seconds",
+        )
+
+
+@contextmanager
+def _limited(seconds: float, label: str) -> Iterator[_Limit]:
+    """A clock beside the query, in a thread of its own."""
+    limit, left = _Limit(seconds, label), threading.Event()
+    clock = threading.Thread(target=limit.watch, args=(left,), daemon=True)
+    clock.start()
+    try:
+        yield limit
+    finally:
+        left.set()
+        clock.join()
+
+
+def _in_time(run: Run, limit: _Limit) -> Run:
+    """The same, with one error for whatever a database says when it is stopped."""
+
+    def told(work: Callable[[], Any]) -> Any:
+        try:
+            made = work()
+        except Exception:
+            if not limit.is_over():
+                raise
+        if limit.is_over():
+            raise limit.error()  # outside the block: what the database said does not hang on
+        return made
+
+    def batches(reader: Any) -> Iterator[Any]:
+        while (batch := told(lambda: next(reader, None))) is not None:
+            yield batch
+
+    def rows(make: Callable[[], Any]) -> Any:
+        import pyarrow as pa
+
+        reader = told(make)
+        return pa.RecordBatchReader.from_batches(reader.schema, batches(reader))
+
+    def timed(query: str) -> tuple[tuple[str, ...], Callable[[], Any]]:
+        names, make = told(lambda: run(query))
+        return names, lambda: rows(make)
+
+    return timed
 
 
 Run: TypeAlias = Callable[[str], tuple[tuple[str, ...], Callable[[], Any]]]
@@ -111,7 +206,7 @@ def _complaint(error: Exception, run: Run, query: str) -> str | None:
 
 
 @contextmanager
-def _open_duckdb(url: str, label: str) -> Iterator[Run]:
+def _open_duckdb(url: str, label: str, limit: _Limit) -> Iterator[Run]:
     import duckdb
 
     path = Path(url.split("://", 1)[1].removeprefix("/"))
@@ -121,6 +216,7 @@ def _open_duckdb(url: str, label: str) -> Iterator[Run]:
         connection = guarded(label, lambda: duckdb.connect(str(path), read_only=True, config={"temp_directory": f"{folder}/spill"}))
         try:
             confine(connection, [])
+            limit.stop = connection.interrupt
 
             def run(query: str) -> tuple[tuple[str, ...], Callable[[], Any]]:
                 relation = connection.sql(query)
@@ -136,20 +232,28 @@ def _open_duckdb(url: str, label: str) -> Iterator[Run]:
 
 
 @contextmanager
-def _open_sqlalchemy(url: str, label: str, scheme: str) -> Iterator[Run]:
+def _open_sqlalchemy(url: str, label: str, scheme: str, limit: _Limit) -> Iterator[Run]:
     engine = _engine(url, label, scheme)
     try:
         connection = _connected(engine, label, scheme)
         try:
+            refused = _guard(connection.connection.driver_connection, scheme, limit)
             # Without parameters, so that a colon or a per cent sign in the query means what it means to the database.
             streaming = connection.execution_options(stream_results=True, no_parameters=True, **_READ_ONLY.get(scheme, {}))
 
             def run(query: str) -> tuple[tuple[str, ...], Callable[[], Any]]:
+                result = None
                 try:
                     result = streaming.exec_driver_sql(query)
                 except Exception:
                     connection.rollback()  # PostgreSQL takes nothing more in a failed transaction
-                    raise
+                    if not refused:
+                        raise
+                if result is None:
+                    raise UnreadableInput(
+                        f"{label.capitalize()} would do more than read its database: write, or open another file. Write one SELECT.",
+                        field="query",
+                    )
                 if not result.returns_rows:
                     raise UnreadableInput(f"{label.capitalize()} returns no rows of any kind. Write a SELECT.", field="query")
                 names = tuple(result.keys())
@@ -160,6 +264,27 @@ def _open_sqlalchemy(url: str, label: str, scheme: str) -> Iterator[Run]:
             connection.close()  # without a commit
     finally:
         engine.dispose()
+
+
+def _guard(raw: Any, scheme: str, limit: _Limit) -> list[int]:
+    """Set up a connection that only reads, and not for ever. Actions that were refused are noted in the list (SQLite alone)."""
+    refused: list[int] = []
+    if scheme != "sqlite":
+        limit.stop = raw.cancel
+        return refused
+
+    def allowed(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+        if action == sqlite3.SQLITE_PRAGMA:
+            harmless = first in _HARMLESS_PRAGMAS
+        else:
+            harmless = action in (*_READING, *_OF_THE_FILE) and (action, second) != (sqlite3.SQLITE_FUNCTION, "load_extension")
+        if not harmless:
+            refused.append(action)
+        return sqlite3.SQLITE_OK if harmless else sqlite3.SQLITE_DENY
+
+    raw.set_authorizer(allowed)
+    raw.set_progress_handler(limit.is_over, _STEPS)
+    return refused
 
 
 def _connected(engine: Any, label: str, scheme: str) -> Any:

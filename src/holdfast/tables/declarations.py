@@ -66,6 +66,7 @@ class Declarations:
         separator: str | None = None,
         encoding: str | None = None,
         sheet: str | None = None,
+        query_seconds: int | None = None,
     ) -> Declarations:
         """As Table.from_counts, with the same universe. The columns of counts and cell keys must be there; they are not read. A source
         whose universe is declared is not opened, unless it has public columns.
@@ -77,7 +78,7 @@ class Declarations:
         numbers = [(column, CountColumn) for column in named]
         made, values = universe, list[NDArray[np.int64]]()
         if made is None or named:
-            with open_source(data, query, only=(*columns, *named), reading=Reading(separator, encoding, sheet)) as source:
+            with open_source(data, query, only=(*columns, *named), reading=Reading(separator, encoding, sheet, query_seconds)) as source:
                 if made is not None:
                     values = read_declared(source, made, numbers)
                 else:
@@ -106,10 +107,11 @@ class Declarations:
         separator: str | None = None,
         encoding: str | None = None,
         sheet: str | None = None,
+        query_seconds: int | None = None,
     ) -> Declarations:
         """As Table.from_records, with the same universe. A source whose universe is declared is not opened."""
         declared = declared_universe(cells, universe, hierarchies, allow_similar_codes)
         if not isinstance(declared, Universe):
-            with open_source(data, query, only=declared, reading=Reading(separator, encoding, sheet)) as source:
+            with open_source(data, query, only=declared, reading=Reading(separator, encoding, sheet, query_seconds)) as source:
                 declared = observed_cells(source, declared, allow_similar_codes=allow_similar_codes)
         return cls(declared, count, checked_unit(unit), checked_max_records(max_records), name)

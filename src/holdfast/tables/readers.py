@@ -16,12 +16,14 @@ import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.display import count_of
 from holdfast.errors import InvalidParameter, UnknownColumn, UnreadableInput
 from holdfast.tables.columns import CodeColumn, CountColumn
 from holdfast.tables.databases import SCHEMES, is_url, open_query
@@ -68,9 +70,10 @@ def open_source(
     reading.check()
     if is_url(data):
         reading.refuse("a database", "separator", "encoding", "sheet")
-        with open_query(data, query, only) as (label, names, reader):
+        with open_query(data, query, only, reading.query_seconds) as (label, names, reader):
             yield StreamSource(label, reader, names)
         return
+    reading.refuse("no database", "query_seconds")
     if query is not None:
         raise InvalidParameter(
             f"A query belongs to a database URL. Got data of type {type(data).__name__}. Leave query out. {_KINDS}", field="query"
@@ -96,7 +99,8 @@ def find_columns(source: Source, wanted: Sequence[str], found_before: Sequence[s
             raise UnknownColumn(f"Column {name!r} is asked for twice. Name each column once.", details={"column": name})
         if names.count(name) != 1:
             found = "has no column" if name not in names else "has more than one column"
-            told = f"{_capital(source.label)} {found} {name!r}. {_names_found(names, name, (*wanted, *found_before))}"
+            doubt = source.header_doubt() if isinstance(source, CsvSource) and name not in names else None
+            told = f"{_capital(source.label)} {found} {name!r}. {doubt or _names_found(names, name, (*wanted, *found_before))}"
             raise UnknownColumn(f"{told} Names must match exactly; the first line of a CSV file holds them.", details={"column": name})
     return [names.index(name) for name in wanted]
 
@@ -186,6 +190,21 @@ class CsvSource:
         self._separator = separator
         self.names = self._header()
         check_csv(path, label, len(self.names), separator)
+
+    def header_doubt(self) -> str | None:
+        """Why the first line may hold more than names; then none of it is shown. Where its line break was lost, the first row is in it."""
+        try:
+            with self._file.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as lines:
+                row = next((row for row in islice(csv.reader(lines, strict=True, delimiter=self._separator), 1, None) if row), None)
+        except csv.Error:
+            row = []
+        if row is not None and len(row) == len(self.names) > 1:
+            return None
+        more = "no line follows" if row is None else f"the next one has {len(row)}"
+        return (
+            f"Its first line has {count_of(len(self.names), 'field')}, and {more}: the line break after the header may be missing. Names "
+            "are not shown, since counts may stand among them."
+        )
 
     def types(self) -> Sequence[Any]:
         import pyarrow as pa

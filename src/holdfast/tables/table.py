@@ -120,6 +120,7 @@ class Table:
         separator: str | None = None,
         encoding: str | None = None,
         sheet: str | None = None,
+        query_seconds: int | None = None,
         weight: object = None,
     ) -> Table:
         """A table from counts that someone else has made.
@@ -132,7 +133,8 @@ class Table:
                      whole numbers that are public, such as the number of facilities: bounds may come from them, and are then published;
                      0 in declared cells that have no row. Codes of a column that differ only in
                      blanks, case or Unicode form are refused, unless `allow_similar_codes`.
-                     `separator`, `encoding` and `sheet` say how a file is read where it does not tell.
+                     `separator`, `encoding` and `sheet` say how a file is read where it does not tell; `query_seconds` how
+                     long a query may take, by default an hour.
         Guarantees:  codes as they are. A list that is public is the universe, in its order. One that is not ("as listed") is taken in
                      the order of its codes, since its own may follow the counts.
         Errors:      name file, column and row (1 is the first row of data); they never show a count.
@@ -140,7 +142,7 @@ class Table:
         _refuse_weight(weight)
         columns = column_list(cells)
         check_listing(columns, universe, public, hierarchies)
-        with open_source(data, query, reading=Reading(separator, encoding, sheet)) as source:
+        with open_source(data, query, reading=Reading(separator, encoding, sheet, query_seconds)) as source:
             numbers = [(count, CountColumn), *([] if cell_key is None else [(cell_key, CellKeyColumn)])]
             numbers += [(column, CountColumn) for column in names_list(public_columns, "public_columns")]
             if universe is not None:
@@ -171,6 +173,7 @@ class Table:
         separator: str | None = None,
         encoding: str | None = None,
         sheet: str | None = None,
+        query_seconds: int | None = None,
         weight: object = None,
         public_columns: object = None,
     ) -> Table:
@@ -183,7 +186,8 @@ class Table:
                      column of record keys, whole numbers from 0 to 2^32 - 1: a cell's key is the sum of its records' keys modulo 2^32.
                      `count` is what the column of counts is called in the table.
                      Codes that differ only in blanks, case or Unicode form are refused, unless `allow_similar_codes`.
-                     `separator`, `encoding` and `sheet` say how a file is read where it does not tell.
+                     `separator`, `encoding` and `sheet` say how a file is read where it does not tell; `query_seconds` how
+                     long a query may take, by default an hour.
         Guarantees:  cells without records are zeros. Records outside the universe are refused; the message names columns, not how many.
                      DuckDB counts; its temporary files are private and removed.
         """
@@ -198,7 +202,7 @@ class Table:
             raise InvalidParameter("id= is there to check max_records. Got max_records=None. Give a number, or leave id out.")
         declared = declared_universe(cells, universe, hierarchies, allow_similar_codes)
         others = RecordColumns(id, limit, record_key)
-        with open_source(data, query, reading=Reading(separator, encoding, sheet)) as source:
+        with open_source(data, query, reading=Reading(separator, encoding, sheet, query_seconds)) as source:
             if isinstance(declared, Universe):
                 counts, keys = count_records(source, declared, others)
             else:

@@ -31,6 +31,8 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 TEXT_SUFFIXES = (".csv", ".tsv")
 
+MAX_QUERY_SECONDS = 10**6
+
 _CHUNK = 2**20
 _LINES = 50
 """Lines looked at to tell the separator."""
@@ -46,6 +48,8 @@ class Reading:
     separator: str | None = None
     encoding: str | None = None
     sheet: str | None = None
+    query_seconds: int | None = None
+    """What a query of a database may take."""
 
     def check(self) -> None:
         """Refuse values that mean nothing."""
@@ -61,12 +65,18 @@ class Reading:
             )
         if self.sheet is not None and not isinstance(self.sheet, str):
             raise InvalidParameter(f"sheet is the name of a sheet, a text. Got {type(self.sheet).__name__}.", field="sheet")
+        seconds = self.query_seconds
+        if seconds is not None and (not isinstance(seconds, int) or isinstance(seconds, bool) or not 1 <= seconds <= MAX_QUERY_SECONDS):
+            raise InvalidParameter(
+                f"query_seconds is a whole number from 1 to {MAX_QUERY_SECONDS}. Got {seconds!r}. Write how long the query may take.",
+                field="query_seconds",
+            )
 
     def refuse(self, source: str, *names: str) -> None:
         """Refuse settings that do not belong to this kind of source."""
         given = next((name for name in names if getattr(self, name) is not None), None)
         if given is not None:
-            belongs = "an Excel file" if given == "sheet" else "a text file (.csv or .tsv)"
+            belongs = {"sheet": "an Excel file", "query_seconds": "a database query"}.get(given, "a text file (.csv or .tsv)")
             raise InvalidParameter(f"{given} belongs to {belongs}. The source is {source}. Leave {given} out.", field=given)
 
 
