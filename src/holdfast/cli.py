@@ -375,8 +375,10 @@ def verify(
     signer: Annotated[Path | None, typer.Option(help="The public key (PEM) that must have signed the card.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a published folder from its files alone: checksums, signature, every kept total, and all that the card and the pages say."""
-    from holdfast.publication.verify import verify as check
+    """Check a published folder from its files alone: checksums, signature, every kept total, and all that the card and the pages say. Of
+    tables by the cell key method, what can be checked.
+    """
+    from holdfast.publication.verify import verify_folder as check
 
     with working("Verifying"):
         found = check(folder, against, signer=signer)

@@ -137,7 +137,10 @@ class TestProblems:
             ({"release": None}, "release: found null, expected an object."),
             ({"release__private": "yes"}, "release.private: found text, expected true or false."),
             ({"release__private": 1}, "release.private: found a whole number, expected true or false."),
-            ({"release__id": ""}, "release.id: found empty text, expected text that is not empty."),
+            ({"table__unit": ""}, "table.unit: found empty text, expected text that is not empty."),
+            ({"release__id": ""}, "release.id: found empty text, expected text of the form ^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$."),
+            ({"release__id": "a\nb"}, "release.id: found text, expected text of the form ^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$."),
+            ({"release__id": "a\n"}, "release.id: found text, expected text of the form ^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$."),
             ({"release__date": "2030-02-30"}, "release.date: found text that is no day of the calendar, expected year-month-day."),
             ({"release__ledger": 5}, "release.ledger: found a whole number, expected text or null."),
             ({"table__cells": "3143"}, "table.cells: found text, expected a whole number of at least 0."),
@@ -231,10 +234,10 @@ class TestProblems:
 
 class TestCanonicalBytes:
     def test_form(self) -> None:
-        signed = canonical_bytes(Card.model_validate(a_card(release__id="Ærø")))
+        signed = canonical_bytes(Card.model_validate(a_card(release__office="Ærø")))
         values = json.loads(signed)
         assert "signature" not in values
-        assert values == {key: value for key, value in a_card(release__id="Ærø").items() if key != "signature"}
+        assert values == {key: value for key, value in a_card(release__office="Ærø").items() if key != "signature"}
         assert signed == json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
         assert "Ærø".encode() in signed
         assert b"\n" not in signed

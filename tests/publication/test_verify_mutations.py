@@ -111,7 +111,7 @@ def changes(value: Any) -> list[Any]:
         return [other[value]]
     if number is not None:
         return [f"{number[1]}{(int(number[2]) + 1) % 10}{number[3]}"]
-    return [f"{value} indeed"]
+    return [f"{value}-indeed"]
 
 
 def with_change(card: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:

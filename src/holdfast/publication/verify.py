@@ -85,7 +85,7 @@ class Verified:
 
 def verify(
     folder: str | os.PathLike[str], against: Table | str | os.PathLike[str] | None = None, *, signer: str | os.PathLike[str] | None = None
-) -> Verified | VerifiedCellKeys:
+) -> Verified:
     """Check a published folder.
 
     Given:       `against`: official totals, as a Table or a file: columns of codes and one of counts (a margin that the release keeps, or
@@ -94,13 +94,22 @@ def verify(
     Guarantees:  VerificationFailed, with every difference found, unless card, checksums, signature, tables and totals all agree, and
                  guarantee, exposure, standard deviations, sentences and pages are those that follow from the rest. Pages and sentences are
                  compared where this version of Holdfast made them. What follows from nothing (ONLY_SIGNED) a signature alone protects.
-                 Of tables by the cell key method less can be checked: VerifiedCellKeys says what.
     """
+    with _escaped():
+        return _verified(Path(folder), against, signer)
+
+
+def verify_folder(
+    folder: str | os.PathLike[str], against: Table | str | os.PathLike[str] | None = None, *, signer: str | os.PathLike[str] | None = None
+) -> Verified | VerifiedCellKeys:
+    """As `verify`; of tables by the cell key method what can be checked of them."""
     place = Path(folder)
     with _escaped():
-        if not os.path.lexists(place / CARD) and os.path.lexists(place / CELL_KEY_CARD):
-            return verify_cell_keys(place, against, signer)
-        return _verified(place, against, signer)
+        return verify_cell_keys(place, against, signer) if _holds_cell_keys(place) else _verified(place, against, signer)
+
+
+def _holds_cell_keys(place: Path) -> bool:
+    return os.path.lexists(place / CELL_KEY_CARD) and not os.path.lexists(place / CARD)
 
 
 def _verified(place: Path, against: Table | str | os.PathLike[str] | None, signer: str | os.PathLike[str] | None) -> Verified:
@@ -264,6 +273,11 @@ def _shown(found: list[str]) -> str:
 
 
 def _read_card(place: Path) -> Card:
+    if _holds_cell_keys(place):
+        raise VerificationFailed(
+            f"{place.name!r} holds tables by the cell key method, which keep no totals and promise no differential privacy. What can be "
+            "checked of them, the command `holdfast verify` checks; in Python, holdfast.publication.verify.verify_folder."
+        )
     try:
         text = read_json_text(place / CARD)
     except Unfit as unfit:

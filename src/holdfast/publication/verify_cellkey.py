@@ -12,7 +12,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import pyarrow as pa
 from pydantic import Field, ValidationError
 
 from holdfast.cellkey import Perturbed
@@ -159,7 +158,9 @@ def _file_problems(place: Path, card: CellKeyCard) -> Iterator[str]:
             yield f"{name} {unfit}"
 
 
-def _read_table(place: Path, table: _PublishedTable) -> pa.Table:
+def _read_table(place: Path, table: _PublishedTable) -> Any:
+    import pyarrow as pa
+
     try:
         frame = FORMATS["csv"].read(place / table.file)
         if COUNT not in frame.column_names or len(set(frame.column_names)) < frame.num_columns:
@@ -175,7 +176,7 @@ def _read_table(place: Path, table: _PublishedTable) -> pa.Table:
     return frame.set_column(frame.column_names.index(COUNT), COUNT, counts)
 
 
-def _content_problems(place: Path, card: CellKeyCard, frames: dict[str, pa.Table]) -> Iterator[str]:
+def _content_problems(place: Path, card: CellKeyCard, frames: dict[str, Any]) -> Iterator[str]:
     """What cellkey.json and the page say and the tables do not bear out."""
     columns = {name: tuple(column for column in frame.column_names if column != COUNT) for name, frame in frames.items()}
     try:

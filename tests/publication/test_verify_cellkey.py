@@ -1,0 +1,161 @@
+"""`holdfast verify` on tables by the cell key method: what they are, what was checked, what nobody can check; and what is not as it was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import holdfast as hf
+from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, perturb
+from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
+from holdfast.publication.cellkey import noise_facts, publish_perturbed, rescaled
+from holdfast.publication.verify import verify_folder
+from tests.cellkey.test_formats import OURS
+from tests.running import Run
+from tests.snapshot_files import Snapshot
+
+RECORDS = pa.table(
+    {"region": ["N", "S", "N", "E"] * 40, "age": ["1", "2", "1"] * 53 + ["1"], "record_key": [place * 7919 % 256 for place in range(160)]}
+)
+NOISE = PerturbationTable.from_probabilities({1: {0: "1/2", 1: "1/2"}, 2: {-1: "1/4", 0: "1/2", 1: "1/4"}}, 2**8)
+RULE = CellKeys.for_table(KeySpace.bits(8), 2**8)
+TABLES: dict[str, Any] = {"ages": ["region", "age"], "regions": ["region"], "all": []}
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cellkeys") / "out"
+    made = perturb(RECORDS, TABLES, NOISE, keys=RULE)
+    publish_perturbed(made, folder, release_id="ages", dataset="people", ledger=None, noise=noise_facts(made, NOISE, None))
+    return folder
+
+
+@pytest.fixture
+def folder(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(original, tmp_path / "out"))
+
+
+def read(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "cellkey.json").read_text(encoding="utf-8")))
+
+
+def write(folder: Path, card: dict[str, Any]) -> None:
+    """With checksums that suit the files."""
+    card["files"] = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in card["files"]}
+    (folder / "cellkey.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+
+
+def test_what_is_said(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot) -> None:
+    """It was said that there is no card."""
+    monkeypatch.chdir(folder.parent)
+    done = run("verify", "out")
+    assert (done.code, done.err) == (0, "")
+    snapshot(done.out)
+    fields = json.loads(run("verify", "out", "--json").out)
+    assert (fields["method"], fields["tables"], fields["files"], fields["private"]) == ("cell keys", 3, 4, True)
+
+
+def test_what_is_asked_for_and_not_there(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(VerificationFailed, match="carry no signature"):
+        verify_folder(folder, signer=tmp_path / "key.pub")
+    with pytest.raises(InvalidParameter, match="keep no totals"):
+        verify_folder(folder, folder / "ages.csv")
+    with pytest.raises(VerificationFailed, match="holds tables by the cell key method, which keep no totals"):
+        hf.verify(folder)
+
+
+def test_a_table_that_was_fitted_and_earlier_tables_with_other_noise(tmp_path: Path) -> None:
+    """Both add a sentence."""
+    from holdfast.privacy.ledger import Ledger
+
+    ledger = Ledger.open(tmp_path / "ledger.db", create=True, needs_grants=False)
+    for place, (table, settings) in enumerate([(NOISE, {}), rescaled(OURS, 2**8)]):
+        made = perturb(RECORDS, TABLES, table, keys=RULE)
+        made = type(made)(made.tables, made.columns, {**made.settings, **settings})
+        where, facts = tmp_path / f"out{place}", noise_facts(made, table, None)
+        publish_perturbed(made, where, release_id=f"r{place}", dataset="d", ledger=ledger, noise=facts, allow_other_noise=True)
+        assert "sentences" in verify_folder(where).recomputed
+    assert any("OTHER NOISE" in line for line in read(tmp_path / "out1")["words"])
+
+
+def changed(card: dict[str, Any], *path: Any, to: Any) -> dict[str, Any]:
+    inner = card
+    for part in path[:-1]:
+        inner = inner[part]
+    inner[path[-1]] = to
+    return card
+
+
+CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "words": (lambda card: changed(card, "words", 2, to="Differentially private."), "words are not those"),
+    "more words": (lambda card: card["words"].append("Signed by the office."), "words are not those"),
+    "gap": (lambda card: changed(card, "gaps", 0, "unequal", to=0), "gaps does not follow"),
+    "gap in words": (lambda card: changed(card, "gaps", 0, "words", to="It adds up."), "gaps does not follow"),
+    "distance": (lambda card: changed(card, "distance_words", to="Uniform."), "distance_words does not follow"),
+    "weighted": (lambda card: changed(card, "settings", "weighted", to=True), "words are not those"),
+    "cells": (lambda card: changed(card, "tables", 0, "cells", to=77), "cells instead of 77"),
+    "table left out": (lambda card: card["tables"].pop(), "gaps does not follow"),
+    "twice": (lambda card: card["tables"].append(card["tables"][0]), "two tables share a name or a file"),
+    "unknown": (lambda card: changed(card, "more", to=1), "missing, unknown or wrong values"),
+    "path": (lambda card: changed(card, "tables", 0, "file", to="../x.csv"), r"wrong values \(tables\)"),
+    "huge fraction": (lambda card: changed(card, "settings", "distance", to="1e999999999"), r"wrong values \(settings\)"),
+    "huge number": (lambda card: changed(card, "settings", "modulus", to="9" * 10**6), r"wrong values \(settings\)"),
+    "id": (lambda card: changed(card, "release", "id", to="x\nSigned by the office"), r"report\.html is not the page"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_does_not_follow_is_said(folder: Path, name: str) -> None:
+    change, words = CHANGES[name]
+    card = read(folder)
+    change(card)
+    write(folder, card)
+    with pytest.raises(VerificationFailed, match=words) as found:
+        verify_folder(folder)
+    assert str(found.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("ages.csv", b"", "cannot be read as a table of codes and counts"),
+        ("ages.csv", b"region,age,count\nN,1,x\n", "cannot be read as a table"),
+        ("ages.csv", b"region,region,count\nN,1,1\n", "cannot be read as a table"),
+        ("ages.csv", b"region,age,count\nN,1,1\n", "has 1 cells instead of [0-9]"),
+        ("regions.csv", b"region,count\nN,1\nS,1\nE,1\n", "gaps does not follow"),
+        ("report.html", b"<p>Private.</p>", r"report\.html is not the page"),
+    ],
+)
+def test_changed_files(folder: Path, file: str, content: bytes, words: str) -> None:
+    (folder / file).write_bytes(content)
+    with pytest.raises(VerificationFailed, match=f"{file} was changed"):
+        verify_folder(folder)
+    write(folder, read(folder))
+    with pytest.raises(VerificationFailed, match=words):
+        verify_folder(folder)
+
+
+def hostile(folder: Path) -> Iterator[Callable[[], object]]:
+    yield lambda: (folder / "more\nSigned by the office").touch()
+    yield lambda: (folder / "cellkey.json").write_text("[" * 10**5)
+    yield lambda: (folder / "cellkey.json").write_text("{}")
+    yield lambda: (folder / "cellkey.json").write_bytes(b"\xff")
+    yield lambda: ((folder / "cellkey.json").unlink(), (folder / "cellkey.json").symlink_to("/dev/zero"))
+    yield lambda: ((folder / "ages.csv").unlink(), (folder / "ages.csv").symlink_to("/dev/zero"))
+    yield lambda: (folder / "ages.csv").unlink()
+
+
+@pytest.mark.parametrize("place", range(7))
+def test_hostile_folders(folder: Path, place: int) -> None:
+    list(hostile(folder))[place]()
+    with pytest.raises(HoldfastError) as found:
+        verify_folder(folder)
+    assert type(found.value) is VerificationFailed
+    assert str(found.value).isprintable()
