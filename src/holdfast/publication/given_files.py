@@ -11,8 +11,8 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Unfit(ValueError):
 
 
 @contextmanager
-def open_plain(path: Path) -> Iterator[BinaryIO]:
+def open_plain(path: Path) -> Iterator[BufferedReader]:
     """A plain file, open for reading. Unfit: a link, a folder, a pipe, a device, or what this user may not read."""
     try:
         _check_kind(os.lstat(path).st_mode)
