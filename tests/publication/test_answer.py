@@ -55,9 +55,9 @@ class TestGrid:
         assert grid.read_column(column).to_pylist() == steps
         assert [grid.steps(f"{value:f}") for value in column.to_pylist()] == steps
 
-    @pytest.mark.parametrize("text", ["0.3", "1", "1.0", "1.000", "x", "0.25 "])
+    @pytest.mark.parametrize("text", ["0.3", "1", "1.0", "1.000", "x", "0.25 ", "1e999999999", "1/4", "9" * 5000])
     def test_other_texts_are_no_values_of_the_grid(self, text: str) -> None:
-        with pytest.raises(ValueError, match=r"not a value|Invalid literal"):
+        with pytest.raises(ValueError, match="not a value"):
             Grid(2).steps(text)
 
     @pytest.mark.parametrize("places", [-1, MAX_PLACES + 1, True, 1.0, "3"])
@@ -150,7 +150,7 @@ class TestTheWholeWay:
 
         card["files"]["kept.csv"]["sha256"] = hashlib.sha256((folder / "kept.csv").read_bytes()).hexdigest()
         (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
-        with pytest.raises(VerificationFailed, match=r"row 1: the table adds up to 0\.375, kept\.csv says 0\.500"):
+        with pytest.raises(VerificationFailed, match=r"row 1': the table adds up to 0\.375, kept\.csv says 0\.500"):
             hf.verify(folder)
 
 

@@ -68,12 +68,11 @@ class Grid:
 
     def steps(self, text: str) -> int:
         """What `text` wrote; ValueError where it did not."""
-        if not _DECIMAL.fullmatch(text):
-            raise ValueError("not a decimal")
-        value = Fraction(text) * 2**self.places
-        if value.denominator != 1 or self.text(value.numerator) != text:
-            raise ValueError("not a value of this grid")
-        return int(value.numerator)
+        if _DECIMAL.fullmatch(text):
+            value = Fraction(text) * 2**self.places
+            if value.denominator == 1 and self.text(value.numerator) == text:
+                return int(value.numerator)
+        raise ValueError("not a value of this grid")
 
     def floats(self, steps: Ints) -> NDArray[np.float64]:
         """The values as doubles: exact up to 2^53 steps, and beyond to the nearest."""
