@@ -103,6 +103,15 @@ class TestOperations:
         assert mixed.space == V & W
         assert holds(a.mixed(b, p), mixed)
 
+    def test_the_delta_of_a_mixture_is_attained(self) -> None:
+        """One tells the first person's cell a quarter of the time, the other half of the time: the mean is not less."""
+        one, other = (
+            FiniteMechanism({x: {(Fraction(x[0]),): p, (Fraction(9),): 1 - p} for x in PEOPLE}) for p in (Fraction(1, 4), Fraction(1, 2))
+        )
+        line = Subspace.whole(1)
+        mixed = attained(one, line, 1).mixed(attained(other, line, 1), "1/3")
+        assert mixed.delta == one.mixed(other, Fraction(1, 3)).delta(BASE, PAIRS, line) == Fraction(5, 12)
+
     @settings(max_examples=20)
     @given(weights, rows, st.lists(st.lists(st.integers(-2, 2), min_size=3, max_size=3), min_size=1, max_size=3))
     def test_post_processing(self, chosen: list[int], normals: list[list[int]], T: list[list[int]]) -> None:

@@ -76,9 +76,10 @@ class TestInvariants:
         assert np.abs(C.project(np.eye(4)) - exact).max() < size
         assert np.abs(C.basis @ C.basis.T - exact).max() < size
 
-    def test_the_basis_is_gram_schmidt_of_the_echelon_basis(self) -> None:
-        """Column k is a combination of the first k vectors: recorded, as l1 sensitivities depend on it."""
-        C = Invariants([[1, 1, 1, 1, 1]])
+    @pytest.mark.parametrize("row", [[1, 1, 1, 1, 1], [1, 0, 1, 0, 0], [0, 3, -1, 2, 2]])
+    def test_the_basis_is_gram_schmidt_of_the_echelon_basis(self, row: list[int]) -> None:
+        """Column k is a combination of the first k vectors, with a positive k-th: recorded, as l1 sensitivities depend on it."""
+        C = Invariants([row])
         triangle = np.linalg.lstsq(to_floats(C.space.vectors).T, C.basis, rcond=None)[0]
         assert np.abs(np.tril(triangle, -1)).max() < 1e-12 < np.diag(triangle).min()
         assert C.basis_name.startswith("Gram-Schmidt")
