@@ -72,8 +72,8 @@ class TestLinear:
         assert stated.projected_l2_squared == found.l2_squared
 
     def test_long_numbers_do_not_wrap_around(self) -> None:
-        found = linear_sensitivities([[2**61, -(2**61)], [0, 1]], Invariants([], 2))
-        assert (found.l1, found.l2_squared) == (Fraction(2**62 + 1), Fraction(2**124 + 1))
+        found = linear_sensitivities([[2**62, -(2**62)], [0, 1]], Invariants([], 2))
+        assert (found.l1, found.l2_squared) == (Fraction(2**63 + 1), Fraction(2**126 + 1))
 
     def test_neighbour_vectors(self) -> None:
         query = Query.linear([[1, 0, 0], [0, 2, 0]], Invariants([], 2))
