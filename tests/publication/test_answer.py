@@ -17,7 +17,15 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.channels import Facts
-from holdfast.errors import HoldfastWarning, InexactParameter, InvalidParameter, NothingLeft, RequestTooLarge, VerificationFailed
+from holdfast.errors import (
+    HoldfastWarning,
+    InexactParameter,
+    InvalidParameter,
+    NothingLeft,
+    RequestTooLarge,
+    UnreadableInput,
+    VerificationFailed,
+)
 from holdfast.lattices.grid_rounding import to_grid
 from holdfast.lattices.norms import NORMS
 from holdfast.mechanisms.subspace import SubspaceMechanism
@@ -59,6 +67,10 @@ class TestGrid:
     def test_other_texts_are_no_values_of_the_grid(self, text: str) -> None:
         with pytest.raises(ValueError, match="not a value"):
             Grid(2).steps(text)
+
+    def test_one_sensitivity(self) -> None:
+        with pytest.raises(InvalidParameter, match="one sensitivity"):
+            Grid(1, Fraction(1), Fraction(1))
 
     @pytest.mark.parametrize("places", [-1, MAX_PLACES + 1, True, 1.0, "3"])
     def test_places_out_of_range_are_refused(self, places: Any) -> None:
@@ -115,7 +127,7 @@ class TestTheWholeWay:
         query, histogram = [["1/2", 0, 1], [0, 1, 1], [1, 1, 0]], [4, 6, 1]
         release = hf.answer(query, histogram, invariants=[["1/3", "1/3", "1/3"]], mechanism=hf.ProjectedLaplace(1), names=["x", "y", "z"])
         assert release.table.values.sum() == 3 + 7 + 10
-        assert release.plan.facts.grid == Grid(1, Fraction(5, 2), Fraction(9, 4), "replace-one", on_grid=True)
+        assert release.plan.facts.grid == Grid(1, Fraction(5, 2), None, "replace-one", on_grid=True)
         assert release.table.universe.codes["answer"] == ("x", "y", "z")
 
     def test_extended_noise_is_for_the_projection_of_the_query(self) -> None:
@@ -152,6 +164,29 @@ class TestTheWholeWay:
         (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
         with pytest.raises(VerificationFailed, match=r"row 1': the table adds up to 0\.375, kept\.csv says 0\.500"):
             hf.verify(folder)
+
+
+class TestOfficialTotals:
+    def test_a_list_of_totals_is_compared_as_decimals(self, tmp_path: Path) -> None:
+        folder = answered(places=3).save(tmp_path / "out")
+        (tmp_path / "official.csv").write_text("statement,name,total\nlinear,row 1,0.375\n")
+        assert hf.verify(folder, against=tmp_path / "official.csv").official_totals == 1
+        assert hf.verify(folder, against=folder / "kept.csv").official_totals == 1
+        (tmp_path / "other.csv").write_text("statement,name,total\nlinear,row 1,0.500\n")
+        with pytest.raises(VerificationFailed, match=r"row 1: released 0\.375, official 0\.500"):
+            hf.verify(folder, against=tmp_path / "other.csv")
+
+    @pytest.mark.parametrize("total", ["0.3", "x", "3/8"])
+    def test_what_is_no_value_of_the_grid_is_refused(self, total: str, tmp_path: Path) -> None:
+        folder = answered(places=3).save(tmp_path / "out")
+        (tmp_path / "official.csv").write_text(f"statement,name,total\nlinear,row 1,{total}\n")
+        with pytest.raises(UnreadableInput, match=r"multiple of 2\^-3"):
+            hf.verify(folder, against=tmp_path / "official.csv")
+
+    def test_tables_are_of_counts(self, tmp_path: Path) -> None:
+        folder = answered(places=3).save(tmp_path / "out")
+        with pytest.raises(InvalidParameter, match="statement, name, total"):
+            hf.verify(folder, against=hf.Table(UNIVERSE, np.arange(6)))
 
 
 class TestNothingConfidential:

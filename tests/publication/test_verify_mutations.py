@@ -12,6 +12,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from holdfast.publication.recompute import ONLY_SIGNED
 from holdfast.publication.verify import published_rows
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
+from holdfast.tables.grid import Grid
 from tests.publication.test_verify import write_keys
 
 UNIVERSE = hf.Universe.product({"area": ["a", "b", "c"], "sex": ["F", "M"], "age": ["young", "old"]})
@@ -45,6 +47,7 @@ TREE = hf.Hierarchy.from_parents({"a": "north", "b": "north", "c": "south"}, lev
 IN_REGIONS = hf.Table(hf.Universe.product({"area": TREE, "sex": ["F", "M", "X"]}), np.arange(10, 100, 10))
 BEDS = hf.Table(ONE_AREA, np.arange(9), public_columns={"beds": np.repeat([1, 2, 3], 3)})
 LISTED = hf.Table.from_counts(pa.table({"area": ["a", "a", "b"], "sex": ["F", "M", "F"], "n": [3, 4, 5]}), cells=["area", "sex"], count="n")
+RATES = hf.Table(ONE_AREA, np.arange(-4, 5), count="rate", grid=Grid(3, l1=Fraction(2)))
 
 RELEASES: dict[str, tuple[hf.Table, list[Any], Any]] = {
     "laplace": (TWELVE, KEEP, hf.GeneralizedLaplace("1/2", per="person")),
@@ -59,6 +62,7 @@ RELEASES: dict[str, tuple[hf.Table, list[Any], Any]] = {
         [hf.margin("area")],
         hf.Conditional("1/2", upper="99 beds", rows=[hf.at_most(hf.subset("sex", ["F"], by=["area"]), "80 beds")], gamma="best"),
     ),
+    "answers": (RATES, [hf.margin("area")], hf.ProjectedLaplace("1/2")),
     "listed": (LISTED, [hf.margin("area")], hf.GeneralizedLaplace("1/2", norm="l2")),
 }
 
@@ -127,7 +131,8 @@ def forge(folder: Path, card: dict[str, Any], charts: Any, pages: bool = True) -
     """Write the card, with pages and checksums that suit it where the card can have any."""
     if pages:
         with open(folder / "kept.csv", encoding="utf-8", newline="") as file:
-            kept = [(row[0], row[1], int(row[-1])) for row in list(csv.reader(file))[1:]]
+            rows = list(csv.reader(file))[1:]
+        kept = [(row[0], row[1], row[-1] if "." in row[-1] else int(row[-1])) for row in rows]
         bare = {**card, "files": {}, "signature": None}
         with contextlib.suppress(LookupError, TypeError, ValueError, AttributeError):  # a card that no page can be made of
             (folder / "statement.html").write_text(statement_html(bare))

@@ -254,11 +254,13 @@ def _of_matrix(matrix: fmpq_mat, moves: Lattice, mechanism: SubspaceMechanism, n
 
 
 def _fields(found: Sensitivities, mechanism: SubspaceMechanism) -> dict[str, Any]:
-    """Extended noise is for the projection of the query, which two data sets with the same invariants do not leave."""
-    l2_squared = found.l2_squared
-    if mechanism.of_projection and found.projected_l2_squared is not None:
-        l2_squared = found.projected_l2_squared
-    return {"l1": found.l1, "l2_squared": l2_squared, "neighbours": found.neighbours}
+    """In the norm of the mechanism. Extended noise is for the projection of the query, which two data sets with the same invariants do not
+    leave.
+    """
+    projected = found.projected_l2_squared if mechanism.of_projection else None
+    l2_squared = found.l2_squared if projected is None else projected
+    known = {"l1": found.l1} if mechanism.norm == "l1" or l2_squared is None else {"l2_squared": l2_squared}
+    return {**known, "neighbours": found.neighbours}
 
 
 def usual_places(denominator: int | None, moves: Lattice, mechanism: SubspaceMechanism, said: Mapping[str, Any], on_grid: bool) -> int:

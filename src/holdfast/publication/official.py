@@ -21,6 +21,7 @@ from holdfast.publication.card import Card
 from holdfast.publication.listings import kept_header
 from holdfast.publication.order import KeptRow
 from holdfast.tables import Table, Universe
+from holdfast.tables.grid import Grid
 from holdfast.tables.readers import find_columns, open_source
 
 PLAIN_HEADER = ["statement", "name", "total"]
@@ -30,10 +31,14 @@ def compare_with(
     against: Table | str | os.PathLike[str], card: Card, made: tuple[Kept, np.ndarray[Any, Any]], listed: list[KeptRow]
 ) -> tuple[int, list[str]]:
     """(how many official totals were compared, differences)."""
+    grid = None if card.table.grid is None else card.table.grid.grid()
     if not isinstance(against, Table):
-        header, rows = _opened(Path(against), kept_header(card.table.columns))
+        header, rows = _opened(Path(against), kept_header(card.table.columns), grid)
         if rows is not None:
-            return _differences(_numbered(listed), _numbered(rows), lambda key: key[1])
+            return _differences(_numbered(listed), _numbered(rows), lambda key: key[1], grid)
+    if grid is not None:
+        raise InvalidParameter("Real-valued answers are compared with a list of invariants: statement, name, total, as kept.csv has them.")
+    if not isinstance(against, Table):
         against = _as_table(Path(against), header, card)
     columns = tuple(against.universe.columns)
     if set(columns) == set(card.table.columns):
@@ -41,11 +46,11 @@ def compare_with(
     return _margin(against, card, made, listed)
 
 
-def _opened(path: Path, full: list[str]) -> tuple[list[str], list[KeptRow] | None]:
+def _opened(path: Path, full: list[str], grid: Grid | None) -> tuple[list[str], list[KeptRow] | None]:
     """The columns of a file; and its rows, if it is a list of statement, name, total, alone or with the columns of kept.csv."""
     import pyarrow as pa
 
-    if path.suffix.lower() == ".csv" and path.is_file() and (rows := _own_list(path, full)) is not None:
+    if path.suffix.lower() == ".csv" and path.is_file() and (rows := _own_list(path, full, grid)) is not None:
         return full, rows
     with open_source(path) as source:
         header = list(source.names)
@@ -53,10 +58,10 @@ def _opened(path: Path, full: list[str]) -> tuple[list[str], list[KeptRow] | Non
             return header, None
         with closing(source.batches(find_columns(source, _three(header)))) as batches:
             columns = [[array.cast(pa.string()).to_pylist() for array in arrays] for arrays in batches]
-    return header, _kept_rows(path, (row for arrays in columns for row in zip(*arrays, strict=True)))
+    return header, _kept_rows(path, (row for arrays in columns for row in zip(*arrays, strict=True)), grid)
 
 
-def _own_list(path: Path, full: list[str]) -> list[KeptRow] | None:
+def _own_list(path: Path, full: list[str], grid: Grid | None) -> list[KeptRow] | None:
     """The rows of a list with commas in UTF-8, such as a kept.csv, whatever its codes hold; None for other files."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
@@ -67,23 +72,25 @@ def _own_list(path: Path, full: list[str]) -> list[KeptRow] | None:
         return None
     places = [header.index(name) for name in _three(header)]
     if any(len(line) != len(header) for line in lines):
-        raise _bad_row(path)
-    return _kept_rows(path, ([line[place] for place in places] for line in lines))
+        raise _bad_row(path, grid)
+    return _kept_rows(path, ([line[place] for place in places] for line in lines), grid)
 
 
 def _three(header: list[str]) -> list[str]:
     return [header[0], header[1], header[-1]]
 
 
-def _kept_rows(path: Path, rows: Iterable[Sequence[str]]) -> list[KeptRow]:
+def _kept_rows(path: Path, rows: Iterable[Sequence[str]], grid: Grid | None) -> list[KeptRow]:
+    read = int if grid is None else grid.steps
     try:
-        return [(statement, name, int(total)) for statement, name, total in rows]
+        return [(statement, name, read(total)) for statement, name, total in rows]
     except (TypeError, ValueError):
-        raise _bad_row(path) from None
+        raise _bad_row(path, grid) from None
 
 
-def _bad_row(path: Path) -> UnreadableInput:
-    return UnreadableInput(f"{path.name!r} has a row without a statement, a name or a whole number as total. Correct that row.")
+def _bad_row(path: Path, grid: Grid | None) -> UnreadableInput:
+    number = "whole number" if grid is None else f"multiple of {grid.step_text} with {grid.places} places"
+    return UnreadableInput(f"{path.name!r} has a row without a statement, a name or a {number} as total. Correct that row.")
 
 
 def _as_table(path: Path, header: list[str], card: Card) -> Table:
@@ -167,9 +174,10 @@ def _margin(table: Table, card: Card, made: tuple[Kept, np.ndarray[Any, Any]], l
     return _differences(mine, official, lambda key: named_codes(zip(columns, key, strict=True)))
 
 
-def _differences(mine: dict[Any, int], official: dict[Any, int], name: Any) -> tuple[int, list[str]]:
+def _differences(mine: dict[Any, int], official: dict[Any, int], name: Any, grid: Grid | None = None) -> tuple[int, list[str]]:
     both = [key for key in mine if key in official]
-    out = [f"{name(key)}: released {mine[key]}, official {official[key]}" for key in both if mine[key] != official[key]]
+    shown = str if grid is None else grid.text
+    out = [f"{name(key)}: released {shown(mine[key])}, official {shown(official[key])}" for key in both if mine[key] != official[key]]
     out += [f"{name(key)}: not among the official totals" for key in mine if key not in official]
     out += [f"{name(key)}: not among the released totals" for key in official if key not in mine]
     return len(official), out

@@ -28,7 +28,7 @@ class Grid:
     """Which values there are, and how far one person can move them: public.
 
     l1, l2_squared:  the sensitivity of the answers, in values: the l1 distance, or the SQUARE of the l2 distance, of the answers of two
-                     neighbours at most; None where it is not known.
+                     neighbours at most. One of the two: that which decides the noise.
     neighbours:      which data sets differ in one person; "declared" where whoever gave the sensitivity knows.
     on_grid:         True says that the answers of every data set are multiples of the step: nothing is rounded, and nothing is charged
                      for it.
@@ -46,6 +46,8 @@ class Grid:
                 f"places must be a whole number from 0 to {MAX_PLACES}: values are then multiples of 2^-places. Got {self.places!r}.",
                 field="places",
             )
+        if self.l1 is not None and self.l2_squared is not None:
+            raise InvalidParameter("A grid has one sensitivity, that of the noise: l1 or l2_squared. Give one of the two.")
 
     @property
     def step(self) -> Fraction:
