@@ -48,6 +48,7 @@ FILES = {
     "parents.csv": "county,state\n17031,17\n17043,17\n18001,18\n",
     "cells.csv": "sex,age\nF,18\nF,19\nM,0\nM,2\nM,18\n",
     "marriages.csv": "age,married,people\n14,no,9\n14,yes,0\n15,no,8\n15,yes,0\n16,no,8\n16,yes,1\n",
+    "rates.csv": "region,town,rate\nnorth,a,0.5\nnorth,b,-1.25\nsouth,c,3/4\nsouth,d,0.25\n",
     "office-key.pem": "not read when the run file is\n",
 }
 
@@ -428,7 +429,7 @@ class TestPage:
         rows = compile_rows(run.read_table().universe, [s for s in run.keep if s.kind == "identity"]).matrix().toarray()
         assert rows.tolist() == [[0, 1, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0]]
 
-    @pytest.mark.parametrize("section", list(Document.model_fields))
+    @pytest.mark.parametrize("section", [*Document.model_fields, "answer"])
     def test_every_key_is_documented(self, section: str) -> None:
         own = re.search(rf"^## `\[{section}\]`\n(.*?)(?=^## |\Z)", self.PAGE, re.DOTALL | re.MULTILINE)
         assert own is not None
