@@ -18,18 +18,19 @@ from pathlib import Path
 
 PACKAGE = "holdfast"
 
-_CORE = ("display", "errors", "randomness", "exact", "tables", "invariants", "lattices")
+_CORE = ("display", "errors", "machine", "randomness", "exact", "tables", "invariants", "lattices")
 _DRAWING = (*_CORE, "laws", "samplers", "chains", "privacy", "channels", "mechanisms")
 
 ALLOWED: dict[str, tuple[str, ...]] = {
     "display": (),
     "errors": (),
     "streams": (),
+    "machine": ("errors",),
     "randomness": ("errors",),
     "exact": ("display", "errors", "randomness"),
-    "tables": ("display", "errors"),
-    "invariants": ("display", "errors", "tables"),
-    "lattices": ("display", "errors", "tables", "invariants"),
+    "tables": ("display", "errors", "machine"),
+    "invariants": ("display", "errors", "machine", "tables"),
+    "lattices": ("display", "errors", "machine", "tables", "invariants"),
     "laws": ("errors", "exact", "lattices"),
     "samplers": ("errors", "randomness", "exact", "lattices", "laws"),
     "chains": ("errors", "randomness", "exact", "lattices", "laws", "samplers"),

@@ -118,38 +118,39 @@ def perturb(
 ) -> None:
     """Publish tables whose cells have the noise of their records' keys: the same records, the same noise, always."""
     from holdfast.cellkey import perturb as make
-    from holdfast.cellkey.formats import kind_of_file
     from holdfast.cellkey.tabulate import check_published_columns
-    from holdfast.publication.cellkey import check_place, noise_facts, publish_perturbed, rescaled, standing
+    from holdfast.publication.cellkey import check_place, noise_facts, publish_perturbed, standing
     from holdfast.wording.cellkey import perturbed_screen
 
     check_place(output)
     book = ledger_of_release(ledger, no_ledger, None, Path.cwd())
+    fitted, rule, told = _fitted(noise, kind, repeat, keys, modulus, mix=mix, rescale=rescale)
+    tables = _tables(table)
+    check_published_columns(tables, [key, *([] if identifier is None else [identifier])])
+    data, column, made_from = _keyed(source, key, rule, identifier, secret)
+    columns: dict[str, Any] = {"key": column, "count": count, "weight": weight, "id": identifier}
+    made = make(data, tables, fitted, keys=rule, allow_similar_codes=allow_similar_codes, **columns)
+    made = replace(made, settings={**made.settings, **told})
+    named = {"release_id": name or output.name, "dataset": dataset or source.stem}
+    stands(standing(book, named["dataset"], named["release_id"], output, ledger_words(ledger, None, Path.cwd())))
+    facts, is_private = noise_facts(made, fitted, made_from), made_from is None or made_from.is_private
+    fields, entry = publish_perturbed(made, output, ledger=book, noise=facts, is_private=is_private, allow_other_noise=other_noise, **named)
+    published()
+    print(json.dumps(fields, indent=2) if as_json else perturbed_screen(fields, entry))
+
+
+def _fitted(
+    noise: Path, kind: str | None, repeat: int | None, keys: str, modulus: int, *, mix: bool, rescale: bool
+) -> tuple[PerturbationTable, CellKeys, dict[str, Any]]:
+    """(the perturbation table, fitted where asked; the rule of cell keys; what fitting changed)."""
+    from holdfast.cellkey.formats import kind_of_file
+    from holdfast.publication.cellkey import rescaled
+
     ptable = _read(noise, kind, repeat)
     is_ons = kind_of_file(noise, kind) == "ons"  # type: ignore[arg-type]  # another kind was refused
     rule = replace(_rule(keys, modulus, ptable, is_ons), mixed=mix)
     fitted, told = rescaled(ptable, rule.size) if rescale else (ptable, {})
-    tables = _tables(table)
-    check_published_columns(tables, [key, *([] if identifier is None else [identifier])])
-    data, column, made_from = _keyed(source, key, rule, identifier, secret)
-    made = make(
-        data, tables, fitted, key=column, keys=rule, count=count, weight=weight, id=identifier, allow_similar_codes=allow_similar_codes
-    )
-    made = replace(made, settings={**made.settings, **told})
-    release_id, of_dataset = name or output.name, dataset or source.stem
-    stands(standing(book, of_dataset, release_id, output, ledger_words(ledger, None, Path.cwd())))
-    fields, entry = publish_perturbed(
-        made,
-        output,
-        release_id=release_id,
-        dataset=of_dataset,
-        ledger=book,
-        noise=noise_facts(made, fitted, made_from),
-        is_private=made_from is None or made_from.is_private,
-        allow_other_noise=other_noise,
-    )
-    published()
-    print(json.dumps(fields, indent=2) if as_json else perturbed_screen(fields, entry))
+    return fitted, rule, told
 
 
 def _read(path: Path, kind: str | None, repeat: int | None) -> PerturbationTable:

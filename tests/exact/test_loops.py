@@ -35,3 +35,33 @@ def test_compiled_and_announced_once(tmp_path: Path, has_a_file: bool) -> None:
     (line,) = first
     assert (KEPT in line, IN_MEMORY in line) == (has_a_file, not has_a_file)
     assert second == ([] if has_a_file else first), "what was kept is not compiled again"
+
+
+SPOILED = """\
+import logging, os, pathlib, shutil, sys
+logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
+from holdfast.exact._loop_compiled import loop
+from loops import double, triple
+made = loop(double), loop(triple)
+SPOIL
+print(made[0](21), made[1](14))
+"""
+SPOILS = {
+    "the folder is a file now": "shutil.rmtree('cache'); pathlib.Path('cache').write_text('')",
+    "what it holds is damaged": "[path.write_bytes(b'damaged') for path in pathlib.Path('cache').rglob('*.nb*')]",
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS)
+def test_a_cache_that_cannot_be_used_is_told_and_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: str) -> None:
+    """It ended a release after its budget was charged."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "loops.py").write_text(LOOPS)
+    said = []
+    for what in ("", spoil):
+        program = SPOILED.replace("SPOIL", what)
+        ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+        assert (ran.returncode, ran.stderr, ran.stdout.splitlines()[-1]) == (0, "", "42 42")
+        said.append(ran.stdout)
+    assert "compiled in memory" not in said[0]
+    assert said[1].count("they are compiled in memory. Name another folder in NUMBA_CACHE_DIR.") == 1

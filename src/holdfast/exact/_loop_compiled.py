@@ -1,7 +1,8 @@
 """How our loops are compiled: kept for later runs where something can be written, and announced, since the first time takes seconds.
 
 Numba keeps compiled code beside the module, or in the user's cache folder. A user without a home and with a read-only installation has
-neither: then it is compiled in memory, anew in every process.
+neither: then it is compiled in memory, anew in every process. So it is where a folder was found and turns out not to be of use: it may not
+be written or read, its disk is full, what it holds is damaged. A draw never fails for that.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from numba.core import event
 logger = logging.getLogger(__name__)
 
 KEPT = "once on this machine"
+UNUSABLE = "Compiled loops cannot be kept in or read from %s: they are compiled in memory. Name another folder in NUMBA_CACHE_DIR."
 IN_MEMORY = "in every process, since there is no folder to keep them in: let NUMBA_CACHE_DIR name one that can be written"
 _how_often = KEPT
 
@@ -29,11 +31,43 @@ def loop(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     if function is None:
         return lambda given: loop(given, **options)
     try:
-        return njit(cache=True, nogil=True, **options)(function)
+        made = njit(cache=True, nogil=True, **options)(function)
+        made._cache = _Forgiving(made._cache)
+        return made
     except RuntimeError:  # no place to write to
         global _how_often
         _how_often = IN_MEMORY
         return njit(nogil=True, **options)(function)
+
+
+class _Forgiving:
+    """Numba's cache of a function, without its errors: what cannot be loaded is compiled, what cannot be saved is not."""
+
+    told = False
+
+    def __init__(self, cache: Any) -> None:
+        self._cache = cache
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cache, name)
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        try:
+            return self._cache.load_overload(signature, context)
+        except Exception:
+            self._tell()
+            return None
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        try:
+            self._cache.save_overload(signature, data)
+        except Exception:
+            self._tell()
+
+    def _tell(self) -> None:
+        if not _Forgiving.told:
+            _Forgiving.told = True
+            logger.info(UNUSABLE, self._cache.cache_path)
 
 
 class _Announcer(event.Listener):  # type: ignore[misc]

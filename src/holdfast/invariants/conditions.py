@@ -30,6 +30,7 @@ MAX_DIGITS = 400
 _TOKEN = re.compile(
     r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>[+-]?[0-9]+(?!\w))|(?P<op><=|>=|!=|<>|==|=|<|>)|(?P<mark>[(),])|(?P<name>\"(?:[^\"]|\"\")+\"|\w+))"
 )
+_SMALL = 2**62
 _INTEGER = re.compile(r"[+-]?[0-9]{1,400}")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -46,6 +47,26 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 def cells_meeting(condition: str, universe: Universe) -> Mask:
     """For every cell of the universe whether it meets the condition."""
     return _Parser(condition, universe).parse()
+
+
+def _values(codes: tuple[str, ...]) -> tuple[int, ...] | tuple[str, ...]:
+    """What codes compare as: integers where all of them are."""
+    return tuple(map(int, codes)) if all(map(_INTEGER.fullmatch, codes)) else codes
+
+
+def _small_integers(codes: tuple[str, ...]) -> NDArray[np.int64] | None:
+    """The same as an array, where they fit into one."""
+    values = [value for value in _values(codes) if isinstance(value, int) and abs(value) <= _SMALL]
+    return np.array(values, dtype=np.int64) if len(values) == len(codes) else None
+
+
+def _places_of_values(codes: tuple[str, ...]) -> dict[int | str, list[int]]:
+    """The places of the codes of each value; 1 and 01 have the same."""
+    places: dict[int | str, list[int]] = {}
+    values: tuple[int | str, ...] = _values(codes)
+    for place, value in enumerate(values):
+        places.setdefault(value, []).append(place)
+    return places
 
 
 def _requoted(text: str) -> str:
@@ -134,16 +155,18 @@ class _Parser:
         return group, text
 
     def _cells(self, column: str, compare: Callable[[Any, Any], bool], symbol: str, values: list[tuple[str, str]]) -> Mask:
-        codes = self._universe.codes[column]
-        numeric = bool(codes) and all(_INTEGER.fullmatch(code) for code in codes)
+        codes = self._universe.codes
+        known = codes.derived(column, _values)
+        numeric = bool(known) and isinstance(known[0], int)
         wanted = [self._literal(column, numeric, symbol, value) for value in values]
-        known = [int(code) for code in codes] if numeric else codes
         if compare is operator.eq:
-            equal = set(wanted)
-            of_code = [code in equal for code in known]
+            places = codes.derived(column, _places_of_values)
+            of_code = np.zeros(len(known), dtype=np.bool_)
+            of_code[[place for value in wanted for place in places.get(value, ())]] = True
         else:
-            of_code = [compare(code, wanted[0]) for code in known]
-        return np.array(of_code, dtype=np.bool_)[self._universe.code_indices(column)]
+            small = codes.derived(column, _small_integers) if numeric and abs(int(wanted[0])) <= _SMALL else None
+            of_code = np.array([compare(code, wanted[0]) for code in known] if small is None else compare(small, wanted[0]), dtype=np.bool_)
+        return of_code[self._universe.code_indices(column)]
 
     def _literal(self, column: str, numeric: bool, symbol: str, value: tuple[str, str]) -> int | str:
         group, text = value

@@ -13,17 +13,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.display import named_codes
+from holdfast.display import count_of, named_codes
 from holdfast.errors import InvalidStatement, RequestTooLarge
 from holdfast.invariants.conditions import cells_meeting
 from holdfast.invariants.levels import combined, groupings
 from holdfast.invariants.statements import Areas, Grouping, Kind, Linear, Margin, Statement, Subset
+from holdfast.machine import check_memory
 from holdfast.tables.universe import Universe
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Ints = NDArray[np.int64]
+
+BYTES_A_CELL, BYTES_A_FAMILY = 40, 16
+"""Memory that a plan takes at least: for every cell, and for every cell and statement."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,12 +159,28 @@ def compile_rows(universe: Universe, statements: Iterable[Statement]) -> Kept:
     """Compile statements against a universe; refuses what names nothing or does not fit."""
     if isinstance(statements, Margin | Subset | Areas | Linear):
         raise InvalidStatement(f"Kept totals come as a list. Got one statement alone. Write [{statements}].")
+    _check_memory(universe, 0)
     rows: list[Rows] = []
     statement_of: list[int] = []
+    made: dict[Statement, list[Rows]] = {}  # what is stated again has the same rows, which are kept once
     for number, statement in enumerate(statements, 1):
-        rows += _with_values(_compiled(universe, statement), statement)
+        if not isinstance(statement, Statement):
+            raise InvalidStatement(
+                f"A kept total must be made by total(), margin(), subset(), areas() or linear(). Got {type(statement).__name__}."
+            )
+        if statement not in made:
+            if len(made) & (len(made) - 1) == 0:  # at 0, 1, 2, 4, 8, ... statements, for the next ones
+                _check_memory(universe, max(1, 2 * len(made)))
+            made[statement] = _with_values(_compiled(universe, statement), statement)
+        rows += made[statement]
         statement_of += [number] * (len(rows) - len(statement_of))
     return Kept(universe, tuple(rows), tuple(statement_of))
+
+
+def _check_memory(universe: Universe, statements: int) -> None:
+    needed = len(universe) * (BYTES_A_CELL + statements * BYTES_A_FAMILY)
+    what = f"A table of {len(universe):,} cells with {count_of(statements, 'kept statement')}"
+    check_memory(needed, what, "Declare fewer cells, list those that can occur, or use a machine with more.")
 
 
 def _with_values(made: list[Rows], statement: Statement) -> list[Rows]:
@@ -183,11 +203,7 @@ def _compiled(universe: Universe, statement: Statement) -> list[Rows]:
         return [_subset(universe, statement)]
     if isinstance(statement, Areas):
         return list(_areas(universe, statement))
-    if isinstance(statement, Linear):
-        return [_linear(universe, statement)]
-    raise InvalidStatement(
-        f"A kept total must be made by total(), margin(), subset(), areas() or linear(). Got {type(statement).__name__}."
-    )
+    return [_linear(universe, statement)]
 
 
 def _margin(universe: Universe, statement: Margin) -> RowFamily:
@@ -199,6 +215,8 @@ def _margin(universe: Universe, statement: Margin) -> RowFamily:
 def _by(universe: Universe, name: str, kind: Kind, mask: NDArray[np.bool_], by: Sequence[str], levels: Sequence[Grouping]) -> RowFamily:
     """One sum over the cells of the mask for every combination of codes of columns and of units of levels."""
     columns = tuple(column for column in by if column in universe.codes)
+    if not columns and not levels:
+        return RowFamily(name, kind, np.where(mask, 0, -1), 1, (), np.zeros((1, 0), dtype=np.int32), universe)
     group, codes = universe.group(columns)
     parts: tuple[str, ...] = ()
     part_of = None
@@ -231,7 +249,7 @@ def _subset(universe: Universe, statement: Subset) -> RowFamily:
 def _areas(universe: Universe, statement: Areas) -> Iterator[RowFamily]:
     """Neighbours in the list without a code in common share one family: thousands of places cost one array, not thousands."""
     _check_columns(universe, (statement.column, *statement.by), str(statement))
-    declared = {code: place for place, code in enumerate(universe.codes[statement.column])}
+    declared = universe.codes.places(statement.column)
     packs: list[tuple[set[str], list[tuple[str, tuple[str, ...]]]]] = []
     for name, codes in statement.sets:
         _check_known(statement.column, codes, declared, f"area {name!r}")
@@ -274,7 +292,7 @@ def _under(universe: Universe, statement: Subset) -> tuple[str, ...]:
 
 
 def _having(universe: Universe, column: str, codes: Sequence[str], what: str) -> NDArray[np.bool_]:
-    declared = {code: i for i, code in enumerate(universe.codes[column])}
+    declared = universe.codes.places(column)
     _check_known(column, codes, declared, what)
     chosen = np.zeros(len(declared), dtype=np.bool_)
     chosen[[declared[code] for code in codes]] = True

@@ -12,13 +12,16 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from flint import fmpq_mat, fmpz, fmpz_mat
+from flint import fmpq_mat, fmpz, fmpz_mat, nmod_mat
 from numpy.typing import NDArray
 
 from holdfast.errors import InexactParameter, InvalidParameter
+from holdfast.lattices.long_calls import long_call
 
 Matrix: TypeAlias = "fmpz_mat | NDArray[Any] | Sequence[Sequence[int]]"
 """How a caller writes a matrix: flint's own, a two-dimensional NumPy array of integers, or a list of rows."""
+
+_PRIME = 2**61 - 1
 
 Vector: TypeAlias = "NDArray[Any] | Sequence[int]"
 """How a caller writes a vector of integers."""
@@ -35,8 +38,10 @@ def as_matrix(A: Matrix, name: str = "the matrix") -> fmpz_mat:
     if isinstance(A, np.ndarray):
         if A.ndim != 2:
             raise InvalidParameter(f"{name} must have two dimensions. Got {A.ndim}. Give one row per invariant and one column per cell.")
-        rows: list[Any] = A.tolist()
         _check_dtype(A, name)
+        if A.dtype.kind in "iu":
+            return fmpz_mat(A.shape[0], A.shape[1], A.ravel().tolist())
+        rows: list[Any] = A.tolist()
         return fmpz_mat(len(rows), A.shape[1], [_integer(entry, name) for row in rows for entry in row])
     rows = [_row(row, name) for row in A]
     if not rows:
@@ -70,7 +75,19 @@ def to_numpy(A: fmpz_mat) -> NDArray[Any]:
 
 def rank(A: Matrix) -> int:
     """The rank of A over the rationals."""
-    return int(as_matrix(A).rank())
+    return _rank(as_matrix(A))
+
+
+@long_call("echelon form")
+def _rank(A: fmpz_mat) -> int:
+    return int(A.rank())
+
+
+def has_independent_columns(A: fmpz_mat) -> bool:
+    """Whether the columns are seen to be independent modulo a prime, which is quick; then they are. False may be wrong."""
+    rows, columns = A.nrows(), A.ncols()
+    few = min(rows, 2 * columns)  # enough of them, mostly
+    return rows >= columns and int(nmod_mat(few, columns, A.entries()[: few * columns], _PRIME).rank()) == columns
 
 
 def independent_rows(A: Matrix) -> tuple[int, ...]:
@@ -82,6 +99,7 @@ def independent_rows(A: Matrix) -> tuple[int, ...]:
     return pivot_columns(as_matrix(A).transpose())
 
 
+@long_call("echelon form")
 def pivot_columns(A: fmpz_mat) -> tuple[int, ...]:
     """Columns that are no rational combination of the columns before them."""
     echelon, _, dimension = A.rref()
@@ -106,6 +124,7 @@ def kernel_basis(A: Matrix) -> fmpz_mat:
     return complement_and_kernel(as_matrix(A))[1]
 
 
+@long_call("Hermite form")
 def complement_and_kernel(A: fmpz_mat) -> tuple[fmpz_mat, fmpz_mat]:
     """(C, K) with [C | K] unimodular and the columns of K a basis of the kernel; the columns of C represent Z^d modulo the kernel."""
     # Independent rows first: flint's Hermite form with transform is many times faster on a matrix of full rank.
@@ -124,7 +143,12 @@ def reduced_basis(B: Matrix) -> fmpz_mat:
     Guarantees:  the same lattice: LLL only ever adds integer multiples of one basis vector to another. How short the vectors are decides
                  about speed alone.
     """
-    generators = as_matrix(B).transpose()
+    return _reduced_columns(as_matrix(B))
+
+
+@long_call("short basis")
+def _reduced_columns(B: fmpz_mat) -> fmpz_mat:
+    generators = B.transpose()
     if generators.rank() < generators.nrows():
         generators = _hermite_rows(generators)
     if generators.nrows() == 0:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.errors import RequestTooLarge
 from holdfast.lattices import algebra
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.columns import MOST_COLUMNS, distinct_columns
@@ -18,6 +19,7 @@ from holdfast.lattices.grids import grid_order
 from holdfast.lattices.levels import Misfit, Piece, level_pieces
 from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned, Shape
 from holdfast.lattices.split import finest_split
+from holdfast.machine import check_memory
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -29,6 +31,11 @@ Ints = NDArray[np.int64]
 
 LARGEST_SEARCHED = MOST_COLUMNS
 """Different columns up to which a general component is split exactly, and its rows are listed."""
+GRAM_SECONDS, GRAM_BYTES = 1.1e-9, 100
+"""What the rank of a dense square matrix takes, for each cube and each square of its rows."""
+MOST_GRAM_SECONDS = 60
+FEW_FAMILIES = 24
+"""Families whose matrix is made without asking first."""
 LARGEST_REMEMBERED = 1 << 14
 """Cells up to which a component is compared with those before it, so that equal ones are recognised once."""
 
@@ -45,10 +52,14 @@ class Named:
     """Cells that one of the families has as sums of their own, because no noise is to go there."""
     seen: dict[bytes, list[Piece] | Misfit] = field(default_factory=dict)
 
-    def pieces(self, cells: Ints) -> list[Piece] | Misfit:
-        """Blocks of a component as a product of hierarchies, cells by their places in it; or what does not fit."""
-        local = [_numbered_from(own) for family in self.families if ((own := family[cells]) >= 0).any()]
-        numbers = [number for number, family in enumerate(self.families) if (family[cells] >= 0).any()]
+    def pieces(self, cells: Ints, numbers: Sequence[int] | None = None) -> list[Piece] | Misfit:
+        """Blocks of a component as a product of hierarchies, cells by their places in it; or what does not fit.
+
+        `numbers`: the families that have a cell of it, where that is known.
+        """
+        if numbers is None:
+            numbers = [number for number, family in enumerate(self.families) if (family[cells] >= 0).any()]
+        local = [_numbered_from(self.families[number][cells]) for number in numbers]
         columns = [column[cells].astype(np.int64) for column in self.columns]
         if len(cells) > LARGEST_REMEMBERED:
             return _told(level_pieces(local, columns), numbers)
@@ -59,7 +70,7 @@ class Named:
         return _told(self.seen[key], numbers)
 
 
-def _told(found: list[Piece] | Misfit, numbers: list[int]) -> list[Piece] | Misfit:
+def _told(found: list[Piece] | Misfit, numbers: Sequence[int]) -> list[Piece] | Misfit:
     """Families by their numbers in the table, not in the component."""
     return replace(found, families=tuple(numbers[i] for i in found.families)) if isinstance(found, Misfit) else found
 
@@ -136,9 +147,15 @@ def find_blocks(
     is_simple = (component >= 0) & simple[component]
     _add_single_sums(builder, np.where(is_simple, component, -1))
     rest = np.flatnonzero((component >= 0) & ~is_simple)
-    for cells in _gathered(component[rest]):
-        own = rest[cells]
-        _add_component(builder, own, groups, linear, bool(has_linear[component[own[0]]]), named)
+    if len(rest):
+        left, stated = _Present(groups, component, rest), None if named is None else _Present(named.families, component, rest)
+        for cells in _gathered(component[rest]):
+            own = rest[cells]
+            number = int(component[own[0]])
+            local = [groups[family][own] for family in left.families(number)]
+            _add_component(
+                builder, own, local, linear if has_linear[number] else None, named, None if stated is None else stated.families(number)
+            )
     if builder.misfits and named is not None and linear is None:
         # Taking nested sets out can spoil a product: a county that is a whole state leaves it with a hole. Look at all cells at once.
         zeros = np.zeros(0, dtype=np.int64) if named.zeros is None else named.zeros
@@ -151,6 +168,25 @@ def find_blocks(
             if len(zeros):
                 builder.add(Pinned(len(zeros)), zeros)
     return builder.blocks()
+
+
+class _Present:
+    """Which families have cells in each component: asked once for all of them, since both may be many."""
+
+    def __init__(self, families: Sequence[Ints], component: Ints, cells: Ints) -> None:
+        of_cell, found = component[cells], []
+        for number, family in enumerate(families):
+            present = np.zeros(int(of_cell.max()) + 1, dtype=np.bool_)
+            present[of_cell[family[cells] >= 0]] = True
+            where = np.flatnonzero(present)
+            found.append(np.stack([where, np.full(len(where), number)]))
+        pairs = np.concatenate([np.zeros((2, 0), dtype=np.int64), *found], axis=1)
+        order = np.argsort(pairs[0], kind="stable")
+        self._components, self._families = pairs[0][order], pairs[1][order]
+
+    def families(self, component: int) -> list[int]:
+        begin, end = np.searchsorted(self._components, [component, component + 1])
+        return list(map(int, self._families[begin:end]))
 
 
 def _with_zeros_joined(active: list[Ints], named: Named | None) -> list[Ints]:
@@ -203,13 +239,16 @@ def _components(
     total = int(offsets[-1]) + n_linear
     node_of = np.full(n_cells, -1, dtype=np.int64)
     edges: list[Ints] = []
-    for offset, group in zip(offsets[:-1], groups, strict=True):
-        present = group >= 0
-        both = present & (node_of >= 0)
+    same: Ints | None = None  # for each node one that it is connected with, as far as was looked
+    for number, (offset, group) in enumerate(zip(offsets[:-1], groups, strict=True)):
+        cells = np.flatnonzero(group >= 0)
+        rows, seen = offset + group[cells], node_of[cells]
+        both = seen >= 0
         if both.any():
-            edges.append(np.stack(np.divmod(np.unique(node_of[both] * total + offset + group[both]), total)))  # rows of arrays sort slowly
-        new = present & (node_of < 0)
-        node_of[new] = offset + group[new]
+            if number >= 4 and number & (number - 1) == 0:  # at 4, 8, 16, ... families: later ones then have fewer edges to tell apart
+                same = _representatives(edges, total)
+            edges.append(_edges(seen[both] if same is None else same[seen[both]], rows[both], total))
+        node_of[cells[~both]] = rows[~both]
     for row in range(n_linear):
         assert linear is not None
         cells = linear.indices[linear.indptr[row] : linear.indptr[row + 1]]
@@ -225,6 +264,29 @@ def _components(
     has_linear[component_of[int(offsets[-1]) :]] = True
     # Rows emptied by reduction are nodes without cells: components of their own that hold nothing.
     return node_of, component_of.astype(np.int64), has_linear
+
+
+def _representatives(edges: Sequence[Ints], total: int) -> Ints:
+    """For each node the first of those that these edges connect it with."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    ends = np.concatenate([np.zeros((2, 0), dtype=np.int64), *edges], axis=1)
+    graph = coo_array((np.ones(ends.shape[1], dtype=np.int8), (ends[0], ends[1])), shape=(total, total))
+    component_of = connected_components(graph, directed=False)[1]
+    first = np.full(total, total, dtype=np.int64)
+    np.minimum.at(first, component_of, np.arange(total))
+    found: Ints = first[component_of]
+    return found
+
+
+def _edges(nodes: Ints, rows: Ints, total: int) -> Ints:
+    """Pairs of a node and a row, each once."""
+    if nodes[0] == nodes[-1] and (nodes == nodes[0]).all():  # no sort is needed
+        low = int(rows.min())
+        different = np.flatnonzero(np.bincount(rows - low)) + low
+        return np.stack([np.full(len(different), nodes[0]), different])
+    return np.stack(np.divmod(np.unique(nodes * total + rows), total))  # rows of arrays sort slowly
 
 
 def _add_single_sums(builder: _Builder, component: Ints) -> None:
@@ -249,11 +311,10 @@ def _add_single_sums(builder: _Builder, component: Ints) -> None:
 
 
 def _add_component(
-    builder: _Builder, cells: Ints, groups: Sequence[Ints], linear: csr_array | None, has_linear: bool, named: Named | None
+    builder: _Builder, cells: Ints, local: Sequence[Ints], linear: csr_array | None, named: Named | None, stated: Sequence[int] | None
 ) -> None:
-    """Classify a component of several rows."""
-    local = [group[cells] for group in groups if (group[cells] >= 0).any()]
-    if not has_linear and all((group >= 0).all() for group in local):
+    """Classify a component of several rows. `local`: the families that have cells in it, on these; `stated`: their numbers as stated."""
+    if linear is None and all((group >= 0).all() for group in local):
         grid = grid_order(local)
         if grid is not None:
             order, axes = grid
@@ -262,28 +323,48 @@ def _add_component(
             else:  # an axis of length one: its sum is the cell itself
                 builder.add(Pinned(len(cells)), np.sort(cells))
             return
-    if not has_linear and named is not None:
-        pieces = named.pieces(cells)
+    if linear is None and named is not None:
+        pieces = named.pieces(cells, stated)
         if not isinstance(pieces, Misfit):
             for shape, order in pieces:
                 builder.add(shape, cells[order])
             return
         builder.misfits.add(pieces)
-    _add_general(builder, cells, _local_matrix(cells, local, linear if has_linear else None))
+    if linear is None and len(local) > FEW_FAMILIES and _columns_at_least(local) > LARGEST_SEARCHED:
+        check_gram(min(len(cells), sum(len(np.unique(own[own >= 0])) for own in local)))  # before a matrix of all of them is made
+    _add_general(builder, cells, _local_matrix(cells, local, linear))
+
+
+def _columns_at_least(local: Sequence[Ints]) -> int:
+    """How many different columns the rows of these families have at least: equal ones have equal sums of random numbers."""
+    sums = np.zeros(len(local[0]), dtype=np.uint64)
+    chosen = np.random.default_rng(0)
+    for own in local:
+        weights = chosen.integers(0, 2**64, size=int(own.max()) + 2, dtype=np.uint64)
+        weights[-1] = 0  # of cells in no row
+        sums += weights[own]
+    return len(np.unique(sums))
 
 
 def _local_matrix(cells: Ints, local: Sequence[Ints], linear: csr_array | None) -> csr_array:
     """The component's rows over its own cells."""
     from scipy.sparse import csr_array, vstack
 
-    parts = []
+    rows, columns, count = [], [], 0
     for group in local:
         here = np.flatnonzero(group >= 0)
-        _, row = np.unique(group[here], return_inverse=True)
-        parts.append(csr_array((np.ones(len(here), dtype=np.int64), (row, here)), shape=(int(row.max()) + 1, len(cells))))
+        own = group[here]
+        one_row = bool((own == own[0]).all())
+        row = np.zeros(len(here), dtype=np.int64) if one_row else np.unique(own, return_inverse=True)[1]
+        rows.append(row + count)
+        columns.append(here)
+        count += int(row.max()) + 1
+    none = np.zeros(0, dtype=np.int64)
+    at = np.concatenate([none, *rows]), np.concatenate([none, *columns])
+    parts = [csr_array((np.ones(len(at[0]), dtype=np.int64), at), shape=(count, len(cells)))]
     if linear is not None:
-        own = csr_array(linear[:, cells])
-        parts.append(csr_array(own[np.flatnonzero(np.diff(own.indptr) > 0)]))
+        given = csr_array(linear[:, cells])
+        parts.append(csr_array(given[np.flatnonzero(np.diff(given.indptr) > 0)]))
     return csr_array(vstack(parts, format="csr", dtype=np.int64))
 
 
@@ -318,15 +399,34 @@ def _add_split(builder: _Builder, cells: Ints, columns: Ints, class_sizes: Ints)
 
 def primitive_rows(matrix: Ints) -> Ints:
     """A maximal independent set of the rows, each divided by the greatest common divisor of its entries, zero rows left out."""
+    if matrix.shape[1] == 1:  # there may be thousands of rows, and one of them says all
+        return np.sign(matrix[np.flatnonzero(matrix)[:1]])
     chosen = matrix[list(algebra.independent_rows(matrix))] if matrix.size else matrix[:0]
     return np.array([row // gcd(*map(int, row)) for row in chosen], dtype=np.int64).reshape(-1, matrix.shape[1])
 
 
+def check_gram(rows: int) -> None:
+    """Refuse a dense square matrix of so many rows before it is made, with the time that its rank would take."""
+    seconds = GRAM_SECONDS * rows**3
+    if seconds > MOST_GRAM_SECONDS:
+        raise RequestTooLarge(
+            f"The kept totals link {rows:,} sums, and as many cells or more, in a way that is no product and no nesting. To find out how "
+            f"many of them are independent would take about {seconds:,.0f} seconds, which is refused. Keep fewer totals, nested ones, "
+            "or all sums along the axes of a product."
+        )
+    check_memory(GRAM_BYTES * rows**2, f"Dependence among {rows:,} linked sums", "Keep fewer totals.")
+
+
 def gram_rank(matrix: csr_array) -> int:
-    """Rank of A as that of A A^T, which has only as many columns as A has rows.
+    """Rank of A as that of A A^T, which has only as many columns as A has rows; or of A^T A, where that has fewer.
 
     Exact: entries below 2^31 are cut into halves of 16 bits, whose products and sums stay in 64 bits; Python's integers join them.
+    RequestTooLarge where it would take too long.
     """
+    from scipy.sparse import csr_array
+
+    matrix = csr_array(matrix.T) if matrix.shape[0] > matrix.shape[1] else matrix
+    check_gram(matrix.shape[0])
     high, low = matrix.copy(), matrix.copy()
     high.data, low.data = matrix.data >> 16, matrix.data & 0xFFFF
     parts = [(high @ high.T, 32), (high @ low.T, 16), (low @ high.T, 16), (low @ low.T, 0)]

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter
 from holdfast.lattices import algebra
+from holdfast.lattices.long_calls import long_call
 
 REMEMBERED = 100
 """Columns from which a result is kept for those who ask again; it is not to be written to."""
@@ -75,6 +76,7 @@ def _remembered(entries: tuple[int, int, tuple[int, ...]], weights: tuple[int, .
     return _orthogonalised(fmpz_mat(entries[0], entries[1], list(entries[2])), weights)
 
 
+@long_call("orthogonal basis")
 def _orthogonalised(matrix: fmpz_mat, weights: tuple[int, ...] | None) -> GramSchmidt:
     cells, m = matrix.nrows(), matrix.ncols()
     if matrix.rank() < m:

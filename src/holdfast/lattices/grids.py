@@ -24,6 +24,10 @@ def grid_order(families: Sequence[Ints]) -> tuple[Ints, tuple[int, ...]] | None:
                  constant on the groups of the other families by construction.
     """
     size = len(families[0])
+    if len(families) > size.bit_length():
+        families = _without_repeats(families)
+        if len(families) > size.bit_length() + 2:  # each but those adds an axis of two places or more
+            return None
     coordinates = [_coordinate([f for j, f in enumerate(families) if j != k]) for k in range(len(families))]
     shape = tuple(int(c.max()) + 1 for c in coordinates)
     if prod(shape) != size:
@@ -39,6 +43,12 @@ def grid_order(families: Sequence[Ints]) -> tuple[Ints, tuple[int, ...]] | None:
         if len(np.unique(family)) * shape[k] != size:
             return None
     return order, shape
+
+
+def _without_repeats(families: Sequence[Ints]) -> list[Ints]:
+    """Of families that part all cells only two: each of them is an axis of one place, and further ones say nothing new."""
+    single = [k for k, family in enumerate(families) if len(np.unique(family)) == len(family)]
+    return [family for k, family in enumerate(families) if k not in set(single[2:])]
 
 
 def _coordinate(families: Sequence[Ints]) -> Ints:

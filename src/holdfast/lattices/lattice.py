@@ -23,7 +23,7 @@ from holdfast.lattices.consistency import check_values
 from holdfast.lattices.levels import Misfit
 from holdfast.lattices.margins import smallest_secret
 from holdfast.lattices.norms import Norm, NormName, norm_of
-from holdfast.lattices.reduction import reduce_nested
+from holdfast.lattices.reduction import reduce_margins, reduce_nested
 from holdfast.lattices.redundancy import redundant_names
 from holdfast.lattices.shapes import Free
 from holdfast.lattices.shapes.shape import MAX_DENSE
@@ -82,7 +82,8 @@ class Lattice:
         self.cells = cells
         self._kept = kept
         self._matrix = matrix
-        self._reduced = reduce_nested(families, counts)
+        margins = None if kept is None or zeros is not None else _margin_columns(kept)
+        self._reduced = reduce_nested(families, counts) if margins is None else reduce_margins(families, counts, margins)
         columns = [] if kept is None else [kept.universe.code_indices(column) for column in kept.universe.columns]
         named = None if kept is None else Named(families, columns, zeros)
         self.blocks: Blocks = find_blocks(cells, self._reduced.groups, counts, linear, named)
@@ -275,6 +276,14 @@ def _told(found: Misfit, kept: Kept) -> str:
         f"{stated[0]} and {stated[1]} do not fit together: of the ways in which they divide {columns} neither is finer than the other. "
         "State one of them by the units of the other, or leave one out."
     )
+
+
+def _margin_columns(kept: Kept) -> list[frozenset[str]] | None:
+    """The columns of each family where all of them are margins of a full product, columns of one code left out; else None."""
+    if not kept.universe.is_product or not all(rows.is_margin for rows in {id(rows): rows for rows in kept.families}.values()):
+        return None
+    varied = {column for column in kept.universe.columns if kept.universe.code_count(column) > 1}
+    return [frozenset(varied.intersection(rows.columns)) for rows in kept.families]
 
 
 def _single_cells(universe: Universe, cells: Ints) -> RowFamily:

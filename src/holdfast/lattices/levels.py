@@ -27,6 +27,8 @@ Piece = tuple[Shape, Ints]
 
 MOST_VECTORS = 4096
 """Level vectors up to which a component is drawn level by level."""
+MOST_JOINS = 30_000
+"""Pairs of families looked at to complete one by another: some 170 families that do not fit as they are, about a second."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ def level_pieces(families: Sequence[Ints], coordinates: Sequence[Ints]) -> list[
     if axes is None:
         return Misfit((), ())
     lengths = tuple(int(own.max()) + 1 for _, own in axes)
+    if 2 ** sum(length > 1 for length in lengths) > MOST_VECTORS:  # the whole axis and its places are levels of each
+        return Misfit((), ())
     order = np.empty(cells, dtype=np.int64)
     order[np.ravel_multi_index([own for _, own in axes], lengths)] = np.arange(cells)
     in_order = bool((order[1:] > order[:-1]).all())
@@ -168,17 +172,33 @@ def _completed(families: list[_Family]) -> list[_Family]:
     and Q, joined where they meet, is a forest, and of every tree at most one class is not kept ([theory R20]).
     """
     found, changed = list(families), True
+    if all(family.complete for family in found) and _are_chains(found):  # nothing crosses
+        return found
+    alone: set[tuple[int, int]] = set()  # pairs that were looked at, by the numbers that families have now
+    numbers, tries = list(range(len(found))), 0
     while changed:
         changed = False
         for place, family in enumerate(found):
-            for other in found:
+            for at, other in enumerate(found):
+                if (numbers[place], numbers[at]) in alone:
+                    continue
+                tries += 1
+                if tries > MOST_JOINS:
+                    return found
                 finer = None if family.complete and not _crosses(family, other) else _joined(family, other)
                 if finer is not None:
-                    found[place], changed = finer, True
+                    found[place], numbers[place], changed = finer, len(families) + tries, True
                     break
+                alone.add((numbers[place], numbers[at]))
             if changed:
                 break
     return found
+
+
+def _are_chains(families: list[_Family]) -> bool:
+    """Whether on every axis each partition is finer than the next, in some order."""
+    axes = zip(*(family.partitions for family in families), strict=True)
+    return not any(isinstance(_chain([(0, own) for own in partitions], len(partitions[0])), tuple) for partitions in axes)
 
 
 def _crosses(family: _Family, other: _Family) -> bool:

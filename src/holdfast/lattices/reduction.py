@@ -4,6 +4,9 @@ A family is one group number per cell (-1: none), the rows of one statement. If 
 f of another, and comes before f in the order of (size, statement), then g's cells are taken out of f: f's row becomes its own minus g's.
 Since every row only ever loses rows that come before it in that order, the change of rows is unitriangular: rows before and after span
 the same integer space. A group left without cells was implied by others: a redundant row. Of equal sets the one stated first stays.
+
+There are two ways with one result. `_by_pairs` compares every two families, cell by cell: the best for a few families of many groups.
+`_by_rows` looks at each different set once and only at sets that may lie in it: nearly linear in the families, however many there are.
 """
 
 from __future__ import annotations
@@ -18,6 +21,13 @@ Ints = NDArray[np.int64]
 
 _PIECE = 1 << 18
 """Cells compared at a time: a few megabytes, which stay in the cache."""
+
+FEW_FAMILIES = 24
+"""Families up to which every two are compared."""
+MOST_ROWS = 1 << 18
+"""Groups up to which they are looked at one by one."""
+_PROBES = 16
+"""Cells of a set that are looked at before all of them are: few sets that do not lie in another one get further."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +44,36 @@ def reduce_nested(families: Sequence[Ints], counts: Sequence[int]) -> Reduced:
     """Take out of every set the cells of the sets nested in it.
 
     Given:       group numbers below counts[i] in family i, each with a cell.
-    Guarantees:  the rows left and the rows given span the same space over the integers. Time linear in cells for each pair of families.
+    Guarantees:  the rows left and the rows given span the same space over the integers.
     """
+    rows = sum({id(family): count for family, count in zip(families, counts, strict=True)}.values())
+    groups = _by_rows(families, counts) if len(families) > FEW_FAMILIES and rows <= MOST_ROWS else _by_pairs(families, counts)
+    found: dict[tuple[int, int], Ints] = {}  # of families that are one array, once
+    for group, count in zip(groups, counts, strict=True):
+        if (id(group), count) not in found:
+            found[id(group), count] = np.flatnonzero(~_present(group, count))
+    return Reduced(tuple(groups), tuple(found[id(group), count] for group, count in zip(groups, counts, strict=True)))
+
+
+def reduce_margins(families: Sequence[Ints], counts: Sequence[int], columns: Sequence[frozenset[str]]) -> Reduced:
+    """As `reduce_nested` where the families are margins of a full product by these columns, each of two codes or more.
+
+    A group of one margin lies in a group of another exactly if it goes by all its columns; so a margin is left whole or not at all: not if
+    another goes by more columns, or by the same and was stated before.
+    """
+    first = {own: number for number, own in reversed(list(enumerate(columns)))}
+    bit = {name: 1 << place for place, name in enumerate(sorted(frozenset().union(*columns)))}
+    masks = {own: sum(bit[name] for name in own) for own in first}
+    known = np.array(list(masks.values()), dtype=object if len(bit) > 62 else np.int64)
+    largest = {own for own, mask in masks.items() if np.count_nonzero((known & mask) == mask) == 1}
+    nothing = np.full(len(families[0]) if families else 0, -1, dtype=np.int64)
+    stays = [own in largest and first[own] == number for number, own in enumerate(columns)]
+    groups = tuple(family if stay else nothing for family, stay in zip(families, stays, strict=True))
+    return Reduced(groups, tuple(np.arange(0 if stay else count) for count, stay in zip(counts, stays, strict=True)))
+
+
+def _by_pairs(families: Sequence[Ints], counts: Sequence[int]) -> list[Ints]:
+    """Every two families compared: time linear in cells for each pair."""
     groups = list(families)
     sizes = [_sizes(family, count) for family, count in zip(families, counts, strict=True)]
     supports = [_support(family) for family in families]
@@ -56,8 +94,127 @@ def reduce_nested(families: Sequence[Ints], counts: Sequence[int]) -> Reduced:
                 continue
             for begin in range(0, len(inside), _PIECE):
                 np.putmask(groups[outer][begin : begin + _PIECE], nested[inside[begin : begin + _PIECE]], -1)
-    redundant = tuple(np.flatnonzero(~_present(group, count)) for group, count in zip(groups, counts, strict=True))
-    return Reduced(tuple(groups), redundant)
+    return groups
+
+
+def _by_rows(families: Sequence[Ints], counts: Sequence[int]) -> list[Ints]:
+    """The same, set by set.
+
+    Proof:  by pairs, a set f of family F loses, in the order of families, each set g of other families that lies in what is left of f,
+            if g is smaller, or equal and stated before. Of equal sets g only the first can be lost: afterwards, or if it was not whole in
+            what is left, the others are not either. A family's own sets are disjoint from f. So what f keeps depends on the different
+            sets alone, each at the place of its first family; and an equal set stated before f is lost exactly if it comes before all
+            smaller ones, since the first of them that comes is always lost.
+    """
+    sets = _Sets(families, counts)
+    groups = list(families)
+    lost: dict[int, tuple[Ints, bool]] = {}
+    repeated: dict[int, Ints] = {}  # what is left of families that are one array, from the second on
+    for number, family in enumerate(families):
+        if sets.first_number[id(family)] < number and id(family) in repeated:
+            groups[number] = repeated[id(family)]
+            continue
+        gone = []
+        for row in sets.rows_of(number):
+            if row not in lost:
+                lost[row] = sets.lost(row)
+            cells, has_earlier = lost[row]
+            repeats = sets.first_family[row] < number and not has_earlier
+            gone.append(sets.cells(row) if repeats else cells)
+        removed = np.concatenate([np.zeros(0, dtype=np.int64), *gone])
+        if len(removed):
+            groups[number] = family.copy()
+            groups[number][removed] = -1
+        if sets.first_number[id(family)] < number:
+            repeated[id(family)] = groups[number]
+    return groups
+
+
+class _Sets:
+    """The different sets of all families, told by numbers; each with its cells in order and the first family that has it."""
+
+    def __init__(self, families: Sequence[Ints], counts: Sequence[int]) -> None:
+        self._parts: list[Ints] = []
+        self.first_family: list[int] = []
+        self._rows_of: list[list[int]] = []
+        known: dict[bytes, int] = {}
+        self.first_number: dict[int, int] = {}
+        """Of families that are one array, as statements that repeat another one have, the first."""
+        for number, (family, count) in enumerate(zip(families, counts, strict=True)):
+            same = self.first_number.setdefault(id(family), number)
+            self._rows_of.append(self._rows_of[same] if same < number else self._add(number, family, count, known))
+        self._sizes = np.array([len(cells) for cells in self._parts], dtype=np.int64)
+        self._index(len(families[0]))
+
+    def _add(self, number: int, family: Ints, count: int, known: dict[bytes, int]) -> list[int]:
+        inside = np.flatnonzero(family >= 0)
+        order = inside if count == 1 else inside[np.argsort(family[inside], kind="stable")]
+        ends = np.cumsum(np.bincount(family[inside], minlength=count))[:-1]
+        rows = []
+        for cells in np.split(order, ends) if count > 1 else [order]:
+            if not len(cells):  # of rows seen from other cells, some may have none
+                continue
+            row = known.setdefault(cells.tobytes(), len(known))
+            if row == len(self._parts):
+                self._parts.append(cells)
+                self.first_family.append(number)
+            rows.append(row)
+        return rows
+
+    def _index(self, n_cells: int) -> None:
+        """Each set is found under that of its cells which the fewest sets have; a few of its cells are noted as probes."""
+        lengths, every = self._sizes, np.concatenate([np.zeros(0, dtype=np.int64), *self._parts])
+        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        degree = np.bincount(every, minlength=n_cells)
+        rarest = np.minimum.reduceat(degree[every] * n_cells + every, starts) % n_cells
+        self._order = np.argsort(rarest, kind="stable")
+        self._starts = np.concatenate([[0], np.cumsum(np.bincount(rarest, minlength=n_cells))])
+        steps = (np.arange(_PROBES)[None, :] * lengths[:, None]) // _PROBES
+        self._probes = every[starts[:, None] + steps]
+        self._place = np.array(self.first_family, dtype=np.int64)
+        self._left = np.zeros(n_cells, dtype=np.bool_)
+
+    def rows_of(self, family: int) -> list[int]:
+        return self._rows_of[family]
+
+    def cells(self, row: int) -> Ints:
+        return self._parts[row]
+
+    def lost(self, row: int) -> tuple[Ints, bool]:
+        """(the cells that smaller sets take from this one, whether one of them was stated in a family before it)."""
+        mine, left = self._parts[row], self._left
+        left[mine] = True
+        gone = []
+        has_earlier = False
+        candidates = self._probed(self._smaller(row), left)
+        while len(candidates):
+            inner, candidates = int(candidates[0]), candidates[1:]
+            cells = self._parts[inner]
+            if not left[cells].all():
+                continue
+            gone.append(cells)
+            has_earlier = has_earlier or bool(self.first_family[inner] < self.first_family[row])
+            left[cells] = False
+            candidates = self._probed(candidates, left)
+        left[mine] = False
+        return np.concatenate([np.zeros(0, dtype=np.int64), *gone]), has_earlier
+
+    def _smaller(self, row: int) -> Ints:
+        """Smaller sets with a cell of this one, those stated first first."""
+        mine = self._parts[row]
+        begin, number = self._starts[mine], self._starts[mine + 1] - self._starts[mine]
+        offset = np.repeat(begin - np.cumsum(number) + number, number)
+        found = self._order[offset + np.arange(len(offset))]
+        found = found[self._sizes[found] < len(mine)]
+        return found[np.argsort(self._place[found], kind="stable")]
+
+    def _probed(self, candidates: Ints, left: NDArray[np.bool_]) -> Ints:
+        """Those of which all probes are left; of a set of few cells these are all of its cells."""
+        for probe in range(_PROBES):
+            if not len(candidates):
+                break
+            candidates = candidates[left[self._probes[candidates, probe]]]
+        return candidates
 
 
 def _nested_groups(inner: Ints, inner_sizes: Ints, outer: Ints, outer_sizes: Ints, inner_first: bool) -> NDArray[np.bool_]:

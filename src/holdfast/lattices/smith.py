@@ -20,6 +20,7 @@ from holdfast.lattices.algebra import (
     solve,
     take_rows,
 )
+from holdfast.lattices.long_calls import long_call
 
 
 class Smith(NamedTuple):
@@ -40,7 +41,11 @@ def smith(A: Matrix) -> Smith:
                  row and column Hermite forms in turn make that diagonal, and 2 x 2 steps make each entry divide the next. K may be
                  replaced by any basis of the kernel, and multiples of K added to the other columns, without changing A V.
     """
-    matrix = as_matrix(A)
+    return _smith(as_matrix(A))
+
+
+@long_call("Smith form")
+def _smith(matrix: fmpz_mat) -> Smith:
     complement, kernel = complement_and_kernel(matrix)
     kernel = reduced_basis(kernel)
     r = complement.ncols()

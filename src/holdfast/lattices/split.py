@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from flint import fmpz_mat
 
-from holdfast.lattices.algebra import Matrix, as_matrix
+from holdfast.lattices.algebra import Matrix, as_matrix, has_independent_columns
+from holdfast.lattices.long_calls import check_affordable, long_call
 
 
 def finest_split(A: Matrix) -> list[tuple[int, ...]]:
@@ -16,7 +17,7 @@ def finest_split(A: Matrix) -> list[tuple[int, ...]]:
 
     A cell under no invariant is a part of its own, and so is a cell that never moves. Parts are sorted, and ordered by their first column.
 
-    Guarantees:  L is the direct sum of the L_J, and no part can be divided further.
+    Guarantees:  L is the direct sum of the L_J, and no part can be divided further. RequestTooLarge where a basis would take too long.
     Proof:       the parts are the connected components of the row supports of the reduced row echelon form R of A over Q.
                  (1) Each row of R lies in one component, so S is the sum of the S_J; hence A z = 0 iff every piece z_J satisfies the rows
                  in J, that is, iff every z_J is in L.
@@ -26,6 +27,9 @@ def finest_split(A: Matrix) -> list[tuple[int, ...]]:
                  uniqueness it is R. Every row of R then lies in one part, and so does every component.
     """
     matrix = as_matrix(A)
+    if matrix.ncols() and has_independent_columns(matrix):
+        return [(column,) for column in range(matrix.ncols())]
+    check_affordable("Hermite form", matrix)  # who has the parts will want moves: refused before the shorter work is done
     parent = list(range(matrix.ncols()))
     for support in _echelon_supports(matrix):
         root = _find(parent, support[0])
@@ -37,6 +41,7 @@ def finest_split(A: Matrix) -> list[tuple[int, ...]]:
     return [tuple(part) for part in parts.values()]
 
 
+@long_call("echelon form")
 def _echelon_supports(A: fmpz_mat) -> list[list[int]]:
     """For each nonzero row of the reduced row echelon form the columns in which it is not zero (flint scales all rows alike)."""
     echelon, _, dimension = A.rref()

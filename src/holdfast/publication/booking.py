@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.channels import Channel
 from holdfast.engines.local import BoundRelease, bind
+from holdfast.engines.rehearsal import rehearse
 from holdfast.errors import AfterPublication, IdenticalRelease, InvalidParameter, LedgerProblem, OtherInput, OutputProblem, WrongState
 from holdfast.privacy.ledger import Charge, Ledger, NewLedger
 from holdfast.privacy.ledger.values import ESTIMATED
@@ -275,6 +276,7 @@ def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: 
     known = account.ledger.account(account.dataset).releases.values()
     earlier = [release for release in known if release.release_id != order.release_id]
     facts = public_facts(plan, software(), earlier, order.revised_id, order.release_id)
+    rehearse(plan.drawing)
     with NoiseKey.generate() as fresh:
         bound = bind(plan.drawing, table, fresh, order.release_id)
         sealed = None if account.secret is None else fresh.seal(account.secret)
@@ -307,6 +309,7 @@ def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, a
             f"The release {found.release_id!r} was begun with another version of Holdfast or python-flint. Resume with that version."
         )
     check_same(found, plan, order)
+    rehearse(plan.drawing)
     with NoiseKey.unseal(found.sealed_key, account.secret) as key:
         bound = bind(plan.drawing, table, key, order.release_id)
     ledger = account.opened()

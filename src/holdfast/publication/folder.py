@@ -8,6 +8,8 @@ import errno
 import hashlib
 import logging
 import os
+import secrets
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
 from holdfast.publication.card import Card, other_version
 from holdfast.publication.given_files import read_json_text
-from holdfast.publication.leftovers import BEFORE
+from holdfast.publication.leftovers import BEFORE, TEMPORARY, drop_lock, lock_of, take_lock
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, exposed_csv, kept_csv, shown_rows
 from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.signing import load_signing_key, public_key_of, signed
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CARD = "card.json"
+TRIAL_BYTES = 1 << 16
+BYTES_A_ROW = 4
+"""Of a table on disk, for each cell: at least a digit, a comma, a code and an end of line."""
 _HERE, _RENAME_EXCHANGE = -100, 2
 """AT_FDCWD and RENAME_EXCHANGE of Linux's renameat2."""
 
@@ -95,6 +100,32 @@ def check_output(output: Output, columns: Iterable[str], release_id: str, identi
         _check_replaced(output, release_id, identity)
     if not os.access(parent, os.W_OK | os.X_OK):
         raise output_problem(PermissionError(errno.EACCES, ""), folder)
+
+
+def try_to_write(folder: Path, cells: int) -> None:
+    """Make a folder with a file beside the final place, and remove both: rights alone do not tell of quotas and full disks. Refuse a disk
+    that has no room for so many cells.
+    """
+    parent = folder.absolute().parent
+    trial = parent / f"{TEMPORARY}{secrets.token_hex(8)}"
+    try:
+        lock = take_lock(lock_of(trial))  # so that it is not taken for what a killed run left
+        try:
+            os.mkdir(trial, mode=0o700)
+            with open(trial / CARD, "wb") as file:
+                file.write(bytes(TRIAL_BYTES))
+        finally:
+            shutil.rmtree(trial, ignore_errors=True)
+            drop_lock(lock_of(trial), lock)
+        left = shutil.disk_usage(parent).free
+    except OSError as error:
+        raise output_problem(error, folder) from None
+    needed = BYTES_A_ROW * cells
+    if needed > left:
+        raise OutputProblem(
+            f"{folder.name!r} would need {needed / 1e6:,.0f} MB of the disk or more, and {left / 1e6:,.0f} MB are left. Make room, or "
+            "write to another disk. Nothing was left behind."
+        )
 
 
 def _check_replaced(output: Output, release_id: str, identity: str) -> None:

@@ -30,7 +30,7 @@ from holdfast.publication.booking import (
     resume_release,
     secret_from_environment,
 )
-from holdfast.publication.folder import Output, check_output, fill_folder
+from holdfast.publication.folder import Output, check_output, fill_folder, try_to_write
 from holdfast.publication.order import UNNAMED, Order
 from holdfast.publication.plan import Plan, check_mechanism, decided, exposure_after, prepare
 from holdfast.publication.release import Release
@@ -162,6 +162,7 @@ def carry_out(
     plan = for_table(plan, table)
     if account is None or found is None or found.state == "voided":
         _check_output(output, plan, order.release_id)
+        try_to_write(output.folder, len(plan.facts.universe))
         check_acknowledged(plan.exposure, order.allow_exposed, output.folder)
         release = draw(plan, table, order, account, progress=progress, reserved=reserved)
         return _complete(release.booking, output, release)

@@ -152,6 +152,11 @@ class L2Laplace:
         return np.floor(np.clip(exponents, 0.0, 2.0**40) / float(PILOT_UNIT)).astype(np.int64)
 
 
+def rule_of_thumb_tries(dimension: int) -> float:
+    """Tries for one draw where epsilon is small."""
+    return min(0.71 * safe_exp(math.log(1.32) * dimension), HOPELESS)
+
+
 def proposal_epsilon_for(epsilon: Exact, cells: int) -> Fraction:
     """A rational just below epsilon / sqrt(cells), equal to it where sqrt(cells) is an integer.
 

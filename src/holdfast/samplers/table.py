@@ -207,9 +207,12 @@ def _by_classes(shape: General) -> bool:
 
 def _whole_l2_laplace(shape: Whole, target: L2Laplace) -> Choice:
     from holdfast.samplers.l2_laplace import L2Laplace as Rejection
-    from holdfast.samplers.l2_laplace import proposal_epsilon_for
+    from holdfast.samplers.l2_laplace import proposal_epsilon_for, rule_of_thumb_tries
 
     weaker = L1Laplace(proposal_epsilon_for(target.epsilon, shape.size))
+    tries = rule_of_thumb_tries(shape.dimension)
+    if weaker.epsilon <= Fraction(1, 2) and tries > HOPELESS_TRIES:  # no sampler of a part and no pilot would say otherwise
+        raise NoExactSampler(too_many_tries(shape, tries, target))
     try:
         parts = SideBySide(tuple(choose(part, weaker).noise for part in shape.parts))
     except NoExactSampler as refusal:

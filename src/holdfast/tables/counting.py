@@ -16,7 +16,7 @@ from holdfast.tables.readers import Source, find_columns
 from holdfast.tables.session import Session, guarded, private_session
 from holdfast.tables.similar import check_similar
 from holdfast.tables.text_files import TEXT_SUFFIXES
-from holdfast.tables.universe import Universe
+from holdfast.tables.universe import Universe, check_counts_fit
 
 Ints: TypeAlias = NDArray[np.int64]
 
@@ -44,6 +44,7 @@ def count_records(source: Source, universe: Universe, others: RecordColumns) -> 
     """
     groups, sizes, keys = _count_groups(source, universe.columns, others)
     cells = places_of_groups(source, universe, groups)
+    check_counts_fit(universe, 1 if keys is None else 2)
 
     def spread(values: Ints) -> Ints:
         out = np.zeros(len(universe), dtype=np.int64)

@@ -19,7 +19,7 @@ from holdfast.tables.counting import match_codes
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.readers import Source, find_columns, read_table
 from holdfast.tables.similar import check_similar
-from holdfast.tables.universe import Universe, ranks_of_cells
+from holdfast.tables.universe import Universe, check_counts_fit, ranks_of_cells
 
 Ints: TypeAlias = NDArray[np.int64]
 Numbers: TypeAlias = Sequence[tuple[str, type[CountColumn]]]
@@ -74,6 +74,7 @@ def read_declared(source: Source, universe: Universe, numbers: Numbers) -> list[
             f"Rows of {source.label} lie outside the universe: each code is declared, but the combination of "
             f"{', '.join(map(repr, universe.columns))} is not listed. List these cells, or recode the rows."
         )
+    check_counts_fit(universe, len(values))
     spread = [np.zeros(len(universe), dtype=np.int64) for _ in values]
     for out, given in zip(spread, values, strict=True):
         out[cells] = given

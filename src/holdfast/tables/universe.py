@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.display import count_of, html_table, listed, named_codes, shorten
 from holdfast.errors import DuplicateCells, EmptyTable, InvalidCode, InvalidParameter, RequestTooLarge, UnknownColumn
+from holdfast.machine import check_memory
 from holdfast.tables.cells import Indices, find_rows, rank_rows, strides
 from holdfast.tables.columns import arrow_numbers, read_only
 from holdfast.tables.hierarchy import Hierarchy, first_repeated
@@ -22,6 +23,7 @@ from holdfast.tables.similar import check_similar
 from holdfast.tables.text_files import Reading
 
 Support: TypeAlias = Literal["declared", "as listed", "observed"]
+T = TypeVar("T")
 
 _ORIGINS: dict[Support, str] = {
     "declared": "declared",
@@ -39,6 +41,20 @@ class Codes(Mapping[str, tuple[str, ...]]):
     def __init__(self, columns: tuple[str, ...], arrays: tuple[Any, ...]) -> None:
         self._arrays = dict(zip(columns, arrays, strict=True))
         self._made: dict[str, tuple[str, ...]] = {}
+        self._derived: dict[tuple[str, object], Any] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Codes, (tuple(self._arrays), tuple(self._arrays.values()))
+
+    def derived(self, column: str, make: Callable[[tuple[str, ...]], T]) -> T:
+        """What a function makes of the codes of a column, made once: thousands of statements may ask. Not to be written to."""
+        if (column, make) not in self._derived:
+            self._derived[column, make] = make(self[column])
+        return cast(T, self._derived[column, make])
+
+    def places(self, column: str) -> Mapping[str, int]:
+        """The place of each code among the codes of its column."""
+        return self.derived(column, _places)
 
     def __getitem__(self, column: str) -> tuple[str, ...]:
         if column not in self._made:
@@ -331,6 +347,16 @@ class Universe:
         for given, index in zip(self._indices[1:], wanted[1:], strict=True):
             left = left[given[left] == index]
         return int(left[0]) if len(left) else -1
+
+
+def check_counts_fit(universe: Universe, columns: int) -> None:
+    """Refuse columns of numbers, one for each cell, that the memory does not hold."""
+    what = f"A table of {len(universe):,} cells"
+    check_memory(8 * columns * len(universe), what, "Declare fewer cells, or list those that can occur.")
+
+
+def _places(codes: tuple[str, ...]) -> dict[str, int]:
+    return {code: place for place, code in enumerate(codes)}
 
 
 def _declared(column: str, codes: Sequence[str]) -> Any:

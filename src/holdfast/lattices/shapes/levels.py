@@ -239,8 +239,11 @@ def is_below(s: LevelVector, t: LevelVector) -> bool:
 
 def maximal(vectors: Iterable[LevelVector]) -> tuple[LevelVector, ...]:
     """Those below no other, each once, sorted."""
-    distinct = set(vectors)
-    return tuple(sorted(t for t in distinct if not any(t != other and is_below(t, other) for other in distinct)))
+    distinct = sorted(set(vectors))
+    if not distinct or not distinct[0]:
+        return tuple(distinct)
+    table = np.array(distinct, dtype=np.int64)
+    return tuple(t for t, row in zip(distinct, table, strict=True) if np.count_nonzero((table >= row).all(axis=1)) == 1)
 
 
 def _contrasts(tree: Tree, level: int) -> Ints:
