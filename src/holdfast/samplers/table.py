@@ -127,12 +127,18 @@ def _one_sum_rounded(shape: OneSum, target: Rounded) -> Choice:
 
 
 def _grid_laplace(shape: Grid, target: L1Laplace) -> Choice:
-    from holdfast.samplers.grid_laplace import GridLaplace, rule_of_thumb_tries
+    from holdfast.samplers.grid_laplace import GridLaplace
+
+    _check_hope_for_grid(shape, target)
+    return affordable(lambda: GridLaplace(shape.axes, target.epsilon), Reason.SMALL_GRID, shape, target)
+
+
+def _check_hope_for_grid(shape: Grid, target: L1Laplace) -> None:
+    from holdfast.samplers.grid_laplace import rule_of_thumb_tries
 
     tries = rule_of_thumb_tries(shape.axes)
     if target.epsilon <= Fraction(1, 2) and tries > HOPELESS_TRIES:  # no pilot would say otherwise
         raise NoExactSampler(too_many_tries(shape, tries, target))
-    return affordable(lambda: GridLaplace(shape.axes, target.epsilon), Reason.SMALL_GRID, shape, target)
 
 
 def _grid_gaussian(shape: Grid, target: Gaussian) -> Choice:
@@ -211,12 +217,18 @@ def _whole_l2_laplace(shape: Whole, target: L2Laplace) -> Choice:
 
     weaker = L1Laplace(proposal_epsilon_for(target.epsilon, shape.size))
     tries = rule_of_thumb_tries(shape.dimension)
-    if weaker.epsilon <= Fraction(1, 2) and tries > HOPELESS_TRIES:  # no sampler of a part and no pilot would say otherwise
-        raise NoExactSampler(too_many_tries(shape, tries, target))
     try:
-        parts = SideBySide(tuple(choose(part, weaker).noise for part in shape.parts))
+        for part in shape.parts:
+            if isinstance(part, Grid):
+                _check_hope_for_grid(part, weaker)
+        if weaker.epsilon > Fraction(1, 2) or tries <= HOPELESS_TRIES:  # else no sampler of a part and no pilot would say otherwise
+            parts = SideBySide(tuple(choose(part, weaker).noise for part in shape.parts))
+        else:
+            parts = None
     except NoExactSampler as refusal:
         raise NoExactSampler(f"Laplace noise in l2 is drawn from Laplace draws in l1 of all blocks. {refusal}") from None
+    if parts is None:
+        raise NoExactSampler(too_many_tries(shape, tries, target))
     make = lambda: Rejection(shape.size, parts.draw, weaker.epsilon, target.epsilon, proposal_tries=parts.expected_tries)  # noqa: E731
     return affordable(make, Reason.WHOLE, shape, target)
 
