@@ -103,7 +103,8 @@ def command(root: Path, *arguments: str, before: Callable[[], Any] | None = None
             signal.alarm(seconds)  # what hangs is ended, and told by its code
             os.dup2(out.fileno(), 1)
             os.dup2(err.fileno(), 2)
-            sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
+            sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+            sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115
             os.chdir(root)
             os.environ.clear()
             os.environ.update(environment(root))

@@ -2,12 +2,13 @@
 
     python -m tests.faults.memory CASES SEED
 
-Each case is a release in a child whose address space may not grow by more than a number of bytes that is drawn; what the child's heap has
-free is used up first.
+Each case is a release in a child whose address space, from one of its steps on, may not grow by more than a number of bytes that is drawn;
+what the child's heap has free is used up first.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
@@ -25,29 +26,61 @@ from tests.faults import common
 from tests.faults.common import DATA, NAME, RELEASE, Ended, command, the_ledger
 from tests.test_endings import TRUE
 
-FEWEST, MOST = 1 << 12, 1 << 25
-"""Bytes that are left: between these, evenly on a scale of logarithms. The release succeeds with the most."""
+FEWEST, MOST = 1 << 12, 1 << 24
+"""Bytes that are left: between these, evenly on a scale of logarithms. From the start on more are needed, and 16 times as many are left."""
+STEPS = {
+    "start": None,
+    "plan": "holdfast.publication.runfile:Run.read_table",
+    "reserve": "holdfast.privacy.ledger:Ledger.reserve",
+    "draw": "holdfast.engines.local:BoundRelease.draw",
+    "write": "holdfast.publication.pipeline:fill_folder",
+    "stage": "holdfast.privacy.ledger:Ledger.stage",
+    "commit": "holdfast.privacy.ledger:Ledger.commit",
+    "rename": "holdfast.publication.booking:put_in_place",
+    "close": "holdfast.privacy.ledger:Ledger.close",
+    "tell": "holdfast.cli:published",
+}
+"""Where memory begins to be short: at a call of this."""
 ENDED_BY_LIBRARIES = (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGTRAP)
 """Some libraries end the process where they get no memory."""
 PUBLISHED = ("published", "closed")
 
 
-def limit(left: int) -> Callable[[], None]:
+def limit(left: int) -> None:
     """Let the address space of this process grow by so many bytes and no more."""
+    hogs: list[bytearray] = []
+    with open("/proc/self/statm", encoding="ascii") as told:
+        size = int(told.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+    for chunk in (1 << 20, 1 << 16, 1 << 12, 1 << 9):
+        try:
+            while True:
+                hogs.append(bytearray(chunk))
+        except MemoryError:
+            pass
+    sys.hogs = hogs  # type: ignore[attr-defined]  # as long as the process lives
+    resource.setrlimit(resource.RLIMIT_AS, (size + left, resource.RLIM_INFINITY))
+
+
+def short_of_memory(step: str, left: int) -> Callable[[], None]:
+    """What makes a process short of memory from this step on."""
+    place = STEPS[step]
+    if place is None:
+        return lambda: limit(16 * left)
 
     def work() -> None:
-        hogs: list[bytearray] = []
-        with open("/proc/self/statm", encoding="ascii") as told:
-            size = int(told.read().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
-        for chunk in (1 << 20, 1 << 16, 1 << 12, 1 << 9):
-            try:
-                while True:
-                    hogs.append(bytearray(chunk))
-            except MemoryError:
-                pass
-        sys.hogs = hogs  # type: ignore[attr-defined]  # as long as the process lives
-        resource.setrlimit(resource.RLIMIT_AS, (size + left, resource.RLIM_INFINITY))
+        module, name = place.split(":")
+        *owners, last = name.split(".")
+        owner = importlib.import_module(module)
+        for part in owners:
+            owner = getattr(owner, part)
+        real = getattr(owner, last)
+
+        def limited(*given: Any, **named: Any) -> Any:
+            limit(left)
+            return real(*given, **named)
+
+        setattr(owner, last, limited)
 
     return work
 
@@ -108,12 +141,15 @@ def run(cases: int, seed: int) -> dict[str, Any]:
             left = int(FEWEST * (MOST / FEWEST) ** chance.random())
             shutil.rmtree(root)
             shutil.copytree(template, root)
-            ended = command(root, *RELEASE, before=limit(left))
+            step = list(STEPS)[number % len(STEPS)]
+            ended = command(root, *RELEASE, before=short_of_memory(step, left))
             held = the_ledger(root).reservation(DATA, NAME)
             codes[str(ended.code)] += 1
+            if "-v" in sys.argv:
+                print(step, left, ended, file=sys.stderr)
             states[str(None if held is None else held.state)] += 1
             found = wrong_with(root, ended)
-            wrong += [f"case {number}, {left} bytes: {problem}" for problem in found + go_on(root)]
+            wrong += [f"case {number}, {left} bytes from {step} on: {problem}" for problem in found + go_on(root)]
     known = {str(code) for code in (0, 2, 5, 6, 7, 8, 9, 12, 20, 70, 71)} | {str(code) for code in ENDED_BY_LIBRARIES}
     wrong += [f"exit code {code}" for code in codes if code not in known]
     return {"cases": cases, "codes": codes, "states": states, "wrong": wrong}
