@@ -279,7 +279,6 @@ def release(
 ) -> None:
     """Draw the noise and write the output folder: tables, kept totals, card, statement, report."""
     from holdfast.publication.booking import standing
-    from holdfast.publication.card import Card
     from holdfast.publication.folder import CARD, Output
     from holdfast.publication.listings import EXPOSED_FILE
     from holdfast.publication.order import Order
@@ -304,14 +303,14 @@ def release(
     made = for_table(made, table)  # what is told below is what the card says
     entry = _carry_out(run, order, made, table, Output(output, run.formats, run.sign, force), account, resume)
     published()
-    exposed = Card.from_json((output / CARD).read_text(encoding="utf-8")).exposed  # the values of the totals are public now
+    exposed = json.loads((output / CARD).read_bytes())["exposed"]  # the values of the totals are public now
     if as_json:
-        fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "exposed": exposed.model_dump(mode="json")}
+        fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "exposed": exposed}
         print(json.dumps({**fields, "guarantee": guarantee_fields(made.guarantee)}, indent=2))
         return
     kept = sum(rows.count for rows in made.facts.kept.rows if rows.kind == "kept")
     print(f"Released {run.id}: {len(table):,} cells, {kept:,} kept totals exact.")
-    print(f"{exposed.words} See {output / EXPOSED_FILE}." if exposed.cells else exposed.words)
+    print(f"{exposed['words']} See {output / EXPOSED_FILE}." if exposed["cells"] else exposed["words"])
     print(describe(made.guarantee))
     print(charged_sentence(entry, None if account is None else account.opened().balance(run.dataset)))
     print(f"Read {output / 'report.html'}; check with: holdfast verify {output}")

@@ -215,7 +215,8 @@ def _told(error: BaseException | None, ending: _Ending, out: Stream) -> Holdfast
         return error if out.finish() else _untold(ending)
     is_stop = bool(ending.signals) or isinstance(error, KeyboardInterrupt)
     if ending.is_published:
-        return AfterPublication(after_sentences(ending.stands().sentence, STOPPED_AFTER if is_stop else _fault(error)))
+        failed = STOPPED_AFTER if is_stop else _fault(error, published=True)
+        return AfterPublication(after_sentences(failed, ending.stands().sentence))
     if is_stop:
         kind = Terminated if signal.SIGTERM in ending.signals else Stopped
         return kind(f"stopped. {ending.stands().sentence}")
@@ -230,31 +231,32 @@ def _told(error: BaseException | None, ending: _Ending, out: Stream) -> Holdfast
             return SystemExit(WrongUse.exit_code)
         field = getattr(error, "option_name", None) or getattr(getattr(error, "param", None), "name", None)
         return WrongUse(f"{text}. See: {path} --help", field=field)
-    failed = _fault(error)
-    stands = ending.stands()
+    failed, stands = _fault(error), ending.stands()
     if stands.published:
-        return AfterPublication(after_sentences(stands.sentence, failed))
+        return AfterPublication(after_sentences(_fault(error, published=True), stands.sentence))
     return (OutOfMemory if _is_memory(error) else InternalError)(f"{failed} {stands.sentence}")
 
 
 def _untold(ending: _Ending) -> HoldfastError:
     """All was done, and standard output could not be written."""
     if ending.is_published:
-        return AfterPublication(after_sentences(ending.stands().sentence, UNTOLD))
+        return AfterPublication(after_sentences(UNTOLD, ending.stands().sentence))
     return MessageNotWritten(UNTOLD if ending.standing is None else f"{UNTOLD} {ending.stands().sentence}")
 
 
-def _fault(error: BaseException | None) -> str:
+def _fault(error: BaseException | None, published: bool = False) -> str:
     """What is said of an error that nobody foresaw, or that came too late. What its frames hold is given back: memory may be short."""
     if error is None or isinstance(error, HoldfastError):
         return str(error)
     place = _place(error)
     traceback.clear_frames(error.__traceback__)
-    return MEMORY if _is_memory(error) else fault_sentence(type(error).__name__, place)
+    return MEMORY if _is_memory(error) else fault_sentence(type(error).__name__, place, published)
 
 
 def _is_memory(error: BaseException | None) -> bool:
-    """Whether memory ran out. Libraries have errors of their own for it."""
+    """Whether memory ran out. Libraries have errors of their own for it; a library that cannot be loaded for it says so in its text."""
+    if isinstance(error, ImportError) and ("failed to map" in str(error) or "allocate memory" in str(error)):
+        return True
     return isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__ or getattr(error, "errno", None) == errno.ENOMEM
 
 

@@ -96,11 +96,14 @@ def identifier(name: str) -> str:
 
 
 def guarded(label: str, work: Callable[[], T]) -> T:
-    """The result of `work`; a failure that is not ours becomes an UnreadableInput that quotes nothing."""
+    """The result of `work`; a failure that is not ours becomes an UnreadableInput that quotes nothing, or a MemoryError without text."""
+    failure: Exception
     try:
         return work()
     except HoldfastError:
         raise
+    except MemoryError:
+        failure = MemoryError()
     except Exception as error:
         failure = _described(error, label)
     raise failure  # outside the except block: the original must not hang on as its context

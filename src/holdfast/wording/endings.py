@@ -118,9 +118,9 @@ LAST_WORDS = b"holdfast: Memory ran out, or worse, and what stands could not be 
 LAST_WORDS_PUBLISHED = b"holdfast: The release is published. Memory ran out, or worse, while that was being said.\n"
 
 
-def after_sentences(stands: str, failed: str) -> str:
+def after_sentences(failed: str, stands: str) -> str:
     """Of a release that is published, and something that failed after that."""
-    return f"{stands} What came after failed: {failed}"
+    return f"Published, but: {failed} {stands}"
 
 
 def unclosed_sentences(problem: str, resumable: bool) -> str:
@@ -141,7 +141,10 @@ def left_over_sentence(name: str, replaced: bool) -> str:
     return f"A killed run left {name!r}, and it could not be removed, or belongs to another user. It was not published. Remove it."
 
 
-def fault_sentence(kind: str, place: str | None) -> str:
-    """What is said of an exception that nobody foresaw; its own text is left out, since it may quote the data."""
+def fault_sentence(kind: str, place: str | None, published: bool = False) -> str:
+    """What is said of an exception that nobody foresaw; its own text is left out, since it may quote the data. A command that has published
+    is not to be run again.
+    """
     where = "" if place is None else f" at {place}"
-    return f"This is a fault in Holdfast: {kind}{where}. Run the command again with --debug for the traceback, and please report it."
+    again = "Please" if published else "Run the command again with --debug for the traceback, and please"
+    return f"This is a fault in Holdfast: {kind}{where}. {again} report it."
