@@ -78,7 +78,8 @@ def width_of(changes: Changes) -> float:
     [("replace-one", 3, Independent), ("add-remove", 2, Independent), ("replace-one", 6, Fan), ("add-remove", 5, Fan)],
 )
 def test_draws_fit_the_density_evaluated_on_a_grid(neighbours: Neighbours, kinds: int, made: type[Body]) -> None:
-    changes = planar(neighbours, kinds)
+    prefix = Changes.of(with_total(prefix_sums(3)))  # a small workload by name; other ones are drawn at random
+    changes = prefix if (neighbours, kinds) == ("replace-one", 3) else planar(neighbours, kinds)
     law, width = grid_law(changes, width_of(changes)), width_of(changes)
     z = made(changes).draw(60_000, np.random.default_rng(4))  # type: ignore[call-arg]
     check_fit(counted(z, width), law, name=f"k-norm {made.__name__} {neighbours}")

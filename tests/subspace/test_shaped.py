@@ -109,6 +109,13 @@ def test_a_release_on_the_grid_keeps_the_total_and_its_promise_is_that_of_plain_
     assert {each.guarantee.asked for each in (made, plain)} == {made.guarantee.asked}
 
 
+def test_the_refusal_of_correlated_noise_on_the_grid_says_how_to_have_it() -> None:
+    with pytest.raises(InvalidParameter, match="shaped_query"):
+        hf.answer(prefix_sums(3), [1, 2, 3], mechanism=hf.CorrelatedGaussian("1", "1e-6"))
+    with pytest.raises(InvalidParameter, match="form='float'"):
+        hf.answer(prefix_sums(3), [1, 2, 3], mechanism=hf.KNorm("1"))
+
+
 @pytest.mark.parametrize("resolution", [0, 1.5, 10**6])
 def test_a_resolution_that_cannot_be_used_is_refused(resolution: object) -> None:
     with pytest.raises(InvalidParameter, match="resolution"):

@@ -116,9 +116,10 @@ def for_counts_only(name: str) -> str:
 
 def floating_only(name: str) -> str:
     """Why a mechanism is refused on the grid."""
+    shaped = " hf.subspace.shaped_query gives them noise of nearly this shape." if name == "CorrelatedGaussian" else ""
     return (
         f"{name} has a form in floating point only, which is for research: form='float'. To publish answers take ProjectedLaplace, "
-        "ProjectedGaussian, ExtendedLaplace or ExtendedGaussian."
+        f"ProjectedGaussian, ExtendedLaplace or ExtendedGaussian.{shaped}"
     )
 
 
