@@ -177,6 +177,17 @@ class TestOperations:
             SubspaceGuarantee.of_private(2, 1).mixed(SubspaceGuarantee.of_private(2, 1), 2)
 
 
+class TestFinite:
+    def test_delta_looks_both_ways(self) -> None:
+        """Worked by hand: 1 - f / 2 one way, 1/2 the other."""
+        half, a, b = Fraction(1, 2), (Fraction(0),), (Fraction(1),)
+        m = FiniteMechanism({"x": {a: Fraction(1)}, "y": {a: half, b: half}})
+        assert m.delta(BASE, [("x", "y")]) == m.delta(BASE, [("y", "x")]) == half
+        assert m.delta(Fraction(1), [("x", "y")]) == half
+        assert m.mean("y") == (half,)
+        assert m.squared_error("y", a) == half
+
+
 class TestExamples:
     def test_example_2_3_the_total_of_a_histogram(self) -> None:
         """Who is replaced leaves the total alone; who is added does not, and then the ratio is infinite."""
