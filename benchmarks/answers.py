@@ -186,7 +186,8 @@ def linear_facts(matrix: list[list[int]], kept: list[list[int]], mechanism: Subs
     """Public facts of whole answers to a linear query."""
     sensitivities = hf.subspace.linear_sensitivities(matrix, hf.subspace.Invariants(kept))
     l2_squared = sensitivities.projected_l2_squared if mechanism.of_projection else sensitivities.l2_squared
-    grid = Grid(0, sensitivities.l1, l2_squared, "replace-one", on_grid=True)
+    said = {"l1": sensitivities.l1} if mechanism.norm == "l1" else {"l2_squared": l2_squared}
+    grid = Grid(0, **said, neighbours="replace-one", on_grid=True)
     universe = hf.Universe.product({"answer": [str(i) for i in range(len(matrix))]})
     return replace(Facts.of(universe, [hf.linear(kept)]), grid=grid)
 

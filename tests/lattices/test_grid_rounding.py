@@ -28,8 +28,10 @@ def _levels_of(columns: dict[str, list[str]], keep: list[object]) -> Lattice:
 
 
 def _counties() -> Universe:
-    """Uneven counties of three and two towns."""
-    towns = Hierarchy({"a": None, "b": None, "a1": "a", "a2": "a", "a3": "a", "b1": "b", "b2": "b"}, ["county", "town"])
+    """Uneven counties of five towns, one and two."""
+    counties = {"a": ["a1", "a2", "a3", "a4", "a5"], "b": ["b1"], "c": ["c1", "c2"]}
+    parents = {town: county for county, towns in counties.items() for town in towns}
+    towns = Hierarchy({**dict.fromkeys(counties), **parents}, ["county", "town"])
     return Universe.product({"town": towns, "sex": ["f", "m"]})
 
 
@@ -124,7 +126,7 @@ def _nearest_plane(basis: np.ndarray, t: list[Fraction]) -> list[int]:
     return out
 
 
-def _answers(data: st.DataObject, cells: int, denominators: tuple[int, ...] = (1, 2, 3, 10)) -> list[Fraction]:
+def _answers(data: st.DataObject, cells: int, denominators: tuple[int, ...] = (1, 2, 3, 97)) -> list[Fraction]:
     Q = data.draw(st.sampled_from(denominators))
     return [Fraction(value, Q) for value in data.draw(st.lists(st.integers(-40, 40), min_size=cells, max_size=cells))]
 
@@ -178,6 +180,16 @@ def test_the_same_as_dense_nearest_plane(name: str, data: st.DataObject) -> None
             expected[cell] = value
     assert to_grid(moves, t, 0).integers.tolist() == expected
     assert to_grid(moves, [value * Fraction(1, 8) for value in t], 3).integers.tolist() == expected
+
+
+def test_uneven_counties_share_what_is_left_by_their_towns() -> None:
+    """The same against the oracle on many answers: weights show only where a share is near one half."""
+    moves, random = LATTICES["counties and sexes"], np.random.default_rng(20)
+    (block,) = moves.blocks
+    basis, cells = _block_basis(block.shape)[0], block.cells.ravel()
+    for _ in range(60):
+        t = [Fraction(int(value), 97) for value in random.integers(-500, 500, moves.cells)]
+        assert to_grid(moves, t, 0).integers[cells].tolist() == _nearest_plane(basis, [t[cell] for cell in cells])
 
 
 @given(CASES, st.data())
