@@ -22,7 +22,7 @@ from holdfast.exact.balls import ball, precision
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace
 from holdfast.testing.fit import check_fit, check_fit_categories, fits
 from tests.analysis import brute
-from tests.analysis.test_posterior import THREE, TOWNS, compare, fraction_prior, read
+from tests.analysis.test_posterior import THREE, TOWNS, assert_close, fraction_prior, read
 
 SUM = np.ones((1, 3), dtype=int)
 MARGINS = np.array([[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1], [1, 0, 1, 0, 1, 0]])
@@ -46,7 +46,7 @@ class TestByListing:
         tables = brute.tables_in([range(7)] * 3, SUM, y)
         found = posterior_of(read(THREE, [hf.total()], hf.Conditional(1), y), prior, np.array([1, 0, 2]))
         assert found.method == "enumeration"
-        compare(found, expected(tables, y, prior, [1, 0, 2]))
+        assert_close(found, expected(tables, y, prior, [1, 0, 2]))
 
     def test_it_is_not_the_posterior_without_normalisers(self) -> None:
         """The unbounded law cut at zero would be another belief: what the normaliser does is more than the stated error."""
@@ -59,25 +59,25 @@ class TestByListing:
     def test_upper_bounds(self) -> None:
         y = [3, 1, 2]
         tables = brute.tables_in([range(4)] * 3, SUM, y)
-        compare(posterior_of(read(THREE, [hf.total()], hf.Conditional(1, upper=3), y), Flat(), 0), expected(tables, y, Flat(), [1, 0, 0]))
+        assert_close(posterior_of(read(THREE, [hf.total()], hf.Conditional(1, upper=3), y), Flat(), 0), expected(tables, y, Flat(), [1, 0, 0]))
 
     def test_a_binary_table(self) -> None:
         y = [1, 0, 0, 1, 1, 0]
         tables = brute.tables_in([range(2)] * 6, MARGINS, y)
         source = read(TOWNS, [hf.margin("town"), hf.margin("sex")], hf.Conditional(1, upper=1), y)
-        compare(posterior_of(source, Flat(), 0), expected(tables, y, Flat(), [1, 0, 0, 0, 0, 0]))
+        assert_close(posterior_of(source, Flat(), 0), expected(tables, y, Flat(), [1, 0, 0, 0, 0, 0]))
 
     def test_rows_and_columns(self) -> None:
         y = [3, 1, 1, 2, 0, 4]
         tables = brute.tables_in([range(6)] * 6, MARGINS, y)
         source = read(TOWNS, [hf.margin("town"), hf.margin("sex")], hf.Conditional(1), y)
-        compare(posterior_of(source, Poisson(2.0), {"town": "b", "sex": "F"}), expected(tables, y, Poisson(2.0), [0, 0, 1, 0, 0, 0]))
+        assert_close(posterior_of(source, Poisson(2.0), {"town": "b", "sex": "F"}), expected(tables, y, Poisson(2.0), [0, 0, 1, 0, 0, 0]))
 
     def test_a_cell_under_no_total(self) -> None:
         """Z(x) = sum over k >= 0; listed to 300, beyond which less than exp(-100) is left."""
         tables = [(k,) for k in range(300)]
         found = posterior_of(read(THREE, [], hf.Conditional(1), [2, 5, 0]), Poisson(3.0), 0)
-        compare(found, expected(tables[:120], [2], Poisson(3.0), [1]))
+        assert_close(found, expected(tables[:120], [2], Poisson(3.0), [1]))
 
     @pytest.mark.parametrize(("y", "upper"), [(3, None), (5000, None), (5000, 5010)])
     def test_a_cell_under_no_total_at_a_small_epsilon(self, y: int, upper: int | None) -> None:
@@ -93,7 +93,7 @@ class TestByListing:
         right = brute.posterior_of_sum([(k,) for k in values], [y], brute.laplace(Fraction(1, 20)), lambda _: Fraction(1), [1], normaliser)
         found = posterior_of(read(THREE, [], hf.Conditional("1/10", upper=upper), [y] * 3), Flat(), 0)
         assert found.method == "enumeration"
-        compare(found, right)
+        assert_close(found, right)
 
     def test_a_cell_under_no_total_with_gaussian_noise(self) -> None:
         """sigma^2 = 10,000: Z(x) summed to 2,000, beyond which less than exp(-150) is left."""
@@ -103,7 +103,7 @@ class TestByListing:
         weights = np.exp(-(np.arange(4000.0) ** 2) / 20_000)
         z = np.array([weights[: k + 1][::-1].sum() + weights[1:].sum() for k in range(2000)])
         p = weights[np.abs(np.arange(2000) - 7)] / z
-        compare(found, dict(enumerate((p / p.sum()).tolist())))
+        assert_close(found, dict(enumerate((p / p.sum()).tolist())))
 
     def test_a_prior_far_from_what_was_published(self) -> None:
         """Poisson(300) against a published 2 at rate 1/2: the posterior is near 300 exp(-1/2) = 182, far outside the first window."""
