@@ -59,7 +59,9 @@ class TestByListing:
     def test_upper_bounds(self) -> None:
         y = [3, 1, 2]
         tables = brute.tables_in([range(4)] * 3, SUM, y)
-        assert_close(posterior_of(read(THREE, [hf.total()], hf.Conditional(1, upper=3), y), Flat(), 0), expected(tables, y, Flat(), [1, 0, 0]))
+        assert_close(
+            posterior_of(read(THREE, [hf.total()], hf.Conditional(1, upper=3), y), Flat(), 0), expected(tables, y, Flat(), [1, 0, 0])
+        )
 
     def test_a_binary_table(self) -> None:
         y = [1, 0, 0, 1, 1, 0]
