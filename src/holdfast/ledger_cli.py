@@ -228,8 +228,10 @@ def _heads(cards: list[Path]) -> list[str]:
     for given in cards:
         path = given / "card.json" if given.is_dir() else given
         try:
+            if not path.is_file():  # a pipe would be waited for
+                raise ValueError
             head = json.loads(path.read_text(encoding="utf-8"))["release"]["ledger"]
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             raise LedgerProblem(f"{path.name!r} is no card that can be read. Give card.json files or published folders.") from None
         if head is None:
             raise LedgerProblem(f"The card of {path.parent.name!r} says that no ledger was used.")

@@ -18,12 +18,26 @@ import pyarrow.parquet as pq
 import pytest
 
 import holdfast as hf
+from holdfast.cellkey import RecordKeys, read_table
 from holdfast.display import printable
-from holdfast.errors import HoldfastError, InvalidParameter, OutputExists, RequestTooLarge, UnreadableInput, VerificationFailed
+from holdfast.errors import (
+    HoldfastError,
+    InvalidParameter,
+    InvalidRun,
+    LedgerProblem,
+    OutputExists,
+    RequestTooLarge,
+    UnreadableInput,
+    VerificationFailed,
+)
+from holdfast.privacy.ledger import Ledger
 from holdfast.publication.folder import Output, check_output
 from holdfast.publication.given_files import MAX_JSON_BYTES, MAX_JSON_DEPTH, MAX_JSON_VALUES, Unfit, check_json, read_plain
+from holdfast.publication.runfile import load_run
 from holdfast.publication.verify import published_rows
+from tests.publication.bookings import a_ledger, a_release
 from tests.publication.test_verify_mutations import forge, with_change, with_right_checksums
+from tests.running import Run
 
 POSE = "simple: all in order.\nSigned by 00ff, the key that you named.\x1b[1A\u202e"
 """What a forger would like us to print."""
@@ -361,3 +375,52 @@ class TestRevised:
     def test_a_whole_one(self, folder: Path) -> None:
         name, rows = published_rows(folder)
         assert (name, [row[2] for row in rows]) == ("simple", [30, 70, 110])
+
+
+DEEP = "[" * 10**5
+
+
+class TestNestedElsewhere:
+    """JSON of other files and fields: each was a traceback."""
+
+    def test_cards_given_to_the_ledger(self, folder: Path, tmp_path: Path, run: Run) -> None:
+        Ledger.open(tmp_path / "ledger.db", create=True)
+        for put in (lambda path: path.write_text(DEEP), fifo, link_to_zero):
+            (folder / "card.json").unlink()
+            put(folder / "card.json")
+            done = run("ledger", "verify", folder, "--ledger", tmp_path / "ledger.db")
+            assert (done.code, done.out) == (LedgerProblem.exit_code, "")
+            assert "'card.json' is no card that can be read" in done.err
+
+    def test_bounds_of_a_mechanism(self, tmp_path: Path) -> None:
+        table = hf.Table(hf.Universe.product({"area": ["a", "b"], "sex": ["F", "M"]}), np.array([1, 2, 3, 4]))
+        bounds = hf.Conditional("1/2", upper=9, rows=[hf.at_most(hf.subset("sex", ["F"]), 9)], gamma="best")
+        folder = hf.release(table, [hf.margin("area")], bounds, release_id="r").save(tmp_path / "bounds")
+        card = with_change(read_card(folder), ("mechanism", "parameters", "rows"), DEEP)
+        (folder / "card.json").write_text(json.dumps(card))
+        assert "No conditional has these parameters" in refusal(folder)
+
+    def test_perturbation_tables_and_secrets_of_record_keys(self, tmp_path: Path) -> None:
+        (tmp_path / "deep.json").write_text(DEEP)
+        (tmp_path / "deep.json").chmod(0o600)
+        with pytest.raises(UnreadableInput):
+            read_table(tmp_path / "deep.json", "json")
+        with pytest.raises(HoldfastError, match="no record keys"):
+            RecordKeys.load(tmp_path / "deep.json")
+
+    def test_a_run_file(self, tmp_path: Path) -> None:
+        (tmp_path / "run.toml").write_text(f"a = {DEEP}")
+        with pytest.raises(InvalidRun, match="nested too deep"):
+            load_run(tmp_path / "run.toml")
+
+
+def test_a_lock_that_cannot_be_removed_does_not_hide_that_a_release_was_published(tmp_path: Path) -> None:
+    """Something else stands in its place by then. It was a traceback after the release."""
+    output = Output(tmp_path / "out")
+    ledger = a_ledger(tmp_path)
+    made = a_release(ledger)
+    with made.booking.exclusive_folder(output) as temporary:
+        lock = temporary.with_name(f"{temporary.name}.lock")
+        lock.unlink()
+        lock.mkdir()
+    assert lock.is_dir()

@@ -295,7 +295,7 @@ def _read_json(text: str, what: str, repeat: int | None) -> PerturbationTable:
         is_ours = (found["kind"], found["version"]) == (_OWN, _VERSION)
         rows = {int(count): [(noise, upper) for noise, upper in row] for count, row in found["rows"].items()}
         size, said = found["key_size"], found["repeat"]
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         is_ours = False
     if not is_ours:
         raise UnreadableInput(f"File {what} is no perturbation table of version {_VERSION}. Give one that write_table wrote.")

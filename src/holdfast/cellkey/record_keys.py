@@ -90,7 +90,7 @@ class RecordKeys(NotCopied):
                 raise ValueError
         except OSError:
             problem = "cannot be opened"
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             problem = "holds no record keys of this version"
         else:
             return cls._open(secret, found["private"])

@@ -150,7 +150,7 @@ class Conditional(Mechanism):
                     given[name] = bounds_value(given[name])
             if "rows" in given:
                 given["rows"] = json.loads(given["rows"])
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             raise InvalidKey("rows", "these are no bounds.") from None
         return given
 

@@ -232,14 +232,15 @@ def _recomputed(card: Card, made: tuple[Kept, Array], published: Array, lines: l
 
 
 def _recomputed_problems(place: Path, again: Recomputed, frames: dict[str, Any]) -> Iterator[str]:
-    yield from again.card_problems()
+    of_card = list(again.card_problems())
+    yield from of_card
     yield from again.bounds_problems()
     for frame in frames.values():
         yield from again.table_problems(frame)
     content = {name: _guarded(name, partial(read_plain, place / name, again.card.files[name].bytes)) for name in (EXPOSED_FILE, *PAGES)}
     exposed = content.pop(EXPOSED_FILE)
     yield from _guarded(EXPOSED_FILE, lambda: list(again.exposed_problems(exposed)))
-    if again.same_version:
+    if again.same_version and not of_card:  # of a card that is no card of a release no page can be made
         yield from again.page_problems(content)
 
 

@@ -29,7 +29,6 @@ CELL_KEY_CARD = CARD
 _NOISE_PARTS = ("secret", "rule", "table")
 _Whole = Annotated[str, Field(pattern=r"^[0-9]{1,40}$")]
 _Fraction = Annotated[str, Field(pattern=r"^[0-9]{1,80}(/[0-9]{1,80})?$")]
-_List = Annotated[list[Any], Field(max_length=10_000)]
 
 
 class _Release(Part):
@@ -71,8 +70,8 @@ class CellKeyCard(Part):
     release: _Release
     settings: _Settings
     tables: Annotated[list[_PublishedTable], Field(min_length=1, max_length=10_000)]
-    gaps: _List
-    words: _List
+    gaps: Annotated[list[Any], Field(max_length=100_000)]
+    words: Annotated[list[Text], Field(max_length=10_000)]
     distance_words: Text
     files: dict[PublicFile, Sha256]
 

@@ -141,7 +141,7 @@ def _row_problem(values: Mapping[str, Any]) -> str:
     try:
         payload = json.loads(values["payload"])
         is_plain = isinstance(payload, dict) and canonical(payload) == values["payload"]
-    except ValueError:
+    except (ValueError, RecursionError):
         is_plain = False
     return "" if is_plain else "has a payload that is not canonical JSON"
 
