@@ -94,7 +94,7 @@ class TestStepByStep:
         words = card["release"].pop("ledger_words")
         assert words == "This release was recorded in a ledger before it was drawn; release.ledger of card.json is its entry there."
         nothing = dict.fromkeys(("date", "office", "approver", "signer", "allow_exposed"))
-        assert card["release"] == {"id": "r1", "private": True, "ledger": held.head, **nothing}
+        assert card["release"] == {"id": "r1", "private": True, "ledger": held.head, "formulas": "as they are", **nothing}
         assert card["software"] == held.facts["software"]
         assert left(tmp_path) == ["out"]
         hf.verify(tmp_path / "out")

@@ -61,6 +61,7 @@ CARD: dict[str, Any] = {
         "ledger_words": "It is in no ledger.",
         "signer": None,
         "allow_exposed": 1,
+        "formulas": "as they are",
     },
     "table": {
         "name": "counties",

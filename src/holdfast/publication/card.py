@@ -36,7 +36,7 @@ from holdfast.publication.card_promise import GuaranteeInfo
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
 SCHEMA_VERSION = "3.2"
-"""3.2: real-valued answers on a grid.
+"""3.2: real-valued answers on a grid; identifiers are as in run files; how formulas stand in CSV files.
 3.1: cells under a kept total of 0 take no noise, and the relation of the promise says that no count is negative.
 Noise conditioned on bounds: what they cost, public columns that they come from, tables within them.
 3.0: kept.csv has a column for each column of the table, exposed.csv lists exposed cells, and tables mark them; the signer is named; the
@@ -67,6 +67,10 @@ class ReleaseInfo(Part):
     allow_exposed: Count | None = Field(
         description="How many cells the office allowed, before the draw, to be published as they are: the number that the kept totals fix "
         "by structure. Null if it was not asked."
+    )
+    formulas: Literal["as they are", "marked"] = Field(
+        description="How texts stand in the CSV files that a spreadsheet would run because they begin with = + - @: 'as they are', or "
+        "'marked' with an apostrophe before them. 'as they are' where there are none."
     )
 
 
@@ -313,6 +317,14 @@ class Card(Part):
     def to_be_signed_by(self, public_key: str | None) -> Card:
         """The same card, naming its signer."""
         return self.model_copy(update={"release": self.release.model_copy(update={"signer": public_key})})
+
+    @property
+    def marks_formulas(self) -> bool:
+        return self.release.formulas == "marked"
+
+    def with_marked_formulas(self) -> Card:
+        """The same card, of CSV files in which formulas are marked."""
+        return self.model_copy(update={"release": self.release.model_copy(update={"formulas": "marked"})})
 
     def with_files(self, files: dict[str, Any]) -> Card:
         """The same card with the checksums of these files."""

@@ -24,7 +24,9 @@ from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.signing import load_signing_key, public_key_of, signed
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
+from holdfast.tables import Universe
 from holdfast.tables.formats import FORMATS
+from holdfast.tables.formulas import FORMULAS, formula_columns, is_formula, mark_frame
 from holdfast.tables.saving import save_frame
 
 if TYPE_CHECKING:
@@ -51,12 +53,16 @@ class Output:
     sign: Path | None = None
     """An Ed25519 private key in PEM."""
     force: bool = False
+    formulas: str = "warn"
+    """Texts that a spreadsheet would run: "warn" writes them into CSV files as they are, "mark" with an apostrophe before them."""
 
     def check(self) -> None:
         """Refuse formats and keys that cannot be used."""
         unknown = [name for name in self.formats if name not in FORMATS]
         if unknown or not self.formats:
             raise InvalidParameter(f"Tables are written as {' and '.join(FORMATS)}. Got {', '.join(map(repr, unknown)) or 'no format'}.")
+        if self.formulas not in FORMULAS:
+            raise InvalidParameter(f"formulas is one of {', '.join(map(repr, FORMULAS))}. Got {self.formulas!r}.", field="formulas")
         if self.sign is not None:
             load_signing_key(self.sign)
 
@@ -64,13 +70,16 @@ class Output:
 def fill_folder(release: Release, temporary: Path, output: Output) -> None:
     """Write all files of a release into an empty folder, each synced to disk; the card last."""
     logger.debug("Writing the files of %r: %s and what goes with them", output.folder.name, ", ".join(output.formats))
+    marked = output.formulas == "mark" and has_formulas(release.table.universe, release.table.count_name, release.kept_rows)
     for name in output.formats:
-        save_frame(release.table.frame, temporary / f"table{FORMATS[name].suffix}")
-    write_synced(temporary / KEPT_FILE, kept_csv(release.plan.facts.kept, release.totals, release.table.grid))
-    exposed = exposed_csv(release.exposure, release.table.counts, release.table.count_name, release.table.grid)
+        frame = mark_frame(release.table.frame) if marked and name == "csv" else release.table.frame
+        save_frame(frame, temporary / f"table{FORMATS[name].suffix}")
+    write_synced(temporary / KEPT_FILE, kept_csv(release.plan.facts.kept, release.totals, release.table.grid, marked=marked))
+    exposed = exposed_csv(release.exposure, release.table.counts, release.table.count_name, release.table.grid, marked=marked)
     write_synced(temporary / EXPOSED_FILE, exposed)
     key = None if output.sign is None else load_signing_key(output.sign)
     card = release.card_model.to_be_signed_by(None if key is None else public_key_of(key))
+    card = card.with_marked_formulas() if marked else card
     write_synced(temporary / "statement.html", statement_html(card.to_dict()).encode())
     kept_rows = shown_rows(release.kept_rows, release.table.grid)
     write_synced(temporary / "report.html", report_html(card.to_dict(), kept_rows, noise_charts(release.plan.drawing)).encode())
@@ -83,6 +92,11 @@ def fill_folder(release: Release, temporary: Path, output: Output) -> None:
     temporary.chmod(0o755)
     sync_folder(temporary)
     sync_folder(temporary.parent)  # the ledger will say that the folder is there: it must be, after a power loss too
+
+
+def has_formulas(universe: Universe, count: str, rows: Iterable[tuple[str, str, Any]]) -> bool:
+    """Whether a CSV file of the release holds a text that a spreadsheet would run."""
+    return bool(formula_columns(universe, (count,))) or any(is_formula(text) for row in rows for text in row[:2])
 
 
 def check_output(output: Output, columns: Iterable[str], release_id: str, identity: str) -> None:

@@ -25,6 +25,7 @@ from holdfast.lattices import Exposure
 from holdfast.tables import Universe
 from holdfast.tables.columns import arrow_numbers
 from holdfast.tables.formats import write_csv
+from holdfast.tables.formulas import mark, marked_column, unmark
 from holdfast.tables.grid import Grid
 
 KEPT_FILE, EXPOSED_FILE = "kept.csv", "exposed.csv"
@@ -69,8 +70,8 @@ def shown_rows(rows: Sequence[tuple[str, str, int]], grid: Grid | None) -> list[
     return [(statement, name, total if grid is None else grid.text(total)) for statement, name, total in rows]
 
 
-def kept_csv(kept: Kept, totals: Sequence[NDArray[np.int64]], grid: Grid | None = None) -> bytes:
-    """kept.csv, from published totals: one array for each entry of `kept.rows`."""
+def kept_csv(kept: Kept, totals: Sequence[NDArray[np.int64]], grid: Grid | None = None, *, marked: bool = False) -> bytes:
+    """kept.csv, from published totals: one array for each entry of `kept.rows`; `marked`: with formulas marked."""
     import pyarrow as pa
 
     columns = kept.universe.columns
@@ -83,7 +84,7 @@ def kept_csv(kept: Kept, totals: Sequence[NDArray[np.int64]], grid: Grid | None 
         parts.append([*texts, *codes, number_column(values, grid)])
     types = [pa.string()] * (len(columns) + 2) + [number_column(np.zeros(0, dtype=np.int64), grid).type]
     joined = [pa.chunked_array([part[place] for part in parts], type=kind) for place, kind in enumerate(types)]
-    return _csv(kept_header(columns), joined)
+    return _csv(kept_header(columns), joined, marked)
 
 
 def _code_column(rows: Rows, column: str) -> Any:
@@ -111,17 +112,17 @@ def _codes_of(rows: Rows, universe: Universe) -> Iterable[tuple[str, ...]]:
     return zip(*columns, strict=True)
 
 
-def read_kept(path: Path, columns: Sequence[str], grid: Grid | None = None) -> list[KeptLine]:
+def read_kept(path: Path, columns: Sequence[str], grid: Grid | None = None, *, marked: bool = False) -> list[KeptLine]:
     """The rows of a kept.csv of a table with these columns; ValueError if it is none."""
     read = int if grid is None else grid.steps
     with open(path, encoding="utf-8", newline="") as file:
-        rows = list(csv.reader(file))
+        rows = [list(map(unmark, row)) for row in csv.reader(file)] if marked else list(csv.reader(file))
     if not rows or rows[0] != kept_header(columns) or any(len(row) != len(rows[0]) for row in rows):
         raise ValueError
     return [KeptLine(statement, name, tuple(codes), read(total)) for statement, name, *codes, total in rows[1:]]
 
 
-def exposed_csv(exposure: Exposure, counts: NDArray[np.int64], count_name: str, grid: Grid | None = None) -> bytes:
+def exposed_csv(exposure: Exposure, counts: NDArray[np.int64], count_name: str, grid: Grid | None = None, *, marked: bool = False) -> bytes:
     """exposed.csv, in the order of the table.
 
     Given:       what is exposed; any table with the published totals, of which only cells that the totals fix are read.
@@ -139,7 +140,7 @@ def exposed_csv(exposure: Exposure, counts: NDArray[np.int64], count_name: str, 
     order = np.argsort(cells, kind="stable")
     codes = exposure.universe.frame().take(arrow_numbers(cells[order])).columns
     header = exposed_header(exposure.universe.columns, count_name)
-    return _csv(header, [*codes, number_column(values[order], grid), pa.array(why[order].tolist(), pa.string())])
+    return _csv(header, [*codes, number_column(values[order], grid), pa.array(why[order].tolist(), pa.string())], marked)
 
 
 def fixed_csv(exposure: Exposure) -> bytes:
@@ -147,10 +148,12 @@ def fixed_csv(exposure: Exposure) -> bytes:
     return _csv(exposure.universe.columns, exposure.universe.frame().take(arrow_numbers(exposure.fixed)).columns)
 
 
-def _csv(header: Sequence[str], columns: Sequence[Any]) -> bytes:
+def _csv(header: Sequence[str], columns: Sequence[Any], marked: bool = False) -> bytes:
     """A CSV file of Arrow columns. Any column name can be written: the header is ours, since Arrow's cannot be read with some."""
     import pyarrow as pa
 
+    if marked:
+        header, columns = list(map(mark, header)), list(map(marked_column, columns))
     file, first = io.BytesIO(), io.StringIO()
     csv.writer(first, lineterminator="\n", quoting=csv.QUOTE_ALL).writerow(header)
     file.write(first.getvalue().encode())

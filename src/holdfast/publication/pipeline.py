@@ -6,6 +6,7 @@ folder its name. `carry_out` is all of it for one order, or the rest of it where
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -37,6 +38,10 @@ from holdfast.publication.release import Release
 from holdfast.publication.released import ReleasedTable
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Declarations, Table
+from holdfast.tables.formulas import formula_columns
+from holdfast.wording.formulas import formulas_warning
+
+logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from holdfast.privacy.ledger import Ledger, NewLedger
@@ -182,6 +187,8 @@ def carry_out(
 def _check_output(output: Output, plan: Plan, release_id: str) -> None:
     """That the output can be written, and does not hold this very release already: before anything is drawn."""
     facts = plan.facts
+    if output.formulas == "warn" and (risky := formula_columns(facts.universe, (facts.count_name,))):
+        logger.warning("%s", formulas_warning(risky))
     check_output(output, (*facts.universe.columns, facts.count_name), release_id, plan.drawing.channel.identity)
 
 

@@ -146,7 +146,7 @@ class Recomputed:
     def exposed_problems(self, said: bytes) -> Iterator[str]:
         """exposed.csv; of a suppressed table too large to solve, the cells that the structure fixes."""
         if self.totals is not None:
-            right = exposed_csv(self.exposure, self.totals, self.card.table.count, self.table.grid) == said
+            right = exposed_csv(self.exposure, self.totals, self.card.table.count, self.table.grid, marked=self.card.marks_formulas) == said
         else:
             listed = csv.reader(io.StringIO(said.decode(), newline=""))
             right = sum(line[-1] == STRUCTURE for line in listed) == len(self.exposure.fixed)

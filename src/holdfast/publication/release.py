@@ -22,6 +22,7 @@ from holdfast.publication.order import KeptRow, Order
 from holdfast.publication.plan import Plan
 from holdfast.publication.queries import Query
 from holdfast.publication.released import ReleasedTable
+from holdfast.tables.formulas import Formulas
 
 if TYPE_CHECKING:
     from holdfast.publication.interval import Interval
@@ -90,12 +91,15 @@ class Release:
         formats: Iterable[str] = ("parquet", "csv"),
         sign: str | os.PathLike[str] | None = None,
         force: bool = False,
+        formulas: Formulas = "warn",
     ) -> Path:
-        """Write the output folder, whole or not at all; an existing one is refused. `sign` is an Ed25519 private key in PEM."""
+        """Write the output folder, whole or not at all; an existing one is refused. `sign` is an Ed25519 private key in PEM. Codes that a
+        spreadsheet would run are written as they are, with a warning, or with formulas="mark" after an apostrophe.
+        """
         from holdfast.publication.folder import Output
         from holdfast.publication.pipeline import publish
 
-        return publish(self, Output(Path(folder), tuple(formats), None if sign is None else Path(sign), force))
+        return publish(self, Output(Path(folder), tuple(formats), None if sign is None else Path(sign), force, formulas))
 
     def interval(self, query: Query, level: float) -> Interval:
         """Where a sum of true numbers lies, with probability `level` over the noise: from the public law, whatever the true numbers are.

@@ -60,6 +60,7 @@ class Run:
     mechanism: Mechanism
     """With its parameters as the file gives them, for what its `per` says."""
     formats: tuple[str, ...]
+    formulas: str
     sign: Path | None
     ledger: str | None = field(repr=False)
     """Where the run file says its ledger is: a file or a URL, or "none". Shown nowhere: a URL may hold a password."""
@@ -265,6 +266,7 @@ def _run_of(name: str, toml: str) -> Run:
         written=tuple(written_options(release).items()),
         mechanism=mechanism,
         formats=tuple(release.formats),
+        formulas=release.formulas,
         sign=None if release.sign is None else Path(folder, release.sign),
         ledger=None if release.ledger is None else _place(release.ledger, folder),
         dataset=release.dataset or table.name or _stem(table.source),

@@ -63,6 +63,7 @@ EXAMPLES = {
     "release.mechanism": 'mechanism = "generalized-laplace"',
     "release.per": 'per = "person" or per = "unit"',
     "release.formats": 'formats = ["parquet", "csv"]',
+    "release.formulas": 'formulas = "mark"',
     "release.sign": 'sign = "office-key.pem"',
 }
 """What to write, by field; a field within one of these shares its example."""

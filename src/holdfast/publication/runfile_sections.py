@@ -19,6 +19,7 @@ from holdfast.privacy.ledger.values import MAX_NAME, name_of
 from holdfast.publication.order import IDENTIFIER_RULE, is_day, is_identifier
 from holdfast.publication.runfile_errors import Place, found, not_one_of, quoted, refuse
 from holdfast.tables.formats import FORMATS
+from holdfast.tables.formulas import FORMULAS
 from holdfast.tables.grid import MAX_PLACES
 from holdfast.tables.table import MAX_RECORDS
 from holdfast.tables.text_files import MAX_QUERY_SECONDS, SEPARATORS, is_encoding
@@ -337,6 +338,7 @@ class ReleaseSection(Section):
     mechanism: _one_of(MECHANISMS)  # type: ignore[valid-type]
     per: Per | None = None
     formats: Annotated[list[_one_of(FORMATS)], Field(min_length=1), AfterValidator(_each_once)] = list(FORMATS)  # type: ignore[valid-type]
+    formulas: _one_of(FORMULAS) = "warn"  # type: ignore[valid-type]
     sign: PathText | None = None
     ledger: PathText | None = None
     dataset: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None = None

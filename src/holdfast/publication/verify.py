@@ -26,7 +26,7 @@ from holdfast.invariants.rows import Kept, RowFamily, Rows, compile_rows
 from holdfast.lattices import Lattice
 from holdfast.mechanisms import MECHANISMS
 from holdfast.publication.card import Card, other_version, problems
-from holdfast.publication.folder import CARD
+from holdfast.publication.folder import CARD, has_formulas
 from holdfast.publication.given_files import Unfit, check_content, memory_bytes, most_bytes, names_in, read_json_text, read_plain
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, KeptLine, kept_lines, read_kept
 from holdfast.publication.official import compare_with
@@ -37,6 +37,7 @@ from holdfast.publication.signing import load_public_key, signature_holds
 from holdfast.publication.verify_cellkey import CELL_KEY_CARD, VerifiedCellKeys, verify_cell_keys
 from holdfast.tables import Table, Universe
 from holdfast.tables.formats import FORMATS
+from holdfast.tables.formulas import unmark_frame
 from holdfast.tables.grid import Grid
 from holdfast.tables.listing import read_listed
 from holdfast.tables.readers import open_source
@@ -160,7 +161,7 @@ def _checked(place: Path, signer: str | os.PathLike[str] | None) -> tuple[Recomp
     if found:
         _fail(found)
     frames = {made.name: _read_table(place, card, made.name) for made in FORMATS.values() if f"table{made.suffix}" in card.files}
-    lines = _guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _grid(card)))
+    lines = _guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _grid(card), marked=card.marks_formulas))
     try:
         made, published = _columns(card, frames)
         found = list(_table_problems(card, frames, lines, made, published))
@@ -190,6 +191,8 @@ def _read_table(place: Path, card: Card, kind: str) -> Any:
     if rows not in (None, card.table.cells):
         _fail([f"{name} has {rows} rows instead of {card.table.cells}"])
     frame = _guarded(name, lambda: form.read(place / name))
+    if card.marks_formulas and kind == "csv":
+        frame = _guarded(name, lambda: unmark_frame(frame, len(card.table.columns)))
     if frame.column_names != [*card.table.columns, *value_columns(card.table.columns, card.table.count)]:
         _fail([f"{name} has other columns than codes, count, standard deviation and exposed"])
     if frame.num_rows != card.table.cells:
@@ -350,7 +353,9 @@ def published_rows(folder: str | os.PathLike[str]) -> tuple[str, list[KeptRow]]:
         card = _read_card(place)
         if found := list(_file_problems(place, card)):
             _fail(found)
-        return card.release.id, _plain(_guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _grid(card))))
+        return card.release.id, _plain(
+            _guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _grid(card), marked=card.marks_formulas))
+        )
 
 
 def _plain(lines: list[KeptLine]) -> list[KeptRow]:
@@ -403,6 +408,8 @@ def _table_problems(
         yield "the table has other cells, or another order of cells, than the card says"
     first, *others = frames
     yield from (f"table.{name} and table.{first} differ" for name in others if not _same(frames[name], frames[first]))
+    if card.marks_formulas and not has_formulas(kept.universe, card.table.count, _plain(lines)):
+        yield f"{CARD}: release.formulas is 'marked', and no text is one"
     yield from _published_problems(card, kept, published)
     yield from broken_identities(kept, counts, published)
     families = [rows for rows in kept.rows if rows.kind == "kept"]

@@ -318,7 +318,8 @@ def _verify(card: Card) -> Html:
         paragraph(
             "The card is not signed: nothing shows who made it."
             if card["release"]["signer"] is None
-            else f"The card is signed by the key {card['release']['signer']}. Compare it with the one that the office publishes elsewhere."
+            else f"The card carries a signature by the key {card['release']['signer']}. Compare it with the one that the office publishes "
+            "elsewhere."
         ),
         paragraph(f"Made with {versions}."),
     )

@@ -1,0 +1,15 @@
+"""Codes that a spreadsheet would run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.display import listed
+
+
+def formulas_warning(columns: Sequence[str]) -> str:
+    """Before anything is drawn: the office may choose otherwise."""
+    return (
+        f"Codes or names of {listed(columns, show=repr)} begin with =, +, - or @: a spreadsheet that opens the CSV files would run them as "
+        'formulas. They are written as they are. With formulas = "mark" an apostrophe stands before them, and the card says so.'
+    )
