@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.errors import InvalidParameter, VerificationFailed
+from holdfast.publication.release import Release
 from holdfast.publication.verify import published_rows
 from holdfast.tables.formulas import is_formula, mark, mark_frame, unmark, unmark_frame
 from tests.publication.test_verify_mutations import with_right_checksums
@@ -29,7 +30,7 @@ KEEP: list[Any] = [hf.margin(COLUMN), hf.linear(np.eye(1, len(UNIVERSE), dtype=n
 texts = st.text(st.sampled_from("'=+-@\t\r15.,aÆ\n"), max_size=6)
 
 
-def made(codes: hf.Universe = UNIVERSE, keep: list[Any] = KEEP) -> hf.Release:
+def made(codes: hf.Universe = UNIVERSE, keep: list[Any] = KEEP) -> Release:
     table = hf.Table(codes, np.arange(1, len(codes) + 1))
     return hf.release(table, keep, hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests("formulas"), release_id="r")
 

@@ -40,7 +40,7 @@ VALUES: list[Any] = [
 def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     place = tmp_path_factory.mktemp("originals")
     universe = hf.Universe.product({"area": ["a", "b", "c"], "sex": ["F", "M"]})
-    table, keep = hf.Table(universe, np.arange(10, 70, 10)), [hf.margin("area"), hf.subset("sex", ["F"])]
+    table, keep = hf.Table(universe, np.arange(10, 70, 10)), (hf.margin("area"), hf.subset("sex", ["F"]))
     drawn = {
         "laplace": hf.release(table, [hf.margin("area")], hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests("f"), release_id="l"),
         "gaussian": hf.release(table, keep, hf.GeneralizedGaussian(rho="1/2"), key=hf.NoiseKey.for_tests("f"), release_id="g"),

@@ -259,7 +259,7 @@ class TestSizes:
     def test_a_card_that_claims_them_too(self, originals: dict[str, Path], tmp_path: Path) -> None:
         folder = Path(shutil.copytree(originals["parquet"], tmp_path / "claims"))
         forge(folder, with_change(read_card(folder), ("table", "cells"), 4 * 10**10), None)
-        assert "The card says 40,000,000,000 cells. Checking them takes about" in refusal(folder, RequestTooLarge)
+        assert "Checking 40,000,000,000 cells, as the card has, would need about" in refusal(folder, RequestTooLarge)
 
     def test_metadata_that_disagree(self, folder: Path) -> None:
         """The total is right; the groups have more."""

@@ -124,11 +124,6 @@ def names_in(folder: Path, most: int) -> list[str]:
     return sorted(found)
 
 
-def memory_bytes() -> int:
-    """The memory of this machine."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
 def most_bytes(rows: int, fields: int) -> int:
     """The size that a file of so many rows may have."""
     return SMALL_FILE + rows * fields * FIELD_BYTES

@@ -19,15 +19,16 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 import numpy as np
 
 from holdfast.display import printable, shorten
-from holdfast.errors import HoldfastError, InvalidParameter, RequestTooLarge, VerificationFailed
+from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
 from holdfast.invariants.declared import broken_identities
 from holdfast.invariants.definitions import statement_of
 from holdfast.invariants.rows import Kept, RowFamily, Rows, compile_rows
 from holdfast.lattices import Lattice
+from holdfast.machine import check_memory
 from holdfast.mechanisms import MECHANISMS
 from holdfast.publication.card import Card, other_version, problems
 from holdfast.publication.folder import CARD, has_formulas
-from holdfast.publication.given_files import Unfit, check_content, memory_bytes, most_bytes, names_in, read_json_text, read_plain
+from holdfast.publication.given_files import Unfit, check_content, most_bytes, names_in, read_json_text, read_plain
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, KeptLine, kept_lines, read_kept
 from holdfast.publication.official import compare_with
 from holdfast.publication.order import KeptRow
@@ -156,7 +157,8 @@ def _escaped() -> Iterator[None]:
 def _checked(place: Path, signer: str | os.PathLike[str] | None) -> tuple[Recomputed, tuple[Kept, Array], list[KeptLine]]:
     """(what the folder holds, made again; its statements and counts; its kept totals). VerificationFailed unless all agrees."""
     card = _read_card(place)
-    _check_memory(card)
+    needed = FIELD_MEMORY * card.table.cells * (len(card.table.columns) + 3)
+    check_memory(needed, f"Checking {card.table.cells:,} cells, as the card has,", "Verify the folder on a larger machine.")
     found = [*_file_problems(place, card), *_signature_problems(card, signer)]
     if found:
         _fail(found)
@@ -297,16 +299,6 @@ def _read_card(place: Path) -> Card:
     if wrong:
         _fail([f"{CARD}: {line.rstrip('.')}" for line in wrong])
     return Card.from_json(text)
-
-
-def _check_memory(card: Card) -> None:
-    """Refuse what this machine cannot hold, before a table is read: a small file can stand for a large one."""
-    needed, there = FIELD_MEMORY * card.table.cells * (len(card.table.columns) + 3), memory_bytes()
-    if needed > there:
-        raise RequestTooLarge(
-            f"The card says {card.table.cells:,} cells. Checking them takes about {needed / 1e9:,.0f} GB of memory, and this machine has "
-            f"{there / 1e9:,.0f} GB. Verify the folder on a larger machine."
-        )
 
 
 def _file_problems(place: Path, card: Card) -> Iterator[str]:
