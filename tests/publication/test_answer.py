@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from holdfast.errors import (
     HoldfastWarning,
     InexactParameter,
     InvalidParameter,
+    NoExactSampler,
     NothingLeft,
     RequestTooLarge,
     UnreadableInput,
@@ -198,7 +200,9 @@ class TestNothingConfidential:
         for name in ("kept.csv", "exposed.csv", "statement.html", "report.html"):
             assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
 
-    @pytest.mark.parametrize("values", [[0.1, float("nan")], [math.inf, 2.0], ["secret", 3], [None, 7], ["1/0", 3]])
+    @pytest.mark.parametrize(
+        "values", [[0.1, float("nan")], [math.inf, 2.0], ["secret", 3], [None, 7], ["1/0", 3], ["1e99999999", 3], [True, 3]]
+    )
     def test_values_that_are_not_finite_are_refused_without_being_shown(self, values: list[Any]) -> None:
         with pytest.raises(InvalidParameter, match=r"Answer [12] is not a finite number") as problem:
             hf.answer(values, invariants=[[1, 1]], sensitivity=1, mechanism=MECHANISMS[0])
@@ -258,6 +262,13 @@ class TestLedger:
         assert account.balance().spent == Fraction(5, 2)
         hf.verify(tmp_path / "b")
 
+    def test_a_list_of_cells_that_came_with_the_data_is_told(self) -> None:
+        frame = pa.table({"town": ["a", "b"], "n": [1, 2]})
+        listed = hf.Table.from_counts(frame, cells=["town"], count="n").universe
+        release = hf.answer([1, 2], invariants=[[1, 1]], universe=listed, sensitivity=1, mechanism=MECHANISMS[0])
+        assert release.card["guarantee"]["relation"] == "data sets with the same invariants and the same cells"
+        assert "that a cell is on it is not protected" in hf.describe(release)
+
 
 class TestBadInput:
     @pytest.mark.parametrize(
@@ -290,6 +301,12 @@ class TestBadInput:
 
     def test_the_places_that_are_advised_are_taken(self) -> None:
         assert answered(places=6).guarantee.answers.places == 6
+
+    def test_noise_too_narrow_for_its_grid_is_refused_with_what_to_do(self) -> None:
+        codes = [str(code) for code in range(40)]
+        given = {"universe": hf.Universe.product({"a": codes, "b": codes}), "invariants": [hf.margin("a"), hf.margin("b")]}
+        with pytest.raises(NoExactSampler, match=r"Use more places.*projected-laplace"):
+            answered(range(1600), **given, on_grid=True, mechanism=hf.ProjectedGaussian(rho=10))
 
     def test_answers_too_large_for_the_grid(self) -> None:
         with pytest.raises(RequestTooLarge):

@@ -32,12 +32,16 @@ CHAIN = (
     "it gets one."
 )
 
+ANSWERS = 'Use more places: then the noise has more steps. mechanism = "projected-laplace" (ProjectedLaplace) is drawn for any invariants.'
+
 Proposal = tuple[str, Target]
 """(how a user asks for it; what it draws)."""
 
 
 def advice(channel: Channel) -> str:
     """Sentences for a refusal: what draws this table exactly, as was tried, and whether a Markov chain can be made for it."""
+    if channel.facts.grid is not None:
+        return ANSWERS
     tried = (next((words for words, target in group if is_drawn_exactly(channel, target)), None) for group in _proposals(channel))
     found = [words for words in tried if words is not None]
     said = f"Drawn exactly here, as was tried: {'; '.join(found)}." if found else "No other noise was found that is drawn exactly here."

@@ -74,7 +74,8 @@ class Channel:
         if reach * max(lattice.cells, 2) > 1 << 61:
             named = shorten(" ".join(map(str, self.target.fields)), 120)
             raise RequestTooLarge(
-                f"The noise ({named}) could leave 64-bit integers on {lattice.cells} cells. Use less noise (a larger budget)."
+                f"The noise ({named}) could leave 64-bit integers on {lattice.cells} cells. Use less noise (a larger budget)"
+                f"{'.' if self.facts.grid is None else ', or fewer places.'}"
             )
 
     @cached_property

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import decimal
 import math
-import numbers
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,6 +27,7 @@ from holdfast.subspace.guarantee import Neighbours
 from holdfast.subspace.query import read_sensitivity
 from holdfast.subspace.spaces import read_matrix
 from holdfast.tables import Table, Universe
+from holdfast.tables.answers import exact_value
 from holdfast.tables.grid import MAX_PLACES, Grid
 from holdfast.wording.answers import floating_only, for_counts_only, moved_totals_sentence, never_published
 
@@ -141,17 +140,12 @@ def read_values(values: Any) -> list[Fraction]:
     given = values.tolist() if isinstance(values, np.ndarray) else list(values) if isinstance(values, Iterable) else None
     if given is None or isinstance(values, str | Mapping) or not given:
         raise InvalidParameter("Answers come as a list of numbers, one for each. Got no such list.")
-    return [_value(entry, place) for place, entry in enumerate(given, 1)]
-
-
-def _value(entry: Any, place: int) -> Fraction:
-    try:
-        if isinstance(entry, bool) or not isinstance(entry, str | numbers.Real | decimal.Decimal):
-            raise TypeError
-        return Fraction(entry if not isinstance(entry, numbers.Real) or isinstance(entry, numbers.Rational) else float(entry))
-    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
-        pass  # outside of the handler: what Python says would quote the value
-    raise InvalidParameter(f"Answer {place} is not a finite number. Give whole numbers, fractions, decimals as texts, or finite doubles.")
+    found = [exact_value(entry) for entry in given]
+    if None in found:
+        raise InvalidParameter(
+            f"Answer {found.index(None) + 1} is not a finite number. Give whole numbers, fractions, decimals as texts, or finite doubles."
+        )
+    return [value for value in found if value is not None]
 
 
 def answer_universe(count: int, universe: Universe | None, names: Sequence[str] | None) -> Universe:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import decimal
+import numbers
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -20,6 +22,7 @@ from holdfast.tables.text_files import Reading
 from holdfast.tables.universe import Universe
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,400}/\d{1,400}|(?:\d{1,400}\.?\d{0,400}|\.\d{1,400})(?:[eE][+-]?\d{1,3})?)", re.ASCII)
+_OVER_ZERO = re.compile(r"/0+\Z", re.ASCII)
 _RULE = 'An answer is a finite number: a decimal such as -0.25 or 1e-3, or a fraction such as 1/3. Write 0.25, not "0,25" or "25 %".'
 
 
@@ -33,7 +36,7 @@ class _ValueColumn(CountColumn):
     def add(self, array: Any) -> None:
         """Integers, decimals, finite floats, or texts."""
         for entry in array.to_pylist():
-            value = _exact(entry)
+            value = exact_value(entry)
             if value is None:
                 place = f"column {self._name!r}, row {len(self.values) + 1} of {self._source}"
                 raise InvalidCount(f"This is not an answer: {place}. {_RULE}")
@@ -43,15 +46,16 @@ class _ValueColumn(CountColumn):
         return np.arange(1, len(self.values) + 1)
 
 
-def _exact(entry: Any) -> Fraction | None:
-    if isinstance(entry, bool) or entry is None or (isinstance(entry, float) and not isfinite(entry)):
+def exact_value(entry: Any) -> Fraction | None:
+    """A whole number, fraction, finite float, decimal, or text of one, as an exact number of ordinary size; None for anything else."""
+    if isinstance(entry, str | decimal.Decimal):
+        text = str(entry)
+        return Fraction(text) if _NUMBER.fullmatch(text) and not _OVER_ZERO.search(text) else None
+    if isinstance(entry, bool) or not isinstance(entry, numbers.Real):
         return None
-    if isinstance(entry, str) and not _NUMBER.fullmatch(entry):
-        return None
-    try:
-        return Fraction(entry)
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
-        return None
+    if isinstance(entry, numbers.Rational):
+        return Fraction(int(entry.numerator), int(entry.denominator))
+    return Fraction(float(entry)) if isfinite(entry) else None
 
 
 def read_answers(

@@ -26,7 +26,11 @@ def answers_fields(guarantee: Guarantee) -> dict[str, Any] | None:
 
 def answers_relation(guarantee: Guarantee) -> str:
     """The data sets between which the promise holds."""
-    same = "data sets with the same invariants" if guarantee.relation.same_totals else "data sets"
+    agree = [
+        *(["the same invariants"] if guarantee.relation.same_totals else []),
+        *(["the same cells"] if guarantee.relation.same_cells else []),
+    ]
+    same = f"data sets with {' and '.join(agree)}" if agree else "data sets"
     return f"{same} that satisfy the identities" if guarantee.relation.identities else same
 
 
@@ -63,8 +67,11 @@ def _promise(guarantee: Guarantee, lead: Promise) -> str:
 
 def _not_protected(guarantee: Guarantee) -> str:
     exposed = guarantee.exposed
+    listed = ""
+    if guarantee.relation.same_cells:
+        listed = " The list of cells came with the data and was not declared public: that a cell is on it is not protected."
     if not guarantee.relation.same_totals:
-        return f"No invariant is kept. What can be learned about a {guarantee.unit} from other people's data is not limited."
+        return f"No invariant is kept.{listed} What can be learned about a {guarantee.unit} from other people's data is not limited."
     cells = ""
     if exposed.cells:
         names = f" ({', '.join(exposed.names)}{' and others' if exposed.cells > len(exposed.names) else ''})" if exposed.names else ""
@@ -72,8 +79,8 @@ def _not_protected(guarantee: Guarantee) -> str:
         cells = f" They fix {fixed} published without noise{names}."
     return (
         f"The invariants are published without noise, and neither they nor what follows from them is protected.{cells} A {guarantee.unit} "
-        f"whose data change an invariant is not protected from being seen to. {WEAKER} What can be learned about a {guarantee.unit} from "
-        "other people's data is not limited."
+        f"whose data change an invariant is not protected from being seen to. {WEAKER}{listed} What can be learned about a "
+        f"{guarantee.unit} from other people's data is not limited."
     )
 
 
