@@ -36,7 +36,7 @@ def dense(rows: int, columns: int, bits: int) -> fmpz_mat:
     return fmpz_mat(rows, columns, [chosen.randrange(-(2**bits) + 1, 2**bits) for _ in range(rows * columns)])
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] * (name not in ("split", "kernel"))) for name in CALLS])
 def test_a_child_gives_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = fmpz_mat([[2, 0, 0], [1, 3, 0], [4, 5, 6], [7, 8, 10]])
     here = CALLS[name](matrix)
@@ -108,15 +108,36 @@ def test_ordinary_sizes_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
 STOPPED = """
     import os, signal, sys, threading, time
     from flint import fmpz_mat
-    from holdfast.lattices import algebra, long_calls
+    from holdfast.lattices import algebra, gram_schmidt, long_calls, smith, split
     long_calls.MOST_SECONDS = float("inf")
     matrix = fmpz_mat(250, 300, [pow(3, k, 2**61 - 1) % 2**31 for k in range(250 * 300)])
-    threading.Timer(3.0, os.kill, [os.getpid(), signal.SIGINT]).start()
+    large = fmpz_mat(300, 60, [pow(3, k, 2**3217 - 1) for k in range(300 * 60)])
+    print("begun", flush=True)
+    threading.Timer(AFTER, os.kill, [os.getpid(), signal.SIGINT]).start()
     try:
-        algebra.kernel_basis(matrix)
+        CALL
     except KeyboardInterrupt:
         print("stopped")
 """
+PHASES = {
+    "Hermite form": "algebra.kernel_basis(matrix)",
+    "short basis": "algebra.reduced_basis(large)",
+    "Smith form": "smith.smith(matrix)",
+    "orthogonal basis": "gram_schmidt.gram_schmidt(large)",
+}
+
+
+def program(call: str, after: float) -> str:
+    return textwrap.dedent(STOPPED).replace("CALL", call).replace("AFTER", str(after))
+
+
+@pytest.mark.parametrize(
+    "call", [pytest.param(call, id=name, marks=[pytest.mark.long] * (name != "Hermite form")) for name, call in PHASES.items()]
+)
+def test_a_long_call_is_stopped(call: str) -> None:
+    """The watch-dog is for hangs: what is stopped here would take minutes."""
+    ran = subprocess.run([sys.executable, "-c", program(call, 2.0)], capture_output=True, text=True, timeout=40, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "begun\nstopped\n", "")
 
 
 def children_of(pid: int) -> list[int]:
@@ -131,15 +152,9 @@ def children_of(pid: int) -> list[int]:
     return found
 
 
-def test_a_long_call_is_stopped() -> None:
-    """The watch-dog is for hangs: what is stopped here would take minutes."""
-    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(STOPPED)], capture_output=True, text=True, timeout=30, check=False)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "stopped\n", "")
-
-
+@pytest.mark.long
 def test_a_child_ends_with_its_parent() -> None:
-    program = textwrap.dedent(STOPPED).replace("3.0", "1000.0").replace("threading.Timer", "print('begun', flush=True); threading.Timer")
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen([sys.executable, "-c", program(PHASES["Hermite form"], 1000.0)], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         assert parent.stdout.readline() == "begun\n"
         begun = time.monotonic()

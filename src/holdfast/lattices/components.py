@@ -281,12 +281,14 @@ def _representatives(edges: Sequence[Ints], total: int) -> Ints:
 
 
 def _edges(nodes: Ints, rows: Ints, total: int) -> Ints:
-    """Pairs of a node and a row, each once."""
+    """Pairs of a node and a row, each a few times at most."""
     if nodes[0] == nodes[-1] and (nodes == nodes[0]).all():  # no sort is needed
         low = int(rows.min())
         different = np.flatnonzero(np.bincount(rows - low)) + low
         return np.stack([np.full(len(different), nodes[0]), different])
-    return np.stack(np.divmod(np.unique(nodes * total + rows), total))  # rows of arrays sort slowly
+    places = range(0, len(nodes), FEW_PLACES)  # a signal waits for no more than one of these pieces
+    keys = [np.unique(nodes[k : k + FEW_PLACES] * total + rows[k : k + FEW_PLACES]) for k in places]
+    return np.stack(np.divmod(np.concatenate(keys), total))  # rows of arrays sort slowly
 
 
 def _add_single_sums(builder: _Builder, component: Ints) -> None:

@@ -30,7 +30,7 @@ from holdfast.errors import RequestTooLarge
 Kind: TypeAlias = Literal["echelon form", "Hermite form", "short basis", "orthogonal basis", "Smith form"]
 F = TypeVar("F", bound=Callable[..., Any])
 
-MOMENT = 0.5
+MOMENT = 0.3
 """Estimated seconds from which a child does it."""
 MOST_SECONDS = 300.0
 """Estimated seconds from which it is refused."""
@@ -99,18 +99,23 @@ def estimated_seconds(kind: Kind, matrix: fmpz_mat) -> float:
 
 
 def minor_bits(matrix: fmpz_mat, bits: int) -> float:
-    """About the bits of a large minor of largest size: the product of the pivots of an orthogonal elimination, in floating point. Of many
-    rows it looks at some.
+    """About the bits of a large minor of largest size: the product of the pivots of an elimination in floating point, the largest entry
+    first. Of many rows it looks at some.
     """
-    from scipy.linalg import qr
-
     table = matrix.tolist() if matrix.nrows() <= matrix.ncols() else matrix.transpose().tolist()
     chosen = table[:: -(-len(table) // SOME_ROWS)]
     scale = max(0, bits - 500)  # so that doubles hold them
-    floats = np.array([[float(int(entry) >> scale) for entry in row] for row in chosen])
-    pivots = np.abs(np.diagonal(qr(floats, mode="r", pivoting=True, check_finite=False)[0]))
-    pivots = pivots[pivots > 1e-9 * pivots.max(initial=0.0)]
-    return max(0.0, float(np.log2(pivots).sum()) + scale * len(pivots)) * len(table) / len(chosen)
+    left = np.array([[float(int(entry) >> scale) for entry in row] for row in chosen])
+    found, least = 0.0, 1e-9 * np.abs(left).max(initial=0.0)
+    while left.size:
+        row, column = np.unravel_index(int(np.abs(left).argmax()), left.shape)
+        pivot = left[row, column]
+        if abs(pivot) <= least:
+            break
+        found += float(np.log2(abs(pivot))) + scale
+        others = np.delete(left, row, axis=0)
+        left = np.delete(others - np.outer(others[:, column] / pivot, left[row]), column, axis=1)
+    return max(0.0, found) * len(table) / len(chosen)
 
 
 def _bits(matrix: fmpz_mat) -> int:

@@ -11,7 +11,7 @@ There are two ways with one result. `_by_pairs` compares every two families, cel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -163,16 +163,34 @@ class _Sets:
 
     def _index(self, n_cells: int) -> None:
         """Each set is found under that of its cells which the fewest sets have; a few of its cells are noted as probes."""
-        lengths, every = self._sizes, np.concatenate([np.zeros(0, dtype=np.int64), *self._parts])
-        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-        degree = np.bincount(every, minlength=n_cells)
-        rarest = np.minimum.reduceat(degree[every] * n_cells + every, starts) % n_cells
-        self._order = np.argsort(rarest, kind="stable")
-        self._starts = np.concatenate([[0], np.cumsum(np.bincount(rarest, minlength=n_cells))])
-        steps = (np.arange(_PROBES)[None, :] * lengths[:, None]) // _PROBES
-        self._probes = every[starts[:, None] + steps]
+        degree = np.zeros(n_cells, dtype=np.int64)
+        for cells in self._parts:
+            degree[cells] += 1
+        rarest, probes = [np.zeros(0, dtype=np.int64)], [np.zeros((0, _PROBES), dtype=np.int64)]
+        for some in self._pieces():
+            lengths, every = np.array([len(cells) for cells in some]), np.concatenate(some)
+            starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+            rarest.append(np.minimum.reduceat(degree[every] * n_cells + every, starts) % n_cells)
+            probes.append(every[starts[:, None] + (np.arange(_PROBES)[None, :] * lengths[:, None]) // _PROBES])
+        under = np.concatenate(rarest)
+        self._order = np.argsort(under, kind="stable")
+        self._starts = np.concatenate([[0], np.cumsum(np.bincount(under, minlength=n_cells))])
+        self._probes = np.concatenate(probes)
         self._place = np.array(self.first_family, dtype=np.int64)
         self._left = np.zeros(n_cells, dtype=np.bool_)
+
+    def _pieces(self) -> Iterator[list[Ints]]:
+        """The sets, some of them at a time: a signal waits for no more than that."""
+        some: list[Ints] = []
+        size = 0
+        for cells in self._parts:
+            some.append(cells)
+            size += len(cells)
+            if size >= _PIECE:
+                yield some
+                some, size = [], 0
+        if some:
+            yield some
 
     def rows_of(self, family: int) -> list[int]:
         return self._rows_of[family]
