@@ -10,6 +10,7 @@ import importlib
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -49,10 +50,15 @@ def required() -> set[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a misspelt group: it would silently require nothing."""
+    """Give the tests a state folder of their own. Refuse a misspelt group: it would silently require nothing."""
+    os.environ["HOLDFAST_STATE"] = tempfile.mkdtemp(prefix="holdfast-tests-state-")  # never the user's own; processes inherit it
     unknown = required() - TOOLS.keys() - {"all"}
     if unknown:
         raise pytest.UsageError(f"HOLDFAST_REQUIRE names unknown groups {sorted(unknown)}. Use 'all' or some of {sorted(TOOLS)}.")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    shutil.rmtree(os.environ["HOLDFAST_STATE"], ignore_errors=True)
 
 
 @pytest.hookimpl(tryfirst=True)  # before a choice by -m or -k: it must not make a snapshot look unused

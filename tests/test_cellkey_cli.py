@@ -119,6 +119,16 @@ class TestPerturb:
         assert [line.rsplit(",", 1)[1] for line in lines] == [str(count) for count in expected.column("count").to_pylist()]
         assert "NOT PRIVATE" in Path("out/report.html").read_text(encoding="utf-8")  # the keys are those of a test
 
+    def test_from_another_folder_it_is_the_same_ledger(self, run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The one beside the data: else the same id could be published again from anywhere."""
+        assert run(*MADE).code == 0
+        (folder / "elsewhere").mkdir()
+        monkeypatch.chdir(folder / "elsewhere")
+        again = run(*(f"../{word}" if word.endswith((".csv", ".json")) else word for word in MADE))
+        assert again.code == 12
+        assert "was reserved before" in again.err
+        assert list(Path().iterdir()) == []
+
     def test_the_same_again_on_another_day(self, run: Run, folder: Path) -> None:
         assert run(*MADE).code == 0
         lines = Path("people.csv").read_text(encoding="utf-8").splitlines()

@@ -109,6 +109,7 @@ class TestFromNothingToAVerifiedFolder:
     def test_a_signed_release(self, work: Path, run: Callable[..., Ran]) -> None:
         key = Ed25519PrivateKey.generate()
         (work / "key.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        (work / "key.pem").chmod(0o600)
         (work / "key.pub").write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
         (work / "run.toml").write_text(RUN + 'sign = "key.pem"\n')
         assert run("release", "run.toml", "-o", "out").code == 0

@@ -241,7 +241,7 @@ class TestReleases:
         places["beside"] = work / "beside" / "moved"
         made = run("release", write_run(work / "beside" / "run.toml", "r9"), "-o", work / "no")
         assert (made.code, made.out) == (LEDGER_PROBLEM, "")
-        assert "There is a ledger in the current folder, and none beside the run file. Say which is meant" in made.err
+        assert "There is a ledger in the current folder, and none beside the run file or the data. Say which is meant" in made.err
         assert not (work / "no").exists()
         assert charged("--ledger", DEFAULT) == "here"
 
@@ -272,16 +272,23 @@ class TestVerifyAndVoid:
         head = Ledger.open(DEFAULT).head()
         made = run("ledger", "verify", "out", "out/card.json")
         assert (made.code, made.err) == (0, "")
-        assert made.out == f"The ledger is as it was written. Head: {head}\n"
-        assert json.loads(run("ledger", "verify", "--json").out) == {"problems": [], "head": head}
+        seq = head.split(":")[1]
+        compared = f"Compared with the mark in the state folder (event {seq}) and 2 cards."
+        assert made.out == f"The ledger is as it was written. Head: {head}\n{compared}\n"
+        seen = {"state folder": head, "cards": []}
+        assert json.loads(run("ledger", "verify", "--json").out) == {"problems": [], "head": head, "compared_with": seen}
         run("release", "run.toml", "-o", "free", "--no-ledger")
         assert "says that no ledger was used" in run("ledger", "verify", "free").err
         assert "is no card that can be read" in run("ledger", "verify", "run.toml").err
 
-    def test_a_changed_row_and_a_cut_tail(self, run: Run) -> None:
+    def test_a_changed_row_and_a_cut_tail(self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         run(*GRANT)
         run("release", "run.toml", "-o", "out")
         run_sql(Ledger.open(DEFAULT), "DELETE FROM holdfast_events WHERE seq > 2")
+        noticed = run("ledger", "verify")
+        assert noticed.code == LEDGER_PROBLEM
+        assert "The mark in the state folder names event 8, but the ledger ends at event 2" in noticed.err
+        monkeypatch.setenv("HOLDFAST_STATE", str(tmp_path / "forgotten"))
         assert run("ledger", "verify").code == 0
         cut = run("ledger", "verify", "out")
         assert (cut.code, cut.out) == (LEDGER_PROBLEM, "")

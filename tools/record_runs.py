@@ -95,12 +95,14 @@ def _write_key(folder: Path) -> None:
 
     key = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
     (folder / "key.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    (folder / "key.pem").chmod(0o600)
     (folder / "key.pub").write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
 
 
 def _run(arguments: tuple[str, ...], folder: Path, src: Path) -> Record:
     """What a command prints and returns; output that is one JSON object is kept as such."""
     mine = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+    mine["HOLDFAST_STATE"] = str(folder.parent / "state")
     environment = {**mine, "PYTHONPATH": str(src), "COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb"}
     command = [sys.executable, "-m", "holdfast.cli", *arguments]
     try:

@@ -108,7 +108,7 @@ def perturb(
     repeat: Repeat = None,
     name: Annotated[str | None, typer.Option(help="Id of the release; by default the name of the folder.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Data set in the ledger; by default the name of the file.")] = None,
-    ledger: Annotated[str | None, typer.Option(help="The ledger that records it; by default one in this folder, made if needed.")] = None,
+    ledger: Annotated[str | None, typer.Option(help="The ledger that records it; by default one beside the data, made if needed.")] = None,
     no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Record it in no ledger.")] = False,
     other_noise: Annotated[
         bool,
@@ -123,7 +123,9 @@ def perturb(
     from holdfast.wording.cellkey import perturbed_screen
 
     check_place(output)
-    book = ledger_of_release(ledger, no_ledger, None, Path.cwd())
+    book = ledger_of_release(ledger, no_ledger, None, source.resolve().parent)
+    if book is not None:
+        book.check_witness()
     fitted, rule, told = _fitted(noise, kind, repeat, keys, modulus, mix=mix, rescale=rescale)
     tables = _tables(table)
     check_published_columns(tables, [key, *([] if identifier is None else [identifier])])
@@ -132,7 +134,7 @@ def perturb(
     made = make(data, tables, fitted, keys=rule, allow_similar_codes=allow_similar_codes, **columns)
     made = replace(made, settings={**made.settings, **told})
     named = {"release_id": name or output.name, "dataset": dataset or source.stem}
-    stands(standing(book, named["dataset"], named["release_id"], output, ledger_words(ledger, None, Path.cwd())))
+    stands(standing(book, named["dataset"], named["release_id"], output, ledger_words(ledger, None, source.resolve().parent)))
     facts, is_private = noise_facts(made, fitted, made_from), made_from is None or made_from.is_private
     fields, entry = publish_perturbed(made, output, ledger=book, noise=facts, is_private=is_private, allow_other_noise=other_noise, **named)
     published()

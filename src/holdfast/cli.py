@@ -223,7 +223,7 @@ def _price(run: Run, plan: Plan, ledger: str | None, no_ledger: bool) -> dict[st
     from holdfast.publication.price import price, without_ledger
 
     try:
-        book = ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run.path))
+        book = ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run.path), run.witness)
     except LedgerProblem as problem:  # the release would be refused; a plan is worth having all the same
         return without_ledger(plan, run.dataset, str(problem)).to_fields()
     return None if book is None else price(plan, Account(book, run.dataset, secret_from_environment()), run.id).to_fields()
@@ -290,7 +290,7 @@ def release(
     from holdfast.wording.samplers import long_draw_sentence
 
     run = load_run(run_file)
-    account = _account(run, ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run_file)), resume)
+    account = _account(run, ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run_file), run.witness), resume)
     # an earlier release that cannot be read is refused before anything else is done
     order = Order(run.id, run.date, _revised(run), run.allow_exposed, run.office, run.approver)
     with working("Reading the table"):
@@ -338,10 +338,10 @@ def _carry_out(
     """Draw and publish, charged to this account if there is one; returns the ledger's entry."""
     from holdfast.publication.pipeline import carry_out
 
-    if account is not None and account.secret is None and account.ledger.account(run.dataset).grants:
-        from holdfast.wording.ledger import NO_KEY
+    if account is not None and not account.can_resume and account.ledger.account(run.dataset).grants:
+        from holdfast.wording.ledger import NO_KEY, NO_STATE
 
-        print(NO_KEY, file=sys.stderr)  # before anything is drawn
+        print(NO_KEY if account.secret is None else NO_STATE, file=sys.stderr)  # before anything is drawn
     with drawing(len(table)) as progress:
         tell = None if account is None else partial(_tell_exposure, plan, account, run)
         return carry_out(plan, table, order, output, account, resume=resume, progress=progress, reserved=tell)

@@ -17,7 +17,10 @@ from holdfast.invariants import margin
 from holdfast.invariants.statements import Statement
 from holdfast.mechanisms import GeneralizedGaussian, GeneralizedLaplace
 from holdfast.mechanisms.mechanism import Mechanism
-from holdfast.privacy.ledger.embedded import ledger_in
+from holdfast.privacy.ledger.embedded import DEFAULT_NAME, ledger_in
+from holdfast.privacy.ledger.state import state_folder
+from holdfast.privacy.ledger.store import place_of
+from holdfast.privacy.ledger.witness import Witness
 from holdfast.publication.pipeline import release
 from holdfast.publication.release import Release
 from holdfast.publication.verify import Verified, verify
@@ -88,6 +91,7 @@ def _new_folder(output: Path | None) -> Path:
 
 
 def _filled(folder: Path) -> Demo:
+    Witness.of(None, place_of(folder / DEFAULT_NAME)).forget_place()  # of a demo that was deleted; its people were made up
     (folder / "education.csv").write_text(_csv(), encoding="utf-8")
     (folder / "run.toml").write_text(RUN_FILE, encoding="utf-8")
     education = Table.from_counts(folder / "education.csv", cells=["county", "education"], count="adults", public=True, name="education")
@@ -102,7 +106,8 @@ def _filled(folder: Path) -> Demo:
 
 def _part(title: str, table: Table, keep: list[Statement], mechanism: Mechanism, folder: Path) -> Part:
     """Recorded beside the run file, as the command does it; the ids are others than the run file's, which the reader may try."""
-    drawn = release(table, keep, mechanism, ledger=ledger_in(folder), release_id=f"demo-{table.name}")
+    ledger = ledger_in(folder, None if state_folder() else folder)  # for an account without a home, its head is remembered beside it
+    drawn = release(table, keep, mechanism, ledger=ledger, release_id=f"demo-{table.name}")
     place = drawn.save(folder / str(table.name))
     return Part(title, drawn, place, verify(place))
 

@@ -42,6 +42,8 @@
     |   +-- WrongState               a step that does not follow from where the release stands
     |   +-- OtherInput               a release resumed on other data than it was begun with
     |   +-- LedgerBroken             a ledger whose chain was changed, or a card that is not in it
+    |   |   +-- WitnessMismatch      a ledger that is not the one seen before: put back, written anew, gone or exchanged
+    |   +-- NoWitness                no place outside the ledger to remember its head
     +-- WrongUse                     the command line: an unknown command or option
     +-- Stopped                      the command line: Ctrl-C
     |   +-- Terminated               the command line: SIGTERM
@@ -345,6 +347,18 @@ class LedgerBroken(LedgerProblem):
     """The chain of a ledger was changed, cut or reordered, or a card's entry is not in it."""
 
     code = "ledger-broken"
+
+
+class WitnessMismatch(LedgerBroken):
+    """The ledger is not the one that was seen here before: put back to an older copy, written anew, gone or exchanged."""
+
+    code = "witness-mismatch"
+
+
+class NoWitness(LedgerProblem):
+    """There is no place outside the ledger in which its head could be remembered."""
+
+    code = "no-witness"
 
 
 class WrongUse(HoldfastError):

@@ -23,13 +23,18 @@ Place = Annotated[
     str | None,
     typer.Option("--ledger", help="A file or postgresql:// URL; else HOLDFAST_LEDGER, else holdfast-ledger.sqlite in this folder."),
 ]
+Witnessed = Annotated[
+    Path | None, typer.Option("--witness", help="The second folder that remembers the ledger's head; else HOLDFAST_WITNESS.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 Dataset = Annotated[str, typer.Argument(help="The data set: one account for all vintages and revisions of one population.")]
 
 
-def ledger_of_release(given: str | None, no_ledger: bool, said: str | None, folder: Path) -> Ledger | NewLedger | None:
-    """The ledger of a release: as --ledger says, else the run file, else HOLDFAST_LEDGER, else the one beside the run file, which is made
-    when the release is reserved. None only where that was asked for in words.
+def ledger_of_release(
+    given: str | None, no_ledger: bool, said: str | None, folder: Path, witness: Path | None = None
+) -> Ledger | NewLedger | None:
+    """The ledger of a release: as --ledger says, else the run file, else HOLDFAST_LEDGER, else the one beside the run file (`folder`),
+    which is made when the release is reserved. None only where that was asked for in words. `witness`: as the run file says.
     """
     from holdfast.privacy.ledger import Ledger
     from holdfast.privacy.ledger.embedded import DEFAULT_NAME, NO_LEDGER, ledger_in
@@ -40,13 +45,13 @@ def ledger_of_release(given: str | None, no_ledger: bool, said: str | None, fold
     if no_ledger or place == NO_LEDGER:
         return None
     if place is not None:
-        return Ledger.open(_named(place))
+        return Ledger.open(_named(place), witness=witness)
     if not (folder / DEFAULT_NAME).exists() and Path(DEFAULT_NAME).exists():
         raise LedgerProblem(
-            f"There is a ledger in the current folder, and none beside the run file. Say which is meant: --ledger {DEFAULT_NAME} for the "
-            "one here, or ledger = ... in the run file."
+            "There is a ledger in the current folder, and none beside the run file or the data. Say which is meant: "
+            f"--ledger {DEFAULT_NAME} for the one here, or ledger = ... in the run file."
         )
-    return ledger_in(folder)
+    return ledger_in(folder, witness)
 
 
 def ledger_words(given: str | None, said: str | None, folder: Path) -> tuple[str, ...]:
@@ -89,7 +94,7 @@ def _named(place: str) -> str:
     return place
 
 
-def _open(given: str | None, *, create: bool = False) -> Ledger:
+def _open(given: str | None, *, create: bool = False, witness: Path | None = None) -> Ledger:
     from holdfast.privacy.ledger import Ledger
     from holdfast.privacy.ledger.embedded import DEFAULT_NAME
 
@@ -99,7 +104,7 @@ def _open(given: str | None, *, create: bool = False) -> Ledger:
             f"There is no ledger in this folder. `holdfast release` makes {DEFAULT_NAME} beside the run file, `holdfast ledger grant` "
             "makes one here; name another with --ledger."
         )
-    return Ledger.open(place, create=create)
+    return Ledger.open(place, create=create, witness=witness)
 
 
 @app.command()
@@ -170,15 +175,44 @@ def show(
 def verify(
     cards: Annotated[list[Path] | None, typer.Argument(help="card.json files, or published folders, whose entries must be there.")] = None,
     ledger: Place = None,
+    witness: Witnessed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check the whole chain of the ledger, and that the given cards are in it."""
-    book = _open(ledger)
-    found = book.verify(_heads(cards or []))
+    """Check the whole chain of the ledger, that it is not older than its witnesses remember, and that the given cards are in it."""
+    from holdfast.wording.ledger import compared_sentence
+
+    book = _open(ledger, witness=witness)
+    heads, seen = _heads(cards or []), book.witnesses()
+    found = book.verify(heads)
     if found:
-        raise LedgerBroken(" ".join(found))
+        raise LedgerBroken(f"{' '.join(found)} {compared_sentence(seen, len(heads))}")
     head = book.head()
-    print(json.dumps({"problems": [], "head": head}) if as_json else f"The ledger is as it was written. Head: {head}")
+    if as_json:
+        print(json.dumps({"problems": [], "head": head, "compared_with": {**seen, "cards": heads}}))
+    else:
+        print(f"The ledger is as it was written. Head: {head}\n{compared_sentence(seen, len(heads))}")
+
+
+@app.command(name="accept-restore")
+def accept_restore(
+    approver: Annotated[str, typer.Option(help="Who accepts it.")],
+    reason: Annotated[str, typer.Option(help="Why.")],
+    ledger: Place = None,
+    witness: Witnessed = None,
+    as_json: AsJson = False,
+) -> None:
+    """Go on with a ledger that was put back to an older copy, or is gone; every release that a witness saw is charged again."""
+    from holdfast.privacy.ledger import Ledger
+    from holdfast.wording.endings import ACCEPTED
+    from holdfast.wording.ledger import accepted_sentence
+
+    place = _place(ledger)
+    book = Ledger.reopen(place, witness=witness)
+    before = book.last_event().seq
+    _stands(lambda: book.last_event().seq > before, ACCEPTED)
+    lost = book.accept_restore(approver=approver, reason=reason)
+    fields = [{"dataset": one.dataset, "id": one.release_id, "charge": dict(one.charge)} for one in lost]
+    print(json.dumps({"ledger": book.id, "charged": fields}, indent=2) if as_json else accepted_sentence(lost))
 
 
 @app.command()

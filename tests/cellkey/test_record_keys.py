@@ -190,11 +190,15 @@ class TestSecret:
             assert again.keys(["p1"], KeySpace.bits(64)) == made.keys(["p1"], KeySpace.bits(64))
             with pytest.raises(OutputExists):
                 made.save(path)
+            path.chmod(0o640)
+            with pytest.raises(KeyMisuse, match="can be read or changed by others"):
+                RecordKeys.load(path)
 
     @pytest.mark.parametrize("content", ["", "{}", "[1]", SHORT_SECRET])
     def test_other_files_are_refused_without_being_shown(self, content: str, tmp_path: Path) -> None:
         path = tmp_path / "keys.json"
         path.write_text(content, encoding="ascii")
+        path.chmod(0o600)
         with pytest.raises(UnreadableInput) as caught:
             RecordKeys.load(path)
         assert "4711" not in str(caught.value)

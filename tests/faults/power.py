@@ -86,7 +86,7 @@ class Trial:
                 self._tell(what, "published, and the ledger is gone")
             return None
         try:
-            ledger = Ledger.open(place, **({"create": True, "needs_grants": False} if self.scenario == "made" else {}))
+            ledger = Ledger.open(place, create=self.scenario == "made", needs_grants=self.scenario != "made")
             problems, held = ledger.verify(), ledger.reservation(DATA, common.NAME)
         except LedgerProblem as problem:
             self._tell(what, f"the ledger cannot be read: {problem}")

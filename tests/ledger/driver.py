@@ -126,7 +126,7 @@ def check_after(place: str) -> dict[str, Any]:
     return {
         "state": None if left is None else left.state,
         "spent_once": str(spent) == ("0" if left is None else "1/10"),
-        "had_secrets": left is not None and left.input_digest is not None,
+        "had_secrets": left is not None and left.input_check is not None,
         "problems": problems + ledger.verify(),
         "finished": kinds == ["granted", "reserved", *ORDER] and str(balance.spent) == "1/10" and str(balance.left) == "0",
     }
@@ -178,8 +178,11 @@ def read_only(_: str) -> dict[str, Any]:
         ledger = Ledger.open(place, create=True)
         grant(ledger)
         os.chmod(place, stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
+        os.environ["HOLDFAST_STATE"] = state = str(Path(folder) / "state")
+        os.mkdir(state, 0o700)
         os.chmod(folder, 0o555)
         if os.geteuid() == 0:
+            os.chown(state, NOBODY, NOBODY)
             os.seteuid(NOBODY)
         try:
             opened = Ledger.open(place)

@@ -139,7 +139,7 @@ def test_older_tables_are_migrated_and_later_ones_refused(place: str, monkeypatc
         assert new.verify([held.head]) == []
         new.commit(held)
         assert Ledger.open(place).verify() == []  # and a second time there is nothing to do
-    with pytest.raises(LedgerProblem, match="have version 2, and this Holdfast knows versions up to 1"):
+    with pytest.raises(LedgerProblem, match="have version 3, and this Holdfast knows versions up to 2"):
         Ledger.open(place)
     with pytest.raises(LedgerProblem, match="Install a later Holdfast"):
         Ledger.open(place, create=True)

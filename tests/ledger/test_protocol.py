@@ -29,7 +29,8 @@ REPEATED = {*((state, state) for state in ORDER), ("voided", "void"), ("voided-s
 def test_a_release_from_grant_to_close(ledger: Ledger) -> None:
     grant(ledger)
     held = reserve(ledger, exposed=["state totals"])
-    assert (held.state, held.sealed_key, held.input_digest, held.time) == ("reserved", KEY, DIGEST, NOW)
+    assert (held.state, held.sealed_key, held.time) == ("reserved", KEY, NOW)
+    ledger.check_input(held, DIGEST)
     assert held.head == ledger.head() == f"{ledger.id}:{held.seq}:{held.head.split(':')[2]}"
     for state in ORDER:
         held = STEPS[state](ledger, held)
@@ -120,7 +121,7 @@ def test_a_void_says_whether_it_refunds_and_says_it_again(ledger: Ledger) -> Non
         assert ledger.void(held, "because") is refunded
         found = ledger.reservation(DATA, state)
         assert found is not None
-        assert (found.counts, found.reason, found.sealed_key, found.input_digest) == (not refunded, "because", None, None)
+        assert (found.counts, found.reason, found.sealed_key, found.input_check) == (not refunded, "because", None, None)
 
 
 def test_secrets_are_never_in_events_and_go_with_the_release(ledger: Ledger, place: str) -> None:
@@ -153,7 +154,7 @@ def test_other_input_is_refused(ledger: Ledger) -> None:
             ledger.check_input(held, wrong)
         assert DIGEST not in str(caught.value)
     with pytest.raises(OtherInput):
-        ledger.check_input(dataclasses.replace(held, input_digest=None), DIGEST)
+        ledger.check_input(dataclasses.replace(held, input_check=None), DIGEST)
 
 
 def test_a_release_without_a_kept_key(ledger: Ledger) -> None:

@@ -140,11 +140,17 @@ def everything(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+def remember_in(home: Path) -> None:
+    """A state folder of its own: identifiers are frozen, so that all ledgers here have the same. What happens there is watched too."""
+    os.environ["HOLDFAST_STATE"] = f"{home}-state"
+
+
 class Trial:
     """One place, one folder, and what must be true after a kill and after a resume."""
 
     def __init__(self, place: str, home: Path, made: tuple[Plan, hf.Table], replaced: Path | None) -> None:
         home.mkdir()
+        remember_in(home)
         self.place, self.folder, self.made, self.force = place, home / "out", made, replaced is not None
         new_ledger(place)
         if replaced is not None:
@@ -267,9 +273,11 @@ def without_secret(template: str) -> dict[str, Any]:
 def race(place: str, number: str, ids: str, resume: str) -> dict[str, Any]:
     """Processes that release at once, or resume one that was killed, under one id or each under its own; the budget is 2.5 releases."""
     made = a_plan()
-    ledger = new_ledger(place, "5/4")
     with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
+        home = Path(folder) / "home"
+        home.mkdir()
+        remember_in(home)
+        ledger = new_ledger(place, "5/4")
         if resume == "resume":
             wait_for(fork(lambda: run(place, home / "r1", at=DRAWN, plan=made)))
 
@@ -282,14 +290,15 @@ def race(place: str, number: str, ids: str, resume: str) -> dict[str, Any]:
         bad = [name for name in left if not (home / name / "card.json").is_file()]
         for name in set(left) - set(bad):
             hf.verify(home / name)
-    reserved = [event for event in ledger.events(DATA) if event.kind == "reserved"]
-    found = {"codes": sorted(codes), "left": left, "bad": bad, "reserved": len(reserved)}
-    return found | {"spent": str(ledger.balance(DATA).spent), "problems": ledger.verify()}
+        reserved = [event for event in ledger.events(DATA) if event.kind == "reserved"]
+        found = {"codes": sorted(codes), "left": left, "bad": bad, "reserved": len(reserved)}
+        return found | {"spent": str(ledger.balance(DATA).spent), "problems": ledger.verify()}
 
 
 def warm() -> None:
     """Load what a release needs, so that a child need not; nothing here may start a thread."""
     with tempfile.TemporaryDirectory() as folder:
+        remember_in(Path(folder) / "warm")
         new_ledger(f"{folder}/ledger")
         run(f"{folder}/ledger", Path(folder) / "out", plan=a_plan())
 

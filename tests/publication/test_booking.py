@@ -21,6 +21,7 @@ from holdfast.errors import (
     BudgetExceeded,
     IdenticalRelease,
     InvalidParameter,
+    KeyMisuse,
     LedgerProblem,
     NoGrant,
     OutputExists,
@@ -89,7 +90,7 @@ class TestStepByStep:
         assert [event.kind for event in ledger.events(DATA)][1:] == ["reserved", "drawing", "staged", "committed", "published", "closed"]
         held = ledger.reservation(DATA, "r1")
         assert held is not None
-        assert (held.sealed_key, held.input_digest) == (None, None)
+        assert (held.sealed_key, held.input_check, held.second_secret) == (None, None, None)
         card = json.loads((tmp_path / "out" / "card.json").read_text())
         words = card["release"].pop("ledger_words")
         assert words == "This release was recorded in a ledger before it was drawn; release.ledger of card.json is its entry there."
@@ -264,11 +265,14 @@ class TestCardsAndTheChain:
         heads = [run(ledger, tmp_path / name, name) for name in ("r1", "r2")]
         assert ledger.verify(heads) == []
 
-    def test_a_cut_tail_is_noticed(self, ledger: Ledger, tmp_path: Path) -> None:
-        """A release removed as if it had never been: the chain alone does not show it, its card does."""
+    def test_a_cut_tail_is_noticed(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A release removed as if it had never been: the chain alone does not show it; its card does, where the witness is forgotten."""
         first = run(ledger, tmp_path / "r1", "r1")
         second = run(ledger, tmp_path / "r2", "r2")
         run_sql(ledger, f"DELETE FROM holdfast_events WHERE seq >= {second.split(':')[1]}")
+        (problem,) = ledger.verify()
+        assert problem.startswith("The mark in the state folder names event")
+        monkeypatch.setenv("HOLDFAST_STATE", str(tmp_path / "forgotten"))
         assert ledger.verify() == []
         assert ledger.verify([first]) == []
         (problem,) = ledger.verify([first, second])
@@ -288,6 +292,13 @@ def test_where_the_secret_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyP
             booking.secret_from_environment()
     else:
         (tmp_path / "key").write_bytes(content)
-        assert booking.secret_from_environment() == SECRET
+        for mode in (0o644, 0o640, 0o660, 0o604, 0o620):
+            (tmp_path / "key").chmod(mode)
+            with pytest.raises(KeyMisuse, match=rf"'key' can be read or changed by others \(mode {mode:04o}\)") as caught:
+                booking.secret_from_environment()
+            assert content.decode().strip() not in str(caught.value)
+        for mode in (0o600, 0o400, 0o700):
+            (tmp_path / "key").chmod(mode)
+            assert booking.secret_from_environment() == SECRET
     monkeypatch.setenv("HOLDFAST_KEY", "another secret of the office")
     assert booking.secret_from_environment() == b"another secret of the office"

@@ -63,7 +63,7 @@ class TestInterrupted:
             run(ledger, tmp_path / "out")
         with pytest.raises(WrongState, match="the secret that sealed its key was not given"):
             run(ledger, tmp_path / "out", resume=True, secret=None)
-        with pytest.raises(KeyMisuse, match="cannot be opened with this secret"):
+        with pytest.raises(KeyMisuse, match="cannot be opened with these secrets"):
             run(ledger, tmp_path / "out", resume=True, secret=b"another secret of the office")
         assert state(ledger) == "drawing"
         entry = run(ledger, tmp_path / "out", resume=True)

@@ -344,9 +344,13 @@ class TestConfidential:
 class TestPage:
     def test_it_is_written_once(self, tmp_path: Path) -> None:
         found = diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=["block_gibbs"], **FEW)
-        found.save(tmp_path / "page.html")
+        before = os.umask(0o027)
+        try:
+            found.save(tmp_path / "page.html")
+        finally:
+            os.umask(before)
         assert (tmp_path / "page.html").read_text(encoding="utf-8") == found.to_html()
-        assert os.stat(tmp_path / "page.html").st_mode & 0o777 == 0o644
+        assert os.stat(tmp_path / "page.html").st_mode & 0o777 == 0o640
         with pytest.raises(OutputExists, match=r"'page.html' already exists"):
             found.save(tmp_path / "page.html")
         with pytest.raises(OutputProblem, match="does not exist"):

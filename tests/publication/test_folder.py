@@ -30,7 +30,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 class TestWriting:
-    def test_files_and_their_permissions(self, tmp_path: Path) -> None:
+    def test_files(self, tmp_path: Path) -> None:
         place = a_release().save(tmp_path / "out")
         assert place == tmp_path / "out"
         assert sorted(content(place)) == [
@@ -42,10 +42,19 @@ class TestWriting:
             "table.csv",
             "table.parquet",
         ]
-        assert {oct(path.stat().st_mode & 0o777) for path in place.iterdir()} == {"0o644"}
-        assert oct(place.stat().st_mode & 0o777) == "0o755"
         assert os.listdir(tmp_path) == ["out"]
         hf.verify(place)
+
+    @pytest.mark.parametrize(("umask", "file", "folder"), [(0o022, 0o644, 0o755), (0o027, 0o640, 0o750), (0o077, 0o600, 0o700)])
+    def test_permissions_follow_the_umask(self, tmp_path: Path, umask: int, file: int, folder: int) -> None:
+        made = a_release()
+        before = os.umask(umask)
+        try:
+            place = made.save(tmp_path / "out")
+        finally:
+            os.umask(before)
+        assert {oct(path.stat().st_mode & 0o777) for path in place.iterdir()} == {oct(file)}
+        assert oct(place.stat().st_mode & 0o777) == oct(folder)
 
     @pytest.mark.parametrize("formats", [["csv"], ["parquet"], ("csv", "parquet")])
     def test_formats(self, tmp_path: Path, formats: Any) -> None:

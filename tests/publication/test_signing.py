@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from holdfast.errors import InvalidParameter
+from holdfast.errors import InvalidParameter, KeyMisuse
 from holdfast.publication.card import Card, problems
 from holdfast.publication.signing import load_public_key, load_signing_key, signature_holds, signed
 from tests.report.cards import CARD, a_card
@@ -53,6 +53,10 @@ def test_the_same_card_and_key_give_the_same_signature() -> None:
 
 def test_keys_are_read_from_pem(tmp_path: Path) -> None:
     (tmp_path / "key.pem").write_bytes(private_pem(KEY))
+    (tmp_path / "key.pem").chmod(0o644)
+    with pytest.raises(KeyMisuse, match="can be read or changed by others"):
+        load_signing_key(tmp_path / "key.pem")
+    (tmp_path / "key.pem").chmod(0o600)
     public = KEY.public_key()
     (tmp_path / "public.pem").write_bytes(public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     assert load_signing_key(tmp_path / "key.pem").public_key() == public
@@ -66,6 +70,7 @@ def test_keys_are_read_from_pem(tmp_path: Path) -> None:
 )
 def test_what_is_no_signing_key_is_refused_and_not_shown(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "key.pem").write_bytes(content)
+    (tmp_path / "key.pem").chmod(0o600)
     with pytest.raises(InvalidParameter, match=r"'key\.pem' is not a readable Ed25519 private key.*openssl genpkey") as caught:
         load_signing_key(tmp_path / "key.pem")
     assert caught.value.__cause__ is None

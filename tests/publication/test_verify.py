@@ -42,6 +42,7 @@ def write_keys(folder: Path, name: str, seed: int) -> tuple[Path, Path]:
     key = Ed25519PrivateKey.from_private_bytes(bytes([seed] * 32))
     private, public = folder / f"{name}.pem", folder / f"{name}.pub"
     private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    private.chmod(0o600)
     public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     return private, public
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from holdfast.cellkey.keys import KeySpace
 from holdfast.errors import InvalidCode, InvalidParameter, KeyMisuse, OutputExists, OutputProblem, TooManyRecords, UnreadableInput
+from holdfast.randomness.key_files import read_key_file
 from holdfast.randomness.labels import encode_label
 from holdfast.randomness.vault import KEY_BYTES, NotCopied, hmac_sha256, start_cmac, start_ecb
 from holdfast.tables.readers import Source, find_columns, open_source
@@ -80,9 +81,9 @@ class RecordKeys(NotCopied):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The secret that `save` wrote."""
+        """The secret that `save` wrote; refused where others may read the file."""
         try:
-            found = json.loads(Path(path).read_text(encoding="ascii"))
+            found = json.loads(read_key_file(path).decode("ascii"))
             if (found["kind"], found["version"]) != (_FILE_KIND, _FILE_VERSION) or not isinstance(found["private"], bool):
                 raise ValueError
             secret = bytes.fromhex(found["secret"])

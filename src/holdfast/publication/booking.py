@@ -26,6 +26,7 @@ from holdfast.engines.local import BoundRelease, bind
 from holdfast.engines.rehearsal import rehearse
 from holdfast.errors import AfterPublication, IdenticalRelease, InvalidParameter, LedgerProblem, OtherInput, OutputProblem, WrongState
 from holdfast.privacy.ledger import Charge, Ledger, NewLedger
+from holdfast.privacy.ledger.state import state_folder
 from holdfast.privacy.ledger.values import ESTIMATED
 from holdfast.publication.folder import CARD, Output, output_problem, put_in_place
 from holdfast.publication.history import disjoint_from, public_facts
@@ -33,9 +34,18 @@ from holdfast.publication.leftovers import TEMPORARY, drop_lock, lock_of, remove
 from holdfast.publication.order import Order, software
 from holdfast.publication.plan import Plan
 from holdfast.randomness import NoiseKey
+from holdfast.randomness.key_files import read_key_file
 from holdfast.randomness.keys import STREAM_VERSION
+from holdfast.randomness.sealing import second_secret
 from holdfast.tables import Table
-from holdfast.wording.endings import NOTHING_BEGUN, PUBLISHED_UNCHARGED, Stands, standing_sentences, unclosed_sentences
+from holdfast.wording.endings import (
+    NOTHING_BEGUN,
+    PUBLISHED_UNCHARGED,
+    Stands,
+    not_resumable,
+    standing_sentences,
+    unclosed_sentences,
+)
 
 if TYPE_CHECKING:
     from holdfast.privacy.ledger.values import Reservation
@@ -50,12 +60,18 @@ class Account:
     secret: bytes | None = field(default=None, repr=False)
     """None: an interrupted release cannot be resumed before it is staged; its charge stays spent."""
 
+    @property
+    def can_resume(self) -> bool:
+        """Whether a release that is begun now could be gone on with: there is a secret, and a place for the second one."""
+        return self.secret is not None and state_folder() is not None
+
     def opened(self) -> Ledger:
         """The ledger, made now if it was not there."""
         return self.ledger.make() if isinstance(self.ledger, NewLedger) else self.ledger
 
     def check_id(self, release_id: str, resume: bool = False) -> None:
-        """Refuse a release that is over or was begun, before anything is read or prepared for it."""
+        """Refuse a release that is over or was begun, and a ledger that its witness does not know, before anything is read or prepared."""
+        self.ledger.check_witness()
         found = self.ledger.reservation(self.dataset, release_id)
         if found is not None and found.state != "voided":
             check_resumable(found, resume)
@@ -279,7 +295,8 @@ def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: 
     rehearse(plan.drawing)
     with NoiseKey.generate() as fresh:
         bound = bind(plan.drawing, table, fresh, order.release_id)
-        sealed = None if account.secret is None else fresh.seal(account.secret)
+        second = second_secret() if account.can_resume else None
+        sealed = None if second is None or account.secret is None else fresh.seal(account.secret, second)
         ledger = account.opened()  # made here and not before: nothing can be refused any more but by the ledger itself
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         made = ledger.reserve(
@@ -288,6 +305,7 @@ def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: 
             Charge.of(plan.guarantee),
             facts,
             sealed_key=sealed,
+            second_secret=second,
             input_digest=bound.input_digest,
             now=now,
         )
@@ -296,12 +314,8 @@ def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: 
 
 def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, account: Account) -> tuple[Booking, BoundRelease]:
     """The key from its seal, bound again; anything that differs from what was reserved is refused."""
-    if found.sealed_key is None or account.secret is None:
-        raise WrongState(
-            f"The release {found.release_id!r} cannot be resumed: "
-            + ("its key was not sealed. " if found.sealed_key is None else "the secret that sealed its key was not given. ")
-            + "Give HOLDFAST_KEY (or HOLDFAST_KEY_FILE) as it was, or void the release: what was reserved stays spent if drawing had begun."
-        )
+    if found.sealed_key is None or account.secret is None or found.second_secret is None:
+        raise WrongState(not_resumable(found.release_id, found.sealed_key is not None, account.secret is not None))
     decisive = ("holdfast", "python-flint")  # other samplers, or another reduced basis, would draw other noise from the same words
     before = found.facts.get("software", {})
     if found.facts.get("stream_version") != STREAM_VERSION or any(before.get(name) != software().get(name) for name in decisive):
@@ -310,7 +324,7 @@ def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, a
         )
     check_same(found, plan, order)
     rehearse(plan.drawing)
-    with NoiseKey.unseal(found.sealed_key, account.secret) as key:
+    with NoiseKey.unseal(found.sealed_key, account.secret, found.second_secret) as key:
         bound = bind(plan.drawing, table, key, order.release_id)
     ledger = account.opened()
     ledger.check_input(found, bound.input_digest)
@@ -354,7 +368,7 @@ def secret_from_environment() -> bytes | None:
         return text.encode()
     if name := os.environ.get("HOLDFAST_KEY_FILE"):
         try:
-            return Path(name).read_bytes().strip()
+            return read_key_file(name).strip()
         except OSError:
             raise OutputProblem("The file that HOLDFAST_KEY_FILE names cannot be read. Check its path and permissions.") from None
     return None
@@ -374,8 +388,8 @@ def standing(account: Account | None, release_id: str, folder: Path, command: st
         state: str | None = None if found is None else found.state
         if found is not None and state == "committed" and _checksum(folder) == found.checksum:
             state = "published"  # the folder has its name, and the ledger was not told any more
-        sealed = found is not None and found.sealed_key is not None
-        sentences = standing_sentences(state, sealed, command, account.dataset, release_id, ledger)
+        able = found is not None and found.sealed_key is not None and found.second_secret is not None
+        sentences = standing_sentences(state, able, command, account.dataset, release_id, ledger)
         return Stands(sentences, state in ("published", "closed"))
 
     return tell

@@ -19,7 +19,7 @@ from holdfast.cellkey.perturb import has_same_law
 from holdfast.errors import HoldfastError, LedgerProblem, OutputExists, OutputProblem
 from holdfast.privacy.ledger import Charge, Ledger, NewLedger
 from holdfast.publication.booking import Unbooked, after_publication
-from holdfast.publication.folder import Output, output_problem, put_in_place, sync_folder, write_synced
+from holdfast.publication.folder import Output, follow_umask, output_problem, put_in_place, sync_folder, write_synced
 from holdfast.report.cellkey import cellkey_html, perturbed_html
 from holdfast.tables.saving import save_frame
 from holdfast.wording.cellkey import (
@@ -257,9 +257,7 @@ def _fill(folder: Path, made: Perturbed, fields: dict[str, Any]) -> None:
     write_synced(folder / PAGE, perturbed_html(fields).encode())
     files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
     write_synced(folder / CARD, (json.dumps({**fields, "files": files}, indent=2) + "\n").encode())
-    for path in folder.iterdir():
-        path.chmod(0o644)
-    folder.chmod(0o755)
+    follow_umask(folder, CARD)
     sync_folder(folder)
     sync_folder(folder.parent)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -319,11 +319,10 @@ class Diagnosis:
         check_page(target)
         content = self.to_html().encode()
         try:
-            handle, name = tempfile.mkstemp(dir=target.absolute().parent, prefix=".holdfast-", suffix=".html")
+            name = target.absolute().parent / f".holdfast-{secrets.token_hex(8)}.html"
             try:
-                with os.fdopen(handle, "wb") as file:
+                with open(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if self.confidential else 0o666), "wb") as file:
                     file.write(content)
-                os.chmod(name, 0o600 if self.confidential else 0o644)
                 os.link(name, target)  # fails where something of that name exists, which a rename would replace
             finally:
                 with suppress(FileNotFoundError):

@@ -87,9 +87,7 @@ def fill_folder(release: Release, temporary: Path, output: Output) -> None:
     if key is not None:
         made = signed(made, key)
     write_synced(temporary / CARD, made.to_json().encode())
-    for path in temporary.iterdir():
-        path.chmod(0o644)
-    temporary.chmod(0o755)
+    follow_umask(temporary, CARD)
     sync_folder(temporary)
     sync_folder(temporary.parent)  # the ledger will say that the folder is there: it must be, after a power loss too
 
@@ -97,6 +95,14 @@ def fill_folder(release: Release, temporary: Path, output: Output) -> None:
 def has_formulas(universe: Universe, count: str, rows: Iterable[tuple[str, str, Any]]) -> bool:
     """Whether a CSV file of the release holds a text that a spreadsheet would run."""
     return bool(formula_columns(universe, (count,))) or any(is_formula(text) for row in rows for text in row[:2])
+
+
+def follow_umask(folder: Path, plain: str) -> None:
+    """Give a finished folder and its files the rights that new ones get here; the file `plain` was simply made, and has them."""
+    mode = (folder / plain).stat().st_mode & 0o777
+    for path in folder.iterdir():
+        path.chmod(mode)
+    folder.chmod(mode | (mode & 0o444) >> 2)
 
 
 def check_output(output: Output, columns: Iterable[str], release_id: str, identity: str) -> None:

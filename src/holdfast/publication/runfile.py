@@ -64,6 +64,8 @@ class Run:
     sign: Path | None
     ledger: str | None = field(repr=False)
     """Where the run file says its ledger is: a file or a URL, or "none". Shown nowhere: a URL may hold a password."""
+    witness: Path | None
+    """A folder, beside the user's state folder, in which the ledger's head is remembered."""
     dataset: str
     """The account that is charged: by default the table's name, or the name of the source without its ending."""
     revises: Path | None
@@ -269,6 +271,7 @@ def _run_of(name: str, toml: str) -> Run:
         formulas=release.formulas,
         sign=None if release.sign is None else Path(folder, release.sign),
         ledger=None if release.ledger is None else _place(release.ledger, folder),
+        witness=None if release.witness is None else Path(folder, release.witness),
         dataset=release.dataset or table.name or _stem(table.source),
         revises=None if release.revises is None else Path(folder, release.revises),
         allow_exposed=release.allow_exposed or 0,

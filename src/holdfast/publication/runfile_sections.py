@@ -341,6 +341,7 @@ class ReleaseSection(Section):
     formulas: _one_of(FORMULAS) = "warn"  # type: ignore[valid-type]
     sign: PathText | None = None
     ledger: PathText | None = None
+    witness: PathText | None = None
     dataset: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None = None
     revises: PathText | None = None
     allow_exposed: Annotated[int, Field(ge=0)] | None = None

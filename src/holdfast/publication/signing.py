@@ -12,16 +12,17 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 from holdfast.errors import InvalidParameter
 from holdfast.publication.card import Card, Signature, canonical_bytes
+from holdfast.randomness.key_files import read_key_file
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
 
 
 def load_signing_key(path: Path) -> Ed25519PrivateKey:
-    """A private key from a PEM file without password (openssl genpkey -algorithm ed25519)."""
+    """A private key from a PEM file without password (openssl genpkey -algorithm ed25519); refused where others may read the file."""
     key: PrivateKeyTypes | None = None
     with contextlib.suppress(OSError, ValueError, TypeError):  # the cause may quote the key's content: it is not handed on
-        key = load_pem_private_key(path.read_bytes(), password=None)
+        key = load_pem_private_key(read_key_file(path), password=None)
     if not isinstance(key, Ed25519PrivateKey):
         raise InvalidParameter(
             f"The signing key {path.name!r} is not a readable Ed25519 private key in PEM. Make one: openssl genpkey -algorithm ed25519."

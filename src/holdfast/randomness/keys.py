@@ -97,17 +97,19 @@ class NoiseKey(NotCopied):
         tag = vault.tag(labels, 0)
         return Stream(vault, labels, tag, vault.claims.reclaim(tag, position, labels))
 
-    def seal(self, secret: bytes) -> bytes:
-        """This key encrypted under a secret of the user's (16 bytes at least), to go on after an interruption; see sealing.py.
+    def seal(self, secret: bytes, second: bytes) -> bytes:
+        """This key encrypted under a secret of the user's (16 bytes at least) and a second one, to go on after an interruption; see
+        sealing.py.
 
-        Whoever has the sealed key and the secret can recompute all noise: destroy the sealed key when the release is done.
+        Whoever has the sealed key and both secrets can recompute all noise: keep the second one apart, and destroy it when the release is
+        done.
         """
-        return seal(self._vault.exported_master(), self.is_private, secret)
+        return seal(self._vault.exported_master(), self.is_private, secret, second)
 
     @classmethod
-    def unseal(cls, sealed: bytes, secret: bytes) -> Self:
+    def unseal(cls, sealed: bytes, secret: bytes, second: bytes) -> Self:
         """The key that `seal` put away. It does not know what the first object handed out: use it to draw the same again, nothing else."""
-        master, is_private = unseal(sealed, secret)
+        master, is_private = unseal(sealed, secret, second)
         return cls._open(master, is_private, Claims())
 
     def close(self) -> None:

@@ -51,6 +51,8 @@ WHAT_TO_DO = {
     "wrong-state": "See where the release stands with holdfast ledger show.",
     "other-input": "Resume with the same data and the same version, or void the release.",
     "ledger-broken": "Compare the ledger with copies and with published cards.",
+    "witness-mismatch": "Put the latest copy of the ledger back; or accept the restore, which charges what may have been lost.",
+    "no-witness": "Name a folder that lasts: witness = ... under [release], HOLDFAST_WITNESS or HOLDFAST_STATE.",
     "wrong-use": "Run the command with --help.",
     "stopped": "Do what the message says of the ledger, or run the command again.",
     "terminated": "Do what the message says of the ledger, or run the command again.",
@@ -82,6 +84,7 @@ UNKNOWN = "What stands in the ledger could not be read. See: holdfast ledger sho
 UNWRITTEN = "Nothing was written to the ledger."
 MADE = "The ledger was made."
 GRANTED = "The grant stands in the ledger."
+ACCEPTED = "The restore was accepted, and the ledger says so."
 VOIDED = "The release was given up, and the ledger says so."
 
 
@@ -139,6 +142,23 @@ def left_over_sentence(name: str, replaced: bool) -> str:
     if replaced:
         return f"A killed run left {name!r}: it holds the release that was being replaced. Give it its name again, or remove it."
     return f"A killed run left {name!r}, and it could not be removed, or belongs to another user. It was not published. Remove it."
+
+
+def not_resumable(release_id: str, is_sealed: bool, is_secret_given: bool) -> str:
+    """Why a release cannot be gone on with, and what becomes of its charge."""
+    if not is_sealed:
+        why = "its key was not sealed"
+    elif not is_secret_given:
+        why = "the secret that sealed its key was not given. Give HOLDFAST_KEY (or HOLDFAST_KEY_FILE) as it was"
+    else:
+        why = (
+            "the second secret that sealed its key is not in the state folder. Resume it on the machine, and as the user, that began it, "
+            "with the same HOLDFAST_STATE"
+        )
+    return (
+        f"The release {release_id!r} cannot be resumed: {why}. Or give it up with `holdfast ledger void`: what was reserved stays spent if "
+        "drawing had begun."
+    )
 
 
 def fault_sentence(kind: str, place: str | None, published: bool = False) -> str:

@@ -13,7 +13,8 @@ from holdfast.lattices.exposure_facts import ReleaseExposure
 from holdfast.privacy.asked import Asked
 from holdfast.privacy.ledger.account import Account, Balance
 from holdfast.privacy.ledger.chain import Event
-from holdfast.privacy.ledger.values import Grant, Reservation, amount
+from holdfast.privacy.ledger.values import Charge, Grant, Reservation, amount
+from holdfast.privacy.ledger.witness import Seen
 from holdfast.wording.exposure import VALUES_LATER, structure_sentences
 from holdfast.wording.joint import together_sentences
 
@@ -22,7 +23,7 @@ NO_LIMIT = "no limit"
 MAX_GRANTS = 4
 MAX_RELEASES = 8
 EXPOSED_LINES = 3
-STATES = {"closed": "published", "voided": "voided (refunded)", "voided-spent": "voided (spent)"}
+STATES = {"closed": "published", "voided": "voided (refunded)", "voided-spent": "voided (spent)", "lost": "lost (charged)"}
 
 
 def ledger_screen(account: Account, last: Event) -> str:
@@ -87,6 +88,29 @@ NO_KEY = (
     "HOLDFAST_KEY is not set: if the release is interrupted while it is drawn, it cannot be resumed, and what it cost stays spent. "
     "Set HOLDFAST_KEY (or HOLDFAST_KEY_FILE) to be able to go on."
 )
+
+
+NO_STATE = (
+    "There is no state folder for what it takes to resume: if the release is interrupted while it is drawn, it cannot be resumed, and "
+    "what it cost stays spent. Set HOLDFAST_STATE to a folder of yours to be able to go on."
+)
+
+
+def compared_sentence(seen: Mapping[str, str | None], cards: int) -> str:
+    """What a ledger was compared with, and with what it could not be."""
+    known = [f"the mark in the {name} (event {head.split(':')[1]})" for name, head in seen.items() if head is not None]
+    known += [count_of(cards, "card")] if cards else []
+    unknown = [name for name, head in seen.items() if head is None]
+    told = f"Compared with {' and '.join(known)}." if known else "Compared with nothing outside it: an older copy would not be noticed."
+    return told + "".join(f" The {name} remembers nothing of it." for name in unknown)
+
+
+def accepted_sentence(lost: Iterable[Seen]) -> str:
+    """What was charged again when a restored ledger was accepted."""
+    names = [f"{one.release_id!r} of {one.dataset!r} ({Charge.from_fields(one.charge)})" for one in lost]
+    if not names:
+        return "Accepted. No release that a witness saw was missing."
+    return f"Accepted. Charged again, and their ids are used up: {'; '.join(names)}. Grants that were lost must be made again."
 
 
 def _spent(balance: Balance) -> str:

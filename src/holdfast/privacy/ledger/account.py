@@ -131,7 +131,8 @@ class Account:
     @property
     def unit(self) -> str | None:
         """Whose privacy is counted; None where nothing was granted or recorded."""
-        return self.grants[0].unit if self.grants else self.opened
+        lost = next((str(release.facts["unit"]) for release in self.releases.values() if release.state == "lost"), None)
+        return self.grants[0].unit if self.grants else self.opened or lost
 
     @property
     def currency(self) -> Currency:
@@ -204,7 +205,7 @@ class Account:
     def check_grant(self, grant: Grant) -> HoldfastError | None:
         """Grants of one account have one kind, one unit, and one delta."""
         if not self.grants:
-            return None if self.opened is None else self._check_limit(grant, self.opened)
+            return None if self.unit is None else self._check_limit(grant, self.unit)
         first = self.grants[0]
         for name, old, new in (("kind", first.kind, grant.kind), ("unit", first.unit, grant.unit), ("delta", first.delta, grant.delta)):
             if old != new:
@@ -310,6 +311,15 @@ class Account:
             "asked for. Nothing was drawn or spent. Ask for less, or have more granted."
         )
 
+    def check_lost(self, charge: Charge) -> HoldfastError | None:
+        """What a restored copy has lost is charged whatever the budget is, unless the sum would mean nothing."""
+        if self.grants and self.currency == "epsilon" and charge.kind == "zcdp":
+            return LedgerProblem(
+                f"The budget of {self.dataset!r} is pure (epsilon), and a release that was lost has no pure epsilon. Put the later copy of "
+                "the ledger back."
+            )
+        return None
+
     def check_step(self, release: Reservation, state: State) -> HoldfastError | None:
         """Whether a release may go from where it stands to this state."""
         if release.state in BEFORE[state]:
@@ -330,6 +340,8 @@ class Account:
                 return self._apply_opened(event)
             if event.kind == "reserved":
                 return self._apply_reserved(event)
+            if event.kind == "lost":
+                return self._apply_lost(event)
             if event.kind in BEFORE:
                 return self._apply_step(event, event.kind)
         except (KeyError, TypeError, ValueError, ZeroDivisionError, AttributeError):
@@ -359,13 +371,24 @@ class Account:
         problem = self.check_amount(self.cost(charge))
         return None if problem is None else str(problem)
 
-    def add(self, event: Event, charge: Charge) -> Reservation:
-        """Count a reservation."""
+    def _apply_lost(self, event: Event) -> str | None:
+        if event.release_id is None:
+            return "it names no release."
+        name_of(event.payload["facts"]["unit"], "unit")
+        charge = Charge.from_fields(event.payload["charge"])
+        problem = self.check_lost(charge)
+        if problem is not None:
+            return str(problem)
+        self.add(event, charge, "lost")
+        return None
+
+    def add(self, event: Event, charge: Charge, state: State = "reserved") -> Reservation:
+        """Count a reservation, or a release that a restored copy has lost; one that is known under the same name stays the latest."""
         assert event.release_id is not None
         made = Reservation(
             dataset=self.dataset,
             release_id=event.release_id,
-            state="reserved",
+            state=state,
             charge=charge,
             facts=event.payload["facts"],
             head=event.head,
@@ -373,7 +396,9 @@ class Account:
             time=event.time,
         )
         self.releases[event.seq] = made
-        self._latest[event.release_id] = event.seq
+        before = self.release(event.release_id)
+        if state == "reserved" or before is None or not before.counts:
+            self._latest[event.release_id] = event.seq
         self._count(charge, 1)
         return made
 
@@ -408,7 +433,7 @@ def id_elsewhere(release_id: str, dataset: str, chain: Iterable[Event]) -> Wrong
     for event in chain:
         if event.kind == "voided":
             voided.add(event.payload.get("reservation"))
-        elif event.kind == "reserved" and event.release_id == release_id and event.dataset != dataset:
+        elif event.kind in ("reserved", "lost") and event.release_id == release_id and event.dataset != dataset:
             used[event.seq] = event.dataset
     other = next((name for seq, name in used.items() if seq not in voided), None)
     if other is None:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import LedgerProblem
 from holdfast.privacy.ledger.account import Account
 from holdfast.privacy.ledger.ledger import Ledger
+from holdfast.privacy.ledger.store import place_of
+from holdfast.privacy.ledger.witness import Witness
 
 if TYPE_CHECKING:
     from holdfast.privacy.ledger.values import Charge, Reservation
@@ -30,6 +32,16 @@ class NewLedger:
     """
 
     place: Path
+    witness: Path | None = None
+
+    def check_witness(self) -> None:
+        """Refuse what could not be remembered outside the ledger, and a new ledger where one was."""
+        if self.place.exists():
+            self.make().check_witness()
+        else:
+            seen = Witness.of(self.witness, place_of(self.place))
+            seen.folders(strict=True)
+            seen.check_new()
 
     def reservation(self, dataset: str, release_id: str) -> Reservation | None:
         return self.make().reservation(dataset, release_id) if self.place.exists() else None
@@ -38,15 +50,16 @@ class NewLedger:
         return self.make().account(dataset) if self.place.exists() else Account(dataset)
 
     def check(self, dataset: str, release_id: str, charge: Charge, facts: Mapping[str, Any]) -> None:
+        self.check_witness()
         if self.place.exists():
             self.make().check(dataset, release_id, charge, facts)
 
     def make(self) -> Ledger:
         """Another process may have been faster: then its ledger is opened, and `reserve` finds what it recorded."""
-        return Ledger.open(self.place, create=True, needs_grants=False)
+        return Ledger.open(self.place, create=True, needs_grants=False, witness=self.witness)
 
 
-def ledger_in(folder: Path) -> Ledger | NewLedger:
+def ledger_in(folder: Path, witness: Path | None = None) -> Ledger | NewLedger:
     """The ledger in this folder, or the one to be made there. Refused where it could not be written: before anything is read or drawn."""
     place = folder / DEFAULT_NAME
     if not os.access(folder, os.W_OK | os.X_OK) or (place.exists() and not os.access(place, os.R_OK | os.W_OK)):
@@ -56,4 +69,5 @@ def ledger_in(folder: Path) -> Ledger | NewLedger:
             f'without a record, write ledger = "{NO_LEDGER}".'
         )
     # With create: a file that a crash left empty is finished.
-    return Ledger.open(place, create=True, needs_grants=False) if os.path.lexists(place) else NewLedger(place)
+    made = NewLedger(place, witness)
+    return made.make() if os.path.lexists(place) else made

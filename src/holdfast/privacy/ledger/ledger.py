@@ -10,6 +10,8 @@ reservation is known by the number of its event: one that was voided and made an
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import hmac
 import logging
 import os
@@ -17,47 +19,83 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdfast.errors import InvalidParameter, LedgerBroken, OtherInput, WrongState
+from holdfast.errors import InvalidParameter, LedgerBroken, LedgerProblem, OtherInput, WitnessMismatch, WrongState
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.ledger.account import Account, Balance, id_elsewhere
 from holdfast.privacy.ledger.chain import COLUMNS, Event, checked_facts, make_event, read_chain, read_row
-from holdfast.privacy.ledger.store import Store, tables
+from holdfast.privacy.ledger.restore import steps_after_restore
+from holdfast.privacy.ledger.state import destroy_secrets, keep_secret, read_secret
+from holdfast.privacy.ledger.store import Store, place_of, tables
 from holdfast.privacy.ledger.values import Charge, GrantKind, Reservation, State, name_of, read_grant, text_of
 from holdfast.privacy.ledger.verify import find_problems
+from holdfast.privacy.ledger.witness import Mark, Seen, Witness, check_mark, read_mark
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 
 logger = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 
 class Ledger:
     """An append-only account of budgets.
 
     Guarantees:  what the releases of a data set cost together is never more than what was granted, in any number of processes and
-                 whatever crashes. Before a balance is used the whole chain is checked; a broken one is refused.
+                 whatever crashes. Before a balance is used the whole chain is checked; a broken one is refused. So is one that is not
+                 the ledger its witness saw before: see witness.py.
     """
 
-    def __init__(self, store: Store, identifier: str) -> None:
-        self._store, self._id = store, identifier
+    def __init__(self, store: Store, identifier: str, witness: Witness) -> None:
+        self._store, self._id, self._witness = store, identifier, witness
 
     def __repr__(self) -> str:
         return f"<Ledger {self._id} in {self._store.label}>"  # never the URL: it may hold a password
 
     @classmethod
-    def open(cls, place: str | os.PathLike[str], *, create: bool = False, needs_grants: bool = True) -> Ledger:
+    def open(
+        cls,
+        place: str | os.PathLike[str],
+        *,
+        create: bool = False,
+        needs_grants: bool = True,
+        witness: str | os.PathLike[str] | None = None,
+    ) -> Ledger:
         """A ledger in a file (SQLite) or at a URL: sqlite:///folder/file.db, postgresql://user:password@host/database.
 
         With `create` a new one is made where there is none; a file then for its owner only. Made with `needs_grants=False` it records
         releases of a data set that nobody granted a budget, without a limit, and refuses an id that any of its data sets used; this is
-        written into its first event. Tables of an earlier version are brought to this one; a later one is refused.
+        written into its first event. Tables of an earlier version are brought to this one; a later one is refused. `witness` is a folder,
+        beside the user's state folder, in which the ledger's head is remembered; by default what HOLDFAST_WITNESS names.
         """
+        seen = Witness.of(witness, place_of(place))
+        if create and os.path.isabs(seen.place) and not os.path.lexists(seen.place):
+            seen.check_new()  # before a file is made
+        return cls._opened(place, seen, create, needs_grants, seen.check_new)
+
+    @classmethod
+    def reopen(cls, place: str | os.PathLike[str], *, witness: str | os.PathLike[str] | None = None) -> Ledger:
+        """The ledger in a place, for `accept_restore`: also where it is gone, and a witness knows that it was there; a new one is then
+        made, of the same kind.
+        """
+        seen = Witness.of(witness, place_of(place))
+        known = seen.known()
+        marks = [] if known is None else [read_mark(folder, known) for folder in seen.folders(strict=True)]
+        needs_grants = next((mark.needs_grants for mark in marks if mark is not None), True)
+        return cls._opened(place, seen, known is not None, needs_grants, lambda: None)
+
+    @classmethod
+    def _opened(cls, place: Any, witness: Witness, create: bool, needs_grants: bool, check: Callable[[], None]) -> Ledger:
         store = Store(place, create=create)
-        store.prepare(create, lambda connection: _start(connection, needs_grants))
-        return cls(store, store.read(_read_id))
+
+        def start(connection: Connection) -> None:
+            check()
+            _start(connection, needs_grants)
+
+        store.prepare(create, start)
+        return cls(store, store.read(_read_id), witness)
 
     @property
     def id(self) -> str:
@@ -107,7 +145,7 @@ class Ledger:
                 raise InvalidParameter("This grant adds nothing to those that are there. Write a larger epsilon.")
             return self._append(connection, chain[-1], time, "granted", name, None, made.to_fields())
 
-        return self._store.write(work)
+        return self._write(work)
 
     def balance(self, dataset: str) -> Balance:
         """What was granted to a data set, what is spent, what is left. NoGrant where nothing was granted."""
@@ -132,6 +170,7 @@ class Ledger:
         facts: Mapping[str, Any],
         *,
         sealed_key: bytes | None,
+        second_secret: bytes | None = None,
         input_digest: str,
         now: str,
     ) -> Reservation:
@@ -140,27 +179,38 @@ class Ledger:
         Given:       facts: plain public facts, kept in the event. Known to the ledger: "disjoint_from" (ids of releases on other cells; the
                      caller has checked it), "revision_of" (an earlier release of the same population; it charges in full like any other),
                      "unit" (must be the one granted), "exposed" (fields of `lattices.exposure_facts.ReleaseExposure`, for the screen).
-                     sealed_key, input_digest: what resuming needs, kept outside the chain until the release is closed or voided.
-        Guarantees:  the charge counts as spent from here on. BudgetExceeded, NoGrant, WrongState (the id is in use) and nothing is written.
+                     sealed_key, input_digest: what resuming needs, kept outside the chain until the release is closed or voided; of
+                     the digest only a hash, since it enters the noise. second_secret, without which the sealed key cannot be opened, goes
+                     to a file in the state folder and never into the database.
+        Guarantees:  the charge counts as spent from here on. BudgetExceeded, NoGrant, WrongState (the id is in use), WitnessMismatch,
+                     NoWitness and nothing is written.
         """
         if sealed_key is not None and not isinstance(sealed_key, bytes):
             raise InvalidParameter(f"sealed_key must be bytes or None. Got {type(sealed_key).__name__}.")
-        digest = text_of(input_digest, "input_digest")
+        check = _one_way(text_of(input_digest, "input_digest"))
 
         def work(connection: Connection) -> Reservation:
             from sqlalchemy import insert
 
             events, reservation = self._admitted(self._chain(connection), dataset, release_id, charge, facts, now)
             connection.execute(insert(tables().events), [event.row() for event in events])
-            row = {"seq": reservation.seq, "sealed_key": None if sealed_key is None else sealed_key.hex(), "input_digest": digest}
+            row = {"seq": reservation.seq, "sealed_key": None if sealed_key is None else sealed_key.hex(), "input_check": check}
             connection.execute(insert(tables().secrets), [row])
-            return replace(reservation, sealed_key=sealed_key, input_digest=digest)
+            if second_secret is not None:
+                self._keep_secret(connection, reservation.seq, second_secret)
+            return replace(reservation, sealed_key=sealed_key, input_check=check, second_secret=second_secret)
 
-        return self._store.write(work)
+        return self._write(work, strict=True)
 
     def check(self, dataset: str, release_id: str, charge: Charge, facts: Mapping[str, Any]) -> None:
         """Refuse what `reserve` would refuse now, before slow work is done for it. Nothing is written, and `reserve` asks again."""
+        self.check_witness()
         self._store.read(lambda connection: self._admitted(self._chain(connection), dataset, release_id, charge, facts, _clock()))
+
+    def check_witness(self) -> None:
+        """Refuse to charge a ledger that is not the one its witness saw before, or that has no witness."""
+        marks = self._witness.marks(self._id, strict=True)
+        self._store.read(lambda connection: _check_marks(connection, marks.values()))
 
     def _admitted(
         self, chain: list[Event], dataset: str, release_id: str, charge: Charge, facts: Mapping[str, Any], now: str
@@ -208,7 +258,7 @@ class Ledger:
         return self._step(reservation, "published", {})
 
     def close(self, reservation: Reservation) -> Reservation:
-        """Destroy the sealed key and the digest of the input."""
+        """Destroy the second secret, the sealed key and the check of the input."""
         return self._step(reservation, "closed", {})
 
     def void(self, reservation: Reservation, reason: str) -> bool:
@@ -237,9 +287,10 @@ class Ledger:
             moved = account.move(current, state, full)
             if not moved.is_open:
                 connection.execute(delete(tables().secrets).where(tables().secrets.c.seq == current.seq))
+                self._destroy_secrets(connection)  # if the step then fails, the release can still be closed or voided
             return self._with_secrets(connection, moved)
 
-        return self._store.write(work)
+        return self._write(work, strict=target == "drawing")
 
     def _current(self, account: Account, reservation: Reservation) -> Reservation:
         current = account.release(reservation.release_id)
@@ -282,8 +333,8 @@ class Ledger:
 
     def check_input(self, reservation: Reservation, input_digest: str) -> None:
         """Refuse to resume on other input than the release was begun with: the same noise would show the difference."""
-        held = reservation.input_digest
-        if held is None or not hmac.compare_digest(held.encode(), input_digest.encode()):
+        held = reservation.input_check
+        if held is None or not hmac.compare_digest(held.encode(), _one_way(input_digest).encode()):
             raise OtherInput(
                 f"The release {reservation.release_id!r} was begun on other input, or is no longer open. Resume it on the same data, "
                 "or void it and make a release with a new key."
@@ -309,11 +360,12 @@ class Ledger:
     def verify(self, heads: Iterable[str] = ()) -> list[str]:
         """Every problem of the ledger as a sentence; empty if it is as it was written.
 
-        Given:       heads as printed in cards.
+        Given:       heads as printed in cards. Those that witnesses remember are compared too.
         Guarantees:  a changed, deleted, inserted or moved row is noticed, a step that the protocol does not allow, an account that is
-                     overspent, and, where heads are given, a tail that was cut off or written anew.
+                     overspent, and, by the heads, a tail that was cut off or written anew.
         """
-        given = list(heads)
+        given = [("A card", head) for head in heads]
+        given += [(f"The mark in the {name}", head) for name, head in self.witnesses().items() if head is not None]
 
         def work(connection: Connection) -> list[str]:
             from sqlalchemy import select
@@ -324,7 +376,83 @@ class Ledger:
 
         return self._store.read(work)
 
+    def witnesses(self) -> dict[str, str | None]:
+        """The head that each witness remembers, by the words for its folder; None where it has seen nothing of this ledger."""
+        folders = self._witness.folders(strict=self._witness.second is not None)
+        found = {"state folder" if folder != self._witness.second else "witness": read_mark(folder, self._id) for folder in folders}
+        return {name: None if mark is None else mark.head for name, mark in found.items()}
+
+    def accept_restore(self, *, approver: str, reason: str) -> list[Seen]:
+        """Go on with a ledger that was put back to an older copy; the releases that it had lost, which are charged again.
+
+        Guarantees:  every release that a witness saw counts, and its name is used up; where random words were drawn, no void gives the
+                     charge back. Recorded with who accepted it and why. LedgerProblem where nothing was put back.
+        """
+        who = {"approver": text_of(approver, "approver"), "reason": text_of(reason, "reason")}
+        folders = self._witness.folders(strict=True)
+        known = self._witness.known()
+        names = [self._id, *([] if known in (None, self._id) else [known])]
+        marks = [mark for folder in folders for name in names if (mark := read_mark(folder, name)) is not None]
+
+        def work(connection: Connection) -> tuple[Mark, list[Seen]]:
+            from sqlalchemy import insert
+
+            chain = self._chain(connection)
+            steps, lost = steps_after_restore(chain, marks, _needs_grants(chain))
+            with contextlib.suppress(WitnessMismatch):
+                _check_marks(connection, marks)
+                if known in (None, self._id):
+                    raise LedgerProblem("The ledger holds all that its witnesses saw: there is no restore to accept.")
+            heads = [mark.head for mark in marks]
+            made = [make_event(chain[-1], self._id, _clock(), "restored", "", None, {**who, "seen": heads})]
+            for kind, dataset, release_id, payload in steps:
+                made.append(make_event(made[-1], self._id, _clock(), kind, dataset, release_id, payload))
+            for name in dict.fromkeys(event.dataset for event in made[1:]):
+                _account(name, [*chain, *made])  # what breaks a rule is refused, and nothing is written
+            connection.execute(insert(tables().events), [event.row() for event in made])
+            return Mark.start(self._id).after([*chain, *made]), lost
+
+        mark, lost = self._store.write(work)
+        self._witness.reset(mark)
+        return lost
+
     # Reading and writing.
+
+    def _write(self, work: Callable[[Connection], Result], *, strict: bool = False) -> Result:
+        """Write to the ledger its witness knows; what was written is remembered before this returns. strict: not without a witness."""
+        marks = self._witness.marks(self._id, strict)
+        seen = min((0 if mark is None else mark.seq for mark in marks.values()), default=0)
+
+        def checked(connection: Connection) -> tuple[Result, list[Event]]:
+            _check_marks(connection, marks.values())
+            done = work(connection)
+            return done, [read_row(row) for row in _rows(connection, after=seen)] if marks else []
+
+        done, events = self._store.write(checked)
+        if events:
+            self._witness.advance(self._id, events, strict)
+        return done
+
+    def _keep_secret(self, connection: Connection, seq: int, second_secret: bytes) -> None:
+        """To a file, before the reservation is committed; what an earlier stop left behind goes."""
+        self._destroy_secrets(connection)
+        try:
+            keep_secret(self._id, seq, second_secret)
+        except OSError as error:
+            raise LedgerProblem(
+                f"What it takes to resume the release could not be kept in the state folder ({os.strerror(error.errno or 0)}). Nothing was "
+                "charged. Make room there, or unset HOLDFAST_KEY: the release can then not be resumed."
+            ) from None
+
+    def _destroy_secrets(self, connection: Connection) -> None:
+        """All second secrets on this machine that no open release needs."""
+        try:
+            destroy_secrets(self._id, _held(connection))
+        except OSError as error:
+            raise LedgerProblem(
+                f"A second secret in the state folder could not be destroyed ({os.strerror(error.errno or 0)}). Look at the rights there, "
+                "and run the command again."
+            ) from None
 
     def _account(self, dataset: str) -> Account:
         return _account(name_of(dataset, "dataset"), self._store.read(self._chain))
@@ -351,10 +479,12 @@ class Ledger:
         from sqlalchemy import select
 
         held = tables().secrets
-        row = connection.execute(select(held.c.sealed_key, held.c.input_digest).where(held.c.seq == reservation.seq)).first()
+        row = connection.execute(select(held.c.sealed_key, held.c.input_check).where(held.c.seq == reservation.seq)).first()
         if row is None:
-            return replace(reservation, sealed_key=None, input_digest=None)
-        return replace(reservation, sealed_key=None if row[0] is None else bytes.fromhex(row[0]), input_digest=row[1])
+            return replace(reservation, sealed_key=None, input_check=None, second_secret=None)
+        sealed = None if row[0] is None else bytes.fromhex(row[0])
+        second = None if sealed is None else read_secret(self._id, reservation.seq)
+        return replace(reservation, sealed_key=sealed, input_check=row[1], second_secret=second)
 
 
 def _start(connection: Connection, needs_grants: bool) -> None:
@@ -381,12 +511,36 @@ def _read_id(connection: Connection) -> str:
     return found
 
 
-def _rows(connection: Connection, dataset: str | None = None) -> Iterable[Any]:
+def _one_way(digest: str) -> str:
+    """What is stored of the digest of an input: enough to know it again, and no help to find it."""
+    return hashlib.sha256(b"holdfast input check;" + digest.encode()).hexdigest()
+
+
+def _held(connection: Connection) -> frozenset[int]:
+    """The reservations for which secrets are held."""
+    from sqlalchemy import select
+
+    return frozenset(connection.execute(select(tables().secrets.c.seq)).scalars())
+
+
+def _check_marks(connection: Connection, marks: Iterable[Mark | None]) -> None:
+    """Refuse a ledger that does not hold what its witnesses saw."""
+    from sqlalchemy import select
+
+    events = tables().events
+    for mark in marks:
+        if mark is not None:
+            there = connection.execute(select(events.c.hash).where(events.c.seq == mark.seq)).scalar()
+            check_mark(mark, there, _last(connection).seq)
+
+
+def _rows(connection: Connection, dataset: str | None = None, after: int = 0) -> Iterable[Any]:
     from sqlalchemy import select
 
     events = tables().events
     query = select(*(events.c[name] for name in COLUMNS)).order_by(events.c.seq)
-    return connection.execute(query if dataset is None else query.where(events.c.dataset == dataset)).all()
+    query = query if dataset is None else query.where(events.c.dataset == dataset)
+    return connection.execute(query.where(events.c.seq > after) if after else query).all()
 
 
 def _last(connection: Connection) -> Event:

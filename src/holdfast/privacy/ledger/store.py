@@ -41,7 +41,12 @@ VERSION_1 = (
     "CREATE TABLE holdfast_open_reservations (seq BIGINT PRIMARY KEY REFERENCES holdfast_events (seq), sealed_key TEXT, "
     "input_digest TEXT NOT NULL)",
 )
-MIGRATIONS: list[tuple[str, ...]] = [VERSION_1]
+VERSION_2 = (
+    # Keys of version 1 were sealed under one secret, and the digest itself was stored: with both, noise could be drawn again.
+    "UPDATE holdfast_open_reservations SET sealed_key = NULL, input_digest = 'none: begun by an earlier version'",
+    "ALTER TABLE holdfast_open_reservations RENAME COLUMN input_digest TO input_check",
+)
+MIGRATIONS: list[tuple[str, ...]] = [VERSION_1, VERSION_2]
 """Entry k leads from version k to version k + 1 of the tables, the first from nothing. Never change an entry; add one."""
 
 
@@ -53,14 +58,30 @@ def tables() -> SimpleNamespace:
     return SimpleNamespace(
         meta=table("holdfast_meta", column("name"), column("value")),
         events=table("holdfast_events", *(column(name) for name in COLUMNS)),
-        secrets=table("holdfast_open_reservations", column("seq"), column("sealed_key"), column("input_digest")),
+        secrets=table("holdfast_open_reservations", column("seq"), column("sealed_key"), column("input_check")),
     )
 
 
+FOREIGN_IN_FILE = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') LIMIT 1"
+FOREIGN_ON_SERVER = """
+WITH ours AS (SELECT oid, relnamespace FROM pg_class WHERE oid IN (
+    to_regclass('holdfast_meta'), to_regclass('holdfast_events'), to_regclass('holdfast_open_reservations')))
+SELECT 'trigger', tgname FROM pg_trigger WHERE tgrelid IN (SELECT oid FROM ours) AND NOT tgisinternal
+UNION ALL SELECT 'rule', rulename FROM pg_rewrite WHERE ev_class IN (SELECT oid FROM ours)
+UNION ALL SELECT 'policy', polname FROM pg_policy WHERE polrelid IN (SELECT oid FROM ours)
+UNION ALL SELECT 'view', relname FROM pg_class AS one WHERE relkind IN ('v', 'm') AND relnamespace IN (SELECT relnamespace FROM ours)
+    AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = one.oid AND deptype = 'e')
+LIMIT 1"""
+"""What could change or hide what we write or read, and is not ours. Views of PostgreSQL's own extensions are left alone."""
+
+
 class Store:
-    """A place for a ledger. `label` names it in messages, without path or password."""
+    """A place for a ledger. `label` names it in messages, without path or password; `place` tells it from all others, and holds no
+    password.
+    """
 
     def __init__(self, place: str | os.PathLike[str], *, create: bool) -> None:
+        self.place = place_of(place)
         self.is_file, self.label, self._engine = _open_place(place, create)
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
@@ -80,10 +101,20 @@ class Store:
             with self._engine.connect() as connection:
                 options = {"holdfast_write": write} | ({} if write or self.is_file else {"isolation_level": "REPEATABLE READ"})
                 with connection.execution_options(**options).begin():
+                    self._check_own(connection)
                     return work(connection)
         except (SQLAlchemyError, sqlite3.Error, UnicodeError) as error:
             problem = _explain(error, self.label, write)
         raise problem  # outside the block: what the driver said may name host, user and statement
+
+    def _check_own(self, connection: Connection) -> None:
+        """Refuse a database with triggers or views: they could change what is written, or show what is not there."""
+        found = connection.exec_driver_sql(FOREIGN_IN_FILE if self.is_file else FOREIGN_ON_SERVER).first()
+        if found is not None:
+            raise LedgerBroken(
+                f"The database of {self.label} holds a {found[0]} {str(found[1])[:60]!a} that Holdfast did not make. It could change what "
+                "is recorded. Find out who made it, and remove it."
+            )
 
     def prepare(self, create: bool, start: Callable[[Connection], None]) -> None:
         """Bring the tables to this version. Where there are none, make them and call `start`, if that was asked for."""
@@ -130,6 +161,18 @@ class Store:
             f"The tables of {self.label} have version {version}, and this Holdfast knows versions up to {len(MIGRATIONS)}. "
             "Install a later Holdfast. Nothing was changed."
         )
+
+
+def place_of(place: str | os.PathLike[str]) -> str:
+    """One text for one place: the real path of a file, or a URL without its password."""
+    text = os.fspath(place)
+    if isinstance(text, str) and "://" in text:
+        scheme, rest = text.split("://", 1)
+        if scheme.lower() == "sqlite":
+            return os.path.realpath(rest[1:])
+        user, at, where = rest.rpartition("@")
+        return f"server://{user.partition(':')[0]}{at}{where}"
+    return os.path.realpath(text) if isinstance(text, str) else ""
 
 
 def _open_place(place: str | os.PathLike[str], create: bool) -> tuple[bool, str, Engine]:

@@ -18,10 +18,10 @@ from holdfast.privacy.parameters import budget, format_exact, not_negative, prob
 ChargeKind: TypeAlias = Literal["pure", "zcdp", "estimated", "cell-key"]
 Currency: TypeAlias = Literal["epsilon", "rho"]
 GrantKind: TypeAlias = Literal["pure", "zcdp", "approximate"]
-State: TypeAlias = Literal["reserved", "drawing", "staged", "committed", "published", "closed", "voided", "voided-spent"]
+State: TypeAlias = Literal["reserved", "drawing", "staged", "committed", "published", "closed", "voided", "voided-spent", "lost"]
 
 OPEN: tuple[State, ...] = ("reserved", "drawing", "staged", "committed", "published")
-"""States in which a release may still be resumed: the ledger holds its sealed key and the digest of its input."""
+"""States in which a release may still be resumed: the ledger holds its sealed key and a check of its input."""
 ESTIMATED = (
     "Noise drawn by a Markov chain has an estimated promise, which cannot be added up with others: no budget pays for it. Use an exact "
     "sampler (sampler = 'auto'), a ledger that sets no limit, or none (--no-ledger)."
@@ -215,8 +215,9 @@ class Grant:
 class Reservation:
     """Budget set aside for one release, and where the release stands.
 
-    head is the hash of the event that reserved it, as printed in the card: "<ledger id>:<seq>:<hash>". sealed_key and input_digest are
-    there only while the release is open. They are secrets: a repr does not show them.
+    head is the hash of the event that reserved it, as printed in the card: "<ledger id>:<seq>:<hash>". sealed_key and input_check are
+    there only while the release is open, and second_secret only on the machine where it was begun. A repr does not show them. A release
+    that a restored copy of the ledger does not hold is "lost": it counts, and nothing else is known of it.
     """
 
     dataset: str
@@ -231,7 +232,9 @@ class Reservation:
     checksum: str | None = None
     reason: str | None = None
     sealed_key: bytes | None = field(default=None, repr=False)
-    input_digest: str | None = field(default=None, repr=False)
+    input_check: str | None = field(default=None, repr=False)
+    """A one-way check of the input's digest, which enters the noise and is kept nowhere."""
+    second_secret: bytes | None = field(default=None, repr=False)
 
     @property
     def is_open(self) -> bool:

@@ -11,12 +11,12 @@ from holdfast.privacy.ledger.chain import Event, read_head, walk
 
 
 def find_problems(
-    rows: Iterable[Sequence[Any]], ledger: Any, secrets_held: Sequence[Any], identifiers: Sequence[Any], heads: Sequence[str]
+    rows: Iterable[Sequence[Any]], ledger: Any, secrets_held: Sequence[Any], identifiers: Sequence[Any], heads: Sequence[tuple[str, str]]
 ) -> list[str]:
     """Every problem as a sentence.
 
     Given:  the rows of the events in order, the ledger's identifier as stored now, the event numbers of the secrets that are held,
-            every identifier that was read for this ledger (they must agree), and heads from cards.
+            every identifier that was read for this ledger (they must agree), and heads from outside, each with the words for who says it.
     """
     problems = [] if len(set(map(str, identifiers))) == 1 else ["The identifier of the ledger was changed, or there are several."]
     events: list[Event] = []
@@ -27,7 +27,7 @@ def find_problems(
     problems.extend(_first_problems(events))
     accounts: dict[str, Account] = {}
     for event in events:
-        if event.kind == "created":
+        if event.kind in ("created", "restored"):
             continue
         account = accounts.setdefault(event.dataset, Account(event.dataset))
         problem = account.apply(event)
@@ -35,7 +35,8 @@ def find_problems(
             problems.append(f"Event {event.seq} ({event.kind}): {problem}")
     problems.extend(_id_problems(events))
     problems.extend(_secret_problems(accounts, secrets_held))
-    problems.extend(problem for head in heads for problem in _head_problems(head, ledger, events))
+    charged = {event.payload.get("head") for event in events if event.kind == "lost"}
+    problems.extend(problem for who, head in heads if head not in charged for problem in _head_problems(who, head, ledger, events))
     return problems
 
 
@@ -69,20 +70,20 @@ def _secret_problems(accounts: dict[str, Account], secrets_held: Sequence[Any]) 
     ]
 
 
-def _head_problems(head: str, ledger: Any, events: list[Event]) -> list[str]:
+def _head_problems(who: str, head: str, ledger: Any, events: list[Event]) -> list[str]:
     try:
         identifier, seq, digest = read_head(head)
     except InvalidParameter as error:
         return [str(error)]
     if identifier != ledger:
-        return [f"The head {_short(head)} of a card belongs to another ledger."]
+        return [f"{who} names the head {_short(head)}, which belongs to another ledger."]
     found = next((event for event in events if event.seq == seq), None)
     if found is None:
         last = events[-1].seq if events else 0
         cut = f"the ledger ends at event {last}: its tail was cut off" if seq > last else "this event cannot be read"
-        return [f"A card names event {seq}, but {cut}."]
+        return [f"{who} names event {seq}, but {cut}."]
     if found.hash != digest:
-        return [f"A card names event {seq} with another hash: the ledger was written anew."]
+        return [f"{who} names event {seq} with another hash: the ledger was written anew."]
     return []
 
 

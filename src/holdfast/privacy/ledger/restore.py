@@ -1,0 +1,56 @@
+"""What a ledger that was put back to an older copy has lost, as far as its witness saw it, and the events that charge it again.
+
+A release that the copy does not hold is charged as `lost`: it counts, its name is used up, and nothing is known of its cells, so it adds to
+everything. One that the copy holds as reserved, and that had begun to draw, goes on to `drawing`: a void must not give its charge back.
+Grants that were lost stay lost: the budget is smaller, never larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from holdfast.privacy.ledger.chain import Event
+from holdfast.privacy.ledger.witness import Mark, Seen
+
+Step = tuple[str, str, str | None, Mapping[str, Any]]
+"""(kind, dataset, release id, payload) of an event to be appended."""
+
+
+def steps_after_restore(chain: list[Event], marks: Iterable[Mark], needs_grants: bool) -> tuple[list[Step], list[Seen]]:
+    """The events that charge what was lost, and the releases that are charged as lost."""
+    hashes = {event.seq: event.hash for event in chain}
+    told = {event.payload["head"] for event in chain if event.kind == "lost"}
+    states = _states(chain)
+    steps: list[Step] = []
+    lost: list[Seen] = []
+    seen = {f"{mark.ledger}:{one.seq}:{one.hash}": one for mark in marks for one in mark.releases.values()}
+    for head, one in seen.items():
+        ledger = head.split(":", 1)[0]
+        state = states.get(one.seq) if ledger == chain[0].ledger and hashes.get(one.seq) == one.hash else None
+        if one.counts and head not in told and state in (None, "voided"):
+            lost.append(one)
+            facts = {"unit": one.unit}
+            steps.append(("lost", one.dataset, one.release_id, {"charge": dict(one.charge), "facts": facts, "head": head}))
+        elif one.counts and one.state != "reserved" and state == "reserved":
+            steps.append(("drawing", one.dataset, one.release_id, {"reservation": one.seq}))
+    opened = [] if needs_grants else _opened(chain, lost)
+    return [*opened, *steps], lost
+
+
+def _states(chain: list[Event]) -> dict[int, str]:
+    """Where each release stands, by the number of the event that reserved it or tells that it was lost."""
+    found: dict[int, str] = {}
+    for event in chain:
+        if event.kind in ("reserved", "lost"):
+            found[event.seq] = event.kind
+        elif "reservation" in event.payload:
+            found[event.payload["reservation"]] = event.kind
+    return found
+
+
+def _opened(chain: list[Event], lost: list[Seen]) -> list[Step]:
+    """Accounts that the copy does not have yet, in a ledger that records without a limit."""
+    there = {event.dataset for event in chain if event.kind in ("granted", "opened")}
+    units = {one.dataset: one.unit for one in reversed(lost) if one.dataset not in there}
+    return [("opened", dataset, None, {"unit": unit}) for dataset, unit in units.items()]

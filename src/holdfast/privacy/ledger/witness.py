@@ -1,0 +1,255 @@
+"""The ledger's witness: a high-water mark outside the ledger, by which one that was put back to an older copy, written anew, deleted or
+exchanged is noticed before anything is charged to it.
+
+A mark names the last event that was seen, and holds every release up to it with its charge and state: what a restored copy has lost can
+then be charged again (restore.py). It is kept in the state folder, and in a second folder where one is named. It is checked before every
+write, inside the write's transaction. It is advanced when the write is on disk, and before `reserve` and `start_drawing` return: so it is
+never ahead of the ledger, and nothing is drawn that it does not know.
+
+What it cannot see: who can put back the ledger can put back the marks too, where they may write there. A second folder that they may not
+change closes this; heads on cards are the last resort. A ledger that has no mark here yet is taken as it is, and that is told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import LedgerProblem, NoWitness, WitnessMismatch
+from holdfast.privacy.ledger.account import BEFORE
+from holdfast.privacy.ledger.chain import START, Event, canonical
+from holdfast.privacy.ledger.state import is_usable, make_folder, state_folder, write_whole
+from holdfast.privacy.ledger.values import Charge
+
+logger = logging.getLogger(__name__)
+
+WITNESS = "HOLDFAST_WITNESS"
+_PLACES = "places"
+_ACCEPT = "If that is meant, `holdfast ledger accept-restore` goes on, and charges what may have been lost."
+
+FIRST_SEEN = (
+    "The ledger was used before, and nothing was remembered of it in the state or witness folder: it is taken as it is. Compare it with "
+    "the cards of its releases: holdfast ledger verify FOLDER ..."
+)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A release as the witness saw it last."""
+
+    seq: int
+    hash: str
+    dataset: str
+    release_id: str
+    charge: Mapping[str, Any]
+    unit: str
+    state: str
+
+    @property
+    def counts(self) -> bool:
+        return self.state != "voided"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The last event seen, and the releases up to it, by the number of the event that reserved them."""
+
+    ledger: str
+    seq: int
+    hash: str
+    needs_grants: bool
+    releases: Mapping[int, Seen]
+
+    @property
+    def head(self) -> str:
+        return f"{self.ledger}:{self.seq}:{self.hash}"
+
+    @classmethod
+    def start(cls, ledger: str) -> Mark:
+        return cls(ledger, 0, START, True, {})
+
+    def after(self, events: Iterable[Event]) -> Mark:
+        """The mark after these events; those that it saw before are passed over."""
+        made, releases = self, dict(self.releases)
+        for event in events:
+            if event.seq != made.seq + 1 or event.previous != made.hash:
+                continue
+            if event.kind in ("reserved", "lost") and event.release_id is not None:
+                unit = event.payload["facts"].get("unit", "person")
+                releases[event.seq] = Seen(
+                    event.seq, event.hash, event.dataset, event.release_id, event.payload["charge"], unit, event.kind
+                )
+            elif event.kind in BEFORE:
+                seq = event.payload["reservation"]
+                releases[seq] = replace(releases[seq], state=event.kind)
+            needs = event.payload.get("needs_grants") is not False if event.kind == "created" else made.needs_grants
+            made = Mark(self.ledger, event.seq, event.hash, needs, releases)
+        return made
+
+    def to_text(self) -> str:
+        fields = {name: getattr(self, name) for name in ("ledger", "seq", "hash", "needs_grants")}
+        return canonical({"version": 1, **fields, "releases": [vars(one) for one in self.releases.values()]}) + "\n"
+
+    @classmethod
+    def from_text(cls, text: str) -> Mark:
+        """What `to_text` wrote; ValueError, KeyError or TypeError where it did not."""
+        fields = json.loads(text)
+        if fields["version"] != 1:
+            raise ValueError("another version")
+        seen = [Seen(**one) for one in fields["releases"]]
+        for one in seen:
+            Charge.from_fields(one.charge)
+        made = cls(fields["ledger"], fields["seq"], fields["hash"], fields["needs_grants"], {one.seq: one for one in seen})
+        if made.to_text() != text:
+            raise ValueError("not as it was written")
+        return made
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Where the marks of one ledger are kept: `second` is the folder of the office's choice, `place` what tells its place from others."""
+
+    second: Path | None
+    place: str
+
+    @classmethod
+    def of(cls, second: str | os.PathLike[str] | None, place: str) -> Witness:
+        """`second`: a folder, else what HOLDFAST_WITNESS says."""
+        named = os.environ.get(WITNESS) if second is None else os.fspath(second)
+        if named is not None and not named.strip():
+            raise NoWitness(f"{WITNESS} is set, and empty. Unset it, or name a folder.")
+        return cls(None if named is None else Path(named).absolute(), place)
+
+    def folders(self, strict: bool) -> list[Path]:
+        """The folders that hold marks, the state folder first. Refused where there is none and one is needed (`strict`)."""
+        found = [folder for folder in [state_folder()] if folder is not None]
+        if self.second is not None:
+            if is_usable(self.second):
+                return [*found, *(folder for folder in [self.second] if folder not in found)]
+            if strict:
+                raise NoWitness("The folder that is named as witness is not there, or cannot be written. Nothing was charged. Make it.")
+        if strict and not found:
+            raise NoWitness(
+                "There is no state folder in which the head of the ledger could be remembered: this account has no home. Nothing was "
+                'charged. Name a folder that lasts: witness = "FOLDER" under [release], or HOLDFAST_WITNESS, or HOLDFAST_STATE.'
+            )
+        return found
+
+    def known(self) -> str | None:
+        """The identifier of the ledger that was in this place before; None where none was."""
+        for folder in self.folders(strict=False)[:1]:
+            with contextlib.suppress(OSError):
+                return self._place_in(folder).read_text(encoding="ascii").strip()
+        return None
+
+    def check_new(self) -> None:
+        """Refuse a new ledger where one was."""
+        known = self.known()
+        if known is not None:
+            raise WitnessMismatch(
+                f"The ledger {known} was kept in this place, and is gone. A new one would know nothing of its releases. Put it back. "
+                f"{_ACCEPT}"
+            )
+
+    def marks(self, ledger: str, strict: bool) -> dict[Path, Mark | None]:
+        """What each folder remembers of a ledger."""
+        folders = self.folders(strict)
+        known = self.known()
+        if known not in (None, ledger):
+            raise WitnessMismatch(f"The ledger {known} was kept in this place, and another one is there now. Put it back. {_ACCEPT}")
+        return {folder: read_mark(folder, ledger) for folder in folders}
+
+    def advance(self, ledger: str, events: list[Event], strict: bool) -> None:
+        """Remember these events, which are on disk in the ledger. Marks only go forward."""
+        for folder in self.folders(strict):
+            try:
+                with _locked(folder, ledger):
+                    before = read_mark(folder, ledger)
+                    after = (before or Mark.start(ledger)).after(events)
+                    if after.seq < events[-1].seq:
+                        raise WitnessMismatch("The mark of the ledger was removed or changed while it was used. Run the command again.")
+                    if before is None and any(event.kind == "reserved" for event in events[:-1]):
+                        logger.info("%s", FIRST_SEEN)
+                    if before is None or after.seq > before.seq:
+                        write_whole(folder / _name(ledger), after.to_text().encode("ascii"))
+                if self.known() is None:
+                    self._remember(folder, ledger)
+            except OSError as error:
+                told = f"The head of the ledger could not be remembered ({os.strerror(error.errno or 0)})."
+                if strict:
+                    raise LedgerProblem(
+                        f"{told} Nothing was drawn. What was reserved stands in the ledger: make room, and use --resume, or void it."
+                    ) from None
+                logger.warning("%s It will be with the next step.", told)
+
+    def reset(self, mark: Mark) -> None:
+        """Remember this head in all folders, whatever was there: a restore was accepted."""
+        for folder in self.folders(strict=True):
+            with _locked(folder, mark.ledger):
+                write_whole(folder / _name(mark.ledger), mark.to_text().encode("ascii"))
+        self._remember(self.folders(strict=True)[0], mark.ledger)
+
+    def forget_place(self) -> None:
+        """Let a new ledger be made here: what was here was made up."""
+        for folder in self.folders(strict=False)[:1]:
+            self._place_in(folder).unlink(missing_ok=True)
+
+    def _remember(self, folder: Path, ledger: str) -> None:
+        path = self._place_in(folder)
+        make_folder(path.parent)
+        write_whole(path, f"{ledger}\n".encode("ascii"))
+
+    def _place_in(self, folder: Path) -> Path:
+        return folder / _PLACES / hashlib.sha256(self.place.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def read_mark(folder: Path, ledger: str) -> Mark | None:
+    """The mark of a ledger in a folder; None where it has none."""
+    try:
+        made = Mark.from_text((folder / _name(ledger)).read_text(encoding="ascii"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        made = None
+    if made is None or made.ledger != ledger:
+        raise WitnessMismatch(
+            f"The mark of the ledger, {_name(ledger)!r} in a state or witness folder, cannot be read. Restore that file. Or compare the "
+            "ledger with all its cards (`holdfast ledger verify`), and remove the file."
+        )
+    return made
+
+
+def check_mark(mark: Mark, hash_there: str | None, last: int) -> None:
+    """Refuse a ledger in which the event of the mark is another one, or missing."""
+    if hash_there == mark.hash:
+        return
+    found = f"it ends at event {last}" if last < mark.seq else f"its event {mark.seq} is another one"
+    raise WitnessMismatch(
+        f"The ledger was put back to an older copy, or written anew: event {mark.seq} was seen here before, and now {found}. Nothing was "
+        f"charged. Put the later copy back. {_ACCEPT}"
+    )
+
+
+def _name(ledger: str) -> str:
+    return f"{ledger}.mark"
+
+
+@contextlib.contextmanager
+def _locked(folder: Path, ledger: str) -> Iterator[None]:
+    """One process at a time; on file systems without locks it is skipped."""
+    make_folder(folder)
+    handle = os.open(folder / f"{ledger}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
