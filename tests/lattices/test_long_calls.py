@@ -23,6 +23,8 @@ from holdfast.lattices import algebra, gram_schmidt, long_calls, smith, split
 CALLS: dict[str, Callable[[fmpz_mat], Any]] = {
     "rank": algebra.rank,
     "pivot columns": algebra.pivot_columns,
+    "echelon form": algebra.echelon_form,
+    "determinant": algebra.determinant_squared,
     "kernel": algebra.kernel_basis,
     "short basis": algebra.reduced_basis,
     "split": lambda matrix: split.finest_split(matrix.transpose()),

@@ -113,6 +113,13 @@ def pivot_columns(A: fmpz_mat) -> tuple[int, ...]:
     return tuple(pivots)
 
 
+@long_call("echelon form")
+def echelon_form(A: fmpz_mat) -> tuple[fmpz_mat, fmpz]:
+    """(the nonzero rows of the reduced echelon form times a denominator, that denominator)."""
+    echelon, denominator, dimension = A.rref()
+    return take_rows(echelon, range(int(dimension))), fmpz(denominator)
+
+
 def kernel_basis(A: Matrix) -> fmpz_mat:
     """A basis of ALL integer solutions of A z = 0, as columns (d x m); not LLL-reduced, its entries may be long.
 
@@ -195,8 +202,12 @@ def same_lattice(B1: Matrix, B2: Matrix) -> bool:
 
 def determinant_squared(B: Matrix) -> int:
     """det(B^T B), the squared volume of a cell of the lattice; 1 for no columns, 0 iff the columns are dependent."""
-    basis = as_matrix(B)
-    return int((basis.transpose() * basis).det())
+    return _determinant_squared(as_matrix(B))
+
+
+@long_call("echelon form")
+def _determinant_squared(B: fmpz_mat) -> int:
+    return int((B.transpose() * B).det())
 
 
 def solve(A: fmpz_mat, C: fmpz_mat) -> tuple[fmpz_mat, int]:
@@ -225,6 +236,7 @@ def largest_entry(A: fmpz_mat) -> int:
     return max((abs(int(entry)) for entry in A.entries()), default=0)
 
 
+@long_call("Hermite form")
 def _hermite_rows(rows: fmpz_mat) -> fmpz_mat:
     """The nonzero rows of the Hermite form: one matrix for each lattice, whatever generates it."""
     return take_rows(rows.hnf(), range(int(rows.rank())))

@@ -181,4 +181,5 @@ def _matrix(rows: int, columns: int, entries: list[int]) -> fmpz_mat:
     return fmpz_mat(rows, columns, entries)
 
 
+copyreg.pickle(fmpz, lambda number: (fmpz, (int(number),)))
 copyreg.pickle(fmpz_mat, lambda matrix: (_matrix, (matrix.nrows(), matrix.ncols(), [int(entry) for entry in matrix.entries()])))

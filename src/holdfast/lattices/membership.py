@@ -153,9 +153,9 @@ def _uneven(labels: Ints) -> Ints:
 
 def _in_row_space(matrix: Ints, asked: Ints) -> Bools:
     """For each asked row whether it is a rational combination of the rows of the matrix: its entries at the pivots say of which."""
-    echelon, denominator, rank = algebra.as_matrix(matrix).rref()
-    pivots = algebra.pivot_columns(algebra.as_matrix(matrix))
-    rows = algebra.take_rows(echelon, range(int(rank)))
+    given = algebra.as_matrix(matrix)
+    rows, denominator = algebra.echelon_form(given)
+    pivots = algebra.pivot_columns(given)
     made = algebra.as_matrix(asked[:, list(pivots)]) * rows if len(pivots) else fmpz_mat(*asked.shape)
     wanted = algebra.as_matrix(asked) * denominator
-    return np.array([given == found for given, found in zip(wanted.tolist(), made.tolist(), strict=True)], dtype=np.bool_)
+    return np.array([row == found for row, found in zip(wanted.tolist(), made.tolist(), strict=True)], dtype=np.bool_)
