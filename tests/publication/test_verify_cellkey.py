@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -165,3 +166,12 @@ def test_hostile_folders(folder: Path, name: str, content: bytes | None) -> None
         verify_folder(folder)
     assert type(found.value) is VerificationFailed
     assert str(found.value).isprintable()
+
+
+def test_codes_that_a_spreadsheet_would_run_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    records = RECORDS.set_column(0, "region", pa.array(["=1+1", "S"] * 80))
+    made = perturb(records, {"regions": ["region"]}, NOISE, keys=RULE)
+    with caplog.at_level(logging.WARNING, "holdfast"):
+        publish_perturbed(made, tmp_path / "out", release_id="f", dataset="d", ledger=None, noise=noise_facts(made, NOISE, None))
+    assert ["'region' begin with =, +, - or @" in record.getMessage() for record in caplog.records] == [True]
+    verify_folder(tmp_path / "out")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -20,7 +21,9 @@ from holdfast.errors import HoldfastError, LedgerProblem, OutputExists, OutputPr
 from holdfast.privacy.ledger import Charge, Ledger, NewLedger
 from holdfast.publication.booking import Unbooked, after_publication
 from holdfast.publication.folder import Output, follow_umask, output_problem, put_in_place, sync_folder, write_synced
+from holdfast.publication.given_files import CELL_KEY_CARD as CARD
 from holdfast.report.cellkey import cellkey_html, perturbed_html
+from holdfast.tables.formulas import is_formula
 from holdfast.tables.saving import save_frame
 from holdfast.wording.cellkey import (
     STOPPED,
@@ -36,9 +39,11 @@ from holdfast.wording.cellkey import (
 )
 from holdfast.wording.cellkey_losses import counts_words
 from holdfast.wording.endings import Stands
+from holdfast.wording.formulas import formulas_warning
+
+logger = logging.getLogger(__name__)
 
 KEY_SIZES = (2**8, 2**16, 2**32, 2**64)
-CARD = "cellkey.json"
 PAGE = "report.html"
 POINTS = 24
 """Points of a curve."""
@@ -221,6 +226,9 @@ def publish_perturbed(
     """
     output = Output(folder)
     check_place(folder)
+    codes = {column: frame.column(column).to_pylist() for frame in made.tables.values() for column in frame.column_names[:-1]}
+    if risky := [column for column, texts in codes.items() if any(map(is_formula, (column, *texts)))]:
+        logger.warning("%s", formulas_warning(risky, can_mark=False))
     fields = {"release": {"id": release_id, "dataset": dataset, "private": is_private}, **perturbed_fields(made)}
     if ledger is not None:
         fields["words"] += _check_same_noise(ledger, dataset, noise, allow_other_noise)

@@ -16,6 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
+CELL_KEY_CARD = "cellkey.json"
+"""What a folder of the cell key method has in place of a card."""
+
 MAX_JSON_BYTES = 2**28
 MAX_JSON_DEPTH = 100
 """Real cards are less than ten deep."""

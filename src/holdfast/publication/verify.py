@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -28,14 +28,13 @@ from holdfast.machine import check_memory
 from holdfast.mechanisms import MECHANISMS
 from holdfast.publication.card import Card, other_version, problems
 from holdfast.publication.folder import CARD, has_formulas
-from holdfast.publication.given_files import Unfit, check_content, most_bytes, names_in, read_json_text, read_plain
+from holdfast.publication.given_files import CELL_KEY_CARD, Unfit, check_content, most_bytes, names_in, read_json_text, read_plain
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, KeptLine, kept_lines, read_kept
 from holdfast.publication.official import compare_with
 from holdfast.publication.order import KeptRow
 from holdfast.publication.recompute import ONLY_SIGNED, Recomputed, recompute
 from holdfast.publication.released import value_columns
 from holdfast.publication.signing import load_public_key, signature_holds
-from holdfast.publication.verify_cellkey import CELL_KEY_CARD, VerifiedCellKeys, verify_cell_keys
 from holdfast.tables import Table, Universe
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.formulas import unmark_frame
@@ -43,6 +42,9 @@ from holdfast.tables.grid import Grid
 from holdfast.tables.listing import read_listed
 from holdfast.tables.readers import open_source
 from holdfast.wording.verification import name_phrase, verified_sentences, version_phrase
+
+if TYPE_CHECKING:
+    from holdfast.publication.verify_cellkey import VerifiedCellKeys
 
 Array: TypeAlias = np.ndarray[Any, Any]
 T = TypeVar("T")
@@ -107,7 +109,11 @@ def verify_folder(
     """As `verify`; of tables by the cell key method what can be checked of them."""
     place = Path(folder)
     with _escaped():
-        return verify_cell_keys(place, against, signer) if _holds_cell_keys(place) else _verified(place, against, signer)
+        if not _holds_cell_keys(place):
+            return _verified(place, against, signer)
+        from holdfast.publication.verify_cellkey import verify_cell_keys
+
+        return verify_cell_keys(place, against, signer)
 
 
 def _holds_cell_keys(place: Path) -> bool:

@@ -18,14 +18,14 @@ from holdfast.cellkey import Perturbed
 from holdfast.cellkey.perturb import COUNT
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
 from holdfast.publication.card_fields import Count, Part, PublicFile, Sha256, Text
-from holdfast.publication.cellkey import CARD, PAGE, SCHEMA, perturbed_fields
+from holdfast.publication.cellkey import PAGE, SCHEMA, perturbed_fields
+from holdfast.publication.given_files import CELL_KEY_CARD as CARD
 from holdfast.publication.given_files import Unfit, check_digest, most_bytes, names_in, read_json_text
 from holdfast.report.cellkey import perturbed_html
 from holdfast.tables.formats import FORMATS
 from holdfast.wording.cellkey import other_noise_sentence
 from holdfast.wording.verification import cell_key_sentences, name_phrase
 
-CELL_KEY_CARD = CARD
 _NOISE_PARTS = ("secret", "rule", "table")
 _Whole = Annotated[str, Field(pattern=r"^[0-9]{1,40}$")]
 _Fraction = Annotated[str, Field(pattern=r"^[0-9]{1,80}(/[0-9]{1,80})?$")]

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from holdfast.display import listed
 
 
-def formulas_warning(columns: Sequence[str]) -> str:
+def formulas_warning(columns: Sequence[str], can_mark: bool = True) -> str:
     """Before anything is drawn: the office may choose otherwise."""
+    choice = ' With formulas = "mark" an apostrophe stands before them, and the card says so.' if can_mark else ""
     return (
         f"Codes or names of {listed(columns, show=repr)} begin with =, +, - or @: a spreadsheet that opens the CSV files would run them as "
-        'formulas. They are written as they are. With formulas = "mark" an apostrophe stands before them, and the card says so.'
+        f"formulas. They are written as they are.{choice}"
     )
