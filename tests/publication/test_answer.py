@@ -33,6 +33,7 @@ from holdfast.lattices.norms import NORMS
 from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.privacy import Ledger
 from holdfast.tables.grid import MAX_PLACES, Grid
+from tests.snapshot_files import Snapshot
 
 KEY = "answers"
 MECHANISMS = [
@@ -102,6 +103,9 @@ class TestTheWholeWay:
         assert 2 * 2**12 < answers["reach"] < 2 * 2**12 + 100
         assert Fraction(card["guarantee"]["parameters"]["epsilon"]) * answers["reach"] == 1
         assert "[GGY22]" in card["guarantee"]["words"]
+
+    def test_the_text_of_a_plan(self, snapshot: Snapshot) -> None:
+        snapshot(str(answered(places=12).plan))
 
     def test_tables_of_counts_have_neither(self) -> None:
         table = hf.Table(UNIVERSE, np.arange(6))
@@ -261,6 +265,23 @@ class TestLedger:
         assert booked["answers"].facts["disjoint_from"] == []
         assert account.balance().spent == Fraction(5, 2)
         hf.verify(tmp_path / "b")
+
+    def test_tables_after_answers_are_not_disjoint_from_them_and_say_why_nothing_is_joined(self, tmp_path: Path) -> None:
+        """The cells have other codes, which for two tables of counts would prove that nobody is in both."""
+        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
+        ledger.grant("data", kind="pure", epsilon="3", approver="A. Chief", reason="a test")
+        given = {"ledger": ledger, "dataset": "data"}
+        universe = hf.Universe.product({"group": ["x", "y"], "hour": ["1", "2"]})
+        hf.answer([1, 2, 3, 4], universe=universe, sensitivity=1, mechanism=MECHANISMS[0], release_id="answers", **given).save(
+            tmp_path / "a"
+        )
+        table = hf.Table(UNIVERSE, np.arange(6))
+        hf.release(table, [hf.total()], hf.GeneralizedLaplace("1", per="person"), release_id="counts", **given).save(tmp_path / "b")
+        account = ledger.account("data")
+        booked = next(release for release in account.releases.values() if release.release_id == "counts")
+        assert booked.facts["disjoint_from"] == []
+        assert account.balance().spent == 2
+        assert [left["why_not"]["obstacle"] for left in booked.facts["exposed"]["left_out"]] == ["answers"]
 
     def test_a_list_of_cells_that_came_with_the_data_is_told(self) -> None:
         frame = pa.table({"town": ["a", "b"], "n": [1, 2]})

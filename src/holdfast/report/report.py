@@ -178,7 +178,7 @@ def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Html:
     return _section(
         "What is kept",
         paragraph(
-            f"These totals {'' if is_suppressed(card) else 'of the released table '}are those of the true table: ",
+            f"These totals {'' if is_suppressed(card) else 'of the released table '}are those of the true table{_on_grid(card)}: ",
             names(kept["statements"], SHOWN_STATEMENTS),
             ".",
         ),
@@ -186,6 +186,11 @@ def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Html:
         table("Kept totals", ("Total of", "Statement", "Value"), rows) if rows else None,
         paragraph(f"{plural(rest, 'more kept total')}, listed in kept.csv.") if rest else None,
     )
+
+
+def _on_grid(card: Card) -> str:
+    grid = card["table"]["grid"]
+    return "" if grid is None or grid["on_grid"] else ", as brought to the steps of the grid"
 
 
 def _exposed(card: Card) -> Html:
