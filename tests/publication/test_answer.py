@@ -270,7 +270,7 @@ class TestLedger:
         """The cells have other codes, which for two tables of counts would prove that nobody is in both."""
         ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
         ledger.grant("data", kind="pure", epsilon="3", approver="A. Chief", reason="a test")
-        given = {"ledger": ledger, "dataset": "data"}
+        given: dict[str, Any] = {"ledger": ledger, "dataset": "data"}
         universe = hf.Universe.product({"group": ["x", "y"], "hour": ["1", "2"]})
         hf.answer([1, 2, 3, 4], universe=universe, sensitivity=1, mechanism=MECHANISMS[0], release_id="answers", **given).save(
             tmp_path / "a"
@@ -325,7 +325,7 @@ class TestBadInput:
 
     def test_noise_too_narrow_for_its_grid_is_refused_with_what_to_do(self) -> None:
         codes = [str(code) for code in range(40)]
-        given = {"universe": hf.Universe.product({"a": codes, "b": codes}), "invariants": [hf.margin("a"), hf.margin("b")]}
+        given: dict[str, Any] = {"universe": hf.Universe.product({"a": codes, "b": codes}), "invariants": [hf.margin("a"), hf.margin("b")]}
         with pytest.raises(NoExactSampler, match=r"Use more places.*projected-laplace"):
             answered(range(1600), **given, on_grid=True, mechanism=hf.ProjectedGaussian(rho=10))
 
