@@ -38,6 +38,8 @@ FEW_FAMILIES = 24
 """Families whose matrix is made without asking first."""
 LARGEST_REMEMBERED = 1 << 14
 """Cells up to which a component is compared with those before it, so that equal ones are recognised once."""
+MOST_REMEMBERED = 1 << 21
+"""The same for cells times families."""
 
 
 @dataclass
@@ -59,11 +61,11 @@ class Named:
         """
         if numbers is None:
             numbers = [number for number, family in enumerate(self.families) if (family[cells] >= 0).any()]
-        local = [_numbered_from(self.families[number][cells]) for number in numbers]
+        local = [self.families[number][cells] for number in numbers]
         columns = [column[cells].astype(np.int64) for column in self.columns]
-        if len(cells) > LARGEST_REMEMBERED:
+        if len(cells) > LARGEST_REMEMBERED or len(cells) * len(local) > MOST_REMEMBERED:
             return _told(level_pieces(local, columns), numbers)
-        columns = [_numbered_from(column) for column in columns]
+        local, columns = [list(map(_numbered_from, groups)) for groups in (local, columns)]
         key = b"|".join(array.tobytes() for array in [*local, *columns])
         if key not in self.seen:
             self.seen[key] = level_pieces(local, columns)
@@ -76,9 +78,7 @@ def _told(found: list[Piece] | Misfit, numbers: Sequence[int]) -> list[Piece] | 
 
 
 def _numbered_from(group: Ints) -> Ints:
-    """Small groups as numbers that are equal for equal patterns; -1 stays."""
-    if len(group) > LARGEST_REMEMBERED:
-        return group
+    """Groups as numbers that are equal for equal patterns; -1 stays."""
     inside = group >= 0
     out = np.full(len(group), -1, dtype=np.int64)
     out[inside] = np.unique(group[inside], return_inverse=True)[1]
@@ -333,8 +333,18 @@ def _add_component(
             return
         builder.misfits.add(pieces)
     if linear is None and len(local) > FEW_FAMILIES and _columns_at_least(local) > LARGEST_SEARCHED:
-        check_gram(min(len(cells), sum(len(np.unique(own[own >= 0])) for own in local)))  # before a matrix of all of them is made
+        check_gram(_rows_up_to(len(cells), local))  # before a matrix of all of them is made
     _add_general(builder, cells, _local_matrix(cells, local, linear))
+
+
+def _rows_up_to(most: int, local: Sequence[Ints]) -> int:
+    """How many rows these families have, counted no further than `most`."""
+    rows = 0
+    for own in local:
+        rows += len(np.unique(own[own >= 0]))
+        if rows >= most:
+            return most
+    return rows
 
 
 def _columns_at_least(local: Sequence[Ints]) -> int:
