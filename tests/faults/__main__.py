@@ -1,6 +1,6 @@
 """`python -m tests.faults`: the exhaustive runs of the fault drivers, a line with a count for each; `make test-all` runs it.
 
-With names (power, memory, ...), only those.
+With names (power, memory, rollback, bare), only those.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from tests.faults.drive import drive
 from tests.faults.power import SCENARIOS
 
-MEMORY_CASES, SEED = 300, 18
+MEMORY_CASES, WALKS, SEED = 300, 25, 18
 
 
 def power() -> tuple[str, list[str]]:
@@ -27,11 +27,21 @@ def memory() -> tuple[str, list[str]]:
     return f"{found['cases']} releases short of memory (exit codes {found['codes']}, left {found['states']})", found["wrong"]
 
 
+def rollback() -> tuple[str, list[str]]:
+    found = drive("rollback", WALKS, SEED)
+    return f"{sum(found['attacks'].values())} attacks on {found['walks']} ledgers ({found['attacks']})", found["wrong"]
+
+
+def bare() -> tuple[str, list[str]]:
+    found = drive("bare")
+    return f"{found['cases']} releases from an installation that can only be read", found["wrong"]
+
+
 def _wrong(found: list[dict[str, list[str]]]) -> list[str]:
     return [problem for one in found for problem in one["wrong"]]
 
 
-DRIVERS: dict[str, Callable[[], tuple[str, list[str]]]] = {"power": power, "memory": memory}
+DRIVERS: dict[str, Callable[[], tuple[str, list[str]]]] = {"power": power, "memory": memory, "rollback": rollback, "bare": bare}
 
 
 def main() -> int:

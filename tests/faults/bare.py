@@ -22,9 +22,10 @@ from tests.faults.common import ROOT, RUN
 
 CELLS = 140_000
 """So many that loops are compiled for them."""
+GAUSSIAN = ('mechanism = "generalized-laplace"\nepsilon = "1/2"', 'mechanism = "generalized-gaussian"\nrho = "1/10"')
 CASES = ("no home", "a home that cannot be written", "a cache that cannot be written", "a cache that is a file", "no witness")
-MEMORY_ONLY = "in every process"
-"""What is said where compiled loops cannot be kept."""
+MEMORY_ONLY = ("in every process", "compiled in memory")
+"""What is said where compiled loops cannot be kept: there is no folder for them, or it turns out not to be of use."""
 
 
 class Bare:
@@ -40,7 +41,7 @@ class Bare:
 
     def environment(self, case: str) -> dict[str, str]:
         closed = str(self.closed)
-        made = {"PATH": os.environ["PATH"], "PYTHONPATH": str(self.site), "HOLDFAST_KEY": common.SECRET, "HOME": "/nonexistent"}
+        made = {"PATH": os.environ["PATH"], "PYTHONPATH": str(self.site), "HOLDFAST_KEY": common.SECRET, "HOME": f"{closed}/none"}
         if case == "a home that cannot be written":
             made["HOME"] = closed
         elif case == "a cache that cannot be written":
@@ -59,7 +60,7 @@ class Bare:
         shutil.rmtree(self.work, ignore_errors=True)
         rows = "".join(f"{number % 7},{number},{number % 11}\n" for number in range(CELLS))
         witness = "" if case == "no witness" else 'witness = "witness"\n'
-        common.lay_out(self.work, RUN.replace("allow_exposed = 1\n", "") + witness)
+        common.lay_out(self.work, RUN.replace("allow_exposed = 1\n", "").replace(*GAUSSIAN) + witness)
         (self.work / "counties.csv").write_text(f"state,county,people\n{rows}")
         (self.work / "witness").mkdir()
         done = self.holdfast(case, *common.RELEASE)
@@ -69,7 +70,7 @@ class Bare:
             found = [] if done.returncode == 12 and not charged else [f"not refused before it was charged: {done.returncode}"]
             return [f"{case}: {problem}" for problem in found]
         found = [] if done.returncode == 0 else [f"exit code {done.returncode}: {done.stderr.strip()[-300:]}"]
-        if MEMORY_ONLY not in done.stderr:
+        if not any(words in done.stderr for words in MEMORY_ONLY):
             found.append("it was not said that loops are compiled in memory")
         if not found and self.holdfast(case, "verify", "out").returncode != 0:
             found.append("the output does not verify")

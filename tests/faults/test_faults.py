@@ -96,3 +96,16 @@ def test_memory_runs_out() -> None:
     found = drive("memory", 25, 7)
     assert found["wrong"] == []
     assert len(found["codes"]) >= 2
+
+
+@pytest.mark.long
+def test_the_ledger_is_rolled_back() -> None:
+    found = drive("rollback", 3, 18)
+    assert found["wrong"] == []
+    assert found["attacks"]["roll back"] >= 3
+    assert found["attacks"]["accepted"] >= 1
+
+
+@pytest.mark.long
+def test_nothing_can_be_written_but_the_output() -> None:
+    assert drive("bare", "a home that cannot be written", "no witness") == {"cases": 2, "wrong": []}
