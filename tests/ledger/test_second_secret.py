@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 import holdfast as hf
-from holdfast.errors import KeyMisuse, LedgerProblem, WrongState
+from holdfast.errors import AfterPublication, KeyMisuse, LedgerProblem, WrongState
 from holdfast.privacy.ledger import Ledger
 from holdfast.randomness.sealing import NONCE_BYTES, SALT_BYTES, VERSION, seal
 from holdfast.randomness.vault import hmac_sha256, purpose
@@ -212,7 +212,7 @@ def test_a_secret_that_cannot_be_kept_or_destroyed(tmp_path: Path) -> None:
     (secret_file,) = kept_secrets(tmp_path)
     secret_file.unlink()
     secret_file.mkdir()
-    with pytest.raises(LedgerProblem, match="could not be destroyed"):
+    with pytest.raises(AfterPublication, match="could not be destroyed"):
         made.save(tmp_path / "out")
     assert state(ledger) == "published"
     secret_file.rmdir()
