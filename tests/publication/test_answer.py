@@ -320,6 +320,24 @@ class TestBadInput:
         with pytest.raises(error, match=message):
             answered(**given_)
 
+    @pytest.mark.parametrize("mechanism", [hf.ProjectedLaplace(1), hf.ProjectedGaussian(rho=1)], ids=["laplace", "gaussian"])
+    def test_a_sensitivity_that_says_nothing_in_the_norm_of_the_noise(self, mechanism: SubspaceMechanism) -> None:
+        """With places left out, too."""
+        other = hf.subspace.Sensitivities(l2_squared=Fraction(4)) if mechanism.norm == "l1" else hf.subspace.Sensitivities()
+        with pytest.raises(InvalidParameter, match=f"needs the {mechanism.norm} sensitivity"):
+            answered(sensitivity=other, mechanism=mechanism)
+
+    def test_a_query_matrix_decides_whether_its_answers_are_on_the_grid(self) -> None:
+        """Thirds that happen to be whole numbers are no multiples of the step for other histograms."""
+        thirds = [["4/3", 0], [0, "4/3"]]
+        given_: dict[str, Any] = {"mechanism": hf.ProjectedLaplace("1")}
+        for places in (None, 10):
+            with pytest.raises(InvalidParameter, match="common denominator is 3, are not"):
+                hf.answer(thirds, [3, 3], on_grid=True, places=places, **given_)
+        assert not hf.answer(thirds, [3, 3], **given_).guarantee.answers.on_grid
+        halves = hf.answer([["1/2", 0], [0, "1/2"]], [3, 3], on_grid=True, **given_).guarantee.answers
+        assert (halves.on_grid, halves.places) == (True, 1)
+
     def test_the_places_that_are_advised_are_taken(self) -> None:
         assert answered(places=6).guarantee.answers.places == 6
 

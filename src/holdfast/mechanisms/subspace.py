@@ -51,13 +51,16 @@ class SubspaceMechanism(Mechanism):
     def floating(self, query: Query) -> Floating:
         """The paper's mechanism in floating point, for research: it is never released."""
 
+    def sensitivity(self, grid: Grid) -> Fraction:
+        """In the norm of the noise, squared for l2; refused where it was not given."""
+        return _sensitivity(grid, NORMS[self.norm])
+
     def answers(self, facts: Facts) -> Answers:
         """How far one person can move the answers on the grid; what does not fit together is refused."""
         grid = facts.grid
         if grid is None:
             raise InvalidParameter(f"{type(self).__name__} is for real-valued answers, whose sensitivity is known. Use hf.answer.")
-        norm = NORMS[self.norm]
-        sensitivity = _sensitivity(grid, norm)
+        norm, sensitivity = NORMS[self.norm], self.sensitivity(grid)
         reach = _reach(facts, grid, norm, sensitivity)
         return Answers(grid.places, sensitivity, reach, grid.on_grid, grid.neighbours)
 
@@ -146,8 +149,8 @@ class ProjectedLaplace(_Laplace):
     """Independent Laplace noise, projected on the null space of the invariants.
 
     Given:       epsilon for one person, who moves the answers by at most their l1 sensitivity.
-    Guarantees:  pure. On the grid: rounded projection at epsilon over the reach in steps, for pairs with the same invariants; unbiased,
-                 every invariant exact. In floating point: [GGY22] Theorem 3.1, for research.
+    Guarantees:  pure. On the grid: rounded projection at epsilon over the reach in steps, for pairs with the same invariants. Its mean is
+                 the answers as brought to the grid, whose invariants it keeps. In floating point: [GGY22] Theorem 3.1, for research.
     Reference:   [GGY22] Theorem 3.1; [theory R10], [theory T111].
     """
 
@@ -251,8 +254,9 @@ class ProjectedGaussian(_Gaussian):
 
     Given:       epsilon with delta, or rho, for one person, who moves the answers by at most their l2 sensitivity.
     Guarantees:  on the grid: the Gaussian on the lattice of moves, zCDP for pairs with the same invariants, and (epsilon, delta) by
-                 Proposition 7 of [CKS20], proved for the noise taken; unbiased, every invariant exact. In floating point: [GGY22]
-                 Theorem 3.1 with analytic calibration, for research; `calibration="paper"` takes the paper's constant, and checks it.
+                 Proposition 7 of [CKS20], proved for the noise taken. Its mean is the answers as brought to the grid, whose invariants it
+                 keeps. In floating point: [GGY22] Theorem 3.1 with analytic calibration, for research; `calibration="paper"` takes the
+                 paper's constant, and checks it.
     Reference:   [GGY22] Theorem 3.1; [theory R7], [theory T111].
     """
 

@@ -29,7 +29,7 @@ from holdfast.subspace.spaces import read_matrix
 from holdfast.tables import Table, Universe
 from holdfast.tables.answers import exact_value
 from holdfast.tables.grid import MAX_PLACES, Grid
-from holdfast.wording.answers import floating_only, for_counts_only, moved_totals_sentence, never_published
+from holdfast.wording.answers import floating_only, for_counts_only, moved_totals_sentence, never_on_grid, never_published
 
 if TYPE_CHECKING:
     from holdfast.privacy.ledger import Ledger, NewLedger
@@ -113,11 +113,6 @@ class AnswerQuery:
     values: list[Fraction] = field(repr=False)
     matrix: fmpq_mat | None = None
     """The query matrix, where the answers come from one: public."""
-
-    @property
-    def denominator(self) -> int | None:
-        """Of all answers of all data sets, where the query shows it."""
-        return None if self.matrix is None else int(self.matrix.numer_denom()[1])
 
 
 def read_answers(values: Any, histogram: Any = None) -> AnswerQuery:
@@ -213,9 +208,12 @@ def make_grid(
     if sensitivity is not None:
         raise InvalidParameter("The sensitivity of a query matrix is computed. Leave sensitivity out.", field="sensitivity")
     said = _of_matrix(query.matrix, moves, mechanism, neighbours)
-    made = Grid(usual_places(query.denominator, moves, mechanism, said, on_grid) if places is None else places, **said)
-    multiples = query.denominator is not None and 2**made.places % query.denominator == 0
-    made = replace(made, on_grid=on_grid or multiples)
+    denominator = int(query.matrix.numer_denom()[1])  # of all answers of all data sets
+    made = Grid(usual_places(denominator, moves, mechanism, said, on_grid) if places is None else places, **said)
+    multiples = 2**made.places % denominator == 0
+    if on_grid and not multiples:
+        raise InvalidParameter(never_on_grid(denominator, made.step_text), field="on_grid")
+    made = replace(made, on_grid=multiples)
     mechanism.answers(Facts(moves, grid=made))  # what does not fit together is refused before an answer is looked at
     return made
 
@@ -259,17 +257,12 @@ def _fields(found: Sensitivities, mechanism: SubspaceMechanism) -> dict[str, Any
 
 def usual_places(denominator: int | None, moves: Lattice, mechanism: SubspaceMechanism, said: Mapping[str, Any], on_grid: bool) -> int:
     """As few as a query matrix on the grid needs; else so many that rounding adds a thousandth of the sensitivity at most."""
-    if on_grid:
-        return 0
     if denominator is not None and denominator & (denominator - 1) == 0 and denominator <= 2**MAX_PLACES:
         return denominator.bit_length() - 1
-    moved, l1, l2_squared = movement(moves), said.get("l1"), said.get("l2_squared")
-    if mechanism.norm == "l1" and l1 is not None:
-        ratio = (1000 * moved.l1 / l1) ** 2
-    else:
-        square = l2_squared if l1 is None or l2_squared is not None else l1**2
-        assert square is not None
-        ratio = 1000**2 * moved.l2_squared / square
+    if on_grid:
+        return 0
+    moved, sensitivity = movement(moves), mechanism.sensitivity(Grid(0, **said))
+    ratio = (1000 * moved.l1 / sensitivity) ** 2 if mechanism.norm == "l1" else 1000**2 * moved.l2_squared / sensitivity
     return next((places for places in range(MAX_PLACES) if ratio <= 4**places), MAX_PLACES)
 
 

@@ -99,7 +99,7 @@ def mechanism_advice(name: str) -> str:
     """Which mechanism is for whom: said in every plan, with what was chosen."""
     chosen = f"{name} was chosen. "
     return (
-        f"{chosen}Take projected noise where a mechanism for the answers without invariants exists and the answers must stay unbiased; "
+        f"{chosen}Take projected noise where a mechanism for the answers without invariants exists and the noise must be zero on average; "
         "extended noise for a smaller l2 error, where a query matrix is given and noise is made from scratch; Laplace noise where the "
         "promise must be pure, Gaussian noise where a delta is allowed and there are many answers."
     )
@@ -133,6 +133,14 @@ def floating_only(name: str) -> str:
 def never_published(arguments: Sequence[str]) -> str:
     """Why arguments of a publication are refused in floating point."""
     return f"form='float' publishes nothing, and takes no {listed(arguments)}. Leave out what belongs to a publication."
+
+
+def never_on_grid(denominator: int, step: str) -> str:
+    """Why on_grid is refused where the query matrix says otherwise."""
+    return (
+        f"on_grid=True says that all answers are multiples of {step}; those of this query matrix, whose common denominator is "
+        f"{denominator}, are not. Leave on_grid out: for a query matrix it is found, and what rounding can move is counted."
+    )
 
 
 def moved_totals_sentence(rows: int, step: str) -> str:
