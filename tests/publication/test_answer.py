@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 import warnings
@@ -33,6 +34,7 @@ from holdfast.lattices.norms import NORMS
 from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.privacy import Ledger
 from holdfast.tables.grid import MAX_PLACES, Grid
+from holdfast.wording.ledger import ledger_screen
 from tests.snapshot_files import Snapshot
 
 KEY = "answers"
@@ -248,8 +250,65 @@ class TestReach:
         ends = [to_grid(moves, values, 0).integers for values in (first, second)]
         assert np.abs(ends[0] - ends[1]).sum() == 2
 
+    @pytest.mark.parametrize("made", [hf.ProjectedLaplace(1), hf.ProjectedGaussian(rho=1)])
+    def test_replacing_a_person_is_two_changes_where_neighbours_add_or_remove(self, made: SubspaceMechanism) -> None:
+        """All histograms of three people, all replacements: off the grid, with and without an invariant."""
+        norm = NORMS[made.norm]
+        for rows, kinds in (([], [[1, 0, 0], [0, 1, 0]]), ([[1, 1]], [["1/3", 0, 0], [0, "1/3", "1/3"]])):
+            moves = hf.lattice(hf.Universe.product({"answer": ["1", "2"]}), [hf.linear(rows)] if rows else [])
+            columns = [[Fraction(row[z]) * Fraction(5, 7) for row in kinds] for z in range(3)]
+            largest = max(sum((abs(entry) ** norm.power for entry in column), Fraction(0)) for column in columns)
+            grid = Grid(6, **{"l1" if made.norm == "l1" else "l2_squared": largest}, neighbours="add-remove")
+            answers = made.answers(Facts(moves, grid=grid))
+            people = list(itertools.product(range(3), repeat=3))
+            ends = {
+                who: to_grid(moves, [sum((columns[z][i] for z in who), Fraction(0)) for i in (0, 1)], 6).integers.tolist() for who in people
+            }
+            apart = [
+                norm.measure([a - b for a, b in zip(ends[who], ends[(other, *who[1:])], strict=True)])
+                for who in people
+                for other in range(3)
+            ]
+            assert answers.reach < max(apart) <= answers.replacing
+
+    def test_the_bound_for_a_replacement_is_that_of_twice_the_sensitivity(self) -> None:
+        moves = hf.lattice(hf.Universe.product({"answer": ["1", "2", "3"]}), [hf.linear([[1, 1, 1]])])
+        given: dict[str, Any] = {"neighbours": "add-remove"}
+        made = hf.ProjectedLaplace(1).answers(Facts(moves, grid=Grid(4, l1=Fraction(2), **given)))
+        assert (made.reach, made.replacing) == (32 + 4, 64 + 4)  # two directions are rounded, |b*|_1 = 2 each
+        squared = hf.ProjectedGaussian(rho=1).answers(Facts(moves, grid=Grid(4, l2_squared=Fraction(2), **given)))
+        assert squared.replacing == math.floor((math.sqrt(2) * 32 + math.sqrt(3.5)) ** 2)
+        replaced = hf.ProjectedLaplace(1).answers(Facts(moves, grid=Grid(4, l1=Fraction(2), neighbours="replace-one")))
+        assert replaced.replacing == replaced.reach == 36
+
 
 class TestLedger:
+    @pytest.mark.parametrize(("neighbours", "epsilon"), [("replace-one", 1), ("add-remove", 2)])
+    def test_the_charge_is_for_a_person_replaced_whoever_the_neighbours_are(self, neighbours: Any, epsilon: int, tmp_path: Path) -> None:
+        """Each person is in one cell: to come or go is half of a replacement, and is what the promise is for."""
+        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
+        ledger.grant("data", kind="pure", epsilon="3", approver="A. Chief", reason="a test")
+        given: dict[str, Any] = {"ledger": ledger, "dataset": "data", "release_id": "answers", "mechanism": hf.ProjectedLaplace("1")}
+        release = hf.answer([[1, 0], [0, 1]], [3, 4], neighbours=neighbours, **given)
+        assert release.guarantee.per_person().epsilon == 1
+        assert ledger.balance("data").spent == epsilon
+        assert ("a ledger charges that" in hf.describe(release)) is (epsilon == 2)
+
+    def test_steps_of_a_grid_are_not_added_up_with_counts(self, tmp_path: Path) -> None:
+        """Costs of pairs of tables of counts are not known where there are answers; that there are dearer pairs is still told."""
+        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
+        ledger.grant("data", kind="pure", epsilon="9", approver="A. Chief", reason="a test")
+        table = hf.Table(UNIVERSE, np.arange(6), name="data")
+        kept = [hf.margin("group"), hf.margin("hour")]
+        hf.release(table, kept, hf.RoundedProjection("1", per="person"), ledger=ledger, release_id="counts").save(tmp_path / "a")
+        before = ledger.balance("data")
+        assert (before.per_unit, before.smallest_secret, before.secret_is_more) == (Fraction(1, 2), 2, True)
+        answers: dict[str, Any] = {"sensitivity": 1, "places": 20, "mechanism": hf.ProjectedLaplace("1"), "dataset": "data"}
+        hf.answer([1.5, 2.5], **answers, ledger=ledger, release_id="answers").save(tmp_path / "b")
+        after = ledger.balance("data")
+        assert (after.spent, after.per_unit, after.smallest_secret, after.secret_is_more) == (2, None, None, True)
+        assert "where no person can change alone: more than that is spent" in ledger_screen(ledger.account("data"), ledger.last_event())
+
     def test_the_charge_is_what_was_asked_for_and_answers_are_disjoint_from_nothing(self, tmp_path: Path) -> None:
         ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
         ledger.grant("data", kind="pure", epsilon="3", approver="A. Chief", reason="a test")

@@ -61,8 +61,10 @@ class SubspaceMechanism(Mechanism):
         if grid is None:
             raise InvalidParameter(f"{type(self).__name__} is for real-valued answers, whose sensitivity is known. Use hf.answer.")
         norm, sensitivity = NORMS[self.norm], self.sensitivity(grid)
-        reach = _reach(facts, grid, norm, sensitivity)
-        return Answers(grid.places, sensitivity, reach, grid.on_grid, grid.neighbours)
+        moved = Fraction(0) if grid.on_grid else _moved(facts, norm)
+        reach = _reach(grid, norm, sensitivity, moved)
+        replacing = _whole_steps(grid, norm, sensitivity * 2**norm.power, moved) if grid.neighbours == "add-remove" else reach
+        return Answers(grid.places, sensitivity, reach, replacing, grid.on_grid, grid.neighbours)
 
 
 def _sensitivity(grid: Grid, norm: Norm) -> Fraction:
@@ -80,29 +82,38 @@ def _sensitivity(grid: Grid, norm: Norm) -> Fraction:
     return grid.l1**2
 
 
-def _reach(facts: Facts, grid: Grid, norm: Norm, sensitivity: Fraction) -> int:
-    """How far apart two neighbours with the same invariants are on the grid, in steps and squared for l2 ([theory T110]).
+def _moved(facts: Facts, norm: Norm) -> Fraction:
+    """What rounding to the grid can add to a distance, in steps and squared for l2."""
+    found = movement(facts.lattice)
+    return found.l1 if norm is L1 else found.l2_squared
 
-    Both lie on the grid, so that the distance is a whole number: the part of a step that the bound has beyond it is never reached.
-    """
-    steps, moved = sensitivity / grid.step**norm.power, Fraction(0)
-    if not grid.on_grid:
-        found = movement(facts.lattice)
-        moved = found.l1 if norm is L1 else found.l2_squared
-        if moved > steps:
-            raise InvalidParameter(
-                f"A grid of steps of {grid.step_text} is too coarse: rounding the answers to it can move them farther than one person "
-                f"can. Write places={_finer(grid, norm, moved / steps)} or more, or on_grid=True where the answers of every data set are "
-                "multiples of the step.",
-                field="places",
-            )
-    reach = math.floor(steps + moved) if norm is L1 else _floor_of_sum(steps, moved)
+
+def _reach(grid: Grid, norm: Norm, sensitivity: Fraction, moved: Fraction) -> int:
+    """How far apart two neighbours with the same invariants are on the grid, in steps and squared for l2 ([theory T110])."""
+    steps = sensitivity / grid.step**norm.power
+    if moved > steps:
+        raise InvalidParameter(
+            f"A grid of steps of {grid.step_text} is too coarse: rounding the answers to it can move them farther than one person "
+            f"can. Write places={_finer(grid, norm, moved / steps)} or more, or on_grid=True where the answers of every data set are "
+            "multiples of the step.",
+            field="places",
+        )
+    reach = _whole_steps(grid, norm, sensitivity, moved)
     if reach < 1:
         raise InvalidParameter(
             f"The sensitivity is less than one step of the grid, {grid.step_text}: no person could change an answer. Use more places.",
             field="places",
         )
     return reach
+
+
+def _whole_steps(grid: Grid, norm: Norm, apart: Fraction, moved: Fraction) -> int:
+    """How far apart two answers are on the grid that are so far apart before.
+
+    Both lie on the grid, so that the distance is a whole number: the part of a step that the bound has beyond it is never reached.
+    """
+    steps = apart / grid.step**norm.power
+    return math.floor(steps + moved) if norm is L1 else _floor_of_sum(steps, moved)
 
 
 def _finer(grid: Grid, norm: Norm, excess: Fraction) -> int:

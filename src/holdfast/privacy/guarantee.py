@@ -127,6 +127,7 @@ class Answers:
 
     sensitivity:  how far one person can move the answers, in values: the l1 distance, or the SQUARE of the l2 distance.
     reach:        the same on the grid, in steps: what it costs to bring answers to the grid is in it ([theory T110]).
+    replacing:    the reach of one person replaced by another, which a ledger charges: more than `reach` where neighbours add or remove.
     on_grid:      whether the answers of every data set are on the grid, so that nothing is rounded.
     neighbours:   which data sets differ in one person: replace-one, add-remove, or declared by whoever gave the sensitivity.
     """
@@ -134,11 +135,14 @@ class Answers:
     places: int
     sensitivity: Fraction
     reach: int
+    replacing: int
     on_grid: bool
     neighbours: str
 
     def to_fields(self) -> dict[str, str | int | bool]:
-        return {**asdict(self), "sensitivity": format_exact(self.sensitivity)}
+        """What a card has; the words beside them say `replacing` where it differs."""
+        said = {name: value for name, value in asdict(self).items() if name != "replacing"}
+        return {**said, "sensitivity": format_exact(self.sensitivity)}
 
 
 @dataclass(frozen=True)
@@ -302,6 +306,11 @@ class Guarantee:
     def moving(self) -> int:
         """How far one person who changes is at most, squared for l2: all records to another cell; for answers, their reach."""
         return self.distance.person_moving(self.max_records) if self.answers is None else self.answers.reach
+
+    @property
+    def replacing(self) -> int:
+        """How far one person replaced by another is at most, squared for l2: what a ledger charges, whoever the neighbours are."""
+        return self.moving if self.answers is None else self.answers.replacing
 
     @property
     def only_added(self) -> bool:

@@ -43,7 +43,7 @@ def public_facts(
         "max_records": own.max_records,
         "universe": universe_facts(own.universe),
         "statements": own.definitions,
-        "costs": None if plan.guarantee.status == "estimated" else Costs.of(plan.guarantee).to_fields(),
+        "costs": None if own.grid is not None or plan.guarantee.status == "estimated" else Costs.of(plan.guarantee).to_fields(),
         "exposed": release_exposure(plan, before, name).to_fields(),
         "disjoint_from": disjoint_from(before, own),
         "stream_version": STREAM_VERSION,

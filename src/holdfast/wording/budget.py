@@ -75,7 +75,9 @@ def reach_sentences(guarantee: Guarantee) -> str:
     first = f"One {guarantee.unit} moves the answers by at most {far}"
     rounded = "" if answers.on_grid else ", what rounding to the grid can add included"
     steps = f"on the grid, whose step is {step_phrase(answers.places)}, this is at most {answers.reach:,} {squared}steps{rounded}"
-    return f"{first}; {steps}."
+    if answers.replacing == answers.reach:
+        return f"{first}; {steps}."
+    return f"{first}; {steps}. One {guarantee.unit} replaced by another is {answers.replacing:,} {squared}steps: a ledger charges that."
 
 
 def _one(guarantee: Guarantee, start: bool = False) -> str:

@@ -49,9 +49,11 @@ def ledger_screen(account: Account, last: Event) -> str:
 
 def _secret(balance: Balance) -> list[str]:
     """What tables as near as the kept totals allow have cost, where that is more than one person's move, and what a grant buys there."""
-    if not balance.secret_is_more or not balance.smallest_secret:
+    if not balance.secret_is_more or balance.smallest_secret == 0:
         return []
     name, secret = balance.currency, balance.smallest_secret
+    if secret is None:
+        return [f"Pairs     where no {balance.unit} can change alone: more than that is spent; a release does not say how much"]
     buys = ""
     if balance.granted is not None and balance.spent:
         whole = balance.granted * secret / balance.spent

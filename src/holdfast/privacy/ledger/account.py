@@ -56,8 +56,8 @@ class Balance:
     (epsilon, delta)-differentially private for one unit.
 
     per_unit and smallest_secret are the same sum for two tables that differ by one in one count, and for two tables as near as each
-    release's own kept totals allow; None where a release does not say. `secret_is_more`: for some release that is farther than one unit's
-    move, so that a grant buys more there than it says.
+    release's own kept totals allow; None where a release does not say, and with real-valued answers, which are no counts.
+    `secret_is_more`: for some release that is farther than one unit's move, so that a grant buys more there than it says.
     """
 
     dataset: str

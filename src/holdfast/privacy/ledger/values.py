@@ -90,11 +90,12 @@ class Charge:
     @classmethod
     def of(cls, guarantee: Guarantee) -> Charge:
         """The charge of a release with this guarantee: its cost for a person who moves all of their records from one cell to another, or
-        changes real-valued answers by all that one person can.
+        for real-valued answers is replaced by any other.
 
-        This pair is taken also where the kept totals let no person change alone: releases with other totals share the account.
+        This pair is taken also where the kept totals let no person change alone, or where the promise is for a person who comes or goes:
+        other releases share the account.
         """
-        return cls.at(guarantee, guarantee.moving)
+        return cls.at(guarantee, guarantee.replacing)
 
     @classmethod
     def at(cls, guarantee: Guarantee, distance: int | Fraction) -> Charge:
