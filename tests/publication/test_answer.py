@@ -254,11 +254,12 @@ class TestReach:
     def test_replacing_a_person_is_two_changes_where_neighbours_add_or_remove(self, made: SubspaceMechanism) -> None:
         """All histograms of three people, all replacements: off the grid, with and without an invariant."""
         norm = NORMS[made.norm]
-        for rows, kinds in (([], [[1, 0, 0], [0, 1, 0]]), ([[1, 1]], [["1/3", 0, 0], [0, "1/3", "1/3"]])):
+        for rows, kinds in (([], [[15, 0, 0], [0, 15, 0]]), ([[1, 1]], [[5, 0, 0], [0, 5, 5]])):
             moves = hf.lattice(hf.Universe.product({"answer": ["1", "2"]}), [hf.linear(rows)] if rows else [])
-            columns = [[Fraction(row[z]) * Fraction(5, 7) for row in kinds] for z in range(3)]
+            columns = [[Fraction(row[z], 21) for row in kinds] for z in range(3)]
             largest = max(sum((abs(entry) ** norm.power for entry in column), Fraction(0)) for column in columns)
-            grid = Grid(6, **{"l1" if made.norm == "l1" else "l2_squared": largest}, neighbours="add-remove")
+            sensitivity = {"l1": (largest, None), "l2": (None, largest)}[made.norm]
+            grid = Grid(6, *sensitivity, "add-remove")
             answers = made.answers(Facts(moves, grid=grid))
             people = list(itertools.product(range(3), repeat=3))
             ends = {
@@ -302,11 +303,11 @@ class TestLedger:
         kept = [hf.margin("group"), hf.margin("hour")]
         hf.release(table, kept, hf.RoundedProjection("1", per="person"), ledger=ledger, release_id="counts").save(tmp_path / "a")
         before = ledger.balance("data")
-        assert (before.per_unit, before.smallest_secret, before.secret_is_more) == (Fraction(1, 2), 2, True)
+        assert (before.per_unit, before.smallest_secret, before.secret_is_more) == (Fraction(1, 2), Fraction(2), True)
         answers: dict[str, Any] = {"sensitivity": 1, "places": 20, "mechanism": hf.ProjectedLaplace("1"), "dataset": "data"}
         hf.answer([1.5, 2.5], **answers, ledger=ledger, release_id="answers").save(tmp_path / "b")
         after = ledger.balance("data")
-        assert (after.spent, after.per_unit, after.smallest_secret, after.secret_is_more) == (2, None, None, True)
+        assert (after.spent, after.per_unit, after.smallest_secret, after.secret_is_more) == (Fraction(2), None, None, True)
         assert "where no person can change alone: more than that is spent" in ledger_screen(ledger.account("data"), ledger.last_event())
 
     def test_the_charge_is_what_was_asked_for_and_answers_are_disjoint_from_nothing(self, tmp_path: Path) -> None:
