@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,12 +12,14 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidParameter
 from holdfast.subspace.changes import Changes
+from holdfast.subspace.correlated import CorrelatedGaussian
 from holdfast.subspace.design import best_weights
 from holdfast.subspace.ellipsoid import enclosing_ellipsoid
 from holdfast.subspace.guarantee import Neighbours
+from holdfast.subspace.knorm import KNorm
 from holdfast.subspace.optimal_covariance import optimal_covariance
-from holdfast.subspace.query import Query
-from holdfast.subspace.spaces import Invariants
+from holdfast.subspace.query import Query, Sensitivities
+from holdfast.subspace.spaces import Invariants, read_matrix
 from holdfast.subspace.workloads import prefix_sums, ranges, ranges_gram
 
 NEIGHBOURS: tuple[Neighbours, ...] = ("replace-one", "add-remove")
@@ -62,6 +67,27 @@ class TestChanges:
         matrix = [[1, 1, 0, 2], [0, 0, 0, 1]]
         assert Changes.of(Query.linear(matrix, Invariants([], 2))).columns.shape == (2, 3)
         assert Changes.of(Query.linear(matrix, Invariants([], 2), "add-remove")).columns.shape == (2, 2)
+
+    @given(st.data())
+    def test_the_dimensions_that_change_are_those_of_all_projected_moves(self, data: st.DataObject) -> None:
+        n, d = data.draw(st.integers(2, 4)), data.draw(st.integers(2, 4))
+        numbers = st.integers(-2, 2)
+        matrix = [[Fraction(data.draw(numbers), 3) for _ in range(d)] for _ in range(n)]
+        invariants = Invariants([[data.draw(numbers) for _ in range(n)] for _ in range(data.draw(st.integers(0, n - 1)))], n)
+        neighbours = data.draw(st.sampled_from(NEIGHBOURS))
+        columns = [list(column) for column in zip(*matrix, strict=True)]
+        moves = columns if neighbours == "add-remove" else [[a - b for a, b in zip(x, y, strict=True)] for x in columns for y in columns]
+        projected = read_matrix([list(invariants.space.projected(move)) for move in moves], "moves")
+        query = Query(invariants, Sensitivities(neighbours=neighbours), read_matrix(matrix, "matrix"))
+        assert query.changed_dimensions == projected.rank()
+
+    @pytest.mark.parametrize("neighbours", NEIGHBOURS)
+    @pytest.mark.parametrize("mechanism", [CorrelatedGaussian("1", "1e-6"), KNorm("1")], ids=["gaussian", "k-norm"])
+    def test_a_direction_that_floats_lose_is_refused_and_in_other_units_gets_noise(self, mechanism: Any, neighbours: Neighbours) -> None:
+        lost = Query.linear([[1000000, 0, 0], [0, "1/100000", 0]], Invariants([], 2), neighbours)
+        with pytest.raises(InvalidParameter, match="in 2 dimensions, of which floating point sees 1: .* in units in which"):
+            mechanism.floating(lost)
+        assert mechanism.floating(Query.linear([[1, 0, 0], [0, 1, 0]], Invariants([], 2), neighbours)).spread.shape == (2, 2)
 
     def test_a_query_that_nothing_changes_is_refused(self) -> None:
         with pytest.raises(InvalidParameter, match="No record changes"):

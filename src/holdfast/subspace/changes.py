@@ -54,8 +54,18 @@ class Changes:
 
     @classmethod
     def of(cls, query: Query) -> Self:
-        """Of a linear query, kinds of equal columns taken as one; other queries have no list of changes."""
-        return cls.of_matrix(query.invariants.project(np.unique(query.columns, axis=1).T).T, query.neighbours)
+        """Of a linear query, kinds of equal columns taken as one; other queries have no list of changes.
+
+        Guarantees:  the span has all dimensions in which neighbours differ. Where floats lose one, noise would leave it out: refused.
+        """
+        found = cls.of_matrix(query.invariants.project(np.unique(query.columns, axis=1).T).T, query.neighbours)
+        exact = query.changed_dimensions
+        if found.dimension != exact:
+            raise InvalidParameter(
+                f"One person changes the answers in {exact} dimensions, of which floating point sees {found.dimension}: some answers are "
+                "too small beside others. Give the answers in units in which one person changes each of them by about as much."
+            )
+        return found
 
     @property
     def pairs(self) -> bool:

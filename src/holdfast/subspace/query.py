@@ -120,6 +120,20 @@ class Query:
             raise InvalidParameter("This mechanism needs a linear query: give the query matrix and a histogram instead of the answers.")
         return to_floats(self.matrix)
 
+    @property
+    def changed_dimensions(self) -> int:
+        """Of the span of all that one person can change in the free part of a linear query, exact: the rank of Pi_N times the moves.
+
+        The rows of C and the moves together have a rank larger than that of C by just this.
+        """
+        assert self.matrix is not None
+        moves = self.matrix.numer_denom()[0].transpose().tolist()
+        if self.neighbours == "replace-one":
+            first = moves.pop()
+            moves = [[entry - other for entry, other in zip(move, first, strict=True)] for move in moves]
+        rows = [*self.invariants.rows.tolist(), *moves]
+        return algebra.rank(fmpz_mat(len(rows), self.invariants.cells, [entry for row in rows for entry in row])) - self.invariants.rank
+
     def neighbour_vectors(self) -> Floats:
         """Every move of one person in floats, as columns, up to sign: a_z, or a_z - a_z' for z < z'."""
         if self.neighbours == "add-remove":
