@@ -85,7 +85,7 @@ class TestChanges:
     @pytest.mark.parametrize("mechanism", [CorrelatedGaussian("1", "1e-6"), KNorm("1")], ids=["gaussian", "k-norm"])
     def test_a_direction_that_floats_lose_is_refused_and_in_other_units_gets_noise(self, mechanism: Any, neighbours: Neighbours) -> None:
         lost = Query.linear([[1000000, 0, 0], [0, "1/100000", 0]], Invariants([], 2), neighbours)
-        with pytest.raises(InvalidParameter, match="in 2 dimensions, of which floating point sees 1: .* in units in which"):
+        with pytest.raises(InvalidParameter, match=r"in 2 dimensions, of which floating point sees 1: .* in units in which"):
             mechanism.floating(lost)
         assert mechanism.floating(Query.linear([[1, 0, 0], [0, 1, 0]], Invariants([], 2), neighbours)).spread.shape == (2, 2)
 
