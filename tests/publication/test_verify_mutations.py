@@ -28,7 +28,7 @@ from holdfast.publication.folder import Output
 from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.order import Order
 from holdfast.publication.pipeline import carry_out
-from holdfast.publication.recompute import ONLY_SIGNED
+from holdfast.publication.recompute import DECLARED, ONLY_SIGNED
 from holdfast.publication.verify import published_rows
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
@@ -290,4 +290,23 @@ def test_no_chain_is_assessed_again(folders: dict[str, tuple[Path, Any]], monkey
 
 def test_what_only_a_signature_protects_is_said_in_the_documents() -> None:
     text = (Path(__file__).parents[2] / "docs" / "releases.md").read_text(encoding="utf-8")
-    assert [field for field in ONLY_SIGNED if f"`{field}`" not in text] == []
+    assert [field for field in (*ONLY_SIGNED, *DECLARED) if f"`{field}`" not in text] == []
+
+
+def test_a_sensitivity_that_is_declared_again_with_its_budget_verifies_and_is_said_to_be_taken_as_declared(tmp_path: Path) -> None:
+    """The same noise, with epsilon 1/128: "Recomputed and equal: promise" alone would mislead."""
+    laws = set()
+    for name, sensitivity, epsilon in (("true", "1/2", "1"), ("again", "1/256", "1/128")):
+        table = hf.Table(ONE_AREA, RATES.counts, count="rate", grid=Grid(16, l1=Fraction(sensitivity), on_grid=True))
+        made = hf.release(table, [hf.margin("area")], hf.ProjectedLaplace(epsilon), key=hf.NoiseKey.for_tests(1), release_id=name)
+        found = hf.verify(made.save(tmp_path / name))
+        assert found.declared == DECLARED
+        assert "Taken as declared: the sensitivity of the answers, which data sets are neighbours, and whether" in str(found)
+        laws.add(str(made.plan.law))
+    assert laws == {"Law(rounded projection 1/32768; 9 cells, 6 free dimensions)"}
+
+
+def test_counts_have_nothing_declared_beside_what_is_signed(folders: dict[str, tuple[Path, Any]]) -> None:
+    found = hf.verify(folders["laplace"][0])
+    assert found.declared == ()
+    assert "declared" not in str(found)

@@ -60,6 +60,9 @@ ONLY_SIGNED = (
 )
 """Fields that follow from nothing else in the folder (of table.universe: whether the list was declared or given with the table). The pages
 show most of them; who changes a field and makes the pages to suit is found out by a signature alone. docs/releases.md has this list."""
+DECLARED = ("table.grid.l1", "table.grid.l2_squared", "table.grid.neighbours", "table.grid.on_grid")
+"""Of real-valued answers: what the promise is computed from and no file of the folder shows. One of them changed alone is found out, since
+the promise then does not follow; changed with the budget they make another release, of the same noise and a better promise."""
 
 SENTENCES = frozenset({"words", "ledger_words", "relation", "status_note", "why", "basis"})
 """Fields in words: another version may say the same differently."""

@@ -32,7 +32,7 @@ from holdfast.publication.given_files import CELL_KEY_CARD, Unfit, check_content
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, KeptLine, kept_lines, read_kept
 from holdfast.publication.official import compare_with
 from holdfast.publication.order import KeptRow
-from holdfast.publication.recompute import ONLY_SIGNED, Recomputed, recompute
+from holdfast.publication.recompute import DECLARED, ONLY_SIGNED, Recomputed, recompute
 from holdfast.publication.released import value_columns
 from holdfast.publication.signing import load_public_key, signature_holds
 from holdfast.tables import Table, Universe
@@ -82,6 +82,8 @@ class Verified:
     """What could not be, and why."""
     only_signed: tuple[str, ...] = ONLY_SIGNED
     """Fields of the card that follow from nothing else: only a signature protects them."""
+    declared: tuple[str, ...] = ()
+    """Fields that the promise of real-valued answers was computed from, and that no file of the folder shows: taken as they are."""
 
     def __str__(self) -> str:
         return "\n".join(verified_sentences(asdict(self)))
@@ -97,7 +99,8 @@ def verify(
                  `signer`: a public key in PEM that must have signed the card.
     Guarantees:  VerificationFailed, with every difference found, unless card, checksums, signature, tables and totals all agree, and
                  guarantee, exposure, standard deviations, sentences and pages are those that follow from the rest. Pages and sentences are
-                 compared where this version of Holdfast made them. What follows from nothing (ONLY_SIGNED) a signature alone protects.
+                 compared where this version of Holdfast made them. What follows from nothing (ONLY_SIGNED) a signature alone protects; how
+                 far one person can move real-valued answers (DECLARED) is taken as declared.
     """
     with _escaped():
         return _verified(Path(folder), against, signer)
@@ -141,6 +144,7 @@ def _verified(place: Path, against: Table | str | os.PathLike[str] | None, signe
         suppressed=_is_suppressed(card),
         recomputed=tuple(_made_again(again)),
         left=tuple(_left(again)),
+        declared=() if card.table.grid is None else DECLARED,
     )
 
 

@@ -13,6 +13,10 @@ UNSIGNED = (
     "Not signed. Fields that cannot be recomputed, such as name, date and ledger entry, could have been changed: only a signature protects "
     "them."
 )
+DECLARED = (
+    "Taken as declared: the sensitivity of the answers, which data sets are neighbours, and whether answers were rounded (on_grid). The "
+    "promise is computed from them, and no file here shows that they are true."
+)
 
 _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}")
 
@@ -40,6 +44,7 @@ def verified_sentences(found: Mapping[str, Any]) -> list[str]:
     lines = [
         f"Release {found['release_id']}: {found['files']} files as the card says, {totals}",
         f"Recomputed and equal: {', '.join(found['recomputed'])}.",
+        *([DECLARED] if found["declared"] else []),
         *(f"Not compared: {text}." for text in found["left"]),
     ]
     if found["official_totals"] is not None:
