@@ -33,7 +33,9 @@ from holdfast.lattices.grid_rounding import to_grid
 from holdfast.lattices.norms import NORMS
 from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.privacy import Ledger
+from holdfast.tables.answers import exact_value, read_answers
 from holdfast.tables.grid import MAX_PLACES, Grid
+from holdfast.tables.text_files import Reading
 from holdfast.wording.ledger import ledger_screen
 from tests.snapshot_files import Snapshot
 
@@ -76,6 +78,26 @@ class TestGrid:
     def test_one_sensitivity(self) -> None:
         with pytest.raises(InvalidParameter, match="one sensitivity"):
             Grid(1, Fraction(1), Fraction(1))
+
+    @pytest.mark.parametrize(
+        ("given_", "message"),
+        [
+            ({"l1": 0.5}, "l1 must be an exact number above zero"),
+            ({"l1": "1"}, "l1 must be an exact number above zero"),
+            ({"l1": Fraction(0)}, "l1 must be an exact number above zero"),
+            ({"l2_squared": Fraction(-1)}, "l2_squared must be an exact number above zero"),
+            ({"l1": True}, "l1 must be an exact number above zero"),
+            ({"neighbours": "x"}, "neighbours must be one of 'declared'"),
+            ({"on_grid": "no"}, "on_grid must be True or False"),
+        ],
+        ids=str,
+    )
+    def test_a_grid_is_checked(self, given_: dict[str, Any], message: str) -> None:
+        with pytest.raises(InvalidParameter, match=message):
+            Grid(2, **given_)
+
+    def test_whole_numbers_are_fractions(self) -> None:
+        assert isinstance(Grid(2, l1=1).l1, Fraction)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("places", [-1, MAX_PLACES + 1, True, 1.0, "3"])
     def test_places_out_of_range_are_refused(self, places: Any) -> None:
@@ -215,6 +237,53 @@ class TestNothingConfidential:
         assert not any(str(value) in str(problem.value) for value in values if value is not None)
         assert problem.value.__cause__ is None
         assert problem.value.__context__ is None
+
+
+class TestDoubles:
+    """A double is the decimal that is shown for it: totals that are equal as decimals round to the same total."""
+
+    @pytest.mark.parametrize("kind", [list, np.array, lambda values: np.array(values, dtype=np.float32)], ids=["list", "64", "32"])
+    def test_equal_decimal_totals_are_kept_alike(self, kind: Any) -> None:
+        """As doubles .1 + .4 lies above 1/2 and .15 + .35 below: rounded to whole numbers one total would always be 1, the other 0."""
+        given_: dict[str, Any] = {"invariants": [[1, 1]], "sensitivity": 2, "places": 0, "mechanism": MECHANISMS[0]}
+        with pytest.warns(HoldfastWarning, match="kept as rounded"):
+            totals = [hf.answer(kind(values), **given_).table.values.sum() for values in ([0.1, 0.4], [0.15, 0.35])]
+        assert totals[0] == totals[1]
+
+    @given(st.floats(allow_nan=False, allow_infinity=False))
+    def test_the_decimal_reads_back_as_the_double(self, number: float) -> None:
+        found = exact_value(number)
+        assert found is not None
+        assert (float(found), found) == (number, Fraction(repr(number)))
+
+    @given(st.integers(-(2**53), 2**53), st.integers(0, MAX_PLACES))
+    def test_on_the_grid_a_double_is_the_fraction_of_its_bits(self, steps: int, places: int) -> None:
+        """The shortest decimal of 1 + 2^-24 is no multiple of 2^-24."""
+        number = math.ldexp(steps, -places)
+        assert exact_value(number, binary=True) == Fraction(steps, 2**places)
+        assert exact_value(np.float64(number), binary=True) == Fraction(steps, 2**places)
+
+    def test_doubles_on_a_fine_grid_are_on_it(self) -> None:
+        release = answered([1 + 2.0**-24, 2.0**-24, 0, 0, 0, 0], places=24, on_grid=True)
+        assert release.table.counts.sum() == 2**24 + 2
+
+    @pytest.mark.parametrize("bits", [32, 64])
+    def test_columns_of_a_file_are_read_the_same_way(self, bits: int) -> None:
+        column = pa.array([0.1, 0.4, 1.5], pa.float32() if bits == 32 else pa.float64())
+        for binary, tenth in ((False, Fraction(1, 10)), (True, Fraction(float(column[0].as_py())))):
+            _, values = read_answers(
+                pa.table({"place": ["a", "b", "c"], "rate": column}),
+                ["place"],
+                "rate",
+                universe=None,
+                public=True,
+                hierarchies=None,
+                allow_similar_codes=False,
+                query=None,
+                reading=Reading(),
+                on_grid=binary,
+            )
+            assert (values[0], values[2]) == (tenth, Fraction(3, 2))
 
 
 class TestReach:
@@ -373,6 +442,9 @@ class TestBadInput:
             ({"names": ["a"]}, InvalidParameter, "names has 1 entries for 6 answers"),
             ({"universe": hf.Universe.product({"a": ["1"]})}, InvalidParameter, "The universe has 1 cells for 6 answers"),
             ({"invariants": [hf.identity(hf.linear([[1] * 6]), 3)]}, InvalidParameter, "declare no values"),
+            ({"neighbours": "x"}, InvalidParameter, "leave neighbours out"),
+            ({"neighbours": "add-remove"}, InvalidParameter, r"Sensitivities\(l1=\.\.\., neighbours='add-remove'\)"),
+            ({"on_grid": "no", "places": 3}, InvalidParameter, "on_grid must be True or False. Got str"),
         ],
         ids=str,
     )
@@ -386,6 +458,11 @@ class TestBadInput:
         other = hf.subspace.Sensitivities(l2_squared=Fraction(4)) if mechanism.norm == "l1" else hf.subspace.Sensitivities()
         with pytest.raises(InvalidParameter, match=f"needs the {mechanism.norm} sensitivity"):
             answered(sensitivity=other, mechanism=mechanism)
+
+    @pytest.mark.parametrize("values", [{1, 2, 3, 4, 5, 6}, frozenset([1, 2]), dict.fromkeys(range(6))], ids=["set", "frozenset", "dict"])
+    def test_values_without_an_order_are_refused(self, values: Any) -> None:
+        with pytest.raises(InvalidParameter, match="in their order"):
+            hf.answer(values, sensitivity=1, mechanism=MECHANISMS[0])
 
     def test_a_query_matrix_decides_whether_its_answers_are_on_the_grid(self) -> None:
         """Thirds that happen to be whole numbers are no multiples of the step for other histograms."""

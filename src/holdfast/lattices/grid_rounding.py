@@ -39,7 +39,7 @@ Whole: TypeAlias = NDArray[Any]
 LIMIT = 2**62
 MANY = 1000
 MOST_BITS = 1 << 14
-"""Common denominators of a block's values have at most so many bits: those of all doubles together have 1,074."""
+"""Common denominators of a block's values have at most so many bits: those of all doubles, as decimals, together have 1,077."""
 
 
 @dataclass(frozen=True, eq=False)

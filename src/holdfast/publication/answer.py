@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,8 +28,8 @@ from holdfast.subspace.query import read_sensitivity
 from holdfast.subspace.spaces import read_matrix
 from holdfast.tables import Table, Universe
 from holdfast.tables.answers import exact_value
-from holdfast.tables.grid import MAX_PLACES, Grid
-from holdfast.wording.answers import floating_only, for_counts_only, moved_totals_sentence, never_on_grid, never_published
+from holdfast.tables.grid import MAX_PLACES, Grid, check_on_grid
+from holdfast.wording.answers import declared_neighbours, floating_only, for_counts_only, moved_totals_sentence, never_on_grid, never_published
 
 if TYPE_CHECKING:
     from holdfast.privacy.ledger import Ledger, NewLedger
@@ -90,7 +90,8 @@ def answer(
         raise InvalidParameter(f"form is 'grid', which is released, or 'float', for research. Got {form!r}.", field="form")
     if not isinstance(mechanism, SubspaceMechanism):
         raise InvalidParameter((floating_only if hasattr(mechanism, "floating") else for_counts_only)(type(mechanism).__name__))
-    query = read_answers(values, histogram)
+    check_on_grid(on_grid)
+    query = read_answers(values, histogram, on_grid=on_grid)
     cells = answer_universe(len(query.values), universe, names)
     statements = read_invariants(invariants, len(cells))
     moves = lattice(cells, statements)
@@ -115,10 +116,10 @@ class AnswerQuery:
     """The query matrix, where the answers come from one: public."""
 
 
-def read_answers(values: Any, histogram: Any = None) -> AnswerQuery:
+def read_answers(values: Any, histogram: Any = None, *, on_grid: bool = False) -> AnswerQuery:
     """Answers as given, or a query matrix times a histogram."""
     if histogram is None:
-        return AnswerQuery(read_values(values))
+        return AnswerQuery(read_values(values, on_grid=on_grid))
     matrix = read_matrix(values, "The query matrix")
     counts = histogram.counts if isinstance(histogram, Table) else np.asarray(histogram)
     if counts.shape != (matrix.ncols(),) or counts.dtype.kind not in "iu" or (counts < 0).any():
@@ -130,12 +131,14 @@ def read_answers(values: Any, histogram: Any = None) -> AnswerQuery:
     return AnswerQuery([Fraction(int(entry.p), int(entry.q)) for entry in product.entries()], matrix)
 
 
-def read_values(values: Any) -> list[Fraction]:
-    """Exact numbers: whole numbers, fractions, decimals, texts, and doubles, which are fractions. A message shows none of them."""
-    given = values.tolist() if isinstance(values, np.ndarray) else list(values) if isinstance(values, Iterable) else None
-    if given is None or isinstance(values, str | Mapping) or not given:
-        raise InvalidParameter("Answers come as a list of numbers, one for each. Got no such list.")
-    found = [exact_value(entry) for entry in given]
+def read_values(values: Any, *, on_grid: bool = False) -> list[Fraction]:
+    """Exact numbers: whole numbers, fractions, decimals, texts, and doubles, each as the decimal that is shown for it, or on a grid as the
+    fraction that it is. A message shows none of them.
+    """
+    given = list(values) if isinstance(values, Iterable) else None
+    if given is None or isinstance(values, str | Mapping | Set) or not given:
+        raise InvalidParameter("Answers come as a list of numbers, one for each, in their order. Got no such list.")
+    found = [exact_value(entry, binary=on_grid) for entry in given]
     if None in found:
         raise InvalidParameter(
             f"Answer {found.index(None) + 1} is not a finite number. Give whole numbers, fractions, decimals as texts, or finite doubles."
@@ -204,6 +207,8 @@ def make_grid(
 ) -> Grid:
     """The grid, from public facts: the query matrix or the declared sensitivity, the invariants, and what is declared of the answers."""
     if query.matrix is None:
+        if neighbours != "replace-one":
+            raise InvalidParameter(declared_neighbours(mechanism.norm), field="neighbours")
         return declared_grid(moves, mechanism, sensitivity, places=places, on_grid=on_grid)
     if sensitivity is not None:
         raise InvalidParameter("The sensitivity of a query matrix is computed. Leave sensitivity out.", field="sensitivity")

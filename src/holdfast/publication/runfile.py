@@ -139,6 +139,7 @@ class Run:
             allow_similar_codes=table.allow_similar_codes,
             query=table.query,
             reading=reading,
+            on_grid=said.on_grid,
         )
         grid = self._grid(said, cells)
         return on_the_grid(values, lattice(cells, self.keep), grid, value=said.value, unit=said.unit, name=said.name)

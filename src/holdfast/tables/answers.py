@@ -29,14 +29,19 @@ _RULE = 'An answer is a finite number: a decimal such as -0.25 or 1e-3, or a fra
 class _ValueColumn(CountColumn):
     """Collects values as they are, and gives their row numbers from 1 on: 0 stands for a cell that has no row."""
 
+    binary = False
+
     def __init__(self, name: str, source: str) -> None:
         super().__init__(name, source)
         self.values: list[Fraction] = []
 
     def add(self, array: Any) -> None:
         """Integers, decimals, finite floats, or texts."""
-        for entry in array.to_pylist():
-            value = exact_value(entry)
+        from pyarrow import types
+
+        narrow = types.is_float16(array.type) or types.is_float32(array.type)
+        for entry in array.to_numpy(zero_copy_only=False) if narrow else array.to_pylist():
+            value = exact_value(entry, binary=self.binary)
             if value is None:
                 place = f"column {self._name!r}, row {len(self.values) + 1} of {self._source}"
                 raise InvalidCount(f"This is not an answer: {place}. {_RULE}")
@@ -46,8 +51,13 @@ class _ValueColumn(CountColumn):
         return np.arange(1, len(self.values) + 1)
 
 
-def exact_value(entry: Any) -> Fraction | None:
-    """A whole number, fraction, finite float, decimal, or text of one, as an exact number of ordinary size; None for anything else."""
+def exact_value(entry: Any, *, binary: bool = False) -> Fraction | None:
+    """A whole number, fraction, finite float, decimal, or text of one, as an exact number of ordinary size; None for anything else.
+
+    A float is the shortest decimal that is read as it: 0.1 is 1/10, not a number 2^-56 away. Sums that people see to be equal, .1 + .4 and
+    .15 + .35, are equal then, and round to the same grid. With `binary` it is the fraction that its bits are: a multiple of the step of a
+    grid may have more digits than the shortest decimal.
+    """
     if isinstance(entry, str | decimal.Decimal):
         text = str(entry)
         return Fraction(text) if _NUMBER.fullmatch(text) and not _OVER_ZERO.search(text) else None
@@ -55,7 +65,10 @@ def exact_value(entry: Any) -> Fraction | None:
         return None
     if isinstance(entry, numbers.Rational):
         return Fraction(int(entry.numerator), int(entry.denominator))
-    return Fraction(float(entry)) if isfinite(entry) else None
+    number = entry if isinstance(entry, np.floating) else float(entry)  # one of 32 bits has shorter decimals
+    if not isfinite(number):
+        return None
+    return Fraction(*number.as_integer_ratio()) if binary else Fraction(str(number))
 
 
 def read_answers(
@@ -69,14 +82,18 @@ def read_answers(
     allow_similar_codes: bool,
     query: str | None,
     reading: Reading,
+    on_grid: bool,
 ) -> tuple[Universe, list[Fraction]]:
     """The cells, and the value of each, in their order. CONFIDENTIAL values; errors name column and row, and show none.
 
     Given:  the arguments of Table.from_counts. Every cell of a declared universe has a row: nobody knows what the answer of another is.
+            `on_grid`: whether values are multiples of a step, so that floats are what their bits are (`exact_value`).
     """
     made: list[_ValueColumn] = []
 
     class Own(_ValueColumn):
+        binary = on_grid
+
         def __init__(self, name: str, source: str) -> None:
             super().__init__(name, source)
             made.append(self)

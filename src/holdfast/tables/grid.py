@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numbers
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,12 @@ MAX_PLACES = 24
 _DIGITS = 38
 _DECIMAL = re.compile(r"-?[0-9]{1,38}(\.[0-9]{1,38})?")
 """Shorter than what would take long to read: an exponent of some digits stands for any number of them."""
+
+
+def check_on_grid(on_grid: object) -> None:
+    """Only True and False: "no" would count as yes."""
+    if not isinstance(on_grid, bool):
+        raise InvalidParameter(f"on_grid must be True or False. Got {type(on_grid).__name__}.", field="on_grid")
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,20 @@ class Grid:
             )
         if self.l1 is not None and self.l2_squared is not None:
             raise InvalidParameter("A grid has one sensitivity, that of the noise: l1 or l2_squared. Give one of the two.")
+        for name in ("l1", "l2_squared"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, numbers.Rational) or value <= 0:
+                raise InvalidParameter(
+                    f"{name} must be an exact number above zero, an int or a Fraction, because privacy depends on it. "
+                    f"Got {type(value).__name__}, or a number that is not above zero.",
+                    field=name,
+                )
+            object.__setattr__(self, name, Fraction(value))
+        if self.neighbours not in get_args(Neighbours):
+            raise InvalidParameter(f"neighbours must be one of {', '.join(map(repr, get_args(Neighbours)))}. Got {self.neighbours!r}.")
+        check_on_grid(self.on_grid)
 
     @property
     def step(self) -> Fraction:

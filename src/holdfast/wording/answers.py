@@ -143,6 +143,15 @@ def never_on_grid(denominator: int, step: str) -> str:
     )
 
 
+def declared_neighbours(norm: str) -> str:
+    """Why neighbours are refused beside a declared sensitivity."""
+    known = "l1" if norm == "l1" else "l2_squared"
+    return (
+        "neighbours says how to compute the sensitivity of a query matrix. A declared sensitivity is for the neighbours that whoever gave it "
+        f"had in mind: leave neighbours out, or give sensitivity=hf.subspace.Sensitivities({known}=..., neighbours='add-remove')."
+    )
+
+
 def moved_totals_sentence(rows: int, step: str) -> str:
     """A warning: invariants that no multiples of the step have."""
     which = "1 invariant has a value" if rows == 1 else f"{rows} invariants have values"
