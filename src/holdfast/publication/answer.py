@@ -29,7 +29,14 @@ from holdfast.subspace.spaces import read_matrix
 from holdfast.tables import Table, Universe
 from holdfast.tables.answers import exact_value
 from holdfast.tables.grid import MAX_PLACES, Grid, check_on_grid
-from holdfast.wording.answers import declared_neighbours, floating_only, for_counts_only, moved_totals_sentence, never_on_grid, never_published
+from holdfast.wording.answers import (
+    declared_neighbours,
+    floating_only,
+    for_counts_only,
+    moved_totals_sentence,
+    never_on_grid,
+    never_published,
+)
 
 if TYPE_CHECKING:
     from holdfast.privacy.ledger import Ledger, NewLedger

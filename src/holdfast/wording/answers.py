@@ -147,8 +147,8 @@ def declared_neighbours(norm: str) -> str:
     """Why neighbours are refused beside a declared sensitivity."""
     known = "l1" if norm == "l1" else "l2_squared"
     return (
-        "neighbours says how to compute the sensitivity of a query matrix. A declared sensitivity is for the neighbours that whoever gave it "
-        f"had in mind: leave neighbours out, or give sensitivity=hf.subspace.Sensitivities({known}=..., neighbours='add-remove')."
+        "neighbours says how to compute the sensitivity of a query matrix. A declared sensitivity is for the neighbours that whoever gave "
+        f"it had in mind: leave neighbours out, or give sensitivity=hf.subspace.Sensitivities({known}=..., neighbours='add-remove')."
     )
 
 
