@@ -33,9 +33,12 @@ from holdfast.lattices.grid_rounding import to_grid
 from holdfast.lattices.norms import NORMS
 from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.privacy import Ledger
+from holdfast.report.page import cost_rows
+from holdfast.report.statement import statement_html
 from holdfast.tables.answers import exact_value, read_answers
 from holdfast.tables.grid import MAX_PLACES, Grid
 from holdfast.tables.text_files import Reading
+from holdfast.wording.budget import budget_rows
 from holdfast.wording.ledger import ledger_screen
 from tests.snapshot_files import Snapshot
 
@@ -127,6 +130,22 @@ class TestTheWholeWay:
         assert 2 * 2**12 < answers["reach"] < 2 * 2**12 + 100
         assert Fraction(card["guarantee"]["parameters"]["epsilon"]) * answers["reach"] == 1
         assert "[GGY22]" in card["guarantee"]["words"]
+
+    def test_a_sensitivity_is_the_statement_of_the_publisher_and_no_fact(self) -> None:
+        release = answered(places=12)
+        said = "The publisher states that one person moves the answers by at most 2 in l1 distance"
+        assert said in release.card["guarantee"]["words"]
+        assert said in release.card["guarantee"]["answers"]["words"]
+        page = statement_html(release.card)
+        assert said in page
+        assert "Whoever can move the answers by more than is stated here" in page.partition("What is not protected")[2]
+
+    @pytest.mark.parametrize(("mechanism", "away"), [(MECHANISMS[0], "2 steps"), (MECHANISMS[2], "2 squared steps")], ids=str)
+    def test_distances_on_the_grid_are_said_in_steps(self, mechanism: Any, away: str) -> None:
+        """The sensitivity is 2 in l1 distance, in values; the smallest secret was said to be so too."""
+        release = answered(mechanism=mechanism, places=12)
+        assert f"The smallest change that keeps every kept total, {away} of 2^-12" in dict(cost_rows(release.card))
+        assert f"smallest secret, {away}" in dict(budget_rows(release.guarantee))
 
     def test_the_text_of_a_plan(self, snapshot: Snapshot) -> None:
         snapshot(str(answered(places=12).plan))

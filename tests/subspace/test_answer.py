@@ -48,6 +48,13 @@ class TestAnswer:
             floating_answer(Mechanism(), query, values, ledger="ledger.db")
         assert "Floating point, research only" in hf.describe(answer)
 
+    def test_a_declared_sensitivity_makes_a_declared_promise(self) -> None:
+        declared = hf.answer([5, 3], invariants=[[1, 1]], sensitivity=2, mechanism=hf.ProjectedLaplace("1"), form="float")
+        computed = hf.answer([[1, 0], [0, 1]], [5, 3], invariants=[[1, 1]], mechanism=hf.ProjectedLaplace("1"), form="float")
+        assert (declared.guarantee.basis, computed.guarantee.basis) == ("declared", "proved")
+        assert "as it was declared. That was not checked" in hf.describe(declared)
+        assert "declared" not in hf.describe(computed)
+
     def test_no_release_takes_a_mechanism_of_ones_own(self) -> None:
         table = hf.Table(hf.Universe.product({"town": ["a", "b"]}), np.array([5, 3]))
         with pytest.raises(InvalidParameter):

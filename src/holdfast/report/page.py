@@ -169,14 +169,15 @@ def cost_rows(card: Card) -> list[tuple[str, str]]:
     named = "distance over the measured levels" if guarantee["distance"] == "levels" else f"{guarantee['distance']} distance"
     distance = f"squared {named}" if "distance squared" in secret else named
     measure = secret.get("distance squared", secret.get("distance"))
-    away = "" if measure is None else f", {measure} in {distance}"
+    step = step_of(card)
+    told = f"in {distance}" if step is None else f"{'squared ' if 'distance squared' in secret else ''}steps of {step}"
+    away = "" if measure is None else f", {measure} {told}"
     rows = [] if asked is None else [("Asked for", str(asked["words"]))]
     if alone is None:
-        what = "table with the same kept totals" if step_of(card) is None else "data set with the same invariants"
+        what = "table with the same kept totals" if step is None else "data set with the same invariants"
         rows.append((f"One {unit}", f"no {unit} can change alone: another {what} differs in more"))
     elif asked is None or asked["per"] != "person" or settings(asked["parameters"]) != _promised(alone):  # else it would be said twice
         rows.append((f"One {unit}", _promised(alone)))
-    step = step_of(card)
     each = f"Each unit of {distance} between two tables" if step is None else f"Each step of {step}, a unit of {distance}"
     rows.append((each, _promised(guarantee["per_unit"])))
     if alone is None or any(secret[key] != alone.get(key) for key in secret if key != "found"):

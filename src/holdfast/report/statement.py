@@ -125,6 +125,8 @@ def _not_protected(card: Card) -> Html:
         text("Anything outside this table: other tables, other files, what someone knows already."),
         text("Several releases from the same data: their promises add up, and what their kept totals expose together is exposed."),
     ]
+    if card["guarantee"]["answers"] is not None:
+        lines.append(text(_DECLARED))
     if not is_suppressed(card):
         lines.append(text("Anything, against someone who has the secret key of this release. The promise rests on it, and on the cipher."))
     if (changed := revision_words(card)) is not None:
@@ -212,6 +214,10 @@ def _more(rows: list[object], shown: int) -> list[tuple[str, str]]:
 
 
 _TOTALS = "The kept totals themselves, and whatever follows from them by arithmetic or by knowing that counts are not negative."
+_DECLARED = (
+    "Whoever can move the answers by more than is stated here. The sensitivity is declared, or computed from a query that is not "
+    "published: no file shows that it is true."
+)
 _INVARIANTS = "The invariants themselves, and whatever follows from them by arithmetic."
 
 _STYLE = """

@@ -34,7 +34,7 @@ class SubspaceGuarantee:
 
     Given:       epsilon >= 0 and 0 <= delta <= 1, exact. `space`: V. `kept`: the null space of the rows that are published exactly;
                  None where none are. `neighbours`: one person's row is replaced, as in the paper, or added and removed.
-                 `basis`: "declared" where it rests on what a user says of a mechanism of their own.
+                 `basis`: "declared" where it rests on what a user says of a sensitivity, or of a mechanism of their own.
                  `status`: "floating point" where what is published was computed in floats; then it is no promise to publish by.
                  "estimated" where a Markov chain made it besides, whose law is near the stated one by an unknown amount.
     Reference:   [GGY22] Definitions 2.5 and 2.6; [theory T91].

@@ -165,13 +165,15 @@ class Query:
         return round_up(self.l1 * Fraction(float(lengths.max())), DIGITS)
 
     def promise(self, epsilon: Exact, delta: Exact = 0, *, declared: bool = False) -> SubspaceGuarantee:
-        """The guarantee of Definition 2.6 for this query, of a computation in floating point."""
+        """The guarantee of Definition 2.6 for this query, of a computation in floating point. Without a matrix the sensitivity is what
+        somebody declares, and so is the promise.
+        """
         return SubspaceGuarantee.induced_by(
             self.invariants,
             epsilon,
             delta,
             neighbours=self.neighbours,
-            basis="declared" if declared else "proved",
+            basis="declared" if declared or self.matrix is None else "proved",
             status="floating point",
         )
 

@@ -66,15 +66,23 @@ def step_phrase(places: int) -> str:
     return "1" if places == 0 else f"2^-{places}"
 
 
+def steps_phrase(steps: int | Fraction, is_squared: bool) -> str:
+    """A distance on the grid: "1 step", "1,200 squared steps"."""
+    return f"{steps:,} {'squared ' if is_squared else ''}step{'' if steps == 1 else 's'}"
+
+
 def reach_sentences(guarantee: Guarantee) -> str:
-    """How far one person can move the answers: in values, and in steps of the grid."""
+    """How far one person can move the answers: in values, and in steps of the grid. It was declared, or computed from a query that a
+    reader does not see.
+    """
     answers = guarantee.answers
     assert answers is not None
-    squared = "squared " if guarantee.distance.is_squared else ""
+    is_squared = guarantee.distance.is_squared
+    squared = "squared " if is_squared else ""
     far = f"{number(answers.sensitivity)} in {squared}{guarantee.distance.distance}"
-    first = f"One {guarantee.unit} moves the answers by at most {far}"
+    first = f"The publisher states that one {guarantee.unit} moves the answers by at most {far}"
     rounded = "" if answers.on_grid else ", what rounding to the grid can add included"
-    steps = f"on the grid, whose step is {step_phrase(answers.places)}, this is at most {answers.reach:,} {squared}steps{rounded}"
+    steps = f"on the grid, whose step is {step_phrase(answers.places)}, this is at most {steps_phrase(answers.reach, is_squared)}{rounded}"
     if answers.replacing == answers.reach:
         return f"{first}; {steps}."
     return f"{first}; {steps}. One {guarantee.unit} replaced by another is {answers.replacing:,} {squared}steps: a ledger charges that."
@@ -93,4 +101,7 @@ def who(unit: str) -> str:
 
 
 def _measure(guarantee: Guarantee, measure: int | Fraction) -> str:
+    """Of answers in steps of their grid: "2 in l1 distance" would be taken for values."""
+    if guarantee.answers is not None:
+        return steps_phrase(measure, guarantee.distance.is_squared)
     return f"{measure} in {'squared ' if guarantee.distance.is_squared else ''}{guarantee.distance.distance}"

@@ -31,7 +31,7 @@ def subspace_paragraph(guarantee: SubspaceGuarantee) -> str:
             "may differ in them."
         )
     if guarantee.basis == "declared":
-        sentences.append("The numbers are those that the author of the mechanism declares. They were not checked.")
+        sentences.append("This rests on the sensitivity, or on the promise of a mechanism, as it was declared. That was not checked.")
     if guarantee.epsilon > WEAK_EPSILON:
         sentences.append(f"WARNING: an epsilon above {WEAK_EPSILON} promises next to nothing.")
     if guarantee.status == "estimated":
