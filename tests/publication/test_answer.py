@@ -176,16 +176,37 @@ class TestTheWholeWay:
         query, histogram = [["1/2", 0, 1], [0, 1, 1], [1, 1, 0]], [4, 6, 1]
         release = hf.answer(query, histogram, invariants=[["1/3", "1/3", "1/3"]], mechanism=hf.ProjectedLaplace(1), names=["x", "y", "z"])
         assert release.table.values.sum() == 3 + 7 + 10
-        assert release.plan.facts.grid == Grid(1, Fraction(5, 2), None, "replace-one", on_grid=True)
+        assert release.plan.facts.grid == Grid(1, Fraction(2), None, "replace-one", on_grid=True)  # the first column has another sum
         assert release.table.universe.codes["answer"] == ("x", "y", "z")
 
-    def test_extended_noise_is_for_the_projection_of_the_query(self) -> None:
-        query = [[1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 1], [1, 1, 1, 3]]
-        reach = [
-            hf.answer(query, [5, 3, 2, 9], invariants=[[1, 1, 1, 1]], mechanism=mechanism(rho=1)).guarantee.answers.reach
+    def test_extended_noise_is_for_the_projection_of_the_answers(self) -> None:
+        known = hf.subspace.Sensitivities(l2_squared=Fraction(9), projected_l2_squared=Fraction(4))
+        made = [
+            answered(mechanism=mechanism(rho=1), sensitivity=known, on_grid=True, places=3)
             for mechanism in (hf.ProjectedGaussian, hf.ExtendedGaussian)
         ]
-        assert reach[0] > reach[1]
+        assert [release.guarantee.answers.reach for release in made] == [9 * 64, 4 * 64]
+
+    @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+    @pytest.mark.parametrize("mechanism", [hf.ProjectedLaplace("1"), hf.ProjectedGaussian(rho=1), hf.ExtendedGaussian(rho=1)], ids=str)
+    def test_the_reach_is_that_of_neighbours_with_the_same_invariants(self, mechanism: Any, neighbours: Any) -> None:
+        """All pairs of histograms, in full; the last kind of person is far away, and seen in the invariant by itself."""
+        query = np.array([[1, 0, 0, 1, 9], [0, 1, 0, -1, 9], [0, 0, 1, 0, 9]])
+        release = hf.answer(query.tolist(), [5, 3, 2, 9, 4], invariants=[[1, 1, 1]], mechanism=mechanism, neighbours=neighbours)
+        people = list(np.eye(5, dtype=np.int64))
+        changes = [a - b for a in people for b in people] if neighbours == "replace-one" else people
+        unseen = [v for v in (query @ change for change in changes) if v.sum() == 0]
+        power = 1 if mechanism.norm == "l1" else 2
+        assert release.guarantee.answers.reach == max((np.abs(v) ** power).sum() for v in unseen)
+        assert release.guarantee.person == release.guarantee.answers.reach
+
+    def test_a_promise_for_nobody_is_refused(self) -> None:
+        given_: dict[str, Any] = {"mechanism": hf.ProjectedLaplace("1")}
+        with pytest.raises(NothingLeft, match="No person can change alone"):
+            hf.answer([[1, 0], [0, 1]], [17, 5], invariants=[["0.37", "1.21"]], **given_)
+        prefixes = [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+        with pytest.raises(NothingLeft, match="Take neighbours='replace-one'"):
+            hf.answer(prefixes, [3, 4, 5], invariants=[[0, 0, 1]], neighbours="add-remove", **given_)
 
     def test_answers_and_totals_of_zero_are_drawn_like_others(self) -> None:
         """With counts, a kept total of 0 makes its cells 0; answers may be negative."""

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from holdfast.errors import InexactParameter, InvalidParameter, NothingLeft
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.lattices.gram_schmidt import gram_schmidt
-from holdfast.subspace import Invariants, Query, Sensitivities, linear_sensitivities
+from holdfast.subspace import Invariants, Query, Sensitivities, linear_sensitivities, same_invariants_sensitivities
 
 Rows = list[list[Fraction]]
 
@@ -93,6 +93,48 @@ class TestLinear:
     def test_bad_queries(self, matrix: Any, rows: Any, kind: type[Exception], message: str) -> None:
         with pytest.raises(kind, match=message):
             linear_sensitivities(matrix, Invariants(rows, 2))
+
+
+class TestSameInvariants:
+    @settings(max_examples=60)
+    @given(
+        st.lists(st.lists(st.integers(-1, 1).map(Fraction), min_size=5, max_size=5), min_size=3, max_size=3),
+        st.lists(st.lists(st.integers(-1, 1), min_size=3, max_size=3), max_size=2),
+        st.sampled_from(["replace-one", "add-remove"]),
+    )
+    def test_against_all_neighbours_with_the_same_invariants(
+        self, matrix: Rows, rows: list[list[int]], neighbours: Literal["replace-one", "add-remove"]
+    ) -> None:
+        def unseen(among: str) -> Rows:
+            return [m for m in moves(matrix, among) if any(m) and not any(sum(c * x for c, x in zip(r, m, strict=True)) for r in rows)]
+
+        C, steps, replaced = Invariants(rows, 3), unseen(neighbours), unseen("replace-one")
+        if not steps:
+            with pytest.raises((InvalidParameter, NothingLeft), match=r"for nobody|are alike"):
+                same_invariants_sensitivities(matrix, C, neighbours)
+            return
+        found = same_invariants_sensitivities(matrix, C, neighbours)
+        assert found.neighbours == neighbours
+        twice = 1 if neighbours == "replace-one" else 2  # what a ledger takes for a person who is replaced
+        assert found.l1 == max([*(sum(map(abs, v)) for v in steps), *(sum(map(abs, v)) / twice for v in replaced)])
+        assert found.l2_squared == max([*(sum(x * x for x in v) for v in steps), *(sum(x * x for x in v) / twice**2 for v in replaced)])
+
+    @pytest.mark.parametrize(
+        ("rows", "neighbours", "kind", "message"),
+        [
+            ([["0.37", "1.21"]], "replace-one", NothingLeft, "No person can change alone.*for nobody.*Keep fewer invariants"),
+            ([["0.37", "1.21"]], "add-remove", NothingLeft, "No person can come or go alone.*for nobody. Keep fewer invariants"),
+            ([[1, 1]], "add-remove", NothingLeft, "No person can come or go alone.*Take neighbours='replace-one'"),
+            ([[1, 1, 1]], "replace-one", InvalidParameter, "The query has 2 answers, the invariants are over 3"),
+        ],
+    )
+    def test_a_promise_for_nobody_is_refused(self, rows: Any, neighbours: Any, kind: type[Exception], message: str) -> None:
+        with pytest.raises(kind, match=message):
+            same_invariants_sensitivities([[1, 0], [0, 1]], Invariants(rows), neighbours)
+
+    def test_columns_that_are_alike(self) -> None:
+        with pytest.raises(InvalidParameter, match="All columns of the query are alike"):
+            same_invariants_sensitivities([[1, 1], [2, 2]], Invariants([], 2))
 
 
 class TestStated:

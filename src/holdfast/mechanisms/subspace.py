@@ -287,7 +287,8 @@ class ProjectedGaussian(_Gaussian):
 class ExtendedGaussian(_Gaussian):
     """Gaussian noise for the free part of the answers, extended to all of them.
 
-    Given:       as for ProjectedGaussian; where the query is a matrix, the sensitivity is that of its projection, which is never larger.
+    Given:       as for ProjectedGaussian; where the sensitivity of the projected answers is given, which is never larger, it is that. Of a
+                 query matrix both take that of neighbours with the same invariants.
     Guarantees:  as for ProjectedGaussian. With one sensitivity the two have one law.
     Reference:   [GGY22] Theorem 3.3 and Corollary 3.6; [theory R7], [theory T111].
     """

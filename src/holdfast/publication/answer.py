@@ -22,7 +22,7 @@ from holdfast.lattices.grid_rounding import movement, to_grid
 from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.publication.pipeline import release
 from holdfast.randomness import NoiseKey
-from holdfast.subspace import FloatingMechanism, Invariants, Sensitivities, floating_answer, linear_sensitivities, read_query
+from holdfast.subspace import FloatingMechanism, Invariants, Sensitivities, floating_answer, read_query, same_invariants_sensitivities
 from holdfast.subspace.guarantee import Neighbours
 from holdfast.subspace.query import read_sensitivity
 from holdfast.subspace.spaces import read_matrix
@@ -75,7 +75,8 @@ def answer(
 
     Given:       answers, one number each, and their `sensitivity` in the norm of the mechanism (l1 for Laplace, l2 for Gaussian): how far
                  one `unit` can move them. Or a query matrix of rational numbers and a `histogram` of counts: the answers are their product
-                 and the sensitivity is computed, for `neighbours` that replace one record by another or add and remove one.
+                 and the sensitivity is computed, for `neighbours` that replace one record by another or add and remove one,
+                 and have the same invariants; refused where there are none.
                  `invariants`: a matrix C of rational numbers, one column for each answer, or statements such as hf.margin over a
                  `universe`. Values are published as multiples of 2^-places. `on_grid=True` says that the answers of every data set are such
                  multiples; otherwise they are brought to the grid through the lattice, and the promise counts how far that moves them.
@@ -254,7 +255,7 @@ def read_sensitivities(sensitivity: Any, mechanism: SubspaceMechanism) -> dict[s
 
 def _of_matrix(matrix: fmpq_mat, moves: Lattice, mechanism: SubspaceMechanism, neighbours: Neighbours) -> dict[str, Any]:
     rows = moves.matrix.toarray().tolist()
-    return _fields(linear_sensitivities(matrix, Invariants(rows, moves.cells), neighbours), mechanism)
+    return _fields(same_invariants_sensitivities(matrix, Invariants(rows, moves.cells), neighbours), mechanism)
 
 
 def _fields(found: Sensitivities, mechanism: SubspaceMechanism) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from holdfast.subspace.lower_bound import least_squared_error
 from holdfast.subspace.noise import DoubleGeometricNoise, GaussianNoise, LaplaceNoise, Noise, StudentNoise
 from holdfast.subspace.optimal_covariance import optimal_covariance
 from holdfast.subspace.own import Extended, Projected
-from holdfast.subspace.query import Query, Sensitivities, linear_sensitivities
+from holdfast.subspace.query import Query, Sensitivities, linear_sensitivities, same_invariants_sensitivities
 from holdfast.subspace.shaped import Shaped, shaped_query
 from holdfast.subspace.spaces import Invariants, Subspace
 from holdfast.subspace.workloads import prefix_sums, ranges
@@ -71,5 +71,6 @@ __all__ = [
     "projected_laplace",
     "ranges",
     "read_query",
+    "same_invariants_sensitivities",
     "shaped_query",
 ]

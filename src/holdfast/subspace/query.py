@@ -7,14 +7,14 @@ each person in cell z: replacing one person moves it by a_z - a_z', adding one b
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from flint import fmpq_mat, fmpz_mat
+from flint import fmpq, fmpq_mat, fmpz_mat
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter, NothingLeft
@@ -27,6 +27,20 @@ from holdfast.subspace.spaces import Floats, Invariants, read_matrix, to_floats
 DIGITS = 12
 """Significant digits of an l1 sensitivity in the basis Q_N, which is irrational; rounded up."""
 _UNIT = 2.0**-52
+_ALIKE = (
+    "All columns of the query are alike: replacing one person by another changes no answer, so there is nothing to protect. Check the "
+    "query, or take neighbours='add-remove'."
+)
+_NOBODY_REPLACED = (
+    "No person can change alone: no two different columns of the query matrix have the same invariants, so that whoever is replaced by "
+    "another changes an invariant. A promise would be for nobody. Keep fewer invariants, or such as are equal for two kinds of people."
+)
+_NOBODY_ADDED = (
+    "No person can come or go alone: no column of the query matrix has invariants of 0, so that whoever does changes an invariant. "
+    "A promise would be for nobody."
+)
+_REPLACE = "Take neighbours='replace-one', or keep fewer invariants."
+_FEWER = "Keep fewer invariants."
 
 
 @dataclass(frozen=True)
@@ -71,19 +85,11 @@ def linear_sensitivities(matrix: Any, invariants: Invariants, neighbours: Neighb
 
     Given:       a rational n x d matrix, one column for each kind of person.
     """
-    A = read_matrix(matrix, "query_matrix")
-    if A.nrows() != invariants.cells:
-        raise InvalidParameter(f"The query has {A.nrows()} answers, the invariants are over {invariants.cells}. Give both for the same.")
-    whole, denominator = A.numer_denom()
-    q, columns = int(denominator), algebra.to_numpy(whole)
-    l1 = Fraction(_largest(columns, neighbours, _sums), q)
+    A = _read_linear(matrix, invariants)
     gram = fmpq_mat(A.transpose() * A)
-    l2_squared = _largest_gram(gram, neighbours)
+    l1, l2_squared = _farthest(A, gram, range(A.ncols()), neighbours)
     if not l1:
-        raise InvalidParameter(
-            "All columns of the query are alike: replacing one person by another changes no answer, so there is nothing to protect. "
-            "Check the query, or take neighbours='add-remove'."
-        )
+        raise InvalidParameter(_ALIKE)
     kept = fmpq_mat(invariants.rows) * A
     if invariants.rank:
         rows = invariants.rows
@@ -93,6 +99,48 @@ def linear_sensitivities(matrix: Any, invariants: Invariants, neighbours: Neighb
         raise NothingLeft("The invariants publish all that one person can change: nothing is left to protect. Keep fewer rows.")
     in_basis = _largest_in_basis(to_floats(A), invariants, neighbours)
     return Sensitivities(l1, l2_squared, round_up(Fraction(in_basis), DIGITS), projected, neighbours)
+
+
+def same_invariants_sensitivities(matrix: Any, invariants: Invariants, neighbours: Neighbours = "replace-one") -> Sensitivities:
+    """Of neighbours with the same invariants alone, exact: a_z - a_z' where C a_z = C a_z', and a_z where C a_z = 0.
+
+    Guarantees:  l1 and l2_squared bound the distance of A(x) and A(x') for all neighbours x, x' with C A(x) = C A(x'). Where neighbours
+                 add or remove one person, twice the distance bounds those who replace one by another too. NothingLeft where there are no
+                 such neighbours.
+    Reference:   [theory T113].
+    """
+    A = _read_linear(matrix, invariants)
+    gram = fmpq_mat(A.transpose() * A)
+    kinds: dict[tuple[fmpq, ...], list[int]] = {}
+    for z, kept in enumerate(fmpq_mat(fmpq_mat(invariants.rows) * A).transpose().tolist()):
+        kinds.setdefault(tuple(kept), []).append(z)
+    found = [_farthest(A, gram, kind, "replace-one") for kind in kinds.values()]
+    l1, l2_squared = (max(each) for each in zip(*found, strict=True))
+    if neighbours == "replace-one":
+        if not l1:
+            raise NothingLeft(_NOBODY_REPLACED) if len(kinds) > 1 else InvalidParameter(_ALIKE)
+        return Sensitivities(l1, l2_squared, neighbours=neighbours)
+    unseen = kinds.get((fmpq(0),) * invariants.rank, [])
+    alone_l1, alone_l2_squared = _farthest(A, gram, unseen, neighbours)
+    if not alone_l1:
+        raise NothingLeft(f"{_NOBODY_ADDED} {_REPLACE if l1 else _FEWER}")
+    return Sensitivities(max(alone_l1, l1 / 2), max(alone_l2_squared, l2_squared / 4), neighbours=neighbours)
+
+
+def _read_linear(matrix: Any, invariants: Invariants) -> fmpq_mat:
+    A = read_matrix(matrix, "query_matrix")
+    if A.nrows() != invariants.cells:
+        raise InvalidParameter(f"The query has {A.nrows()} answers, the invariants are over {invariants.cells}. Give both for the same.")
+    return A
+
+
+def _farthest(A: fmpq_mat, gram: fmpq_mat, kinds: Sequence[int], neighbours: Neighbours) -> tuple[Fraction, Fraction]:
+    """The largest l1 and the largest squared l2 length of a move among these columns; 0 where there is none."""
+    if not kinds:
+        return Fraction(0), Fraction(0)
+    whole, denominator = A.numer_denom()
+    l1 = Fraction(_largest(algebra.to_numpy(whole)[:, list(kinds)], neighbours, _sums), int(denominator))
+    return l1, _largest_gram(fmpq_mat([[gram[i, j] for j in kinds] for i in kinds]), neighbours)
 
 
 @dataclass(frozen=True, eq=False)

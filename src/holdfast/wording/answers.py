@@ -100,8 +100,8 @@ def mechanism_advice(name: str) -> str:
     chosen = f"{name} was chosen. "
     return (
         f"{chosen}Take projected noise where a mechanism for the answers without invariants exists and the noise must be zero on average; "
-        "extended noise for a smaller l2 error, where a query matrix is given and noise is made from scratch; Laplace noise where the "
-        "promise must be pure, Gaussian noise where a delta is allowed and there are many answers."
+        "extended noise for a smaller l2 error, where the sensitivity of the projected answers is given (of a query matrix both take the "
+        "least there is); Laplace noise where the promise must be pure, Gaussian noise where a delta is allowed and there are many answers."
     )
 
 
