@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import holdfast as hf
 from holdfast.errors import InvalidParameter
 from holdfast.subspace import FiniteMechanism, Invariants, Subspace, SubspaceGuarantee, joint_exposure
+from holdfast.subspace.guarantee import SubspaceExposure
 
 BASE = Fraction(3, 2)
 PEOPLE = tuple(product(range(3), repeat=2))
@@ -134,7 +135,34 @@ class TestOperations:
         for x, law in made.laws.items():
             moved = [[a - b for a, b in zip(y, image(histogram(x)), strict=True)] for y in law]
             spread = Subspace.spanned(moved, len(T))  # where the outcomes differ from T A(x), and from each other
-            assert spread == (Subspace.whole(len(T)) if found.kept is None else found.kept)
+            same = found.identities if found.kept is None else found.kept
+            assert spread == (Subspace.whole(len(T)) if same is None else same)
+        images = [list(image(point)) for point in product((Fraction(0), Fraction(1)), repeat=3)]
+        possible = Subspace.spanned(images, len(T))
+        assert found.identities == (None if possible.dimension == len(T) else possible)
+        assert found.kept_rows == possible.dimension - spread.dimension
+        still = {i for i in range(len(T)) if not any(T[i])}
+        assert found.fixed_cells == tuple(i for i in range(len(T)) if i not in still and all(not move[i] for move in moved))
+
+    def test_rows_that_follow_from_others_after_processing_are_no_kept_rows(self) -> None:
+        promise = SubspaceGuarantee.induced_by(Invariants([[1, 1, 1, 0]]), 1)
+        twice = promise.processed([[1, -1, 0, 0], [2, -2, 0, 0]])  # the second is twice the first, in every data set
+        assert (twice.kept, twice.to_fields()["kept_rows"], twice.fixed_cells) == (None, 0, ())
+        nothing = promise.processed([[1, -1, 0, 0], [0, 0, 0, 0]])  # the second is 0
+        assert (nothing.kept_rows, nothing.fixed_cells, joint_exposure(nothing)) == (0, (), SubspaceExposure(0, (), ()))
+        said = promise.processed([[1, 1, 1, 0], [1, 1, 1, 0], [0, 0, 0, 1]])  # the kept row, twice
+        assert (said.kept_rows, said.fixed_cells, said.is_induced) == (1, (0, 1), True)
+        assert said.processed([[1, 1, 0], [0, 0, 1]]).fixed_cells == (0,)
+        assert said.beside(twice).kept_rows == joint_exposure(said, said).rows == said.mixed(said, "1/2").kept_rows == 1
+
+    def test_mixtures_of_promises_that_keep_different_rows_are_refused(self) -> None:
+        """The row that one of them keeps is published whenever that one is chosen; a mixture that forgot it would expose nothing."""
+        one, other = (SubspaceGuarantee.induced_by(Invariants(kept), 1) for kept in ([[1, 1, 0]], [[1, 1, 0], [0, 1, 1]]))
+        for first, second in ((one, other), (other, one), (one, SubspaceGuarantee.of_private(3, 1))):
+            with pytest.raises(InvalidParameter, match="Mix mechanisms that keep the same rows"):
+                first.mixed(second, "1/2")
+        assert joint_exposure(one.mixed(one, "1/2")).rows == 1
+        assert SubspaceGuarantee.of_private(3, 1).mixed(SubspaceGuarantee.induced_by(Invariants([], 3), 1), "1/2").kept_rows == 0
 
     def test_a_free_part_is_private_as_a_whole_and_the_rest_is_published(self) -> None:
         promise = SubspaceGuarantee.induced_by(Invariants([[1, 1, 1, 0]]), "1/4", "1e-6")

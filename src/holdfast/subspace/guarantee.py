@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
+from operator import and_
 from typing import Any, Literal, TypeAlias
 
 from holdfast.errors import InvalidParameter
@@ -33,7 +35,8 @@ class SubspaceGuarantee:
     """An (epsilon, delta) about the part of a publication that lies in a subspace.
 
     Given:       epsilon >= 0 and 0 <= delta <= 1, exact. `space`: V. `kept`: the null space of the rows that are published exactly;
-                 None where none are. `neighbours`: one person's row is replaced, as in the paper, or added and removed.
+                 None where none are. `identities`: the null space of rows that are 0 in every data set, which publish nothing; they are
+                 among the rows of `kept`. `neighbours`: one person's row is replaced, as in the paper, or added and removed.
                  `basis`: "declared" where it rests on what a user says of a sensitivity, or of a mechanism of their own.
                  `status`: "floating point" where what is published was computed in floats; then it is no promise to publish by.
                  "estimated" where a Markov chain made it besides, whose law is near the stated one by an unknown amount.
@@ -44,6 +47,7 @@ class SubspaceGuarantee:
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     kept: Subspace | None = None
+    identities: Subspace | None = None
     neighbours: Neighbours = "replace-one"
     basis: Basis = "proved"
     status: Status = "real numbers"
@@ -55,7 +59,7 @@ class SubspaceGuarantee:
             raise InvalidParameter(f"delta must be at most 1. Got {format_exact(self.delta)}.")
         if self.neighbours not in NEIGHBOURS:
             raise InvalidParameter(f"neighbours must be one of {', '.join(map(repr, NEIGHBOURS))}. Got {self.neighbours!r}.")
-        if self.kept is not None and self.kept.cells != self.space.cells:
+        if any(one is not None and one.cells != self.space.cells for one in (self.kept, self.identities)):
             raise InvalidParameter("The kept rows and the subspace are over different numbers of answers.")
 
     @classmethod
@@ -72,12 +76,26 @@ class SubspaceGuarantee:
     @property
     def is_induced(self) -> bool:
         """Whether it is that of Definition 2.6: all that is not kept is protected."""
-        return self.kept is not None and self.kept == self.space
+        return self._kept == self.space & self._identities
+
+    @property
+    def _identities(self) -> Subspace:
+        """Where the answers of all data sets lie."""
+        return Subspace.whole(self.space.cells) if self.identities is None else self.identities
+
+    @property
+    def _kept(self) -> Subspace:
+        return self._identities if self.kept is None else self.kept
+
+    @property
+    def kept_rows(self) -> int:
+        """Independent rows that are published as they are, beyond identities."""
+        return self._identities.dimension - self._kept.dimension
 
     @property
     def fixed_cells(self) -> tuple[int, ...]:
         """Answers that the kept rows publish as they are."""
-        return () if self.kept is None else self.kept.fixed_cells
+        return _fixed(self._kept, self._identities)
 
     def within(self, smaller: Subspace) -> SubspaceGuarantee:
         """Nestedness: the same numbers for every subspace of V ([GGY22] Proposition 2.7, Corollary 2.8)."""
@@ -94,23 +112,26 @@ class SubspaceGuarantee:
                      one query is more than each says: `joint_exposure`.
         """
         self._check_neighbours(other)
-        kept = None
-        if self.kept is not None or other.kept is not None:
-            first, second = (one.kept if one.kept is not None else Subspace.whole(one.space.cells) for one in (self, other))
-            kept = first.beside(second)
-        return self._joined(other, self.space.beside(other.space), kept, self.epsilon + other.epsilon, self.delta + other.delta)
+        space, kept, identities = (getattr(self, name).beside(getattr(other, name)) for name in ("space", "_kept", "_identities"))
+        return self._joined(other, (space, kept, identities), self.epsilon + other.epsilon, self.delta + other.delta)
 
     def mixed(self, other: SubspaceGuarantee, weight: Exact) -> SubspaceGuarantee:
         """One of two mechanisms for the same answers, this one with probability `weight`, chosen without looking at the data.
 
+        Given:       both keep the same rows. Rows that one of them keeps would be published as they are whenever it is chosen.
         Guarantees:  about V of both (their intersection): the larger epsilon, the mean of the deltas (the axiom of choice; [theory T91]).
         """
         self._check_neighbours(other)
         p = not_negative(weight, "weight")
         if p > 1:
             raise InvalidParameter(f"weight is a probability, between 0 and 1. Got {format_exact(p)}.")
-        kept = self.kept if self.kept == other.kept else None
-        return self._joined(other, self.space & other.space, kept, max(self.epsilon, other.epsilon), p * self.delta + (1 - p) * other.delta)
+        if self._kept != other._kept:
+            raise InvalidParameter(
+                "The two keep different rows. What only one of them keeps would be published as it is whenever that one is chosen, which "
+                "no promise about always or never can say. Mix mechanisms that keep the same rows."
+            )
+        spaces = (self.space & other.space, self._kept, self._identities & other._identities)
+        return self._joined(other, spaces, max(self.epsilon, other.epsilon), p * self.delta + (1 - p) * other.delta)
 
     def processed(self, matrix: Any) -> SubspaceGuarantee:
         """Post-processing: T y is published in place of y, for a rational matrix T.
@@ -120,19 +141,18 @@ class SubspaceGuarantee:
         Reference:   [GGY22] section 2.3; [theory T91].
         """
         T = read_matrix(matrix, "matrix", self.space.cells)
-        kept = None
-        if self.kept is not None:  # the combinations w of T y with T^T w in the span of the kept rows are published as they are
-            rows = self.kept.complement().pulled_back(T).vectors
-            kept = Subspace(T.nrows(), rows) if rows.nrows() else None
-        return replace(self, space=self.space.pulled_back(T), kept=kept)
+        # the combinations w of T y with T^T w in the span of the kept rows are published as they are; those with T^T w = 0 are 0 always
+        kept, identities = (Subspace(T.nrows(), rows.complement().pulled_back(T).vectors) for rows in (self._kept, self._identities))
+        return replace(self, space=self.space.pulled_back(T), **_kept_fields(kept, identities))
 
     def _joined(
-        self, other: SubspaceGuarantee, space: Subspace, kept: Subspace | None, epsilon: Fraction, delta: Fraction
+        self, other: SubspaceGuarantee, spaces: tuple[Subspace, Subspace, Subspace], epsilon: Fraction, delta: Fraction
     ) -> SubspaceGuarantee:
+        space, kept, identities = spaces
         basis: Basis = "declared" if "declared" in (self.basis, other.basis) else "proved"
         status = max(self.status, other.status, key=STATUSES.index)
-        numbers: dict[str, Any] = {"epsilon": epsilon, "delta": min(delta, Fraction(1))}
-        return SubspaceGuarantee(space=space, kept=kept, neighbours=self.neighbours, basis=basis, status=status, **numbers)
+        others: dict[str, Any] = {"epsilon": epsilon, "delta": min(delta, Fraction(1)), **_kept_fields(kept, identities)}
+        return SubspaceGuarantee(space=space, neighbours=self.neighbours, basis=basis, status=status, **others)
 
     def _check_neighbours(self, other: SubspaceGuarantee) -> None:
         if self.neighbours != other.neighbours:
@@ -149,7 +169,7 @@ class SubspaceGuarantee:
             "delta": format_exact(self.delta),
             "answers": self.space.cells,
             "protected_dimensions": self.space.dimension,
-            "kept_rows": 0 if self.kept is None else self.kept.cells - self.kept.dimension,
+            "kept_rows": self.kept_rows,
             "neighbours": self.neighbours,
             "invariants_of_neighbours": "may differ",
             "basis": self.basis,
@@ -175,12 +195,20 @@ class SubspaceExposure:
 
 def joint_exposure(*guarantees: SubspaceGuarantee) -> SubspaceExposure:
     """What the rows kept by publications of the same answers fix together ([GGY22] after Proposition 2.9)."""
-    kept = [guarantee.kept for guarantee in guarantees if guarantee.kept is not None]
-    if not kept:
+    if not guarantees:
         return SubspaceExposure(0, (), ())
-    joint = kept[0]
-    for other in kept[1:]:
-        joint = joint & other
-    alone = {cell for space in kept for cell in space.fixed_cells}
-    cells = joint.fixed_cells
-    return SubspaceExposure(joint.cells - joint.dimension, cells, tuple(cell for cell in cells if cell not in alone))
+    joint, identities = (reduce(and_, (getattr(one, name) for one in guarantees)) for name in ("_kept", "_identities"))
+    alone = {cell for one in guarantees for cell in one.fixed_cells}
+    cells = _fixed(joint, identities)
+    return SubspaceExposure(identities.dimension - joint.dimension, cells, tuple(cell for cell in cells if cell not in alone))
+
+
+def _fixed(kept: Subspace, identities: Subspace) -> tuple[int, ...]:
+    """Answers that the rows of the first fix, and those of the second do not."""
+    known = set(identities.fixed_cells)
+    return tuple(cell for cell in kept.fixed_cells if cell not in known)
+
+
+def _kept_fields(kept: Subspace, identities: Subspace) -> dict[str, Subspace | None]:
+    """As a promise has them: None where there are no such rows."""
+    return {"kept": None if kept == identities else kept, "identities": identities if identities.normals.nrows() else None}

@@ -14,12 +14,11 @@ _NEIGHBOURS = {
 
 def subspace_paragraph(guarantee: SubspaceGuarantee) -> str:
     """What is protected, what is not, and that floats are for research."""
-    space, kept = guarantee.space, guarantee.kept
-    rows = 0 if kept is None else kept.cells - kept.dimension
+    space, rows = guarantee.space, guarantee.kept_rows
     extra = f", apart from a probability of at most {number(guarantee.delta)}" if guarantee.delta else ""
     sentences = [
         f"Of {count_of(space.cells, 'answer')}, the promise is about the part in {count_of(space.dimension, 'dimension')}"
-        f"{' that the kept rows leave free' if guarantee.is_induced else ''}. Between two data sets that differ in "
+        f"{' that the kept rows leave free' if rows and guarantee.is_induced else ''}. Between two data sets that differ in "
         f"{_NEIGHBOURS[guarantee.neighbours]}, the chance of any outcome for that part differs by a factor of at most e to the power "
         f"{number(guarantee.epsilon)}{extra}."
     ]
