@@ -209,6 +209,6 @@ def _fixed(kept: Subspace, identities: Subspace) -> tuple[int, ...]:
     return tuple(cell for cell in kept.fixed_cells if cell not in known)
 
 
-def _kept_fields(kept: Subspace, identities: Subspace) -> dict[str, Subspace | None]:
+def _kept_fields(kept: Subspace, identities: Subspace) -> dict[str, Any]:
     """As a promise has them: None where there are no such rows."""
     return {"kept": None if kept == identities else kept, "identities": identities if identities.normals.nrows() else None}
