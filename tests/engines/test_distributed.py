@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 import holdfast as hf
 from holdfast.engines.distributed import Part, publish_part
-from holdfast.errors import InvalidParameter, StreamReused
+from holdfast.errors import InvalidParameter, RequestTooLarge, StreamReused
+from holdfast.tables.grid import Grid
 
 TOWNS = hf.Universe.product({"town": ["a", "b", "c"], "sex": ["F", "M"]})
 TRUE = np.array([7, 0, 3, 12, 5, 1])
@@ -109,3 +111,25 @@ def test_what_is_refused() -> None:
         publish_part(plan.drawing, [0], [1], key=key, release_id="r")
         with pytest.raises(StreamReused, match="fresh key"):
             publish_part(plan.drawing, [1], [1], key=key, release_id="r")
+
+
+def test_a_plan_that_would_round_to_its_grid_is_refused() -> None:
+    """Owners cannot round by themselves, and the promise of such a plan counts rounding that nobody did."""
+    grid = Grid(6, l1=Fraction(1))
+    plan = hf.plan(hf.Table(TOWNS, np.zeros(6, dtype=np.int64), grid=grid), [hf.total()], hf.ProjectedLaplace("1/2"))
+    with pytest.raises(InvalidParameter, match="Make the plan with on_grid=True"):
+        publish_part(plan.drawing, [0], [1], key=hf.NoiseKey.for_tests("off"), release_id="r")
+
+
+@pytest.mark.parametrize("value", [2**62, -(2**62), 2**63, 2**64 - 1])
+def test_numbers_that_leave_the_range_are_refused_and_not_shown(value: int) -> None:
+    plan = hf.plan(TOWNS, *CASES["margins, gaussian"])
+    with pytest.raises(RequestTooLarge, match="Give smaller numbers") as problem:
+        publish_part(plan.drawing, [0], [value], key=hf.NoiseKey.for_tests("large"), release_id="r")
+    assert str(value) not in str(problem.value)
+
+
+def test_a_part_needs_the_key_that_agents_share() -> None:
+    plan = hf.plan(TOWNS, *CASES["margins, gaussian"])
+    with pytest.raises(InvalidParameter, match="the NoiseKey that all agents share"):
+        publish_part(plan.drawing, [0], [1], key=None, release_id="r")  # type: ignore[arg-type]

@@ -482,6 +482,11 @@ class TestBadInput:
             ({"names": ["a"]}, InvalidParameter, "names has 1 entries for 6 answers"),
             ({"universe": hf.Universe.product({"a": ["1"]})}, InvalidParameter, "The universe has 1 cells for 6 answers"),
             ({"invariants": [hf.identity(hf.linear([[1] * 6]), 3)]}, InvalidParameter, "declare no values"),
+            ({"sensitivity": "1e-9"}, InvalidParameter, "No grid has more than 24 places: multiply answers and sensitivity"),
+            ({"sensitivity": "1e-400"}, InvalidParameter, "No grid has more than 24 places: multiply answers and sensitivity"),
+            ({"sensitivity": "1e-400", "mechanism": MECHANISMS[2]}, InvalidParameter, "No grid has more than 24 places"),
+            ({"sensitivity": 10**30}, RequestTooLarge, "The sensitivity is too large for steps of 1"),
+            ({"sensitivity": 10**30, "mechanism": MECHANISMS[2]}, RequestTooLarge, "the square of their number must be below"),
             ({"neighbours": "x"}, InvalidParameter, "leave neighbours out"),
             ({"neighbours": "add-remove"}, InvalidParameter, r"Sensitivities\(l1=\.\.\., neighbours='add-remove'\)"),
             ({"on_grid": "no", "places": 3}, InvalidParameter, "on_grid must be True or False. Got str"),
@@ -525,7 +530,7 @@ class TestBadInput:
             answered(range(1600), **given, on_grid=True, mechanism=hf.ProjectedGaussian(rho=10))
 
     def test_answers_too_large_for_the_grid(self) -> None:
-        with pytest.raises(RequestTooLarge):
+        with pytest.raises(RequestTooLarge, match="Use fewer places"):
             answered([2.0**50, 0, 0, 0, 0, 0], places=20)
 
     def test_mechanisms_of_answers_are_not_for_counts(self) -> None:

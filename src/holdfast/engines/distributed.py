@@ -42,6 +42,15 @@ def publish_part(drawing: Drawing, cells: Sequence[int] | Ints, values: Sequence
     Reference:   [theory T121]; [GGY22] section 4.
     """
     channel = drawing.channel
+    if not isinstance(key, NoiseKey):
+        raise InvalidParameter(f"key is the NoiseKey that all agents share, made for this release. Got {type(key).__name__}.", field="key")
+    grid = channel.facts.grid
+    if grid is not None and not grid.on_grid:
+        raise InvalidParameter(
+            "This plan rounds answers to the grid, which needs all of them at once. Make the plan with on_grid=True, and only where the "
+            "numbers of every agent are multiples of the step whatever the data.",
+            field="on_grid",
+        )
     own, true = _read(cells, values, channel.facts.lattice.cells)
     if channel.target.reads is not Reads.NOTHING or channel.facts.zeros is not None:
         raise InvalidParameter("This noise depends on numbers of other agents: only noise that reads no data can be drawn by each of them.")
@@ -60,8 +69,8 @@ def publish_part(drawing: Drawing, cells: Sequence[int] | Ints, values: Sequence
             "This key has drawn noise for these blocks before. Every release takes a fresh key, and an agent gives all its cells at once."
         ) from None
     channel.check_published(np.zeros_like(noise), noise)
-    if np.abs(noise[own]).max(initial=0) + max(map(abs, true), default=0) >= 1 << 62:
-        raise RequestTooLarge("A published number would leave 2^62. Use less noise (a larger budget).")
+    if int(np.abs(noise[own]).max()) + max(map(abs, true)) >= 1 << 62:
+        raise RequestTooLarge("A published number would leave 2^62. Give smaller numbers, or use less noise (a larger budget).")
     return Part(own, np.array(true, dtype=np.int64) + noise[own], replace(drawing.guarantee, key_is_shared=True))
 
 

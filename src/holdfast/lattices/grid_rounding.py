@@ -72,7 +72,7 @@ def to_grid(lattice: Lattice, values: Sequence[Fraction | int], exponent: int) -
             if rest[cells].any():  # integers stay as they are
                 out[cells] = _rounded(shape, [scaled[cell] for cell in cells])
     if max(map(abs, out), default=0) >= LIMIT:
-        raise RequestTooLarge("An answer divided by the grid reaches 2^62. Take a coarser grid: a smaller exponent.")
+        raise RequestTooLarge("An answer is 2^62 steps of the grid or more. Use fewer places, or give the answers in a larger unit.")
     moved = _moved_rows(lattice, out, scaled) if rest.any() else ()
     return OnGrid(out.astype(np.int64), moved)
 

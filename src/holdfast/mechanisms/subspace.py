@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from holdfast.channels import Channel, Facts
-from holdfast.errors import InvalidParameter
+from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.parameters import Exact
 from holdfast.lattices.grid_rounding import movement
 from holdfast.lattices.norms import L1, NORMS, Norm, NormName
@@ -27,13 +27,14 @@ from holdfast.mechanisms.requests import check_choice
 from holdfast.privacy.calibration import pair_sigma_squared
 from holdfast.privacy.guarantee import Answers
 from holdfast.privacy.parameters import budget, format_exact, ordinary, probability
-from holdfast.tables.grid import Grid
+from holdfast.tables.grid import MAX_PLACES, Grid
 
 if TYPE_CHECKING:
     from holdfast.subspace import Floating, Query
 
 Calibration = Literal["analytic", "paper"]
 _CALIBRATIONS = ("analytic", "paper")
+SCALED = f"No grid has more than {MAX_PLACES} places: multiply answers and sensitivity by a constant, such as 1000"
 _GRID_BY_PAIR = "on the grid the least noise proved for one person is taken, and no other calibration. Leave calibration out."
 
 
@@ -92,10 +93,11 @@ def _reach(grid: Grid, norm: Norm, sensitivity: Fraction, moved: Fraction) -> in
     """How far apart two neighbours with the same invariants are on the grid, in steps and squared for l2 ([theory T110])."""
     steps = sensitivity / grid.step**norm.power
     if moved > steps:
+        places = _finer(grid, norm, moved / steps)
+        finer = SCALED if places is None else f"Write places={places} or more"
         raise InvalidParameter(
             f"A grid of steps of {grid.step_text} is too coarse: rounding the answers to it can move them farther than one person "
-            f"can. Write places={_finer(grid, norm, moved / steps)} or more, or on_grid=True where the answers of every data set are "
-            "multiples of the step.",
+            f"can. {finer}, or on_grid=True where the answers of every data set are multiples of the step.",
             field="places",
         )
     reach = _whole_steps(grid, norm, sensitivity, moved)
@@ -113,13 +115,20 @@ def _whole_steps(grid: Grid, norm: Norm, apart: Fraction, moved: Fraction) -> in
     Both lie on the grid, so that the distance is a whole number: the part of a step that the bound has beyond it is never reached.
     """
     steps = apart / grid.step**norm.power
-    return math.floor(steps + moved) if norm is L1 else _floor_of_sum(steps, moved)
+    found = math.floor(steps + moved) if norm is L1 else _floor_of_sum(steps, moved)
+    if found >= 2**62:
+        raise RequestTooLarge(
+            f"The sensitivity is too large for steps of {grid.step_text}: {'' if norm is L1 else 'the square of '}their number must be below "
+            "2^62. Use fewer places, or give the answers in a larger unit.",
+            field="sensitivity",
+        )
+    return found
 
 
-def _finer(grid: Grid, norm: Norm, excess: Fraction) -> int:
-    """Places at which rounding moves answers by at most a tenth of the sensitivity."""
-    more = next(more for more in range(200) if excess * 10**norm.power <= 2 ** (norm.power * more))
-    return grid.places + more
+def _finer(grid: Grid, norm: Norm, excess: Fraction) -> int | None:
+    """Places at which rounding moves answers by at most a tenth of the sensitivity; None where no grid is so fine."""
+    enough = (places for places in range(MAX_PLACES + 1) if excess * 10**norm.power <= Fraction(2) ** (norm.power * (places - grid.places)))
+    return next(enough, None)
 
 
 def _floor_of_sum(one: Fraction, other: Fraction) -> int:

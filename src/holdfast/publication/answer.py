@@ -269,7 +269,9 @@ def _fields(found: Sensitivities, mechanism: SubspaceMechanism) -> dict[str, Any
 
 
 def usual_places(denominator: int | None, moves: Lattice, mechanism: SubspaceMechanism, said: Mapping[str, Any], on_grid: bool) -> int:
-    """As few as a query matrix on the grid needs; else so many that rounding adds a thousandth of the sensitivity at most."""
+    """As few as a query matrix on the grid needs; else so many that rounding adds a thousandth of the sensitivity at most, if a grid has
+    so many.
+    """
     if denominator is not None and denominator & (denominator - 1) == 0 and denominator <= 2**MAX_PLACES:
         return denominator.bit_length() - 1
     if on_grid:
