@@ -118,8 +118,8 @@ def _whole_steps(grid: Grid, norm: Norm, apart: Fraction, moved: Fraction) -> in
     found = math.floor(steps + moved) if norm is L1 else _floor_of_sum(steps, moved)
     if found >= 2**62:
         raise RequestTooLarge(
-            f"The sensitivity is too large for steps of {grid.step_text}: {'' if norm is L1 else 'the square of '}their number must be below "
-            "2^62. Use fewer places, or give the answers in a larger unit.",
+            f"The sensitivity is too large for steps of {grid.step_text}: {'' if norm is L1 else 'the square of '}their number must "
+            "be below 2^62. Use fewer places, or give the answers in a larger unit.",
             field="sensitivity",
         )
     return found
