@@ -246,17 +246,55 @@ class TestOfficialTotals:
         with pytest.raises(VerificationFailed, match=r"row 1: released 0\.375, official 0\.500"):
             hf.verify(folder, against=tmp_path / "other.csv")
 
-    @pytest.mark.parametrize("total", ["0.3", "x", "3/8"])
-    def test_what_is_no_value_of_the_grid_is_refused(self, total: str, tmp_path: Path) -> None:
-        folder = answered(places=3).save(tmp_path / "out")
+    @pytest.mark.parametrize("total", ["0.375", "0.375000000000", ".375", "375e-3", "3/8"])
+    def test_numbers_are_compared_however_they_are_written(self, total: str, tmp_path: Path) -> None:
+        folder = answered(places=12).save(tmp_path / "out")
         (tmp_path / "official.csv").write_text(f"statement,name,total\nlinear,row 1,{total}\n")
-        with pytest.raises(UnreadableInput, match=r"multiple of 2\^-3"):
+        assert hf.verify(folder, against=tmp_path / "official.csv").official_totals == 1
+
+    def test_what_is_no_number_is_refused(self, tmp_path: Path) -> None:
+        folder = answered(places=3).save(tmp_path / "out")
+        (tmp_path / "official.csv").write_text("statement,name,total\nlinear,row 1,x\n")
+        with pytest.raises(UnreadableInput, match=r"a number, such as 0\.25 or 1/3, as total"):
             hf.verify(folder, against=tmp_path / "official.csv")
 
-    def test_tables_are_of_counts(self, tmp_path: Path) -> None:
+    def test_tables_of_counts_are_no_answers(self, tmp_path: Path) -> None:
         folder = answered(places=3).save(tmp_path / "out")
         with pytest.raises(InvalidParameter, match="statement, name, total"):
             hf.verify(folder, against=hf.Table(UNIVERSE, np.arange(6)))
+
+    def test_a_kept_margin_and_the_whole_table(self, tmp_path: Path) -> None:
+        folder = answered(invariants=[hf.margin("group"), hf.total()], universe=UNIVERSE, places=12).save(tmp_path / "out")
+        margin, whole = tmp_path / "margin.csv", tmp_path / "whole.csv"
+        margin.write_text("rate,group\n3.125,b\n-0.75,a\n-2,c\n")
+        assert hf.verify(folder, against=margin).official_totals == 3
+        margin.write_text("rate,group\n3.125,b\n-0.7,a\n-2,c\n")
+        with pytest.raises(
+            VerificationFailed, match=r"group=a: released -0\.750000000000, official -0\.7 \(no multiple of 2\^-12: compare"
+        ):
+            hf.verify(folder, against=margin)
+        whole.write_text("hour,group,rate\n1,a,0.5\n2,a,-1.25\n1,c,2\n2,c,-4\n1,b,3\n2,b,0.125\n")
+        assert hf.verify(folder, against=whole).official_totals == 4
+        whole.write_text("hour,group,rate\n1,a,1.5\n2,a,-2.25\n1,c,2\n2,c,-4\n1,b,3\n2,b,0.25\n")  # other answers; totals of b and all
+        with pytest.raises(VerificationFailed, match=r"group=b: released 3\.125000000000, official 3\.250000000000; ") as told:
+            hf.verify(folder, against=whole)
+        assert "group=a" not in str(told.value)
+
+    def test_totals_that_were_rounded_are_compared_by_the_whole_table_rounded_alike(self, tmp_path: Path) -> None:
+        """The totals .7 and 1 of .1 + .6 and .8 + .2: only the second is a multiple of 1/8."""
+        universe = hf.Universe.product({"group": ["a", "b"], "hour": ["1", "2"]})
+        with pytest.warns(HoldfastWarning, match="rounded to the grid"):
+            release = answered(["0.1", "0.6", "0.8", "0.2"], invariants=[hf.margin("group")], universe=universe, places=3)
+        folder = release.save(tmp_path / "out")
+        whole = tmp_path / "whole.csv"
+        whole.write_text("group,hour,rate\na,1,0.3\na,2,0.4\nb,1,0.5\nb,2,0.5\n")  # other answers with the same totals
+        assert hf.verify(folder, against=whole).official_totals == 2
+        whole.write_text("group,hour,rate\na,1,0.3\na,2,0.6\nb,1,0.5\nb,2,0.5\n")
+        with pytest.raises(VerificationFailed, match=r"group=a: released 0\.750, official 0\.875"):
+            hf.verify(folder, against=whole)
+        (tmp_path / "list.csv").write_text("group,rate\na,0.7\nb,1\n")
+        with pytest.raises(VerificationFailed, match=r"group=a: released 0\.750, official 0\.7 \(no multiple of 2\^-3"):
+            hf.verify(folder, against=tmp_path / "list.csv")
 
 
 class TestNothingConfidential:

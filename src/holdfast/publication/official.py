@@ -1,14 +1,20 @@
-"""A release against totals from elsewhere: an official file, or the office's own table."""
+"""A release against totals from elsewhere: an official file, or the office's own table.
+
+Counts are compared as whole numbers, totals of real-valued answers as exact numbers, however they are written. A whole table of answers is
+brought to the grid of the release first, as the release was ([theory T120]): its kept totals are then equal, rounded ones too.
+"""
 
 from __future__ import annotations
 
 import csv
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,36 +23,57 @@ from holdfast.errors import InvalidParameter, UnreadableInput
 from holdfast.invariants.definitions import statement_of
 from holdfast.invariants.rows import Kept
 from holdfast.invariants.statements import Margin
+from holdfast.lattices import Lattice
+from holdfast.lattices.grid_rounding import to_grid
+from holdfast.privacy.parameters import format_exact
 from holdfast.publication.card import Card
 from holdfast.publication.listings import kept_header
 from holdfast.publication.order import KeptRow
 from holdfast.tables import Table, Universe
+from holdfast.tables.answers import exact_value, read_answers
 from holdfast.tables.grid import Grid
 from holdfast.tables.readers import find_columns, open_source
+from holdfast.tables.text_files import Reading
 
 PLAIN_HEADER = ["statement", "name", "total"]
+Number: TypeAlias = int | Fraction
+"""A count, or a total of answers in values."""
+TotalRow: TypeAlias = tuple[str, str, Number]
+"""Statement, name, total."""
+Numbers: TypeAlias = np.ndarray[Any, Any]
 
 
 def compare_with(
-    against: Table | str | os.PathLike[str], card: Card, made: tuple[Kept, np.ndarray[Any, Any]], listed: list[KeptRow]
+    against: Table | str | os.PathLike[str], card: Card, made: tuple[Kept, np.ndarray[Any, Any]], listed: list[KeptRow], moves: Lattice
 ) -> tuple[int, list[str]]:
-    """(how many official totals were compared, differences)."""
+    """(how many official totals were compared, differences). `moves`: the lattice of the release."""
     grid = None if card.table.grid is None else card.table.grid.grid()
-    if not isinstance(against, Table):
+    totals = listed if grid is None else [(statement, name, grid.value(total)) for statement, name, total in listed]
+    if isinstance(against, Table):
+        universe, numbers = _of_table(against, grid)
+    else:
         header, rows = _opened(Path(against), kept_header(card.table.columns), grid)
         if rows is not None:
-            return _differences(_numbered(listed), _numbered(rows), lambda key: key[1], grid)
-    if grid is not None:
-        raise InvalidParameter("Real-valued answers are compared with a list of invariants: statement, name, total, as kept.csv has them.")
-    if not isinstance(against, Table):
-        against = _as_table(Path(against), header, card)
-    columns = tuple(against.universe.columns)
-    if set(columns) == set(card.table.columns):
-        return _whole(against, made[0], listed)
-    return _margin(against, card, made, listed)
+            return _differences(_numbered(totals), _numbered(rows), lambda key: key[1], grid)
+        universe, numbers = _of_file(Path(against), header, card, grid)
+    if set(universe.columns) == set(card.table.columns):
+        return _whole(_in_order(universe, numbers, made[0].universe), moves, made[0], totals, grid)
+    return _margin(universe, numbers, card, made[0], totals, grid)
 
 
-def _opened(path: Path, full: list[str], grid: Grid | None) -> tuple[list[str], list[KeptRow] | None]:
+def _of_table(table: Table, grid: Grid | None) -> tuple[Universe, Numbers]:
+    """Its cells, and the number of each."""
+    if (table.grid is None) is not (grid is None):
+        raise InvalidParameter(
+            "A release of real-valued answers is compared with answers, and one of counts with counts. For answers give a file: columns of "
+            "codes and one of values, or statement, name, total, as kept.csv has them."
+        )
+    if table.grid is None:
+        return table.universe, table.counts
+    return table.universe, np.array([table.grid.value(steps) for steps in table.counts.tolist()], dtype=object)
+
+
+def _opened(path: Path, full: list[str], grid: Grid | None) -> tuple[list[str], list[TotalRow] | None]:
     """The columns of a file; and its rows, if it is a list of statement, name, total, alone or with the columns of kept.csv."""
     import pyarrow as pa
 
@@ -61,7 +88,7 @@ def _opened(path: Path, full: list[str], grid: Grid | None) -> tuple[list[str], 
     return header, _kept_rows(path, (row for arrays in columns for row in zip(*arrays, strict=True)), grid)
 
 
-def _own_list(path: Path, full: list[str], grid: Grid | None) -> list[KeptRow] | None:
+def _own_list(path: Path, full: list[str], grid: Grid | None) -> list[TotalRow] | None:
     """The rows of a list with commas in UTF-8, such as a kept.csv, whatever its codes hold; None for other files."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
@@ -80,34 +107,46 @@ def _three(header: list[str]) -> list[str]:
     return [header[0], header[1], header[-1]]
 
 
-def _kept_rows(path: Path, rows: Iterable[Sequence[str]], grid: Grid | None) -> list[KeptRow]:
-    read = int if grid is None else grid.steps
+def _kept_rows(path: Path, rows: Iterable[Sequence[str]], grid: Grid | None) -> list[TotalRow]:
+    read: Callable[[str], Number] = int if grid is None else _exact
     try:
         return [(statement, name, read(total)) for statement, name, total in rows]
     except (TypeError, ValueError):
         raise _bad_row(path, grid) from None
 
 
+def _exact(text: str) -> Fraction:
+    if (value := exact_value(text)) is None:
+        raise ValueError("not a number")
+    return value
+
+
 def _bad_row(path: Path, grid: Grid | None) -> UnreadableInput:
-    number = "whole number" if grid is None else f"multiple of {grid.step_text} with {grid.places} places"
+    number = "whole number" if grid is None else "number, such as 0.25 or 1/3,"
     return UnreadableInput(f"{path.name!r} has a row without a statement, a name or a {number} as total. Correct that row.")
 
 
-def _as_table(path: Path, header: list[str], card: Card) -> Table:
+def _of_file(path: Path, header: list[str], card: Card, grid: Grid | None) -> tuple[Universe, Numbers]:
+    """The cells of a file, and the number of each."""
     codes = [name for name in header if name in card.table.columns]
     others = [name for name in header if name not in card.table.columns]
     if card.table.count in others:
         others = [card.table.count]
     if not codes or len(others) != 1:
         raise InvalidParameter(
-            f"{path.name!r} should have columns of codes ({', '.join(card.table.columns)}) and one of counts, or "
+            f"{path.name!r} should have columns of codes ({', '.join(card.table.columns)}) and one of numbers, or "
             "statement, name, total, alone or with the columns of kept.csv. "
             f"Found {', '.join(header) or 'nothing'}. Rename its columns, or leave others out."
         )
-    return Table.from_counts(path, cells=codes, count=others[0], allow_similar_codes=True)
+    if grid is None:
+        table = Table.from_counts(path, cells=codes, count=others[0], allow_similar_codes=True)
+        return table.universe, table.counts
+    plain: dict[str, Any] = {"universe": None, "public": False, "hierarchies": None, "allow_similar_codes": True, "query": None}
+    universe, values = read_answers(path, codes, others[0], reading=Reading(), on_grid=grid.on_grid, **plain)
+    return universe, np.array(values, dtype=object)
 
 
-def _numbered(rows: Iterable[KeptRow]) -> dict[tuple[str, str, int], int]:
+def _numbered(rows: Iterable[TotalRow]) -> dict[tuple[str, str, int], Number]:
     """Totals by statement and name; where two share both, by their number among these too, so that none is lost."""
     seen: Counter[tuple[str, str]] = Counter()
     out = {}
@@ -117,23 +156,25 @@ def _numbered(rows: Iterable[KeptRow]) -> dict[tuple[str, str, int], int]:
     return out
 
 
-def _whole(table: Table, kept: Kept, listed: list[KeptRow]) -> tuple[int, list[str]]:
+def _whole(numbers: Numbers, moves: Lattice, kept: Kept, listed: Sequence[TotalRow], grid: Grid | None) -> tuple[int, list[str]]:
     """The kept totals of another table of the same cells: only totals are looked at, so a confidential table may be given."""
-    counts = _in_order(table, kept.universe)
     families = [rows for rows in kept.rows if rows.kind == "kept"]
-    official = [(rows.statement, rows.name(i), int(total)) for rows in families for i, total in enumerate(rows.totals(counts))]
-    return _differences(_numbered(listed), _numbered(official), lambda key: key[1])
+    if grid is not None:
+        numbers = to_grid(moves, numbers.tolist(), grid.places).integers
+    read: Callable[[int], Number] = int if grid is None else grid.value
+    official = [(rows.statement, rows.name(i), read(int(total))) for rows in families for i, total in enumerate(rows.totals(numbers))]
+    return _differences(_numbered(listed), _numbered(official), lambda key: key[1], grid)
 
 
-def _in_order(table: Table, universe: Universe) -> np.ndarray[Any, Any]:
-    """The counts of a table in the order of another universe of the same cells."""
-    if table.universe == universe:
-        return table.counts
+def _in_order(own: Universe, numbers: Numbers, universe: Universe) -> Numbers:
+    """The numbers of a table in the order of another universe of the same cells."""
+    if own == universe:
+        return numbers
     indices = []
     for column in universe.columns:
         place = {code: i for i, code in enumerate(universe.codes[column])}
-        of_code = np.array([place.get(code, -1) for code in table.universe.codes[column]], dtype=np.int32)
-        indices.append(of_code[table.universe.code_indices(column)])
+        of_code = np.array([place.get(code, -1) for code in own.codes[column]], dtype=np.int32)
+        indices.append(of_code[own.code_indices(column)])
     known = np.all([given >= 0 for given in indices], axis=0)
     cells = universe.find(indices) if known.all() else np.full(len(known), -1)
     if len(cells) != len(universe) or (cells < 0).any():
@@ -141,15 +182,16 @@ def _in_order(table: Table, universe: Universe) -> np.ndarray[Any, Any]:
             f"The table to compare with has other cells than the release ({len(cells)} and {len(universe)} rows). "
             "Give one row for each cell, or totals by the columns of a kept margin."
         )
-    counts = np.zeros(len(universe), dtype=np.int64)
-    counts[cells] = table.counts
-    return counts
+    out = np.zeros(len(universe), dtype=numbers.dtype)
+    out[cells] = numbers
+    return out
 
 
-def _margin(table: Table, card: Card, made: tuple[Kept, np.ndarray[Any, Any]], listed: list[KeptRow]) -> tuple[int, list[str]]:
+def _margin(
+    universe: Universe, numbers: Numbers, card: Card, kept: Kept, listed: Sequence[TotalRow], grid: Grid | None
+) -> tuple[int, list[str]]:
     """Official totals by some of the columns: the release must keep that margin."""
-    kept, _ = made
-    columns = table.universe.columns
+    columns = universe.columns
     stated = [statement_of(given) for given in card.kept.definitions]
     wanted = [s for s in stated if isinstance(s, Margin) and s.kind == "kept" and not s.groupings and set(s.columns) >= set(columns)]
     if not wanted:
@@ -158,7 +200,7 @@ def _margin(table: Table, card: Card, made: tuple[Kept, np.ndarray[Any, Any]], l
         )
     statement = min(wanted, key=lambda s: len(s.columns))
     totals = iter(listed)
-    mine: dict[Any, int] = {}
+    mine: dict[Any, Number] = {}
     for rows in kept.rows:
         if rows.kind != "kept":
             continue
@@ -169,15 +211,24 @@ def _margin(table: Table, card: Card, made: tuple[Kept, np.ndarray[Any, Any]], l
                 key = tuple(named[c] for c in columns)
                 mine[key] = mine.get(key, 0) + value
             break
-    cells = (table.universe.cell(i) for i in range(len(table.universe)))
-    official = {tuple(cell[c] for c in columns): int(n) for cell, n in zip(cells, table.counts, strict=True)}
-    return _differences(mine, official, lambda key: named_codes(zip(columns, key, strict=True)))
+    cells = (universe.cell(i) for i in range(len(universe)))
+    official = {tuple(cell[c] for c in columns): n for cell, n in zip(cells, numbers.tolist(), strict=True)}
+    return _differences(mine, official, lambda key: named_codes(zip(columns, key, strict=True)), grid)
 
 
-def _differences(mine: dict[Any, int], official: dict[Any, int], name: Any, grid: Grid | None = None) -> tuple[int, list[str]]:
+def _differences(mine: Mapping[Any, Number], official: Mapping[Any, Number], name: Any, grid: Grid | None) -> tuple[int, list[str]]:
     both = [key for key in mine if key in official]
-    shown = str if grid is None else grid.text
+    shown = partial(_shown, grid=grid)
     out = [f"{name(key)}: released {shown(mine[key])}, official {shown(official[key])}" for key in both if mine[key] != official[key]]
     out += [f"{name(key)}: not among the official totals" for key in mine if key not in official]
     out += [f"{name(key)}: not among the released totals" for key in official if key not in mine]
     return len(official), out
+
+
+def _shown(number: Number, grid: Grid | None) -> str:
+    """A total as kept.csv writes it; what no multiples of the step have as it is, with what would be compared instead."""
+    if grid is None:
+        return str(number)
+    if (steps := number / grid.step).denominator == 1:
+        return grid.text(int(steps))
+    return f"{format_exact(Fraction(number))} (no multiple of {grid.step_text}: compare the whole table of answers, which is rounded alike)"

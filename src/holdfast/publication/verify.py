@@ -94,7 +94,7 @@ def verify(
 ) -> Verified:
     """Check a published folder.
 
-    Given:       `against`: official totals, as a Table or a file: columns of codes and one of counts (a margin that the release keeps, or
+    Given:       `against`: official totals, as a Table or a file: columns of codes and one of numbers (a margin that the release keeps, or
                  the whole table, of which only the kept totals are compared), or a list with statement, name, total, such as kept.csv.
                  `signer`: a public key in PEM that must have signed the card.
     Guarantees:  VerificationFailed, with every difference found, unless card, checksums, signature, tables and totals all agree, and
@@ -128,7 +128,7 @@ def _verified(place: Path, against: Table | str | os.PathLike[str] | None, signe
     card = again.card
     number = None
     if against is not None:
-        number, differences = compare_with(against, card, made, _plain(lines))
+        number, differences = compare_with(against, card, made, _plain(lines), again.plan.facts.lattice)
         if differences:
             raise VerificationFailed(f"The release does not agree with the official totals: {_shown(differences)}.")
     key = None if card.signature is None else card.signature.public_key
