@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,7 +187,7 @@ def linear_facts(matrix: list[list[int]], kept: list[list[int]], mechanism: Subs
     """Public facts of whole answers to a linear query."""
     sensitivities = hf.subspace.linear_sensitivities(matrix, hf.subspace.Invariants(kept))
     l2_squared = sensitivities.projected_l2_squared if mechanism.of_projection else sensitivities.l2_squared
-    said = {"l1": sensitivities.l1} if mechanism.norm == "l1" else {"l2_squared": l2_squared}
+    said: dict[str, Any] = {"l1": sensitivities.l1} if mechanism.norm == "l1" else {"l2_squared": l2_squared}
     grid = Grid(0, **said, neighbours="replace-one", on_grid=True)
     universe = hf.Universe.product({"answer": [str(i) for i in range(len(matrix))]})
     return replace(Facts.of(universe, [hf.linear(kept)]), grid=grid)

@@ -15,7 +15,7 @@ from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.invariants import margin
 from holdfast.lattices import Lattice, algebra, lattice
 from holdfast.lattices.gram_schmidt import gram_schmidt
-from holdfast.lattices.grid_rounding import Movement, movement, to_grid
+from holdfast.lattices.grid_rounding import Movement, displacement, movement, to_grid
 from holdfast.lattices.shapes import General, Grid, Levels, OneSum
 from holdfast.lattices.trees import Tree
 from holdfast.tables import Hierarchy, Universe
@@ -166,6 +166,40 @@ def test_movement_of_many_cells_is_rounded_up_and_short() -> None:
     found = movement(Lattice(np.ones((1, n), dtype=np.int64))).l2_squared
     assert exact <= found <= exact + Fraction(n, 2**64)
     assert found.denominator <= 2**64
+
+
+@pytest.mark.parametrize("name", sorted(LATTICES))
+@pytest.mark.parametrize("totals_kept", [False, True])
+def test_displacement_is_that_of_the_gram_schmidt_vectors(name: str, totals_kept: bool) -> None:
+    random, lattice_ = np.random.default_rng(7), LATTICES[name]
+    for _ in range(3):
+        w, expected, directions = random.integers(-5, 6, lattice_.cells), Fraction(0), 0
+        for block in lattice_.blocks:
+            basis, moves = _block_basis(block.shape)
+            frame = gram_schmidt(basis)
+            for i in range(moves if totals_kept else frame.dimension):
+                along = int(sum(int(a) * int(b) for a, b in zip(frame.integral_vectors[i], w[block.cells.ravel()], strict=True)))
+                expected, directions = expected + Fraction(abs(along), 2 * frame.determinants[i]), directions + 1
+        assert expected <= displacement(lattice_, w, totals_kept=totals_kept) <= expected + Fraction(directions, 2**65)
+
+
+@given(CASES, st.data())
+def test_no_sum_of_answers_moves_farther_than_its_displacement(name: str, data: st.DataObject) -> None:
+    moves = LATTICES[name]
+    t = _answers(data, moves.cells)
+    w = np.array(data.draw(st.lists(st.integers(-5, 5), min_size=moves.cells, max_size=moves.cells)))
+    found = to_grid(moves, t, 0)
+    moved = sum((int(a) * (int(y) - value) for a, y, value in zip(w, found.integers, t, strict=True)), Fraction(0))
+    assert abs(moved) <= displacement(moves, w, totals_kept=not found.moved_totals)
+
+
+def test_displacement_is_reached_and_kept_totals_have_none() -> None:
+    free, one_sum = Lattice(np.zeros((0, 2), dtype=np.int64)), LATTICES["one sum"]
+    assert displacement(free, np.array([1, -3]), totals_kept=True) == 2  # halves go up: (0, 0) and (-1/2, 1/2) differ by so much
+    assert to_grid(free, [HALF, HALF], 0).integers.tolist() == [1, 1]
+    assert displacement(one_sum, np.array([2, 2, 2, 2]), totals_kept=True) == 0
+    assert displacement(one_sum, np.array([2, 2, 2, 2]), totals_kept=False) == 1
+    assert to_grid(one_sum, [HALF, 0, 0, 0], 0).integers.sum() == 1
 
 
 @given(CASES, st.data())

@@ -124,7 +124,14 @@ class TestTheWholeWay:
 
     def test_the_card_says_grid_reach_and_relation(self) -> None:
         card = answered(places=12).card
-        assert card["table"]["grid"] == {"places": 12, "l1": "2", "l2_squared": None, "neighbours": "declared", "on_grid": False}
+        assert card["table"]["grid"] == {
+            "places": 12,
+            "l1": "2",
+            "l2_squared": None,
+            "neighbours": "declared",
+            "on_grid": False,
+            "moved": 0,
+        }
         answers = card["guarantee"]["answers"]
         assert (answers["sensitivity"], answers["relation"]) == ("2", "same invariants")
         assert 2 * 2**12 < answers["reach"] < 2 * 2**12 + 100
@@ -578,6 +585,29 @@ class TestBadInput:
     def test_an_invariant_off_the_grid_is_kept_as_rounded_with_a_warning(self) -> None:
         with pytest.warns(HoldfastWarning, match=r"1 invariant has a value that no multiples of 2\^-6 have"):
             answered(["1/3"] + [0] * 5, places=6)
+
+    @pytest.mark.filterwarnings("ignore:1 invariant has a value")
+    def test_an_invariant_off_the_grid_is_told_by_card_and_pages(self, tmp_path: Path) -> None:
+        rows = [[1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1]]
+        folder = answered(["1/3"] + [0] * 5, invariants=rows, places=6).save(tmp_path / "out")
+        assert json.loads((folder / "card.json").read_text())["table"]["grid"]["moved"] == 1
+        said = "Of 2 kept totals, 1 had to be rounded: the grid does not have the true value."
+        for page in ("statement.html", "report.html"):
+            assert said in (folder / page).read_text()
+        assert "Kept exactly" not in (folder / "statement.html").read_text()
+        hf.verify(folder)
+        kept = answered(["1/3", "-1/3"] + [0] * 4, invariants=rows, places=6).save(tmp_path / "kept")
+        assert json.loads((kept / "card.json").read_text())["table"]["grid"]["moved"] == 0
+        assert not any("had to be rounded" in (kept / page).read_text() for page in ("statement.html", "report.html"))
+
+    @pytest.mark.parametrize(("on_grid", "moved"), [(True, 1), (False, 3)])
+    def test_more_moved_invariants_than_there_can_be_are_found(self, tmp_path: Path, on_grid: bool, moved: int) -> None:
+        folder = answered([1, 2, 3, 4, 5, 6], places=6, on_grid=on_grid).save(tmp_path / "out")
+        card = json.loads((folder / "card.json").read_text())
+        card["table"]["grid"]["moved"] = moved
+        (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
+        with pytest.raises(VerificationFailed, match="grid"):
+            hf.verify(folder)
 
     def test_invariants_on_the_grid_give_none(self) -> None:
         with warnings.catch_warnings():

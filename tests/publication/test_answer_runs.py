@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import holdfast as hf
-from holdfast.errors import InvalidCount, InvalidRun
+from holdfast.errors import HoldfastWarning, InvalidCount, InvalidRun
 from holdfast.publication.runfile import load_run
 from tests.running import Run
 
@@ -53,6 +53,15 @@ def test_plan_release_and_verify(work: Path, run: Run) -> None:
     card = json.loads((work / "out" / "card.json").read_text())
     assert card["release"]["ledger"] is not None
     assert card["guarantee"]["asked"]["parameters"] == {"epsilon": "1"}
+
+
+def test_a_total_that_the_grid_does_not_have_is_on_the_card(work: Path, run: Run) -> None:
+    (work / "rates.csv").write_text(RATES.replace("0.5", "0.3"))
+    with pytest.warns(HoldfastWarning, match="1 invariant has a value"):
+        assert run("release", "run.toml", "-o", "out").code == 0
+    assert json.loads((work / "out" / "card.json").read_text())["table"]["grid"]["moved"] == 1
+    assert "Of 2 kept totals, 1 had to be rounded" in (work / "out" / "report.html").read_text()
+    assert run("verify", "out").code == 0
 
 
 def test_a_plan_reads_no_answer(work: Path) -> None:

@@ -21,7 +21,7 @@ KEY = "intervals"
 
 def answered(mechanism: Any, values: Any = (0.5, 0.25, 0.25), rows: Any = (), **others: Any) -> Any:
     given = {"invariants": rows, "sensitivity": "1", "mechanism": mechanism, "places": 4, "on_grid": True, "release_id": "a"}
-    return hf.answer(list(values), key=hf.NoiseKey.for_tests(KEY), **{**given, **others})
+    return hf.answer(list(values), **{"key": hf.NoiseKey.for_tests(KEY), **given, **others})
 
 
 class TestEnds:
@@ -52,6 +52,40 @@ class TestEnds:
         found = release.interval([1, 1, 1], 0.95)
         assert found.low == found.high == 1
         assert release.interval([2, 1, 1], 0.95).low < 1 + Fraction(release.table.values[0])
+
+    @pytest.mark.parametrize(
+        ("values", "others"),
+        [
+            (["0.3", "0.4", "0.3"], {"mechanism": hf.ProjectedGaussian(rho=4000), "places": 0, "sensitivity": 8}),
+            (["1/3", "1/3", "1/5"], {"mechanism": hf.ProjectedLaplace(30), "places": 3}),
+        ],
+        ids=["coarse", "moved"],
+    )
+    @pytest.mark.filterwarnings("ignore:1 invariant has a value")
+    def test_answers_that_were_rounded_lie_in_their_intervals(self, values: list[str], others: dict[str, Any]) -> None:
+        """Noise smaller than a step: what is left of the error is the rounding, the same in every release."""
+        release = answered(rows=[[1, 1, 1]], values=values, **{"on_grid": False, **others})
+        true = [Fraction(value) for value in values]
+        for query in ([1, 0, 0], [0, 1, 0], [1, 1, 1]):
+            found = release.interval(query, 0.95)
+            assert found.low <= sum(w * value for w, value in zip(query, true, strict=True)) <= found.high
+        assert (found.low == found.high) == (release.table.grid.moved == 0)  # of the invariant
+
+    def test_half_of_all_releases_cover_an_answer_that_was_rounded(self) -> None:
+        """By the noise alone none of them did. Of 40 fewer than 3 would cover it with a probability of 821 / 2^40."""
+        covered = 0
+        for number in range(40):
+            release = answered(
+                hf.ProjectedLaplace(30),
+                ["0.55", "0.47", "-0.02"],
+                [[1, 1, 1]],
+                places=3,
+                on_grid=False,
+                key=hf.NoiseKey.for_tests(number),
+            )
+            found = release.interval(0, 0.5)
+            covered += found.low <= Fraction("0.55") <= found.high
+        assert covered >= 3
 
     def test_ranks_against_binomial_sums_in_fractions(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "DRAWS", 60)

@@ -28,7 +28,8 @@ class Simulated:
     """`tables`: one simulated table a row.
 
     "errors":                what another release would add to the true counts: draws of the public law, which sees no data. Exact, and
-                             nothing is assumed.
+                             nothing is assumed. Of answers that are rounded to a grid, what it would add to the rounded ones: the
+                             rounding is the same in every release, and no noise.
     "posterior predictive":  published counts of another release of the same unknown table: a true table drawn from its posterior under
                              the stated prior (in floating point; from weighted draws where the posterior is), and then the mechanism.
     """

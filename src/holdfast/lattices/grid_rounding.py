@@ -14,7 +14,7 @@ Everything is held in integers: T = Q t, Q a common denominator of a block's val
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -94,6 +94,22 @@ def movement(lattice: Lattice) -> Movement:
         one = _movement(shape)
         l1, l2_squared = l1 + count * one.l1, l2_squared + count * one.l2_squared
     return Movement(l1, l2_squared)
+
+
+def displacement(lattice: Lattice, weights: NDArray[np.int64], *, totals_kept: bool) -> Fraction:
+    """How far rounding to the grid can move the sum of the answers with these weights, in units of g: half the sum of |w . b*_i|.
+
+    Given:       `totals_kept` where every kept total is known to be one that integers have: then only directions of L are rounded.
+    Guarantees:  |w . (y - t)| is at most this, which is 2^-64 for each direction too large at most.
+    Reference:   [theory T120] (f).
+    """
+    whole = 0
+    for number, shape, _ in lattice.blocks.used():
+        cells = lattice.blocks.cells_of(number)
+        for w in weights[cells[weights[cells].any(axis=1)]]:
+            for numerators, denominators in _along(shape, w.astype(object), not totals_kept):
+                whole -= int((-abs(numerators) * 2**64 // denominators).sum())  # each rounded up
+    return Fraction(whole, 1 << 65)
 
 
 def nearest(numerator: Any, denominator: int) -> Any:
@@ -254,6 +270,54 @@ def _contrasts(tree: Tree, level: int) -> tuple[int, Fraction]:
             later -= w
             terms.append(Fraction(1, w) + Fraction(1, later))
     return len(terms), _added(terms)
+
+
+def _along(shape: Shape, w: Whole, outside: bool) -> Iterator[tuple[Whole, Whole]]:
+    """w . b*_i as numerators and denominators: over the directions of L, and those outside it where it is asked."""
+    if isinstance(shape, Free | Pinned):
+        if outside or isinstance(shape, Free):
+            yield w, np.ones(len(w), dtype=object)
+    elif isinstance(shape, OneSum):
+        signed = w if shape.signs is None else w * np.array(shape.signs, dtype=object)
+        yield from _along_levels(Levels((Tree.plain(shape.size),), ((0,),)), signed, outside)
+    elif isinstance(shape, Grid | Levels):
+        yield from _along_levels(_as_levels(shape), w, outside)
+    else:
+        assert isinstance(shape, General), shape
+        frame, common = _class_frame(shape), lcm(*shape.class_sizes)
+        parts = np.split(w, np.cumsum(shape.class_sizes)[:-1])
+        totals = np.array([part.sum() for part in parts], dtype=object)
+        used = frame.dimension if outside else shape.class_dimension
+        along = [int(frame.integral_vectors[i] @ totals) for i in range(used)]
+        yield np.array(along, dtype=object), np.array([common * frame.determinants[i] for i in range(used)], dtype=object)
+        for part in parts:
+            yield _less_later(part, Tree.plain(len(part)), 1, 0)
+
+
+def _along_levels(shape: Levels, w: Whole, outside: bool) -> Iterator[tuple[Whole, Whole]]:
+    """Means over the units of a level vector, less those of later siblings along every axis."""
+    for s in shape.vectors() if outside else shape.free():
+        numerators, denominators = shape.sums(w, s), np.ones((), dtype=object)
+        for axis, (tree, level) in enumerate(zip(shape.trees, s, strict=True)):
+            own = np.array([tree.places], dtype=object)
+            if level:
+                numerators, own = _less_later(numerators, tree, level, axis)
+            denominators = np.multiply.outer(denominators, own)
+        yield numerators, denominators
+
+
+def _less_later(sums: Whole, tree: Tree, level: int, axis: int) -> tuple[Whole, Whole]:
+    """Along one axis: the mean of each unit but the last of its siblings, less that of its later siblings."""
+    table, numerators, denominators = np.moveaxis(sums, axis, 0), [], []
+    starts, sizes = tree.starts(level - 1).tolist(), tree.sizes(level).tolist()
+    for begin, end in pairwise(starts):
+        places, later = sum(sizes[begin:end]), table[begin:end].sum(axis=0)
+        for unit in range(begin, end - 1):
+            places, later = places - sizes[unit], later - table[unit]
+            numerators.append(table[unit] * places - later * sizes[unit])
+            denominators.append(sizes[unit] * places)
+    made = np.array(numerators, dtype=object).reshape(-1, *table.shape[1:])
+    return np.moveaxis(made, 0, axis), np.array(denominators, dtype=object)
 
 
 def _added(terms: Sequence[Fraction]) -> Fraction:

@@ -295,4 +295,5 @@ def on_the_grid(values: Sequence[Fraction], moves: Lattice, grid: Grid, *, value
     if found.moved_totals:
         warnings.warn(moved_totals_sentence(len(found.moved_totals), grid.step_text), HoldfastWarning, stacklevel=3)
     assert moves.universe is not None
-    return Table(moves.universe, found.integers, count=value, unit=unit, name=name, grid=grid)
+    known = replace(grid, moved=len(found.moved_totals))
+    return Table(moves.universe, found.integers, count=value, unit=unit, name=name, grid=known)

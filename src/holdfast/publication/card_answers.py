@@ -25,16 +25,20 @@ class GridInfo(Part):
         description="True if the answers of every data set are on the grid, as declared or as the query shows; false if they are rounded "
         "to it, which the promise counts."
     )
+    moved: Count = Field(
+        description="How many invariants have a true value that no multiples of the step have: these are kept as rounded to the grid. All "
+        "others are kept exactly."
+    )
 
     @classmethod
     def fields_of(cls, grid: Grid) -> dict[str, object]:
         exact = {name: None if value is None else format_exact(value) for name, value in (("l1", grid.l1), ("l2_squared", grid.l2_squared))}
-        return {"places": grid.places, **exact, "neighbours": grid.neighbours, "on_grid": grid.on_grid}
+        return {"places": grid.places, **exact, "neighbours": grid.neighbours, "on_grid": grid.on_grid, "moved": grid.moved}
 
     def grid(self) -> Grid:
         """InvalidParameter where no grid is like that."""
         l1, l2_squared = (None if text is None else exact_fraction(text, "sensitivity") for text in (self.l1, self.l2_squared))
-        return Grid(self.places, l1, l2_squared, self.neighbours, self.on_grid)
+        return Grid(self.places, l1, l2_squared, self.neighbours, self.on_grid, self.moved)
 
 
 class AnswersInfo(Part):

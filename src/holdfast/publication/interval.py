@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.chains.sampler import ChainSampler
+from holdfast.channels import Facts
 from holdfast.channels.covariance import public_draws
 from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.lattices.grid_rounding import displacement
 from holdfast.laws import Reads
 from holdfast.publication.plan import Plan
 from holdfast.publication.queries import Query, coefficients
@@ -33,7 +35,9 @@ class Interval:
     """From `low` to `high`, both ends included: the true number lies there with probability `level` or more over the noise of the release.
 
     Guarantees:  whatever the true numbers are. The level itself is reached with probability 1 - doubt over the draws of the public law
-                 that the ends come from. Where the query is a kept total, both ends are the true number.
+                 that the ends come from. Where the query is a kept total, both ends are the true number; so they are for invariants of
+                 answers, unless some were rounded to the grid (table.grid.moved on the card). Where answers are rounded to a grid, the
+                 interval has room for what that can move.
     """
 
     low: Fraction | int
@@ -67,12 +71,16 @@ def interval_of(plan: Plan, counts: Ints, query: Query, level: float) -> Interva
     rank = _rank(level)
     reach = int(np.partition(np.abs(_errors(drawing, wanted)), rank - 1)[rank - 1])
     here = sum(int(a) * int(b) for a, b in zip(wanted.tolist(), counts.tolist(), strict=True) if a)
-    low, high = _value(here - reach, plan.facts.grid), _value(here + reach, plan.facts.grid)
-    return Interval(low, high, float(level))
+    grid = plan.facts.grid
+    if grid is None:
+        return Interval(here - reach, here + reach, float(level))
+    room = reach + _rounding(plan.facts, grid, wanted)
+    return Interval((here - room) * grid.step, (here + room) * grid.step, float(level))
 
 
-def _value(steps: int, grid: Grid | None) -> Fraction | int:
-    return steps if grid is None else grid.value(steps)
+def _rounding(facts: Facts, grid: Grid, wanted: Ints) -> Fraction:
+    """How far, in steps, the sum of the answers on the grid can be from that of the true answers."""
+    return Fraction(0) if grid.on_grid else displacement(facts.lattice, wanted, totals_kept=not grid.moved)
 
 
 def _rank(level: float) -> int:

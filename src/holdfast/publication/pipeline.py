@@ -138,7 +138,8 @@ def for_table(plan: Plan, table: Table) -> Plan:
     """The plan with what the kept totals of this table decide. Of the counts it reads these totals, which the release publishes."""
     if table.universe is not plan.facts.universe and table.universe != plan.facts.universe:
         return plan  # refused when a key is bound to it
-    return decided(plan, [rows.totals(table.counts) for rows in plan.facts.kept.rows])
+    moved = 0 if table.grid is None else table.grid.moved
+    return decided(plan, [rows.totals(table.counts) for rows in plan.facts.kept.rows], moved)
 
 
 def publish(release: Release, output: Output) -> Path:

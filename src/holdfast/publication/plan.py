@@ -221,12 +221,14 @@ class Plan:
         return "count" if self.facts.grid is None else "answer"
 
     def _error_fields(self) -> dict[str, Any]:
-        error = self.expected_error
+        error, grid = self.expected_error, self.facts.grid
+        rounded = grid is not None and not grid.on_grid
+        spread = (error.smallest, error.median, error.largest)
         return {
             "cell_standard_deviation": {"smallest": error.smallest, "median": error.median, "largest": error.largest},
             "basis": basis_phrase(error.basis, error.error, not error.of_target),
             "relative_error": error.error if math.isfinite(error.error) else None,
-            "words": error_sentences(error.smallest, error.median, error.largest, error.basis, error.cells_not_estimated, self._noun),
+            "words": error_sentences(*spread, error.basis, error.cells_not_estimated, self._noun, rounded),
             "cells_not_estimated": error.cells_not_estimated,
             "margins": [
                 {"name": "total of the table" if column is None else self._margin_name(column), "standard_deviation": deviation}
@@ -364,17 +366,19 @@ def prepare(
     return Plan(mechanism, drawing, found)
 
 
-def decided(plan: Plan, totals: Sequence[NDArray[np.int64]]) -> Plan:
+def decided(plan: Plan, totals: Sequence[NDArray[np.int64]], moved: int = 0) -> Plan:
     """The plan for a table with these totals, one array for each entry of the kept rows: cells that they make 0 are left out of the draw.
 
+    Given:       of answers on a grid, how many of the totals were `moved` to it.
     Guarantees:  a function of the plan and the totals. Parameters of the law, price and what the structure exposes stay as they were.
     """
-    known = plan.facts.published_totals
+    facts = plan.facts
+    known, grid = facts.published_totals, None if facts.grid is None else replace(facts.grid, moved=moved)
     if known is not None:
-        if all(map(np.array_equal, known, totals)):
+        if all(map(np.array_equal, known, totals)) and grid == facts.grid:
             return plan
         raise ContradictingTotals("The plan was made for other totals than those of the table. Make a plan for this table.")
-    channel = replace(plan.drawing.channel, facts=replace(plan.facts, published_totals=tuple(totals)))
+    channel = replace(plan.drawing.channel, facts=replace(facts, published_totals=tuple(totals), grid=grid))
     drawing = drawing_without_zeros(plan.mechanism.channel, channel, totals)
     if drawing is not None:
         return replace(plan, drawing=drawing)

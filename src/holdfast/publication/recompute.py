@@ -53,6 +53,7 @@ ONLY_SIGNED = (
     "table.name",
     "table.universe",
     "table.hierarchies.levels",
+    "table.grid.moved",
     "kept.revision",
     "software",
     "sampler.groups.chain.lag",
@@ -180,6 +181,8 @@ def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, li
             raise InvalidParameter(f"The public column {name!r} has {len(values)} values for {len(cells)} cells.")
     own: dict[str, Any] = {"columns": columns, "grid": None if said.grid is None else said.grid.grid()}
     facts = Facts(lattice(cells, statements), statements, said.unit, said.max_records, said.count, said.name, **own)
+    if facts.grid is not None and facts.grid.moved > card.kept.totals:
+        raise InvalidParameter("More invariants were rounded to the grid than there are.")
     mechanism = mechanism_class(card.mechanism.name).from_parameters(card.mechanism.parameters)
     chains = [Said(c.lag, c.median_meeting, c.largest_meeting) for group in card.sampler.groups if (c := group.chain) is not None]
     if mechanism.publishes_cells:  # what the totals make 0 takes no noise

@@ -67,6 +67,15 @@ def step_of(card: Card) -> str | None:
     return None if grid is None else "1" if grid["places"] == 0 else f"2^-{grid['places']}"
 
 
+def moved_words(card: Card) -> str:
+    """Invariants whose true values the grid does not have; nothing where there are none."""
+    grid = card["table"]["grid"]
+    if grid is None or not grid["moved"]:
+        return ""
+    all_of_them = plural(card["kept"]["totals"], "kept total")
+    return f"Of {all_of_them}, {number(grid['moved'])} had to be rounded: the grid does not have the true value."
+
+
 def noun(card: Card) -> str:
     """What the table holds."""
     return "count" if step_of(card) is None else "value"

@@ -33,6 +33,7 @@ from holdfast.report.page import (
     is_bounded,
     is_suppressed,
     level_rows,
+    moved_words,
     noun,
     parameter_words,
     revision_words,
@@ -174,23 +175,19 @@ def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Html:
         (name(label), name(statement), total if isinstance(total, str) else number(total))
         for statement, label, total in kept_rows[:SHOWN_KEPT]
     ]
-    rest = len(kept_rows) - len(rows)
+    rest, moved = len(kept_rows) - len(rows), moved_words(card)
     return _section(
         "What is kept",
         paragraph(
-            f"These totals {'' if is_suppressed(card) else 'of the released table '}are those of the true table{_on_grid(card)}: ",
+            f"These totals {'' if is_suppressed(card) else 'of the released table '}are those of the true table",
+            ", but for rounding: " if moved else ": ",
             names(kept["statements"], SHOWN_STATEMENTS),
-            ".",
+            f". {moved}" if moved else ".",
         ),
         known,
         table("Kept totals", ("Total of", "Statement", "Value"), rows) if rows else None,
         paragraph(f"{plural(rest, 'more kept total')}, listed in kept.csv.") if rest else None,
     )
-
-
-def _on_grid(card: Card) -> str:
-    grid = card["table"]["grid"]
-    return "" if grid is None or grid["on_grid"] else ", as brought to the steps of the grid"
 
 
 def _exposed(card: Card) -> Html:
@@ -254,13 +251,20 @@ def _negative(card: Card) -> Html:
 
 
 def _grid(card: Card) -> Html:
+    true = "are such numbers themselves" if card["table"]["grid"]["on_grid"] else _ROUNDED
     return _section(
         "Digits",
         paragraph(
-            f"Every value is a whole number of steps of {step_of(card)}, written as an exact decimal. True values were brought to these "
-            "steps before the noise was added, which the promise counts; no digit beyond them is published. The noise is zero on average."
+            f"Every value is a whole number of steps of {step_of(card)}, written as an exact decimal. True values {true}. No digit beyond "
+            "the steps is published. The noise is zero on average."
         ),
     )
+
+
+_ROUNDED = (
+    "were rounded to these steps before the noise was added, which the promise counts. Standard deviations are those of the noise; "
+    "intervals (holdfast.interval) have room for the rounding too"
+)
 
 
 def _bounds(card: Card) -> Html:
@@ -279,7 +283,7 @@ def _use(card: Card) -> Html:
         return _section("How to use the counts", items(_USE_WITHIN_BOUNDS))
     what = noun(card)
     lines = [
-        f"A sum of {what}s that is a kept total, or follows from kept totals, is exact.",
+        f"A sum of {what}s that is a kept total, or follows from kept totals, is exact{', but for rounding' if moved_words(card) else ''}.",
         _SUMS_WITH_LEVELS if card["expected_error"]["levels"] else _SUMS.format(what=what),
         f"{what.capitalize()}s under one kept total share their errors: what one has too much, others have too little.",
         f"A share or a ratio of small {what}s can be far off. Compare the {what}s with their standard deviation first.",

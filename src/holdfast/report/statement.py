@@ -18,6 +18,7 @@ from holdfast.report.page import (
     is_bounded,
     is_suppressed,
     level_rows,
+    moved_words,
     noun,
     parameter_words,
     revision_words,
@@ -93,7 +94,9 @@ def _kept_line(card: Card) -> Html:
     if not kept["totals"]:
         return text("No total is kept." if is_suppressed(card) else "No total is kept: every sum carries noise.")
     totals = f"{number(kept['totals'])} total{'' if kept['totals'] == 1 else 's'}"
-    return join(f"Kept exactly, without noise ({totals}, all in kept.csv): ", names(kept["statements"], SHOWN_STATEMENTS), ".")
+    moved = moved_words(card)
+    lead, rest = ("Kept", f". {moved}") if moved else ("Kept exactly", ".")
+    return join(f"{lead}, without noise ({totals}, all in kept.csv): ", names(kept["statements"], SHOWN_STATEMENTS), rest)
 
 
 def _protected(card: Card) -> Html:

@@ -39,6 +39,8 @@ class Grid:
     neighbours:      which data sets differ in one person; "declared" where whoever gave the sensitivity knows.
     on_grid:         True says that the answers of every data set are multiples of the step: nothing is rounded, and nothing is charged
                      for it.
+    moved:           how many invariants have a value that no multiples of the step have, so that it was rounded too: a function of the
+                     true invariants, which are published. 0 before they are known.
     """
 
     places: int
@@ -46,6 +48,7 @@ class Grid:
     l2_squared: Fraction | None = None
     neighbours: Neighbours = "declared"
     on_grid: bool = False
+    moved: int = 0
 
     def __post_init__(self) -> None:
         if isinstance(self.places, bool) or not isinstance(self.places, int) or not 0 <= self.places <= MAX_PLACES:
@@ -69,6 +72,8 @@ class Grid:
         if self.neighbours not in get_args(Neighbours):
             raise InvalidParameter(f"neighbours must be one of {', '.join(map(repr, get_args(Neighbours)))}. Got {self.neighbours!r}.")
         check_on_grid(self.on_grid)
+        if self.on_grid and self.moved:
+            raise InvalidParameter("Where all answers are on the grid no invariant is rounded.")
 
     @property
     def step(self) -> Fraction:

@@ -77,10 +77,11 @@ def _not_protected(guarantee: Guarantee) -> str:
         names = f" ({', '.join(exposed.names)}{' and others' if exposed.cells > len(exposed.names) else ''})" if exposed.names else ""
         fixed = "1 answer, which is" if exposed.cells == 1 else f"{exposed.cells} answers, which are"
         cells = f" They fix {fixed} published without noise{names}."
+    rounded = "" if guarantee.answers is None or guarantee.answers.on_grid else ", rounded where the grid does not have their values,"
     return (
-        f"The invariants are published without noise, and neither they nor what follows from them is protected.{cells} A {guarantee.unit} "
-        f"whose data change an invariant is not protected from being seen to. {WEAKER}{listed} What can be learned about a "
-        f"{guarantee.unit} from other people's data is not limited."
+        f"The invariants{rounded} are published without noise, and neither they nor what follows from them is protected.{cells} A "
+        f"{guarantee.unit} whose data change an invariant is not protected from being seen to. {WEAKER}{listed} What can be learned about "
+        f"a {guarantee.unit} from other people's data is not limited."
     )
 
 

@@ -16,10 +16,16 @@ _BASES = {
 
 
 def error_sentences(
-    smallest: float | None, median: float | None, largest: float | None, basis: str, not_estimated: int = 0, noun: str = "count"
+    smallest: float | None,
+    median: float | None,
+    largest: float | None,
+    basis: str,
+    not_estimated: int = 0,
+    noun: str = "count",
+    rounded: bool = False,
 ) -> str:
     """From the standard deviations of the cells' noise; None where none is added, where it depends on the data, or where it was not
-    estimated. `noun`: what is released.
+    estimated. `noun`: what is released; `rounded`: after it was brought to a grid.
     """
     if smallest is None or median is None or largest is None:
         if basis == "unknown":
@@ -33,9 +39,10 @@ def error_sentences(
     spread = f" ({smallest:.3g} to {largest:.3g})" if smallest != largest else ""
     missing = f"It was not estimated for {not_estimated:,} cells, because draws of their noise take too long. " if not_estimated else ""
     most = "at most " if basis == "upper bound" else ""
+    what, apart = ("noise", " Rounding the answers to the grid is no noise, and is not counted here.") if rounded else ("error", "")
     return (
-        f"The error of a released {noun} averages to zero; its standard deviation is {most}{median:.3g} for a typical cell{spread}. "
-        f"{missing}Kept totals have no error."
+        f"The {what} of a released {noun} averages to zero; its standard deviation is {most}{median:.3g} for a typical cell{spread}. "
+        f"{missing}Kept totals have no {what}.{apart}"
     )
 
 
