@@ -24,7 +24,16 @@ from typing import TYPE_CHECKING, Any
 from holdfast.channels import Channel
 from holdfast.engines.local import BoundRelease, bind
 from holdfast.engines.rehearsal import rehearse
-from holdfast.errors import AfterPublication, IdenticalRelease, InvalidParameter, LedgerProblem, OtherInput, OutputProblem, WrongState
+from holdfast.errors import (
+    AfterPublication,
+    IdenticalRelease,
+    InvalidParameter,
+    LedgerBroken,
+    LedgerProblem,
+    OtherInput,
+    OutputProblem,
+    WrongState,
+)
 from holdfast.privacy.ledger import Charge, Ledger, NewLedger
 from holdfast.privacy.ledger.state import state_folder
 from holdfast.privacy.ledger.values import ESTIMATED
@@ -219,11 +228,19 @@ class Booked(Booking):
         return self.reservation.state in ("staged", "committed", "published")
 
     def stage(self, temporary: Path) -> None:
-        """From here on only the ledger says whether the folder is staged: an error may hide that it is, so the folder stays."""
+        """From here on only the ledger says whether the folder is staged: an error may hide that it is, so the folder stays. Where the
+        ledger refused and does not hold the step, nothing is hidden, and the folder goes: it would be noise that nobody recorded.
+        """
         self._is_complete = True
         checksum = _checksum(temporary)
         assert checksum is not None
-        self.reservation = self.ledger.stage(self.reservation, temporary.name, checksum)
+        try:
+            self.reservation = self.ledger.stage(self.reservation, temporary.name, checksum)
+        except (WrongState, LedgerBroken):
+            with contextlib.suppress(LedgerProblem):  # else it is unclear what is recorded
+                found = self.ledger.reservation(self.reservation.dataset, self.reservation.release_id)
+                self._is_complete = found is not None and found.head == self.entry and found.checksum == checksum
+            raise
 
     def commit(self, temporary: Path, output: Output) -> None:
         if self.reservation.state == "staged":

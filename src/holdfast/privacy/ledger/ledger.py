@@ -193,7 +193,7 @@ class Ledger:
             from sqlalchemy import insert
 
             events, reservation = self._admitted(self._chain(connection), dataset, release_id, charge, facts, now)
-            connection.execute(insert(tables().events), [event.row() for event in events])
+            _insert(connection, events)
             row = {"seq": reservation.seq, "sealed_key": None if sealed_key is None else sealed_key.hex(), "input_check": check}
             connection.execute(insert(tables().secrets), [row])
             if second_secret is not None:
@@ -395,8 +395,6 @@ class Ledger:
         marks = [mark for folder in folders for name in names if (mark := read_mark(folder, name)) is not None]
 
         def work(connection: Connection) -> tuple[Mark, list[Seen]]:
-            from sqlalchemy import insert
-
             chain = self._chain(connection)
             steps, lost = steps_after_restore(chain, marks, _needs_grants(chain))
             with contextlib.suppress(WitnessMismatch):
@@ -409,7 +407,7 @@ class Ledger:
                 made.append(make_event(made[-1], self._id, _clock(), kind, dataset, release_id, payload))
             for name in dict.fromkeys(event.dataset for event in made[1:]):
                 _account(name, [*chain, *made])  # what breaks a rule is refused, and nothing is written
-            connection.execute(insert(tables().events), [event.row() for event in made])
+            _insert(connection, made)
             return Mark.start(self._id).after([*chain, *made]), lost
 
         mark, lost = self._store.write(work)
@@ -468,11 +466,9 @@ class Ledger:
     def _append(
         self, connection: Connection, last: Event, time: str, kind: str, dataset: str, release_id: str | None, payload: Mapping[str, Any]
     ) -> Event:
-        from sqlalchemy import insert
-
         logger.debug("Recording in the ledger: %s, data set %r, release %r", kind, dataset, release_id)
         event = make_event(last, self._id, time, kind, dataset, release_id, payload)
-        connection.execute(insert(tables().events), [event.row()])
+        _insert(connection, [event])
         return event
 
     def _with_secrets(self, connection: Connection, reservation: Reservation) -> Reservation:
@@ -494,7 +490,20 @@ def _start(connection: Connection, needs_grants: bool) -> None:
     identifier = secrets.token_hex(16)
     connection.execute(insert(tables().meta), [{"name": "ledger", "value": identifier}])
     event = make_event(None, identifier, _clock(), "created", "", None, {} if needs_grants else {"needs_grants": False})
-    connection.execute(insert(tables().events), [event.row()])
+    _insert(connection, [event])
+
+
+def _insert(connection: Connection, events: list[Event]) -> None:
+    """Append events, and read them back: nothing may be drawn for a step that the database took without a word and did not keep."""
+    from sqlalchemy import insert
+
+    given = [event.row() for event in events]
+    connection.execute(insert(tables().events), given)
+    if [row._asdict() for row in _rows(connection, after=events[0].seq - 1)] != given:
+        raise LedgerBroken(
+            "The database did not keep what the ledger wrote, and said nothing. Nothing was drawn. Find out what was changed in it, and "
+            "restore a copy."
+        )
 
 
 def _needs_grants(chain: list[Event]) -> bool:

@@ -10,9 +10,10 @@ A connection is opened for each transaction and closed after it: nothing is held
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -73,6 +74,35 @@ UNION ALL SELECT 'view', relname FROM pg_class AS one WHERE relkind IN ('v', 'm'
     AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = one.oid AND deptype = 'e')
 LIMIT 1"""
 """What could change or hide what we write or read, and is not ours. Views of PostgreSQL's own extensions are left alone."""
+SHAPE_IN_FILE = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE NOT (type = 'table' AND name LIKE 'sqlite!_stat%' ESCAPE '!')"
+SHAPE_ON_SERVER = """
+SELECT relname, CASE WHEN relkind = 'r' AND relpersistence = 'p' AND NOT relispartition
+    AND NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = one.oid OR inhparent = one.oid) THEN (
+        SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod) || attgenerated::text, ', ' ORDER BY attname COLLATE "C")
+        FROM pg_attribute WHERE attrelid = one.oid AND attnum > 0 AND NOT attisdropped) END
+FROM pg_class AS one WHERE oid IN (
+    to_regclass('holdfast_meta'), to_regclass('holdfast_events'), to_regclass('holdfast_open_reservations'))"""
+"""How our tables look: in a file every object with its text, on a server our tables with their columns, where they are plain tables."""
+
+
+@lru_cache
+def _shape(statements: tuple[str, ...], is_file: bool) -> frozenset[tuple[Any, ...]]:
+    """How the tables look that these statements make, as SHAPE_IN_FILE and SHAPE_ON_SERVER tell it."""
+    import sqlite3
+
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        if is_file:
+            return _as_written(connection.execute(SHAPE_IN_FILE))
+        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        columns = {name: connection.execute("SELECT name, type FROM pragma_table_info(?) ORDER BY name", (name,)) for name in names}
+        return frozenset((name, ", ".join(f"{column} {kind.lower()}" for column, kind in found)) for name, found in columns.items())
+
+
+def _as_written(rows: Iterable[Any]) -> frozenset[tuple[Any, ...]]:
+    """Without the quotes that some versions of SQLite put around a column that was renamed."""
+    return frozenset((*row[:-1], row[-1] and row[-1].replace('"input_check"', "input_check")) for row in rows)
 
 
 class Store:
@@ -108,13 +138,30 @@ class Store:
         raise problem  # outside the block: what the driver said may name host, user and statement
 
     def _check_own(self, connection: Connection) -> None:
-        """Refuse a database with triggers or views: they could change what is written, or show what is not there."""
+        """Refuse a database with triggers or views, or tables that are not as we make them: they could drop or change what is written, or
+        show what is not there.
+        """
         found = connection.exec_driver_sql(FOREIGN_IN_FILE if self.is_file else FOREIGN_ON_SERVER).first()
         if found is not None:
             raise LedgerBroken(
                 f"The database of {self.label} holds a {found[0]} {str(found[1])[:60]!a} that Holdfast did not make. It could change what "
                 "is recorded. Find out who made it, and remove it."
             )
+        self._check_shape(connection)
+
+    def _check_shape(self, connection: Connection) -> None:
+        rows = connection.exec_driver_sql(SHAPE_IN_FILE if self.is_file else SHAPE_ON_SERVER).all()
+        found = _as_written(rows) if self.is_file else frozenset(map(tuple, rows))
+        made = ([statement for version in MIGRATIONS[:count] for statement in version] for count in range(len(MIGRATIONS) + 1))
+        if any(found == _shape(tuple(statements), self.is_file) for statements in made):
+            return
+        version = self._version(connection)
+        if version is not None and version > len(MIGRATIONS):
+            raise self._too_new(version)
+        raise LedgerBroken(
+            f"A table of {self.label} is not as Holdfast made it, or there are others beside. It could drop or change what is recorded. "
+            "Find out who changed it, and restore a copy."
+        )
 
     def prepare(self, create: bool, start: Callable[[Connection], None]) -> None:
         """Bring the tables to this version. Where there are none, make them and call `start`, if that was asked for."""
