@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -241,6 +242,70 @@ class TestTheWholeWay:
         (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
         with pytest.raises(VerificationFailed, match=r"row 1': the table adds up to 0\.375, kept\.csv says 0\.500"):
             hf.verify(folder)
+
+
+class TestAPromiseForNobody:
+    """A declared sensitivity, and invariants that every change of one person shows in: the nearest data sets are 158 steps apart."""
+
+    NOBODY = "WARNING: No person can change alone. Any two data sets with the same invariants are 158 steps apart or more"
+
+    @staticmethod
+    def made(values: Any = (17, 5), rows: Any = (("0.37", "1.21"),), **given_: Any) -> Any:
+        given_ = {"mechanism": hf.ProjectedLaplace("1"), "sensitivity": 2, "on_grid": True, "invariants": rows, **given_}
+        with pytest.warns(HoldfastWarning, match=r"No person can change alone.*promise for nobody.*Keep fewer invariants"):
+            return hf.answer(list(values), key=hf.NoiseKey.for_tests(KEY), **given_)
+
+    def test_it_is_said_first_on_every_page(self, tmp_path: Path) -> None:
+        release = self.made()
+        words = release.card["guarantee"]["words"]
+        assert words.startswith(
+            f"{self.NOBODY}, and one person moves the answers by 2 steps at most: every such move shows in an invariant."
+        )
+        assert "epsilon = 79 for such a pair" in words
+        assert "for one person)" not in words
+        assert words.endswith("WARNING: an epsilon above 10 for such a pair promises next to nothing.")
+        assert release.card["guarantee"]["why"].endswith("The smallest secret is 158 steps: no person can change alone.")
+        assert str(release.plan).startswith(self.NOBODY.replace(": ", "    "))
+        folder = release.save(tmp_path / "out")
+        hf.verify(folder)
+        for page in ("statement.html", "report.html"):
+            text = (folder / page).read_text()
+            assert self.NOBODY in text
+            assert "no person can change alone: another data set" in text
+            assert "epsilon = 1 for one person)" not in text
+
+    def test_with_gaussian_noise(self) -> None:
+        words = self.made(mechanism=hf.ProjectedGaussian(rho="1/2")).card["guarantee"]["words"]
+        assert words.startswith(self.NOBODY.replace("158", f"{121**2 + 37**2:,} squared"))
+        assert "What was asked for one person is a promise for nobody." in words
+        assert "rho = 2001.25 for such a pair)" in words
+        assert "for one person)" not in words
+
+    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
+    def test_answers_that_are_rounded_can_move_by_the_smallest_secret(self, mechanism: Any) -> None:
+        """Coarser grids are refused; with the first that is not, one person has at least the smallest secret."""
+        facts = hf.plan(hf.Universe.product({"a": ["1", "2"]}), [hf.linear([[37, 121]])], hf.GeneralizedLaplace("1")).facts
+        for places in range(MAX_PLACES):
+            try:
+                answers = mechanism.answers(replace(facts, grid=Grid(places, l1=Fraction(2))))
+            except InvalidParameter:
+                continue
+            assert answers.reach >= (158 if mechanism.norm == "l1" else 37**2 + 121**2)
+            return
+        raise AssertionError("no grid")
+
+    @pytest.mark.parametrize("rows", [[["1.41421", 1]], [[1000001, 1000000]], [[101, 100]]])
+    def test_other_invariants_that_nothing_short_leaves(self, rows: Any) -> None:
+        release = self.made(rows=rows)
+        assert release.guarantee.person is None
+        assert release.guarantee.smallest_secret > release.guarantee.answers.reach
+
+    def test_a_move_within_reach_is_no_reason_to_warn(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            release = answered([17, 5], invariants=[[1, 1]], on_grid=True)
+        assert "WARNING" not in str(release.plan)
+        assert release.guarantee.person == release.guarantee.answers.reach
 
 
 class TestOfficialTotals:

@@ -7,6 +7,7 @@ folder its name. `carry_out` is all of it for one order, or the rest of it where
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 from holdfast.chains.meeting import Progress as AssessingProgress
 from holdfast.channels import Facts
 from holdfast.engines.local import BoundRelease, Progress
-from holdfast.errors import InvalidParameter
+from holdfast.errors import HoldfastWarning, InvalidParameter
 from holdfast.invariants.statements import Statement
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.publication.acknowledged import check_acknowledged
@@ -39,6 +40,7 @@ from holdfast.publication.released import ReleasedTable
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Declarations, Table
 from holdfast.tables.formulas import formula_columns
+from holdfast.wording.answers import nobody_warning
 from holdfast.wording.formulas import formulas_warning
 
 logger = logging.getLogger(__name__)
@@ -107,7 +109,10 @@ def planned(
 ) -> Plan:
     """The plan of a release; what the account would refuse is refused before samplers are prepared, which may take long."""
     check = None if account is None else partial(account.check_charge, release_id=order.release_id)
-    return prepare(Facts.of(table, keep), mechanism, progress, check=check)
+    made = prepare(Facts.of(table, keep), mechanism, progress, check=check)
+    if made.guarantee.answers is not None and made.guarantee.person is None:
+        warnings.warn(nobody_warning(made.guarantee), HoldfastWarning, stacklevel=4)
+    return made
 
 
 def draw(

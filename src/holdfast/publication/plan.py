@@ -34,7 +34,7 @@ from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording import describe
-from holdfast.wording.answers import for_answers_only, for_counts_only, in_steps, mechanism_advice
+from holdfast.wording.answers import for_answers_only, for_counts_only, in_steps, mechanism_advice, nobody_warning
 from holdfast.wording.budget import budget_rows
 from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
 from holdfast.wording.exposure import columns_sentence, exposed_sentences
@@ -244,6 +244,8 @@ class Plan:
         fields = self.to_fields()
         facts = self.facts
         kept, universe, said = fields["kept"], facts.universe, fields["mechanism"]
+        if facts.grid is not None and self.guarantee.person is None:
+            yield "WARNING", nobody_warning(self.guarantee)
         what = "cells" if facts.grid is None else f"answers in steps of {facts.grid.step_text}"
         yield "Table", f"{fields['cells']:,} {what} by {', '.join(universe.columns)} ({universe.support})"
         totals, free = count_of(f"{kept['totals']:,}", "total"), count_of(f"{kept['free_dimensions']:,}", "free dimension")

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise
-from holdfast.wording.budget import asked_phrase, reach_sentences
+from holdfast.wording.budget import asked_phrase, reach_sentences, steps_phrase
 from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor, listed, number
 
 WEAKER = "This is less than Definition 2.5 of [GGY22], which also covers neighbours whose invariants differ: no grid has that."
@@ -38,11 +38,13 @@ def answers_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str:
     """The promise, for whom, what is not protected, and what it rests on."""
     answers = guarantee.answers
     assert answers is not None
-    lead = guarantee.cost(answers.reach, delta=delta)
+    lead = guarantee.per_person(delta=delta) or guarantee.per_smallest_secret(delta=delta)
     neighbours = _NEIGHBOURS[answers.neighbours].format(unit=guarantee.unit)
+    pairs = f"Take any two {answers_relation(guarantee)} that differ in one {guarantee.unit} ({neighbours})."
     sentences = [
+        "" if guarantee.person is not None else f"WARNING: {nobody_sentences(guarantee)}",
         "" if guarantee.asked is None else f"Asked for: {asked_phrase(guarantee.asked, guarantee)}.",
-        f"Take any two {answers_relation(guarantee)} that differ in one {guarantee.unit} ({neighbours}).",
+        pairs if guarantee.person is not None else f"Take two {answers_relation(guarantee)} that are as near as that.",
         _promise(guarantee, lead),
         reach_sentences(guarantee),
         _not_protected(guarantee),
@@ -54,9 +56,31 @@ def answers_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str:
     return " ".join(filter(None, sentences))
 
 
+def nobody_sentences(guarantee: Guarantee) -> str:
+    """Where no person can change alone: said first, since the budget asked for is then a promise for nobody.
+
+    Answers that are rounded never come here: rounding alone may move them by the smallest secret, and the reach counts it ([theory T113]).
+    """
+    answers, unit, is_squared = guarantee.answers, guarantee.unit, guarantee.distance.is_squared
+    assert answers is not None
+    nearest, reach = (steps_phrase(steps, is_squared) for steps in (guarantee.smallest_secret, answers.reach))
+    return (
+        f"No {unit} can change alone. Any two {answers_relation(guarantee)} are {nearest} apart or more, and one {unit} moves the answers "
+        f"by {reach} at most: every such move shows in an invariant. What was asked for one {unit} is a promise for nobody."
+    )
+
+
+def nobody_warning(guarantee: Guarantee) -> str:
+    """The same for who publishes: what holds instead, and what to do."""
+    return (
+        f"{nobody_sentences(guarantee)} For two data sets as near as that it is {guarantee.per_smallest_secret()}. Keep fewer invariants, "
+        f"or such as one {guarantee.unit} can leave as they are."
+    )
+
+
 def _promise(guarantee: Guarantee, lead: Promise) -> str:
     start = f"Between the two, the chance of any outcome of the publication differs by a factor of at most {factor(lead.epsilon)}"
-    who = f"for one {guarantee.unit}"
+    who = f"for one {guarantee.unit}" if guarantee.person is not None else "for such a pair"
     if guarantee.kind == "pure":
         return f"{start} (pure differential privacy, epsilon = {number(lead.epsilon)} {who})."
     assert lead.rho is not None
@@ -88,7 +112,8 @@ def _not_protected(guarantee: Guarantee) -> str:
 def _warning(guarantee: Guarantee, lead: Promise) -> str:
     if lead.epsilon <= WEAK_EPSILON:
         return ""
-    return f"WARNING: an epsilon above {WEAK_EPSILON} for one {guarantee.unit} promises next to nothing."
+    who = f"for one {guarantee.unit}" if guarantee.person is not None else "for such a pair"
+    return f"WARNING: an epsilon above {WEAK_EPSILON} {who} promises next to nothing."
 
 
 def in_steps(step: str) -> str:

@@ -47,7 +47,10 @@ def budget_why(guarantee: Guarantee) -> str:
     if guarantee.costs_nothing:
         return "No pair of tables costs anything, at any distance."
     if guarantee.answers is not None:
-        return reach_sentences(guarantee)
+        nearest = (
+            f" The smallest secret is {steps_phrase(guarantee.smallest_secret, guarantee.distance.is_squared)}: no {guarantee.unit} can "
+        )
+        return reach_sentences(guarantee) + (f"{nearest}change alone." if guarantee.person is None else "")
     moving, secret = guarantee.moving, guarantee.smallest_secret
     if guarantee.person is None:
         return f"{_one(guarantee, start=True)} would be {_measure(guarantee, moving)}; the smallest secret is {secret}."
