@@ -37,7 +37,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "privacy": ("display", "errors", "exact", "lattices"),
     "baselines": ("display", "errors", "exact", "lattices", "privacy"),
     "cellkey": (*_CORE, "privacy"),
-    "subspace": ("display", "errors", "randomness", "exact", "lattices", "privacy"),
+    "subspace": ("display", "errors", "randomness", "exact", "invariants", "lattices", "privacy"),
     "channels": (*_CORE, "laws", "samplers", "chains", "privacy"),
     "mechanisms": (*_CORE, "laws", "samplers", "chains", "privacy", "channels", "subspace"),
     # The room of sentences: only what shows things to people may import it.

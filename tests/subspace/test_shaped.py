@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,8 +26,12 @@ def with_total(matrix: np.ndarray) -> Query:
     return Query.linear(matrix, Invariants([[0] * (len(matrix) - 1) + [1]]))
 
 
+def rows_of(shaped: Shaped) -> list[tuple[int, ...]]:
+    return [*shaped.kept, *shaped.identities]
+
+
 def wider(shaped: Shaped, neighbours: Neighbours = "replace-one") -> Query:
-    return Query.linear(shaped.matrix, Invariants(shaped.invariants), neighbours)
+    return Query.linear(shaped.matrix, Invariants(rows_of(shaped)), neighbours)
 
 
 QUERIES = {
@@ -55,7 +60,8 @@ def test_combinations_follow_from_the_answers_in_every_data_set() -> None:
     query = with_total(prefix_sums(4))
     shaped = shaped_query(query)
     matrix = np.array(shaped.matrix)
-    assert (np.array(shaped.invariants)[1:] @ matrix == 0).all()
+    assert (np.array(shaped.identities) @ matrix == 0).all()
+    assert shaped.kept == ((0, 0, 0, 1, 0, 0, 0),)
     assert (shaped.combinations @ matrix[:4] == matrix[4:]).all()
     assert shaped.names == ("1", "2", "3", "4", "combination 1", "combination 2", "combination 3")
 
@@ -63,7 +69,7 @@ def test_combinations_follow_from_the_answers_in_every_data_set() -> None:
 def test_noise_has_the_law_of_the_quadratic_form() -> None:
     shaped = shaped_query(with_total(prefix_sums(3)), resolution=2)
     sigma_squared = Fraction(60)
-    law = hf.GeneralizedGaussian(sigma_squared=sigma_squared).law(hf.Lattice(np.array(shaped.invariants)))
+    law = hf.GeneralizedGaussian(sigma_squared=sigma_squared).law(hf.Lattice(np.array(rows_of(shaped))))
     z = law.sample(20_000, hf.NoiseKey.for_tests("shaped"))[:, :3]
     assert (z[:, 2] == 0).all()
     W = shaped.combinations
@@ -78,7 +84,7 @@ def test_noise_has_the_law_of_the_quadratic_form() -> None:
     assert not fits(places, sloppy / sloppy.sum())
 
 
-def test_a_release_on_the_grid_keeps_the_total_and_its_promise_is_that_of_plain_noise() -> None:
+def test_a_release_on_the_grid_keeps_the_total_and_its_promise_is_that_of_plain_noise(tmp_path: Path) -> None:
     query = with_total(prefix_sums(5))
     shaped = shaped_query(query)
     people = [40, 25, 10, 5, 20]
@@ -106,6 +112,10 @@ def test_a_release_on_the_grid_keeps_the_total_and_its_promise_is_that_of_plain_
     )
     error, other = (each.law.covariance().diagonal()[:5].sum() for each in (made, plain))
     assert error < 0.8 * other  # at the same promise
+    assert made.guarantee.exposed == plain.guarantee.exposed  # one kept sum: combinations publish nothing
+    assert made.guarantee.exposed.kept_sums == 1
+    assert made.guarantee.relation.identities
+    assert hf.verify(made.save(tmp_path / "release"))
     assert {each.guarantee.asked for each in (made, plain)} == {made.guarantee.asked}
 
 

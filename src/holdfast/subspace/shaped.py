@@ -19,6 +19,8 @@ from flint import fmpq_mat, fmpz_mat
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter
+from holdfast.invariants import identity, linear
+from holdfast.invariants.statements import Statement
 from holdfast.lattices import algebra
 from holdfast.subspace.changes import RANK_TOLERANCE, Changes
 from holdfast.subspace.optimal_covariance import optimal_covariance
@@ -40,8 +42,16 @@ class Shaped:
     """
 
     matrix: tuple[tuple[Fraction, ...], ...]
-    invariants: tuple[tuple[int, ...], ...]
+    kept: tuple[tuple[int, ...], ...]
+    """The invariants of the query."""
+    identities: tuple[tuple[int, ...], ...]
+    """Rows over all answers that are 0 in every data set."""
     combinations: NDArray[np.int64]
+
+    @property
+    def invariants(self) -> list[Statement]:
+        """As `hf.answer` takes them: identities are kept too, and publish nothing."""
+        return [*([linear(self.kept)] if self.kept else []), identity(linear(self.identities))]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -90,6 +100,6 @@ def _beside(query: Query, rows: NDArray[np.int64]) -> Shaped:
         for i in range(part.nrows())
     )
     identities = algebra.kernel_basis(matrix.numer_denom()[0].transpose()).transpose()
-    old = tuple(tuple(int(part[i, j]) for j in range(n)) + (0,) * k for part in (kept, identities) for i in range(part.nrows()))
+    old, still = (tuple((*map(int, row), *(0,) * k) for row in part.tolist()) for part in (kept, identities))
     new = tuple((*map(int, row), *(-int(i == j) for j in range(k))) for i, row in enumerate(rows))
-    return Shaped(answers, old + new, rows)
+    return Shaped(answers, old, still + new, rows)
