@@ -30,6 +30,7 @@ from holdfast.errors import (
     UnreadableInput,
     VerificationFailed,
 )
+from holdfast.lattices.exposure_facts import ReleaseExposure
 from holdfast.lattices.grid_rounding import to_grid
 from holdfast.lattices.norms import NORMS
 from holdfast.mechanisms.subspace import SubspaceMechanism
@@ -561,6 +562,30 @@ class TestLedger:
         assert booked.facts["disjoint_from"] == []
         assert account.balance().spent == 2
         assert [left["why_not"]["obstacle"] for left in booked.facts["exposed"]["left_out"]] == ["answers"]
+
+    def test_invariants_of_several_answers_to_the_same_cells_are_joined(self, tmp_path: Path) -> None:
+        """The sum of three, then that of the first two: each alone fixes none, together they fix the third."""
+        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
+        ledger.grant("data", kind="pure", epsilon="9", approver="A. Chief", reason="a test")
+        given: dict[str, Any] = {"ledger": ledger, "dataset": "data", "sensitivity": 1, "mechanism": MECHANISMS[0]}
+        for name, values, rows in (("sum", [1, 2, 3], [[1] * 3]), ("two", [1, 2, 3], [[1, 1, 0]]), ("other", [1, 2], [[1, 1]])):
+            hf.answer(values, invariants=rows, release_id=name, **given).save(tmp_path / name)
+        exposed = {
+            release.release_id: ReleaseExposure.from_fields(release.facts["exposed"])
+            for release in ledger.account("data").releases.values()
+        }
+        assert exposed["sum"].together is None
+        together = exposed["two"].together
+        assert together is not None
+        assert together.of_answers
+        assert [new.names for new in together.fixed] == [("answer=3",)]
+        told = hf.describe(exposed["two"])
+        assert "Together the kept totals of 'sum' and 'two' fix 1 cell that none of them fixes alone: answer=3." in told
+        assert "They were taken as the same answers" in told
+        assert "were not given" not in told
+        assert exposed["other"].together is None
+        left = "Not computed together with 'sum', 'two': real-valued answers are joined with answers over the same cells only"
+        assert left in hf.describe(exposed["other"])
 
     def test_a_list_of_cells_that_came_with_the_data_is_told(self) -> None:
         frame = pa.table({"town": ["a", "b"], "n": [1, 2]})

@@ -111,6 +111,8 @@ class JointFacts:
     values_contradict: bool = False
     crossed: tuple[tuple[str, ...], ...] = ()
     """Columns that stand in one table only, table by table, where that is so of several: every combination was taken as possible."""
+    of_answers: bool = False
+    """Whether these are real-valued answers over the same cells, taken as answers to one question. Unlike counts they may be negative."""
 
     def to_fields(self) -> dict[str, Any]:
         return {name: _plain(value) for name, value in asdict(self).items()}
@@ -128,6 +130,7 @@ class JointFacts:
             values_missing=_texts(fields["values_missing"]),
             values_contradict=fields["values_contradict"] is True,
             crossed=tuple(map(_texts, fields["crossed"])),
+            of_answers=fields.get("of_answers") is True,
         )
 
 

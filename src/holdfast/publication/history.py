@@ -56,17 +56,29 @@ def public_facts(
 
 
 def release_exposure(plan: Plan, earlier: Iterable[Reservation], name: str = THIS) -> ReleaseExposure:
-    """What this release exposes alone, and together with those before it, as far as that can be told."""
+    """What this release exposes alone, and together with those before it, as far as that can be told: tables of counts with one another,
+    answers with answers over the same cells.
+    """
     before = published(earlier)
-    of_counts = [release for release in before if ANSWERS not in release.facts] if plan.facts.grid is None else []
-    answers = tuple(release.release_id for release in before if release not in of_counts)
-    known = [published_totals(release, plan.facts.universe) for release in of_counts]
+    alike = [release for release in before if _is_alike(release, plan.facts)]
+    answers = tuple(release.release_id for release in before if release not in alike)
+    known = [published_totals(release, plan.facts.universe) for release in alike]
     joined = [totals for totals in known if totals is not None]
     together, apart = _joined(joined, PublishedTotals(name, plan.facts.universe, plan.facts.statements)) if joined else (None, [])
-    not_held = tuple(release.release_id for release, totals in zip(of_counts, known, strict=True) if totals is None)
+    not_held = tuple(release.release_id for release, totals in zip(alike, known, strict=True) if totals is None)
     obstacles = ((not_held, Obstacle.NOT_HELD), (answers, Obstacle.ANSWERS))
     left_out = [*apart, *(LeftOut(names, WhyNot(obstacle)) for names, obstacle in obstacles if names)]
+    if together is not None and plan.facts.grid is not None:  # values of answers, which may be negative, pin nothing more
+        together = replace(together, of_answers=True, values_missing=())
     return ReleaseExposure(plan.exposure.facts(), together, tuple(left_out))
+
+
+def _is_alike(release: Reservation, own: Facts) -> bool:
+    """Whether kept totals of both are sums over cells of one kind."""
+    if own.grid is None or ANSWERS not in release.facts:
+        return own.grid is None and ANSWERS not in release.facts
+    said = release.facts.get("universe")
+    return isinstance(said, Mapping) and said.get("digest") == own.universe.digest()
 
 
 def _joined(before: list[PublishedTotals], own: PublishedTotals) -> tuple[JointFacts | None, list[LeftOut]]:

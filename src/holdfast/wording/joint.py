@@ -24,7 +24,10 @@ _REASONS = {
     ),
     Obstacle.TOO_LARGE: "the common refinement of the tables would have {cells} cells or more, above the limit of {limit}.",
     Obstacle.NOT_HELD: "the ledger does not hold so large a table, or cannot read it.",
-    Obstacle.ANSWERS: "one of the two holds real-valued answers, and how these follow from the cells of a table is not known here.",
+    Obstacle.ANSWERS: (
+        "real-valued answers are joined with answers over the same cells only; how they follow from the cells of another table is not "
+        "known here."
+    ),
 }
 
 
@@ -80,6 +83,8 @@ def _rest(facts: JointFacts) -> list[str]:
         out.append("What the published values pin was not computed: the values were not given.")
     elif facts.values_missing:
         out.append(f"Not all values of {listed(quoted(facts.values_missing))} were given: more cells may be pinned.")
+    if facts.of_answers:
+        out.append("They were taken as the same answers; answers to different questions do not fix one another.")
     if facts.crossed:
         out.append(f"Every combination of {listed([' and '.join(columns) for columns in facts.crossed])} was taken as possible.")
     return out
