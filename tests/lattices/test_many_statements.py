@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import holdfast as hf
-from holdfast.invariants import conditions
+from holdfast.errors import RequestTooLarge
+from holdfast.invariants import conditions, rows
+from holdfast.invariants.rows import compile_rows
 from holdfast.lattices import components, grids, levels, reduction
+from holdfast.lattices.margins import check_margins
 from holdfast.lattices.shapes.levels import is_below, maximal
 
 Ints = NDArray[np.int64]
@@ -58,6 +62,52 @@ def test_long_sets_are_looked_at_beyond_their_probes(data: st.DataObject) -> Non
     assert [g.tolist() for g in reduction._by_rows(families, counts)] == [g.tolist() for g in reduction._by_pairs(families, counts)]
 
 
+COLUMNS = "abcd"
+MARGINS = st.lists(st.sets(st.sampled_from(COLUMNS)).map(lambda chosen: tuple(sorted(chosen))), min_size=1, max_size=6)
+SIZES = st.tuples(*[st.integers(1, 3)] * len(COLUMNS))
+
+
+def product_of(sizes: tuple[int, ...]) -> hf.Universe:
+    return hf.Universe.product({name: [str(code) for code in range(size)] for name, size in zip(COLUMNS, sizes, strict=True)})
+
+
+@given(SIZES, MARGINS)
+def test_margins_told_by_their_columns_are_as_pair_by_pair(sizes: tuple[int, ...], margins: list[tuple[str, ...]]) -> None:
+    """The same rows are left and the same are redundant, margins stated again and columns of one code included."""
+    universe = product_of(sizes)
+    made = [universe.group(columns) for columns in margins]
+    families, counts = [group for group, _ in made], [len(codes) for _, codes in made]
+    varied = [frozenset(column for column in columns if universe.code_count(column) > 1) for columns in margins]
+    fast = reduction.reduce_margins(families, counts, varied)
+    slow = reduction._by_pairs(families, counts)
+    assert [group.tolist() for group in fast.groups] == [group.tolist() for group in slow]
+    assert [missing.tolist() for missing in fast.redundant] == [
+        sorted(set(range(n)) - set(g.tolist())) for g, n in zip(slow, counts, strict=True)
+    ]
+
+
+@given(SIZES, MARGINS, st.integers(1, 12))
+def test_margins_are_refused_early_where_they_would_be_late(sizes: tuple[int, ...], margins: list[tuple[str, ...]], most: int) -> None:
+    """With small limits in place of the large ones: what columns tell is what the search comes to."""
+    universe, stated = product_of(sizes), [hf.margin(*columns) if columns else hf.total() for columns in margins]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(components, "FEW_FAMILIES", 1)
+        patched.setattr(components, "LARGEST_SEARCHED", 4)
+        patched.setattr(components, "MOST_GRAM_SECONDS", components.GRAM_SECONDS * (most + 0.5) ** 3)
+        patched.setattr(levels, "MOST_VECTORS", 4)
+        late = is_refused(lambda: hf.Lattice.from_kept(compile_rows(universe, stated)))
+        early = is_refused(lambda: check_margins(universe, stated))
+    assert early == late
+
+
+def is_refused(work: Callable[[], object]) -> bool:
+    try:
+        work()
+    except RequestTooLarge:
+        return True
+    return False
+
+
 def called(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> Callable[[], int]:
     """How often a function is called from here on."""
     calls: list[None] = []
@@ -86,9 +136,36 @@ def test_a_margin_stated_again_and_again_has_its_rows_once(monkeypatch: pytest.M
     compared = called(monkeypatch, reduction, "_nested_groups")
     made = hf.lattice(UNIVERSE, [hf.margin("age")] * 300)
     assert made.kept is not None
-    assert len({id(rows) for rows in made.kept.rows}) == 1
+    assert len({id(own) for own in made.kept.rows}) == 1
     assert (made.rank, made.redundant_count) == (400, 299 * 400)
     assert compared() <= 300
+
+
+def test_margins_too_many_to_look_at_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All 3,003 margins of 6 of 14 columns; thousands of them took ten seconds to be refused."""
+    compiled = called(monkeypatch, rows, "_by")
+    names = "abcdefghijklmn"
+    universe = hf.Universe.product({name: ["0", "1"] for name in names})
+    with pytest.raises(RequestTooLarge, match=r"link 16,384 sums, .* would take about [0-9,]+ seconds, which is refused"):
+        hf.lattice(universe, [hf.margin(*chosen) for chosen in combinations(names, 6)])
+    assert compiled() == 0
+
+
+def test_codes_of_the_cells_are_spread_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were, anew for every statement."""
+    spread = called(monkeypatch, hf.Universe, "_spread")
+    universe = hf.Universe.product({"age": CODES, "sex": ["F", "M"]})
+    keep = [hf.subset("age", [code]) for code in CODES[:150]] + [hf.subset(f"age = {age}", by=["sex"]) for age in range(150, 300)]
+    assert hf.lattice(universe, keep).rank == 450
+    assert spread() <= 2
+
+
+def test_sets_that_share_no_cell_are_not_looked_for_in_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = called(monkeypatch, reduction._Sets, "_smaller")
+    assert hf.lattice(UNIVERSE, [hf.subset("age", CODES[k : k + 2]) for k in range(0, 300, 2)]).rank == 150
+    assert looked() == 0
+    assert hf.lattice(UNIVERSE, [hf.subset("age", CODES[k : k + 2]) for k in range(30)]).rank == 30
+    assert looked() == 30
 
 
 def test_components_ask_only_the_families_that_they_have(monkeypatch: pytest.MonkeyPatch) -> None:

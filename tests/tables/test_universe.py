@@ -251,3 +251,20 @@ class TestHierarchies:
         assert Universe.product({"a": ["0201", "0101", "0102"]}, hierarchies={"a": tree}).hierarchies == {"a": tree}
         with pytest.raises(UnknownColumn, match="column 'b'"):
             Universe.product({"a": ["0201"]}, hierarchies={"b": tree})
+
+
+@given(st.lists(st.integers(1, 10), min_size=1, max_size=3), st.data())
+def test_full_products_are_counted_as_their_rows_would_be(sizes: list[int], data: st.DataObject) -> None:
+    """Groups and their codes, and the cells that have some codes, told by strides: as by looking at every row."""
+    universe = Universe.product({f"k{place}": [str(code) for code in range(size)] for place, size in enumerate(sizes)})
+    rows = list(itertools.product(*map(range, sizes)))
+    places = data.draw(st.lists(st.sampled_from(range(len(sizes))), unique=True))
+    named = [tuple(row[place] for place in places) for row in rows]
+    groups, codes_of = universe.group([universe.columns[place] for place in places])
+    distinct = sorted(set(named))
+    assert [tuple(names) for names in codes_of.tolist()] == distinct
+    assert groups.tolist() == [distinct.index(name) for name in named]
+    assert (groups.dtype.name, codes_of.dtype.name) == ("int64", "int32")
+    for place, size in enumerate(sizes):
+        chosen = np.array(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)))
+        assert universe.cells_having(universe.columns[place], chosen).tolist() == [bool(chosen[row[place]]) for row in rows]

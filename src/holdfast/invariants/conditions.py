@@ -166,7 +166,7 @@ class _Parser:
         else:
             small = codes.derived(column, _small_integers) if numeric and abs(int(wanted[0])) <= _SMALL else None
             of_code = np.array([compare(code, wanted[0]) for code in known] if small is None else compare(small, wanted[0]), dtype=np.bool_)
-        return of_code[self._universe.code_indices(column)]
+        return self._universe.cells_having(column, of_code)
 
     def _literal(self, column: str, numeric: bool, symbol: str, value: tuple[str, str]) -> int | str:
         group, text = value

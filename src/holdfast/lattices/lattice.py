@@ -21,7 +21,7 @@ from holdfast.lattices.columns import has_equal_columns
 from holdfast.lattices.components import Named, find_blocks
 from holdfast.lattices.consistency import check_values
 from holdfast.lattices.levels import Misfit
-from holdfast.lattices.margins import smallest_secret
+from holdfast.lattices.margins import check_margins, smallest_secret
 from holdfast.lattices.norms import Norm, NormName, norm_of
 from holdfast.lattices.reduction import reduce_margins, reduce_nested
 from holdfast.lattices.redundancy import redundant_names
@@ -250,7 +250,10 @@ def lattice(universe: Universe | Table, keep: Iterable[Statement]) -> Lattice:
     """
     if not isinstance(universe, Table | Universe):
         raise InvalidParameter(f"A lattice needs a Table or a Universe, and the kept totals. Got {type(universe).__name__}.")
-    kept = compile_rows(universe.universe if isinstance(universe, Table) else universe, keep)
+    own = universe.universe if isinstance(universe, Table) else universe
+    stated = keep if isinstance(keep, Statement) else tuple(keep)
+    check_margins(own, stated)
+    kept = compile_rows(own, stated)
     check_values(kept)
     made = Lattice.from_kept(kept)
     if made.dimension == 0:

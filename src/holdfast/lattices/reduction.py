@@ -11,7 +11,7 @@ There are two ways with one result. `_by_pairs` compares every two families, cel
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,8 @@ MOST_ROWS = 1 << 18
 """Groups up to which they are looked at one by one."""
 _PROBES = 16
 """Cells of a set that are looked at before all of them are: few sets that do not lie in another one get further."""
+
+_NO_CELLS: Ints = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,7 @@ def reduce_nested(families: Sequence[Ints], counts: Sequence[int]) -> Reduced:
     found: dict[tuple[int, int], Ints] = {}  # of families that are one array, once
     for group, count in zip(groups, counts, strict=True):
         if (id(group), count) not in found:
-            found[id(group), count] = np.flatnonzero(~_present(group, count))
+            found[id(group), count] = _missing(group, count)
     return Reduced(tuple(groups), tuple(found[id(group), count] for group, count in zip(groups, counts, strict=True)))
 
 
@@ -62,14 +64,20 @@ def reduce_margins(families: Sequence[Ints], counts: Sequence[int], columns: Seq
     another goes by more columns, or by the same and was stated before.
     """
     first = {own: number for number, own in reversed(list(enumerate(columns)))}
-    bit = {name: 1 << place for place, name in enumerate(sorted(frozenset().union(*columns)))}
-    masks = {own: sum(bit[name] for name in own) for own in first}
-    known = np.array(list(masks.values()), dtype=object if len(bit) > 62 else np.int64)
-    largest = {own for own, mask in masks.items() if np.count_nonzero((known & mask) == mask) == 1}
+    largest = largest_sets(first)
     nothing = np.full(len(families[0]) if families else 0, -1, dtype=np.int64)
     stays = [own in largest and first[own] == number for number, own in enumerate(columns)]
     groups = tuple(family if stay else nothing for family, stay in zip(families, stays, strict=True))
     return Reduced(groups, tuple(np.arange(0 if stay else count) for count, stay in zip(counts, stays, strict=True)))
+
+
+def largest_sets(given: Iterable[frozenset[str]]) -> set[frozenset[str]]:
+    """Those that lie in no other one."""
+    sets = set(given)
+    bit = {name: 1 << place for place, name in enumerate(sorted(frozenset().union(*sets)))}
+    masks = {own: sum(bit[name] for name in own) for own in sets}
+    known = np.array(list(masks.values()), dtype=object if len(bit) > 62 else np.int64)
+    return {own for own, mask in masks.items() if np.count_nonzero((known & mask) == mask) == 1}
 
 
 def _by_pairs(families: Sequence[Ints], counts: Sequence[int]) -> list[Ints]:
@@ -121,7 +129,7 @@ def _by_rows(families: Sequence[Ints], counts: Sequence[int]) -> list[Ints]:
             cells, has_earlier = lost[row]
             repeats = sets.first_family[row] < number and not has_earlier
             gone.append(sets.cells(row) if repeats else cells)
-        removed = np.concatenate([np.zeros(0, dtype=np.int64), *gone])
+        removed = np.concatenate([_NO_CELLS, *gone])
         if len(removed):
             groups[number] = family.copy()
             groups[number][removed] = -1
@@ -167,15 +175,18 @@ class _Sets:
         for cells in self._parts:
             degree[cells] += 1
         rarest, probes = [np.zeros(0, dtype=np.int64)], [np.zeros((0, _PROBES), dtype=np.int64)]
+        shared = [np.zeros(0, dtype=np.bool_)]
         for some in self._pieces():
             lengths, every = np.array([len(cells) for cells in some]), np.concatenate(some)
             starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
             rarest.append(np.minimum.reduceat(degree[every] * n_cells + every, starts) % n_cells)
+            shared.append(np.maximum.reduceat(degree[every], starts) > 1)
             probes.append(every[starts[:, None] + (np.arange(_PROBES)[None, :] * lengths[:, None]) // _PROBES])
         under = np.concatenate(rarest)
         self._order = np.argsort(under, kind="stable")
         self._starts = np.concatenate([[0], np.cumsum(np.bincount(under, minlength=n_cells))])
         self._probes = np.concatenate(probes)
+        self._shared: list[bool] = np.concatenate(shared).tolist()
         self._place = np.array(self.first_family, dtype=np.int64)
         self._left = np.zeros(n_cells, dtype=np.bool_)
 
@@ -200,6 +211,8 @@ class _Sets:
 
     def lost(self, row: int) -> tuple[Ints, bool]:
         """(the cells that smaller sets take from this one, whether one of them was stated in a family before it)."""
+        if not self._shared[row]:  # no other set has a cell of it
+            return _NO_CELLS, False
         mine, left = self._parts[row], self._left
         left[mine] = True
         gone = []
@@ -215,7 +228,7 @@ class _Sets:
             left[cells] = False
             candidates = self._probed(candidates, left)
         left[mine] = False
-        return np.concatenate([np.zeros(0, dtype=np.int64), *gone]), has_earlier
+        return np.concatenate([_NO_CELLS, *gone]), has_earlier
 
     def _smaller(self, row: int) -> Ints:
         """Smaller sets with a cell of this one, those stated first first."""
@@ -265,7 +278,10 @@ def _sizes(group: Ints, count: int) -> Ints:
     return np.bincount(group + 1, minlength=count + 1)[1:].astype(np.int64)
 
 
-def _present(group: Ints, count: int) -> NDArray[np.bool_]:
+def _missing(group: Ints, count: int) -> Ints:
+    """The groups without a cell."""
+    if count == 1:  # there may be thousands of such families
+        return np.arange(0 if int(group.max(initial=-1)) == 0 else 1)
     present = np.zeros(count + 1, dtype=np.bool_)
     present[group] = True  # -1 marks the entry beyond the last
-    return present[:-1]
+    return np.flatnonzero(~present[:-1])

@@ -31,6 +31,10 @@ _ORIGINS: dict[Support, str] = {
     "observed": "observed: the cells that have records, which is itself exposed",
 }
 
+FEW_CELLS = 1 << 18
+"""Cells up to which the codes of the cells of a full product are kept once they were asked for."""
+FEW_CODES = 8
+"""Fewer than one code in so many are found one by one."""
 MAX_CELLS = 2**36
 """More cells than any machine holds counts for (512 GiB of them): a mistake in the declaration."""
 
@@ -235,7 +239,28 @@ class Universe:
     def code_indices(self, column: str) -> NDArray[np.int32]:
         """For each cell the place of its code in codes[column]; read-only. In a product in order it is computed, not stored."""
         place = self._place(column)
-        return read_only(self._spread(place)) if self._indices is None else self._indices[place]
+        if self._indices is not None:
+            return self._indices[place]
+        if len(self) > FEW_CELLS:
+            return read_only(self._spread(place))
+        if place not in self._spreads:
+            self._spreads[place] = read_only(self._spread(place))
+        return self._spreads[place]
+
+    def cells_having(self, column: str, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """For each cell whether its code in a column is one of those chosen. In a product in order few codes cost little more than their
+        cells.
+        """
+        place = self._place(column)
+        if self._indices is not None:
+            return chosen[self._indices[place]]
+        before, stride = prod(self._radices[:place]), strides(self._radices)[place]
+        codes = np.flatnonzero(chosen)
+        if len(codes) * FEW_CODES > len(chosen):
+            return np.tile(np.repeat(chosen, stride), before)
+        cells = np.zeros((before, len(chosen), stride), dtype=np.bool_)
+        cells[:, codes] = True
+        return cells.reshape(-1)
 
     def group(self, columns: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Cells that agree on these columns form a group: the group of each cell, and for each group its code index per column.
@@ -247,6 +272,8 @@ class Universe:
         if len(set(columns)) < len(columns):
             raise InvalidParameter(f"A column to group by is named twice: {', '.join(map(repr, columns))}. Name each once.")
         places = [self._place(column) for column in columns]
+        if self._indices is None:
+            return self._group_of_product(places)
         indices = [self.code_indices(column) for column in columns]
         groups, number = rank_rows(indices, [self._radices[place] for place in places], len(self))
         some_cell = np.empty(number, dtype=np.int64)
@@ -319,6 +346,24 @@ class Universe:
     @cached_property
     def _radices(self) -> list[int]:
         return [len(array) for array in self._codes]
+
+    @cached_property
+    def _spreads(self) -> dict[int, Indices]:
+        """Columns of a full product of few cells, by place: thousands of statements may ask for them."""
+        return {}
+
+    def _group_of_product(self, places: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """`group` for the full product in order: every combination of codes has a cell, so that groups are numbered by counting."""
+        sizes = [self._radices[place] for place in places]
+        names = np.indices(sizes, dtype=np.int32).reshape(len(places), -1).T if places else np.zeros((1, 0), dtype=np.int32)
+        varied = [place for place, radix in enumerate(self._radices) if radix > 1]  # an array has few axes, a table may have many columns
+        steps = dict(zip(places, strides(sizes), strict=True))
+        numbers = np.zeros([1] * len(varied), dtype=np.int64)
+        for axis, place in enumerate(varied):
+            if place in steps:
+                along = [-1 if other == axis else 1 for other in range(len(varied))]
+                numbers = numbers + (steps[place] * np.arange(self._radices[place])).reshape(along)
+        return np.broadcast_to(numbers, [self._radices[place] for place in varied]).flatten(), np.ascontiguousarray(names)
 
     def _spread(self, place: int) -> Indices:
         """One column of the full product."""
