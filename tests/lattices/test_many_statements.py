@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -64,6 +64,7 @@ def test_long_sets_are_looked_at_beyond_their_probes(data: st.DataObject) -> Non
 
 COLUMNS = "abcd"
 MARGINS = st.lists(st.sets(st.sampled_from(COLUMNS)).map(lambda chosen: tuple(sorted(chosen))), min_size=1, max_size=6)
+SEVERAL = [*combinations(COLUMNS, 1), *combinations(COLUMNS, 2), *combinations(COLUMNS, 3)]
 SIZES = st.tuples(*[st.integers(1, 3)] * len(COLUMNS))
 
 
@@ -86,7 +87,11 @@ def test_margins_told_by_their_columns_are_as_pair_by_pair(sizes: tuple[int, ...
     ]
 
 
-@given(SIZES, MARGINS, st.integers(1, 12))
+@given(st.tuples(*[st.sampled_from([1, 2, 2, 3, 3])] * 4), st.lists(st.sampled_from(SEVERAL), min_size=2, max_size=6), st.integers(1, 8))
+@example((2, 2, 3, 1), [("a",), ("b",), ("c",)], 6)  # refused
+@example((2, 2, 3, 1), [("a",), ("b",), ("c",)], 7)  # of 7 sums just not
+@example((2, 2, 3, 1), [("a", "b"), ("b", "c"), ("a", "c")], 1)  # a grid
+@example((3, 2, 2, 2), [("a", "b"), ("a", "c"), ("a", "d")], 5)  # refused in each class of a
 def test_margins_are_refused_early_where_they_would_be_late(sizes: tuple[int, ...], margins: list[tuple[str, ...]], most: int) -> None:
     """With small limits in place of the large ones: what columns tell is what the search comes to."""
     universe, stated = product_of(sizes), [hf.margin(*columns) if columns else hf.total() for columns in margins]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from holdfast.errors import InexactParameter, InvalidParameter
 from holdfast.lattices import algebra
 from holdfast.randomness import NoiseKey
-from holdfast.samplers import rounded_projection
+from holdfast.samplers import controlled_rounding, rounded_projection
 from holdfast.samplers.controlled_rounding import RoundedGrid2
 from holdfast.samplers.nearest_plane import NearestPlane
 from holdfast.samplers.protocol import BlockSampler
@@ -225,6 +225,25 @@ def test_forms_agree_and_sums_vanish_on_other_grids(shape: tuple[int, ...], monk
             assert np.array_equal(sampler.draw(20, NoiseKey.for_tests("grids").stream(0)), fast)
         for axis in range(1, len(shape) + 1):
             assert not fast.reshape(20, *shape).sum(axis=axis).any()
+
+
+def test_a_long_rounding_stops_for_signals_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One table of many cells was one compiled call, which answers none; in many calls it gives the same from the same words."""
+    sampler = RoundedGrid2((7, 11), "1/5")
+    calls: list[None] = []
+
+    def counted(*given: Any) -> int:
+        calls.append(None)
+        return rounded_projection.run_with_coins(*given)
+
+    at_once, in_steps = (NoiseKey.for_tests("steps").stream(0) for _ in range(2))
+    noise = np.random.default_rng(0).integers(-9, 10, size=(3, 77))
+    whole = sampler.round_fast(noise, at_once)
+    monkeypatch.setattr(controlled_rounding, "MOST_MOVED", np.int64(10))
+    monkeypatch.setattr(controlled_rounding, "run_with_coins", counted)
+    assert np.array_equal(sampler.round_fast(noise, in_steps), whole)
+    assert in_steps.position == at_once.position
+    assert len(calls) > 3 * 77 // 10
 
 
 @pytest.mark.parametrize("verdict", [False, True])

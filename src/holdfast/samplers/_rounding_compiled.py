@@ -2,6 +2,7 @@
 
 Every loop returns (words used, -1, 0, 0), or (0, place, remainder, denominator) where the word at `place` leaves its coin open and
 `settled`, pairs of place and verdict, does not know it: then the caller settles it and runs the loop again.
+No signal is answered inside a loop, so that the long one, on two-way tables, stops from time to time.
 """
 
 from __future__ import annotations
@@ -156,19 +157,19 @@ def find_cycle(start, row_marks, column_marks, row_place, column_place, rows, co
 
 
 @loop
-def controlled(parts, whole, words, place, settled):  # type: ignore[no-untyped-def]
-    """Round one table of parts in [0, whole], line sums multiples of whole, in place. Returns (next word, open, remainder, denominator)."""
+def controlled(parts, whole, row_marks, column_marks, begin, most, words, place, settled):  # type: ignore[no-untyped-def]
+    """Round one table of parts in [0, whole], line sums multiples of whole, in place, from row `begin` on. It stops where cycles of `most`
+    cells were moved, and goes on from there when called again. Returns (row it came to, next word, open, remainder, denominator).
+    """
     r, c = parts.shape
-    row_marks, column_marks = np.zeros((2, r), np.int64), np.zeros((2, c), np.int64)
     row_place, column_place = np.full(r, -1, np.int64), np.full(c, -1, np.int64)
     rows, columns = np.empty(r + 1, np.int64), np.empty(c + 1, np.int64)
     cycle = np.empty((2 * (r + c) + 2, 2), np.int64)
-    for i in range(r):
-        refresh(parts, whole, i, True, row_marks[0], row_marks[1])
-    for j in range(c):
-        refresh(parts, whole, j, False, column_marks[0], column_marks[1])
-    for start in range(r):
+    moved = 0
+    for start in range(begin, r):
         while row_marks[0, start] < c:
+            if moved >= most:
+                return start, place, -1, np.int64(0), np.int64(1)
             length = find_cycle(start, row_marks, column_marks, row_place, column_place, rows, columns, cycle)
             up, down = whole, whole
             for t in range(length):
@@ -179,32 +180,57 @@ def controlled(parts, whole, words, place, settled):  # type: ignore[no-untyped-
             if verdict == OPEN:
                 verdict = known(settled, place)
                 if verdict == OPEN:
-                    return 0, place, remainder, up + down
+                    return start, place, place, remainder, up + down
             place += 1
+            moved += length
             move = up if verdict else -down
             for t in range(length):
                 parts[cycle[t, 0], cycle[t, 1]] += move if t % 2 == 0 else -move
             for t in range(length):
                 refresh(parts, whole, cycle[t, 0], True, row_marks[0], row_marks[1])
                 refresh(parts, whole, cycle[t, 1], False, column_marks[0], column_marks[1])
-    return place, -1, np.int64(0), np.int64(1)
+    return r, place, -1, np.int64(0), np.int64(1)
 
 
 @loop
-def controlled_tables(targets, whole, out, words, settled):  # type: ignore[no-untyped-def]
-    """`controlled` on the fractional parts of each table of targets (in units of 1 / whole)."""
+def begin_table(target, whole, out, parts, row_marks, column_marks):  # type: ignore[no-untyped-def]
+    """The whole parts of a table into `out`, what is left into `parts`; marks at the first fractional cells of every line."""
+    r, c = target.shape
+    row_marks[:] = 0
+    column_marks[:] = 0
+    for i in range(r):
+        for j in range(c):
+            out[i, j] = target[i, j] // whole
+            parts[i, j] = target[i, j] - out[i, j] * whole
+    for i in range(r):
+        refresh(parts, whole, i, True, row_marks[0], row_marks[1])
+    for j in range(c):
+        refresh(parts, whole, j, False, column_marks[0], column_marks[1])
+
+
+@loop
+def controlled_tables(targets, whole, out, parts, row_marks, column_marks, state, most, words, settled):  # type: ignore[no-untyped-def]
+    """`controlled` on the fractional parts of each table of targets (in units of 1 / whole).
+
+    `state` is (table, row, -1 before its first; next word): the loop begins there and leaves there where it came to. It is done when all
+    tables are, and called again until then; so it is with an open coin, before which nothing was moved.
+    """
     n, r, c = targets.shape
-    parts = np.empty((r, c), np.int64)
-    place = 0
-    for k in range(n):
-        for i in range(r):
-            for j in range(c):
-                out[k, i, j] = targets[k, i, j] // whole
-                parts[i, j] = targets[k, i, j] - out[k, i, j] * whole
-        place, is_open, remainder, denominator = controlled(parts, whole, words, place, settled)
+    while state[0] < n:
+        k = state[0]
+        if state[1] < 0:
+            begin_table(targets[k], whole, out[k], parts, row_marks, column_marks)
+            state[1] = 0
+        row, place, is_open, remainder, denominator = controlled(
+            parts, whole, row_marks, column_marks, state[1], most, words, state[2], settled
+        )
+        state[1], state[2] = row, place
         if is_open >= 0:
             return 0, is_open, remainder, denominator
+        if row < r:
+            break
         for i in range(r):
             for j in range(c):
                 out[k, i, j] += parts[i, j] // whole
-    return place, -1, np.int64(0), np.int64(1)
+        state[0], state[1] = k + 1, -1
+    return state[2], -1, np.int64(0), np.int64(1)

@@ -22,6 +22,9 @@ from holdfast.samplers.rounded_projection import LARGEST_DENOMINATOR, Coin, Ints
 
 Parts = list[list[int]]
 
+MOST_MOVED = np.int64(1 << 20)
+"""Cells moved at a time by the compiled loop: some tenths of a second."""
+
 
 class RoundedGrid2(RoundedSampler):
     """Discrete Laplace noise on every cell of a two-way table, projected and rounded without bias.
@@ -57,8 +60,12 @@ class RoundedGrid2(RoundedSampler):
         targets = projected(noise, self.shape)
         out = np.empty_like(targets)
         taken = words.take(noise.size)
-        used = run_with_coins("controlled_tables", (targets, np.int64(self.cells), out), taken, words)
-        words.give_back(len(taken) - used)
+        rows, columns = self.shape
+        kept = [np.empty(shape, dtype=np.int64) for shape in (self.shape, (2, rows), (2, columns))]
+        state = np.array([0, -1, 0], dtype=np.int64)
+        while state[0] < len(targets):  # a signal is answered in between
+            run_with_coins("controlled_tables", (targets, np.int64(self.cells), out, *kept, state, MOST_MOVED), taken, words)
+        words.give_back(len(taken) - int(state[2]))
         return out.reshape(noise.shape)
 
 
