@@ -308,7 +308,8 @@ def release(
         fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "exposed": exposed}
         print(json.dumps({**fields, "guarantee": guarantee_fields(made.guarantee)}, indent=2))
         return
-    kept = sum(rows.count for rows in made.facts.kept.rows if rows.kind == "kept")
+    moved = 0 if made.facts.grid is None else made.facts.grid.moved  # told by a warning
+    kept = sum(rows.count for rows in made.facts.kept.rows if rows.kind == "kept") - moved
     print(f"Released {run.id}: {len(table):,} cells, {kept:,} kept totals exact.")
     print(f"{exposed['words']} See {output / EXPOSED_FILE}." if exposed["cells"] else exposed["words"])
     print(describe(made.guarantee))

@@ -684,7 +684,9 @@ class TestBadInput:
         said = "Of 2 kept totals, 1 had to be rounded: the grid does not have the true value."
         for page in ("statement.html", "report.html"):
             assert said in (folder / page).read_text()
+            assert "0 (exact)" not in (folder / page).read_text()
         assert "Kept exactly" not in (folder / "statement.html").read_text()
+        assert "Distance between released and rounded true value" in (folder / "report.html").read_text()
         hf.verify(folder)
         kept = answered(["1/3", "-1/3"] + [0] * 4, invariants=rows, places=6).save(tmp_path / "kept")
         assert json.loads((kept / "card.json").read_text())["table"]["grid"]["moved"] == 0

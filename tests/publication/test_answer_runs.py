@@ -58,7 +58,9 @@ def test_plan_release_and_verify(work: Path, run: Run) -> None:
 def test_a_total_that_the_grid_does_not_have_is_on_the_card(work: Path, run: Run) -> None:
     (work / "rates.csv").write_text(RATES.replace("0.5", "0.3"))
     with pytest.warns(HoldfastWarning, match="1 invariant has a value"):
-        assert run("release", "run.toml", "-o", "out").code == 0
+        released = run("release", "run.toml", "-o", "out")
+    assert released.code == 0
+    assert "1 kept total" in released.out.splitlines()[0]  # exact, of two
     assert json.loads((work / "out" / "card.json").read_text())["table"]["grid"]["moved"] == 1
     assert "Of 2 kept totals, 1 had to be rounded" in (work / "out" / "report.html").read_text()
     assert run("verify", "out").code == 0

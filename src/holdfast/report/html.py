@@ -132,5 +132,5 @@ def plural(count: int, noun: str) -> str:
     return f"{number(count)} {noun}" if count == 1 else f"{number(count)} {noun}s"
 
 
-def sd_text(value: float | None) -> str:
-    return "not published, not estimated, or depends on the data" if value is None else "0 (exact)" if value == 0 else number(value)
+def sd_text(value: float | None, zero: str = "exact") -> str:
+    return "not published, not estimated, or depends on the data" if value is None else f"0 ({zero})" if value == 0 else number(value)

@@ -76,6 +76,17 @@ def moved_words(card: Card) -> str:
     return f"Of {all_of_them}, {number(grid['moved'])} had to be rounded: the grid does not have the true value."
 
 
+def without_noise(card: Card) -> str:
+    """What a number without noise is, where its standard deviation stands."""
+    return "no noise" if moved_words(card) else "exact"
+
+
+def true_words(card: Card) -> str:
+    """What released numbers are compared with: noise is added to answers as rounded to the grid."""
+    grid = card["table"]["grid"]
+    return "true" if grid is None or grid["on_grid"] else "rounded true"
+
+
 def noun(card: Card) -> str:
     """What the table holds."""
     return "count" if step_of(card) is None else "value"

@@ -40,6 +40,8 @@ from holdfast.report.page import (
     status_words,
     step_of,
     table_name,
+    true_words,
+    without_noise,
 )
 
 SHOWN_KEPT = 60
@@ -127,10 +129,10 @@ def _how_far_off(card: Card) -> Html:
     error = card["expected_error"]
     if not error_is_known(card):
         return _section(f"How far off a {noun(card)} may be", paragraph(error["words"]))
-    spread = error["cell_standard_deviation"]
-    rows = [(f"cell, {which}", *_reach(spread[which])) for which in ("smallest", "median", "largest")]
+    spread, zero, true = error["cell_standard_deviation"], without_noise(card), true_words(card)
+    rows = [(f"cell, {which}", *_reach(spread[which], zero)) for which in ("smallest", "median", "largest")]
     what = noun(card)
-    rows += [(name(margin["name"]), *_reach(margin["standard_deviation"])) for margin in error["margins"]]
+    rows += [(name(margin["name"]), *_reach(margin["standard_deviation"], zero)) for margin in error["margins"]]
     header = (
         what.capitalize(),
         "Standard deviation",
@@ -141,22 +143,22 @@ def _how_far_off(card: Card) -> Html:
     return _section(
         f"How far off a {what} may be",
         paragraph(error["words"]),
-        table(f"Distance between released and true {what} (standard deviation: {error['basis']})", header, rows),
+        table(f"Distance between released and {true} {what} (standard deviation: {error['basis']})", header, rows),
         table("The noise of every unit of every level", ("Level", "By", "Units", "Standard deviation"), level_rows(card))
         if error["levels"]
         else None,
         paragraph(
-            f"Two of three {what}s are within about one standard deviation of the true one, and 95 of 100 within about two (1.96). These "
+            f"Two of three {what}s are within about one standard deviation of the {true} one, and 95 of 100 within about two (1.96). These "
             "are the figures of the normal law, as a guide; Laplace noise reaches about 2.1 standard deviations for 95 of 100. Chebyshev's "
             "inequality is on the safe side for any noise that is zero on average: at least 95 of 100 within 4.48 standard deviations."
         ),
     )
 
 
-def _reach(sd: float | None) -> tuple[str, str, str, str]:
+def _reach(sd: float | None, zero: str) -> tuple[str, str, str, str]:
     """Standard deviation, and the distances that hold for two thirds and for 95 %: normal quantiles 0.968 and 1.960; Chebyshev sqrt(20)."""
     if not sd:
-        return (sd_text(sd), "-", "-", "-") if sd is None else (sd_text(sd), "0", "0", "0")
+        return (sd_text(sd), "-", "-", "-") if sd is None else (sd_text(sd, zero), "0", "0", "0")
     return sd_text(sd), rounded_up(0.9675 * sd), rounded_up(1.96 * sd), rounded_up(4.4722 * sd)
 
 

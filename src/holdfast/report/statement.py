@@ -25,6 +25,7 @@ from holdfast.report.page import (
     status_words,
     step_of,
     table_name,
+    without_noise,
 )
 
 # What is longer would not leave the rest of its page; the whole lists are in card.json.
@@ -173,9 +174,9 @@ def _expected_error(card: Card) -> Html:
     error = card["expected_error"]
     if is_suppressed(card) or not error_is_known(card):
         return join(tag("h2", "Expected error"), paragraph(error["words"]))
-    spread = error["cell_standard_deviation"]
-    rows = [(f"One cell, {which}", sd_text(spread[which])) for which in ("smallest", "median", "largest")]
-    rows += [(name(margin["name"]), sd_text(margin["standard_deviation"])) for margin in error["margins"][:SHOWN_MARGINS]]
+    spread, zero = error["cell_standard_deviation"], without_noise(card)
+    rows = [(f"One cell, {which}", sd_text(spread[which], zero)) for which in ("smallest", "median", "largest")]
+    rows += [(name(margin["name"]), sd_text(margin["standard_deviation"], zero)) for margin in error["margins"][:SHOWN_MARGINS]]
     rows += _more(error["margins"], SHOWN_MARGINS)
     pairs = zip(level_rows(card), error["levels"], strict=True)
     units = [row for row, said in pairs if said["margin"] == "total" and said["level"] != "total"][-SHOWN_LEVELS:]  # the finest ones
