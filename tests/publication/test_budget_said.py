@@ -34,6 +34,12 @@ ASKED = [
     (hf.Conditional("1/2", per="person"), "epsilon = 0.5 for one person who changes cell"),
     (hf.Conditional("1/4"), "epsilon = 0.25 for each unit of l1 distance between two tables"),
 ]
+ASKED_OF_ANSWERS = [
+    (hf.ProjectedLaplace("1/2"), "epsilon = 0.5 for one person whose data change"),
+    (hf.ExtendedLaplace("1/2"), "epsilon = 0.5 for one person whose data change"),
+    (hf.ProjectedGaussian(rho="1/8"), "rho = 0.125 for one person whose data change"),
+    (hf.ExtendedGaussian("1", "1e-6"), "epsilon = 1, delta = 1e-6 for one person whose data change"),
+]
 GRID = [hf.margin("a"), hf.margin("b")]
 
 
@@ -61,8 +67,14 @@ class TestAskedFor:
         assert (">One person<" in promise) is not said_before
         assert any(line.strip().startswith("one person: ") for line in lines) is not said_before
 
+    @pytest.mark.parametrize(("mechanism", "words"), ASKED_OF_ANSWERS, ids=[repr(mechanism) for mechanism, _ in ASKED_OF_ANSWERS])
+    def test_comes_first_for_answers_too(self, mechanism: Any, words: str) -> None:
+        release = hf.answer([1, 2], invariants=[[1, 1]], sensitivity=2, mechanism=mechanism, key=hf.NoiseKey.for_tests(1))
+        assert f"Budget     asked for: {words}" in str(release.plan).splitlines()
+        assert release.card["guarantee"]["words"].startswith(f"Asked for: {words}. ")
+
     def test_every_mechanism_hands_it_on(self) -> None:
-        made = {type(mechanism) for mechanism, _ in ASKED}
+        made = {type(mechanism) for mechanism, _ in [*ASKED, *ASKED_OF_ANSWERS]}
         own = {cls for cls in MECHANISMS.values() if cls.__module__.startswith("holdfast.") and cls is not hf.Suppression}
         assert own <= made, "a mechanism that is not tried above"
 
