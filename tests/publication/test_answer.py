@@ -140,6 +140,12 @@ class TestTheWholeWay:
         assert Fraction(card["guarantee"]["parameters"]["epsilon"]) * answers["reach"] == 1
         assert "[GGY22]" in card["guarantee"]["words"]
 
+    @pytest.mark.parametrize("given_", [{}, {"mechanism": MECHANISMS[2]}], ids=["pure", "zcdp"])
+    def test_the_promise_is_in_plain_words_with_the_reference_at_its_end(self, given_: dict[str, Any]) -> None:
+        words = answered(places=12, **given_).card["guarantee"]["words"]
+        assert "If a person's data change an invariant, everyone sees that it changed. " in words
+        assert words.index("AES-256") < words.index("Definition 2.5 of [GGY22]")
+
     def test_a_sensitivity_is_the_statement_of_the_publisher_and_no_fact(self) -> None:
         release = answered(places=12)
         said = "The publisher states that one person moves the answers by at most 2 in l1 distance"

@@ -10,11 +10,11 @@ from holdfast.privacy.guarantee import Guarantee, Promise
 from holdfast.wording.budget import asked_phrase, reach_sentences, steps_phrase
 from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor, listed, number
 
-WEAKER = "This is less than Definition 2.5 of [GGY22], which also covers neighbours whose invariants differ: no grid has that."
+WEAKER = "Definition 2.5 of [GGY22] also covers neighbours whose invariants differ; this promise, like any on a grid, does not."
 _NEIGHBOURS = {
     "replace-one": "the data of one {unit} replaced by any other",
     "add-remove": "one {unit} more or less",
-    "declared": "one {unit} changed, as whoever declared the sensitivity means it",
+    "declared": "as the publisher means it",
 }
 
 
@@ -51,6 +51,7 @@ def answers_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str:
         "The noise follows its stated law exactly, and no published number has more bits than the grid.",
         FAIR_BITS,
         SHARED_KEY if guarantee.key_is_shared else "",
+        WEAKER if guarantee.relation.same_totals else "",
         _warning(guarantee, lead),
     ]
     return " ".join(filter(None, sentences))
@@ -103,9 +104,9 @@ def _not_protected(guarantee: Guarantee) -> str:
         cells = f" They fix {fixed} published without noise{names}."
     rounded = "" if guarantee.answers is None or guarantee.answers.on_grid else ", rounded where the grid does not have their values,"
     return (
-        f"The invariants{rounded} are published without noise, and neither they nor what follows from them is protected.{cells} A "
-        f"{guarantee.unit} whose data change an invariant is not protected from being seen to. {WEAKER}{listed} What can be learned about "
-        f"a {guarantee.unit} from other people's data is not limited."
+        f"The invariants{rounded} are published without noise, and neither they nor what follows from them is protected.{cells} If a "
+        f"{guarantee.unit}'s data change an invariant, everyone sees that it changed.{listed} What can be learned about a {guarantee.unit} "
+        "from other people's data is not limited."
     )
 
 

@@ -84,8 +84,8 @@ def reach_sentences(guarantee: Guarantee) -> str:
     squared = "squared " if is_squared else ""
     far = f"{number(answers.sensitivity)} in {squared}{guarantee.distance.distance}"
     first = f"The publisher states that one {guarantee.unit} moves the answers by at most {far}"
-    rounded = "" if answers.on_grid else ", what rounding to the grid can add included"
-    steps = f"on the grid, whose step is {step_phrase(answers.places)}, this is at most {steps_phrase(answers.reach, is_squared)}{rounded}"
+    rounded = "" if answers.on_grid else ", rounding included"
+    steps = f"on the grid this is at most {steps_phrase(answers.reach, is_squared)} of {step_phrase(answers.places)}{rounded}"
     if answers.replacing == answers.reach:
         return f"{first}; {steps}."
     return f"{first}; {steps}. One {guarantee.unit} replaced by another is {answers.replacing:,} {squared}steps: a ledger charges that."
