@@ -19,6 +19,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.errors import InvalidParameter, LedgerBroken, LedgerProblem, OtherInput, WitnessMismatch, WrongState
@@ -30,7 +31,7 @@ from holdfast.privacy.ledger.state import destroy_secrets, keep_secret, read_sec
 from holdfast.privacy.ledger.store import Store, place_of, tables
 from holdfast.privacy.ledger.values import Charge, GrantKind, Reservation, State, name_of, read_grant, text_of
 from holdfast.privacy.ledger.verify import find_problems
-from holdfast.privacy.ledger.witness import Mark, Seen, Witness, check_mark, read_mark
+from holdfast.privacy.ledger.witness import Mark, Remembered, Seen, Witness, check_mark, read_mark
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -389,12 +390,11 @@ class Ledger:
                      charge back. Recorded with who accepted it and why. LedgerProblem where nothing was put back.
         """
         who = {"approver": text_of(approver, "approver"), "reason": text_of(reason, "reason")}
-        folders = self._witness.folders(strict=True)
-        known = self._witness.known()
-        names = [self._id, *([] if known in (None, self._id) else [known])]
-        marks = [mark for folder in folders for name in names if (mark := read_mark(folder, name)) is not None]
 
-        def work(connection: Connection) -> tuple[Mark, list[Seen]]:
+        def work(connection: Connection) -> tuple[Mark, list[Seen], Remembered]:
+            known = self._witness.known()
+            remembered = self._witness.remembered([self._id, *([] if known in (None, self._id) else [known])])
+            marks = [mark for mark in remembered.values() if mark is not None]
             chain = self._chain(connection)
             steps, lost = steps_after_restore(chain, marks, _needs_grants(chain))
             with contextlib.suppress(WitnessMismatch):
@@ -408,27 +408,29 @@ class Ledger:
             for name in dict.fromkeys(event.dataset for event in made[1:]):
                 _account(name, [*chain, *made])  # what breaks a rule is refused, and nothing is written
             _insert(connection, made)
-            return Mark.start(self._id).after([*chain, *made]), lost
+            return Mark.start(self._id).after([*chain, *made]), lost, remembered
 
-        mark, lost = self._store.write(work)
-        self._witness.reset(mark)
+        mark, lost, remembered = self._store.write(work)
+        self._witness.reset(mark, remembered)
         return lost
 
     # Reading and writing.
 
     def _write(self, work: Callable[[Connection], Result], *, strict: bool = False) -> Result:
         """Write to the ledger its witness knows; what was written is remembered before this returns. strict: not without a witness."""
-        marks = self._witness.marks(self._id, strict)
-        seen = min((0 if mark is None else mark.seq for mark in marks.values()), default=0)
 
         def checked(connection: Connection) -> tuple[Result, list[Event]]:
+            marks = self._witness.marks(self._id, strict)  # here, where nobody else writes
             _check_marks(connection, marks.values())
+            seen = min((0 if mark is None else mark.seq for mark in marks.values()), default=0)
             done = work(connection)
             return done, [read_row(row) for row in _rows(connection, after=seen)] if marks else []
 
         done, events = self._store.write(checked)
         if events:
-            self._witness.advance(self._id, events, strict)
+            first = events[0].seq
+            reread = partial(self._store.read, lambda connection: [read_row(row) for row in _rows(connection, after=first - 1)])
+            self._witness.advance(self._id, events, strict, reread)
         return done
 
     def _keep_secret(self, connection: Connection, seq: int, second_secret: bytes) -> None:

@@ -2,9 +2,9 @@
 exchanged is noticed before anything is charged to it.
 
 A mark names the last event that was seen, and holds every release up to it with its charge and state: what a restored copy has lost can
-then be charged again (restore.py). It is kept in the state folder, and in a second folder where one is named. It is checked before every
-write, inside the write's transaction. It is advanced when the write is on disk, and before `reserve` and `start_drawing` return: so it is
-never ahead of the ledger, and nothing is drawn that it does not know.
+then be charged again (restore.py). It is kept in the state folder, and in a second folder where one is named. It is read and checked
+before every write, inside the write's transaction. It is advanced along the same chain when the write is on disk, and before `reserve` and
+`start_drawing` return: so it is never ahead of the ledger, and nothing is drawn that it does not know.
 
 What it cannot see: who can put back the ledger can put back the marks too, where they may write there. A second folder that they may not
 change closes this; heads on cards are the last resort. A ledger that has no mark here yet is taken as it is, and that is told.
@@ -18,7 +18,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -113,6 +113,10 @@ class Mark:
         return made
 
 
+Remembered = dict[tuple[Path, str], Mark | None]
+"""By folder and ledger."""
+
+
 @dataclass(frozen=True)
 class Witness:
     """Where the marks of one ledger are kept: `second` is the folder of the office's choice, `place` what tells its place from others."""
@@ -167,12 +171,20 @@ class Witness:
             raise WitnessMismatch(f"The ledger {known} was kept in this place, and another one is there now. Put it back. {_ACCEPT}")
         return {folder: read_mark(folder, ledger) for folder in folders}
 
-    def advance(self, ledger: str, events: list[Event], strict: bool) -> None:
-        """Remember these events, which are on disk in the ledger. Marks only go forward."""
+    def remembered(self, ledgers: Iterable[str]) -> Remembered:
+        """What each folder remembers of each of these ledgers."""
+        return {(folder, ledger): read_mark(folder, ledger) for folder in self.folders(strict=True) for ledger in ledgers}
+
+    def advance(self, ledger: str, events: list[Event], strict: bool, reread: Callable[[], list[Event]]) -> None:
+        """Remember these events, which are on disk in the ledger. Marks only go forward, along one chain.
+
+        Given:  reread: the same events and those that followed, as the ledger has them now. Asked where another process was faster.
+        """
         for folder in self.folders(strict):
             try:
                 with _locked(folder, ledger):
                     before = read_mark(folder, ledger)
+                    _check_chain(before, events, reread)
                     after = (before or Mark.start(ledger)).after(events)
                     if after.seq < events[-1].seq:
                         raise WitnessMismatch("The mark of the ledger was removed or changed while it was used. Run the command again.")
@@ -190,11 +202,16 @@ class Witness:
                     ) from None
                 logger.warning("%s It will be with the next step.", told)
 
-    def reset(self, mark: Mark) -> None:
-        """Remember this head in all folders, whatever was there: a restore was accepted."""
-        for folder in self.folders(strict=True):
-            with _locked(folder, mark.ledger):
-                write_whole(folder / _name(mark.ledger), mark.to_text().encode("ascii"))
+    def reset(self, mark: Mark, remembered: Remembered) -> None:
+        """Remember this head in all folders: a restore was accepted. Refused where a folder no longer remembers what it did then."""
+        with contextlib.ExitStack() as locks:
+            for folder in {folder: None for folder, _ in remembered}:
+                locks.enter_context(_locked(folder, mark.ledger))
+            if any(read_mark(folder, ledger) != seen for (folder, ledger), seen in remembered.items()):
+                raise WitnessMismatch("A release was recorded elsewhere while the restore was accepted. Run the command again.")
+            for folder, ledger in remembered:
+                if ledger == mark.ledger:
+                    write_whole(folder / _name(ledger), mark.to_text().encode("ascii"))
         self._remember(self.folders(strict=True)[0], mark.ledger)
 
     def forget_place(self) -> None:
@@ -225,6 +242,19 @@ def read_mark(folder: Path, ledger: str) -> Mark | None:
             "ledger with all its cards (`holdfast ledger verify`), and remove the file."
         )
     return made
+
+
+def _check_chain(before: Mark | None, events: list[Event], reread: Callable[[], list[Event]]) -> None:
+    """Refuse to remember events beside which the mark has gone on along another chain."""
+    if before is None or before.seq < events[0].seq:
+        return
+    chain = events if before.seq <= events[-1].seq else reread()
+    hashes = {event.seq: event.hash for event in chain}
+    if hashes.get(before.seq) != before.hash or hashes.get(events[-1].seq) != events[-1].hash:
+        raise WitnessMismatch(
+            "The ledger was exchanged while it was used: what was recorded now does not follow from what was seen here before. Do not use "
+            "what was made. Run `holdfast ledger verify`, and put the later copy back."
+        )
 
 
 def check_mark(mark: Mark, hash_there: str | None, last: int) -> None:
