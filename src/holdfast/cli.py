@@ -310,7 +310,7 @@ def release(
         return
     moved = 0 if made.facts.grid is None else made.facts.grid.moved  # told by a warning
     kept = sum(rows.count for rows in made.facts.kept.rows if rows.kind == "kept") - moved
-    print(f"Released {run.id}: {len(table):,} cells, {kept:,} kept totals exact.")
+    print(f"Released {run.id}: {len(table):,} cells, {kept:,} kept total{'' if kept == 1 else 's'} exact.")
     print(f"{exposed['words']} See {output / EXPOSED_FILE}." if exposed["cells"] else exposed["words"])
     print(describe(made.guarantee))
     print(charged_sentence(entry, None if account is None else account.opened().balance(run.dataset)))

@@ -19,7 +19,9 @@ import signal
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -29,6 +31,7 @@ import typer
 from holdfast.errors import (
     AfterPublication,
     HoldfastError,
+    HoldfastWarning,
     InternalError,
     MessageNotWritten,
     OutOfMemory,
@@ -159,6 +162,8 @@ def run_command(app: typer.Typer) -> NoReturn:
     open_missing()
     _current = ending = _Ending(sys.argv[1:])
     before = sys.stdout, sys.stderr, sys.unraisablehook
+    shown = warnings.showwarning
+    warnings.showwarning = partial(_show_warning, shown)
     sys.stdout = out = Stream(sys.stdout)
     sys.stderr = Stream(sys.stderr)
     sys.unraisablehook = ending.on_ignored
@@ -172,6 +177,15 @@ def run_command(app: typer.Typer) -> NoReturn:
         raise SystemExit(_end(error, ending, out)) from None
     finally:
         sys.stdout, sys.stderr, sys.unraisablehook = before
+        warnings.showwarning = shown
+
+
+def _show_warning(others: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Ours without a line of code, which is no use to whoever typed a command."""
+    if issubclass(category, HoldfastWarning):
+        print(f"holdfast: Warning: {message}", file=sys.stderr)
+    else:
+        others(message, category, *place, **more)
 
 
 def _outcome(app: typer.Typer, ending: _Ending) -> BaseException | None:

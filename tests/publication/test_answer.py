@@ -443,7 +443,14 @@ class TestBadInput:
             ({"invariants": np.eye(6, dtype=int)}, NothingLeft, "nothing is left to protect"),
             ({"invariants": [[0.5] * 6]}, InexactParameter, "Write the string '0.5' instead"),
             ({"invariants": np.ones((1, 6))}, InexactParameter, "must be exact"),
-            ({"invariants": [[1] * 5]}, InvalidParameter, "rows of one length"),
+            ({"invariants": [[1] * 5]}, InvalidParameter, "rows of one length: 6 numbers each, one for each column. Row 1 has 5"),
+            ({"invariants": [[0.5] + [1] * 5]}, InexactParameter, "an entry of the matrix of invariants must be exact"),
+            ({"invariants": [[10**30] + [1] * 5]}, InvalidParameter, "numbers of few digits"),
+            ({"invariants": [["1.4142135623730951"] + [1] * 5]}, InvalidParameter, "an irrational number has no exact one"),
+            ({"mechanism": None}, InvalidParameter, "mechanism is what draws the noise.* Got NoneType"),
+            ({"mechanism": "laplace", "form": "float"}, InvalidParameter, "mechanism is what draws the noise.* Got str"),
+            ({"mechanism": hf.ProjectedLaplace}, InvalidParameter, "Got the class ProjectedLaplace: write its budget"),
+            ({"mechanism": hf.ProjectedLaplace, "form": "float"}, InvalidParameter, "Got the class ProjectedLaplace"),
             ({"sensitivity": 0}, InvalidParameter, "sensitivity is zero"),
             ({"sensitivity": math.inf}, InexactParameter, "finite exact number"),
             ({"sensitivity": "inf"}, InvalidParameter, "decimal or rational number"),
@@ -508,6 +515,8 @@ class TestBadInput:
     def test_answers_too_large_for_the_grid(self) -> None:
         with pytest.raises(RequestTooLarge, match="Use fewer places"):
             answered([2.0**50, 0, 0, 0, 0, 0], places=20)
+        with pytest.raises(RequestTooLarge, match=r"All answers together are 2\^62 steps of 2\^-20 or more.* Use fewer places"):
+            answered([2.0**41] * 6, places=20)
 
     def test_mechanisms_of_answers_are_not_for_counts(self) -> None:
         with pytest.raises(InvalidParameter, match=r"use hf\.answer"):
@@ -516,6 +525,8 @@ class TestBadInput:
     def test_an_invariant_off_the_grid_is_kept_as_rounded_with_a_warning(self) -> None:
         with pytest.warns(HoldfastWarning, match=r"1 invariant has a value that no multiples of 2\^-6 have"):
             answered(["1/3"] + [0] * 5, places=6)
+        with pytest.warns(HoldfastWarning, match=r"2 invariants have values .*: they are kept .* keep them exactly"):
+            answered(["1/3"] + [0] * 5, invariants=[[1] * 6, [1, 1, 0, 0, 0, 0]], places=6)
 
     @pytest.mark.filterwarnings("ignore:1 invariant has a value")
     def test_an_invariant_off_the_grid_is_told_by_card_and_pages(self, tmp_path: Path) -> None:

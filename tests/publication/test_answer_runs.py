@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import holdfast as hf
-from holdfast.errors import HoldfastWarning, InvalidCount, InvalidRun
+from holdfast.errors import InvalidCount, InvalidRun
 from holdfast.publication.runfile import load_run
 from tests.running import Run
 
@@ -55,15 +55,26 @@ def test_plan_release_and_verify(work: Path, run: Run) -> None:
     assert card["guarantee"]["asked"]["parameters"] == {"epsilon": "1"}
 
 
+@pytest.mark.filterwarnings("default")
 def test_a_total_that_the_grid_does_not_have_is_on_the_card(work: Path, run: Run) -> None:
     (work / "rates.csv").write_text(RATES.replace("0.5", "0.3"))
-    with pytest.warns(HoldfastWarning, match="1 invariant has a value"):
-        released = run("release", "run.toml", "-o", "out")
-    assert released.code == 0
-    assert "1 kept total" in released.out.splitlines()[0]  # exact, of two
+    ended = run("release", "run.toml", "-o", "out")
+    assert (ended.code, ended.err.startswith("holdfast: Warning: 1 invariant has a value")) == (0, True)
+    assert "5 cells, 1 kept total exact." in ended.out  # of two
     assert json.loads((work / "out" / "card.json").read_text())["table"]["grid"]["moved"] == 1
     assert "Of 2 kept totals, 1 had to be rounded" in (work / "out" / "report.html").read_text()
     assert run("verify", "out").code == 0
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_warning_is_one_sentence_without_code_and_one_total_is_one(work: Path, run: Run) -> None:
+    (work / "run.toml").write_text(RUN.replace('margins = [["region"]]', "total = true").replace("public", "places = 12\npublic"))
+    (work / "rates.csv").write_text(RATES.replace("0.15", "0.16"))
+    ended = run("release", "run.toml", "-o", "out")
+    assert ended.err.startswith("holdfast: Warning: 1 invariant has a value")
+    assert ".py" not in ended.err
+    assert "1 kept totals" not in ended.out
+    assert "1 independent kept sum leaves 4 free dimensions" in (work / "out" / "statement.html").read_text()
 
 
 def test_a_plan_reads_no_answer(work: Path) -> None:
@@ -107,7 +118,11 @@ def test_cells_of_a_declared_universe_need_an_answer(work: Path) -> None:
         ("public = true", "plases = 4", "answer.plases.*Did you mean places"),
         ('value = "rate"', 'value = "town"', 'answer.value: column "town" stands in cells too'),
         ('"rates.csv"', '"none.csv"', "answer.source"),
-        ('"projected-laplace"', '"generalized-laplace"', "release.mechanism: generalized-laplace is for tables of counts"),
+        (
+            '"projected-laplace"',
+            '"generalized-laplace"',
+            "mechanism: generalized-laplace is for tables of counts.* take projected-laplace, ",
+        ),
         ('per = "person"', 'per = "unit"', 'takes a budget per = "person" only'),
         ('\nper = "person"', "", r'Write per = "person" \(epsilon = 1 for'),
         ("[answer]", "[table]\n[answer]", r"answer: a run file has \[table\] for counts, or \[answer\]"),

@@ -19,6 +19,7 @@ from holdfast.invariants import linear
 from holdfast.invariants.statements import Areas, Linear, Margin, Statement, Subset
 from holdfast.lattices import Lattice, lattice
 from holdfast.lattices.grid_rounding import movement, to_grid
+from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.publication.pipeline import release
 from holdfast.randomness import NoiseKey
@@ -30,12 +31,14 @@ from holdfast.tables import Table, Universe
 from holdfast.tables.answers import exact_value
 from holdfast.tables.grid import MAX_PLACES, Grid, check_on_grid
 from holdfast.wording.answers import (
+    LARGE_COEFFICIENTS,
     declared_neighbours,
     floating_only,
     for_counts_only,
     moved_totals_sentence,
     never_on_grid,
     never_published,
+    no_mechanism,
 )
 
 if TYPE_CHECKING:
@@ -87,6 +90,8 @@ def answer(
                  wherever multiples of 2^-places can have these values, else their rounding, with a warning.
     Reference:   [theory T110], [theory T111].
     """
+    if isinstance(mechanism, type) or not (isinstance(mechanism, Mechanism) or hasattr(mechanism, "floating")):
+        raise InvalidParameter(no_mechanism(mechanism), field="mechanism")
     others: dict[str, Any] = {"dataset": dataset, "date": date, "allow_exposed": allow_exposed, "office": office, "approver": approver}
     if form == "float":
         _check_unpublished({"places": places, "on_grid": on_grid or None, "names": names, "release_id": release_id, **others})
@@ -97,7 +102,8 @@ def answer(
     if form != "grid":
         raise InvalidParameter(f"form is 'grid', which is released, or 'float', for research. Got {form!r}.", field="form")
     if not isinstance(mechanism, SubspaceMechanism):
-        raise InvalidParameter((floating_only if hasattr(mechanism, "floating") else for_counts_only)(type(mechanism).__name__))
+        told = for_counts_only if isinstance(mechanism, Mechanism) else floating_only
+        raise InvalidParameter(told(type(mechanism).__name__), field="mechanism")
     check_on_grid(on_grid)
     query = read_answers(values, histogram, on_grid=on_grid)
     cells = answer_universe(len(query.values), universe, names)
@@ -181,6 +187,8 @@ def read_invariants(invariants: Any, cells: int) -> list[Statement]:
         return stated
     rows = read_matrix(invariants, "The matrix of invariants", cells)
     scaled = [[int(entry.p) * (scale // int(entry.q)) for entry in row] for row in rows.tolist() if (scale := _scale(row))]
+    if any(abs(entry) >= 2**31 for row in scaled for entry in row):
+        raise InvalidParameter(LARGE_COEFFICIENTS, field="invariants")
     return [linear(scaled)] if scaled else []
 
 

@@ -150,7 +150,8 @@ def _exposed_line(card: Card) -> Html:
 
 def _exact_parameters(card: Card) -> Html:
     mechanism, kept = card["mechanism"], card["kept"]
-    dimensions = f"{number(kept['independent'])} independent kept sums leave {number(kept['free_dimensions'])} free dimensions"
+    leave = "leaves" if kept["independent"] == 1 else "leave"
+    dimensions = f"{plural(kept['independent'], 'independent kept sum')} {leave} {plural(kept['free_dimensions'], 'free dimension')}"
     if kept["zeros"]["cells"]:
         dimensions += f"; cells left out of the draw: {number(kept['zeros']['cells'])}"
     rows = [

@@ -39,8 +39,11 @@ def read_matrix(rows: Any, name: str, columns: int | None = None) -> fmpq_mat:
     if not isinstance(listed, list) or not all(isinstance(row, Sequence) and not isinstance(row, str | bytes) for row in listed):
         raise InvalidParameter(f"{name} is a matrix of exact numbers: a list of rows, or an array. Got {type(rows).__name__}.")
     width = columns if columns is not None else len(listed[0]) if listed else 0
-    if not width or any(len(row) != width for row in listed):
-        raise InvalidParameter(f"{name} needs rows of one length, with one number for each column. Got rows of other lengths.")
+    wrong = next((number for number, row in enumerate(listed, 1) if len(row) != width or not width), None)
+    if wrong is not None or not width:
+        found = "There are none" if wrong is None else f"Row {wrong} has {len(listed[wrong - 1])}"
+        wanted = f"{width} numbers each, one for each column" if width else "one number for each column"
+        raise InvalidParameter(f"{name} needs rows of one length: {wanted}. {found}.")
     if len(listed) * width > MAX_ENTRIES:
         raise RequestTooLarge(
             f"{name} has {len(listed):,} rows of {width:,} numbers, more than {MAX_ENTRIES:,} in all: too many for exact algebra on a "
@@ -48,7 +51,7 @@ def read_matrix(rows: Any, name: str, columns: int | None = None) -> fmpq_mat:
         )
     if all(type(entry) is int for row in listed for entry in row):
         return fmpq_mat(fmpz_mat(len(listed), width, [entry for row in listed for entry in row]))
-    entries = [exact_fraction(entry, f"an entry of {name}") for row in listed for entry in row]
+    entries = [exact_fraction(entry, f"an entry of {name[:1].lower()}{name[1:]}") for row in listed for entry in row]
     return fmpq_mat(len(listed), width, [fmpq(entry.numerator, entry.denominator) for entry in entries])
 
 

@@ -84,6 +84,10 @@ class Table:
         elif np.any(counts < 0) or np.any(counts >= COUNT_LIMIT):
             raise InvalidCount("Counts must lie from 0 to 2^62 - 1; some do not. Check how they were made.")
         if exact_total(counts if grid is None else np.abs(counts)) >= COUNT_LIMIT:
+            if grid is not None:
+                raise RequestTooLarge(
+                    f"All answers together are 2^62 steps of {grid.step_text} or more, so that sums could overflow. Use fewer places."
+                )
             raise RequestTooLarge("The total of all counts is 2^62 or more, so that sums could overflow. Check the column of counts.")
         if cell_keys is not None:
             _check_cell_keys(cell_keys, counts)

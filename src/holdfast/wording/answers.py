@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,12 @@ _NEIGHBOURS = {
     "add-remove": "one {unit} more or less",
     "declared": "as the publisher means it",
 }
+_OF_ANSWERS = ("ProjectedLaplace", "ProjectedGaussian", "ExtendedLaplace", "ExtendedGaussian")
+_OF_COUNTS = ("GeneralizedLaplace", "RoundedProjection", "GeneralizedGaussian")
+LARGE_COEFFICIENTS = (
+    "The matrix of invariants has numbers beyond 2^31, or that many digits: each row is kept as whole numbers, multiplied by its common "
+    "denominator. Use numbers of few digits, such as 3 or '1/3'; an irrational number has no exact one, and cannot be kept."
+)
 
 
 def answers_fields(guarantee: Guarantee) -> dict[str, Any] | None:
@@ -132,20 +139,29 @@ def mechanism_advice(name: str) -> str:
     )
 
 
+def _or(names: Sequence[str], like: str) -> str:
+    """In the form in which `like` is written: classes in Python, projected-laplace in a run file."""
+    shown = names if like[:1].isupper() else [re.sub("(?<!^)(?=[A-Z])", "-", name).lower() for name in names]
+    return f"{', '.join(shown[:-1])} or {shown[-1]}"
+
+
 def for_answers_only(name: str) -> str:
     """Why a mechanism is refused on a table of counts."""
     return (
         f"{name} is for real-valued answers, whose sensitivity is known: use hf.answer, or [answer] in a run file. For tables of counts "
-        "take GeneralizedLaplace, RoundedProjection or GeneralizedGaussian."
+        f"take {_or(_OF_COUNTS, name)}."
     )
 
 
 def for_counts_only(name: str) -> str:
     """Why a mechanism is refused on answers."""
-    return (
-        f"{name} is for tables of counts. For real-valued answers take ProjectedLaplace, ProjectedGaussian, ExtendedLaplace or "
-        "ExtendedGaussian."
-    )
+    return f"{name} is for tables of counts. For real-valued answers take {_or(_OF_ANSWERS, name)}."
+
+
+def no_mechanism(given: object) -> str:
+    """Why what was given as mechanism is refused: it is none."""
+    got = f"the class {given.__name__}: write its budget, too" if isinstance(given, type) else type(given).__name__
+    return f"mechanism is what draws the noise, such as hf.ProjectedLaplace(epsilon='1'). Got {got}."
 
 
 def floating_only(name: str) -> str:
@@ -181,5 +197,5 @@ def declared_neighbours(norm: str) -> str:
 
 def moved_totals_sentence(rows: int, step: str) -> str:
     """A warning: invariants that no multiples of the step have."""
-    which = "1 invariant has a value" if rows == 1 else f"{rows} invariants have values"
-    return f"{which} that no multiples of {step} have: it is kept as rounded to the grid. Use more places to keep it exactly."
+    which, they, them = ("1 invariant has a value", "it is", "it") if rows == 1 else (f"{rows} invariants have values", "they are", "them")
+    return f"{which} that no multiples of {step} have: {they} kept as rounded to the grid. Use more places to keep {them} exactly."

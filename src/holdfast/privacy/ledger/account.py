@@ -274,7 +274,7 @@ class Account:
         if kind == "pure" and charge.epsilon is None:
             return LedgerProblem(
                 f"The budget of {self.dataset!r} is pure (epsilon). The release costs {charge}, which has no pure epsilon. Use a "
-                "mechanism with a pure promise, such as generalized-laplace."
+                "mechanism with a pure promise, such as generalized-laplace, or projected-laplace for real-valued answers."
             )
         if facts.get("unit", self.unit) != self.unit:
             return LedgerProblem(
