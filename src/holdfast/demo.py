@@ -91,7 +91,8 @@ def _new_folder(output: Path | None) -> Path:
 
 
 def _filled(folder: Path) -> Demo:
-    Witness.of(None, place_of(folder / DEFAULT_NAME)).forget_place()  # of a demo that was deleted; its people were made up
+    # Of a demo that was deleted; its people were made up.
+    Witness.of(None, place_of(folder / DEFAULT_NAME)).forget_made_up(lambda name: name.startswith("demo-") or name == "education-demo")
     (folder / "education.csv").write_text(_csv(), encoding="utf-8")
     (folder / "run.toml").write_text(RUN_FILE, encoding="utf-8")
     education = Table.from_counts(folder / "education.csv", cells=["county", "education"], count="adults", public=True, name="education")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -108,7 +109,7 @@ def _open(given: str | None, *, create: bool = False, witness: Path | None = Non
 
 
 @app.command()
-def create(ledger: Place = None, as_json: AsJson = False) -> None:
+def create(ledger: Place = None, witness: Witnessed = None, as_json: AsJson = False) -> None:
     """Make a ledger that records releases and sets no limit, as `holdfast release` makes one beside a run file; grants may set limits."""
     from holdfast.privacy.ledger import Ledger
     from holdfast.wording.endings import MADE
@@ -118,7 +119,7 @@ def create(ledger: Place = None, as_json: AsJson = False) -> None:
         Ledger.open(place)
     except LedgerProblem:
         _stands(lambda: _is_ledger(place), MADE)
-        made = Ledger.open(place, create=True, needs_grants=False)
+        made = Ledger.open(place, create=True, needs_grants=False, witness=witness)
     else:
         raise LedgerProblem("There is a ledger already, and it is left as it is. Choose another place.")
     print(json.dumps({"ledger": made.id}) if as_json else f"Made the ledger {made.id}. It records releases and sets no limit.")
@@ -135,6 +136,7 @@ def grant(
     unit: Annotated[str, typer.Option(help="Whose privacy is budgeted.")] = "person",
     legal: Annotated[str | None, typer.Option(help="Legal reference.")] = None,
     ledger: Place = None,
+    witness: Witnessed = None,
     as_json: AsJson = False,
 ) -> None:
     """Grant a data set a budget, for one person who changes cell. Makes the ledger if there is none."""
@@ -148,7 +150,7 @@ def grant(
     place = _place(ledger)
     before = _grants(place, dataset)
     _stands(lambda: _grants(place, dataset) > before, GRANTED)
-    book = _open(ledger, create=True)
+    book = _open(ledger, create=True, witness=witness)
     book.grant(dataset, kind=kind, unit=unit, approver=approver, reason=reason, legal=legal, **given)
     _print_balance(book, dataset, as_json)
 
@@ -221,12 +223,13 @@ def void(
     release_id: Annotated[str, typer.Argument(help="The release to give up.")],
     reason: Annotated[str, typer.Option(help="Why.")],
     ledger: Place = None,
+    witness: Witnessed = None,
     as_json: AsJson = False,
 ) -> None:
     """Give up a release that was begun; its charge comes back only if nothing was drawn."""
-    from holdfast.wording.endings import VOIDED
+    from holdfast.wording.endings import SECRET_ELSEWHERE, VOIDED
 
-    book = _open(ledger)
+    book = _open(ledger, witness=witness)
     reservation = book.reservation(dataset, release_id)
     if reservation is None:
         raise LedgerProblem(f"The ledger has no release {release_id!r} of {dataset!r}. See `holdfast ledger show {shlex.quote(dataset)}`.")
@@ -234,6 +237,8 @@ def void(
     refunded = book.void(reservation, reason)
     words = "its charge was given back" if refunded else "its charge stays spent, because drawing had begun"
     print(json.dumps({"release": release_id, "refunded": refunded}) if as_json else f"Voided {release_id}: {words}.")
+    if reservation.sealed_key is not None and reservation.second_secret is None:
+        print(SECRET_ELSEWHERE, file=sys.stderr)
 
 
 def _is_ledger(place: str) -> bool:

@@ -27,6 +27,7 @@ from holdfast.publication.booking import (
     Booked,
     Booking,
     begin,
+    check_begun_here,
     check_resumable,
     check_same,
     resume_release,
@@ -178,6 +179,7 @@ def carry_out(
         release = draw(plan, table, order, account, progress=progress, reserved=reserved)
         return _complete(release.booking, output, release)
     check_resumable(found, resume)
+    check_begun_here(found)
     begun = Booked(account, found)
     if begun.is_staged:  # nothing is written any more, so formats and signing key do not matter; the folder holds what was drawn
         check_same(found, plan, order)

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
+_ROOM = 4096
+"""Bytes by which a mark may grow with one release."""
 
 
 class Ledger:
@@ -83,8 +85,13 @@ class Ledger:
         """
         seen = Witness.of(witness, place_of(place))
         known = seen.known()
-        marks = [] if known is None else [read_mark(folder, known) for folder in seen.folders(strict=True)]
-        needs_grants = next((mark.needs_grants for mark in marks if mark is not None), True)
+        marks = [] if known is None else [mark for folder in seen.readable() if (mark := read_mark(folder, known)) is not None]
+        if known is not None and not marks:
+            raise WitnessMismatch(
+                f"The ledger {known} was kept in this place, and the mark that tells its releases is gone too. Put {known}.mark back into "
+                "the state or witness folder, or the ledger into its place."
+            )
+        needs_grants = marks[0].needs_grants if marks else True
         return cls._opened(place, seen, known is not None, needs_grants, lambda: None)
 
     @classmethod
@@ -211,7 +218,14 @@ class Ledger:
     def check_witness(self) -> None:
         """Refuse to charge a ledger that is not the one its witness saw before, or that has no witness."""
         marks = self._witness.marks(self._id, strict=True)
-        self._store.read(lambda connection: _check_marks(connection, marks.values()))
+
+        def work(connection: Connection) -> None:
+            _check_marks(connection, marks.values())
+            self._destroy_secrets(connection)  # of releases that were closed or voided on another machine
+
+        self._store.read(work)
+        size = max((len(mark.to_text()) for mark in marks.values() if mark is not None), default=0)
+        self._witness.try_to_write(self._id, size + _ROOM)
 
     def _admitted(
         self, chain: list[Event], dataset: str, release_id: str, charge: Charge, facts: Mapping[str, Any], now: str
@@ -392,14 +406,14 @@ class Ledger:
         who = {"approver": text_of(approver, "approver"), "reason": text_of(reason, "reason")}
 
         def work(connection: Connection) -> tuple[Mark, list[Seen], Remembered]:
-            known = self._witness.known()
-            remembered = self._witness.remembered([self._id, *([] if known in (None, self._id) else [known])])
+            others = self._witness.others(self._id)
+            remembered = self._witness.remembered([self._id, *others])
             marks = [mark for mark in remembered.values() if mark is not None]
             chain = self._chain(connection)
             steps, lost = steps_after_restore(chain, marks, _needs_grants(chain))
             with contextlib.suppress(WitnessMismatch):
                 _check_marks(connection, marks)
-                if known in (None, self._id):
+                if not others:
                     raise LedgerProblem("The ledger holds all that its witnesses saw: there is no restore to accept.")
             heads = [mark.head for mark in marks]
             made = [make_event(chain[-1], self._id, _clock(), "restored", "", None, {**who, "seen": heads})]
@@ -412,6 +426,8 @@ class Ledger:
 
         mark, lost, remembered = self._store.write(work)
         self._witness.reset(mark, remembered)
+        for name in {mark.ledger for mark in remembered.values() if mark is not None} - {self._id}:
+            destroy_secrets(name, frozenset())
         return lost
 
     # Reading and writing.

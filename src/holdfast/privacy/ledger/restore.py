@@ -24,18 +24,30 @@ def steps_after_restore(chain: list[Event], marks: Iterable[Mark], needs_grants:
     states = _states(chain)
     steps: list[Step] = []
     lost: list[Seen] = []
-    seen = {f"{mark.ledger}:{one.seq}:{one.hash}": one for mark in marks for one in mark.releases.values()}
-    for head, one in seen.items():
-        ledger = head.split(":", 1)[0]
-        state = states.get(one.seq) if ledger == chain[0].ledger and hashes.get(one.seq) == one.hash else None
-        if one.counts and head not in told and state in (None, "voided"):
+    for one in _last_seen(marks):
+        ledger, number, own_hash = one.origin.rsplit(":", 2)
+        seq = int(number)
+        state = states.get(seq) if ledger == chain[0].ledger and hashes.get(seq) == own_hash else None
+        if one.counts and one.origin not in told and state in (None, "voided"):
             lost.append(one)
             facts = {"unit": one.unit}
-            steps.append(("lost", one.dataset, one.release_id, {"charge": dict(one.charge), "facts": facts, "head": head}))
-        elif one.counts and one.state != "reserved" and state == "reserved":
-            steps.append(("drawing", one.dataset, one.release_id, {"reservation": one.seq}))
+            steps.append(("lost", one.dataset, one.release_id, {"charge": dict(one.charge), "facts": facts, "head": one.origin}))
+        elif one.is_drawn and state == "reserved":
+            steps.append(("drawing", one.dataset, one.release_id, {"reservation": seq}))
     opened = [] if needs_grants else _opened(chain, lost)
     return [*opened, *steps], lost
+
+
+def _last_seen(marks: Iterable[Mark]) -> list[Seen]:
+    """Each release once. Marks may be of different age, and of chains that parted: one that was drawn in any of them was drawn, and of
+    others the later mark knows more.
+    """
+    found: dict[str, Seen] = {}
+    for mark in sorted(marks, key=lambda mark: mark.seq):
+        for one in mark.releases.values():
+            if one.origin not in found or one.is_drawn or not found[one.origin].is_drawn:
+                found[one.origin] = one
+    return list(found.values())
 
 
 def _states(chain: list[Event]) -> dict[int, str]:

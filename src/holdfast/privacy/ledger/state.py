@@ -13,8 +13,10 @@ that copy on write or keep a journal), snapshots and backups may still hold the 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
+import stat
 from pathlib import Path
 
 from holdfast.errors import NoWitness
@@ -42,7 +44,7 @@ def state_folder() -> Path | None:
     path = state_path()
     if path is None:
         return None
-    there = next(folder for folder in (path, *path.parents) if folder.exists())
+    there = next(folder for folder in (path, *path.parents) if os.path.exists(folder))
     if there == path and path.stat().st_mode & 0o022:
         raise NoWitness("The state folder of Holdfast can be written by others, who could put back what it remembers. Use chmod 700 on it.")
     return path if is_usable(there) else None
@@ -77,6 +79,14 @@ def write_whole(path: Path, content: bytes) -> None:
     sync_folder(path.parent)
 
 
+def read_plain(path: Path) -> bytes:
+    """The content of a plain file; OSError for anything else, so that a pipe is never waited for."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a plain file")
+        return file.read()
+
+
 def sync_folder(folder: Path) -> None:
     """The names in a folder, on disk."""
     handle = os.open(folder, os.O_RDONLY)
@@ -95,14 +105,17 @@ def keep_secret(ledger: str, seq: int, content: bytes) -> None:
     if folder is None:
         raise FileNotFoundError
     make_folder(folder / _SECRETS)
-    write_whole(folder / _SECRETS / f"{ledger}-{seq}", content)
+    path = folder / _SECRETS / f"{ledger}-{seq}"
+    if path.exists():  # of a copy of the ledger that is gone
+        _destroy(path)
+    write_whole(path, content)
 
 
 def read_secret(ledger: str, seq: int) -> bytes | None:
     """The second secret of a release; None where it is not on this machine."""
     folder = state_path()
     try:
-        return None if folder is None else (folder / _SECRETS / f"{ledger}-{seq}").read_bytes()
+        return None if folder is None else read_plain(folder / _SECRETS / f"{ledger}-{seq}")
     except OSError:
         return None
 

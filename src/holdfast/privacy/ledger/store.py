@@ -211,15 +211,22 @@ class Store:
 
 
 def place_of(place: str | os.PathLike[str]) -> str:
-    """One text for one place: the real path of a file, or a URL without its password."""
+    """One text for one place: a file's name in its real folder, or a URL without its password. A link is a place of its own, so that one
+    that is put where a ledger was is noticed.
+    """
     text = os.fspath(place)
     if isinstance(text, str) and "://" in text:
         scheme, rest = text.split("://", 1)
         if scheme.lower() == "sqlite":
-            return os.path.realpath(rest[1:])
+            return _named_place(rest[1:])
         user, at, where = rest.rpartition("@")
         return f"server://{user.partition(':')[0]}{at}{where}"
-    return os.path.realpath(text) if isinstance(text, str) else ""
+    return _named_place(text) if isinstance(text, str) else ""
+
+
+def _named_place(path: str) -> str:
+    folder, name = os.path.split(os.path.abspath(path))
+    return os.path.join(os.path.realpath(folder), name)
 
 
 def _open_place(place: str | os.PathLike[str], create: bool) -> tuple[bool, str, Engine]:

@@ -7,12 +7,14 @@ before every write, inside the write's transaction. It is advanced along the sam
 `start_drawing` return: so it is never ahead of the ledger, and nothing is drawn that it does not know.
 
 What it cannot see: who can put back the ledger can put back the marks too, where they may write there. A second folder that they may not
-change closes this; heads on cards are the last resort. A ledger that has no mark here yet is taken as it is, and that is told.
+change notices it, as long as it is named; heads on cards are the last resort. A machine whose mark is older than the copy that was put back
+sees nothing. A ledger that has no mark here yet is taken as it is, and that is told.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -26,7 +28,7 @@ from typing import Any
 from holdfast.errors import LedgerProblem, NoWitness, WitnessMismatch
 from holdfast.privacy.ledger.account import BEFORE
 from holdfast.privacy.ledger.chain import START, Event, canonical
-from holdfast.privacy.ledger.state import is_usable, make_folder, state_folder, write_whole
+from holdfast.privacy.ledger.state import is_usable, make_folder, read_plain, state_folder, state_path, write_whole
 from holdfast.privacy.ledger.values import Charge
 
 logger = logging.getLogger(__name__)
@@ -43,10 +45,11 @@ FIRST_SEEN = (
 
 @dataclass(frozen=True)
 class Seen:
-    """A release as the witness saw it last."""
+    """A release as the witness saw it last. `origin`: the head at which it was reserved, also where it was lost and charged again."""
 
     seq: int
     hash: str
+    origin: str
     dataset: str
     release_id: str
     charge: Mapping[str, Any]
@@ -56,6 +59,11 @@ class Seen:
     @property
     def counts(self) -> bool:
         return self.state != "voided"
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether random words were drawn, or may have been: then it counts for good."""
+        return self.state not in ("reserved", "voided")
 
 
 @dataclass(frozen=True)
@@ -83,9 +91,11 @@ class Mark:
             if event.seq != made.seq + 1 or event.previous != made.hash:
                 continue
             if event.kind in ("reserved", "lost") and event.release_id is not None:
-                unit = event.payload["facts"].get("unit", "person")
+                payload = event.payload
+                origin = payload["head"] if event.kind == "lost" else f"{self.ledger}:{event.seq}:{event.hash}"
+                unit = payload["facts"].get("unit", "person")
                 releases[event.seq] = Seen(
-                    event.seq, event.hash, event.dataset, event.release_id, event.payload["charge"], unit, event.kind
+                    event.seq, event.hash, origin, event.dataset, event.release_id, payload["charge"], unit, event.kind
                 )
             elif event.kind in BEFORE:
                 seq = event.payload["reservation"]
@@ -142,17 +152,39 @@ class Witness:
                 raise NoWitness("The folder that is named as witness is not there, or cannot be written. Nothing was charged. Make it.")
         if strict and not found:
             raise NoWitness(
-                "There is no state folder in which the head of the ledger could be remembered: this account has no home. Nothing was "
-                'charged. Name a folder that lasts: witness = "FOLDER" under [release], or HOLDFAST_WITNESS, or HOLDFAST_STATE.'
+                "There is no state folder in which the head of the ledger could be remembered: this account has no home, or it cannot be "
+                "written. Nothing was charged. "
+                'Name a folder that lasts: witness = "FOLDER" under [release], or HOLDFAST_WITNESS, or HOLDFAST_STATE.'
             )
         return found
 
     def known(self) -> str | None:
         """The identifier of the ledger that was in this place before; None where none was."""
-        for folder in self.folders(strict=False)[:1]:
-            with contextlib.suppress(OSError):
-                return self._place_in(folder).read_text(encoding="ascii").strip()
-        return None
+        return next(iter(self._remembered().values()), None)
+
+    def others(self, ledger: str) -> list[str]:
+        """Ledgers that were in this place before, and are not this one."""
+        return sorted(set(self._remembered().values()) - {ledger})
+
+    def _remembered(self) -> dict[Path, str]:
+        """What each folder remembers of this place."""
+        found = {}
+        for folder in self.readable():
+            try:
+                found[folder] = read_plain(self._place_in(folder)).decode("ascii").strip()
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError):
+                raise WitnessMismatch(
+                    "What a state or witness folder remembers of this ledger's place, a file in its folder 'places', cannot be read. "
+                    "Restore that file."
+                ) from None
+        return found
+
+    def readable(self) -> list[Path]:
+        """The folders in which something may be remembered, also those that cannot be written now."""
+        given = [folder for folder in (state_path(), self.second) if folder is not None]
+        return [folder for folder in dict.fromkeys(given) if os.path.isdir(folder)]
 
     def check_new(self) -> None:
         """Refuse a new ledger where one was."""
@@ -166,10 +198,27 @@ class Witness:
     def marks(self, ledger: str, strict: bool) -> dict[Path, Mark | None]:
         """What each folder remembers of a ledger."""
         folders = self.folders(strict)
-        known = self.known()
-        if known not in (None, ledger):
+        for known in self.others(ledger):
             raise WitnessMismatch(f"The ledger {known} was kept in this place, and another one is there now. Put it back. {_ACCEPT}")
-        return {folder: read_mark(folder, ledger) for folder in folders}
+        return {folder: read_mark(folder, ledger) for folder in dict.fromkeys([*folders, *self.readable()])}
+
+    def try_to_write(self, ledger: str, size: int) -> None:
+        """Refuse, before anything is charged, where a mark of this size could not be written."""
+        for folder in self.folders(strict=True):
+            try:
+                make_folder(folder / _PLACES)
+                with _locked(folder, ledger):
+                    trial = folder / f"{ledger}.trial"
+                    write_whole(trial, bytes(size))
+                    trial.unlink()
+                self._place_in(folder).exists()
+                if not is_usable(folder / _PLACES):
+                    raise PermissionError(errno.EACCES, "")
+            except OSError as error:
+                raise NoWitness(
+                    f"The head of the ledger could not be remembered in the state or witness folder ({os.strerror(error.errno or 0)}). "
+                    "Nothing was charged. Make room there, or look at its rights."
+                ) from None
 
     def remembered(self, ledgers: Iterable[str]) -> Remembered:
         """What each folder remembers of each of these ledgers."""
@@ -192,7 +241,7 @@ class Witness:
                         logger.info("%s", FIRST_SEEN)
                     if before is None or after.seq > before.seq:
                         write_whole(folder / _name(ledger), after.to_text().encode("ascii"))
-                if self.known() is None:
+                if not self._place_in(folder).exists():
                     self._remember(folder, ledger)
             except OSError as error:
                 told = f"The head of the ledger could not be remembered ({os.strerror(error.errno or 0)})."
@@ -212,12 +261,15 @@ class Witness:
             for folder, ledger in remembered:
                 if ledger == mark.ledger:
                     write_whole(folder / _name(ledger), mark.to_text().encode("ascii"))
-        self._remember(self.folders(strict=True)[0], mark.ledger)
+        for folder in {folder: None for folder, _ in remembered}:
+            self._remember(folder, mark.ledger)
 
-    def forget_place(self) -> None:
-        """Let a new ledger be made here: what was here was made up."""
-        for folder in self.folders(strict=False)[:1]:
-            self._place_in(folder).unlink(missing_ok=True)
+    def forget_made_up(self, is_made_up: Callable[[str], bool]) -> None:
+        """Let a new ledger be made here where every release of the one that was here is made up, by its identifier."""
+        for folder, known in self._remembered().items():
+            mark = read_mark(folder, known)
+            if mark is not None and all(is_made_up(one.release_id) for one in mark.releases.values()):
+                self._place_in(folder).unlink(missing_ok=True)
 
     def _remember(self, folder: Path, ledger: str) -> None:
         path = self._place_in(folder)
@@ -231,10 +283,10 @@ class Witness:
 def read_mark(folder: Path, ledger: str) -> Mark | None:
     """The mark of a ledger in a folder; None where it has none."""
     try:
-        made = Mark.from_text((folder / _name(ledger)).read_text(encoding="ascii"))
+        made = Mark.from_text(read_plain(folder / _name(ledger)).decode("ascii"))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         made = None
     if made is None or made.ledger != ledger:
         raise WitnessMismatch(
