@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def reserve(ledger: Ledger, name: str = "r", **more: Any) -> Reservation:
     return ledger.reserve(
-        "d", name, Charge("pure", "1"), {"unit": "person"}, **{"sealed_key": None, "input_digest": "x", **more}, now="2026-01-01"
+        "d", name, Charge("pure", Fraction(1)), {"unit": "person"}, **{"sealed_key": None, "input_digest": "x", **more}, now="2026-01-01"
     )
 
 
