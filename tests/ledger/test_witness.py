@@ -267,6 +267,49 @@ def test_a_draw_that_the_copy_does_not_know_is_not_refunded(ledger: Ledger) -> N
     assert ledger.verify() == []
 
 
+def test_the_name_of_a_lost_release_stays_used_up(ledger: Ledger) -> None:
+    """The copy holds an earlier reservation of the same name: that it is voided does not free the name."""
+    grant(ledger)
+    held = reserve(ledger)
+    ledger.void(held, "a test")
+    bring(ledger, "closed")
+    put_back(ledger, held.seq)
+    assert accept(ledger) == ["r1"]
+    assert ledger.balance(DATA).spent == Fraction(2, 10)
+    assert ledger.void(held, "a test")
+    assert ledger.balance(DATA).spent == Fraction(1, 10)
+    with pytest.raises(WrongState, match=r"'r1' .* is lost. Give the new release another id"):
+        reserve(ledger)
+    assert reserve(ledger, "r2").state == "reserved"
+
+
+def test_a_lost_release_adds_to_everything(ledger: Ledger) -> None:
+    """Nothing is known of its cells: it is disjoint from no release before or after it."""
+    grant(ledger)
+    held = reserve(ledger, "r1")
+    closed = bring(ledger, "closed", "r2")
+    put_back(ledger, held.seq)
+    assert accept(ledger) == ["r2"]
+    with pytest.raises(LedgerProblem, match="was lost, and its cells are not known"):
+        reserve(ledger, "r3", disjoint_from=["r2"])
+    reserve(ledger, "r3", disjoint_from=["r1"])
+    assert ledger.balance(DATA).spent == Fraction(3, 10)
+    bring(ledger, "voided", "r4")
+    assert ledger.verify([closed.head]) == []
+
+
+def test_a_lost_release_adds_to_those_that_name_it(ledger: Ledger) -> None:
+    """The copy holds a reservation of that name, from which a later release is disjoint; not so from the one that was lost."""
+    grant(ledger)
+    held = reserve(ledger, "r1")
+    ledger.void(held, "a test")
+    bring(ledger, "closed", "r1")
+    put_back(ledger, held.seq)
+    assert accept(ledger) == ["r1"]
+    reserve(ledger, "r2", disjoint_from=["r1"])
+    assert ledger.balance(DATA).spent == Fraction(3, 10)
+
+
 def test_lost_grants_stay_lost(ledger: Ledger) -> None:
     """Then a new grant pays for what was lost first; it never allows more than before."""
     grant(ledger, "1/4")

@@ -15,7 +15,8 @@ disjoint, so a person's move v splits into parts v_k, one per component, and cos
     c_k |v_k|_1 / (2 m)  (epsilon),    c_k |v_k|_2^2 / (2 m^2)  (rho of Gaussian noise),    c_k (|v_k|_1 / (2 m))^2  (rho of pure noise),
 
 c_k the sum of component k and m the most records of a person, in all tables of the account together: so releases with different m are taken
-to overlap. So are pure releases in l2, e |v_k|_2: one record that goes from one part to the other costs both, e_1 + e_2, and each charge is
+to overlap. So are releases that a restored copy of the ledger had lost, since nothing is known of their cells. So are pure
+releases in l2, e |v_k|_2: one record that goes from one part to the other costs both, e_1 + e_2, and each charge is
 only e sqrt 2. The parts together have |v|_1 <= 2 m and |v|_2^2 <= 2 m^2, so the shares
 add up to at most 1 (mixed kinds too: the sum of shares is convex in how v is split, and 1 at the ends), and the total is at most max c_k.
 It may be more than what is lost: two disjoint releases that both overlap a third are counted together.
@@ -23,6 +24,7 @@ It may be more than what is lost: two disjoint releases that both overlap a thir
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -101,6 +103,8 @@ class Account:
         self.releases: dict[int, Reservation] = {}
         """By the number of the event that reserved them."""
         self._latest: dict[str, int] = {}
+        self._counting: Counter[str] = Counter()
+        """How many reservations of a name count: one, and those that a restored copy had lost."""
         self._totals: dict[Currency, Fraction] = {"epsilon": Fraction(0), "rho": Fraction(0)}
 
     @classmethod
@@ -263,8 +267,8 @@ class Account:
         if not self.takes_releases:
             return self.no_grant()
         kind = self.grants[0].kind if self.grants else None
-        earlier = self.release(release_id)
-        if earlier is not None and earlier.counts:
+        if self._counting[release_id]:
+            earlier = next(release for release in reversed(self._counted()) if release.release_id == release_id)
             return WrongState(
                 f"The release {release_id!r} of {self.dataset!r} was reserved before and is {earlier.state}. "
                 + ("Resume it, or void it." if earlier.is_open else "Give the new release another id.")
@@ -291,6 +295,8 @@ class Account:
             named = self.release(other) if isinstance(other, str) else None
             if named is None or not named.counts:
                 return LedgerProblem(f"The release {other!r} is not in the account of {self.dataset!r}. Name releases that are.")
+            if named.state == "lost" and other in disjoint:
+                return LedgerProblem(f"The release {other!r} was lost, and its cells are not known. Leave it out of disjoint_from.")
         if revised in disjoint:
             return LedgerProblem(f"A revision of {revised!r} shares its cells. Leave it out of disjoint_from.")
         return None
@@ -399,6 +405,7 @@ class Account:
         before = self.release(event.release_id)
         if state == "reserved" or before is None or not before.counts:
             self._latest[event.release_id] = event.seq
+        self._counting[event.release_id] += 1
         self._count(charge, 1)
         return made
 
@@ -417,6 +424,7 @@ class Account:
         details = {name: payload[name] for name in ("folder_name", "checksum", "reason") if name in payload}
         moved = self.releases[release.seq] = release.to_state(state, **details)
         if state == "voided":
+            self._counting[release.release_id] -= 1
             self._count(release.charge, -1)
         return moved
 
@@ -459,6 +467,8 @@ def components(releases: list[Reservation]) -> list[list[Reservation]]:
 
 
 def _overlap(one: Reservation, other: Reservation) -> bool:
+    if "lost" in (one.state, other.state):
+        return True
     if _is_in_l2(one) or _is_in_l2(other) or one.facts.get("max_records") != other.facts.get("max_records"):
         return True
     earlier, later = sorted((one, other), key=lambda release: release.seq)
