@@ -80,3 +80,8 @@ def test_where_nothing_is_said_nothing_is_refused(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(machine, name, lambda: None)
     assert machine.available_memory() is None
     machine.check_memory(1 << 60, "Anything", "")
+
+
+def test_a_number_of_bytes_beyond_any_float_is_refused_in_words() -> None:
+    with pytest.raises(RequestTooLarge, match="GiB"):
+        machine.check_memory(10**400, "The table", "Use fewer cells.")

@@ -171,8 +171,8 @@ def run_command(app: typer.Typer) -> NoReturn:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
             signal.signal(number, ending.on_signal)
         error = _outcome(app, ending)
-        signal.signal(signal.SIGALRM, signal.SIG_IGN)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):  # what is to be told is known, and is told whole
+            signal.signal(number, signal.SIG_IGN)
         sys.unraisablehook = before[2]
         raise SystemExit(_end(error, ending, out)) from None
     finally:

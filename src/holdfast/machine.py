@@ -71,4 +71,4 @@ def _fields(path: Path) -> dict[str, int]:
 
 
 def _gigabytes(count: int) -> str:
-    return f"{count / 2**30:,.1f} GiB"
+    return f"{min(count, 2**90) / 2**30:,.1f} GiB"  # a forged card may claim more cells than a float holds

@@ -31,6 +31,7 @@ from holdfast.errors import (
     VerificationFailed,
 )
 from holdfast.privacy.ledger import Ledger
+from holdfast.publication.card import MAX_PROBLEMS, problems, schema
 from holdfast.publication.folder import Output, check_output
 from holdfast.publication.given_files import MAX_JSON_BYTES, MAX_JSON_DEPTH, MAX_JSON_VALUES, Unfit, check_json, read_plain
 from holdfast.publication.runfile import load_run
@@ -313,6 +314,19 @@ class TestJson:
     def test_a_card_of_a_terabyte(self, folder: Path) -> None:
         os.truncate(folder / "card.json", 10**12)
         assert f"has more than {MAX_JSON_BYTES:,} bytes" in refusal(folder)
+
+    def test_very_many_problems_are_put_into_words_from_one_schema(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        card = json.loads((folder / "card.json").read_text())
+        card["kept"]["statements"] = [1] * 5_000
+        (folder / "card.json").write_text(json.dumps(card))
+        schema.cache_clear()
+        assert "statements" in refusal(folder)
+        assert schema.cache_info().misses == 1
+        assert len(problems((folder / "card.json").read_text())) <= MAX_PROBLEMS
+
+    def test_a_name_with_a_zero_byte(self) -> None:
+        with pytest.raises(VerificationFailed, match="cannot be opened"):
+            hf.verify("a\0b")
 
     @pytest.mark.parametrize("depth", [MAX_JSON_DEPTH + 1, 190, 990, 10**6])
     @pytest.mark.parametrize("around", ["{}", '{{"kept": {{"definitions": [{{"type": {}}}]}}}}', '{{"a": "\\\\", "b": {}, "c": "]"}}'])

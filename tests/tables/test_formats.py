@@ -33,3 +33,11 @@ def test_parquet_is_read_part_by_part(tmp_path: Path, monkeypatch: pytest.Monkey
     assert found.equals(wanted)
     assert found.schema == wanted.schema
     assert (len(longest), max(longest)) == (parts, min(rows, 4))
+
+
+def test_a_long_text_in_many_rows_is_read_once(tmp_path: Path) -> None:
+    """A file of some kilobytes must not fill the memory: the text is stored once, and is held once."""
+    column = pa.array(["x" * 10_000]).take(pa.array([0] * 5_000))
+    pq.write_table(pa.table({"code": column}), tmp_path / "table.parquet", dictionary_pagesize_limit=10**6, store_schema=False)
+    assert (tmp_path / "table.parquet").stat().st_size < 10_000
+    assert FORMATS["parquet"].read(tmp_path / "table.parquet").nbytes < 100_000

@@ -6,6 +6,7 @@ A card holds public things only: nothing in it depends on the confidential count
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -360,8 +361,9 @@ def canonical_bytes(card: Card) -> bytes:
     return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
+@functools.cache
 def schema() -> dict[str, Any]:
-    """JSON Schema of a card, as it stands in card.schema.json."""
+    """JSON Schema of a card, as it stands in card.schema.json. Made once: a card may have very many problems."""
     made = Card.model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:holdfast:card:{SCHEMA_VERSION}", **made}
 
@@ -379,6 +381,10 @@ def other_version(text: str) -> str | None:
     return version if isinstance(version, str) and re.fullmatch(r"[0-9]{1,3}\.[0-9]{1,3}", version) and version != SCHEMA_VERSION else None
 
 
+MAX_PROBLEMS = 1_000
+"""No more are put into words: who made the card decides how many there are."""
+
+
 def problems(text: str) -> list[str]:
     """What is wrong with the text of a card, one line each: the field, the kind of value found, what is expected. Empty if it is a card."""
     try:
@@ -389,8 +395,8 @@ def problems(text: str) -> list[str]:
     try:
         Card.from_json(text)
     except ValidationError as error:
-        found = (_in_words(str(detail["type"]), detail["loc"], values) for detail in error.errors(include_url=False, include_input=False))
-        return list(dict.fromkeys(found))  # each member of a union complains for itself
+        details = error.errors(include_url=False, include_input=False)[:MAX_PROBLEMS]
+        return list(dict.fromkeys(_in_words(str(detail["type"]), detail["loc"], values) for detail in details))  # unions complain twice
     return []
 
 

@@ -44,11 +44,13 @@ def open_plain(path: Path) -> Iterator[BufferedReader]:
     try:
         _check_kind(os.lstat(path).st_mode)
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except Unfit:
+        raise
     except FileNotFoundError:
         raise Unfit("is missing") from None
     except PermissionError:
         raise Unfit("may not be read by this user") from None
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a name with a zero byte
         raise Unfit("cannot be opened") from None
     with os.fdopen(handle, "rb") as file:
         _check_kind(os.fstat(handle).st_mode)  # of what was opened: it may be another by now

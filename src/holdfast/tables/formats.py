@@ -43,6 +43,9 @@ def _read_parquet(path: Path) -> Any:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
+        texts = [field.name for field in file.schema_arrow if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
+    # Texts stay as they are stored, each once: a long one that stands in many rows would fill the memory.
+    with pq.ParquetFile(path, read_dictionary=texts) as file:
         if file.num_row_groups < 2:
             return file.read()
         return pa.concat_tables([file.read_row_group(place) for place in range(file.num_row_groups)])  # a signal is answered in between
