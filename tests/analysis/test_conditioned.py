@@ -282,6 +282,7 @@ class TestSimulate:
         with pytest.raises(InvalidParameter, match="under a prior only"):
             hf.simulate(release, 10)
 
+    @pytest.mark.long
     def test_the_law_by_listing(self) -> None:
         """P[y'] = sum over x of P[x | y] P[y' | x], all within bounds."""
         table = hf.Table(THREE, np.array([3, 1, 0]))

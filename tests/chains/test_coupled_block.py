@@ -156,6 +156,7 @@ def test_extreme_words_are_read_alike(kernel: BlockGibbs, near: int) -> None:
     check_alike(CoupledBlockGibbs(kernel, near), lagged(kernel), 7, fast, slow)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kernel", [FREE[0], FREE[3]], ids=lambda k: f"{k.target.decay.kind} {k.shape}")
 def test_a_wider_band_changes_nothing(kernel: BlockGibbs) -> None:
     ends = set()

@@ -103,6 +103,7 @@ def test_run_equals_repeated_steps_whatever_the_band(name: str) -> None:
         assert by_run.position == by_step.position
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [n for n in COUPLED if n != "norm"])
 def test_long_runs_do_not_depend_on_the_band(name: str) -> None:
     results = []

@@ -93,6 +93,7 @@ def metropolis() -> Kernel:
     return Metropolis(Target.laplace(3, "1/4"), np.array([[1, 0], [0, 1], [-1, -1]]), Fraction(1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [line_gibbs, block_gibbs, metropolis])
 def test_kernels_share_no_state_between_threads(make: Callable[[], Kernel]) -> None:
     """Compiled loops really run at once: the same times one after another and side by side, and from a kernel that was used before."""

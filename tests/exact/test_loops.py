@@ -52,6 +52,7 @@ SPOILS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS)
 def test_a_cache_that_cannot_be_used_is_told_and_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: str) -> None:
     """It ended a release after its budget was charged."""

@@ -133,6 +133,7 @@ matrices = st.tuples(st.integers(1, 4), st.integers(1, 7)).flatmap(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=150)
 @given(matrices)
 def test_blocks_of_random_matrices_are_the_finest_split_and_bases_agree(rows: list[list[int]]) -> None:

@@ -136,6 +136,7 @@ class TestAuto:
         assert kernels == {"grid": "block_gibbs", "one sum": None}
         assert law.guarantee.eta == ETA
 
+    @pytest.mark.long
     def test_the_same_for_the_l2_norm(self) -> None:
         with pytest.raises(NoExactSampler, match="allow_estimated = true"):
             hf.GeneralizedLaplace("1/4", "l2").law(grids(1, 4, 4)).sample(1)

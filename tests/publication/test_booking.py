@@ -239,6 +239,7 @@ class TestWhatIsCharged:
             run(ledger, tmp_path / "third", "r3", revises=("elsewhere", ()))
         assert left(tmp_path) == ["first", "second"]
 
+    @pytest.mark.long
     @settings(max_examples=15)
     @given(st.lists(st.tuples(st.integers(1, 40), st.sampled_from(["a", "b"])), min_size=3, max_size=12))
     def test_budgets_chosen_from_what_was_seen(self, tmp_path_factory: pytest.TempPathFactory, wishes: list[tuple[int, str]]) -> None:

@@ -81,7 +81,8 @@ def start(tmp_path: Path, name: str) -> None:
     assert granted.returncode == 0, granted.stderr
 
 
-@pytest.mark.parametrize("name", ["conditional", pytest.param("cell keys", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["conditional", "cell keys"])
 def test_a_toy_goes_the_whole_way(tmp_path: Path, name: str) -> None:
     start(tmp_path, name)
     planned = run(tmp_path, "plan", "run.toml", "--json")

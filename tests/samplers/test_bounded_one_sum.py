@@ -243,6 +243,7 @@ def test_draws_fit_the_enumerated_law(x, lower, upper) -> None:
     check_fit_categories(Counter(map(tuple, drawn.tolist())), law(x, lower, upper, QUARTER), name=f"one sum with bounds, {x}")
 
 
+@pytest.mark.long
 def test_draws_with_the_untilted_accept_step_are_told_apart(monkeypatch) -> None:
     """Power: the known mistake, at a tilt that is always used."""
     x, lower, upper = CASES[1]
