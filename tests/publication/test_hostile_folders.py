@@ -33,7 +33,15 @@ from holdfast.errors import (
 from holdfast.privacy.ledger import Ledger
 from holdfast.publication.card import MAX_PROBLEMS, problems, schema
 from holdfast.publication.folder import Output, check_output
-from holdfast.publication.given_files import MAX_JSON_BYTES, MAX_JSON_DEPTH, MAX_JSON_VALUES, Unfit, check_json, read_plain
+from holdfast.publication.given_files import (
+    MAX_JSON_BYTES,
+    MAX_JSON_DEPTH,
+    MAX_JSON_VALUES,
+    Unfit,
+    check_digest,
+    check_json,
+    read_plain,
+)
 from holdfast.publication.runfile import load_run
 from holdfast.publication.verify import published_rows
 from tests.publication.bookings import a_ledger, a_release
@@ -323,6 +331,12 @@ class TestJson:
         assert "statements" in refusal(folder)
         assert schema.cache_info().misses == 1
         assert len(problems((folder / "card.json").read_text())) <= MAX_PROBLEMS
+
+    def test_a_file_of_nothing_is_not_read_for_hours(self, tmp_path: Path) -> None:
+        (tmp_path / "table.csv").touch()
+        os.truncate(tmp_path / "table.csv", 2**40)
+        with pytest.raises(Unfit, match="mostly empty"):
+            check_digest(tmp_path / "table.csv", 2**50, "")
 
     def test_a_name_with_a_zero_byte(self) -> None:
         with pytest.raises(VerificationFailed, match="cannot be opened"):

@@ -334,6 +334,10 @@ WRONG: list[tuple[str, str, str]] = [
     ("release key", DESIGN.replace("epsilon", "epsilom"),
      "line 11, release.epsilom: there is no such key. Did you mean epsilon? Keys of release: id, date, office, approver, mechanism, "),
     # the whole file
+    ("a key of very many parts", DESIGN + "a" + ".a" * 20_000 + " = 1\n",
+     "this is not TOML: nested too deep. "),
+    ("a unit that a terminal would obey", DESIGN.replace("[keep]", 'unit = "per\\u001bson"\n[keep]', 1),
+     "line 5, table.unit: must be a text on one line"),
     ("unknown section", DESIGN.replace("[keep]", "[kep]"),
      "line 5, kep: there is no such section. Did you mean [keep]? Sections: [table], [keep], [release]."),
     ("a section more", DESIGN + "[budget]\n",

@@ -63,6 +63,11 @@ def test_nothing_is_written(url: str, statement: str) -> None:
         assert connection.execute("SELECT is_called FROM numbers").fetchone() == (False,)
 
 
+def test_a_wrong_statement_is_told_in_the_words_of_the_database(url: str) -> None:
+    with pytest.raises(UnreadableInput, match='column "nowhere" does not exist'):
+        Table.from_counts(url, ["region"], "people", query="SELECT nowhere, people FROM towns")
+
+
 def test_a_wrong_password_or_host_is_not_shown(url: str) -> None:
     with pytest.raises(UnreadableInput) as caught:
         Table.from_counts("postgresql://office:hunter2@127.0.0.1:1/none", ["region"], "people", query="SELECT 1")

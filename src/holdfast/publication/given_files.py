@@ -27,6 +27,8 @@ MAX_JSON_VALUES = 2**24
 
 SMALL_FILE = 2**24
 """Bytes that any file may have, whatever the card says of the table."""
+_MOST_PACKED = 1_000
+"""A file that takes less of the disk than this part of its size holds next to nothing, and would be read for hours."""
 FIELD_BYTES = 2**12
 """Bytes that a field of a table may take on average."""
 
@@ -88,8 +90,11 @@ def check_content(path: Path, size: int, sha256: str) -> None:
 def check_digest(path: Path, most: int, sha256: str) -> None:
     """Unfit unless the file is plain, has at most so many bytes, and then this checksum."""
     with open_plain(path) as file:
-        if os.fstat(file.fileno()).st_size > most:
+        found = os.fstat(file.fileno())
+        if found.st_size > most:
             raise Unfit(f"has more than {most:,} bytes, which is more than it may have")
+        if found.st_size > SMALL_FILE and found.st_blocks * 512 * _MOST_PACKED < found.st_size:
+            raise Unfit("is mostly empty: it claims far more bytes than it holds")
         try:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError:

@@ -121,9 +121,15 @@ def read_toml(file: str) -> str:
     raise Problem((), problem)
 
 
+_ENDLESS_KEY = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++\s*+\.\s*+){100}""")
+"""A key of a hundred parts: reading takes time by the square of their number."""
+
+
 def parse_toml(text: str) -> dict[str, Any]:
     """The document, with floats as FloatText."""
     try:
+        if _ENDLESS_KEY.search(text):
+            raise tomllib.TOMLDecodeError("Nested too deep")
         return tomllib.loads(text, parse_float=FloatText)
     except tomllib.TOMLDecodeError as error:
         told = str(error)

@@ -198,11 +198,11 @@ class TableSection(Section):
     universe: PathText | None = None
     public: bool = False
     allow_similar_codes: bool = False
-    unit: Annotated[str, Field(min_length=1)] = "person"
+    unit: Annotated[str, PlainValidator(_line)] = "person"
     max_records: Annotated[int, Field(ge=1, le=MAX_RECORDS)] = 1
     id: str | None = None
     record_key: str | None = None
-    name: str | None = None
+    name: Annotated[str, PlainValidator(_line)] | None = None
     hierarchies: dict[str, TreeSection] = {}
 
 
@@ -222,8 +222,8 @@ class AnswerSection(Section):
     universe: PathText | None = None
     public: bool = False
     allow_similar_codes: bool = False
-    unit: Annotated[str, Field(min_length=1)] = "person"
-    name: str | None = None
+    unit: Annotated[str, PlainValidator(_line)] = "person"
+    name: Annotated[str, PlainValidator(_line)] | None = None
     hierarchies: dict[str, TreeSection] = {}
 
     @property

@@ -244,7 +244,9 @@ def _open_sqlalchemy(url: str, label: str, scheme: str, limit: _Limit) -> Iterat
             def run(query: str) -> tuple[tuple[str, ...], Callable[[], Any]]:
                 result = None
                 try:
-                    result = streaming.exec_driver_sql(query)
+                    # PostgreSQL streams through a cursor, which takes no EXPLAIN.
+                    options = {"stream_results": False} if query.startswith("EXPLAIN ") else {}
+                    result = streaming.exec_driver_sql(query, execution_options=options)
                 except Exception:
                     connection.rollback()  # PostgreSQL takes nothing more in a failed transaction
                     if not refused:

@@ -198,4 +198,7 @@ def declared_neighbours(norm: str) -> str:
 def moved_totals_sentence(rows: int, step: str) -> str:
     """A warning: invariants that no multiples of the step have."""
     which, they, them = ("1 invariant has a value", "it is", "it") if rows == 1 else (f"{rows} invariants have values", "they are", "them")
-    return f"{which} that no multiples of {step} have: {they} kept as rounded to the grid. Use more places to keep {them} exactly."
+    return (
+        f"{which} that no multiples of {step} have: {they} kept as rounded to the grid. To keep {them} exactly, give the answers in "
+        "smaller units, such as thousandths, in which all are whole numbers, and say so with on_grid."
+    )
