@@ -280,7 +280,7 @@ def test_what_does_not_fit_is_refused() -> None:
     moves = Lattice([[1, 1]])
     with pytest.raises(InvalidParameter, match=r"each of the 2 cells\. Got 1"):
         to_grid(moves, [Fraction(1)], 0)
-    with pytest.raises(RequestTooLarge, match="coarser grid"):
+    with pytest.raises(RequestTooLarge, match="Use fewer places"):
         to_grid(moves, [Fraction(1), Fraction(1)], 62)
     with pytest.raises(RequestTooLarge, match="common denominator"):
         to_grid(moves, [Fraction(1, 3**12000), Fraction(1)], 0)
