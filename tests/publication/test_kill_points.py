@@ -16,7 +16,7 @@ from tests.ledger.conftest import place, server  # noqa: F401  # fixtures
 from tests.publication.ledger_driver import CODES
 
 ROOT = Path(__file__).parents[2]
-TRIALS = 200
+TRIALS = 400
 """Ledgers at hand for one test on PostgreSQL, each in a schema of its own."""
 DONE = 0
 REFUSED_STATE, REFUSED_BUDGET = CODES[WrongState], CODES[BudgetExceeded]

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import hashlib
-import logging
 import os
 import secrets
 import shutil
@@ -49,7 +48,6 @@ from holdfast.randomness.keys import STREAM_VERSION
 from holdfast.randomness.sealing import second_secret
 from holdfast.tables import Table
 from holdfast.wording.endings import (
-    MAYBE_ELSEWHERE,
     NOTHING_BEGUN,
     PUBLISHED_UNCHARGED,
     Stands,
@@ -57,8 +55,6 @@ from holdfast.wording.endings import (
     standing_sentences,
     unclosed_sentences,
 )
-
-logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from holdfast.privacy.ledger.values import Reservation
@@ -379,10 +375,8 @@ def check_begun_here(found: Reservation) -> None:
     """Refuse to finish a release whose second secret is elsewhere: it would stay there, and with the ledger's old rows tell the noise. Once
     published only the close is left, before which that secret is destroyed; a stop in between must not be in the way.
     """
-    if found.sealed_key is not None and found.second_secret is None:
-        if found.state != "published":
-            raise WrongState(not_resumable(found.release_id, True, True))
-        logger.warning("%s", MAYBE_ELSEWHERE)
+    if found.sealed_key is not None and found.second_secret is None and found.state != "published":
+        raise WrongState(not_resumable(found.release_id, True, True))
 
 
 def _checksum(folder: Path) -> str | None:

@@ -144,9 +144,10 @@ def left_over_sentence(name: str, replaced: bool) -> str:
     return f"A killed run left {name!r}, and it could not be removed, or belongs to another user. It was not published. Remove it."
 
 
-_ELSEWHERE = "in the state folder of the machine or user that began it. It is destroyed when a release is next made with this ledger there."
-SECRET_ELSEWHERE = f"The second secret of this release is {_ELSEWHERE}"
-MAYBE_ELSEWHERE = f"If this release was begun on another machine or by another user, its second secret is still {_ELSEWHERE}"
+SECRET_ELSEWHERE = (
+    "The second secret of this release is in the state folder of the machine or user that began it. It is destroyed when a release is next "
+    "made with this ledger there."
+)
 
 
 def not_resumable(release_id: str, is_sealed: bool, is_secret_given: bool) -> str:
