@@ -95,15 +95,11 @@ def answer(
     others: dict[str, Any] = {"dataset": dataset, "date": date, "allow_exposed": allow_exposed, "office": office, "approver": approver}
     if form == "float":
         _check_unpublished({"places": places, "on_grid": on_grid or None, "names": names, "release_id": release_id, **others})
-        counts = histogram.counts if isinstance(histogram, Table) else histogram
-        norm, rows = getattr(mechanism, "norm", "l2"), _as_matrix(invariants, universe)
-        found, public = read_query(values, counts, invariants=rows, norm=norm, sensitivity=sensitivity, neighbours=neighbours)
+        found, public = _floating_query(values, histogram, mechanism, invariants, universe, sensitivity, neighbours)
         return floating_answer(mechanism, public, found, key=key, ledger=ledger)
     if form != "grid":
         raise InvalidParameter(f"form is 'grid', which is released, or 'float', for research. Got {form!r}.", field="form")
-    if not isinstance(mechanism, SubspaceMechanism):
-        told = for_counts_only if isinstance(mechanism, Mechanism) else floating_only
-        raise InvalidParameter(told(type(mechanism).__name__), field="mechanism")
+    mechanism = _for_the_grid(mechanism)
     check_on_grid(on_grid)
     query = read_answers(values, histogram, on_grid=on_grid)
     cells = answer_universe(len(query.values), universe, names)
@@ -112,6 +108,23 @@ def answer(
     grid = make_grid(query, moves, mechanism, sensitivity=sensitivity, neighbours=neighbours, places=places, on_grid=on_grid)
     table = on_the_grid(query.values, moves, grid, value=value, unit=unit, name=name)
     return release(table, statements, mechanism, key, ledger, release_id, progress=progress, **others)
+
+
+def _floating_query(
+    values: Any, histogram: Any, mechanism: Any, invariants: Any, universe: Universe | None, sensitivity: Any, neighbours: Neighbours
+) -> Any:
+    """The answers, and their public facts, in floating point."""
+    counts = histogram.counts if isinstance(histogram, Table) else histogram
+    norm, rows = getattr(mechanism, "norm", "l2"), _as_matrix(invariants, universe)
+    return read_query(values, counts, invariants=rows, norm=norm, sensitivity=sensitivity, neighbours=neighbours)
+
+
+def _for_the_grid(mechanism: SubspaceMechanism | FloatingMechanism) -> SubspaceMechanism:
+    """Refuse a mechanism for counts, and one that has a form in floating point only."""
+    if not isinstance(mechanism, SubspaceMechanism):
+        told = for_counts_only if isinstance(mechanism, Mechanism) else floating_only
+        raise InvalidParameter(told(type(mechanism).__name__), field="mechanism")
+    return mechanism
 
 
 def _check_unpublished(arguments: Mapping[str, Any]) -> None:

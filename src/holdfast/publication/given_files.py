@@ -5,6 +5,7 @@ Nothing here waits for another process, follows a link or reads more than it was
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import os
 import re
@@ -27,6 +28,9 @@ MAX_JSON_VALUES = 2**24
 
 SMALL_FILE = 2**24
 """Bytes that any file may have, whatever the card says of the table."""
+NOT_SUCH_A_FILE = (OSError, ValueError, LookupError, TypeError, NotImplementedError, csv.Error)
+"""What Arrow, the csv module and conversions of texts to numbers raise on bytes that are no table: Arrow's errors are subclasses of these.
+Only reading is guarded by it; what is computed from a table that was read raises errors of ours."""
 _MOST_PACKED = 1_000
 """A file that takes less of the disk than this part of its size holds next to nothing, and would be read for hours."""
 FIELD_BYTES = 2**12

@@ -7,7 +7,6 @@ repeats of it is escaped and stands in quotes.
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,7 +27,16 @@ from holdfast.machine import check_memory
 from holdfast.mechanisms import MECHANISMS
 from holdfast.publication.card import Card, other_version, problems
 from holdfast.publication.folder import CARD, has_formulas
-from holdfast.publication.given_files import CELL_KEY_CARD, Unfit, check_content, most_bytes, names_in, read_json_text, read_plain
+from holdfast.publication.given_files import (
+    CELL_KEY_CARD,
+    NOT_SUCH_A_FILE,
+    Unfit,
+    check_content,
+    most_bytes,
+    names_in,
+    read_json_text,
+    read_plain,
+)
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, KeptLine, kept_lines, read_kept
 from holdfast.publication.official import compare_with
 from holdfast.publication.order import KeptRow
@@ -49,9 +57,6 @@ if TYPE_CHECKING:
 Array: TypeAlias = np.ndarray[Any, Any]
 T = TypeVar("T")
 
-NOT_SUCH_A_FILE = (OSError, ValueError, LookupError, TypeError, NotImplementedError, csv.Error)
-"""What Arrow, the csv module and conversions of texts to numbers raise on bytes that are no table: Arrow's errors are subclasses of these.
-Only reading is guarded by it; what is computed from a table that was read raises errors of ours."""
 NO_SUCH_RELEASE = (HoldfastError, ValueError, OverflowError)
 """What making a release again raises on fields that no release has: refusals of ours, and numbers beyond 64 bits."""
 PAGES = ("statement.html", "report.html")

@@ -4,7 +4,6 @@ published tables. Counts cannot be checked without the records and their keys.
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -20,7 +19,7 @@ from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
 from holdfast.publication.card_fields import Count, Part, PublicFile, Sha256, Text
 from holdfast.publication.cellkey import PAGE, SCHEMA, perturbed_fields
 from holdfast.publication.given_files import CELL_KEY_CARD as CARD
-from holdfast.publication.given_files import Unfit, check_digest, most_bytes, names_in, read_json_text
+from holdfast.publication.given_files import NOT_SUCH_A_FILE, Unfit, check_digest, most_bytes, names_in, read_json_text
 from holdfast.report.cellkey import perturbed_html
 from holdfast.tables.formats import FORMATS
 from holdfast.wording.cellkey import other_noise_sentence
@@ -165,7 +164,7 @@ def _read_table(place: Path, table: _PublishedTable) -> Any:
         if COUNT not in frame.column_names or len(set(frame.column_names)) < frame.num_columns:
             raise ValueError("not the columns of a table")
         counts = frame.column(COUNT).cast(pa.int64())
-    except (OSError, ValueError, LookupError, TypeError, NotImplementedError, csv.Error):
+    except NOT_SUCH_A_FILE:
         frame = None
     if frame is None:
         _fail([f"{table.file} cannot be read as a table of codes and counts"])
