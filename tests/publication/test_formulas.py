@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.errors import InvalidParameter, VerificationFailed
+from holdfast.errors import InvalidParameter, NotAcknowledged, VerificationFailed
+from holdfast.publication.acknowledged import check_acknowledged
 from holdfast.publication.release import Release
 from holdfast.publication.verify import published_rows
 from holdfast.tables.formulas import is_formula, mark, mark_frame, unmark, unmark_frame
@@ -133,3 +134,13 @@ def test_the_office_chooses_in_the_run_file(tmp_path: Path, run: Run, line: str)
     assert ("would run them as formulas" in done.err) == (not line)
     assert ("'=1+1" in (tmp_path / "out" / "table.csv").read_text()) == bool(line)
     assert run("verify", tmp_path / "out").code == 0
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_the_list_of_cells_to_be_acknowledged_is_marked_too(tmp_path: Path, marked: bool) -> None:
+    universe = hf.Universe.product({"a": ["=1+1", "b", "c"]})
+    exposure = hf.plan(universe, [hf.total(), hf.subset("a", ["=1+1"])], hf.GeneralizedLaplace(1)).exposure
+    with pytest.raises(NotAcknowledged):
+        check_acknowledged(exposure, 0, tmp_path / "out", marked=marked)
+    with open(tmp_path / "out-exposed.csv", encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file)) == [["a"], ["'=1+1" if marked else "=1+1"]]

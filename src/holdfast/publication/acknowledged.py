@@ -18,16 +18,17 @@ from holdfast.wording.exposure import not_acknowledged_sentences
 FIELD = "release.allow_exposed"
 
 
-def check_acknowledged(exposure: Exposure, allowed: int | None, beside: Path | None = None) -> None:
+def check_acknowledged(exposure: Exposure, allowed: int | None, beside: Path | None = None, *, marked: bool = False) -> None:
     """Raise NotAcknowledged if the kept totals fix another number of cells than is allowed.
 
-    Given:       `allowed`, None for any number; the folder that would be written, beside which the list of the cells goes.
+    Given:       `allowed`, None for any number; the folder that would be written, beside which the list of the cells goes, with formulas
+                 marked if so.
     Guarantees:  depends on the kept statements and the list of cells alone. The list holds codes, no counts; no other file is touched.
     """
     cells = len(exposure.fixed)
     if allowed is None or cells == allowed:
         return
-    listed = None if beside is None or not cells else _write_list(beside, fixed_csv(exposure))
+    listed = None if beside is None or not cells else _write_list(beside, fixed_csv(exposure, marked=marked))
     told = not_acknowledged_sentences(cells, allowed, exposure.complete, listed)
     raise NotAcknowledged(told, field=FIELD, details={"exposed": cells, "allowed": allowed, "list": listed})
 

@@ -143,9 +143,9 @@ def exposed_csv(exposure: Exposure, counts: NDArray[np.int64], count_name: str, 
     return _csv(header, [*codes, number_column(values[order], grid), pa.array(why[order].tolist(), pa.string())], marked)
 
 
-def fixed_csv(exposure: Exposure) -> bytes:
+def fixed_csv(exposure: Exposure, *, marked: bool = False) -> bytes:
     """The cells that the kept totals fix, by their codes, before anything is published: no count stands in it."""
-    return _csv(exposure.universe.columns, exposure.universe.frame().take(arrow_numbers(exposure.fixed)).columns)
+    return _csv(exposure.universe.columns, exposure.universe.frame().take(arrow_numbers(exposure.fixed)).columns, marked)
 
 
 def _csv(header: Sequence[str], columns: Sequence[Any], marked: bool = False) -> bytes:

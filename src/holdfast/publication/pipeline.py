@@ -175,7 +175,7 @@ def carry_out(
     if account is None or found is None or found.state == "voided":
         _check_output(output, plan, order.release_id)
         try_to_write(output.folder, len(plan.facts.universe))
-        check_acknowledged(plan.exposure, order.allow_exposed, output.folder)
+        check_acknowledged(plan.exposure, order.allow_exposed, output.folder, marked=output.formulas == "mark")
         release = draw(plan, table, order, account, progress=progress, reserved=reserved)
         return _complete(release.booking, output, release)
     check_resumable(found, resume)
@@ -185,7 +185,7 @@ def carry_out(
         check_same(found, plan, order)
         return _complete(begun, output, None)
     output.check()
-    check_acknowledged(plan.exposure, order.allow_exposed, output.folder)
+    check_acknowledged(plan.exposure, order.allow_exposed, output.folder, marked=output.formulas == "mark")
     booking, bound = resume_release(found, plan, table, order, account)
     if reserved is not None:
         reserved()
