@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Suppression,
     )
     from holdfast.publication.answer import answer
+    from holdfast.publication.loaded import load
     from holdfast.publication.pipeline import release
     from holdfast.publication.plan import plan
     from holdfast.publication.verify import verify
@@ -77,6 +78,7 @@ __all__ = [
     "interval",
     "lattice",
     "linear",
+    "load",
     "margin",
     "plan",
     "posterior",
@@ -122,6 +124,7 @@ _HOME = {
     "interval": "holdfast.analysis.interval",
     "lattice": "holdfast.lattices",
     "linear": "holdfast.invariants",
+    "load": "holdfast.publication.loaded",
     "margin": "holdfast.invariants",
     "plan": "holdfast.publication.plan",
     "posterior": "holdfast.analysis.posterior",

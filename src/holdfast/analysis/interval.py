@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
-from holdfast.analysis.published import published
+from holdfast.analysis.published import Source, published
 from holdfast.publication.interval import Interval, interval_of
 from holdfast.publication.queries import Query
-from holdfast.publication.release import Release
 
 
-def interval(release: Release | str | os.PathLike[str], query: Query, level: float) -> Interval:
+def interval(release: Source, query: Query, level: float) -> Interval:
     """As `Release.interval`, from a release, or from its folder, which is verified first."""
     source = published(release)
     return interval_of(source.plan, source.counts, query, level)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,12 +10,11 @@ import numpy as np
 
 from holdfast.analysis.blocks import Read, block_posterior
 from holdfast.analysis.priors import Prior, check_prior
-from holdfast.analysis.published import Published, published
+from holdfast.analysis.published import Published, Source, published
 from holdfast.analysis.tables import BlockPosterior, Floats, Ints, Method, Numbers
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.parameters import sample_size
 from holdfast.publication.queries import Query, coefficients
-from holdfast.publication.release import Release
 from holdfast.randomness import NoiseKey
 
 ROUNDING = 1e-9
@@ -83,9 +81,7 @@ class Posterior:
         return f"Posterior({figures}; {self.method}{drawn})"
 
 
-def posterior(
-    release: Release | str | os.PathLike[str], prior: Prior, query: Query, *, draws: int = DRAWS, key: NoiseKey | None = None
-) -> Posterior:
+def posterior(release: Source, prior: Prior, query: Query, *, draws: int = DRAWS, key: NoiseKey | None = None) -> Posterior:
     """What the published files say about a sum of true counts.
 
     Given:       a release, or its folder, which is verified first. A prior of `holdfast.priors`. query: a cell's number; codes such as

@@ -12,11 +12,13 @@ from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter
 from holdfast.laws import Reads
 from holdfast.publication.plan import Plan
-from holdfast.publication.release import Release
+from holdfast.publication.reading import Readable
 from holdfast.publication.verify import read_verified
 from holdfast.tables import Universe
 
 Ints = NDArray[np.int64]
+Source = Readable | str | os.PathLike[str]
+"""A release, a loaded one, or the folder it was saved in."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +39,12 @@ class Published:
         return self.plan.drawing
 
 
-def published(source: Release | str | os.PathLike[str]) -> Published:
-    """From a release, or from its folder, which is verified first."""
-    if isinstance(source, Release):
-        found = Published(source.table.universe, source.table.counts, source.plan)
-    elif isinstance(source, str | os.PathLike):
-        again = read_verified(source)
-        found = Published(again.table.universe, again.table.counts, again.plan)
-    else:
+def published(source: Source) -> Published:
+    """From a release, a loaded one, or its folder, which is verified first."""
+    if not isinstance(source, str | os.PathLike | Readable):
         raise InvalidParameter(f"Give a release, or the folder it was saved in. Got {type(source).__name__}.")
+    again = source if isinstance(source, Readable) else read_verified(source)
+    found = Published(again.table.universe, again.table.counts, again.plan)
     target = found.drawing.channel.target
     if not target.publishes_cells:
         raise InvalidParameter("This release publishes no cells, only totals: they are exact, and there is nothing to infer from.")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,13 @@ from holdfast.publication.booking import Booking
 from holdfast.publication.card import Card
 from holdfast.publication.order import KeptRow, Order
 from holdfast.publication.plan import Plan
-from holdfast.publication.queries import Query
+from holdfast.publication.reading import Readable
 from holdfast.publication.released import ReleasedTable
 from holdfast.tables.formulas import Formulas
 
-if TYPE_CHECKING:
-    from holdfast.publication.interval import Interval
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release:
+class Release(Readable):
     """A drawn release; it is never changed. It holds no true count and no noise; what it holds is public once it is published, except
     `booking`: the account it is charged to and the secret that seals its key.
     """
@@ -100,16 +97,6 @@ class Release:
         from holdfast.publication.pipeline import publish
 
         return publish(self, Output(Path(folder), tuple(formats), None if sign is None else Path(sign), force, formulas))
-
-    def interval(self, query: Query, level: float) -> Interval:
-        """Where a sum of true numbers lies, with probability `level` over the noise: from the public law, whatever the true numbers are.
-
-        Given:  query: a cell's number, codes such as {"state": "17"} for the sum of all cells with them, or whole numbers, one for each
-                cell. Noise that sees no data, drawn exactly.
-        """
-        from holdfast.publication.interval import interval_of
-
-        return interval_of(self.plan, self.table.counts, query, level)
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickles and copies, which hold what is public. One charged to a ledger is refused."""

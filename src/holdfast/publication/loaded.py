@@ -1,0 +1,59 @@
+"""`load(folder)`: a publication as a reader has it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.display import shorten
+from holdfast.lattices import Exposure
+from holdfast.privacy import Guarantee
+from holdfast.publication.order import KeptRow
+from holdfast.publication.plan import Plan
+from holdfast.publication.reading import Readable
+from holdfast.publication.released import ReleasedTable
+from holdfast.publication.verify import read_verified
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Loaded(Readable):
+    """A published folder that was verified, with the law of its noise made again from the card. Nothing confidential.
+
+    `table` exports Arrow, so that polars and DuckDB read it as it is; `table.frame` is a pyarrow.Table, which has to_pandas().
+    """
+
+    card: dict[str, Any]
+    """What card.json says, as plain values."""
+    table: ReleasedTable
+    plan: Plan = field(repr=False)
+    exposure: Exposure = field(repr=False)
+    """What the published totals give away, by their structure, and by their values where a table with these totals is known."""
+    kept_rows: Sequence[KeptRow] = field(repr=False)
+    """(statement, name, total) of every kept total: they equal the true ones."""
+
+    @property
+    def id(self) -> str:
+        return str(self.card["release"]["id"])
+
+    @property
+    def private(self) -> bool:
+        """False where a test key was used: anyone can then recompute the noise."""
+        return bool(self.card["release"]["private"])
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.plan.guarantee
+
+    def __repr__(self) -> str:
+        private = "" if self.private else ", NOT PRIVATE"
+        return f"Loaded({shorten(self.id)!r}, {len(self.table)} cells, {shorten(repr(self.plan.mechanism), 110)}{private})"
+
+
+def load(folder: str | os.PathLike[str]) -> Loaded:
+    """A published folder, read and verified as `verify` does: VerificationFailed, with every difference found, where it is not what its
+    card says.
+    """
+    again = read_verified(folder)
+    return Loaded(again.card.to_dict(), again.table, again.plan, again.exposure, again.kept_rows)

@@ -1,0 +1,43 @@
+"""What readers do with a publication, by its public law alone: the methods that a `Release` and a loaded folder share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.publication.queries import Query
+
+if TYPE_CHECKING:
+    from holdfast.publication.interval import Interval
+    from holdfast.publication.plan import Plan
+    from holdfast.publication.released import ReleasedTable
+    from holdfast.publication.simulated import Simulated
+    from holdfast.randomness import NoiseKey
+
+
+class Readable:
+    """A published table and the plan that says its law. Each method is one function elsewhere; none reads anything confidential."""
+
+    if TYPE_CHECKING:  # fields of the dataclasses below it
+
+        @property
+        def plan(self) -> Plan: ...
+        @property
+        def table(self) -> ReleasedTable: ...
+
+    def interval(self, query: Query, level: float) -> Interval:
+        """Where a sum of true numbers lies, with probability `level` over the noise: from the public law, whatever the true numbers are.
+
+        Given:  query: a cell's number, codes such as {"state": "17"} for the sum of all cells with them, or whole numbers, one for each
+                cell. Noise that sees no data, drawn exactly.
+        """
+        from holdfast.publication.interval import interval_of
+
+        return interval_of(self.plan, self.table.counts, query, level)
+
+    def simulate(self, n: int, *, key: NoiseKey | None = None) -> Simulated:
+        """What n other releases of the same table would add to its true counts: draws of the public law, which sees no data.
+        `holdfast.simulate` takes a prior, and then gives published counts.
+        """
+        from holdfast.publication.simulated import simulated_errors
+
+        return simulated_errors(self.plan, n, key)
