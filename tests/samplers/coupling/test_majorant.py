@@ -1,0 +1,72 @@
+"""The convex majorant of the lattice correction: certified, compared with its two formulas, and shown to need its slope."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.exact.balls import ball, enclosure, precision
+from holdfast.samplers.coupling import majorant as room
+from holdfast.samplers.coupling.majorant import KNEE, SLOPE, certify, log_theta, majorant, majorant_doubles
+from holdfast.samplers.theta import log_theta3
+
+
+def test_convexity_and_slope_are_certified() -> None:
+    assert certify()
+
+
+@pytest.mark.parametrize(("name", "wrong"), [("KNEE", Fraction(84, 10)), ("SLOPE", Fraction(44964, 1_000_000))])
+def test_a_knee_behind_the_inflection_or_a_smaller_slope_is_not_certified(
+    name: str, wrong: Fraction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certify.cache_clear()
+    monkeypatch.setattr(room, name, wrong)
+    monkeypatch.setattr(room, "HALVINGS", 12)
+    assert not certify()
+    certify.cache_clear()
+
+
+def test_the_tangent_at_the_knee_would_be_below() -> None:
+    """H' still grows there: with the slope of the tangent the line would pass below H."""
+    with precision(128):
+        slope, x = room._derivatives(ball(KNEE))[0], ball(Fraction(844, 100))
+        assert log_theta(ball(KNEE)) + slope * (x - ball(KNEE)) < log_theta(x) < majorant(x)
+
+
+@given(st.fractions(Fraction(1, 20), 40), st.fractions(Fraction(1, 20), 40))
+def test_it_is_above_increasing_and_convex(x: Fraction, y: Fraction) -> None:
+    with precision(256):
+        at_x, at_y, middle = (majorant(ball(point)) for point in (x, y, (x + y) / 2))
+        assert not at_x < log_theta(ball(x))
+        assert not 2 * middle > at_x + at_y
+        assert x == y or (at_x < at_y) == (x < y)
+
+
+@given(st.fractions(Fraction(1, 2), 40))
+def test_both_formulas_of_the_correction_agree(x: Fraction) -> None:
+    with precision(200):
+        assert room._poisson_sum(ball(x)).overlaps(room._sum_over_integers(ball(x)))
+    with precision(100):
+        assert float(log_theta(ball(x)).mid()) == pytest.approx(float(log_theta3(float(1 / x))), abs=1e-13)
+
+
+def test_a_wide_ball_across_the_knee_holds_both_sides() -> None:
+    with precision(64):
+        wide = majorant(arb(8).union(arb(9)))
+        assert wide.contains(majorant(arb(8)))
+        assert wide.contains(majorant(arb(9)))
+
+
+def test_doubles_are_the_nearest_to_the_balls() -> None:
+    points = [Fraction(1, 1000), Fraction(1, 3), Fraction(5), Fraction(6), KNEE, Fraction(20)]
+    table = majorant_doubles(points)
+    with precision(300):
+        for x, value in zip(points, table, strict=True):
+            low, high = enclosure(majorant(ball(x)))
+            assert abs(Fraction(float(value)) - (low + high) / 2) <= (high - low) + np.spacing(value) + Fraction(2) ** -1074
+    assert table[-1] == pytest.approx(float(table[-2]) + float(SLOPE * (20 - KNEE)))

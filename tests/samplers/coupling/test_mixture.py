@@ -1,0 +1,109 @@
+"""The mixture for the cell law: certified at every integer, exact dyadic atoms, a tail without end."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from flint import arb
+
+from holdfast.errors import NoExactSampler
+from holdfast.exact.balls import ball, enclosure, precision
+from holdfast.samplers.coupling.mixture import EXCESS_ERROR, LEFT_OUT_BITS, Mixture
+from holdfast.samplers.coupling.mixture_fit import UNIT, fit_for, mixture_for
+
+EPSILONS = [Fraction(1, 20), Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(4)]
+
+
+def excess_term_by_term(mixture: Mixture, k: int, atoms: int) -> arb:
+    """log(f(k) exp(epsilon k)) by adding up so many atoms and nothing else."""
+    total = arb(0)
+    for j in range(atoms):
+        tau = ball(mixture.tau(j))
+        mass = mixture.head_masses[j] if j < mixture.head else None
+        density = ball(mixture.step * mixture.epsilon) / (2 * arb.pi() * tau).sqrt() * (-ball(mixture.epsilon**2) * tau / 2).exp()
+        total += (ball(mass) if mass is not None else density) * (-arb(k * k) / (2 * tau)).exp()
+    return total.log() + ball(mixture.epsilon) * k
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_loss_bounds_the_ratio_at_every_integer(epsilon: Fraction) -> None:
+    mixture = mixture_for(epsilon, 100)
+    wanted = float(fit_for(100).delta)
+    assert 0 < mixture.loss < 1.2 * wanted
+    assert float(np.abs(mixture.excess_table).max()) < 1.2 * wanted
+    with precision(160):
+        for k in (0, 1, 2, 7, mixture.reach // 2, mixture.reach, mixture.reach + 1, 2 * mixture.reach):
+            found = mixture.excess(k)
+            assert -found <= ball(mixture.loss)
+            expected = mixture.excess_table[k] if k <= mixture.reach else 0.0
+            error = EXCESS_ERROR if k <= mixture.reach else mixture.far_error
+            assert abs(found - arb(expected)) < error
+
+
+def test_the_balls_agree_with_a_plain_sum() -> None:
+    mixture = mixture_for(Fraction(1, 2), 9)
+    with precision(128):
+        for k in (0, 3, 40, 150):
+            assert abs(mixture.excess(k) - excess_term_by_term(mixture, k, 2000)) < 1e-30
+        assert mixture.excess(-5).overlaps(mixture.excess(5))
+
+
+def test_without_the_tail_the_law_would_fail_far_out() -> None:
+    """A mixture cut at 100 / epsilon^2 is as good at small k and worthless at large k: the tail must not end."""
+    mixture = mixture_for(Fraction(1), 9)
+    atoms = mixture.head + math.ceil((100 - mixture.cut) / mixture.step)
+    with precision(128):
+        assert abs(excess_term_by_term(mixture, 20, atoms)) < 2e-4
+        assert excess_term_by_term(mixture, 200, atoms) < -10
+        assert abs(mixture.excess(200)) < mixture.far_error
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_atoms_are_dyadic_rising_and_exact_in_doubles(epsilon: Fraction) -> None:
+    mixture = mixture_for(epsilon, 10_000)
+    taus = [mixture.tau(j) for j in range(mixture.atoms)]
+    assert all(low < high for low, high in pairwise(taus))
+    assert all(mass > 0 for mass in mixture.head_masses)
+    assert all((tau / UNIT).denominator == 1 and Fraction(float(tau)) == tau for tau in taus)
+    assert taus[-1] / UNIT * 2**20 < 2**53, "sums of 2^20 atoms are exact"
+    assert [Fraction(tau) for tau in mixture.taus] == taus
+    with precision(200):
+        left, total = mixture.weight_from(mixture.atoms), sum((mixture.weight(j) for j in range(mixture.atoms)), arb(0))
+        assert left < total * arb(2) ** -LEFT_OUT_BITS
+        j = mixture.head + 3
+        assert (mixture.weight(j + 1) / mixture.weight(j)).overlaps(mixture.ratio)
+        assert (mixture.weight_from(j) - mixture.weight_from(j + 1)).overlaps(mixture.weight(j))
+        for j in (0, 5, mixture.head, mixture.atoms - 1):
+            weight = enclosure(mixture.weight(j))
+            assert weight.nearest() == mixture.weights[j]
+            assert (mixture.mass(j) * ball(mixture.tau(j)).sqrt()).overlaps(mixture.weight(j))
+
+
+def test_a_wrong_head_is_found_out() -> None:
+    """Nothing of the linear programme is trusted: one mass halved shows in the loss."""
+    mixture = mixture_for(Fraction(1, 2), 9)
+    masses = list(mixture.head_masses)
+    masses[4] /= 2
+    assert replace(mixture, head_masses=tuple(masses)).loss > 100 * mixture.loss
+
+
+def test_the_smallest_variance_is_as_large_as_the_cusp_allows() -> None:
+    taus = {epsilon: float(mixture_for(epsilon, 100).tau(0)) for epsilon in EPSILONS}
+    assert all(0.1 < tau < 0.35 for tau in taus.values())
+    assert list(taus.values()) == sorted(taus.values(), reverse=True)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2000), Fraction(5)])
+def test_an_epsilon_out_of_range_is_refused(epsilon: Fraction) -> None:
+    with pytest.raises(NoExactSampler, match="epsilon between"):
+        mixture_for(epsilon, 9)
+
+
+def test_a_mixture_is_made_once() -> None:
+    assert mixture_for(Fraction(1, 4), 50) is mixture_for(Fraction(1, 4), 60)
+    assert mixture_for(Fraction(1, 4), 50) != mixture_for(Fraction(1, 4), 5000)
