@@ -11,9 +11,12 @@ from dataclasses import replace
 from fractions import Fraction
 from math import ceil, isqrt
 
+import numpy as np
+
 from holdfast.chains.kernels import DECAYS, kernel_for, usual_kernel
 from holdfast.chains.sampler import EXACT_ONLY
 from holdfast.channels.channel import Channel
+from holdfast.channels.covariance import of_shape
 from holdfast.errors import HoldfastError
 from holdfast.lattices.norms import L1
 from holdfast.lattices.shapes import General, Shape, Whole
@@ -34,6 +37,8 @@ CHAIN = (
 
 ANSWERS = 'Use more places: then the noise has more steps. mechanism = "projected-laplace" (ProjectedLaplace) is drawn for any invariants.'
 
+NO_CELLS = np.zeros((0, 0), dtype=np.int64)
+
 Proposal = tuple[str, Target]
 """(how a user asks for it; what it draws)."""
 
@@ -42,8 +47,8 @@ def advice(channel: Channel) -> str:
     """Sentences for a refusal: what draws this table exactly, as was tried, and whether a Markov chain can be made for it."""
     if channel.facts.grid is not None:
         return ANSWERS
-    tried = (next((words for words, target in group if is_drawn_exactly(channel, target)), None) for group in _proposals(channel))
-    found = [words for words in tried if words is not None]
+    tried = (next((one for one in group if is_drawn_exactly(channel, one[1])), None) for group in _proposals(channel))
+    found = [words + _variance_note(channel, target) + _budget_note(channel, target) for words, target in filter(None, tried)]
     said = f"Drawn exactly here, as was tried: {'; '.join(found)}." if found else "No other noise was found that is drawn exactly here."
     if not found:
         said += ' mechanism = "suppression" (Suppression) publishes the kept totals alone.'
@@ -70,8 +75,16 @@ def _takes_long(shape: Shape) -> bool:
 def _proposals(channel: Channel) -> list[list[Proposal]]:
     """What may serve instead, noise of about the same size; each is still to be tried. Of a group only the first that works is named."""
     made = _INSTEAD.get(type(channel.target))
-    proposals = [] if made is None else made(channel.target)
-    return [[(words + _budget_note(channel, other), other) for words, other in group] for group in proposals]
+    return [] if made is None else made(channel.target)
+
+
+def _variance_note(channel: Channel, other: Target) -> str:
+    """The largest variance of a cell's noise under rounded projection, whose parameter does not say it."""
+    if not isinstance(other, Rounded):
+        return ""
+    parts = [of_shape(other, choose(shape, other).noise, shape, NO_CELLS) for shape in replace(channel, target=other).shapes()]
+    at_most = "at most " if any("upper bound" in part.bases(of_cells=True) for part in parts) else ""
+    return f", variance of a cell {at_most}{max(float(part.diagonal().max()) for part in parts):.3g}"
 
 
 def _budget_note(channel: Channel, other: Target) -> str:

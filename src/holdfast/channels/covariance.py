@@ -13,23 +13,26 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.chains.sampler import ChainSampler
 from holdfast.channels.channel import Ints
-from holdfast.channels.drawing import Drawing
 from holdfast.channels.rounding_error import RoundingError, rounding_error
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape
 from holdfast.laws import Rounded
 from holdfast.laws.moments import fraction_variance, free_laplace_variance
-from holdfast.laws.target import Basis, Form, Variance
+from holdfast.laws.target import Basis, Form, Target, Variance
 from holdfast.randomness import NoiseKey, Words
+from holdfast.samplers.cost import cell_draws
 from holdfast.samplers.protocol import BlockSampler
 from holdfast.samplers.rounded_projection import RoundedSampler
+
+if TYPE_CHECKING:  # a drawing names alternatives when it is refused, with their variance
+    from holdfast.channels.drawing import Drawing
 
 Floats = NDArray[np.float64]
 
@@ -238,14 +241,16 @@ def covariance_of(drawing: Drawing) -> Covariance:
         gathered.setdefault(task.shape, []).append(task.cells)
     parts = []
     for shape, cells in gathered.items():
-        costly = _costly_cells(drawing, shape)
-        parts.append(_of_shape(drawing, shape, _joined(cells)) if costly <= left else _unknown(shape, _joined(cells)))
+        sampler = drawing.choice(shape).noise
+        costly = _costly_cells(channel.target, sampler, shape)
+        known = of_shape(channel.target, sampler, shape, _joined(cells)) if costly <= left else _unknown(shape, _joined(cells))
+        parts.append(known)
         left -= costly if costly <= left else 0.0
     return Covariance(channel.facts.lattice.cells, parts, of_target=not drawing.is_exact)
 
 
-def _of_shape(drawing: Drawing, shape: Shape, cells: Ints) -> ShapeCovariance:
-    target, sampler = drawing.channel.target, drawing.choice(shape).sampler
+def of_shape(target: Target, sampler: BlockSampler, shape: Shape, cells: Ints) -> ShapeCovariance:
+    """The blocks of one shape, drawn by this sampler."""
     known = target.block_variance(shape)
     if known is None and isinstance(target, Rounded) and isinstance(sampler, RoundedSampler):
         spread = free_laplace_variance(target.epsilon)
@@ -254,8 +259,8 @@ def _of_shape(drawing: Drawing, shape: Shape, cells: Ints) -> ShapeCovariance:
             frame, _ = np.linalg.qr(shape.basis().astype(np.float64))
             base = Variance(0.0, spread * frame @ frame.T, relative_error=1e-12)
         first = fraction_variance(shape.axes, target.epsilon) if isinstance(shape, Grid) else None
-        return ShapeCovariance(cells, shape, base, rounding_error(sampler, ("rounding error", *_names(drawing, shape)), first))
-    return ShapeCovariance(cells, shape, _estimated(drawing, shape) if known is None else known)
+        return ShapeCovariance(cells, shape, base, rounding_error(sampler, ("rounding error", *_names(target, shape)), first))
+    return ShapeCovariance(cells, shape, _estimated(target, sampler, shape) if known is None else known)
 
 
 def _unknown(shape: Shape, cells: Ints) -> ShapeCovariance:
@@ -264,18 +269,12 @@ def _unknown(shape: Shape, cells: Ints) -> ShapeCovariance:
     return ShapeCovariance(cells, shape, Variance(math.nan, matrix, "not estimated", math.inf))
 
 
-def _costly_cells(drawing: Drawing, shape: Shape) -> float:
+def _costly_cells(target: Target, sampler: BlockSampler, shape: Shape) -> float:
     """Cell draws that an estimate costs, where one is made and they are more than usual; else 0."""
-    sampler = drawing.choice(shape).noise
-    if isinstance(sampler, ChainSampler | RoundedSampler) or drawing.channel.target.block_variance(shape) is not None:
+    if isinstance(sampler, ChainSampler | RoundedSampler) or target.block_variance(shape) is not None:
         return 0.0
     least = LEAST_DRAWS * cell_draws(sampler)
     return 0.0 if least <= PILOT_CELLS else least
-
-
-def cell_draws(sampler: BlockSampler) -> float:
-    """Cells drawn for one draw of a block, those thrown away included: by public figures, not by how a run goes."""
-    return sampler.cells * max(sampler.expected_tries, 1.0)
 
 
 def _polarised(form: Form, size: int) -> Floats:
@@ -289,10 +288,9 @@ def _joined(cells: list[Ints]) -> Ints:
     return cells[0] if len(cells) == 1 else np.concatenate(cells)
 
 
-def _estimated(drawing: Drawing, shape: Shape) -> Variance:
+def _estimated(target: Target, sampler: BlockSampler, shape: Shape) -> Variance:
     """From draws of the public law. Where all draws were zero nothing is known about the mean: its error is infinity."""
-    sampler = drawing.choice(shape).noise
-    draws = public_draws(sampler, ("expected error", *_names(drawing, shape)), None).astype(np.float64)
+    draws = public_draws(sampler, ("expected error", *_names(target, shape)), None).astype(np.float64)
     squares = draws**2
     if isinstance(shape, Grid):  # one number for all cells: those of a grid are alike
         cell = squares.mean(axis=1)
@@ -304,8 +302,8 @@ def _estimated(drawing: Drawing, shape: Shape) -> Variance:
     return Variance(0.0, draws.T @ draws / len(draws), "estimated", float(np.where(means > 0, errors, math.inf).max()))
 
 
-def _names(drawing: Drawing, shape: Shape) -> tuple[str, ...]:
-    return json.dumps(drawing.channel.target.fields), json.dumps(shape.fields)
+def _names(target: Target, shape: Shape) -> tuple[str, ...]:
+    return json.dumps(target.fields), json.dumps(shape.fields)
 
 
 def public_draws(sampler: BlockSampler, label: tuple[str, ...], count: int | None) -> Ints:

@@ -22,8 +22,12 @@ from holdfast.laws import Reads
 from holdfast.privacy.estimated import check_can_weaken, weakened
 from holdfast.privacy.guarantee import ChainFacts, Guarantee
 from holdfast.randomness import Words
+from holdfast.samplers.cost import Costly, cell_draws
 from holdfast.samplers.protocol import InputSampler
 from holdfast.samplers.table import Choice, Reason, choose
+
+FEW_TRIES = 2
+"""Tries up to which nobody waits for them."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +43,15 @@ class SamplerGroup:
     reason: Reason
     assessment: Assessed | None = None
     """What was estimated about a chain; None for exact samplers."""
+    cell_draws: float = 0.0
+    """Expected for one release, as far as rejection draws them."""
 
     def joined(self, other: SamplerGroup) -> SamplerGroup:
         """Both together, for groups that one exact sampler draws; the expected tries are the larger ones."""
         known = self.expected_tries is not None and other.expected_tries is not None
         tries = max(self.expected_tries or 0.0, other.expected_tries or 0.0) if known else None
-        return replace(self, blocks=self.blocks + other.blocks, cells=self.cells + other.cells, expected_tries=tries)
+        work = self.cell_draws + other.cell_draws
+        return replace(self, blocks=self.blocks + other.blocks, cells=self.cells + other.cells, expected_tries=tries, cell_draws=work)
 
     def __str__(self) -> str:
         tail = "no number of tries" if self.expected_tries is None else count_of(f"{self.expected_tries:.3g}", "try", "tries")
@@ -99,9 +106,8 @@ class Drawing:
 
     @property
     def cell_draws(self) -> float:
-        """Cells drawn for one release where most are thrown away, by the expectation of the plan: how long it takes, some 10^7 a second."""
-        tried = [(group.cells, group.expected_tries) for group in self.sampler_plan.groups if group.expected_tries is not None]
-        return sum(cells * tries for cells, tries in tried if tries > 2)
+        """What one release costs where that is more than its cells, by the expectation of the plan (samplers/cost.py)."""
+        return sum(group.cell_draws for group in self.sampler_plan.groups)
 
     @property
     def sampler_plan(self) -> SamplerPlan:
@@ -124,7 +130,9 @@ class Drawing:
         if isinstance(sampler, ChainSampler):
             return SamplerGroup(shape.name, blocks, cells, sampler.name, None, choice.reason, sampler.assessment)
         tries = sampler.expected_tries
-        return SamplerGroup(shape.name, blocks, cells, sampler.name, None if tries is None else max(1.0, tries), choice.reason)
+        tries = None if tries is None else max(1.0, tries)
+        work = blocks * cell_draws(sampler) if isinstance(sampler, Costly) or (tries or 1.0) > FEW_TRIES else 0.0
+        return SamplerGroup(shape.name, blocks, cells, sampler.name, tries, choice.reason, cell_draws=work)
 
     def _shown_shapes(self) -> Iterator[tuple[Shape, int]]:
         target, blocks = self.channel.target, self.channel.blocks

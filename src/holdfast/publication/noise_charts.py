@@ -10,11 +10,12 @@ import numpy as np
 
 from holdfast.chains.sampler import ChainSampler
 from holdfast.channels import Drawing
-from holdfast.channels.covariance import BATCHES, COSTLY_CELLS, cell_draws, public_draws, standard_error
+from holdfast.channels.covariance import BATCHES, COSTLY_CELLS, public_draws, standard_error
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import Reads
 from holdfast.laws.marginals import cell_probabilities
 from holdfast.report.noise_chart import NoiseLaw
+from holdfast.samplers.cost import cell_draws
 from holdfast.samplers.protocol import BlockSampler, InputSampler
 
 CELLS = 4_000

@@ -7,6 +7,7 @@ from holdfast.display import count_of
 from holdfast.privacy.estimated import added_delta
 from holdfast.privacy.guarantee import ChainFacts, Guarantee
 from holdfast.privacy.parameters import format_exact
+from holdfast.samplers.cost import duration
 from holdfast.samplers.table import Reason
 
 _REASONS = {
@@ -65,13 +66,12 @@ def chain_error_sentences(guarantee: Guarantee) -> str:
 
 
 LONG_DRAW = 2e7
-"""Cell draws that take about two seconds."""
+"""Cell draws that take about a second, on a slow machine two."""
 
 
 def long_draw_sentence(cell_draws: float) -> str | None:
-    """What is said before a draw by rejection that takes long; None where it does not."""
+    """What is said before a draw that takes long; None where it does not."""
     if cell_draws < LONG_DRAW:
         return None
-    seconds = cell_draws / 1e7
-    about = f"{seconds:.0f} seconds" if seconds < 100 else f"{seconds / 60:.0f} minutes"
-    return f"Drawing takes about {about}: some {cell_draws:.1g} cells are expected to be drawn, most of them thrown away."
+    return f"Drawing takes {duration(cell_draws)} on average, by the number of tries that is expected."
+
