@@ -77,6 +77,15 @@ class TestNamesOnlyWhatWorksHere:
         assert stays not in advice(half), "a mechanism that draws with another epsilon than was asked for"
         assert stays not in advice(hf.GeneralizedLaplace("1/4", "l2").channel(facts))
 
+    @pytest.mark.parametrize("lattice", [grid(20, 20), grid(4, 4, 4), OVERLAPPING], ids=["two axes", "three axes", "general"])
+    def test_the_variance_of_rounded_projection_stands_beside_it(self, lattice: Lattice) -> None:
+        """It is another law. On 20 x 20 it is 28.9: (2 a / (1 - a)^2) (1 - 1/20)^2, a = exp(-1/4), and 1/6 for the rounding."""
+        message = advice(hf.GeneralizedLaplace("1/4").channel(Facts(lattice)))
+        beside = re.search(r"with epsilon = 0\.25 per unit of l1 distance, variance of a cell (at most )?([0-9.]+) ", message)
+        assert beside is not None
+        largest = hf.RoundedProjection("1/4").law(lattice).covariance().diagonal().max()
+        assert float(beside[2]) == pytest.approx(largest, rel=0.005)
+
     def test_what_does_not_work_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A general block on which every sampler by rejection is too slow: only rounded projection, which throws nothing away, is left."""
         monkeypatch.setattr("holdfast.samplers.table.MAX_CELL_TRIES", 8)

@@ -74,4 +74,3 @@ def long_draw_sentence(cell_draws: float) -> str | None:
     if cell_draws < LONG_DRAW:
         return None
     return f"Drawing takes {duration(cell_draws)} on average, by the number of tries that is expected."
-
