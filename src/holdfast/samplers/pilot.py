@@ -67,12 +67,20 @@ class Piloted(Protocol):
 
 
 def estimate_acceptance(
-    sampler: Piloted, *, purpose: str = "plan", cell_budget: int = CELL_BUDGET, most_tries: int = MOST_TRIES
+    sampler: Piloted,
+    *,
+    purpose: str = "plan",
+    cell_budget: float = CELL_BUDGET,
+    most_tries: int = MOST_TRIES,
+    first_tries: int = FIRST_TRIES,
+    enough: float = ENOUGH,
+    least: float = 0.0,
 ) -> Acceptance:
     """Estimate the probability that a try is accepted; another purpose is another sample.
 
     Guarantees:  deterministic; at most `cell_budget` cells drawn (expected, where drawing them needs tries itself), none where not even
-                 two tries fit. Stops early when the relative standard error is below ENOUGH.
+                 two tries fit. Stops early, after `first_tries` or a doubling of them, when the relative standard error is below `enough`
+                 or the estimate below `least`.
     """
     affordable = min(cell_budget / sampler.cells_per_try, most_tries)
     if affordable < 2:
@@ -81,10 +89,10 @@ def estimate_acceptance(
     exponents = np.empty(0, dtype=np.int64)
     with NoiseKey.for_tests("acceptance pilot: " + sampler.pilot_label).stream(purpose) as words:
         while True:
-            more = min(max(FIRST_TRIES, len(exponents)), limit - len(exponents))
+            more = min(max(first_tries, len(exponents)), limit - len(exponents))
             exponents = np.concatenate((exponents, sampler.pilot_exponents(more, words)))
             result = average(exponents, sampler.exponent_unit)
-            if len(exponents) >= limit or result.standard_error <= ENOUGH * result.estimate:
+            if len(exponents) >= limit or result.standard_error <= enough * result.estimate or result.estimate < least:
                 return result
 
 

@@ -1,5 +1,5 @@
-"""What a try of coupling from the past costs, by the shape of the block alone: for plans and for the choice of a sampler, no draw depends on
-it. In cell draws (samplers/cost.py).
+"""What coupling from the past costs: a try by the shape of the block alone, and how many of them by a pilot that sees no data. For plans and
+for the choice of a sampler; no draw depends on it. In cell draws (samplers/cost.py).
 
 A try makes about three sweeps of two chains and one of Klein's sampler. An update of a cell works on a matrix of rank x rank numbers, and
 draws one atom of the mixture.
@@ -7,12 +7,32 @@ draws one atom of the mixture.
 
 from __future__ import annotations
 
+from holdfast.samplers.pilot import Acceptance, Piloted, estimate_acceptance
+
 UPDATES = 7
 """Of each cell, in a try."""
 ATOM_COST, ENTRY_COST = 80.0, 0.04
 """Cell draws that drawing an atom takes, and one entry of the matrix."""
+PILOT_CELLS, LEAST_TRIES, MOST_TRIES = 2e7, 8, 1 << 10
+"""A pilot costs so many cell draws, a second, or so many tries where these are more."""
+FIRST_TRIES, ENOUGH = 4, 0.1
+"""Accept probabilities of tries differ little, so that a few of them say enough."""
+HOPELESS_CELLS = 1e13
+"""Expected cell draws from which a pilot looks no further: days."""
 
 
 def try_cost(cells: int, rank: int) -> float:
     """Cell draws that take about as long as one try on a block of so many cells under so many independent totals."""
     return UPDATES * cells * (ATOM_COST + ENTRY_COST * rank * rank)
+
+
+def acceptance(sampler: Piloted) -> Acceptance:
+    """How often a try is accepted, from a few tries with public words."""
+    return estimate_acceptance(
+        sampler,
+        cell_budget=max(PILOT_CELLS, LEAST_TRIES * sampler.cells_per_try),
+        most_tries=MOST_TRIES,
+        first_tries=FIRST_TRIES,
+        enough=ENOUGH,
+        least=sampler.cells_per_try / HOPELESS_CELLS,
+    )
