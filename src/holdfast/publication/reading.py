@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from holdfast.publication.plan import Plan
     from holdfast.publication.released import ReleasedTable
     from holdfast.publication.simulated import Simulated
+    from holdfast.publication.view import PublicationView
     from holdfast.randomness import NoiseKey
 
 
@@ -23,6 +24,8 @@ class Readable:
         def plan(self) -> Plan: ...
         @property
         def table(self) -> ReleasedTable: ...
+        @property
+        def id(self) -> str: ...
 
     def interval(self, query: Query, level: float) -> Interval:
         """Where a sum of true numbers lies, with probability `level` over the noise: from the public law, whatever the true numbers are.
@@ -41,3 +44,11 @@ class Readable:
         from holdfast.publication.simulated import simulated_errors
 
         return simulated_errors(self.plan, n, key)
+
+    def publication_view(self, *, nonnegative: bool = True, base: int = 1) -> PublicationView:
+        """Counts for print: zero or more, multiples of `base` (1, 3, 5 or 10), additive at every level, every kept total exact. From
+        published numbers alone, and biased: its `bias` says by how much.
+        """
+        from holdfast.publication.view import publication_view
+
+        return publication_view(self.plan, self.table, self.id, base=base, nonnegative=nonnegative)

@@ -1,0 +1,327 @@
+"""A publication view: released counts made non-negative, or multiples of a base, with every kept total exact and all sums additive.
+
+A function of the published files alone, so it costs no budget. Cells whose kept totals do not cross are found from the top down
+(view_tree.py): kept totals first, then the levels of the table in the order of its columns, then cells; the others block by block
+(view_crossing.py). What it does to small counts on average is simulated from the public law ([theory T152]).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import InvalidParameter, InvariantBroken
+from holdfast.invariants.rows import Kept
+from holdfast.lattices.shapes import Free, OneSum, Pinned
+from holdfast.laws import Reads
+from holdfast.publication.listings import free_name
+from holdfast.publication.plan import Plan
+from holdfast.publication.released import ReleasedTable
+from holdfast.publication.view_crossing import crossing_block, no_table
+from holdfast.publication.view_tree import TopDown, nearest_multiple, refined
+from holdfast.randomness import NoiseKey
+from holdfast.tables import Universe
+from holdfast.tables.saving import save_frame
+from holdfast.wording.view import SIZES, bias_sentence, size_name, totals_no_multiples, view_lines, view_sentence
+
+Ints = NDArray[np.int64]
+
+BASES = (1, 3, 5, 10)
+NAMED_TOTALS = 3
+"""Totals that a refusal names."""
+MOST_DRAWS, LEAST_DRAWS = 1_000, 10
+"""Simulated releases behind a table of biases."""
+DRAWN_CELLS, SOLVED_CELLS = 4_000_000, 10_000
+"""Cells drawn for it, in all; and those that the solver looks at, of which 10,000 take a second."""
+BLOCK_CELLS = 50
+"""A block costs the solver as much as so many cells, if it has fewer."""
+
+
+@dataclass(frozen=True)
+class Bias:
+    """The mean of (view - true sum) over units of one level whose true sum is of one size, and the standard error of that mean."""
+
+    level: str
+    """A level of the table, or "cell"."""
+    size: str
+    units: int
+    bias: float
+    standard_error: float
+
+
+class ViewMaker:
+    """Makes views of tables with the kept totals of one plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        facts = plan.facts
+        self.kept: Kept = facts.kept
+        self.levels = tuple(level_partitions(facts.universe))
+        moves, root = facts.moves, np.full(len(facts.universe), -1, dtype=np.int64)
+        self._crossing: list[tuple[Ints, Any]] = []
+        free = [cells for number, shape, _ in moves.blocks.used() if isinstance(shape, Free) for cells in moves.blocks.cells_of(number)]
+        self._has_free = bool(free)  # all of them together are the first root: no total of theirs is kept
+        count = int(self._has_free)
+        for number, shape, blocks in moves.blocks.used():
+            cells = moves.blocks.cells_of(number)
+            if isinstance(shape, Free):
+                root[cells] = 0
+            elif isinstance(shape, OneSum) and shape.signs is None:
+                root[cells] = count + np.arange(blocks)[:, None]
+                count += blocks
+            elif not isinstance(shape, Pinned):
+                by_cell = moves.matrix.tocsc()
+                self._crossing += [(block, _rows_over(by_cell, block)) for block in cells]
+        self.tree_cells = np.flatnonzero(root >= 0)
+        self._tree = TopDown(root[self.tree_cells], [unit[self.tree_cells] for _, unit in self.levels]) if count else None
+
+    @property
+    def solved_cells(self) -> int:
+        """What one view costs the solver, in cells: those whose kept totals cross."""
+        return sum(max(len(cells), BLOCK_CELLS) for cells, _ in self._crossing)
+
+    def made(self, counts: Ints, base: int, *, nonnegative: bool) -> Ints:
+        """The view of published counts; InvariantBroken where it is not what it says, which would be a fault of ours."""
+        out = counts.copy()
+        if self._tree is not None:
+            own = counts[self.tree_cells]
+            roots = self._tree.sums(own)[0].copy()
+            if self._has_free:
+                roots[0] = nearest_multiple(int(roots[0]), base, nonnegative=nonnegative)
+            if (roots % base).any():
+                raise no_table(base)
+            out[self.tree_cells] = self._tree.made(own, roots, base, nonnegative=nonnegative)
+        for cells, rows in self._crossing:
+            out[cells] = crossing_block(rows, counts[cells], base, nonnegative=nonnegative)
+        same = all(np.array_equal(rows.totals(out), rows.totals(counts)) for rows in self.kept.rows)
+        if same and (out % base).any():
+            raise no_table(base)  # a cell that the totals fix is no multiple
+        if not same or (nonnegative and (out < 0).any()):
+            raise InvariantBroken(
+                "The publication view does not keep the totals, or is not what was asked for. This is a fault in Holdfast."
+            )
+        return out
+
+
+def _rows_over(by_cell: Any, cells: Ints) -> Any:
+    """The kept rows, of a sparse matrix, as far as they go over the cells of a block."""
+    rows = by_cell[:, cells].tocsr()
+    return rows[np.flatnonzero(np.diff(rows.indptr))]
+
+
+def level_partitions(universe: Universe) -> Iterator[tuple[str, Ints]]:
+    """(name, unit of each cell) of the levels of a table in the order of its columns, the levels of a column's hierarchy before it; each
+    splits the one before. Cells themselves are left out.
+    """
+    own = np.zeros(len(universe), dtype=np.int64)
+    for place, column in enumerate(universe.columns):
+        tree, codes = universe.hierarchies.get(column), universe.code_indices(column)
+        units: list[tuple[str, Ints]] = []
+        for name in () if tree is None else tree.levels:
+            assert tree is not None
+            home = {leaf: number for number, node in enumerate(tree.level(name)) for leaf in tree.leaves(node)}
+            alone = len(home)  # a code under no unit of the level is one of its own
+            found = np.array([home.get(code, alone + k) for k, code in enumerate(universe.codes[column])], dtype=np.int64)
+            units.append((name, found[codes]))
+        for name, unit in (*units, (column, codes.astype(np.int64))):
+            finer = refined(own, unit)
+            if own.max() < finer.max() < len(universe) - 1:
+                yield ", ".join((*universe.columns[:place], name)), finer
+            own = finer
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PublicationView:
+    """Counts for print, made from a publication: biased, additive, kept totals exact. Never to be taken for the released counts.
+
+    Guarantees:  whole numbers; multiples of `base`; zero or more where `nonnegative`; every kept total and identity as in the release,
+                 as integers. A function of the published files.
+    """
+
+    release_id: str
+    released: ReleasedTable
+    counts: Ints
+    """One number for each cell, in the order of the released table."""
+    base: int
+    nonnegative: bool
+    _plan: Plan
+    _maker: ViewMaker
+
+    @property
+    def column(self) -> str:
+        """The name of its column of numbers: another one than that of the released counts."""
+        name, taken = self.released.count_name, (*self.released.universe.columns, self.released.count_name)
+        return free_name(f"{name}_view" if self.base == 1 else f"{name}_view_base_{self.base}", taken, name)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels between kept totals and cells whose sums were fitted, coarse to fine."""
+        return tuple(name for name, _ in self._maker.levels)
+
+    @cached_property
+    def draws(self) -> int:
+        """Simulated releases behind `bias`; 0 where there is none."""
+        if not self._has_law:
+            return 0
+        solved = self._maker.solved_cells
+        room = min(DRAWN_CELLS / max(len(self.counts), self._plan.drawing.cell_draws), SOLVED_CELLS / max(solved, 1))
+        return 0 if solved > SOLVED_CELLS else int(min(MOST_DRAWS, max(LEAST_DRAWS, room)))
+
+    @property
+    def _has_law(self) -> bool:
+        """Whether other releases can be drawn from a law that sees no data."""
+        drawing = self._plan.drawing
+        return drawing.channel.target.reads is Reads.NOTHING and drawing.is_exact
+
+    @cached_property
+    def bias(self) -> tuple[Bias, ...]:
+        """What the view does on average, by level and size of the true sum: simulated from the public law, with this view (to the base of
+        1) in the place of the true table. Empty where no law can be simulated.
+        """
+        if not self.draws:
+            return ()
+        truth = self._maker.made(self.released.counts, 1, nonnegative=True)
+        sizes, sums = class_errors(self._plan, self._maker, truth, self.draws, self.base, nonnegative=self.nonnegative)
+        means = sums / [units for _, _, units in sizes]
+        errors = means.std(axis=0, ddof=1) / np.sqrt(self.draws)
+        rows = zip(sizes, means.mean(axis=0).tolist(), errors.tolist(), strict=True)
+        return tuple(Bias(level, size, units, float(f"{mean:.6g}"), float(f"{error:.6g}")) for (level, size, units), mean, error in rows)
+
+    def to_fields(self) -> dict[str, Any]:
+        """What goes into the file beside the table: what it is, what it was made of, its biases."""
+        digest = hashlib.sha256(self.released.counts.astype("<i8").tobytes()).hexdigest()
+        return {
+            "what": "publication view",
+            "words": view_sentence(self.base, self.nonnegative),
+            "release": self.release_id,
+            "identity": self._plan.drawing.channel.identity,
+            "released_counts_sha256": digest,
+            "column": self.column,
+            "base": self.base,
+            "nonnegative": self.nonnegative,
+            "levels": list(self.levels),
+            "cells": len(self.counts),
+            "changed": int(np.count_nonzero(self.counts != self.released.counts)),
+            "bias": {
+                "words": bias_sentence(self.draws, self._has_law),
+                "draws": self.draws,
+                "lines": [vars(line) for line in self.bias],
+            },
+        }
+
+    @property
+    def frame(self) -> Any:
+        """A pyarrow.Table: codes, and the view under a name of its own."""
+        import pyarrow as pa
+
+        return self.released.universe.frame().append_column(self.column, pa.array(self.counts))
+
+    def save(self, path: str | os.PathLike[str]) -> tuple[Path, Path]:
+        """Write the table to a .csv or .parquet file, and beside it, under the same name with .json, what it is. Existing files are
+        refused.
+        """
+        target = Path(path)
+        beside = target.with_suffix(".json")
+        if os.path.lexists(beside):
+            raise InvalidParameter(f"{beside.name!r} exists already and is not overwritten. Choose another name, or remove it first.")
+        text = self.to_json()  # before anything is written
+        save_frame(self.frame, target)
+        with open(beside, "x", encoding="utf-8") as file:
+            file.write(text)
+        return target, beside
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_fields(), indent=2, ensure_ascii=False) + "\n"
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.frame.__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __str__(self) -> str:
+        return "\n".join(view_lines(self.to_fields()))
+
+    def __repr__(self) -> str:
+        kind = "non-negative" if self.nonnegative else "signed"
+        return f"PublicationView({len(self)} cells, {kind}, base {self.base}; biased, not the released counts)"
+
+
+def publication_view(plan: Plan, released: ReleasedTable, release_id: str, *, base: int = 1, nonnegative: bool = True) -> PublicationView:
+    """The view of a published table.
+
+    Given:       counts of all cells, with or without a law that sees no data; a base of which every kept total is a multiple.
+    """
+    check_view(plan, base, nonnegative=nonnegative)
+    check_totals(plan.facts.kept, [rows.totals(released.counts) for rows in plan.facts.kept.rows], base)
+    maker = ViewMaker(plan)
+    counts = maker.made(released.counts, base, nonnegative=nonnegative)
+    layout = plan.drawing.channel.layout
+    if layout is not None and not layout.holds(counts):
+        raise InvalidParameter(
+            "The view would leave the bounds of the mechanism, within which the released counts are. Take the released counts as they are."
+        )
+    counts.setflags(write=False)
+    return PublicationView(release_id, released, counts, base, nonnegative, plan, maker)
+
+
+def check_view(plan: Plan, base: int, *, nonnegative: bool = True) -> None:
+    """Refuse what there is no view of, whatever the totals are."""
+    if isinstance(base, bool) or base not in BASES:
+        raise InvalidParameter(f"base is one of {', '.join(map(str, BASES))}. Got {base!r}.", field="base")
+    if not isinstance(nonnegative, bool):
+        raise InvalidParameter(f"nonnegative is True or False. Got {nonnegative!r}.", field="nonnegative")
+    if plan.facts.grid is not None:
+        raise InvalidParameter("These are real-valued answers, and a publication view is of counts.")
+    if not plan.drawing.channel.target.publishes_cells:
+        raise InvalidParameter("This release publishes no cells, only totals: they are exact, and there is nothing to make a view of.")
+
+
+def check_totals(kept: Kept, totals: list[Ints], base: int) -> None:
+    """Refuse a base of which a kept total is no multiple, and say what can be done."""
+    if all(not (values % base).any() for values in totals):
+        return
+    wrong = [
+        (rows, int(row), int(values[row])) for rows, values in zip(kept.rows, totals, strict=True) for row in np.flatnonzero(values % base)
+    ]
+    named = [(rows.name(row) or rows.statement, total) for rows, row, total in wrong[:NAMED_TOTALS]]
+    fitting = [other for other in BASES if not any((values % other).any() for values in totals)]
+    raise InvalidParameter(totals_no_multiples(base, named, len(wrong), fitting), field="base")
+
+
+def class_errors(
+    plan: Plan, maker: ViewMaker, truth: Ints, draws: int, base: int, *, nonnegative: bool
+) -> tuple[list[tuple[str, str, int]], Ints]:
+    """(level, size, units) of every size class of a true table that has units, and for each of so many simulated releases the sum, over
+    the units of the class, of the view less the truth.
+    """
+    classes = list(_classes(maker, truth))
+    out = np.empty((draws, len(classes)), dtype=np.int64)
+    with NoiseKey.for_tests("bias of a view") as key:
+        done = 0
+        while done < draws:
+            number = int(min(draws - done, max(1, DRAWN_CELLS // len(truth))))
+            for noise in plan.law.sample(number, key, label=f"view {done}"):
+                error = maker.made(truth + noise, base, nonnegative=nonnegative) - truth
+                out[done] = [error[cells].sum() for _, _, _, cells in classes]
+                done += 1
+    return [(level, size, units) for level, size, units, _ in classes], out
+
+
+def _classes(maker: ViewMaker, truth: Ints) -> Iterator[tuple[str, str, int, Ints]]:
+    """(level, size, units, their cells) of every level and size that has units."""
+    for level, unit in (*maker.levels, ("cell", np.arange(len(truth)))):
+        sums = np.zeros(int(unit.max()) + 1, dtype=np.int64)
+        np.add.at(sums, unit, truth)
+        for low, high in SIZES:
+            inside = (sums >= low) & (True if high is None else sums <= high)
+            if inside.any():
+                yield level, size_name((low, high)), int(inside.sum()), np.flatnonzero(inside[unit])

@@ -1,0 +1,66 @@
+"""Sentences about a publication view: what it is, and how far it is from the true counts on average."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+SIZES = ((0, 0), (1, 9), (10, 99), (100, 499), (500, None))
+"""Size classes: from, to; None where there is no end."""
+
+
+def size_name(size: tuple[int, int | None]) -> str:
+    """For example "10 to 99"."""
+    low, high = size
+    return f"{low} or more" if high is None else (f"{low}" if low == high else f"{low} to {high}")
+
+
+def view_sentence(base: int, nonnegative: bool) -> str:
+    """What a view is, beside its file."""
+    what = " and ".join(text for text in ("not negative" if nonnegative else "", f"multiples of {base}" if base > 1 else "") if text)
+    made = f"changed so that they are {what}" if what else "as they are"
+    return (
+        f"A publication view: the released counts {made}, with every kept total exact. These are not the released counts, and they are "
+        "biased: take the released counts for sums, comparisons and models. The view was made from the published files alone, so it has "
+        "the promise of the release and costs no budget."
+    )
+
+
+def bias_sentence(draws: int, has_law: bool) -> str:
+    """How the table of biases was found, or why there is none."""
+    if not has_law:
+        return (
+            "No bias is given: what this release publishes depends on the true counts in other ways than by adding noise of one law, or "
+            "was drawn by a Markov chain."
+        )
+    if not draws:
+        return "No bias is given: kept totals cross over so many cells that simulating it would take too long."
+    return (
+        f"Bias: the mean of the view less the true count, by the size of the true count, over {draws:,} releases simulated from the public "
+        "law. The true table is not known; this view, to the base of 1, stands in its place."
+    )
+
+
+def totals_no_multiples(base: int, named: Sequence[tuple[str, int]], number: int, fitting: Sequence[int]) -> str:
+    """A base that kept totals are no multiples of."""
+    shown = ", ".join(f"{total:,} ({name})" for name, total in named)
+    more = f" and {number - len(named):,} more" if number > len(named) else ""
+    others = (
+        f"take base={' or '.join(map(str, fitting))}, of which all are multiples" if fitting != [1] else "take base=1, which always fits"
+    )
+    are = "is no multiple" if number == 1 else "are no multiples"
+    return (
+        f"Kept totals stay exact, and sums of multiples of {base} are multiples of {base}; but {shown}{more} {are} of {base}. What can be "
+        f"done: {others}; or round what you print of the view and say that it does not add up; or keep other totals in the next release."
+    )
+
+
+def view_lines(fields: Mapping[str, Any]) -> list[str]:
+    """What the command prints: a sentence, and a line for each size class."""
+    out = [fields["words"], f"{fields['changed']:,} of {fields['cells']:,} cells differ from their released count."]
+    lines = [("level", "true size", "units", "bias", "standard error")]
+    for line in fields["bias"]["lines"]:
+        lines.append((line["level"], line["size"], f"{line['units']:,}", f"{line['bias']:+.3f}", f"{line['standard_error']:.3f}"))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    shown = ["  ".join((line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:]))) for line in lines]
+    return [*out, fields["bias"]["words"], *(shown if len(shown) > 1 else ())]

@@ -1,0 +1,359 @@
+"""Publication views: nearest parts against full enumeration, 50 random tables, the tracts, and biases against releases of known truths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+import holdfast as hf
+from holdfast.errors import InvalidParameter, RequestTooLarge, VerificationFailed
+from holdfast.publication import view as module
+from holdfast.publication import view_crossing
+from holdfast.publication.view import BASES, ViewMaker, class_errors, level_partitions
+from holdfast.publication.view_crossing import crossing_block
+from holdfast.publication.view_tree import Step, nearest_multiple, nearest_parts
+from holdfast.testing.fit import ALPHA, check_p_value, two_sample_p_value
+
+Ints = NDArray[np.int64]
+
+
+def compositions(total: int, parts: int, least: int) -> Iterator[tuple[int, ...]]:
+    if parts == 1:
+        yield (total,)
+        return
+    for first in range(least, total - least * (parts - 1) + 1):
+        for rest in compositions(total - first, parts - 1, least):
+            yield (first, *rest)
+
+
+class TestNearestParts:
+    """[theory T150]: against every way to divide a sum."""
+
+    @given(
+        st.lists(st.lists(st.integers(-4, 6), min_size=1, max_size=3), min_size=1, max_size=3),
+        st.lists(st.integers(0, 6), min_size=3, max_size=3),
+        st.sampled_from(BASES),
+        st.booleans(),
+    )
+    @settings(max_examples=80, deadline=None)
+    def test_no_other_parts_are_nearer(self, nodes: list[list[int]], units: list[int], base: int, nonnegative: bool) -> None:
+        sizes = [len(parts) for parts in nodes]
+        step = Step(np.cumsum([0, *sizes[:-1]]), np.repeat(np.arange(len(nodes)), sizes))
+        given_units = np.array(units[: len(nodes)])
+        found = nearest_parts(np.concatenate(nodes).astype(np.int64), step, given_units, base, nonnegative=nonnegative)
+        for parts, wanted, own in zip(nodes, given_units.tolist(), np.split(found, step.starts[1:]), strict=True):
+            assert own.sum() == wanted
+            assert not nonnegative or own.min() >= 0
+            everything = compositions(wanted, len(parts), 0 if nonnegative else -12)
+            least = min(sum((base * u - c) ** 2 for u, c in zip(other, parts, strict=True)) for other in everything)
+            assert sum((base * int(u) - c) ** 2 for u, c in zip(own, parts, strict=True)) == least
+
+    def test_what_is_not_negative_and_adds_up_stays(self) -> None:
+        values = np.array([3, 0, 7, 2**40])
+        step = Step(np.array([0]), np.zeros(4, dtype=np.int64))
+        assert nearest_parts(values, step, values.sum(keepdims=True), 1, nonnegative=True).tolist() == values.tolist()
+
+    def test_ties_go_to_the_parts_that_stand_first(self) -> None:
+        step = Step(np.array([0]), np.zeros(4, dtype=np.int64))
+        assert nearest_parts(np.array([5, 5, 5, -2]), step, np.array([13]), 1, nonnegative=True).tolist() == [5, 4, 4, 0]
+
+    @pytest.mark.parametrize(("value", "near"), [(-3, 0), (4, 0), (5, 0), (6, 10), (15, 20), (25, 20), (10**18 + 6, 10**18 + 10)])
+    def test_a_sum_that_is_not_kept_goes_to_the_nearest_multiple(self, value: int, near: int) -> None:
+        assert nearest_multiple(value, 10, nonnegative=True) == near
+
+
+ROWS_AND_COLUMNS = csr_array(np.array([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1], [1, 0, 0, 1, 0, 0], [0, 1, 0, 0, 1, 0], [0, 0, 1, 0, 0, 1]]))
+
+
+class TestCrossing:
+    """[theory T151]: against every table of two rows and three columns."""
+
+    @given(
+        st.lists(st.integers(0, 3), min_size=6, max_size=6),
+        st.lists(st.integers(-4, 4), min_size=2, max_size=2),
+        st.sampled_from([1, 3, 5]),
+    )
+    @settings(max_examples=40, deadline=None)
+    def test_no_table_costs_less(self, truth: list[int], moves: list[int], base: int) -> None:
+        a, b = moves
+        values = base * np.array(truth) + np.array([a, b, -a - b, -a, -b, a + b])
+        found = crossing_block(ROWS_AND_COLUMNS, values, base, nonnegative=True)
+        assert (ROWS_AND_COLUMNS @ found == ROWS_AND_COLUMNS @ values).all()
+        assert found.min() >= 0
+        assert not (found % base).any()
+        others = [other for other in tables_of(values, base) if min(other) >= 0]
+        assert cost(found.tolist(), values, base) == min(cost(other, values, base) for other in others)
+
+    def test_where_corners_are_no_whole_numbers_they_are_searched_for(self) -> None:
+        # Cells are the edges of two triangles and of a bridge between them, totals are over the edges at a corner: the only move is
+        # (1, -1, 1, -2, 1, -1, 1). The linear program would go half of it, to a bridge of 0.
+        rows = np.zeros((6, 7), dtype=np.int64)
+        for edge, ends in enumerate([(0, 1), (1, 2), (2, 0), (0, 3), (3, 4), (4, 5), (5, 3)]):
+            rows[list(ends), edge] = 1
+        assert crossing_block(csr_array(rows), np.array([3, 3, 3, -1, 3, 3, 3]), 1, nonnegative=True).tolist() == [2, 4, 2, 1, 2, 4, 2]
+
+    def test_totals_that_are_multiples_may_have_no_table_of_multiples(self) -> None:
+        pairs = csr_array(np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]]))
+        with pytest.raises(InvalidParameter, match=r"No table of multiples of 10 has the kept totals of this release\. Take base=1"):
+            crossing_block(pairs, np.array([5, 5, 5]), 10, nonnegative=True)
+        with pytest.raises(InvalidParameter, match="No table of multiples of 3"):
+            crossing_block(pairs, np.array([3, 3, 4]), 3, nonnegative=True)
+
+    def test_a_block_of_too_many_cells_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(view_crossing, "MOST_CELLS", 5)
+        with pytest.raises(RequestTooLarge, match="a block of 6 cells"):
+            crossing_block(ROWS_AND_COLUMNS, np.array([-1, 2, 2, 3, 3, 3]), 1, nonnegative=True)
+
+
+def tables_of(values: Ints, base: int) -> Iterator[list[int]]:
+    """Every table of multiples with these margins, of zero or more."""
+    rows, columns = (values.reshape(2, 3).sum(axis=axis) // base for axis in (1, 0))
+    for a, b in product(range(int(rows[0]) + 1), repeat=2):
+        top = [a, b, int(rows[0]) - a - b]
+        yield [base * u for u in (*top, *(int(c) - u for c, u in zip(columns, top, strict=True)))]
+
+
+def cost(table: list[int], values: Ints, base: int) -> float:
+    """Squares of distances, straight between 0, 1, 2, 4, 8, ... units from the start."""
+    total = 0.0
+    for number, value in zip(table, values.tolist(), strict=True):
+        start = max((2 * value + base) // (2 * base), 0)
+        steps, sign = abs(number // base - start), 1 if number // base > start else -1
+        done = 0
+        while done < steps:
+            end = max(2 * done, 1)
+            there, here = (base * (start + sign * at) - value for at in (end, done))
+            total += (min(end, steps) - done) * (there**2 - here**2) / (end - done)
+            done = end
+    return total
+
+
+def random_release(seed: int) -> tuple[hf.Table, Any]:
+    """A table of one of five kinds, its counts multiples of 30, and a release of it with a test key."""
+    random = np.random.default_rng(seed)
+    kind = ("total", "nested", "margins", "areas", "free")[seed % 5]
+    towns = [f"{county}{number}" for county in "ABC" for number in range(int(random.integers(2, 5)))]
+    trees = {"town": hf.Hierarchy.from_prefixes(towns, [1], levels=["county", "town"])}
+    universe = hf.Universe.product({"town": towns, "sex": ["F", "M"], "age": ["0", "18", "65"]}, hierarchies=trees)
+    keep: dict[str, list[Any]] = {
+        "total": [hf.total()],
+        "nested": [hf.margin("county"), hf.margin("town"), hf.subset("age", codes=["0"], by=["town"])],
+        "margins": [hf.margin("county"), hf.margin("town", "sex"), hf.margin("age")],
+        "areas": [hf.margin("county", "sex"), hf.subset("age", codes=["18", "65"]), hf.subset("age", codes=["0", "18"])],
+        "free": [hf.margin("sex")] if seed % 2 else [],
+    }
+    counts = 30 * random.poisson(0.7, len(universe))
+    table = hf.Table(universe, counts)
+    mechanism = hf.GeneralizedGaussian(sigma_squared=int(random.integers(4, 900)))
+    return table, hf.release(table, keep[kind], mechanism, key=hf.NoiseKey.for_tests(f"view {seed}"))
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_views_of_random_tables_keep_totals_add_up_and_are_not_negative(seed: int) -> None:
+    table, release = random_release(seed)
+    released = release.table.counts
+    for base in (1, BASES[1 + seed % 3]):
+        view = release.publication_view(base=base)
+        assert view.counts.dtype == np.int64
+        assert view.counts.min() >= 0
+        assert not (view.counts % base).any()
+        for rows in release.plan.facts.kept.rows:
+            assert np.array_equal(rows.totals(view.counts), rows.totals(table.counts))  # those of the true table
+        if base == 1 and released.min() >= 0:
+            assert np.array_equal(view.counts, released)
+        again = release.publication_view(base=base)
+        assert np.array_equal(view.counts, again.counts)
+    signed = release.publication_view(nonnegative=False)
+    assert np.array_equal(signed.counts, released)
+
+
+def test_sums_of_levels_are_the_released_ones_where_none_is_negative() -> None:
+    """From the top down: what is cut off in a cell is taken from its own county, and no county total moves."""
+    codes = [f"{county}{number:02}" for county in "AB" for number in range(20)]
+    trees = {"town": hf.Hierarchy.from_prefixes(codes, [1], levels=["county", "town"])}
+    universe = hf.Universe.product({"town": codes, "sex": ["F", "M"]}, hierarchies=trees)
+    table = hf.Table(universe, np.arange(80) % 7)
+    release = hf.release(table, [hf.total()], hf.GeneralizedGaussian(sigma_squared=9), key=hf.NoiseKey.for_tests("levels"))
+    view, released = release.publication_view(), release.table.counts
+    assert view.levels == ("county", "town")
+    county, town = (unit for _, unit in level_partitions(universe))
+    assert released.min() < 0
+    assert np.array_equal(np.bincount(county, view.counts), np.bincount(county, released))
+    by_town = np.bincount(town, released)
+    assert by_town.min() < 0  # a town is cut off too: then other towns of its county pay
+    assert np.abs(np.bincount(town, view.counts) - np.maximum(by_town, 0)).max() <= 2
+
+
+def test_levels_are_told_from_columns_and_hierarchies() -> None:
+    codes = ["A1", "A2", "B1", "C"]
+    uneven = hf.Hierarchy({"A": None, "A1": "A", "A2": "A", "B": None, "B1": "B", "C": None}, levels=["county", "town"])
+    universe = hf.Universe.product({"town": codes, "sex": ["F", "M"], "age": ["0", "1"]}, hierarchies={"town": uneven})
+    found = {name: unit.reshape(4, 4).tolist() for name, unit in level_partitions(universe)}
+    assert list(found) == ["county", "town", "town, sex"]
+    assert [row[0] for row in found["county"]] == [0, 0, 1, 2]
+    assert found["town, sex"] == [[0, 0, 1, 1], [2, 2, 3, 3], [4, 4, 5, 5], [6, 6, 7, 7]]
+
+
+def test_the_tracts(shared_data: Path) -> None:
+    columns = ["state_fips", "county_fips", "tract_geoid"]
+    table = hf.Table.from_counts(shared_data / "tract_pop_2010.csv", cells=columns, count="pop2010", public=True)
+    release = hf.release(table, [hf.margin("state_fips")], hf.GeneralizedLaplace("1/100"), key=hf.NoiseKey.for_tests("tracts"))
+    view = release.publication_view()
+    (states,) = release.plan.facts.kept.rows
+    assert len(view) == 73_057
+    assert release.table.counts.min() < 0 <= view.counts.min()
+    assert np.array_equal(states.totals(view.counts), states.totals(table.counts))
+    assert view.levels == ("state_fips", "state_fips, county_fips")
+
+
+SMALL = hf.Universe.product({"town": list("abcdef"), "age": list("012345")})
+TRUTH = np.array([0, 0, 1, 4, 9, 30] * 6)
+NUMBER = 400
+
+
+def released_errors(mechanism: Any, base: int, made: Any) -> tuple[list[str], Ints]:
+    """(size classes, sums over each of view - truth) of real releases of a known truth, each drawn and made into a view by itself."""
+    table = hf.Table(SMALL, TRUTH * base)
+    out = []
+    for number in range(NUMBER):
+        release = hf.release(table, [hf.margin("town")], mechanism, key=hf.NoiseKey.for_tests(f"known truth {number}"))
+        error = made(release, base) - table.counts
+        bounds = ((0, 0), (1, 9), (10, 99), (100, 499), (500, 10**9))
+        out.append([int(error[(table.counts >= low) & (table.counts <= high)].sum()) for low, high in bounds])
+    return ["0", "1 to 9", "10 to 99", "100 to 499", "500 or more"], np.array(out)
+
+
+def agreement(base: int, mechanism: Any, made: Any, simulated_by: Any = None) -> list[tuple[str, float]]:
+    """(size, p-value) of the hypothesis that simulated and real releases of a known truth have errors of one law."""
+    table = hf.Table(SMALL, TRUTH * base)
+    plan = hf.plan(table, [hf.margin("town")], simulated_by or mechanism)
+    classes, simulated = class_errors(plan, ViewMaker(plan), table.counts, NUMBER, base, nonnegative=True)
+    sizes, real = released_errors(mechanism, base, made)
+    own = [(place, size) for place, (level, size, _) in enumerate(classes) if level == "cell"]
+    return [(size, two_sample_p_value(simulated[:, place], real[:, sizes.index(size)])) for place, size in own]
+
+
+LAPLACE = hf.GeneralizedLaplace("1/3")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("base", [1, 5])
+def test_biases_agree_with_releases_of_a_known_truth(base: int) -> None:
+    found = agreement(base, LAPLACE, lambda release, base: release.publication_view(base=base).counts)
+    assert len(found) == (3 if base == 1 else 4)
+    for size, p_value in found:
+        check_p_value(p_value, name=f"bias of views to the base of {base}, size {size}", n=2 * NUMBER, statistic=0.0)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("made", "simulated_by"),
+    [
+        (lambda release, _: np.maximum(release.table.counts, 0), None),  # cut off, and nobody pays
+        (lambda release, base: release.publication_view(base=base).counts, hf.GeneralizedLaplace("1/6")),
+    ],
+)
+def test_another_view_or_law_would_be_seen(made: Any, simulated_by: Any) -> None:
+    assert min(p_value for _, p_value in agreement(1, LAPLACE, made, simulated_by)) < ALPHA
+
+
+def test_the_table_of_biases_is_the_mean_over_simulated_releases() -> None:
+    release = hf.release(hf.Table(SMALL, TRUTH), [hf.margin("town")], LAPLACE, key=hf.NoiseKey.for_tests("bias"))
+    view = release.publication_view()
+    classes, sums = class_errors(release.plan, ViewMaker(release.plan), view.counts, view.draws, 1, nonnegative=True)
+    assert view.draws == module.MOST_DRAWS
+    assert [(line.level, line.size, line.units) for line in view.bias] == classes
+    for line, own in zip(view.bias, (sums / [units for _, _, units in classes]).T, strict=True):
+        assert line.bias == pytest.approx(own.mean(), rel=1e-5, abs=1e-12)
+        assert line.standard_error == pytest.approx(own.std(ddof=1) / view.draws**0.5, rel=1e-5)
+    smallest, *_, largest = (line for line in view.bias if line.level == "cell")
+    assert smallest.size == "0"
+    assert smallest.bias > 10 * smallest.standard_error  # small counts rise
+    assert largest.bias < -10 * largest.standard_error  # and large ones pay
+    towns = [line for line in view.bias if line.level == "town"]
+    assert all(line.bias == line.standard_error == 0 for line in towns)  # kept totals have none
+
+
+class TestWhatIsRefused:
+    RELEASE = hf.release(hf.Table(SMALL, TRUTH), [hf.margin("town")], LAPLACE, key=hf.NoiseKey.for_tests("refused"))
+
+    @pytest.mark.parametrize("base", [0, 2, 4, -1, 5.5, "5", True, None])
+    def test_bases(self, base: Any) -> None:
+        with pytest.raises(InvalidParameter, match="base is one of 1, 3, 5, 10"):
+            self.RELEASE.publication_view(base=base)
+
+    def test_a_sign_that_is_no_truth_value(self) -> None:
+        with pytest.raises(InvalidParameter, match=r"nonnegative is True or False\. Got 1"):
+            self.RELEASE.publication_view(nonnegative=1)  # type: ignore[arg-type]
+
+    def test_totals_that_are_no_multiples_are_named_with_what_can_be_done(self) -> None:
+        with pytest.raises(InvalidParameter) as caught:
+            self.RELEASE.publication_view(base=5)
+        assert str(caught.value) == (
+            "Kept totals stay exact, and sums of multiples of 5 are multiples of 5; but 44 (town=a), 44 (town=b), 44 (town=c) and 3 more "
+            "are no multiples of 5. What can be done: take base=1, which always fits; or round what you print of the view and say that "
+            "it does not add up; or keep other totals in the next release."
+        )
+        assert caught.value.field == "base"
+        release = hf.release(hf.Table(SMALL, 3 * TRUTH), [hf.total()], LAPLACE, key=hf.NoiseKey.for_tests("refused"))
+        with pytest.raises(InvalidParameter, match=r"but 792 \(total.*\) is no multiple of 5\. What can be done: take base=1 or 3,"):
+            release.publication_view(base=5)
+
+    def test_suppression_and_answers(self) -> None:
+        made = hf.release(hf.Table(SMALL, TRUTH), [hf.margin("town")], hf.Suppression())
+        with pytest.raises(InvalidParameter, match="publishes no cells"):
+            made.publication_view()
+        answered = hf.answer(
+            [0.5, 0.25], invariants=[], sensitivity="1", mechanism=hf.ProjectedLaplace(1), places=4, on_grid=True, release_id="a"
+        )
+        with pytest.raises(InvalidParameter, match="a publication view is of counts"):
+            answered.publication_view()
+
+
+def test_a_release_within_bounds_has_a_view_and_no_bias() -> None:
+    mechanism = hf.Conditional(epsilon="1/2", lower=0)
+    release = hf.release(hf.Table(SMALL, 5 * TRUTH), [hf.margin("town")], mechanism, key=hf.NoiseKey.for_tests("bounds"))
+    view = release.publication_view(base=5)
+    assert view.draws == 0
+    assert view.bias == ()
+    assert "depends on the true counts" in view.to_fields()["bias"]["words"]
+    assert np.array_equal(release.publication_view().counts, release.table.counts)  # they are not negative
+
+
+def test_a_reader_makes_the_same_view_of_the_folder(tmp_path: Path) -> None:
+    release = hf.release(hf.Table(SMALL, TRUTH), [hf.margin("town")], LAPLACE, key=hf.NoiseKey.for_tests("folder"))
+    release.save(tmp_path / "out")
+    ours, theirs = release.publication_view(), hf.load(tmp_path / "out").publication_view()
+    assert np.array_equal(ours.counts, theirs.counts)
+    assert ours.to_json() == theirs.to_json()
+    with open(tmp_path / "out" / "table.csv", "a", encoding="utf-8") as file:
+        file.write("a,0,1,1,false\n")
+    with pytest.raises(VerificationFailed, match=r"table\.csv has"):
+        hf.load(tmp_path / "out")
+
+
+def test_files_are_labelled(tmp_path: Path) -> None:
+    release = hf.release(hf.Table(SMALL, 5 * TRUTH), [hf.margin("town")], LAPLACE, key=hf.NoiseKey.for_tests("files"))
+    view = release.publication_view(base=5)
+    table, beside = view.save(tmp_path / "print.csv")
+    assert (table.name, beside.name) == ("print.csv", "print.json")
+    head, first = table.read_text().splitlines()[:2]
+    assert head == '"town","age","count_view_base_5"'  # no column of it has the name of the released counts
+    assert first == f'"a","0",{view.counts[0]}'
+    assert "These are not the released counts, and they are biased" in beside.read_text()
+    with pytest.raises(InvalidParameter, match=r"'print\.json' exists already"):
+        view.save(tmp_path / "print.parquet")
+    (tmp_path / "print.json").unlink()
+    with pytest.raises(InvalidParameter, match=r"'print\.csv' exists already"):
+        view.save(tmp_path / "print.csv")
+    assert not (tmp_path / "print.json").exists()
+    assert repr(view) == "PublicationView(36 cells, non-negative, base 5; biased, not the released counts)"
