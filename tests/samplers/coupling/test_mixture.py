@@ -13,8 +13,9 @@ from flint import arb
 
 from holdfast.errors import NoExactSampler
 from holdfast.exact.balls import ball, enclosure, precision
+from holdfast.samplers.coupling import mixture_fit
 from holdfast.samplers.coupling.mixture import EXCESS_ERROR, LEFT_OUT_BITS, Mixture
-from holdfast.samplers.coupling.mixture_fit import UNIT, fit_for, mixture_for
+from holdfast.samplers.coupling.mixture_fit import UNIT, Fit, fit_for, fitted, mixture_for, proved_vertex, suggested_vertices
 
 EPSILONS = [Fraction(1, 20), Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(4)]
 
@@ -98,10 +99,51 @@ def test_the_smallest_variance_is_as_large_as_the_cusp_allows() -> None:
     assert list(taus.values()) == sorted(taus.values(), reverse=True)
 
 
-@pytest.mark.parametrize("epsilon", [Fraction(1, 2000), Fraction(5)])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 129), Fraction(5)])
 def test_an_epsilon_out_of_range_is_refused(epsilon: Fraction) -> None:
     with pytest.raises(NoExactSampler, match="epsilon between"):
         mixture_for(epsilon, 9)
+
+
+def test_the_vertex_is_proved_and_no_other_one_is() -> None:
+    """The solver only suggests: a vertex with another atom or another tight row is not taken."""
+    epsilon, fit = Fraction(1), fit_for(9)
+    mixture = mixture_for(epsilon, 9)
+    with precision(128):
+        wanted = mixture_fit.programme(epsilon, mixture_fit.candidates(epsilon, mixture.step), mixture.step, fit)
+        columns, rows = next(suggested_vertices(wanted))
+        found = proved_vertex(wanted, columns, rows)
+        assert found is not None
+        assert len(found) == mixture.head
+        loose = next(r for r in range(wanted.matrix.nrows()) if r not in rows)
+        spare = next(j for j in range(wanted.matrix.ncols()) if j not in columns)
+        assert proved_vertex(wanted, columns, [loose, *rows[1:]]) is None
+        assert proved_vertex(wanted, [spare, *columns[1:]], rows) is None
+        assert proved_vertex(wanted, columns[1:], rows[1:]) is None
+
+
+def test_masses_do_not_depend_on_the_digits_of_the_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = mixture_for(Fraction(1, 2), 9)
+    monkeypatch.setattr(mixture_fit, "VERTEX_BITS", 200)
+    fitted.cache_clear()
+    assert mixture_for(Fraction(1, 2), 9) == before
+
+
+def test_the_head_is_the_same_on_every_machine() -> None:
+    """Which draw belongs to which words depends on it: a known answer."""
+    mixture = mixture_for(Fraction(1), 9)
+    assert [int(tau / UNIT) for tau in mixture.head_taus[:4]] == [871, 959, 4424, 4867]
+    assert [float(mass) for mass in mixture.head_masses[:4]] == [
+        0.21939106839772649,
+        0.3656344228602393,
+        0.14096720122461193,
+        0.08651775753060065,
+    ]
+
+
+def test_what_cannot_be_fitted_is_refused() -> None:
+    with pytest.raises(NoExactSampler, match="none was found"):
+        fitted(Fraction(1), Fit(Fraction(1, 10**9), Fraction(3, 4)))
 
 
 def test_a_mixture_is_made_once() -> None:
