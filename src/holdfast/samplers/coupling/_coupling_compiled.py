@@ -1,0 +1,347 @@
+"""Compiled loops of coupling from the past: conditionals of one variance, sweeps, Klein's step (sandwich.py and klein_step.py explain them).
+
+All helpers stay in this module, because Numba's cache does not notice a change in a function imported from elsewhere. No product is fused
+with a sum, and every sum has a fixed order: the parameters of Klein's step are the same doubles on every machine.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from holdfast.exact._loop_compiled import loop
+
+DONE, APART, OPEN, BEYOND = 0, 1, 2, 3
+"""How a run back ends: one state; two states; a word that doubles leave open; an atom after the table's last."""
+LOWER, UPPER, EXACT = 0, 1, 2
+UNIT = 2.0**-53
+"""Unit roundoff, and the width of a uniform's cell."""
+NARROW = 0.25
+"""Relative errors above this are not used."""
+POISSON_FROM = 1.0
+FLAT_FROM = 2.75
+"""From this s^2 on log theta is below 2^-76."""
+STEEPEST = 128.0
+"""1 / (2 s^2) up to which doubles draw a coordinate."""
+
+
+@loop(error_model="numpy", _nrt=False)
+def cumulate(weights, taus, conductance, cumulative):  # type: ignore[no-untyped-def]
+    """Sums of weights[j] / sqrt(conductance + taus[j]) over j = 0, 1, ...; with an infinite conductance of weights[j]."""
+    if conductance == math.inf:
+        for j in range(taus.size):
+            cumulative[j] = weights[j]
+    else:
+        for j in range(taus.size):
+            cumulative[j] = weights[j] / math.sqrt(conductance + taus[j])
+    total = 0.0
+    for j in range(taus.size):
+        total += cumulative[j]
+        cumulative[j] = total
+
+
+@loop(_nrt=False)
+def first_at(cumulative, value):  # type: ignore[no-untyped-def]
+    """The first index whose sum is at least `value`; the table's length if there is none."""
+    low, high = 0, cumulative.size
+    while low < high:
+        middle = (low + high) >> 1
+        if cumulative[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@loop(_nrt=False)
+def choose(cumulative, rest, eta, u, mode):  # type: ignore[no-untyped-def]
+    """An index at or below (LOWER), at or above (UPPER) the true one; EXACT: the true one, or -1 where doubles leave it open.
+
+    The uniform lies in [u, u + 2^-53), all sums are right up to a relative eta / 2, and atoms after the table add between 0 and `rest`.
+    """
+    total = cumulative[cumulative.size - 1]
+    low, high = 0, cumulative.size
+    if mode != UPPER:
+        if eta < NARROW:
+            low = first_at(cumulative, u * total * (1.0 - eta))
+        if mode == LOWER:
+            return min(low, cumulative.size - 1)
+    if eta < NARROW:
+        high = first_at(cumulative, (u + UNIT) * (total + rest) * (1.0 + eta))
+    if mode == UPPER:
+        return high
+    return low if low == high else -1
+
+
+@loop(_nrt=False)
+def enclose_conductance(matrix, inverse, column, tau, floor, y, r):  # type: ignore[no-untyped-def]
+    """(C, its error) with C = 1 / (a' M^-1 a) - tau; `floor` is at most the least eigenvalue of M. y is left near M^-1 a.
+
+    With r = a - M y:  2 y.a - y'M y <= a' M^-1 a <= that + |r|^2 / floor. [theory T174]
+    """
+    k = column.size
+    for i in range(k):
+        y[i] = 0.0
+        r[i] = column[i]
+    for l in range(k):
+        if column[l] != 0.0:
+            for i in range(k):
+                y[i] += inverse[l, i] * column[l]
+    size = 0.0
+    for l in range(k):
+        for i in range(k):
+            r[i] -= matrix[l, i] * y[l]
+    value, error, squares = 0.0, 0.0, 0.0
+    for i in range(k):
+        size = abs(column[i])
+        for l in range(k):
+            size += abs(matrix[i, l] * y[l])
+        value += y[i] * (column[i] + r[i])
+        error += abs(y[i]) * size
+        off = abs(r[i]) + (k + 4) * UNIT * size
+        squares += off * off
+    error *= (2 * k + 12) * UNIT
+    low = value - error
+    high = value + error + 1.001 * squares / floor
+    if not low > 0.0:
+        return 0.0, math.inf
+    least = max(0.0, (1.0 - 8 * UNIT) / high - tau)
+    largest = max(0.0, (1.0 + 8 * UNIT) / low - tau)
+    return least, largest - least
+
+
+@loop(_nrt=False)
+def sum_matrix(columns, taus, index, matrix):  # type: ignore[no-untyped-def]
+    """M = sum over cells of tau a a': exact, since atoms have few bits."""
+    d, k = columns.shape
+    matrix[:] = 0.0
+    for e in range(d):
+        tau = taus[index[e]]
+        for i in range(k):
+            if columns[e, i] != 0.0:
+                for l in range(k):
+                    matrix[i, l] += tau * columns[e, i] * columns[e, l]
+
+
+@loop(error_model="numpy", _nrt=False)
+def invert(matrix, inverse, work):  # type: ignore[no-untyped-def]
+    """About the inverse of a positive definite matrix, by elimination on the identity; nothing relies on its digits."""
+    k = matrix.shape[0]
+    for i in range(k):
+        for l in range(k):
+            work[i, l] = matrix[i, l]
+            inverse[i, l] = 1.0 if i == l else 0.0
+    for p in range(k):
+        pivot = 1.0 / work[p, p]
+        for l in range(k):
+            work[p, l] *= pivot
+            inverse[p, l] *= pivot
+        for i in range(k):
+            if i != p:
+                factor = work[i, p]
+                if factor != 0.0:
+                    for l in range(k):
+                        work[i, l] -= factor * work[p, l]
+                        inverse[i, l] -= factor * inverse[p, l]
+
+
+@loop(error_model="numpy", _nrt=False)
+def sweep(mode, u, index, known, columns, taus, weights, beyond, floor, slack, matrix, inverse, work, y, r, cumulative):  # type: ignore[no-untyped-def]
+    """One sweep of a chain over all cells; returns the cell at which it had to stop, or the number of cells.
+
+    known[e] >= 0 is the index of cell e where it was found exactly before (EXACT).
+    """
+    d, k = columns.shape
+    sum_matrix(columns, taus, index, matrix)
+    invert(matrix, inverse, work)
+    for e in range(d):
+        column = columns[e]
+        tau = taus[index[e]]
+        conductance, width = enclose_conductance(matrix, inverse, column, tau, floor, y, r)
+        j = known[e] if mode == EXACT else -1
+        if j < 0:
+            if width == math.inf and mode == UPPER:
+                conductance, eta = math.inf, slack
+            else:
+                eta = slack + 2.0 * width / (conductance + taus[0])
+            cumulate(weights[e], taus, conductance, cumulative)
+            scale = 1.0 if conductance == math.inf else 1.0 / math.sqrt(conductance + taus[taus.size - 1])
+            j = choose(cumulative, beyond[e] * scale * 1.001, eta, u[e], mode)
+        if j < 0 or j >= taus.size:
+            return e
+        if j != index[e]:
+            delta = taus[j] - tau
+            product = 0.0
+            for i in range(k):
+                product += y[i] * column[i]
+            factor = delta / (1.0 + delta * product)
+            for i in range(k):
+                if column[i] != 0.0:
+                    for l in range(k):
+                        matrix[i, l] += delta * column[i] * column[l]
+                scaled = factor * y[i]
+                for l in range(k):
+                    inverse[i, l] -= scaled * y[l]
+            index[e] = j
+    return d
+
+
+@loop(error_model="numpy", _nrt=False)
+def run_back(u, known, columns, taus, weights, beyond, floor, slack, least, lower, upper, stop, matrix, inverse, work, y, r, cumulative):  # type: ignore[no-untyped-def]
+    """Both chains from time -T to time 0; row s of u has the uniforms of time -T + s.
+
+    The first sweep uses bounds of every conditional instead of the conditionals: an infinite conductance above, that of the least state
+    (`least`) below. Once the chains have met, one goes on, and each of its steps must be certain. `stop` gets (row, cell) of an open one.
+    """
+    steps, d = u.shape
+    for e in range(d):
+        cumulate(weights[e], taus, least[e], cumulative)
+        lower[e] = choose(cumulative, 0.0, slack, u[0, e], LOWER)
+        cumulate(weights[e], taus, math.inf, cumulative)
+        upper[e] = choose(cumulative, beyond[e] * 1.001, slack, u[0, e], UPPER)
+        if upper[e] >= taus.size:
+            return BEYOND
+    for s in range(1, steps):
+        apart = False
+        for e in range(d):
+            if lower[e] != upper[e]:
+                apart = True
+        if apart:
+            done = sweep(LOWER, u[s], lower, known[s], columns, taus, weights, beyond, floor, slack, matrix, inverse, work, y, r, cumulative)
+            done = sweep(UPPER, u[s], upper, known[s], columns, taus, weights, beyond, floor, slack, matrix, inverse, work, y, r, cumulative)
+            if done < d:
+                return BEYOND
+        else:
+            done = sweep(EXACT, u[s], lower, known[s], columns, taus, weights, beyond, floor, slack, matrix, inverse, work, y, r, cumulative)
+            if done < d:
+                stop[0], stop[1] = s, done
+                return OPEN
+            for e in range(d):
+                upper[e] = lower[e]
+    for e in range(d):
+        if lower[e] > upper[e]:
+            stop[0] = -1
+        if lower[e] != upper[e]:
+            return APART
+    return DONE
+
+
+@loop(error_model="numpy", _nrt=False)
+def log_sum(distance, variance):  # type: ignore[no-untyped-def]
+    """log theta: the sum over k of exp(-(k - distance)^2 / (2 variance)) over its integral; |distance| <= 1/2. Error below 2^-46."""
+    if variance >= FLAT_FROM:
+        return 0.0
+    if variance >= POISSON_FROM:
+        nome = math.exp(-2.0 * math.pi * math.pi * variance)
+        return math.log1p(2.0 * (nome * math.cos(2.0 * math.pi * distance) + nome**4 * math.cos(4.0 * math.pi * distance)))
+    half = 0.5 / variance
+    total = 0.0
+    for k in range(-10, 11):
+        total += math.exp(-(k - distance) * (k - distance) * half)
+    return math.log(total) - 0.5 * math.log(2.0 * math.pi * variance)
+
+
+@loop(error_model="numpy", _nrt=False)
+def coordinate(distance, variance, u, slack):  # type: ignore[no-untyped-def]
+    """(k, whether it is certain): the integer k that the uniform in [u, u + 2^-53) gives, in the order 0, 1, -1, 2, -2, ...
+
+    Weights exp(-k (k - 2 distance) / (2 variance)), |distance| <= 1/2. [theory T177]
+    """
+    half = 0.5 / variance
+    if not half <= STEEPEST:
+        return 0, False
+    total = math.exp(log_sum(distance, variance) + distance * distance * half) * math.sqrt(2.0 * math.pi * variance)
+    fall = math.exp(-2.0 * half)
+    rise_up, rise_down = math.exp(-(1.0 - 2.0 * distance) * half), math.exp(-(1.0 + 2.0 * distance) * half)
+    up, down, reached = 1.0, 1.0, 1.0
+    n = 0
+    while True:
+        k = (n + 1) >> 1
+        error = slack + (k + 8.0) * (k + 8.0) * (half + 1.0) * 8.0 * UNIT
+        if (u + UNIT) * total * (1.0 + error) <= reached:
+            return (k if n & 1 else -k), True
+        if u * total * (1.0 - error) < reached or error > NARROW or down < 2.0**-60:
+            return 0, False
+        n += 1
+        if n & 1:
+            up *= rise_up
+            rise_up *= fall
+            reached += up
+        else:
+            down *= rise_down
+            rise_down *= fall
+            reached += down
+
+
+@loop(error_model="numpy", _nrt=False)
+def factorise(basis, taus, above, precisions):  # type: ignore[no-untyped-def]
+    """Q = B' T^-1 B = U D U', U unit upper triangular: x'Q x = sum_i D_i (x_i + sum_{j < i} U_ji x_j)^2. Returns the trace of Q.
+
+    above[j, i] = U_ji for j < i. Coordinate i is drawn after those before it, and those after it are integrated out.
+    """
+    d, m = basis.shape
+    above[:] = 0.0
+    for f in range(d):
+        share = 1.0 / taus[f]
+        for i in range(m):
+            scaled = basis[f, i] * share
+            if scaled != 0.0:
+                for j in range(i + 1):
+                    above[j, i] += scaled * basis[f, j]
+    trace = 0.0
+    for i in range(m):
+        trace += above[i, i]
+    for i in range(m - 1, -1, -1):
+        pivot = above[i, i]
+        precisions[i] = pivot
+        for j in range(i):
+            factor = above[j, i] / pivot
+            for l in range(j + 1):
+                above[l, j] -= above[l, i] * factor
+        for j in range(i):
+            above[j, i] /= pivot
+    return trace
+
+
+@loop(error_model="numpy", _nrt=False)
+def draw_coordinates(start, above, precisions, stretch, tolerance, u, x, centres, variances, slack):  # type: ignore[no-untyped-def]
+    """Coordinates from `start` on; returns (the first that is open, or how many there are; whether it is its centre that is in doubt)."""
+    m = x.size
+    for i in range(start, m):
+        centre, size = 0.0, 0.0
+        for j in range(i):
+            part = above[j, i] * x[j]
+            centre -= part
+            size += abs(part)
+        error = (i + 3) * UNIT * size
+        if not error * error * precisions[i] <= tolerance:
+            return i, True
+        centres[i] = centre
+        variances[i] = stretch / precisions[i]
+        whole = math.floor(centre + 0.5)
+        k, certain = coordinate(centre - whole, variances[i], u[i], slack)
+        if not certain:
+            return i, False
+        x[i] = np.int64(whole) + k
+    return m, False
+
+
+@loop(error_model="numpy", _nrt=False)
+def log_ratio(z, taus, x, centres, variances):  # type: ignore[no-untyped-def]
+    """(-sum z^2 / 2 tau + sum (x - c)^2 / 2 s^2 + sum log theta, its error): what Klein's step leaves to the accept step."""
+    target, proposed, logs, error = 0.0, 0.0, 0.0, 0.0
+    for f in range(z.size):
+        target += np.float64(z[f]) * np.float64(z[f]) / taus[f]
+    for i in range(x.size):
+        whole = math.floor(centres[i] + 0.5)
+        distance = centres[i] - whole
+        off = (np.float64(x[i]) - whole) - distance
+        proposed += off * off / variances[i]
+        if variances[i] < FLAT_FROM:
+            logs += log_sum(distance, variances[i])
+            error += 2.0**-44
+        else:
+            error += 2.0**-76
+    error += (z.size + 8) * UNIT * target + (x.size + 8) * UNIT * (proposed + abs(logs))
+    return 0.5 * (proposed - target) + logs, error

@@ -1,0 +1,132 @@
+"""One variance given all others, in balls: what the compiled sweeps enclose, decided for certain.
+
+Legend: atoms tau_0 < tau_1 < ... with weights w_j = m_j sqrt(tau_j) (mixture.py). Given the variances of the other cells, atom j of a cell
+has weight
+
+    w_j (C + tau_j)^(-1/2) exp(own_j + slope_j Y + S / tau_j),
+
+C >= 0 the conductance of the others (None: infinite), own and slope the cell's correction, Y >= 0 and S >= 0 sums over the others. own and
+slope fall in j; from the table's last atom on they stay what they are there. [theory T173]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import count
+
+from flint import arb, ctx
+
+from holdfast.exact.balls import ball, enclosure, precision
+from holdfast.exact.predicates import extra_integer
+from holdfast.randomness import Words
+from holdfast.samplers.coupling.mixture import Mixture
+
+GUARD_BITS = 64
+FIRST_BITS, MORE_BITS = 48, 128
+MOST_KEPT = 16
+
+
+@dataclass(frozen=True)
+class ConditionalLaw:
+    """The law of one cell's atom; see above."""
+
+    mixture: Mixture
+    own: Callable[[int], Fraction]
+    slope: Callable[[int], Fraction]
+    conductance: Fraction | None
+    below: Fraction = Fraction(0)
+    """Y."""
+    above: Fraction = Fraction(0)
+    """S."""
+
+    def cumulative(self, bits: int) -> tuple[list[arb], arb]:
+        """(sums of weights over atoms 0 to j, for so many j that the rest is below 2^-bits of them; the whole sum)."""
+        sums: list[arb] = []
+        last, small = arb(0), arb(2) ** -bits
+        below, above = ball(self.below), ball(self.above)
+        for j, (tau, weight) in enumerate(_atoms(self.mixture)):
+            factor = (ball(self.own(j)) + ball(self.slope(j)) * below + above / tau).exp()
+            if self.conductance is not None:
+                factor /= (ball(self.conductance) + tau).sqrt()
+            if j >= self.mixture.head:
+                rest = weight * factor / (1 - self.mixture.ratio)  # all factors fall in j
+                if rest < small * last:
+                    return sums, last + arb(0).union(rest)
+            last += weight * factor
+            sums.append(last)
+        raise AssertionError("the list of atoms has no end")
+
+    def index(self, cell: Callable[[int], int]) -> int:
+        """The j with F(j - 1) <= U < F(j), F the law's cumulative probability; cell(levels) has the first 128 levels bits of U.
+
+        Guarantees:  exact; ends with probability one.
+        """
+        levels, bits, u = 1, FIRST_BITS, cell(1) >> (MORE_BITS - FIRST_BITS)
+        while True:
+            with precision(bits + GUARD_BITS):
+                sums, total = self.cumulative(bits + GUARD_BITS // 2)
+                scale = arb(2) ** bits / total
+                low, high = 0, len(sums)
+                while low < high:  # the first atom whose share may pass u
+                    middle = (low + high) // 2
+                    low, high = (low, middle) if enclosure(sums[middle] * scale).upper > u else (middle + 1, high)
+                if low < len(sums) and enclosure(sums[low] * scale).lower >= u + 1:
+                    return low  # and the share before it is at most u
+            if bits >= MORE_BITS:
+                levels += 1
+            bits, u = MORE_BITS * levels, cell(levels)
+
+
+_KEPT: dict[tuple[int, int], tuple[Mixture, list[tuple[arb, arb]]]] = {}
+"""Atoms already found, by mixture and precision; the mixture is kept, so that its id stays its own."""
+
+
+def _atoms(mixture: Mixture) -> Iterator[tuple[arb, arb]]:
+    """(tau_j, w_j) as balls at flint's current precision, without end."""
+    if len(_KEPT) > MOST_KEPT:
+        _KEPT.clear()
+    kept = _KEPT.setdefault((id(mixture), ctx.prec), (mixture, []))[1]
+    for j in count():
+        if j == len(kept):
+            kept.append((ball(mixture.tau(j)), mixture.weight(j)))
+        yield kept[j]
+
+
+def integer_at(distance: Fraction, variance: Fraction, cell: int, bits: int, words: Words, index: int) -> int:
+    """The k that a uniform gives under weights exp(-(k - distance)^2 / (2 variance)), in the order 0, 1, -1, 2, ...: |distance| <= 1/2.
+
+    Guarantees:  exact; further bits of the uniform are those of word `index`.
+    """
+    depth = 0
+    while True:
+        with precision(bits + 2 * GUARD_BITS):
+            total = gaussian_sum(distance, variance)
+            scale, reached, n = arb(2) ** bits / total, arb(0), 0
+            while True:
+                k = (n + 1) // 2 if n % 2 else -(n // 2)
+                reached += (-ball((k - distance) ** 2 / (2 * variance))).exp()
+                share = enclosure(reached * scale)
+                if share.lower >= cell + 1:
+                    return k  # all before k had a share of at most `cell`
+                if share.upper > cell:
+                    break
+                n += 1
+        cell = (cell << MORE_BITS) | extra_integer(words, index, depth)
+        bits, depth = bits + MORE_BITS, depth + 1
+
+
+def gaussian_sum(distance: Fraction, variance: Fraction) -> arb:
+    """The sum over all integers k of exp(-(k - distance)^2 / (2 variance)), as a ball; |distance| <= 1/2."""
+    total, k = (-ball(distance**2 / (2 * variance))).exp(), 1
+    tiny = arb(2) ** (-ctx.prec)
+    while True:
+        terms = [(-ball((n - distance) ** 2 / (2 * variance))).exp() for n in (k, -k)]
+        total += terms[0] + terms[1]
+        # From k on exponents grow by at least (2 k - 1 + 1/2) / (2 variance) a step: a geometric series.
+        ratio = (-ball(Fraction(4 * k - 1) / (4 * variance))).exp()
+        rest = (terms[0] + terms[1]) * ratio / (1 - ratio)
+        if rest < tiny * total:
+            return total + arb(0).union(rest)
+        k += 1

@@ -1,0 +1,143 @@
+"""Klein's step: an integer vector of the lattice given the variances, from a proposal whose law is known exactly.
+
+Legend: z = B x; Q = B' T^-1 B, so that the target has weight exp(-x'Q x / 2). In doubles, Q is near U D U' (U unit upper triangular, D
+diagonal). Coordinate i is drawn from the discrete Gaussian on the integers with
+
+    centre c_i, the double found for -sum_{j < i} U_ji x_j,   parameter s_i^2, the double found for (1 + XI) / D_i.
+
+These doubles ARE the proposal's parameters: its law is exact, and the accept step (sampler.py) corrects for it exactly. All that has to be
+proved is that target over proposal stays below a public constant; the margin XI pays for every rounding [theory T176]:
+
+- |Q - U D U'| is at most E = (d + m + 10) 2^-52 trace Q, and Q >= (least eigenvalue of B'B) / (largest tau), so U D U' <= (1 + XI / 4) Q
+  where E (largest tau) trace((B'B)^-1) <= XI / 4: the first certificate;
+- a centre that is off by e costs a factor of at most exp(e^2 D_i / XI): the second certificate, e^2 D_i / XI <= 2^-30.
+
+Where a certificate fails, rationals take the place of doubles: for the whole of U and D, or for the centres from that coordinate on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from flint import arb_mat
+from numpy.typing import NDArray
+
+from holdfast.exact.balls import enclosure, float_up, precision
+from holdfast.lattices import algebra
+from holdfast.randomness import Words
+from holdfast.samplers.coupling import _coupling_compiled as loops
+from holdfast.samplers.coupling.conditional import integer_at
+from holdfast.samplers.coupling.general_form import BITS, GeneralForm
+from holdfast.samplers.coupling.uniforms import as_doubles
+
+Ints = NDArray[np.int64]
+Doubles = NDArray[np.float64]
+
+XI = 2.0**-16
+ALLOWANCE = Fraction(1, 1 << 16)
+"""Target over proposal passes its ideal bound by a factor of at most exp(this) for each coordinate: XI/2 + XI/8 + 2^-30."""
+CENTRE_LOSS = 2.0**-30
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """z = B x, the parameters of each coordinate, and the logarithm that Klein's step leaves to the accept step, with its error.
+
+    `log_ratio` stands for -sum z^2 / 2 tau + sum (x - c)^2 / 2 s^2 + sum log(theta s) + log(prod tau^-1/2 det(A T A')^1/2) + constants: 0 for
+    an ideal coordinate whose sum is its integral. `error` is infinite where doubles say nothing.
+    """
+
+    z: Ints
+    x: Ints
+    centres: Sequence[float | Fraction]
+    variances: Sequence[float | Fraction]
+    log_ratio: float
+    error: float
+
+
+class DenseKlein:
+    """Klein's step by dense algebra, for any basis; two words for each coordinate."""
+
+    def __init__(self, form: GeneralForm, slack: float = 0.0) -> None:
+        self.form, self.slack = form, slack
+
+    @cached_property
+    def _spread(self) -> float:
+        """At least trace((B'B)^-1), one over which is at most the least eigenvalue of B'B."""
+        basis = self.form.basis
+        with precision(BITS):
+            return float_up(enclosure(arb_mat(basis.transpose() * basis).inv().trace()).upper)
+
+    def propose(self, indices: Ints, taken: NDArray[np.uint32], base: int, words: Words) -> Proposal:
+        """The vector that words `taken` give, which begin at position `base`."""
+        form, m = self.form, self.form.dimension
+        if indices.max() >= form.mixture.atoms:
+            return self._slowly(0, *self._exact_factors(indices), np.zeros(m, np.int64), [], taken, base, words)
+        taus = form.mixture.taus[indices]
+        above, precisions = np.empty((m, m)), np.empty(m)
+        trace = loops.factorise(form.basis_doubles, taus, above, precisions)
+        off = (form.cells + m + 10) * 2.0**-52 * trace * float(taus.max()) * self._spread
+        if not 4 * off <= XI:
+            return self._slowly(0, *self._exact_factors(indices), np.zeros(m, np.int64), [], taken, base, words)
+        x, centres, variances = np.zeros(m, dtype=np.int64), np.empty(m), np.empty(m)
+        u = as_doubles(taken[0::2], taken[1::2])
+        i = 0
+        while i < m:
+            i, in_doubt = loops.draw_coordinates(i, above, precisions, 1 + XI, XI * CENTRE_LOSS, u, x, centres, variances, self.slack)
+            if in_doubt:
+                factors = [[Fraction(float(entry)) for entry in row] for row in above], [Fraction(float(p)) for p in precisions]
+                known = [(Fraction(float(c)), Fraction(float(v))) for c, v in zip(centres[:i], variances[:i], strict=True)]
+                return self._slowly(i, *factors, x, known, taken, base, words)
+            if i < m:
+                x[i] = self._coordinate(i, Fraction(float(centres[i])), Fraction(float(variances[i])), taken, base, words)
+                i += 1
+        z = algebra.to_numpy(self.form.basis).astype(np.int64) @ x
+        value, error = loops.log_ratio(z, taus, x, centres, variances)
+        value += m / 2 * math.log1p(XI)
+        return Proposal(z, x, centres.tolist(), variances.tolist(), value, error + m * (2 * off + 2.0**-50))
+
+    def _coordinate(self, i: int, centre: Fraction, variance: Fraction, taken: NDArray[np.uint32], base: int, words: Words) -> int:
+        """Coordinate i, exactly."""
+        whole = math.floor(centre + Fraction(1, 2))
+        cell = (int(taken[2 * i]) << 32) | int(taken[2 * i + 1])
+        return whole + integer_at(centre - whole, variance, cell, 64, words, base + 2 * i)
+
+    def _slowly(
+        self,
+        start: int,
+        above: list[list[Fraction]],
+        precisions: list[Fraction],
+        x: Ints,
+        known: list[tuple[Fraction, Fraction]],
+        taken: NDArray[np.uint32],
+        base: int,
+        words: Words,
+    ) -> Proposal:
+        """Coordinates from `start` on with exact centres."""
+        parameters = list(known)
+        for i in range(start, len(x)):
+            centre = -sum((above[j][i] * int(x[j]) for j in range(i)), Fraction(0))
+            parameters.append((centre, Fraction(1 + XI) / precisions[i]))
+            x[i] = self._coordinate(i, *parameters[i], taken, base, words)
+        z = algebra.to_numpy(self.form.basis).astype(np.int64) @ x
+        return Proposal(z, x, [c for c, _ in parameters], [v for _, v in parameters], 0.0, math.inf)
+
+    def _exact_factors(self, indices: Ints) -> tuple[list[list[Fraction]], list[Fraction]]:
+        """U and D in rationals."""
+        m, basis = self.form.dimension, algebra.to_numpy(self.form.basis).tolist()
+        taus = [self.form.mixture.tau(int(j)) for j in indices]
+        pairs = list(zip(basis, taus, strict=True))
+        gram = [[sum((Fraction(row[i] * row[j]) / tau for row, tau in pairs), Fraction(0)) for i in range(m)] for j in range(m)]
+        for i in range(m - 1, -1, -1):
+            for j in range(i):
+                factor = gram[j][i] / gram[i][i]
+                for k in range(j + 1):
+                    gram[k][j] -= gram[k][i] * factor
+            for j in range(i):
+                gram[j][i] /= gram[i][i]
+        return gram, [gram[i][i] for i in range(m)]

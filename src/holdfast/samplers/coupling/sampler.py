@@ -1,0 +1,249 @@
+"""Laplace noise in l1 on any lattice, exactly, by coupling from the past.
+
+A try, in order:
+
+1. Variances tau of all cells from the law  prod m(tau_e) sqrt(tau_e) det(A T A')^(-1/2) exp(Phi(tau)): two chains, one from above and one
+   from below, run with the same uniforms from time -T to 0; where they meet, the state at time 0 has exactly that law; else they start
+   further back, with the uniforms of later times kept.
+2. z given tau by Klein's step (klein_step.py).
+3. Accept with probability target / (proposal x public constant), else everything is drawn anew.
+
+Why the law is exact, what is proved and what is certified by computation: [theory T170] to [theory T180].
+
+No step is capped, restarted or given up because it takes long: how far back a try must go depends on its result, and throwing such tries
+away would change the law.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from holdfast.errors import InternalError
+from holdfast.exact.balls import ball
+from holdfast.exact.parameters import Exact, positive_fraction, sample_size
+from holdfast.exact.predicates import is_below
+from holdfast.lattices import algebra
+from holdfast.randomness import Words
+from holdfast.samplers.coupling import _coupling_compiled as loops
+from holdfast.samplers.coupling.conditional import gaussian_sum
+from holdfast.samplers.coupling.general_form import GeneralForm
+from holdfast.samplers.coupling.klein_step import ALLOWANCE, DenseKlein, Proposal
+from holdfast.samplers.coupling.mixture import EXCESS_ERROR
+from holdfast.samplers.coupling.mixture_fit import mixture_for
+from holdfast.samplers.coupling.reference import coalesced
+from holdfast.samplers.coupling.uniforms import SweepUniform, sweep_doubles
+from holdfast.samplers.pilot import Acceptance, estimate_acceptance, safe_exp
+from holdfast.samplers.rejection import check_l1_reach
+
+Ints = NDArray[np.int64]
+Doubles = NDArray[np.float64]
+
+FIRST_STEPS = 3
+"""Steps back at first; one more each time that the chains have not met."""
+CHUNK_CELLS = 1 << 12
+"""Cells of tries that take their words together. A constant: the order of words depends on it."""
+PILOT_UNIT = Fraction(1, 1 << 10)
+
+
+@dataclass(frozen=True)
+class _Try:
+    """What one try gave: z, the logarithm of its chance to be accepted, that number's error, and how to find the chance exactly."""
+
+    proposal: Proposal
+    indices: list[int]
+    log_chance: float
+    error: float
+
+
+class CouplingLaplace:
+    """Laplace noise in l1 on the lattice that kept rows leave, for any integer matrix.
+
+    Law:         P[Z = z] proportional to exp(-epsilon |z|_1), z an integer vector with A z = 0.
+    Given:       epsilon in the range of mixture_fit.py; no cell that the rows leave out or pin. `slack` exists for tests: it widens the
+                 error of every double, which may change how far back a try goes, and nothing else.
+    Guarantees:  exact; pure epsilon per unit of l1; no chain error. How far back tries went, and the time they took, depend on what is
+                 drawn: neither is to be published.
+    Cost:        a try takes about three sweeps over all cells, each an update of a k x k matrix, k the number of rows.
+    Reference:   [theory T170].
+    """
+
+    def __init__(self, form: GeneralForm, label: str, slack: float = 0.0) -> None:
+        self.form, self._label, self._slack = form, label, slack
+        self.epsilon = form.mixture.epsilon
+        check_l1_reach(form.cells, self.epsilon)
+        self._klein = DenseKlein(form, slack)
+
+    @classmethod
+    def of_rows(cls, rows: algebra.Matrix, epsilon: Exact, *, slack: float = 0.0) -> CouplingLaplace:
+        """The sampler for any integer matrix (form J)."""
+        epsilon = positive_fraction(epsilon, "epsilon")
+        matrix = algebra.as_matrix(rows)
+        kept = algebra.to_numpy(algebra.take_rows(matrix, algebra.independent_rows(matrix))).tolist()
+        form = GeneralForm(tuple(tuple(int(entry) for entry in row) for row in kept), mixture_for(epsilon, matrix.ncols()))
+        return cls(form, f"{form.cells} cells, {len(kept)} rows", slack)
+
+    @classmethod
+    def of_grid(cls, axes: tuple[int, ...], epsilon: Exact, *, slack: float = 0.0) -> CouplingLaplace:
+        """The sampler for a grid that keeps the sums along every axis; cells in C order."""
+        made = cls.of_rows(_grid_rows(axes), epsilon, slack=slack)
+        made._label = f"grid {' x '.join(map(str, axes))}"
+        return made
+
+    @property
+    def name(self) -> str:
+        return f"{self._label}: coupling from the past"
+
+    @property
+    def cells(self) -> int:
+        return self.form.cells
+
+    @cached_property
+    def acceptance(self) -> Acceptance:
+        """How often a try is accepted, by pilot."""
+        return estimate_acceptance(self)
+
+    @property
+    def expected_tries(self) -> float:
+        """Estimated tries for one draw."""
+        return self.acceptance.expected_tries(safe_exp(float(self.cells)))
+
+    def draw(self, n: int, words: Words) -> Ints:
+        """n independent draws, shape (n, cells)."""
+        out = np.empty((sample_size(n), self.cells), dtype=np.int64)
+        done = 0
+        while done < n:
+            for base, taken, first in self._words(n - done, words):
+                made = self._try(base, taken, first, words)
+                if self._accepts(made, taken, base, words):
+                    out[done] = made.proposal.z
+                    done += 1
+        return out
+
+    @property
+    def words_per_try(self) -> int:
+        return self.cells + 2 * self.form.dimension + 2
+
+    def _words(self, wanted: int, words: Words) -> list[tuple[int, NDArray[np.uint32], Doubles]]:
+        """(first position, words, the uniforms of the last FIRST_STEPS steps, oldest first) of some tries, never more than are wanted."""
+        tries, size = min(wanted, max(1, CHUNK_CELLS // self.cells)), self.words_per_try
+        base = words.position
+        taken = words.take(tries * size).reshape(tries, size)
+        first = np.stack([sweep_doubles(words, base, tries * size, t).reshape(tries, size) for t in range(FIRST_STEPS, 0, -1)], axis=1)
+        return [(base + b * size, taken[b], np.ascontiguousarray(first[b, :, : self.cells])) for b in range(tries)]
+
+    # One try.
+
+    def _try(self, base: int, taken: NDArray[np.uint32], first: Doubles, words: Words) -> _Try:
+        indices = self._variances(base, first, words)
+        proposal = self._klein.propose(np.array(indices), taken[self.cells : -2], base + self.cells, words)
+        return self._weighed(indices, proposal)
+
+    def _variances(self, base: int, u: Doubles, words: Words) -> list[int]:
+        """Steps 1: the atoms of all cells, exactly."""
+        uniform = lambda cell, time: SweepUniform(words, base + cell, time)  # noqa: E731
+        found: dict[tuple[int, int], int] = {}
+        while True:
+            steps = len(u)
+            known = np.full(u.shape, -1, dtype=np.int64)
+            for (time, cell), j in found.items():
+                known[steps - time, cell] = j
+            ended, state, (row, cell) = self.form.back(u, known, self._slack)
+            if row < 0:
+                raise InternalError("The chain from below passed the chain from above: nothing is drawn.")
+            if ended == loops.DONE:
+                return [int(j) for j in state]
+            if ended == loops.APART:
+                u = np.concatenate((sweep_doubles(words, base, self.cells, steps + 1)[None, :], u))
+                continue
+            if ended == loops.BEYOND:
+                return coalesced(self.form, uniform, steps)
+            time = steps - row
+            j = self.form.law([int(i) for i in state], cell).index(uniform(cell, time).cell)
+            if j >= self.form.mixture.atoms:
+                return coalesced(self.form, uniform, steps)
+            found[time, cell] = j
+
+    def _weighed(self, indices: list[int], proposal: Proposal) -> _Try:
+        """The chance of the accept step, as a logarithm in doubles."""
+        mixture, d, m = self.form.mixture, self.cells, self.form.dimension
+        sizes = np.abs(proposal.z)
+        near = np.minimum(sizes, mixture.reach)
+        excess = float(np.where(sizes <= mixture.reach, mixture.excess_table[near], 0.0).sum())
+        phi = float(self.form.correction(indices))
+        value = proposal.log_ratio - phi - excess - d * float(mixture.loss) - m * float(ALLOWANCE)
+        error = proposal.error + d * (EXCESS_ERROR + mixture.far_error) + (d + 16) * 2.0**-50 * (abs(phi) + 1 + abs(proposal.log_ratio))
+        if value - error > 0:
+            raise InternalError("A chance above 1 was found where a bound is proved: nothing is drawn.")
+        return _Try(proposal, indices, value, error)
+
+    def _accepts(self, made: _Try, taken: NDArray[np.uint32], base: int, words: Words) -> bool:
+        cell, last = (int(taken[-2]) << 32) | int(taken[-1]), base + self.words_per_try - 2
+        u = (cell >> 11) * 2.0**-53
+        error = made.error + self._slack
+        if error < 1:
+            if u + 2.0**-53 <= math.exp(min(0.0, made.log_chance - error)) * (1 - 2.0**-50):
+                return True
+            if u >= math.exp(min(0.0, made.log_chance + error)) * (1 + 2.0**-50):
+                return False
+        return is_below(cell, 64, lambda: self.chance(made.indices, made.proposal), words, last)
+
+    def chance(self, indices: list[int], proposal: Proposal) -> arb:
+        """The chance of the accept step, as a ball at flint's current precision; a number above 1 is refused."""
+        mixture, d, m = self.form.mixture, self.cells, self.form.dimension
+        taus = [mixture.tau(j) for j in indices]
+        value = self.form.log_determinant(indices) / 2 - ball(self.form.correction(indices) + d * mixture.loss + m * ALLOWANCE)
+        for tau, entry in zip(taus, proposal.z.tolist(), strict=True):
+            value -= ball(Fraction(entry * entry) / (2 * tau)) + ball(tau).log() / 2
+        for size in set(np.abs(proposal.z).tolist()):
+            value -= mixture.excess(size) * int((np.abs(proposal.z) == size).sum())
+        for x, c, v in zip(proposal.x.tolist(), proposal.centres, proposal.variances, strict=True):
+            centre, variance = Fraction(c), Fraction(v)
+            distance = centre - math.floor(centre + Fraction(1, 2))
+            value += ball((x - centre) ** 2 / (2 * variance)) + (gaussian_sum(distance, variance) ** 2 / (2 * arb.pi())).log() / 2
+        outer, inner = self.form.log_scale
+        value -= (arb(outer) / arb(inner)).log() / 2
+        if value > 0:
+            raise InternalError("A chance above 1 was found where a bound is proved: nothing is drawn.")
+        return value.exp()
+
+    # What the pilot asks for.
+
+    @property
+    def pilot_label(self) -> str:
+        return f"CouplingLaplace({self._label}, '{self.epsilon}')"
+
+    @property
+    def cells_per_try(self) -> float:
+        return float(self.cells)
+
+    @property
+    def exponent_unit(self) -> Fraction:
+        return PILOT_UNIT
+
+    def pilot_exponents(self, tries: int, words: Words) -> Ints:
+        """Minus the logarithm of the chance of so many tries, in units, rounded down."""
+        found: list[int] = []
+        while len(found) < tries:
+            for base, taken, first in self._words(tries - len(found), words):
+                made = self._try(base, taken, first, words)
+                found.append(math.floor(-min(0.0, made.log_chance) / float(PILOT_UNIT)) if made.error < 1 else -1)
+        return np.array(found, dtype=np.int64)
+
+
+def _grid_rows(axes: tuple[int, ...]) -> Ints:
+    """All sums along every axis of a grid, as rows; some follow from others."""
+    numbers = np.arange(math.prod(axes)).reshape(axes)
+    rows = []
+    for axis, length in enumerate(axes):
+        lines = np.moveaxis(numbers, axis, -1).reshape(-1, length)
+        row = np.zeros((len(lines), numbers.size), dtype=np.int64)
+        np.put_along_axis(row, lines, 1, axis=1)
+        rows.append(row)
+    return np.concatenate(rows)
