@@ -39,7 +39,7 @@ def test_the_sandwich_finds_the_state_of_the_ideal_chains(rows: NDArray[np.int64
 
 @pytest.mark.parametrize("rows", [ROW, margin_rows((3, 3))])
 def test_wider_errors_change_no_draw(rows: NDArray[np.int64]) -> None:
-    """The sandwich goes further back, or asks for balls and more bits; the same uniforms give the same indices, the same words the same z."""
+    """The sandwich goes further back, or asks for balls and more bits; the same words give the same z."""
     plain = CouplingLaplace.of_rows(rows, HALF).draw(6, stream("slack"))
     for slack in (2.0**-30, 2.0**-9, 2.0**-5):
         assert np.array_equal(CouplingLaplace.of_rows(rows, HALF, slack=slack).draw(6, stream("slack")), plain)
@@ -72,7 +72,12 @@ def test_rational_centres_give_the_same_law_of_the_accept_step(monkeypatch: pyte
 
 @pytest.mark.parametrize(
     ("rows", "epsilon", "reach", "n"),
-    [(ROW, HALF, 40, 4000), (TWO_ROWS, HALF, 30, 4000), (margin_rows((2, 3)), Fraction(1), 20, 4000), (margin_rows((3, 3)), Fraction(1), 12, 2500)],
+    [
+        (ROW, HALF, 40, 4000),
+        (TWO_ROWS, HALF, 30, 4000),
+        (margin_rows((2, 3)), Fraction(1), 20, 4000),
+        (margin_rows((3, 3)), Fraction(1), 12, 2500),
+    ],
     ids=["one row", "two rows", "2 x 3", "3 x 3"],
 )
 def test_the_law_is_that_of_enumeration(rows: NDArray[np.int64], epsilon: Fraction, reach: int, n: int) -> None:

@@ -1,4 +1,4 @@
-"""Compiled loops of coupling from the past: conditionals of one variance, sweeps, Klein's step (sandwich.py and klein_step.py explain them).
+"""Compiled loops of coupling from the past: sweeps over the variances, Klein's step (general_form.py, klein_step.py).
 
 All helpers stay in this module, because Numba's cache does not notice a change in a function imported from elsewhere. No product is fused
 with a sum, and every sum has a fixed order: the parameters of Klein's step are the same doubles on every machine.
@@ -208,12 +208,18 @@ def run_back(u, known, columns, taus, weights, beyond, floor, slack, least, lowe
             if lower[e] != upper[e]:
                 apart = True
         if apart:
-            done = sweep(LOWER, u[s], lower, known[s], columns, taus, weights, beyond, floor, slack, matrix, inverse, work, y, r, cumulative)
-            done = sweep(UPPER, u[s], upper, known[s], columns, taus, weights, beyond, floor, slack, matrix, inverse, work, y, r, cumulative)
+            done = sweep(
+                LOWER, u[s], lower, known[s], columns, taus, weights, beyond, floor, slack, matrix, inverse, work, y, r, cumulative
+            )
+            done = sweep(
+                UPPER, u[s], upper, known[s], columns, taus, weights, beyond, floor, slack, matrix, inverse, work, y, r, cumulative
+            )
             if done < d:
                 return BEYOND
         else:
-            done = sweep(EXACT, u[s], lower, known[s], columns, taus, weights, beyond, floor, slack, matrix, inverse, work, y, r, cumulative)
+            done = sweep(
+                EXACT, u[s], lower, known[s], columns, taus, weights, beyond, floor, slack, matrix, inverse, work, y, r, cumulative
+            )
             if done < d:
                 stop[0], stop[1] = s, done
                 return OPEN

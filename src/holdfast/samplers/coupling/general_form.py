@@ -1,7 +1,7 @@
 """Coupling from the past for any integer matrix: dense algebra of the size of its rank, correction in form J.
 
-Legend: A is k x d with independent rows a_e as columns; L = {z in Z^d : A z = 0}, a basis of ALL of L as columns of B, in the order in which
-coordinates are drawn (an LLL-reduced one from its last vector to its first); T = diag(tau), M = A T A', Q = B' T^-1 B.
+Legend: A is k x d with independent rows a_e as columns; L = {z in Z^d : A z = 0}, a basis of ALL of L as columns of B, in the order in
+which coordinates are drawn (an LLL-reduced one from its last vector to its first); T = diag(tau), M = A T A', Q = B' T^-1 B.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, float_down, float_up, precision
 from holdfast.lattices import algebra
 from holdfast.lattices.gram_schmidt import gram_schmidt
-from holdfast.samplers.coupling import _coupling_compiled as loops
 from holdfast.samplers.coupling.conditional import ConditionalLaw
 from holdfast.samplers.coupling.mixture import Mixture
 from holdfast.samplers.coupling.product_correction import product_table
@@ -119,6 +118,8 @@ class GeneralForm:
 
     def back(self, u: Doubles, known: Ints, slack: float) -> tuple[int, Ints, tuple[int, int]]:
         """Both chains from time -T on, T = len(u): (how it ended, the state of the lower chain, where it stopped)."""
+        from holdfast.samplers.coupling import _coupling_compiled as loops
+
         k, d = len(self.rows), self.cells
         lower, upper, stop = np.zeros(d, np.int64), np.zeros(d, np.int64), np.zeros(2, np.int64)
         tables = self.columns, self.mixture.taus, self.weights, self.beyond, self.floor, self.slack + slack, self.least

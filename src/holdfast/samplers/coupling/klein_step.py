@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from holdfast.exact.balls import enclosure, float_up, precision
 from holdfast.lattices import algebra
 from holdfast.randomness import Words
-from holdfast.samplers.coupling import _coupling_compiled as loops
 from holdfast.samplers.coupling.conditional import integer_at
 from holdfast.samplers.coupling.general_form import BITS, GeneralForm
 from holdfast.samplers.coupling.uniforms import as_doubles
@@ -48,8 +47,8 @@ CENTRE_LOSS = 2.0**-30
 class Proposal:
     """z = B x, the parameters of each coordinate, and the logarithm that Klein's step leaves to the accept step, with its error.
 
-    `log_ratio` stands for -sum z^2 / 2 tau + sum (x - c)^2 / 2 s^2 + sum log(theta s) + log(prod tau^-1/2 det(A T A')^1/2) + constants: 0 for
-    an ideal coordinate whose sum is its integral. `error` is infinite where doubles say nothing.
+    `log_ratio` stands for -sum z^2 / 2 tau + sum (x - c)^2 / 2 s^2 + sum log(theta s) + log(prod tau^-1/2 det(A T A')^1/2) + constants: 0
+    for an ideal coordinate whose sum is its integral. `error` is infinite where doubles say nothing.
     """
 
     z: Ints
@@ -75,6 +74,8 @@ class DenseKlein:
 
     def propose(self, indices: Ints, taken: NDArray[np.uint32], base: int, words: Words) -> Proposal:
         """The vector that words `taken` give, which begin at position `base`."""
+        from holdfast.samplers.coupling import _coupling_compiled as loops
+
         form, m = self.form, self.form.dimension
         if indices.max() >= form.mixture.atoms:
             return self._slowly(0, *self._exact_factors(indices), np.zeros(m, np.int64), [], taken, base, words)

@@ -31,7 +31,7 @@ from holdfast.exact.parameters import Exact, positive_fraction, sample_size
 from holdfast.exact.predicates import is_below
 from holdfast.lattices import algebra
 from holdfast.randomness import Words
-from holdfast.samplers.coupling import _coupling_compiled as loops
+from holdfast.samplers.coupling import cost
 from holdfast.samplers.coupling.conditional import gaussian_sum
 from holdfast.samplers.coupling.general_form import GeneralForm
 from holdfast.samplers.coupling.klein_step import ALLOWANCE, DenseKlein, Proposal
@@ -39,12 +39,14 @@ from holdfast.samplers.coupling.mixture import EXCESS_ERROR
 from holdfast.samplers.coupling.mixture_fit import mixture_for
 from holdfast.samplers.coupling.reference import coalesced
 from holdfast.samplers.coupling.uniforms import SweepUniform, sweep_doubles
-from holdfast.samplers.pilot import Acceptance, estimate_acceptance, safe_exp
+from holdfast.samplers.pilot import Acceptance, safe_exp
 from holdfast.samplers.rejection import check_l1_reach
 
 Ints = NDArray[np.int64]
 Doubles = NDArray[np.float64]
 
+DONE, APART, OPEN, BEYOND = 0, 1, 2, 3
+"""How a run back ends: one state; two states; a word that doubles leave open; an atom after the table's last."""
 FIRST_STEPS = 3
 """Steps back at first; one more each time that the chains have not met."""
 CHUNK_CELLS = 1 << 12
@@ -107,7 +109,7 @@ class CouplingLaplace:
     @cached_property
     def acceptance(self) -> Acceptance:
         """How often a try is accepted, by pilot."""
-        return estimate_acceptance(self)
+        return cost.acceptance(self)
 
     @property
     def expected_tries(self) -> float:
@@ -147,7 +149,10 @@ class CouplingLaplace:
 
     def _variances(self, base: int, u: Doubles, words: Words) -> list[int]:
         """Steps 1: the atoms of all cells, exactly."""
-        uniform = lambda cell, time: SweepUniform(words, base + cell, time)  # noqa: E731
+
+        def uniform(cell: int, time: int) -> SweepUniform:
+            return SweepUniform(words, base + cell, time)
+
         found: dict[tuple[int, int], int] = {}
         while True:
             steps = len(u)
@@ -157,12 +162,12 @@ class CouplingLaplace:
             ended, state, (row, cell) = self.form.back(u, known, self._slack)
             if row < 0:
                 raise InternalError("The chain from below passed the chain from above: nothing is drawn.")
-            if ended == loops.DONE:
+            if ended == DONE:
                 return [int(j) for j in state]
-            if ended == loops.APART:
+            if ended == APART:
                 u = np.concatenate((sweep_doubles(words, base, self.cells, steps + 1)[None, :], u))
                 continue
-            if ended == loops.BEYOND:
+            if ended == BEYOND:
                 return coalesced(self.form, uniform, steps)
             time = steps - row
             j = self.form.law([int(i) for i in state], cell).index(uniform(cell, time).cell)
@@ -221,7 +226,7 @@ class CouplingLaplace:
 
     @property
     def cells_per_try(self) -> float:
-        return float(self.cells)
+        return cost.try_cost(self.cells, self.cells - self.form.dimension)
 
     @property
     def exponent_unit(self) -> Fraction:
