@@ -43,7 +43,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     # The room of sentences: only what shows things to people may import it.
     "wording": (*_DRAWING, "baselines", "cellkey", "subspace"),
     "engines": _DRAWING,
-    "report": ("errors",),
+    "report": ("errors", "wording"),
     "publication": (*_DRAWING, "cellkey", "subspace", "wording", "engines", "report"),
     "analysis": (*_DRAWING, "publication"),
     "__init__": (*_DRAWING, "baselines", "cellkey", "subspace", "wording", "publication", "analysis"),
@@ -58,7 +58,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 }
 
 # Each costs a user tenths of a second at import, so it is imported inside the function that needs it, or in a module of compiled code.
-HEAVY = frozenset({"numba", "scipy", "opendp", "duckdb", "pyarrow", "pandas", "polars", "sqlalchemy", "openpyxl"})
+HEAVY = frozenset({"numba", "scipy", "opendp", "duckdb", "pyarrow", "pandas", "polars", "sqlalchemy", "openpyxl", "jinja2"})
 
 MAX_LINES = 600
 

@@ -131,7 +131,7 @@ class TestWords:
         words = "CONFIDENTIAL: this law depends on the data."
         html = diagnosis_html({**FIELDS, "confidential": True, "confidential_words": words})
         page = Page(html)
-        assert page.text.startswith("CONFIDENTIAL: Chains for education CONFIDENTIAL: this law depends on the data. Chains for education")
+        assert page.text.startswith(f"CONFIDENTIAL: Chains for education {words}")
         assert page.text.endswith(words)
         assert "No count enters" not in page.text
         assert '@top-center { content: "CONFIDENTIAL"' in html

@@ -135,7 +135,7 @@ class TestCharts:
 
     def test_charts_have_names_of_their_own(self) -> None:
         page = read(noise=[NoiseLaw("a", laplace(1, 3)), NoiseLaw("b", laplace(2, 3))])
-        identifiers = [attributes["id"] for _, attributes, _ in page.elements if "id" in attributes]
+        identifiers = [title["id"] for title in page.all("title") if "id" in title]
         assert identifiers == ["noise-1", "noise-2"]
         assert [svg["aria-labelledby"] for svg in page.all("svg")] == identifiers
         assert all(svg["role"] == "img" for svg in page.all("svg"))

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from holdfast.report.delta_chart import DeltaCurve, delta_figure
-from holdfast.report.html import Html, code, items, name, number, paragraph, plural, table, tag, text
+from holdfast.report.frame import Say, render
+from holdfast.report.html import Html, code, items, join, number, paragraph, plural, table, tag, text
 from holdfast.report.noise_chart import NoiseLaw, noise_figure
-from holdfast.report.page import NOT_PRIVATE, framed
+from holdfast.report.page import NOT_PRIVATE
 
 Fields: TypeAlias = Mapping[str, Any]
 
@@ -23,7 +24,6 @@ def cellkey_html(fields: Fields) -> str:
     made = fields["table"]
     last = " and above" if made["repeat"] else ""
     body = (
-        tag("h1", text("Perturbation table: "), name(fields["name"])),
         items(
             [
                 text(f"Rows for counts {number(made['first'])} to {number(made['last'])}{last}."),
@@ -34,20 +34,19 @@ def cellkey_html(fields: Fields) -> str:
         _section("delta against epsilon", _curves(fields)),
         _section("The noise of each count", _rows(fields["rows"], fields["more_rows"]), *_laws(fields["rows"])),
     )
-    return framed(f"Perturbation table: {fields['name']}", tag("main", *body), style=_STYLE)
+    title = f"Perturbation table: {fields['name']}"
+    return render("cellkey.html.j2", title=title, eyebrow=Say()("page.cellkey"), footer=title, body=join(*body))
 
 
 def perturbed_html(fields: Fields) -> str:
     """The report of published tables, from the fields of cellkey.json."""
     release = fields["release"]
-    banner = None if release["private"] else paragraph(tag("strong", NOT_PRIVATE), class_="banner")
+    banner = None if release["private"] else tag("strong", NOT_PRIVATE)
     tables = [(one["name"], number(one["cells"]), code(one["file"])) for one in fields["tables"]]
     settings = fields["settings"]
     gaps = [(gap["fine"], gap["coarse"], number(gap["cells"]), number(gap["unequal"]), number(gap["largest"])) for gap in fields["gaps"]]
     recorded = "in no ledger" if release["ledger"] is None else f"in a ledger, as a cell key release: {release['ledger']}"
     body = (
-        banner,
-        tag("h1", text("Tables by the cell key method: "), name(release["id"])),
         items(map(text, fields["words"])),
         _section("Tables", table("Published tables", ("Table", "Cells", "File"), tables)),
         _section(
@@ -69,11 +68,10 @@ def perturbed_html(fields: Fields) -> str:
                 ]
             ),
         ),
-        banner,
     )
-    return framed(
-        f"Tables by the cell key method: {release['id']}", tag("main", *body), style=_STYLE, mark=None if banner is None else NOT_PRIVATE
-    )
+    title = f"Tables by the cell key method: {release['id']}"
+    mark = None if banner is None else NOT_PRIVATE
+    return render("cellkey.html.j2", title=title, eyebrow=Say()("page.cellkey"), footer=title, body=join(*body), banner=banner, mark=mark)
 
 
 def _folded(settings: Fields) -> str:
@@ -113,10 +111,3 @@ def _laws(rows: Sequence[Fields]) -> list[Html]:
 
 def _section(title: str, *pieces: str | None) -> Html:
     return tag("section", tag("h2", title), *pieces)
-
-
-_STYLE = """
-figure { margin: 1em 0 1.6em; }
-figcaption { font-size: 0.9em; color: #333; }
-svg { max-width: 100%; height: auto; }
-"""

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from holdfast.report.curve_chart import curve_figure
-from holdfast.report.html import Html, items, name, names, number, paragraph, plural, settings, table, tag, text
-from holdfast.report.page import framed
+from holdfast.report.frame import Say, render
+from holdfast.report.html import Html, items, join, name, names, number, paragraph, plural, settings, table, tag, text
 
 Fields: TypeAlias = Mapping[str, Any]
 
@@ -23,9 +23,17 @@ def diagnosis_html(fields: Fields) -> str:
                  in the title, at the top and at the end, and on every printed page.
     """
     title = f"Chains for {fields['table']['name']}"
-    banner = paragraph(tag("strong", fields["confidential_words"]), class_="banner") if fields["confidential"] else None
-    body = (banner, tag("h1", text("Chains for "), name(fields["table"]["name"])), _what(fields), *_found(fields), _meaning(fields), banner)
-    return framed(title, tag("main", *body), style=_STYLE, mark=MARK if fields["confidential"] else None)
+    confidential = fields["confidential"]
+    return render(
+        "diagnosis.html.j2",
+        title=title,
+        heading=join("Chains for ", name(fields["table"]["name"])),
+        eyebrow=Say()("page.diagnosis"),
+        footer=title,
+        banner=tag("strong", fields["confidential_words"]) if confidential else None,
+        mark=MARK if confidential else None,
+        body=join(_what(fields), *_found(fields), _meaning(fields)),
+    )
 
 
 def _what(fields: Fields) -> Html:
@@ -145,11 +153,3 @@ def _meaning(fields: Fields) -> Html:
 
 def _section(title: str, *pieces: str | None) -> Html:
     return tag("section", tag("h2", title), *pieces)
-
-
-_STYLE = """
-body { max-width: 60rem; }
-figure { margin: 1em 0 1.6em; }
-figcaption { font-size: 0.9em; color: #333; }
-svg { max-width: 100%; height: auto; }
-"""

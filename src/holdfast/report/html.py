@@ -27,6 +27,10 @@ class Html(str):
 
     __slots__ = ()
 
+    def __html__(self) -> str:
+        """For templates: they take it as it is."""
+        return str(self)
+
 
 Piece: TypeAlias = str | None
 """A part of a page: Html as it is, other text escaped, None left out."""

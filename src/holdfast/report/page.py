@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from holdfast.report.html import Html, Piece, join, name, names, number, paragraph, plural, rounded_up, sd_text, settings, show, tag
+from holdfast.report.frame import Say
+from holdfast.report.html import Html, join, name, names, number, plural, rounded_up, sd_text, settings, show, tag, text
 
 Card: TypeAlias = Mapping[str, Any]
 
@@ -226,54 +227,19 @@ def banner(card: Card) -> Html | None:
     """The line that no page of a release drawn with a test key may lack."""
     if card["release"]["private"]:
         return None
-    return paragraph(tag("strong", NOT_PRIVATE), ". Anyone can repeat this noise and take it off. Do not publish or sign.", class_="banner")
+    say = Say()
+    return join(tag("strong", say("page.not_private")), ". ", say("page.not_private_why"))
 
 
-def document(card: Card, title: str, *body: Piece, style: str = "") -> str:
-    """A whole page about a release, with the style of all pages and the given additions."""
-    return framed(title, *body, style=style, mark=None if card["release"]["private"] else NOT_PRIVATE)
-
-
-def framed(title: str, *body: Piece, style: str = "", mark: str | None = None) -> str:
-    """A whole page; `mark`, plain words of ours, stands before its title and at the top of every printed page."""
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        # Nothing is loaded and nothing runs, even if a way round the escaping were found.
-        tag("meta", http_equiv="Content-Security-Policy", content="default-src 'none'; style-src 'unsafe-inline'"),
-        tag("title", title if mark is None else f"{mark}: {title}"),
-        tag("style", Html(_STYLE + style + ("" if mark is None else _MARGIN_BANNER.replace("MARK", mark)))),
-    )
-    return "<!DOCTYPE html>\n" + tag("html", head, tag("body", *body), lang="en")
-
-
-# No paper size: the page is printed on what is in the printer, A4 or Letter, and its text fits the smaller of the two each way.
-_STYLE = """
-@page { margin: 15mm 17mm; }
-html { color: #111; background: #fff; font: 16px/1.45 "Noto Sans", "Liberation Sans", Arial, sans-serif; }
-body { max-width: 48rem; margin: 0 auto; padding: 1rem; overflow-wrap: break-word; }
-bdi { overflow-wrap: anywhere; }
-h1 { font-size: 1.6em; line-height: 1.2; margin: 0 0 0.4em; }
-h2 { font-size: 1.15em; margin: 1.1em 0 0.3em; border-bottom: 1px solid #555; }
-p, ul, table { margin: 0.4em 0; }
-ul { padding-left: 1.3em; }
-table { border-collapse: collapse; width: 100%; }
-caption { text-align: left; font-weight: bold; padding: 0.3em 0; }
-th, td { text-align: left; vertical-align: top; padding: 0.2em 0.6em 0.2em 0; border-bottom: 1px solid #888; }
-td { font-variant-numeric: tabular-nums; }
-tbody th { font-weight: normal; }
-code { font-family: "DejaVu Sans Mono", "Liberation Mono", monospace; font-size: 0.93em; }
-.banner { border: 3px solid #900; color: #900; background: #fff; padding: 0.4em 0.6em; }
-.subtitle { color: #333; }
-@media print {
-  html { font-size: 10.5pt; }
-  body { max-width: none; padding: 0; }
-  h2 { break-after: avoid; }
-  tr, figure { break-inside: avoid; }
-}
-"""
-
-_MARGIN_BANNER = """
-@page { @top-center { content: "MARK"; color: #900; font-weight: bold; } }
-"""
+def release_frame(card: Card, title: str) -> dict[str, Any]:
+    """What the frame of a page about a release needs."""
+    release = card["release"]
+    said = [name(release["office"])] if release["office"] is not None else []
+    said += [text(release["date"])] if release["date"] is not None else []
+    return {
+        "title": title,
+        "subtitle": join(*[piece for part in said for piece in (" · ", part)][1:]),
+        "footer": f"Release {release['id']}",
+        "banner": banner(card),
+        "mark": None if release["private"] else NOT_PRIVATE,
+    }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.report.frame import Say, render
 from holdfast.report.html import (
-    Html,
     code,
     items,
+    join,
     name,
     names,
     number,
@@ -17,7 +18,6 @@ from holdfast.report.html import (
     sd_text,
     show,
     table,
-    tag,
     text,
 )
 from holdfast.report.noise_chart import NoiseLaw, noise_figure
@@ -25,9 +25,7 @@ from holdfast.report.page import (
     LIST_TELLS,
     UNIVERSE_WORDS,
     Card,
-    banner,
     cost_rows,
-    document,
     error_is_known,
     exposed_names,
     is_bounded,
@@ -36,6 +34,7 @@ from holdfast.report.page import (
     moved_words,
     noun,
     parameter_words,
+    release_frame,
     revision_words,
     status_words,
     step_of,
@@ -43,6 +42,7 @@ from holdfast.report.page import (
     true_words,
     without_noise,
 )
+from holdfast.report.parts import Section
 
 SHOWN_KEPT = 60
 SHOWN_STATEMENTS = 100
@@ -63,26 +63,27 @@ def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int | str]], noi
                  have the same report, byte for byte. Every text is escaped; nothing is loaded from elsewhere.
     """
     title = f"Report on release {card['release']['id']}"
-    sections: tuple[Html, ...] = (_what(card), _promise(card))
+    sections: tuple[Section, ...] = (_what(card), _promise(card))
     if is_suppressed(card):
-        more: tuple[Html, ...] = (_kept(card, kept_rows), _exposed(card), _verify(card))
+        more: tuple[Section, ...] = (_kept(card, kept_rows), _exposed(card), _verify(card))
     else:
         sections += (_how_far_off(card), _kept(card, kept_rows), _exposed(card), _structure(card))
         apart = _bounds(card) if is_bounded(card) else _grid(card) if step_of(card) is not None else _negative(card)
         more = (_noise(card, noise), apart, _use(card), _verify(card))
-    return document(card, title, tag("main", banner(card), tag("h1", title), *sections, *more, banner(card)), style=_STYLE)
+    return render("report.html.j2", **release_frame(card, title), eyebrow=Say()("page.report"), sections=(*sections, *more))
 
 
-def _section(heading: str, *pieces: str | None) -> Html:
-    return tag("section", tag("h2", heading), *pieces)
+def _section(name: str, heading: str, *pieces: str | None) -> Section:
+    return Section(name, heading, join(*pieces))
 
 
-def _what(card: Card) -> Html:
+def _what(card: Card) -> Section:
     given, kept = card["table"], card["kept"]
     totals = (
         f"{plural(kept['totals'], 'total')} {'holds' if kept['totals'] == 1 else 'hold'} exactly" if kept["totals"] else "No total is kept"
     )
     return _section(
+        "what",
         "What this is",
         paragraph(
             "The table ",
@@ -113,9 +114,10 @@ def _made(card: Card) -> str:
     )
 
 
-def _promise(card: Card) -> Html:
+def _promise(card: Card) -> Section:
     guarantee = card["guarantee"]
     return _section(
+        "promise",
         "The promise",
         None if card["release"]["private"] else paragraph("With a test key the promise does not hold. It would hold for a secret key."),
         paragraph(guarantee["words"]),
@@ -125,10 +127,10 @@ def _promise(card: Card) -> Html:
     )
 
 
-def _how_far_off(card: Card) -> Html:
+def _how_far_off(card: Card) -> Section:
     error = card["expected_error"]
     if not error_is_known(card):
-        return _section(f"How far off a {noun(card)} may be", paragraph(error["words"]))
+        return _section("error", f"How far off a {noun(card)} may be", paragraph(error["words"]))
     spread, zero, true = error["cell_standard_deviation"], without_noise(card), true_words(card)
     rows = [(f"cell, {which}", *_reach(spread[which], zero)) for which in ("smallest", "median", "largest")]
     what = noun(card)
@@ -141,6 +143,7 @@ def _how_far_off(card: Card) -> Html:
         "95 % within, whatever the law (Chebyshev)",
     )
     return _section(
+        "error",
         f"How far off a {what} may be",
         paragraph(error["words"]),
         table(f"Distance between released and {true} {what} (standard deviation: {error['basis']})", header, rows),
@@ -162,7 +165,7 @@ def _reach(sd: float | None, zero: str) -> tuple[str, str, str, str]:
     return sd_text(sd), rounded_up(0.9675 * sd), rounded_up(1.96 * sd), rounded_up(4.4722 * sd)
 
 
-def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Html:
+def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Section:
     kept = card["kept"]
     identities = kept["identities"]
     known = (
@@ -172,13 +175,14 @@ def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Html:
     )
     if not kept["totals"]:
         none = "No total is kept." if is_suppressed(card) else "No total is kept: every sum carries noise."
-        return _section("What is kept", paragraph(none), known)
+        return _section("kept", "What is kept", paragraph(none), known)
     rows = [
         (name(label), name(statement), total if isinstance(total, str) else number(total))
         for statement, label, total in kept_rows[:SHOWN_KEPT]
     ]
     rest, moved = len(kept_rows) - len(rows), moved_words(card)
     return _section(
+        "kept",
         "What is kept",
         paragraph(
             f"These totals {'' if is_suppressed(card) else 'of the released table '}are those of the true table",
@@ -192,13 +196,14 @@ def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Html:
     )
 
 
-def _exposed(card: Card) -> Html:
+def _exposed(card: Card) -> Section:
     exposed = card["exposed"]
     told = LIST_TELLS.get(card["table"]["universe"])
     support = None if told is None else paragraph(told)
     changed = revision_words(card)
     zeros = card["kept"]["zeros"]
     return _section(
+        "exposed",
         "What is exposed",
         paragraph(exposed["words"], exposed_names(card)),
         paragraph(zeros["words"]) if zeros["cells"] else None,
@@ -207,7 +212,7 @@ def _exposed(card: Card) -> Html:
     )
 
 
-def _structure(card: Card) -> Html:
+def _structure(card: Card) -> Section:
     groups = card["sampler"]["groups"]
     header = ("Shape", "Blocks", "Cells", "Sampler", "Expected tries", "Why")
     rows = [
@@ -224,6 +229,7 @@ def _structure(card: Card) -> Html:
     kept = card["kept"]
     free = f"Independent kept sums: {number(kept['independent'])}. Free dimensions: {number(kept['free_dimensions'])}."
     return _section(
+        "structure",
         "Structure and samplers",
         paragraph(f"The noise is drawn block by block, each independent of the others. {free}"),
         table("Blocks of the table and how their noise is drawn", header, rows),
@@ -231,19 +237,21 @@ def _structure(card: Card) -> Html:
     )
 
 
-def _noise(card: Card, noise: Sequence[NoiseLaw]) -> Html:
+def _noise(card: Card, noise: Sequence[NoiseLaw]) -> Section:
     mechanism = card["mechanism"]
     return _section(
+        "noise",
         "How the noise is distributed",
         paragraph(f"Mechanism: {mechanism['name']}, {parameter_words(card)}. ", mechanism["law"], "."),
         *(noise_figure(number_of, law) for number_of, law in enumerate(noise, 1)),
     )
 
 
-def _negative(card: Card) -> Html:
+def _negative(card: Card) -> Section:
     average = "The noise is zero on average" if card["mechanism"]["name"] in UNBIASED else "The law of the noise is public"
     totals = ", and the kept totals would no longer hold" if card["kept"]["totals"] else ""
     return _section(
+        "negative",
         "Negative counts",
         paragraph(
             f"A released count may be negative where the true one is small. It is left so on purpose. {average}; setting negative counts "
@@ -252,9 +260,10 @@ def _negative(card: Card) -> Html:
     )
 
 
-def _grid(card: Card) -> Html:
+def _grid(card: Card) -> Section:
     true = "are such numbers themselves" if card["table"]["grid"]["on_grid"] else _ROUNDED
     return _section(
+        "digits",
         "Digits",
         paragraph(
             f"Every value is a whole number of steps of {step_of(card)}, written as an exact decimal. True values {true}. No digit beyond "
@@ -269,8 +278,9 @@ _ROUNDED = (
 )
 
 
-def _bounds(card: Card) -> Html:
+def _bounds(card: Card) -> Section:
     return _section(
+        "bounds",
         "Bounds",
         paragraph(
             "Every released count lies within the public bounds, and every public inequality holds: the law itself knows them, and nothing "
@@ -280,9 +290,9 @@ def _bounds(card: Card) -> Html:
     )
 
 
-def _use(card: Card) -> Html:
+def _use(card: Card) -> Section:
     if is_bounded(card):
-        return _section("How to use the counts", items(_USE_WITHIN_BOUNDS))
+        return _section("use", "How to use the counts", items(_USE_WITHIN_BOUNDS))
     what = noun(card)
     lines = [
         f"A sum of {what}s that is a kept total, or follows from kept totals, is exact{', but for rounding' if moved_words(card) else ''}.",
@@ -294,7 +304,7 @@ def _use(card: Card) -> Html:
         if card["mechanism"]["name"] in UNBIASED
         else f"Do not round, clip or rescale {what}s before adding them: the law of the noise would no longer describe the result.",
     ]
-    return _section(f"How to use the {noun(card)}s", items(lines))
+    return _section("use", f"How to use the {noun(card)}s", items(lines))
 
 
 _SUMS = (
@@ -315,9 +325,10 @@ _USE_WITHIN_BOUNDS = (
 )
 
 
-def _verify(card: Card) -> Html:
+def _verify(card: Card) -> Section:
     versions = ", ".join(f"{key.replace('_', ' ')} {show(value)}" for key, value in card["software"].items())
     return _section(
+        "verify",
         "How to verify",
         paragraph(
             code("holdfast verify folder"),
@@ -334,11 +345,3 @@ def _verify(card: Card) -> Html:
         ),
         paragraph(f"Made with {versions}."),
     )
-
-
-_STYLE = """
-figure { margin: 0.8em 0; }
-figcaption { color: #333; }
-svg { max-width: 100%; height: auto; }
-td:last-child { padding-right: 0; }
-"""

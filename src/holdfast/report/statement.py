@@ -5,14 +5,13 @@ Page one says what is published, what is protected and what is not. Page two hol
 
 from __future__ import annotations
 
+from holdfast.report.frame import Say, render
 from holdfast.report.html import Html, code, items, join, name, names, number, paragraph, plural, sd_text, show, table, tag, text
 from holdfast.report.page import (
     LIST_TELLS,
     UNIVERSE_WORDS,
     Card,
-    banner,
     cost_rows,
-    document,
     error_is_known,
     exposed_names,
     is_bounded,
@@ -21,6 +20,7 @@ from holdfast.report.page import (
     moved_words,
     noun,
     parameter_words,
+    release_frame,
     revision_words,
     status_words,
     step_of,
@@ -43,19 +43,17 @@ def statement_html(card: Card) -> str:
     Guarantees:  a pure function of the card; every text in it is escaped; nothing is loaded from elsewhere.
     """
     title = f"Statement on release {card['release']['id']}"
-    first = tag("section", banner(card), _head(card, title), _published(card), _protected(card), _not_protected(card), class_="sheet")
-    second = tag(
-        "section", banner(card), _exact_parameters(card), _expected_error(card), _software(card), _check(card), _sign(), class_="sheet"
-    )
-    return document(card, title, tag("main", first, second), style=_STYLE)
+    first = tag("section", _head(card), _published(card), _protected(card), _not_protected(card), class_="sheet")
+    second = tag("section", _exact_parameters(card), _expected_error(card), _software(card), _check(card), _sign(), class_="sheet")
+    return render("statement.html.j2", **release_frame(card, title), eyebrow=Say()("page.statement"), body=join(first, second))
 
 
-def _head(card: Card, title: str) -> Html:
+def _head(card: Card) -> Html:
     release = card["release"]
     office = [] if release["office"] is None else [", ", name(release["office"])]
     approver = [] if release["approver"] is None else [" Approved by ", name(release["approver"]), "."]
     said = ["Table ", name(table_name(card)), *office, ", ", release["date"] or "no date given", ".", *approver, " Page 1 of 2."]
-    return tag("header", tag("h1", title), paragraph(*said, class_="subtitle"))
+    return paragraph(*said, class_="subtitle")
 
 
 def _published(card: Card) -> Html:

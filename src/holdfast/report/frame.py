@@ -1,0 +1,85 @@
+"""Facts and a template make a page: one style, one frame, every text escaped.
+
+Pages are self-contained (no script, no outside resource) and pure functions of their arguments: no clock, no host, no path, no random name.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.report.html import Html, number, text
+from holdfast.wording.catalogue import ENGLISH, sentence
+
+if TYPE_CHECKING:
+    import jinja2
+
+TEMPLATES = Path(__file__).with_name("templates")
+
+
+class Say:
+    """Sentences of one language as HTML: say("page.release", id="a<b"). Values are escaped; whole numbers get their commas."""
+
+    def __init__(self, language: str = ENGLISH) -> None:
+        self.language = language
+
+    def __call__(self, name: str, /, **values: str | float) -> Html:
+        count = values.get("count")
+        said = text(sentence(self.language, name, count if isinstance(count, int) else None))
+        return Html(said.format(**{key: shown(value) for key, value in values.items()}))
+
+
+def shown(value: str | float | None) -> Html:
+    """A value on a page: text escaped, a number with commas, nothing for None."""
+    return Html("") if value is None else text(value) if isinstance(value, str) else text(number(value))
+
+
+def render(template: str, *, language: str = ENGLISH, **facts: Any) -> str:
+    """The page that a template of `templates/` makes of facts.
+
+    Given:       what the frame needs: `title`, `eyebrow` (the kind of page), `footer` (in the margin of printed pages); where there are
+                 any `heading` (in place of the title), `subtitle`, `banner` and `mark` (a warning on the page, and in short before the
+                 title and on top of every printed page). The rest is for the template.
+    Guarantees:  a pure function of its arguments. Texts are escaped; only Html goes in as it is.
+    """
+    frame = {"heading": None, "subtitle": None, "banner": None, "mark": None}
+    return _environment(language).get_template(template).render({**frame, **facts})
+
+
+@cache
+def _environment(language: str) -> jinja2.Environment:
+    import jinja2  # tenths of a second that only those who write pages pay
+
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        finalize=shown_or_as_it_is,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        auto_reload=False,
+    )
+    made.filters["css_string"] = css_string
+    made.globals |= {"say": Say(language), "language": language, "style": Html((TEMPLATES / "style.css").read_text(encoding="utf-8"))}
+    made.globals["page_numbers"] = _css_pages(sentence(language, "page.of"))
+    return made
+
+
+def shown_or_as_it_is(value: Any) -> Any:
+    """What Jinja2 puts on the page for an expression. Its own markup (the output of macros) and what is undefined pass through."""
+    return shown(value) if value is None or (isinstance(value, str | int | float) and not hasattr(value, "__html__")) else value
+
+
+def css_string(value: str) -> Html:
+    """A string of a style sheet; no character of it can end the string or the sheet."""
+    escaped = "".join(c if (c.isalnum() and c.isascii()) or c in " :.,-" else f"\\{ord(c):06x}" for c in value[:100])
+    return Html(f'"{escaped}"')
+
+
+def _css_pages(value: str) -> Html:
+    """ "Page {page} of {pages}" as the content of a margin box, where the browser counts."""
+    pieces = re.split(r"\{(pages?)\}", value)
+    return Html(" ".join(f"counter({piece})" if at % 2 else css_string(piece) for at, piece in enumerate(pieces)))

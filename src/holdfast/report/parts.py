@@ -1,0 +1,46 @@
+"""What pages are made of, as values: tables, figures, tiles. `templates/macros.html.j2` lays them out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.report.html import Html
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table whose first column names its rows. `numbers` are the columns that are aligned as numbers."""
+
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numbers: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture with its caption, and the numbers it shows as a table. `name` is its id, one of a kind on the page."""
+
+    name: str
+    picture: Html
+    caption: str
+    data: Table | None = None
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One large number: what it is, its value, what else there is to say. `exact` ones are marked apart from noisy ones."""
+
+    label: str
+    value: str
+    note: str = ""
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page under its own heading."""
+
+    name: str
+    title: str
+    body: Html
