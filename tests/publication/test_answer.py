@@ -146,7 +146,7 @@ class TestTheWholeWay:
         assert said in release.card["guarantee"]["answers"]["words"]
         page = statement_html(release.card)
         assert said in page
-        assert "Whoever can move the answers by more than is stated here" in page.partition("What is not protected")[2]
+        assert "Whoever can move the answers by more than is stated here" in page.partition("What is not promised")[2]
 
     @pytest.mark.parametrize(("mechanism", "away"), [(MECHANISMS[0], "2 steps"), (MECHANISMS[2], "2 squared steps")], ids=str)
     def test_distances_on_the_grid_are_said_in_steps(self, mechanism: Any, away: str) -> None:

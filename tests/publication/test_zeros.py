@@ -53,7 +53,7 @@ def test_no_noise_on_a_route_without_flights(name: str, keep: list[Any], tmp_pat
     assert card["guarantee"]["relation_fields"]["non_negative"] is True
     assert "3 cells lie under a kept total of 0" in card["kept"]["zeros"]["words"]
     hf.verify(release.save(tmp_path / "out"), against=table)
-    assert "cells left out of the draw: 3" in (tmp_path / "out" / "statement.html").read_text()
+    assert "3 cells left out of the draw" in (tmp_path / "out" / "statement.html").read_text()
     assert "take no noise" in (tmp_path / "out" / "report.html").read_text()
     assert "take no noise" in (tmp_path / "out" / "statement.html").read_text()
 

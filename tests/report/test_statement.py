@@ -17,12 +17,6 @@ def read(**changes: Any) -> Page:
     return Page(statement_html(a_card(**changes)))
 
 
-def sheets(html: str) -> list[str]:
-    """The text of each printed page."""
-    parts = html.split('<section class="sheet">')
-    return [Page('<section class="sheet">' + part.split("</section>")[0] + "</section>").text for part in parts[1:]]
-
-
 SAID: dict[str, dict[str, Any]] = {
     "no person can change alone": {"guarantee__per_person": None, "guarantee__unit": "household"},
     "an estimated sampler": {"sampler__status": "estimated"},
@@ -67,35 +61,65 @@ class TestWords:
         for words in ("random noise", "may come out negative", "secret key", "the noise that was drawn", "Standard deviation"):
             assert words not in text
 
-    def test_a_ledger_is_mentioned_without_its_head(self) -> None:
-        assert "f00d" not in read(**SAID["a ledger"]).text
+    def test_the_entry_of_the_ledger_is_named(self) -> None:
+        text = read(**SAID["a ledger"]).text
+        assert "Ledger Recorded before the draw, entry f00df00df00d" in text
+        assert "Not recorded" not in text
 
     def test_long_lists_are_cut_with_their_number(self) -> None:
         names = [f"cell {i}" for i in range(1500)]
         cut = read(exposed__names=names, exposed__cells=2_000_000).text
-        assert "Among them: cell 0 ; cell 1 ; cell 2 ; cell 3 ; cell 4 . Listed in exposed.csv with true counts" in cut
+        assert "Among them: cell 0 ; cell 1 ; cell 2 ; cell 3 ; cell 4 . All are listed in exposed.csv" in cut
         assert "cell 5" not in cut
-        margins = [{"name": f"m{i}", "standard_deviation": 1.5} for i in range(20)]
-        assert "and 16 more see card.json" in read(expected_error__margins=margins).text
+        groups = a_card()["sampler"]["groups"] * 10
+        assert "; 17 more in card.json" in read(sampler__groups=groups).text
+
+
+class TestBudget:
+    """It comes first, and a guess about one person shows what it means."""
+
+    @pytest.mark.parametrize(
+        ("epsilon", "delta", "right"),
+        [("0", "0", "50"), ("48/125", "0", "59.5"), ("1", "1e-9", "73.2"), ("60", "0", "100"), ("1", "1", "100")],
+    )
+    def test_right_guesses(self, epsilon: str, delta: str, right: str) -> None:
+        kind = "pure" if delta == "0" else "approximate"
+        costs = {"distance": 2, "kind": kind, "epsilon": epsilon, "delta": delta, "rho": None}
+        page = read(guarantee__per_person=costs)
+        assert f"50 of 100 without the table, at most {right} of 100 with it" in page.text
+        bars = [float(bar["width"] or "") for bar in page.all("rect")]
+        assert bars[1::2] == [180.0, pytest.approx(3.6 * float(right), abs=0.06)]
+
+    def test_what_was_asked_for_one_person_is_said_once(self) -> None:
+        asked = {"per": "person", "parameters": {"epsilon": "48/125"}, "words": "epsilon = 0.384 for one person who changes cell"}
+        text = read(guarantee__asked=asked).text
+        assert "Budget for one person, as asked for epsilon 0.384" in text
+        assert text.count("0.384") == 1
+
+    def test_kinds_of_promises(self) -> None:
+        costs = {"distance squared": 2, "kind": "zcdp", "epsilon": "2.88182800918", "delta": "1e-10", "rho": "0.1"}
+        assert "Budget for one person rho 0.1 epsilon 2.89 with delta 1e-10" in read(guarantee__per_person=costs).text
+        costs = {"distance": 2, "kind": "approximate", "epsilon": "1/3", "delta": "1e-9", "rho": None}
+        assert "Budget for one person epsilon 1/3 with delta 1e-09" in read(guarantee__per_person=costs).text
+
+    def test_the_sections_come_in_the_order_in_which_an_approver_asks(self) -> None:
+        titles = ["The budget", "What it means", "What is exact", "What is exposed", "How far off", "What is not promised", "Sign-off"]
+        places = [read().lines.index(title) for title in titles]
+        assert places == sorted(places)
 
 
 class TestForm:
-    def test_two_sheets_with_a_page_break_between(self) -> None:
-        html = statement_html(a_card())
-        assert len(sheets(html)) == 2
-        style = html.split("<style>")[1].split("</style>")[0]
+    def test_no_paper_size_is_forced(self) -> None:
+        style = statement_html(a_card()).split("<style>")[1].split("</style>")[0]
         assert "@page {" in style
-        assert "break-after: page" in style
-        assert ".sheet:last-child { page-break-after: auto; break-after: auto; }" in style
-        # No paper size is forced: A4 and Letter both print.
-        assert "size: A4" not in style
+        assert "size: A4" not in style, "A4 and Letter both print"
 
     def test_it_can_be_read_by_everyone(self) -> None:
         page = read()
         assert page.all("html") == [{"lang": "en"}]
-        assert len(page.all("main")) == len(page.all("h1")) == len(page.all("title")) == 1
-        assert len(page.all("caption")) == len(page.all("table")) == 4
-        assert all(attributes.get("scope") in ("row", "col") for attributes in page.all("th"))
+        assert len(page.all("main")) == len(page.all("header")) == len(page.all("footer")) == len(page.all("h1")) == 1
+        labels = [section["aria-labelledby"] for section in page.all("section")]
+        assert labels == [heading["id"] for heading in page.all("h2")]
 
     def test_it_loads_nothing_and_runs_nothing(self) -> None:
         page = read()
@@ -126,12 +150,14 @@ class TestForm:
 
 
 class TestNotPrivate:
-    def test_the_banner_is_on_both_pages_and_in_the_title(self) -> None:
+    def test_the_banner_is_first_and_last_on_top_of_printed_pages_and_in_the_title(self) -> None:
         html = statement_html(a_card(release__private=False))
-        assert all(NOT_PRIVATE in sheet for sheet in sheets(html))
+        text = Page(html).text
+        assert text.count(NOT_PRIVATE) == 3
+        assert text.endswith("Do not publish or sign.")
         assert f"<title>{NOT_PRIVATE}" in html
         assert "@top-center" in html
-        assert "With a test key none of this holds." in sheets(html)[0]
+        assert "With a test key none of this holds." in text
 
     def test_a_private_release_has_none(self) -> None:
         assert "NOT PRIVATE" not in statement_html(a_card())

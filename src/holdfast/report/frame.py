@@ -6,6 +6,7 @@ Pages are self-contained (no script, no outside resource) and pure functions of 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,9 +27,15 @@ class Say:
         self.language = language
 
     def __call__(self, name: str, /, **values: str | float) -> Html:
+        return Html(text(self._form(name, values)).format(**{key: shown(value) for key, value in values.items()}))
+
+    def plain(self, name: str, /, **values: str | float) -> str:
+        """The same as text, not escaped: for what a template escapes in its own way."""
+        return self._form(name, values).format(**values)
+
+    def _form(self, name: str, values: Mapping[str, str | float]) -> str:
         count = values.get("count")
-        said = text(sentence(self.language, name, count if isinstance(count, int) else None))
-        return Html(said.format(**{key: shown(value) for key, value in values.items()}))
+        return sentence(self.language, name, count if isinstance(count, int) else None)
 
 
 def shown(value: str | float | None) -> Html:
@@ -40,11 +47,11 @@ def render(template: str, *, language: str = ENGLISH, **facts: Any) -> str:
     """The page that a template of `templates/` makes of facts.
 
     Given:       what the frame needs: `title`, `eyebrow` (the kind of page), `footer` (in the margin of printed pages); where there are
-                 any `heading` (in place of the title), `subtitle`, `banner` and `mark` (a warning on the page, and in short before the
-                 title and on top of every printed page). The rest is for the template.
+                 any `heading` (in place of the title), `subtitle`, `colophon` (at the end), `banner` and `mark` (a warning on the page, and
+                 in short before the title and on top of every printed page). The rest is for the template.
     Guarantees:  a pure function of its arguments. Texts are escaped; only Html goes in as it is.
     """
-    frame = {"heading": None, "subtitle": None, "banner": None, "mark": None}
+    frame = dict.fromkeys(("heading", "subtitle", "banner", "mark", "colophon"))
     return _environment(language).get_template(template).render({**frame, **facts})
 
 

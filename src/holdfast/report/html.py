@@ -125,6 +125,18 @@ def show(value: str | float | bool | None) -> str:
     return f"{value} (= {decimal})" if Fraction(rounded) == fraction else f"{value} (at most {decimal})"
 
 
+def short(value: str | float | None) -> str:
+    """A number of a promise for people: 0.384 for 48/125; a fraction without a short decimal as it is; longer ones rounded up."""
+    try:
+        exact = Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        return show(value)
+    decimal = Context(prec=6, rounding=ROUND_CEILING).divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    if Fraction(decimal) == exact:
+        return number(float(decimal))
+    return str(exact) if len(str(exact)) <= 9 else rounded_up(float(decimal))
+
+
 def settings(values: Mapping[str, str | float | bool | None]) -> str:
     """epsilon = 24/125 (= 0.192), norm = l1; what is null does not apply and is left out"""
     given = [f"{key.replace('_', ' ')} = {show(value)}" for key, value in values.items() if value is not None]

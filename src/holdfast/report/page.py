@@ -183,12 +183,18 @@ def exposed_names(card: Card) -> Html | None:
     return join(lead, names(some, len(some)), f". Listed in exposed.csv with true {noun(card)}s, and marked in the table.{allowed}")
 
 
+def distance_words(card: Card) -> str:
+    """The distance in which the promise is stated, squared where it is."""
+    guarantee = card["guarantee"]
+    named = "distance over the measured levels" if guarantee["distance"] == "levels" else f"{guarantee['distance']} distance"
+    return f"squared {named}" if "distance squared" in guarantee["smallest_secret"] else named
+
+
 def cost_rows(card: Card) -> list[tuple[str, str]]:
     """The promise in numbers: what was asked for, then one person, one unit of distance and the smallest secret where they are others."""
     guarantee = card["guarantee"]
     unit, asked, secret, alone = (guarantee[key] for key in ("unit", "asked", "smallest_secret", "per_person"))
-    named = "distance over the measured levels" if guarantee["distance"] == "levels" else f"{guarantee['distance']} distance"
-    distance = f"squared {named}" if "distance squared" in secret else named
+    distance = distance_words(card)
     measure = secret.get("distance squared", secret.get("distance"))
     step = step_of(card)
     told = f"in {distance}" if step is None else f"{'squared ' if 'distance squared' in secret else ''}steps of {step}"
@@ -197,16 +203,16 @@ def cost_rows(card: Card) -> list[tuple[str, str]]:
     if alone is None:
         what = "table with the same kept totals" if step is None else "data set with the same invariants"
         rows.append((f"One {unit}", f"no {unit} can change alone: another {what} differs in more"))
-    elif asked is None or asked["per"] != "person" or settings(asked["parameters"]) != _promised(alone):  # else it would be said twice
-        rows.append((f"One {unit}", _promised(alone)))
+    elif asked is None or asked["per"] != "person" or settings(asked["parameters"]) != promised(alone):  # else it would be said twice
+        rows.append((f"One {unit}", promised(alone)))
     each = f"Each unit of {distance} between two tables" if step is None else f"Each step of {step}, a unit of {distance}"
-    rows.append((each, _promised(guarantee["per_unit"])))
+    rows.append((each, promised(guarantee["per_unit"])))
     if alone is None or any(secret[key] != alone.get(key) for key in secret if key != "found"):
-        rows.append((f"The smallest change that keeps every kept total{away}", _promised(secret)))
+        rows.append((f"The smallest change that keeps every kept total{away}", promised(secret)))
     return rows
 
 
-def _promised(costs: Card) -> str:
+def promised(costs: Card) -> str:
     """The numbers of one kind of promise, without those that say the same in another: "epsilon = 0.5"; "rho = 0.1, so epsilon = 2.88183
     with delta = 1e-10"."""
     names = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",)}.get(costs.get("kind", ""))
@@ -234,12 +240,16 @@ def banner(card: Card) -> Html | None:
 def release_frame(card: Card, title: str) -> dict[str, Any]:
     """What the frame of a page about a release needs."""
     release = card["release"]
-    said = [name(release["office"])] if release["office"] is not None else []
-    said += [text(release["date"])] if release["date"] is not None else []
+    say = Say()
+    said = [say("statement.table", name=name(table_name(card)))]
+    said += [name(release["office"])] if release["office"] is not None else []
+    said.append(say("statement.no_date") if release["date"] is None else text(release["date"]))
+    said += [say("statement.approved_by", approver=name(release["approver"]))] if release["approver"] is not None else []
     return {
         "title": title,
         "subtitle": join(*[piece for part in said for piece in (" · ", part)][1:]),
-        "footer": f"Release {release['id']}",
+        "footer": say.plain("page.release", id=release["id"]),
+        "colophon": say("page.made", version=card["software"].get("holdfast", "")),
         "banner": banner(card),
         "mark": None if release["private"] else NOT_PRIVATE,
     }

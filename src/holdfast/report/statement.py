@@ -1,25 +1,29 @@
-"""The statement: two printable pages on which a legal department signs off a release.
+"""The statement: two printed pages for the person who signs a release off.
 
-Page one says what is published, what is protected and what is not. Page two holds the exact parameters, how to check, and lines to sign.
+First the budget as it was approved, then what it means, what is exact, what is exposed, how far off a count is, what is not promised; at
+the end the exact parameters and the lines to sign. Long lists are in files of the release.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
+
 from holdfast.report.frame import Say, render
-from holdfast.report.html import Html, code, items, join, name, names, number, paragraph, plural, sd_text, show, table, tag, text
+from holdfast.report.html import Html, code, join, name, names, number, plural, rounded_up, sd_text, settings, short, show, text
+from holdfast.report.odds_chart import odds_figure
 from holdfast.report.page import (
     LIST_TELLS,
     UNIVERSE_WORDS,
     Card,
     cost_rows,
+    distance_words,
     error_is_known,
-    exposed_names,
     is_bounded,
     is_suppressed,
-    level_rows,
     moved_words,
-    noun,
     parameter_words,
+    promised,
     release_frame,
     revision_words,
     status_words,
@@ -27,12 +31,36 @@ from holdfast.report.page import (
     table_name,
     without_noise,
 )
+from holdfast.report.parts import Figure, Tile
+from holdfast.wording.odds import right_guesses
 
-# What is longer would not leave the rest of its page; the whole lists are in card.json.
+# What is longer would not leave the rest room on two pages; the whole lists are in card.json.
 SHOWN_STATEMENTS = 5
-SHOWN_MARGINS = 4
-SHOWN_LEVELS = 5
-SHOWN_GROUPS = 4
+SHOWN_COLUMNS = 8
+SHOWN_EXPOSED = 5
+SHOWN_GROUPS = 3
+ENTRY_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class StatementFacts:
+    """What the statement says, in the order of its sections; `templates/statement.html.j2` arranges it."""
+
+    budget: tuple[Tile, ...]
+    budget_words: tuple[Html, ...]
+    meaning: Html
+    odds: Figure
+    meaning_words: tuple[Html, ...]
+    exact: tuple[Html, ...]
+    exposed: tuple[Html, ...]
+    error_title: Html
+    error: tuple[Tile, ...]
+    error_words: tuple[Html, ...]
+    not_promised: tuple[Html, ...]
+    promise: tuple[Html, ...]
+    parameters: tuple[tuple[Html, Html], ...]
+    check: tuple[Html, ...]
+    sign: Html
 
 
 def statement_html(card: Card) -> str:
@@ -42,198 +70,192 @@ def statement_html(card: Card) -> str:
                  before them.
     Guarantees:  a pure function of the card; every text in it is escaped; nothing is loaded from elsewhere.
     """
-    title = f"Statement on release {card['release']['id']}"
-    first = tag("section", _head(card), _published(card), _protected(card), _not_protected(card), class_="sheet")
-    second = tag("section", _exact_parameters(card), _expected_error(card), _software(card), _check(card), _sign(), class_="sheet")
-    return render("statement.html.j2", **release_frame(card, title), eyebrow=Say()("page.statement"), body=join(first, second))
+    say = Say()
+    frame = release_frame(card, say.plain("statement.title", id=card["release"]["id"]))
+    return render("statement.html.j2", **frame, eyebrow=say("page.statement"), **vars(statement_facts(card, say)))
 
 
-def _head(card: Card) -> Html:
-    release = card["release"]
-    office = [] if release["office"] is None else [", ", name(release["office"])]
-    approver = [] if release["approver"] is None else [" Approved by ", name(release["approver"]), "."]
-    said = ["Table ", name(table_name(card)), *office, ", ", release["date"] or "no date given", ".", *approver, " Page 1 of 2."]
-    return paragraph(*said, class_="subtitle")
+def statement_facts(card: Card, say: Say) -> StatementFacts:
+    """Everything on the page but its frame."""
+    release, guarantee = card["release"], card["guarantee"]
+    unit = guarantee["unit"]
+    person = guarantee["per_person"] is not None
+    costs = guarantee["per_person"] or guarantee["smallest_secret"]
+    share = right_guesses(_exact(costs.get("epsilon")), _exact(costs.get("delta")))
+    return StatementFacts(
+        budget=_budget(card, say),
+        budget_words=() if release["private"] else (say("statement.test_key"),),
+        meaning=say("statement.meaning_person", unit=unit) if person else say("statement.meaning_secret"),
+        odds=odds_figure(say, unit, share),
+        meaning_words=() if guarantee["status"] == "exact" else (say("statement.estimated"),),
+        exact=_exact_lines(card, say),
+        exposed=_exposed(card, say),
+        error_title=say("statement.error" if step_of(card) is None else "statement.error_values"),
+        error=_error_tiles(card, say),
+        error_words=(text(card["expected_error"]["words"]),),
+        not_promised=_not_promised(card, say),
+        promise=(
+            text(guarantee["words"]),
+            say("statement.relation", relation=guarantee["relation"], status=guarantee["status"]),
+        ),
+        parameters=_parameters(card, say),
+        check=(
+            say("statement.check_suppressed" if is_suppressed(card) else "statement.check_words", command=code("holdfast verify folder")),
+        ),
+        sign=say("statement.sign_words", id=name(release["id"]), name=name(table_name(card))),
+    )
 
 
-def _published(card: Card) -> Html:
+def _exact(value: str | float | None) -> Fraction:
+    """A number of a promise; one that a page cannot read promises nothing."""
+    try:
+        return Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        return Fraction(10**6)
+
+
+def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
+    """The budget for one person, as asked for, and where it is recorded and granted."""
+    guarantee, release = card["guarantee"], card["release"]
+    unit, asked, alone = guarantee["unit"], guarantee["asked"], guarantee["per_person"]
+    tiles = []
+    as_asked = asked is not None and asked["per"] == "person" and alone is not None and settings(asked["parameters"]) == promised(alone)
+    if alone is None:
+        value, note = _large(guarantee["smallest_secret"], say)
+        nobody = say("statement.nobody_alone", unit=unit)
+        tiles.append(Tile(say("statement.budget_secret"), value, join(note, " " if note else "", nobody)))
+    else:
+        label = "statement.budget_person_asked" if as_asked else "statement.budget_person"
+        tiles.append(Tile(say(label, unit=unit), *_large(alone, say)))
+    if asked is not None and not as_asked:
+        notes = {"person": say("statement.asked_person", unit=unit), "unit": say("statement.asked_unit", distance=distance_words(card))}
+        tiles.append(Tile(say("statement.asked"), _numbers(asked["parameters"]), notes.get(asked["per"], say("statement.asked_noise"))))
+    if release["ledger"] is None:
+        tiles.append(Tile(say("statement.ledger"), say("statement.not_recorded"), say("statement.not_recorded_why")))
+    else:
+        entry = say("statement.entry", entry=code(release["ledger"][:ENTRY_DIGITS]))
+        tiles.append(Tile(say("statement.ledger"), say("statement.recorded"), entry))
+    return tuple(tiles)
+
+
+def _large(costs: Card, say: Say) -> tuple[str, str]:
+    """What stands large on a tile, and what below it: rho 0.1, epsilon 2.89 with delta 1e-10."""
+    given = {key: short(costs[key]) for key in ("epsilon", "delta", "rho") if costs.get(key) is not None}
+    match costs.get("kind"), given:
+        case "pure", {"epsilon": epsilon}:
+            return f"epsilon {epsilon}", ""
+        case "approximate", {"epsilon": epsilon, "delta": delta}:
+            return f"epsilon {epsilon}", say("statement.with_delta", delta=delta)
+        case "zcdp", {"rho": rho, "epsilon": epsilon, "delta": delta}:
+            return f"rho {rho}", say("statement.converted", epsilon=epsilon, delta=delta)
+        case "zcdp", {"rho": rho}:
+            return f"rho {rho}", ""
+    return promised(costs), ""
+
+
+def _numbers(parameters: Card) -> str:
+    return ", ".join(f"{key.replace('_', ' ')} {short(value)}" for key, value in parameters.items())
+
+
+def _exact_lines(card: Card, say: Say) -> tuple[Html, ...]:
     given, kept = card["table"], card["kept"]
-    lines = [
-        join(
-            f"{'A list' if is_suppressed(card) else f'One {noun(card)} for each'} of {plural(given['cells'], 'cell')}, named by ",
-            names(given["columns"], 8),
-            f". List of cells: {UNIVERSE_WORDS.get(given['universe'], given['universe'])}.",
-        ),
-        _kept_line(card),
-        text(_other_counts(card)),
-    ]
-    if kept["identities"]:
-        lines.append(join("Known of every data set beforehand, so nobody's secret: ", names(kept["identities"], SHOWN_STATEMENTS), "."))
-    return join(tag("h2", "What is published, and what is kept exactly"), items(lines))
-
-
-def _other_counts(card: Card) -> str:
-    if is_suppressed(card):
-        return "Counts that the kept totals fix stand in the table as they are; every other count is left out. No noise is added."
-    if is_bounded(card):
-        return (
-            "Every other count is drawn at random around the true one, from a publicly known law (page 2). All counts lie within the "
-            "public bounds, and so they are biased near them: on average they are drawn away from a bound."
-        )
-    if (step := step_of(card)) is not None:
-        return (
-            f"Every other value carries random noise of a publicly known law (page 2). All values are whole numbers of steps of {step}, "
-            "and tell no more digits than that."
-        )
-    return "Every other count carries random noise: whole numbers of a publicly known law (page 2). A count may come out negative."
-
-
-def _kept_line(card: Card) -> Html:
-    kept = card["kept"]
+    universe = UNIVERSE_WORDS.get(given["universe"], given["universe"])
+    lines = [say("statement.cells", count=given["cells"], columns=names(given["columns"], SHOWN_COLUMNS), universe=universe)]
+    statements, moved = names(kept["statements"], SHOWN_STATEMENTS), moved_words(card)
     if not kept["totals"]:
-        return text("No total is kept." if is_suppressed(card) else "No total is kept: every sum carries noise.")
-    totals = f"{number(kept['totals'])} total{'' if kept['totals'] == 1 else 's'}"
-    moved = moved_words(card)
-    lead, rest = ("Kept", f". {moved}") if moved else ("Kept exactly", ".")
-    return join(f"{lead}, without noise ({totals}, all in kept.csv): ", names(kept["statements"], SHOWN_STATEMENTS), rest)
+        lines.append(say("statement.kept_none_suppressed" if is_suppressed(card) else "statement.kept_none"))
+    elif moved:
+        lines.append(say("statement.kept_rounded", count=kept["totals"], statements=statements, moved=moved))
+    else:
+        lines.append(say("statement.kept", count=kept["totals"], statements=statements))
+    if kept["identities"]:
+        lines.append(say("statement.identities", statements=names(kept["identities"], SHOWN_STATEMENTS)))
+    lines.append(_others(card, say))
+    return tuple(lines)
 
 
-def _protected(card: Card) -> Html:
-    private = card["release"]["private"]
-    warning = None if private else paragraph(tag("strong", "With a test key none of this holds."), " It would hold for a secret key.")
-    max_records, unit = card["table"]["max_records"], card["guarantee"]["unit"]
-    answers = card["guarantee"]["answers"]
-    records = (
-        "Neighbours whose invariants differ are not covered."
-        if answers is not None
-        else "It is for one record at a time: whoever has several is protected less."
-        if max_records is None
-        else f"A {unit} has at most {plural(max_records, 'record')} in the table."
-    )
-    return join(
-        tag("h2", "What is protected"),
-        warning,
-        paragraph(card["guarantee"]["words"]),
-        table("The promise in numbers", ("When", "The promise"), cost_rows(card)),
-        paragraph(f"It holds between {card['guarantee']['relation']}. {records} Status: {card['guarantee']['status']}."),
-    )
+def _others(card: Card, say: Say) -> Html:
+    """What every other count is."""
+    if is_suppressed(card):
+        return say("statement.others_suppressed")
+    if is_bounded(card):
+        return say("statement.others_bounded")
+    step = step_of(card)
+    return say("statement.others_counts") if step is None else say("statement.others_values", step=step)
 
 
-def _not_protected(card: Card) -> Html:
-    lines = [
-        text(_TOTALS if step_of(card) is None else _INVARIANTS),
-        _exposed_line(card),
-        text("Facts about groups. A table that is of any use shows them, and they may tell about a member of a group."),
-        text("Anything outside this table: other tables, other files, what someone knows already."),
-        text("Several releases from the same data: their promises add up, and what their kept totals expose together is exposed."),
-    ]
-    if card["guarantee"]["answers"] is not None:
-        lines.append(text(_DECLARED))
-    if not is_suppressed(card):
-        lines.append(text("Anything, against someone who has the secret key of this release. The promise rests on it, and on the cipher."))
-    if (changed := revision_words(card)) is not None:
-        lines.insert(2, changed)
+def _exposed(card: Card, say: Say) -> tuple[Html, ...]:
+    exposed, zeros = card["exposed"], card["kept"]["zeros"]
+    said = [text(exposed["words"])]
+    if exposed["cells"]:
+        allowed, some = card["release"]["allow_exposed"], exposed["names"][:SHOWN_EXPOSED]
+        if allowed:
+            said.append(say("statement.acknowledged", count=allowed))
+        said.append(
+            say("statement.exposed_all" if len(some) == exposed["cells"] else "statement.exposed_some", names=names(some, SHOWN_EXPOSED))
+        )
+        said.append(say("statement.exposed_file"))
+    out = [join(*(piece for line in said for piece in (line, " ")))]
+    if zeros["cells"]:
+        out.append(text(zeros["words"]))
     if (told := LIST_TELLS.get(card["table"]["universe"])) is not None:
-        lines.insert(2, text(told))
-    return join(tag("h2", "What is not protected"), items(lines))
+        out.append(text(told))
+    if (changed := revision_words(card)) is not None:
+        out.append(changed)
+    return tuple(out)
 
 
-def _exposed_line(card: Card) -> Html:
-    exposed = card["exposed"]
-    pieces: list[str | None] = [exposed["words"], exposed_names(card)]
-    if card["kept"]["zeros"]["cells"]:
-        pieces.append(text(f" {card['kept']['zeros']['words']}"))
-    return join(*pieces)
-
-
-def _exact_parameters(card: Card) -> Html:
-    mechanism, kept = card["mechanism"], card["kept"]
-    leave = "leaves" if kept["independent"] == 1 else "leave"
-    dimensions = f"{plural(kept['independent'], 'independent kept sum')} {leave} {plural(kept['free_dimensions'], 'free dimension')}"
-    if kept["zeros"]["cells"]:
-        dimensions += f"; cells left out of the draw: {number(kept['zeros']['cells'])}"
-    rows = [
-        ("Mechanism", text(f"{mechanism['name']}: {parameter_words(card)}")),
-        ("Law of the noise", text(mechanism["law"])),
-        ("Kept", text(dimensions)),
-        ("Sampler", text(status_words(card))),
-        *((f"Drawn: {group['kind']}", _group_line(group)) for group in card["sampler"]["groups"][:SHOWN_GROUPS]),
-        *_more(card["sampler"]["groups"], SHOWN_GROUPS),
-        ("Budget ledger", text(card["release"]["ledger_words"])),
-    ]
-    running = paragraph("Release ", name(card["release"]["id"]), ", table ", name(table_name(card)), ". Page 2 of 2.", class_="subtitle")
-    return join(running, tag("h2", "Parameters"), table("How the noise is made and drawn", ("What", "Value"), rows))
-
-
-def _group_line(group: Card) -> Html:
-    return text(f"{group['sampler']}; {plural(group['blocks'], 'block')}, {plural(group['cells'], 'cell')}")
-
-
-def _expected_error(card: Card) -> Html:
+def _error_tiles(card: Card, say: Say) -> tuple[Tile, ...]:
+    """The standard deviation of a typical cell, where it is known."""
     error = card["expected_error"]
-    if is_suppressed(card) or not error_is_known(card):
-        return join(tag("h2", "Expected error"), paragraph(error["words"]))
-    spread, zero = error["cell_standard_deviation"], without_noise(card)
-    rows = [(f"One cell, {which}", sd_text(spread[which], zero)) for which in ("smallest", "median", "largest")]
-    rows += [(name(margin["name"]), sd_text(margin["standard_deviation"], zero)) for margin in error["margins"][:SHOWN_MARGINS]]
-    rows += _more(error["margins"], SHOWN_MARGINS)
-    pairs = zip(level_rows(card), error["levels"], strict=True)
-    units = [row for row, said in pairs if said["margin"] == "total" and said["level"] != "total"][-SHOWN_LEVELS:]  # the finest ones
-    rows += [(join("Total of one of ", count, " units of the level ", level), spread) for level, _, count, spread in units]
-    rows += [("Other levels and margins", "see card.json")] if len(units) < len(error["levels"]) else []
-    caption = f"Standard deviation of the noise ({error['basis']})"
-    return join(
-        tag("h2", "Expected error"), paragraph(error["words"]), table(caption, (noun(card).capitalize(), "Standard deviation"), rows)
-    )
+    spread = error["cell_standard_deviation"]
+    if is_suppressed(card) or not error_is_known(card) or not spread["median"]:
+        return ()
+    label = say("statement.error_tile" if step_of(card) is None else "statement.error_tile_values")
+    tiles = [Tile(label, rounded_up(spread["median"]), say("statement.error_note", basis=error["basis"]))]
+    tiles.append(Tile(say("statement.error_reach"), rounded_up(1.96 * spread["median"]), say("statement.error_reach_note")))
+    if spread["smallest"] != spread["largest"]:
+        ends = [
+            sd_text(spread[end], without_noise(card)) if not spread[end] else rounded_up(spread[end]) for end in ("smallest", "largest")
+        ]
+        reach = say("statement.error_range_value", smallest=ends[0], largest=ends[1])
+        tiles.append(Tile(say("statement.error_range"), reach, say("statement.error_range_note")))
+    return tuple(tiles)
 
 
-def _software(card: Card) -> Html:
+def _not_promised(card: Card, say: Say) -> tuple[Html, ...]:
+    unit, records, answers = card["guarantee"]["unit"], card["table"]["max_records"], card["guarantee"]["answers"]
+    lines = [say("statement.not_totals" if step_of(card) is None else "statement.not_invariants")]
+    if answers is not None:
+        lines += [say("statement.neighbours"), say("statement.not_declared")]
+    else:
+        lines.append(say("statement.records_one") if records is None else say("statement.records_max", count=records, unit=unit))
+    lines += [say("statement.not_groups"), say("statement.not_others"), say("statement.not_several")]
+    if not is_suppressed(card):
+        lines.append(say("statement.not_key"))
+    return tuple(lines)
+
+
+def _check(card: Card, say: Say) -> Html:
+    return say("statement.check_suppressed" if is_suppressed(card) else "statement.check_words", command=code("holdfast verify folder"))
+
+
+def _parameters(card: Card, say: Say) -> tuple[tuple[Html, Html], ...]:
+    mechanism, kept = card["mechanism"], card["kept"]
+    sums = say("statement.independent", count=kept["independent"], free=kept["free_dimensions"])
+    if kept["zeros"]["cells"]:
+        sums = join(sums, "; ", say("statement.left_out", count=kept["zeros"]["cells"]))
+    groups = [f"{group['kind']}: {group['sampler']} ({plural(group['cells'], 'cell')})" for group in card["sampler"]["groups"]]
+    more = [f"{number(len(groups) - SHOWN_GROUPS)} more in card.json"] if len(groups) > SHOWN_GROUPS else []
+    drawn = "; ".join([status_words(card), *groups[:SHOWN_GROUPS], *more])
     versions = ", ".join(f"{key.replace('_', ' ')} {show(value)}" for key, value in card["software"].items())
-    return join(tag("h2", "Software"), paragraph(versions, "."))
-
-
-def _check(card: Card) -> Html:
-    totals = (
-        "each kept total over published counts is computed again and compared with kept.csv, the others are listed there"
-        if is_suppressed(card)
-        else "each kept total is computed again from the released counts and compared with kept.csv"
-    )
-    return join(
-        tag("h2", "How to check"),
-        paragraph(
-            code("holdfast verify folder"),
-            f" reads the published folder and needs no secret: {totals}, and every file is compared with its checksum in card.json.",
-        ),
-    )
-
-
-def _sign() -> Html:
-    rows = [tag("tr", tag("th", label, scope="row"), tag("td", "")) for label in ("Name", "Role", "Date", "Signature")]
-    return join(tag("h2", "Sign-off"), tag("table", tag("caption", "Read and approved"), tag("tbody", *rows), class_="sign"))
-
-
-def _more(rows: list[object], shown: int) -> list[tuple[str, str]]:
-    return [(f"and {number(len(rows) - shown)} more", "see card.json")] if len(rows) > shown else []
-
-
-_TOTALS = "The kept totals themselves, and whatever follows from them by arithmetic or by knowing that counts are not negative."
-_DECLARED = (
-    "Whoever can move the answers by more than is stated here. The sensitivity is declared, or computed from a query that is not "
-    "published: no file shows that it is true."
-)
-_INVARIANTS = "The invariants themselves, and whatever follows from them by arithmetic."
-
-_STYLE = """
-@page { margin: 12mm 17mm; }
-.sheet { border-bottom: 1px dashed #555; padding-bottom: 1em; margin-bottom: 1em; }
-tbody th { min-width: 9em; }
-.sign tbody th { padding-top: 1em; width: 9em; }
-@media print {
-  html { font-size: 9pt; line-height: 1.28; }
-  h2 { margin-top: 0.8em; }
-  p, ul, table { margin: 0.25em 0; }
-  th, td { padding-top: 0.1em; padding-bottom: 0.1em; }
-  .sheet { border: 0; padding: 0; margin: 0; page-break-after: always; break-after: page; }
-  .sheet:last-child { page-break-after: auto; break-after: auto; }
-}
-"""
+    rows: list[tuple[str, str]] = [
+        *(row for row in cost_rows(card) if row[0] != "Asked for"),
+        (say("statement.mechanism"), f"{mechanism['name']}: {parameter_words(card)}"),
+        (say("statement.law"), mechanism["law"]),
+        (say("statement.kept_sums"), sums),
+        (say("statement.drawing"), drawn),
+        (say("statement.ledger"), card["release"]["ledger_words"]),
+        (say("statement.software"), versions),
+    ]
+    return tuple((text(label), text(value)) for label, value in rows)

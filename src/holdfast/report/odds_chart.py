@@ -1,0 +1,50 @@
+"""What a budget means, in one picture: right guesses without the table and with it, side by side."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from holdfast.report.frame import Say
+from holdfast.report.html import Html, number, rounded_up, tag
+from holdfast.report.parts import Figure
+
+WIDTH, ROW, BAR = 360, 50, 24
+"""As wide as a telephone: the text keeps its size there."""
+
+
+def odds_figure(say: Say, unit: str, after: Fraction) -> Figure:
+    """Two bars. `after`: the largest share of right guesses with the table; without it half of them are right."""
+    before = Fraction(1, 2)
+    shares = [(say("statement.without_table"), before), (say("statement.with_table"), after)]
+    title = say("statement.odds_title", unit=unit, before=hundredths(before), after=hundredths(after))
+    picture = tag(
+        "svg",
+        tag("title", title, id="odds-title"),
+        *(piece for at, (label, share) in enumerate(shares) for piece in _bar(say, at * ROW, label, share)),
+        tag("line", x1=str(WIDTH / 2), x2=str(WIDTH / 2), y1="14", y2=str(ROW + BAR + 24), stroke="var(--ink)", stroke_dasharray="2 3"),
+        role="img",
+        aria_labelledby="odds-title",
+        viewBox=f"0 0 {WIDTH} {2 * ROW}",
+        width=str(WIDTH),
+        height=str(2 * ROW),
+    )
+    if after == 1:
+        return Figure("odds", picture, say("statement.odds_caption_sure"))
+    return Figure("odds", picture, say("statement.odds_caption", odds=rounded_up(float(after / (1 - after)))))
+
+
+def hundredths(share: Fraction) -> str:
+    """59.5, of a share of .595: a share in thousandths, so that nothing is rounded."""
+    return number(float(100 * share))
+
+
+def _bar(say: Say, top: int, label: Html, share: Fraction) -> list[Html]:
+    width = f"{float(WIDTH * share):.1f}"
+    said = say("statement.of_hundred", share=hundredths(share))
+    common = {"y": str(top + 20), "height": str(BAR)}
+    return [
+        tag("text", label, x="0", y=str(top + 14), font_size="13", fill="var(--ink)"),
+        tag("text", said, x=str(WIDTH), y=str(top + 14), font_size="13", font_weight="bold", text_anchor="end", fill="var(--ink)"),
+        tag("rect", x="0", width=str(WIDTH), fill="var(--accent-pale)", stroke="var(--accent)", **common),
+        tag("rect", x="0", width=width, fill="var(--accent)", **common),
+    ]
