@@ -1,0 +1,101 @@
+"""The pages of eight releases, one of each kind that a reader may meet, and of what goes with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+import holdfast as hf
+from holdfast.report.cellkey import cellkey_html, perturbed_html
+from tests.report.test_cellkey import CHECK, DESIGN, PUBLISHED
+
+Pages = dict[str, str]
+"""Name of a page -> its HTML."""
+
+SAID = {"date": "2030-04-01", "office": "Statistical Office of the Eastern Counties", "approver": "A. Chief, Director of Statistics"}
+
+
+def written(release: hf.Release, folder: Path) -> Pages:
+    saved = release.save(folder / "out")
+    return {page: (saved / f"{page}.html").read_text(encoding="utf-8") for page in ("statement", "report")}
+
+
+def real_table(shared_data: Path, name: str, cells: list[str], count: str) -> hf.Table:
+    return hf.Table.from_counts(shared_data / f"{name}.csv", cells=cells, count=count)
+
+
+def tracts(shared_data: Path, folder: Path) -> Pages:
+    table = real_table(shared_data, "tract_pop_2010", ["state_fips", "county_fips", "tract_geoid"], "pop2010")
+    mechanism = hf.GeneralizedGaussian(rho="1/10", per="person")
+    key = hf.NoiseKey.for_tests("tracts")
+    return written(hf.release(table, [hf.margin("county_fips")], mechanism, key=key, release_id="tracts-2010", **SAID), folder)
+
+
+def four_by_four(shared_data: Path, folder: Path) -> Pages:
+    """With a secret key, so that no banner is on its pages; nothing on them depends on the noise."""
+    table = real_table(shared_data, "fcsm_wp22_delinquent_children", ["county", "education"], "count")
+    keep = [hf.margin("county"), hf.margin("education")]
+    return written(hf.release(table, keep, hf.GeneralizedLaplace("1/4"), release_id="children", **SAID), folder)
+
+
+def flights(shared_data: Path, folder: Path) -> Pages:
+    table = real_table(shared_data, "nycflights13_dest_hour_carrier", ["dest", "hour", "carrier"], "flights_2013")
+    keep = [hf.margin("dest", "hour"), hf.margin("dest", "carrier")]
+    key = hf.NoiseKey.for_tests("flights")
+    return written(hf.release(table, keep, hf.GeneralizedGaussian(rho="1/50"), key=key, release_id="flights-2013", **SAID), folder)
+
+
+def suppression(shared_data: Path, folder: Path) -> Pages:
+    table = real_table(shared_data, "fcsm_wp22_delinquent_children", ["county", "education"], "count")
+    keep = [hf.margin("county"), hf.margin("education")]
+    return written(hf.release(table, keep, hf.Suppression(), release_id="children-suppressed", **SAID), folder)
+
+
+def chains(shared_data: Path, folder: Path) -> Pages:
+    cells = hf.Universe.product({"county": list("ABCD"), "education": ["low", "medium", "high", "very high"]})
+    table = hf.Table(cells, np.arange(16))
+    keep = [hf.margin("county"), hf.margin("education")]
+    mechanism = hf.GeneralizedLaplace("1/2", sampler="block_gibbs", eta="3/100")
+    key = hf.NoiseKey.for_tests("chains")
+    made = written(hf.release(table, keep, mechanism, key=key, release_id="chains", **SAID), folder)
+    found = hf.diagnose(table, keep, mechanism, pairs=60)
+    found.save(folder / "diagnosis.html")
+    return {**made, "diagnosis": (folder / "diagnosis.html").read_text(encoding="utf-8")}
+
+
+def cell_key(shared_data: Path, folder: Path) -> Pages:
+    return {"check": cellkey_html(CHECK), "design": cellkey_html(DESIGN), "tables": perturbed_html(PUBLISHED)}
+
+
+def conditional(shared_data: Path, folder: Path) -> Pages:
+    cells = hf.Universe.product({"town": ["Aldham", "Brookfield", "Carrow", "Deal"], "sex": ["F", "M"]})
+    table = hf.Table(cells, np.array([3, 0, 1, 0, 12, 9, 0, 2]))
+    key = hf.NoiseKey.for_tests("towns")
+    return written(hf.release(table, [hf.margin("sex")], hf.Conditional(epsilon="1/2"), key=key, release_id="towns", **SAID), folder)
+
+
+def real_valued(shared_data: Path, folder: Path) -> Pages:
+    release = hf.answer(
+        [12.5, 7.25, 0.75, 20.5],
+        invariants=[[1, 1, 1, -1], [0, 0, 0, 1]],
+        sensitivity="1/2",
+        mechanism=hf.ProjectedLaplace(epsilon="1"),
+        key=hf.NoiseKey.for_tests("answers"),
+        release_id="answers",
+        **SAID,
+    )
+    return written(release, folder)
+
+
+RELEASES: Mapping[str, Callable[[Path, Path], Pages]] = {
+    "tracts": tracts,
+    "4 x 4": four_by_four,
+    "flights": flights,
+    "suppression": suppression,
+    "chains": chains,
+    "cell key": cell_key,
+    "conditional": conditional,
+    "real-valued": real_valued,
+}
