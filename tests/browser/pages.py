@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import holdfast as hf
+from holdfast.publication.diagnose import diagnose
 from holdfast.report.cellkey import cellkey_html, perturbed_html
 from tests.report.test_cellkey import CHECK, DESIGN, PUBLISHED
 
@@ -60,7 +61,7 @@ def chains(shared_data: Path, folder: Path) -> Pages:
     mechanism = hf.GeneralizedLaplace("1/2", sampler="block_gibbs", eta="3/100")
     key = hf.NoiseKey.for_tests("chains")
     made = written(hf.release(table, keep, mechanism, key=key, release_id="chains", **SAID), folder)
-    found = hf.diagnose(table, keep, mechanism, pairs=60)
+    found = diagnose(table, keep, mechanism, pairs=60)
     found.save(folder / "diagnosis.html")
     return {**made, "diagnosis": (folder / "diagnosis.html").read_text(encoding="utf-8")}
 

@@ -193,20 +193,25 @@ def distance_words(card: Card) -> str:
 def cost_rows(card: Card) -> list[tuple[str, str]]:
     """The promise in numbers: what was asked for, then one person, one unit of distance and the smallest secret where they are others."""
     guarantee = card["guarantee"]
-    unit, asked, secret, alone = (guarantee[key] for key in ("unit", "asked", "smallest_secret", "per_person"))
-    distance = distance_words(card)
-    measure = secret.get("distance squared", secret.get("distance"))
-    step = step_of(card)
-    told = f"in {distance}" if step is None else f"{'squared ' if 'distance squared' in secret else ''}steps of {step}"
-    away = "" if measure is None else f", {measure} {told}"
+    unit, asked, alone = guarantee["unit"], guarantee["asked"], guarantee["per_person"]
     rows = [] if asked is None else [("Asked for", str(asked["words"]))]
     if alone is None:
-        what = "table with the same kept totals" if step is None else "data set with the same invariants"
+        what = "table with the same kept totals" if step_of(card) is None else "data set with the same invariants"
         rows.append((f"One {unit}", f"no {unit} can change alone: another {what} differs in more"))
     elif asked is None or asked["per"] != "person" or settings(asked["parameters"]) != promised(alone):  # else it would be said twice
         rows.append((f"One {unit}", promised(alone)))
+    return [*rows, *distance_rows(card)]
+
+
+def distance_rows(card: Card) -> list[tuple[str, str]]:
+    """The promise for one unit of distance, and for the smallest secret where it is another than one person."""
+    guarantee = card["guarantee"]
+    secret, alone, distance, step = guarantee["smallest_secret"], guarantee["per_person"], distance_words(card), step_of(card)
+    measure = secret.get("distance squared", secret.get("distance"))
+    told = f"in {distance}" if step is None else f"{'squared ' if 'distance squared' in secret else ''}steps of {step}"
+    away = "" if measure is None else f", {measure} {told}"
     each = f"Each unit of {distance} between two tables" if step is None else f"Each step of {step}, a unit of {distance}"
-    rows.append((each, promised(guarantee["per_unit"])))
+    rows = [(each, promised(guarantee["per_unit"]))]
     if alone is None or any(secret[key] != alone.get(key) for key in secret if key != "found"):
         rows.append((f"The smallest change that keeps every kept total{away}", promised(secret)))
     return rows
@@ -241,6 +246,7 @@ def release_frame(card: Card, title: str) -> dict[str, Any]:
     """What the frame of a page about a release needs."""
     release = card["release"]
     say = Say()
+    versions = ", ".join(f"{key.replace('_', ' ')} {show(value)}" for key, value in card["software"].items())
     said = [say("statement.table", name=name(table_name(card)))]
     said += [name(release["office"])] if release["office"] is not None else []
     said.append(say("statement.no_date") if release["date"] is None else text(release["date"]))
@@ -249,7 +255,9 @@ def release_frame(card: Card, title: str) -> dict[str, Any]:
         "title": title,
         "subtitle": join(*[piece for part in said for piece in (" · ", part)][1:]),
         "footer": say.plain("page.release", id=release["id"]),
-        "colophon": say("page.made", version=card["software"].get("holdfast", "")),
+        "colophon": say(
+            "page.made", versions=", ".join(f"{key.replace('_', ' ')} {show(value)}" for key, value in card["software"].items())
+        ),
         "banner": banner(card),
         "mark": None if release["private"] else NOT_PRIVATE,
     }

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from holdfast.report.frame import Say, render
-from holdfast.report.html import Html, code, join, name, names, number, plural, rounded_up, sd_text, settings, short, show, text
+from holdfast.report.html import Html, code, join, name, names, number, plural, rounded_up, sd_text, short, text
 from holdfast.report.odds_chart import odds_figure
 from holdfast.report.page import (
     LIST_TELLS,
     UNIVERSE_WORDS,
     Card,
-    cost_rows,
+    distance_rows,
     distance_words,
     error_is_known,
     is_bounded,
@@ -37,7 +37,7 @@ from holdfast.wording.odds import right_guesses
 # What is longer would not leave the rest room on two pages; the whole lists are in card.json.
 SHOWN_STATEMENTS = 5
 SHOWN_COLUMNS = 8
-SHOWN_EXPOSED = 5
+SHOWN_EXPOSED = 3
 SHOWN_GROUPS = 3
 ENTRY_DIGITS = 12
 
@@ -57,7 +57,8 @@ class StatementFacts:
     error: tuple[Tile, ...]
     error_words: tuple[Html, ...]
     not_promised: tuple[Html, ...]
-    promise: tuple[Html, ...]
+    promise: Html
+    relation: Html
     parameters: tuple[tuple[Html, Html], ...]
     check: tuple[Html, ...]
     sign: Html
@@ -94,10 +95,8 @@ def statement_facts(card: Card, say: Say) -> StatementFacts:
         error=_error_tiles(card, say),
         error_words=(text(card["expected_error"]["words"]),),
         not_promised=_not_promised(card, say),
-        promise=(
-            text(guarantee["words"]),
-            say("statement.relation", relation=guarantee["relation"], status=guarantee["status"]),
-        ),
+        promise=text(guarantee["words"]),
+        relation=say("statement.relation", relation=guarantee["relation"], status=guarantee["status"]),
         parameters=_parameters(card, say),
         check=(
             say("statement.check_suppressed" if is_suppressed(card) else "statement.check_words", command=code("holdfast verify folder")),
@@ -119,7 +118,7 @@ def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
     guarantee, release = card["guarantee"], card["release"]
     unit, asked, alone = guarantee["unit"], guarantee["asked"], guarantee["per_person"]
     tiles = []
-    as_asked = asked is not None and asked["per"] == "person" and alone is not None and settings(asked["parameters"]) == promised(alone)
+    as_asked = alone is not None and asked is not None and asked["per"] == "person" and _same_numbers(asked["parameters"], alone)
     if alone is None:
         value, note = _large(guarantee["smallest_secret"], say)
         nobody = say("statement.nobody_alone", unit=unit)
@@ -151,6 +150,10 @@ def _large(costs: Card, say: Say) -> tuple[str, str]:
         case "zcdp", {"rho": rho}:
             return f"rho {rho}", ""
     return promised(costs), ""
+
+
+def _same_numbers(asked: Card, costs: Card) -> bool:
+    return all(short(value) == short(costs.get(key)) for key, value in asked.items())
 
 
 def _numbers(parameters: Card) -> str:
@@ -248,14 +251,11 @@ def _parameters(card: Card, say: Say) -> tuple[tuple[Html, Html], ...]:
     groups = [f"{group['kind']}: {group['sampler']} ({plural(group['cells'], 'cell')})" for group in card["sampler"]["groups"]]
     more = [f"{number(len(groups) - SHOWN_GROUPS)} more in card.json"] if len(groups) > SHOWN_GROUPS else []
     drawn = "; ".join([status_words(card), *groups[:SHOWN_GROUPS], *more])
-    versions = ", ".join(f"{key.replace('_', ' ')} {show(value)}" for key, value in card["software"].items())
     rows: list[tuple[str, str]] = [
-        *(row for row in cost_rows(card) if row[0] != "Asked for"),
+        *distance_rows(card),
         (say("statement.mechanism"), f"{mechanism['name']}: {parameter_words(card)}"),
         (say("statement.law"), mechanism["law"]),
         (say("statement.kept_sums"), sums),
         (say("statement.drawing"), drawn),
-        (say("statement.ledger"), card["release"]["ledger_words"]),
-        (say("statement.software"), versions),
     ]
     return tuple((text(label), text(value)) for label, value in rows)
