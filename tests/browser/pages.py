@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from tests.report.test_cellkey import CHECK, DESIGN, PUBLISHED
 Pages = dict[str, str]
 """Name of a page -> its HTML."""
 
-SAID = {"date": "2030-04-01", "office": "Statistical Office of the Eastern Counties", "approver": "A. Chief, Director of Statistics"}
+SAID: dict[str, Any] = {"date": "2030-04-01", "office": "Statistical Office of the Eastern Counties", "approver": "A. Chief, Director of Statistics"}
 
 
 def written(release: hf.Release, folder: Path) -> Pages:
