@@ -10,16 +10,21 @@ import numpy as np
 
 import holdfast as hf
 from holdfast.publication.diagnose import diagnose
+from holdfast.publication.release import Release
 from holdfast.report.cellkey import cellkey_html, perturbed_html
 from tests.report.test_cellkey import CHECK, DESIGN, PUBLISHED
 
 Pages = dict[str, str]
 """Name of a page -> its HTML."""
 
-SAID: dict[str, Any] = {"date": "2030-04-01", "office": "Statistical Office of the Eastern Counties", "approver": "A. Chief, Director of Statistics"}
+SAID: dict[str, Any] = {
+    "date": "2030-04-01",
+    "office": "Statistical Office of the Eastern Counties",
+    "approver": "A. Chief, Director of Statistics",
+}
 
 
-def written(release: hf.Release, folder: Path) -> Pages:
+def written(release: Release, folder: Path) -> Pages:
     saved = release.save(folder / "out")
     return {page: (saved / f"{page}.html").read_text(encoding="utf-8") for page in ("statement", "report")}
 

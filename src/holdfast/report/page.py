@@ -255,9 +255,7 @@ def release_frame(card: Card, title: str) -> dict[str, Any]:
         "title": title,
         "subtitle": join(*[piece for part in said for piece in (" · ", part)][1:]),
         "footer": say.plain("page.release", id=release["id"]),
-        "colophon": say(
-            "page.made", versions=", ".join(f"{key.replace('_', ' ')} {show(value)}" for key, value in card["software"].items())
-        ),
+        "colophon": say("page.made", versions=versions),
         "banner": banner(card),
         "mark": None if release["private"] else NOT_PRIVATE,
     }
