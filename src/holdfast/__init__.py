@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         RoundedProjection,
         Suppression,
     )
+    from holdfast.publication.allocate import allocate
     from holdfast.publication.answer import answer
     from holdfast.publication.loaded import load
     from holdfast.publication.pipeline import release
@@ -65,6 +66,7 @@ __all__ = [
     "Table",
     "Universe",
     "__version__",
+    "allocate",
     "answer",
     "areas",
     "at_least",
@@ -111,6 +113,7 @@ _HOME = {
     "Suppression": "holdfast.mechanisms",
     "Table": "holdfast.tables",
     "Universe": "holdfast.tables",
+    "allocate": "holdfast.publication.allocate",
     "answer": "holdfast.publication.answer",
     "areas": "holdfast.invariants",
     "at_least": "holdfast.invariants",

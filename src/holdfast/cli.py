@@ -28,6 +28,7 @@ from holdfast.ledger_cli import ledger_of_release, ledger_words
 if TYPE_CHECKING:
     from holdfast.demo import Part as DemoPart
     from holdfast.privacy.ledger import Ledger, NewLedger
+    from holdfast.publication.allocate import Allocation
     from holdfast.publication.booking import Account
     from holdfast.publication.folder import Output
     from holdfast.publication.order import KeptRow, Order
@@ -186,6 +187,10 @@ def plan(
         str | None, typer.Option(help="The ledger whose balance the price is compared with; by default the release's.")
     ] = None,
     no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Look at no ledger.")] = False,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(help="A largest standard deviation, county=5 or county:sex=7.5: find the least rho and its shares; repeat for more."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a release would do: kept, exposed, samplers, promise, expected error, price. No column of counts is read; nothing is
@@ -198,18 +203,31 @@ def plan(
     run = load_run(run_file)
     with working("Reading the codes"):
         table = run.read_declarations()
-    made = make_plan(run, table)
+    found = _allocated(run, table, target) if target else None
+    made = make_plan(run if found is None else dataclasses.replace(run, mechanism=found.mechanism), table)
     said = _price(run, made, ledger, no_ledger)
     with working("Planning"):
         fields, text = (made.to_fields(), "") if as_json else ({}, str(made))
     if as_json:
+        fields = fields if found is None else {"allocation": found.to_fields(), **fields}
         print(json.dumps({**fields, "allow_exposed": run.allow_exposed, "price": said}, indent=2))
         return
+    if found is not None:
+        print(f"{found}\n\n{found.to_paste}\n")
     print(text)
     if said is not None:
         print(f"Price      {price_sentences(said)}")
     if (line := to_acknowledge_sentence(len(made.exposure.fixed), run.allow_exposed)) is not None:
         print(f"To write   {line}")
+
+
+def _allocated(run: Run, table: Declarations | HoldfastTable, targets: list[str]) -> Allocation:
+    """The least budget for these targets, for the run's table, kept totals and person or unit."""
+    from holdfast.publication.allocate import allocate, check_divides, read_targets
+
+    check_divides(run.mechanism)
+    with working("Dividing the budget"):
+        return allocate(table, run.keep, read_targets(targets), per=run.mechanism.per)
 
 
 def _folder_of(run_file: Path) -> Path:

@@ -143,6 +143,23 @@ def geography(universe: Universe, names: Sequence[LevelName]) -> Geography:
     return Geography((TOTAL, *(name for _, _, name in levels)), tree, tuple(columns), tuple(lengths), cells)
 
 
+def finer_columns(universe: Universe, names: Sequence[LevelName]) -> list[str]:
+    """The columns each of whose codes lies in one unit of the finest of these levels, which has more codes than units: levels below it."""
+    partitions = [_partition(universe, name)[1] for name in names if name != TOTAL]
+    finest = max(partitions, key=lambda found: int(found.max()), default=np.zeros(1, dtype=np.int64))
+    units = int(finest.max()) + 1
+    if units == 1:  # every column is finer than the whole table
+        return []
+    out = []
+    for column in universe.columns:
+        codes = universe.code_indices(column)
+        unit = np.zeros(universe.code_count(column), dtype=np.int64)
+        unit[codes] = finest
+        if len(np.unique(codes)) > units and np.array_equal(unit[codes], finest):
+            out.append(column)
+    return out
+
+
 def _axes(universe: Universe, column: str) -> tuple[list[tuple[str, int]], Ints]:
     """(the axes of a column, each a name and a length, coarse to fine; for each code its place in their order).
 

@@ -84,11 +84,27 @@ def read_shares(given: Any) -> Shares:
         raise InvalidParameter(f"levels: {problem}") from None
 
 
-def _checked(given: Iterable[Share]) -> Shares:
+def read_workload(given: Any, what: str) -> Shares:
+    """Levels and margins with a number each, zero or more: {level: number} or {level: {margin: number}}; a number alone is for the
+    totals of the units.
+    """
+    if not isinstance(given, Mapping) or not given:
+        raise InvalidParameter(f"A workload is a mapping from levels to a {what}, such as {{'county': 5, 'tract': {{'sex': '7.5'}}}}.")
+    try:
+        return _once(_shares_of(given, what, TOTAL))
+    except _WrongShares as problem:
+        raise InvalidParameter(f"workload: {problem}") from None
+
+
+def _once(given: Iterable[Share]) -> Shares:
     shares = Shares(given)
-    twice = {(share.level, share.margin) for share in shares}
-    if len(twice) < len(shares):
-        raise _WrongShares("a level and margin is named twice. Name each once, with one share.")
+    if len({(share.level, share.margin) for share in shares}) < len(shares):
+        raise _WrongShares("a level and margin is named twice. Name each once, with one number.")
+    return shares
+
+
+def _checked(given: Iterable[Share]) -> Shares:
+    shares = _once(given)
     total = sum((share.share for share in shares), Fraction(0))
     if total != 1:
         raise _WrongShares(
@@ -97,14 +113,14 @@ def _checked(given: Iterable[Share]) -> Shares:
     return shares
 
 
-def _shares_of(given: Mapping[Any, Any]) -> Iterator[Share]:
+def _shares_of(given: Mapping[Any, Any], what: str = "share", alone: str = DETAILED) -> Iterator[Share]:
     for level, value in given.items():
         name = _name(level, "level")
-        margins = value if isinstance(value, Mapping) else {DETAILED: value}
+        margins = value if isinstance(value, Mapping) else {alone: value}
         for margin, share in margins.items():
-            exact = exact_fraction(share, f"the share of {level!r}")
+            exact = exact_fraction(share, f"the {what} of {level!r}")
             if exact < 0:
-                raise _WrongShares(f"the share of {level!r} is negative. Write 0 or more.")
+                raise _WrongShares(f"the {what} of {level!r} is negative. Write 0 or more.")
             wanted = _name(margin, "margin")
             yield Share(name, (wanted,) if isinstance(wanted, str) and wanted not in (TOTAL, DETAILED) else wanted, exact)
 
@@ -163,7 +179,7 @@ def level_channel(facts: Facts, rho: Fraction, shares: Shares, asked: Asked | No
     """The channel of a Gaussian with these shares; refuses what does not fit the table."""
     if facts.lattice.universe is None or facts.lattice.kept is None:
         raise InvalidParameter("levels name columns and levels of a table. A lattice of a matrix alone has none: leave levels out.")
-    found, kept = _with_kept(facts, [share.level for share in shares])
+    found, kept = arranged(facts, [share.level for share in shares])
     measured = _measured(facts, shares, found, kept)
     facts, found, axes = _without_zeros(facts, found)
     kept = tuple(frozenset(narrowed(mask, axes) for mask in family) for family in kept)
@@ -183,7 +199,7 @@ def level_channel(facts: Facts, rho: Fraction, shares: Shares, asked: Asked | No
     return Channel(facts, target, guarantee, layout=layout)
 
 
-def _with_kept(facts: Facts, names: list[LevelName]) -> tuple[Geography, tuple[frozenset[int], ...]]:
+def arranged(facts: Facts, names: list[LevelName]) -> tuple[Geography, tuple[frozenset[int], ...]]:
     """The levels that have shares, and where kept margins need them those that these name: they need no share of 0."""
     found = geography(facts.universe, names)
     try:
@@ -234,17 +250,7 @@ def _measured(facts: Facts, shares: Shares, found: Geography, kept: tuple[frozen
     """(level, mask, share) of the shares above zero, those of one margin added up."""
     parts: dict[tuple[int, int], Fraction] = {}
     for share in shares:
-        level = found.level(share.level)
-        if share.margin == DETAILED:
-            mask = found.full
-        elif share.margin == TOTAL:
-            mask = 0
-        else:
-            mask = 0
-            for name in share.margin:
-                if name not in found.margins:
-                    raise InvalidParameter(_no_margin(facts, found, share, name))
-                mask |= found.margins[name]
+        level, mask = margin_of(facts, share, found)
         if share.share == 0:
             continue
         if mask in kept[level]:
@@ -256,6 +262,16 @@ def _measured(facts: Facts, shares: Shares, found: Geography, kept: tuple[frozen
             f"Add {{{found.names[-1]!r}: {{{DETAILED!r}: '1/10'}}}} and lower the others."
         )
     return sorted((level, mask, share) for (level, mask), share in parts.items())
+
+
+def margin_of(facts: Facts, share: Share, found: Geography) -> tuple[int, int]:
+    """(level, mask) of what a share is for; refuses a name that no column and no level has."""
+    mask = found.full if share.margin == DETAILED else 0
+    for name in () if share.margin in (TOTAL, DETAILED) else share.margin:
+        if name not in found.margins:
+            raise InvalidParameter(_no_margin(facts, found, share, name))
+        mask |= found.margins[name]
+    return found.level(share.level), mask
 
 
 def _no_margin(facts: Facts, found: Geography, share: Share, name: str) -> str:

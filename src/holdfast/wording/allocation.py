@@ -1,0 +1,57 @@
+"""How a budget is divided, and what that reaches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+PASTE = "In the run file, in place of the budget and the shares that [release] has now:"
+
+_PER = {"unit": "one unit of distance", "person": "one person"}
+
+
+def run_file_lines(rho: str, shares: Sequence[tuple[Any, Any, str]]) -> Iterator[str]:
+    """What [release] of a run file says for these shares."""
+    yield f'rho = "{rho}"'
+    for level, margin, share in shares:
+        yield "[[release.levels]]"
+        yield f"level = {_toml(level)}"
+        yield f"margin = {_toml(margin)}"
+        yield f'share = "{share}"'
+
+
+def _toml(name: str | Sequence[str]) -> str:
+    return json.dumps(name if isinstance(name, str) or len(name) > 1 else name[0], ensure_ascii=False)
+
+
+def allocation_lines(fields: Mapping[str, Any]) -> Iterator[str]:
+    """From the fields of an allocation: the budget, what it reaches, the shares, how good they are."""
+    found = fields["goal"] == "targets"
+    yield f"{'Budget':<10} rho = {fields['rho']} for {_PER[fields['per']]}, {'found for these targets' if found else 'as given'}"
+    rows = [("level", "margin", "standard deviation", "target" if found else "")]
+    rows += [(row["level"], row["margin"], f"at most {row['reached']:.4g}", row["target"] or "") for row in fields["reached"]]
+    yield from _table("Reached", rows)
+    shares = [(_name(row["level"]), _name(row["margin"]), row["share"]) for row in fields["levels"]]
+    yield from _table("Shares", [("level", "margin", "share"), *shares])
+    yield f"{'Quality':<10} {_quality(fields)}"
+
+
+def _quality(fields: Mapping[str, Any]) -> str:
+    what = {"targets": "rho", "sum": "sum of variances"}.get(fields["goal"], "largest variance")
+    over, equal = 100 * (fields["within"] - 1), fields["equal_shares"]
+    return (
+        f"no other shares of these margins have a {what} more than {max(over, 0.1):.2g} % lower; "
+        f"equal shares have one {equal:.3g} times as large."
+    )
+
+
+def _name(name: str | Sequence[str]) -> str:
+    return name if isinstance(name, str) else " x ".join(name)
+
+
+def _table(head: str, rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for number, row in enumerate(rows):
+        line = "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True))
+        yield f"{'' if number else head:<10} {line}".rstrip()

@@ -1,0 +1,266 @@
+"""hf.allocate: shares and budgets for a wanted accuracy, from Python and from the command line, and whether releases have it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import holdfast as hf
+from holdfast.channels import Facts
+from holdfast.errors import InexactParameter, InvalidParameter
+from holdfast.publication.allocate import Allocation
+from holdfast.tables import Hierarchy, Universe
+from holdfast.testing import ALPHA
+from holdfast.testing.fit import check_p_value
+from tests.running import Ran
+
+ROUNDED = 1 + 2e-3
+"""What four digits of rho and short shares may cost."""
+
+
+def universe_of(*counties: int, sexes: str = "FM") -> Universe:
+    """States of so many counties, by sex."""
+    rows = [(f"s{s}", f"s{s}c{c:02}", x) for s, many in enumerate(counties) for c in range(many) for x in sexes]
+    return Universe.listed({name: [row[place] for row in rows] for place, name in enumerate(("state", "county", "sex"))})
+
+
+UNEVEN = universe_of(3, 2, 7, 3)
+STATES = [hf.margin("state")]
+WORKLOADS: list[tuple[str, Mapping[Any, Any]]] = [
+    ("counties", {"county": 5}),
+    ("counties and their sexes", {"county": {"total": 3, "detailed": "4.5"}}),
+    ("every level", {"total": {"sex": 5}, "state": {"sex": 4}, "county": {"total": 2, "sex": 3}}),
+]
+
+
+def planned(universe: Universe, keep: list[Any], found: Allocation) -> dict[tuple[str, str], float]:
+    """The largest standard deviation of each level and margin, as the plan shows it."""
+    channel: Any = found.mechanism.channel(Facts.of(universe, keep))
+    levels = list(channel.layout.errors(channel.target))
+    return {(row.level, row.margin): row.largest for row in levels} | {(row.level, "detailed"): row.largest for row in levels}
+
+
+@pytest.mark.parametrize("per", ["unit", "person"])
+@pytest.mark.parametrize(("name", "workload"), WORKLOADS, ids=[name for name, _ in WORKLOADS])
+def test_the_budget_reaches_every_target_and_a_smaller_one_does_not(name: str, workload: Mapping[Any, Any], per: Any) -> None:
+    found = hf.allocate(UNEVEN, STATES, workload, per=per)
+    assert sum(share.share for share in found.shares) == 1
+    shown = planned(UNEVEN, STATES, found)
+    for row in found.reached:
+        assert row.target is not None
+        assert shown[row.level, row.margin] == pytest.approx(row.deviation, rel=1e-12)
+        assert row.deviation <= float(row.target) * (1 + 1e-12)
+    assert max(row.deviation / float(row.target or 1) for row in found.reached) > 1 - 1e-3  # rho is rounded up in its fourth digit
+    assert 1 <= found.within < 1.012  # one hundredth is for cells of which nothing is asked
+    assert found.equal > 1.1
+
+
+def test_one_table_alone_has_the_budget_of_its_formula() -> None:
+    """Without kept totals a table of variance t^2 costs rho = 1 / (2 t^2); for one person, who moves, twice that."""
+    universe = Universe.product({"county": [str(i) for i in range(9)]})
+    assert hf.allocate(universe, [], {"county": 5}).rho == Fraction(1, 50)
+    assert hf.allocate(universe, [], {"county": 5}, per="person").rho == Fraction(1, 25)
+    declared = hf.Table(universe, np.zeros(9, dtype=np.int64), max_records=3)
+    assert hf.allocate(declared, [], {"county": 5}, per="person").rho == 9 * Fraction(1, 25)
+    assert hf.allocate(universe, [], {"county": "2.5"}).shares[0].share == 1
+
+
+def test_one_kept_total_lowers_the_budget_by_the_formula() -> None:
+    """n cells with one total kept have variance sigma^2 (1 - 1/n)."""
+    found = hf.allocate(Universe.product({"county": [str(i) for i in range(10)]}), [hf.total()], {"county": 3})
+    assert found.rho == Fraction(1, 18) * Fraction(9, 10)
+
+
+@settings(max_examples=12)
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.lists(st.integers(1, 40), min_size=3, max_size=3), st.booleans())
+def test_any_targets_are_reached(counties: list[int], targets: list[int], kept: bool) -> None:
+    """The proof of how good it is holds: rho is at most 0.3 % above the least of any shares."""
+    universe, keep = universe_of(*counties, 2), STATES if kept else []
+    workload = {"state": {"sex": targets[0]}, "county": {"total": targets[1], "sex": targets[2]}}
+    found = hf.allocate(universe, keep, workload)
+    shown = planned(universe, keep, found)
+    assert all(shown[row.level, row.margin] <= float(row.target or 0) * (1 + 1e-12) for row in found.reached)
+    assert 1 - 1e-9 <= found.within < 1.003
+
+
+def test_every_goal_is_best_at_its_own() -> None:
+    """Each goal's figure, computed from the plan, is best for its own shares."""
+    workload = {"state": {"sex": 1}, "county": {"total": 1, "sex": 1}}
+    numbers = {("state", "sex"): 4 * 2, ("county", "total"): 15, ("county", "sex"): 30}
+    figures: dict[str, Callable[[Mapping[tuple[str, str], Any]], float]] = {
+        "sum": lambda v: sum(float((v[key] ** 2).sum()) * (2 if key[1] == "sex" else 1) for key in numbers),
+        "largest": lambda v: max(float(v[key].max()) for key in numbers),
+        "relative": lambda v: max(float(v[key].max()) * many for key, many in numbers.items()),
+    }
+    reached: dict[str, Mapping[tuple[str, str], Any]] = {}
+    for goal in figures:
+        made = hf.plan(UNEVEN, STATES, hf.allocate(UNEVEN, STATES, workload, goal=goal, rho="1/10").mechanism)  # type: ignore[arg-type]
+        channel: Any = made.drawing.channel
+        reached[goal] = {(level, margin): d for level, margin, d in channel.layout.deviations(channel.target)}
+    for goal, figure in figures.items():
+        assert all(figure(reached[goal]) <= figure(other) * ROUNDED for other in reached.values())
+        assert figure(reached[goal]) < min(figure(other) for name, other in reached.items() if name != goal)
+
+
+def test_shares_of_a_goal_do_not_depend_on_rho() -> None:
+    small, large = (hf.allocate(UNEVEN, STATES, {"county": 1}, goal="sum", rho=rho) for rho in ("1/100", 3))
+    assert small.shares == large.shares
+    assert large.reached[0].deviation == pytest.approx(small.reached[0].deviation / math.sqrt(300))
+
+
+def test_levels_of_a_hierarchy_and_tuples_of_columns() -> None:
+    """The finest level is found where it is not named: its cells are published, and need a share."""
+    tree = Hierarchy.from_parents({"A1": "A", "A2": "A", "B1": "B", "B2": "B", "B3": "B"}, levels=["state", "own"])
+    universe = Universe.product({"county": ["A1", "A2", "B1", "B2", "B3"], "sex": ["F", "M"]}, hierarchies={"county": tree})
+    found = hf.allocate(universe, [], {"state": 5})
+    assert [(share.level, share.margin, share.share) for share in found.shares] == [
+        ("state", "total", Fraction(99, 100)),
+        ("county", "detailed", Fraction(1, 100)),
+    ]
+    rows = [(s, c, x) for s in "AB" for c in "12" for x in "FM"]  # county codes repeat
+    repeated = Universe.listed({name: [row[place] for row in rows] for place, name in enumerate(("state", "county", "sex"))})
+    named = hf.allocate(repeated, STATES, {("state", "county"): {"total": 4, ("sex",): 4}})
+    assert named.reached[0].level == "state x county"
+    assert hf.plan(repeated, STATES, named.mechanism).guarantee.rho == named.rho
+
+
+def _upper_tail(total: float, n: int) -> float:
+    """The probability that the sum of squares of n independent numbers is as large, where each is sub-Gaussian with variance at most 1: at
+    most exp(-x) above n + 2 sqrt(n x) + 2 x (Hsu, Kakade and Zhang 2012, Theorem 1). Sums of this noise are so ([theory R7]).
+    """
+    root = (math.sqrt(2 * max(total, n) - n) - math.sqrt(n)) / 2  # of x: n + 2 sqrt(n x) + 2 x = total
+    return math.exp(-(root**2))
+
+
+def test_releases_have_the_accuracy_that_was_asked_for() -> None:
+    """Squared errors of one county of each state, which are independent: no larger than the target's; a budget a third smaller shows."""
+    universe = universe_of(*[3] * 250)
+    table = hf.Table(universe, np.random.default_rng(1).integers(0, 500, len(universe)))
+    found = hf.allocate(universe, STATES, {"county": {"total": 4, "sex": 6}})
+    group = universe.group(["county"])[0]
+    true = np.bincount(group, table.counts)
+
+    def squares(mechanism: Any, label: str) -> tuple[float, int]:
+        total, n = 0.0, 0
+        for number in range(4):
+            made = hf.release(table, STATES, mechanism, key=hf.NoiseKey.for_tests(f"{label} {number}"))
+            error = np.bincount(group, made.table.counts) - true
+            total, n = total + float((error[::3].astype(np.float64) ** 2).sum()) / 16, n + 250
+        return total, n
+
+    total, n = squares(found.mechanism, "allocate")
+    check_p_value(_upper_tail(total, n), name="errors of counties beside their target", n=n, statistic=total)
+    assert total > 0.7 * n  # the target is used up: no smaller noise was bought
+    low = hf.GeneralizedGaussian(rho=found.rho * Fraction(2, 3), levels={s.level: dict(_margins(found, s.level)) for s in found.shares})
+    assert _upper_tail(*squares(low, "too little")) < ALPHA
+
+
+def _margins(found: Allocation, level: Any) -> list[tuple[Any, Fraction]]:
+    return [(share.margin, share.share) for share in found.shares if share.level == level]
+
+
+@pytest.mark.parametrize(
+    ("workload", "more", "told"),
+    [
+        ({"county": 0}, {}, "county, total: a standard deviation of 0 needs an infinite budget. Keep these totals exactly"),
+        ({"county": -1}, {}, "the standard deviation of 'county' is negative"),
+        ({"county": "1e-200"}, {}, "the square of a number must lie between 1e-150 and 1e150"),
+        ({"state": 5}, {}, "state, total is kept exactly: its error is 0, and it needs no budget. Leave it out"),
+        ({"town": 5}, {}, "there is no level 'town'. Known: 'state', 'county', 'sex', 'total'"),
+        ({"county": {"age": 5}}, {}, "there is no column or level 'age' beside the units of 'county'"),
+        ({"county": {"sex": 5, "detailed": 4}}, {}, "a margin is named twice, by two of its names"),
+        ({}, {}, "A workload is a mapping from levels to a standard deviation"),
+        ({3: 4}, {}, "a level is named by a text or a tuple of columns"),
+        ({"county": 5}, {"rho": 1}, "goal='targets' finds rho: leave it out"),
+        ({"county": 5}, {"goal": "sum"}, "goal='sum' divides a budget: give rho"),
+        ({"county": 0}, {"goal": "sum", "rho": 1}, "a weight of 0 asks for nothing. Leave it out"),
+        ({"county": "1e99"}, {"goal": "sum", "rho": 1}, "Write a number of ordinary size"),
+        ({"county": 5}, {"goal": "best"}, "goal"),
+        ({"county": 5}, {"per": "household"}, "per"),
+    ],
+)
+def test_what_is_refused(workload: Any, more: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidParameter) as refused:
+        hf.allocate(UNEVEN, STATES, workload, **more)
+    assert told in str(refused.value)
+
+
+def test_a_float_is_refused_with_what_to_write() -> None:
+    with pytest.raises(InexactParameter, match=r"'2.5'"):
+        hf.allocate(UNEVEN, STATES, {"county": 2.5})
+
+
+RUN = """\
+[table]
+source = "people.csv"
+cells = ["state", "county", "sex"]
+count = "people"
+public = true
+[keep]
+margins = [["state"]]
+[release]
+id = "people"
+mechanism = "generalized-gaussian"
+per = "person"
+rho = "1/10"
+"""
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    rows = [",".join(UNEVEN.cell(cell).values()) + ",7\n" for cell in range(len(UNEVEN))]
+    (tmp_path / "people.csv").write_text("state,county,sex,people\n" + "".join(rows))
+    (tmp_path / "run.toml").write_text(RUN)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_command_line_finds_the_budget(work: Path, run: Callable[..., Ran]) -> None:
+    """The same as in Python, for the person of the run file; the lines it prints make a run file with that plan."""
+    printed = run("plan", "run.toml", "--no-ledger", "--target", "county=5", "--target", "county:sex = 4")
+    assert (printed.code, printed.err) == (0, "")
+    fields = json.loads(run("plan", "run.toml", "--no-ledger", "--target", "county=5", "--target", "county:sex=4", "--json").out)
+    same = hf.allocate(UNEVEN, STATES, {"county": {"total": 5, "sex": 4}}, per="person")
+    assert fields["allocation"] == same.to_fields()
+    assert str(same) in printed.out
+    Path("run.toml").write_text(RUN.replace('rho = "1/10"', fields["allocation"]["run_file"]))
+    again = run("plan", "run.toml", "--no-ledger")
+    assert printed.out.endswith(again.out)
+    levels = {(row["level"], row["margin"]): row["largest"] for row in fields["expected_error"]["levels"]}
+    assert levels["county", "total"] <= 5
+    assert levels["county", "sex"] <= 4
+
+
+@pytest.mark.parametrize(
+    ("targets", "told"),
+    [
+        (["county"], "--target 'county' is no target. Write county=5"),
+        (["=5"], "is no target"),
+        (["county:=5"], "is no target"),
+        (["county=5", "county=4"], "county is named twice"),
+        (["county=0"], "needs an infinite budget"),
+        (["county=five"], "'county'"),
+        (["state=5"], "kept exactly"),
+    ],
+)
+def test_the_command_line_refuses(targets: list[str], told: str, work: Path, run: Callable[..., Ran]) -> None:
+    refused = run("plan", "run.toml", *(part for target in targets for part in ("--target", target)))
+    assert refused.code == 2
+    assert told in refused.err
+    assert not refused.out
+
+
+def test_a_mechanism_without_shares_has_no_targets(work: Path, run: Callable[..., Ran]) -> None:
+    Path("run.toml").write_text(RUN.replace("generalized-gaussian", "generalized-laplace").replace("rho", "epsilon"))
+    refused = run("plan", "run.toml", "--target", "county=5")
+    assert refused.code == 2
+    assert "which generalized-laplace does not do" in refused.err
