@@ -319,7 +319,7 @@ def release(
     named = () if account is None else ledger_words(ledger, run.ledger, _folder_of(run_file))
     stands(standing(account, run.id, output, command_line(), named))
     made = for_table(made, table)  # what is told below is what the card says
-    entry = _carry_out(run, order, made, table, Output(output, run.formats, run.sign, force, run.formulas), account, resume)
+    entry = _carry_out(run, order, made, table, Output(output, run.formats, run.sign, force, run.formulas, run.view_base), account, resume)
     published()
     exposed = json.loads((output / CARD).read_bytes())["exposed"]  # the values of the totals are public now
     if as_json:
@@ -401,6 +401,33 @@ def verify(
     with working("Verifying"):
         found = check(folder, against, signer=signer)
     print(json.dumps(dataclasses.asdict(found), indent=2) if as_json else found)
+
+
+@app.command()
+def view(
+    folder: Annotated[Path, typer.Argument(help="A published folder; it is verified first.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Table to write (.csv, .parquet), and beside it a .json that says what it is.")
+    ] = None,
+    base: Annotated[int, typer.Option(help="Numbers are multiples of it: 1, 3, 5 or 10.")] = 1,
+    negative: Annotated[bool, typer.Option("--allow-negative", help="Round only: numbers below zero stay.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make counts for print from a published folder: not negative, additive, every kept total exact; biased, and says by how much."""
+    from holdfast.publication.loaded import load
+
+    with working("Verifying"):
+        published_folder = load(folder)
+    with working("Simulating the bias"):
+        made = published_folder.publication_view(nonnegative=not negative, base=base)
+        fields = made.to_fields()  # may take seconds: now, while the sign is there
+    written = [] if output is None else [path.name for path in made.save(output)]
+    if as_json:
+        print(json.dumps({**fields, "files": written}, indent=2))
+        return
+    print(made)
+    if output is not None:
+        print(f"Written: {' and '.join(written)}.")
 
 
 @app.command()

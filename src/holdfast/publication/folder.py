@@ -22,6 +22,7 @@ from holdfast.publication.leftovers import BEFORE, TEMPORARY, drop_lock, lock_of
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, exposed_csv, kept_csv, shown_rows
 from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.signing import load_signing_key, public_key_of, signed
+from holdfast.publication.view import VIEW, VIEW_WORDS, check_base
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables import Universe
@@ -55,6 +56,8 @@ class Output:
     force: bool = False
     formulas: str = "warn"
     """Texts that a spreadsheet would run: "warn" writes them into CSV files as they are, "mark" with an apostrophe before them."""
+    view_base: int | None = None
+    """Write a publication view to this base too; None for no view."""
 
     def check(self) -> None:
         """Refuse formats and keys that cannot be used."""
@@ -63,6 +66,8 @@ class Output:
             raise InvalidParameter(f"Tables are written as {' and '.join(FORMATS)}. Got {', '.join(map(repr, unknown)) or 'no format'}.")
         if self.formulas not in FORMULAS:
             raise InvalidParameter(f"formulas is one of {', '.join(map(repr, FORMULAS))}. Got {self.formulas!r}.", field="formulas")
+        if self.view_base is not None:
+            check_base(self.view_base)
         if self.sign is not None:
             load_signing_key(self.sign)
 
@@ -71,9 +76,12 @@ def fill_folder(release: Release, temporary: Path, output: Output) -> None:
     """Write all files of a release into an empty folder, each synced to disk; the card last."""
     logger.debug("Writing the files of %r: %s and what goes with them", output.folder.name, ", ".join(output.formats))
     marked = output.formulas == "mark" and has_formulas(release.table.universe, release.table.count_name, release.kept_rows)
+    view = None if output.view_base is None else release.publication_view(base=output.view_base)
     for name in output.formats:
-        frame = mark_frame(release.table.frame) if marked and name == "csv" else release.table.frame
-        save_frame(frame, temporary / f"table{FORMATS[name].suffix}")
+        for stem, frame in (("table", release.table.frame), *(() if view is None else ((VIEW, view.frame),))):
+            save_frame(mark_frame(frame) if marked and name == "csv" else frame, temporary / f"{stem}{FORMATS[name].suffix}")
+    if view is not None:
+        write_synced(temporary / VIEW_WORDS, view.to_json().encode())
     write_synced(temporary / KEPT_FILE, kept_csv(release.plan.facts.kept, release.totals, release.table.grid, marked=marked))
     exposed = exposed_csv(release.exposure, release.table.counts, release.table.count_name, release.table.grid, marked=marked)
     write_synced(temporary / EXPOSED_FILE, exposed)

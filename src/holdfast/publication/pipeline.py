@@ -38,6 +38,7 @@ from holdfast.publication.order import UNNAMED, Order
 from holdfast.publication.plan import Plan, check_mechanism, decided, exposure_after, prepare
 from holdfast.publication.release import Release
 from holdfast.publication.released import ReleasedTable
+from holdfast.publication.view import check_folder_view
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Declarations, Table
 from holdfast.tables.formulas import formula_columns
@@ -185,6 +186,7 @@ def carry_out(
         check_same(found, plan, order)
         return _complete(begun, output, None)
     output.check()
+    check_folder_view(plan, output.view_base)
     check_acknowledged(plan.exposure, order.allow_exposed, output.folder, marked=output.formulas == "mark")
     booking, bound = resume_release(found, plan, table, order, account)
     if reserved is not None:
@@ -198,6 +200,7 @@ def _check_output(output: Output, plan: Plan, release_id: str) -> None:
     if output.formulas == "warn" and (risky := formula_columns(facts.universe, (facts.count_name,))):
         logger.warning("%s", formulas_warning(risky))
     check_output(output, (*facts.universe.columns, facts.count_name), release_id, plan.drawing.channel.identity)
+    check_folder_view(plan, output.view_base)
 
 
 def _drawn(plan: Plan, order: Order, booking: Booking, bound: BoundRelease, progress: Progress | None) -> Release:

@@ -89,14 +89,16 @@ class Release(Readable):
         sign: str | os.PathLike[str] | None = None,
         force: bool = False,
         formulas: Formulas = "warn",
+        view_base: int | None = None,
     ) -> Path:
         """Write the output folder, whole or not at all; an existing one is refused. `sign` is an Ed25519 private key in PEM. Codes that a
-        spreadsheet would run are written as they are, with a warning, or with formulas="mark" after an apostrophe.
+        spreadsheet would run are written as they are, with a warning, or with formulas="mark" after an apostrophe. `view_base` adds a
+        publication view to this base, in files of their own.
         """
         from holdfast.publication.folder import Output
         from holdfast.publication.pipeline import publish
 
-        return publish(self, Output(Path(folder), tuple(formats), None if sign is None else Path(sign), force, formulas))
+        return publish(self, Output(Path(folder), tuple(formats), None if sign is None else Path(sign), force, formulas, view_base))
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickles and copies, which hold what is public. One charged to a ledger is refused."""

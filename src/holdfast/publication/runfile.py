@@ -61,6 +61,8 @@ class Run:
     """With its parameters as the file gives them, for what its `per` says."""
     formats: tuple[str, ...]
     formulas: str
+    view_base: int | None
+    """The base of the publication view that is written too; None for no view."""
     sign: Path | None
     ledger: str | None = field(repr=False)
     """Where the run file says its ledger is: a file or a URL, or "none". Shown nowhere: a URL may hold a password."""
@@ -270,6 +272,7 @@ def _run_of(name: str, toml: str) -> Run:
         mechanism=mechanism,
         formats=tuple(release.formats),
         formulas=release.formulas,
+        view_base=release.view_base,
         sign=None if release.sign is None else Path(folder, release.sign),
         ledger=None if release.ledger is None else _place(release.ledger, folder),
         witness=None if release.witness is None else Path(folder, release.witness),

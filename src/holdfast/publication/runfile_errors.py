@@ -64,6 +64,7 @@ EXAMPLES = {
     "release.per": 'per = "person" or per = "unit"',
     "release.formats": 'formats = ["parquet", "csv"]',
     "release.formulas": 'formulas = "mark"',
+    "release.view_base": "view_base = 1",
     "release.sign": 'sign = "office-key.pem"',
 }
 """What to write, by field; a field within one of these shares its example."""

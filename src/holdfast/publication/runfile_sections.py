@@ -18,6 +18,7 @@ from holdfast.privacy.asked import Per
 from holdfast.privacy.ledger.values import MAX_NAME, name_of
 from holdfast.publication.order import IDENTIFIER_RULE, is_day, is_identifier
 from holdfast.publication.runfile_errors import Place, found, not_one_of, quoted, refuse
+from holdfast.publication.view import BASES
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.formulas import FORMULAS
 from holdfast.tables.grid import MAX_PLACES
@@ -116,6 +117,12 @@ def _mixed(value: object) -> str:
 def _path(value: object) -> object:
     if isinstance(value, str) and not value.strip():
         refuse("must name a file. Got an empty text.")
+    return value
+
+
+def _view_base(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value not in BASES:
+        refuse(f"must be one of {', '.join(map(str, BASES))}. Got {found(value)}. Write view_base = 1, or leave it out.")
     return value
 
 
@@ -339,6 +346,7 @@ class ReleaseSection(Section):
     per: Per | None = None
     formats: Annotated[list[_one_of(FORMATS)], Field(min_length=1), AfterValidator(_each_once)] = list(FORMATS)  # type: ignore[valid-type]
     formulas: _one_of(FORMULAS) = "warn"  # type: ignore[valid-type]
+    view_base: Annotated[int, PlainValidator(_view_base)] | None = None
     sign: PathText | None = None
     ledger: PathText | None = None
     witness: PathText | None = None

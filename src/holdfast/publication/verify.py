@@ -7,6 +7,7 @@ repeats of it is escaped and stands in quotes.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,6 +44,7 @@ from holdfast.publication.order import KeptRow
 from holdfast.publication.recompute import DECLARED, ONLY_SIGNED, Recomputed, recompute
 from holdfast.publication.released import value_columns
 from holdfast.publication.signing import load_public_key, signature_holds
+from holdfast.publication.view import VIEW, VIEW_WORDS, made_again
 from holdfast.tables import Table, Universe
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.formulas import unmark_frame
@@ -224,6 +226,17 @@ def _typed(frame: Any, codes: int, grid: Grid | None, most: int) -> Any:
     they are none, or where the codes would fill more than `most` bytes: one long code can stand for many rows.
     """
     import pyarrow as pa
+
+    _check_codes(frame, codes, most)
+    count, deviation, mark = frame.columns[codes:]
+    steps = count.cast(pa.int64()) if grid is None else grid.read_column(count)
+    read = [*frame.columns[:codes], steps, deviation.cast(pa.float64()), mark.cast(pa.bool_())]
+    return pa.Table.from_arrays(read, names=frame.column_names)
+
+
+def _check_codes(frame: Any, codes: int, most: int) -> None:
+    """ValueError unless the first columns are texts that fill no more than `most` bytes."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     for place in range(codes):
@@ -235,10 +248,6 @@ def _typed(frame: Any, codes: int, grid: Grid | None, most: int) -> Any:
             sizes = [pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0 for chunk in column.chunks]
             if sum(sizes) > most:
                 raise ValueError("codes are too long")
-    count, deviation, mark = frame.columns[codes:]
-    steps = count.cast(pa.int64()) if grid is None else grid.read_column(count)
-    read = [*frame.columns[:codes], steps, deviation.cast(pa.float64()), mark.cast(pa.bool_())]
-    return pa.Table.from_arrays(read, names=frame.column_names)
 
 
 def _recomputed(card: Card, made: tuple[Kept, Array], published: Array, lines: list[KeptLine]) -> Recomputed:
@@ -262,6 +271,40 @@ def _recomputed_problems(place: Path, again: Recomputed, frames: dict[str, Any])
     yield from _guarded(EXPOSED_FILE, lambda: list(again.exposed_problems(exposed)))
     if again.same_version and not of_card:  # of a card that is no card of a release no page can be made
         yield from again.page_problems(content)
+    yield from _view_problems(place, again)
+
+
+def _view_problems(place: Path, again: Recomputed) -> Iterator[str]:
+    """A publication view in the folder that does not follow from the table."""
+    card = again.card
+    tables = [made for made in FORMATS.values() if f"{VIEW}{made.suffix}" in card.files]
+    if not tables and VIEW_WORDS not in card.files:
+        return
+    if not tables or VIEW_WORDS not in card.files:
+        yield f"of a publication view the card lists {'a table' if tables else VIEW_WORDS} only"
+        return
+    said = _guarded(VIEW_WORDS, lambda: json.loads(read_json_text(place / VIEW_WORDS)))
+    view = made_again(said, again.plan, again.table, card.release.id)
+    if view is None:
+        yield f"{VIEW_WORDS} is none of a publication view of this release"
+        return
+    yield from view.file_problems(said, same_words=again.same_version, same_software=again.same_software)
+    for form in tables:
+        name = f"{VIEW}{form.suffix}"
+        if _guarded(name, partial(form.rows, place / name)) not in (None, card.table.cells):
+            yield f"{name} has another number of rows than the table"
+            continue
+        frame = _guarded(name, partial(_read_view, place / name, card))
+        if not _guarded(name, partial(view.holds_in, frame, same_software=again.same_software)):
+            yield f"{name} is not the view that follows from the table"
+
+
+def _read_view(path: Path, card: Card) -> Any:
+    """A table of a publication view, whose codes are texts. ValueError where they are none."""
+    codes = len(card.table.columns)
+    frame = FORMATS[path.suffix.removeprefix(".")].read(path)
+    _check_codes(frame, min(codes, frame.num_columns), most_bytes(frame.num_rows, frame.num_columns))
+    return unmark_frame(frame, codes) if card.marks_formulas and path.suffix == ".csv" else frame
 
 
 def _made_again(again: Recomputed) -> Iterator[str]:
@@ -269,6 +312,8 @@ def _made_again(again: Recomputed) -> Iterator[str]:
     if again.totals is not None:
         yield "exposure"
     yield from ("samplers", "standard deviations", *(("sentences", "pages") if again.same_version else ()))
+    if VIEW_WORDS in again.card.files:
+        yield "publication view"
 
 
 def _left(again: Recomputed) -> Iterator[str]:

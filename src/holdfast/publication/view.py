@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,23 +19,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import InvalidParameter, InvariantBroken
+from holdfast.display import shorten
+from holdfast.errors import HoldfastError, InvalidParameter, InvariantBroken
 from holdfast.invariants.rows import Kept
 from holdfast.lattices.shapes import Free, OneSum, Pinned
 from holdfast.laws import Reads
 from holdfast.publication.listings import free_name
 from holdfast.publication.plan import Plan
 from holdfast.publication.released import ReleasedTable
-from holdfast.publication.view_crossing import crossing_block, no_table
+from holdfast.publication.view_crossing import check_size, crossing_block, no_table
 from holdfast.publication.view_tree import TopDown, nearest_multiple, refined
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Universe
 from holdfast.tables.saving import save_frame
-from holdfast.wording.view import SIZES, bias_sentence, size_name, totals_no_multiples, view_lines, view_sentence
+from holdfast.wording.view import SIZES, bias_sentence, not_in_folder, size_name, totals_no_multiples, view_lines, view_sentence
 
 Ints = NDArray[np.int64]
 
 BASES = (1, 3, 5, 10)
+VIEW, VIEW_WORDS = "view", "view.json"
+"""In an output folder: the tables have this name before their ending, and this file says what they are."""
 NAMED_TOTALS = 3
 """Totals that a refusal names."""
 MOST_DRAWS, LEAST_DRAWS = 1_000, 10
@@ -65,10 +68,11 @@ class ViewMaker:
         facts = plan.facts
         self.kept: Kept = facts.kept
         self.levels = tuple(level_partitions(facts.universe))
-        moves, root = facts.moves, np.full(len(facts.universe), -1, dtype=np.int64)
+        self._moves = moves = facts.moves
+        root = np.full(len(facts.universe), -1, dtype=np.int64)
         self._crossing: list[tuple[Ints, Any]] = []
-        free = [cells for number, shape, _ in moves.blocks.used() if isinstance(shape, Free) for cells in moves.blocks.cells_of(number)]
-        self._has_free = bool(free)  # all of them together are the first root: no total of theirs is kept
+        self._has_free = any(isinstance(shape, Free) for _, shape, _ in moves.blocks.used())
+        # All free cells together are the first root: no total of theirs is kept.
         count = int(self._has_free)
         for number, shape, blocks in moves.blocks.used():
             cells = moves.blocks.cells_of(number)
@@ -84,6 +88,18 @@ class ViewMaker:
         self._tree = TopDown(root[self.tree_cells], [unit[self.tree_cells] for _, unit in self.levels]) if count else None
 
     @property
+    def has_multiples(self) -> bool:
+        """Whether totals that are multiples of a base have a table of such multiples, whatever they are: each cell is a difference of
+        totals, or lies under a sum that is one.
+        """
+        shapes = [shape for _, shape, _ in self._moves.blocks.used()]
+        return not self._crossing and not self.kept.linear and all(shape.size == 1 for shape in shapes if isinstance(shape, Pinned))
+
+    def check_sizes(self) -> None:
+        """Refuse blocks that the solver does not take."""
+        check_size(max((len(cells) for cells, _ in self._crossing), default=0))
+
+    @property
     def solved_cells(self) -> int:
         """What one view costs the solver, in cells: those whose kept totals cross."""
         return sum(max(len(cells), BLOCK_CELLS) for cells, _ in self._crossing)
@@ -96,19 +112,23 @@ class ViewMaker:
             roots = self._tree.sums(own)[0].copy()
             if self._has_free:
                 roots[0] = nearest_multiple(int(roots[0]), base, nonnegative=nonnegative)
-            if (roots % base).any():
+            if (roots % base).any() or (nonnegative and (roots < 0).any()):
                 raise no_table(base)
             out[self.tree_cells] = self._tree.made(own, roots, base, nonnegative=nonnegative)
         for cells, rows in self._crossing:
             out[cells] = crossing_block(rows, counts[cells], base, nonnegative=nonnegative)
-        same = all(np.array_equal(rows.totals(out), rows.totals(counts)) for rows in self.kept.rows)
-        if same and (out % base).any():
+        if (out % base).any():
             raise no_table(base)  # a cell that the totals fix is no multiple
-        if not same or (nonnegative and (out < 0).any()):
+        if not self.is_view(counts, out, base, nonnegative=nonnegative):
             raise InvariantBroken(
                 "The publication view does not keep the totals, or is not what was asked for. This is a fault in Holdfast."
             )
         return out
+
+    def is_view(self, counts: Ints, view: Ints, base: int, *, nonnegative: bool) -> bool:
+        """Whether a table has the totals of the counts, and is of multiples, and not negative where that was asked for."""
+        same = all(np.array_equal(rows.totals(view), rows.totals(counts)) for rows in self.kept.rows)
+        return same and not (view % base).any() and not (nonnegative and bool((view < 0).any()))
 
 
 def _rows_over(by_cell: Any, cells: Ints) -> Any:
@@ -217,6 +237,31 @@ class PublicationView:
             },
         }
 
+    def file_problems(self, said: Mapping[str, Any], *, same_words: bool, same_software: bool) -> Iterator[str]:
+        """What the file beside a table says otherwise than this view. Another version may word it otherwise; other software may round the
+        biases otherwise, and where kept totals cross, find another view.
+        """
+        made = self.to_fields()
+        for name in made.keys() | said.keys():
+            differs = said.get(name) != made.get(name)
+            free = (name == "words" and not same_words) or (name in ("bias", "changed") and not same_software)
+            if differs and not free:
+                yield f"{VIEW_WORDS}: {shorten(name)!r} does not follow from the table"
+
+    def holds_in(self, frame: Any, *, same_software: bool) -> bool:
+        """Whether a pyarrow.Table is this view; where kept totals cross and other software made it, whether it could be."""
+        import pyarrow as pa
+
+        mine = self.frame
+        if frame.column_names != mine.column_names or frame.num_rows != len(self):
+            return False
+        counts = frame.column(self.column).cast(pa.int64()).to_numpy()
+        pairs = list(zip(frame.columns, mine.columns, strict=True))[:-1]
+        codes = all(here.cast(pa.string()).equals(there.cast(pa.string())) for here, there in pairs)
+        if same_software or not self._maker.solved_cells:
+            return codes and np.array_equal(counts, self.counts)
+        return codes and self._maker.is_view(self.released.counts, counts, self.base, nonnegative=self.nonnegative)
+
     @property
     def frame(self) -> Any:
         """A pyarrow.Table: codes, and the view under a name of its own."""
@@ -273,16 +318,43 @@ def publication_view(plan: Plan, released: ReleasedTable, release_id: str, *, ba
     return PublicationView(release_id, released, counts, base, nonnegative, plan, maker)
 
 
+def made_again(said: object, plan: Plan, released: ReleasedTable, release_id: str) -> PublicationView | None:
+    """The view that a file says it is of; None where it says none that this release has."""
+    if not isinstance(said, dict) or type(said.get("base")) is not int or type(said.get("nonnegative")) is not bool:
+        return None
+    try:
+        return publication_view(plan, released, release_id, base=said["base"], nonnegative=said["nonnegative"])
+    except HoldfastError:
+        return None
+
+
 def check_view(plan: Plan, base: int, *, nonnegative: bool = True) -> None:
     """Refuse what there is no view of, whatever the totals are."""
-    if isinstance(base, bool) or base not in BASES:
-        raise InvalidParameter(f"base is one of {', '.join(map(str, BASES))}. Got {base!r}.", field="base")
+    check_base(base)
     if not isinstance(nonnegative, bool):
         raise InvalidParameter(f"nonnegative is True or False. Got {nonnegative!r}.", field="nonnegative")
     if plan.facts.grid is not None:
         raise InvalidParameter("These are real-valued answers, and a publication view is of counts.")
     if not plan.drawing.channel.target.publishes_cells:
         raise InvalidParameter("This release publishes no cells, only totals: they are exact, and there is nothing to make a view of.")
+
+
+def check_base(base: int) -> None:
+    if isinstance(base, bool) or base not in BASES:
+        raise InvalidParameter(f"base is one of {', '.join(map(str, BASES))}. Got {base!r}.", field="base")
+
+
+def check_folder_view(plan: Plan, base: int | None) -> None:
+    """Refuse a view in the output folder that might fail once the noise is drawn. The kept totals of the plan are known."""
+    if base is None:
+        return
+    check_view(plan, base)
+    assert plan.facts.published_totals is not None
+    check_totals(plan.facts.kept, list(plan.facts.published_totals), base)
+    reads, maker = plan.drawing.channel.target.reads, ViewMaker(plan)
+    if reads is not Reads.NOTHING or (base > 1 and not maker.has_multiples):
+        raise InvalidParameter(not_in_folder(bounded=reads is not Reads.NOTHING), field="view_base")
+    maker.check_sizes()
 
 
 def check_totals(kept: Kept, totals: list[Ints], base: int) -> None:

@@ -27,7 +27,7 @@ MOST_CELLS = 100_000
 """Cells of a block that are looked at together."""
 MOST_NODES = 10_000
 """Of the search for whole numbers where a corner has none: a limit that is the same on every machine, which a time is not."""
-_SOLVED, _LIMIT, _NO_TABLE = 0, 1, 2
+_SOLVED, _NO_TABLE = 0, 2
 """What SciPy says of a program."""
 
 
@@ -39,11 +39,7 @@ def crossing_block(rows: csr_array, values: Ints, base: int, *, nonnegative: boo
     """
     if base == 1 and not (nonnegative and (values < 0).any()):
         return values
-    if len(values) > MOST_CELLS:
-        raise RequestTooLarge(
-            f"Kept totals cross over a block of {len(values):,} cells, and at most {MOST_CELLS:,} are looked at together. Take the "
-            "released counts as they are, or make the view of a release that keeps fewer totals."
-        )
+    check_size(len(values))
     totals = rows @ values
     if (totals % base).any():
         raise no_table(base)
@@ -58,6 +54,15 @@ def crossing_block(rows: csr_array, values: Ints, base: int, *, nonnegative: boo
     if (rows @ found != totals).any() or (nonnegative and (found < 0).any()):
         raise PrecisionExhausted("The solver's table does not keep the totals as whole numbers. Take the released counts as they are.")
     return found
+
+
+def check_size(cells: int) -> None:
+    """Refuse a block of too many cells."""
+    if cells > MOST_CELLS:
+        raise RequestTooLarge(
+            f"Kept totals cross over a block of {cells:,} cells, and at most {MOST_CELLS:,} are looked at together. Take the "
+            "released counts as they are, or make the view of a release that keeps fewer totals."
+        )
 
 
 def _segments(values: Ints, start: Ints, base: int, nonnegative: bool) -> tuple[Ints, Ints, Floats, Floats]:
@@ -107,7 +112,9 @@ def _solved(rows: csr_array, right: Ints, cell: Ints, sign: Ints, width: Floats,
 
 
 def no_table(base: int) -> InvalidParameter:
-    """Totals that no table of multiples has."""
+    """Totals that no table of multiples has; to the base of 1, totals that no counts have."""
+    if base == 1:
+        return InvalidParameter("No counts of zero or more have the kept totals of this publication: they are not totals of counts.")
     return InvalidParameter(
         f"No table of multiples of {base} has the kept totals of this release. Take base=1, which always has one, and round what is "
         "printed, or keep fewer totals in the next release.",

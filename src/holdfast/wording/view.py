@@ -45,13 +45,20 @@ def totals_no_multiples(base: int, named: Sequence[tuple[str, int]], number: int
     """A base that kept totals are no multiples of."""
     shown = ", ".join(f"{total:,} ({name})" for name, total in named)
     more = f" and {number - len(named):,} more" if number > len(named) else ""
-    others = (
-        f"take base={' or '.join(map(str, fitting))}, of which all are multiples" if fitting != [1] else "take base=1, which always fits"
-    )
+    others = "take base=1, which always fits" if fitting == [1] else f"take a base that fits ({', '.join(map(str, fitting))})"
     are = "is no multiple" if number == 1 else "are no multiples"
     return (
         f"Kept totals stay exact, and sums of multiples of {base} are multiples of {base}; but {shown}{more} {are} of {base}. What can be "
         f"done: {others}; or round what you print of the view and say that it does not add up; or keep other totals in the next release."
+    )
+
+
+def not_in_folder(*, bounded: bool) -> str:
+    """A view that cannot be promised before the noise is drawn."""
+    why = "the noise depends on the true counts" if bounded else "kept totals cross, and only a search finds a table of multiples"
+    return (
+        f"Here {why}, so a view is not written with the release: it might fail after the draw. Leave view_base out, and make the view of "
+        "the published folder: holdfast view."
     )
 
 

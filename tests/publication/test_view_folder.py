@@ -1,0 +1,226 @@
+"""A publication view in the output folder: asked for in the run file or in Python, checked by verify, and made by `holdfast view`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import holdfast as hf
+from holdfast.errors import InvalidParameter, RequestTooLarge, VerificationFailed
+from holdfast.publication import view_crossing
+from holdfast.publication.release import Release
+from tests.publication.test_verify_mutations import with_right_checksums
+from tests.running import Run
+from tests.snapshot_files import Snapshot
+
+COUNTS = np.array([0, 5, 10, 5, 0, 20, 5, 15, 0])
+TOWNS = hf.Universe.product({"county": ["A", "B", "C"], "age": ["0", "18", "65"]})
+LAPLACE = hf.GeneralizedLaplace("1/4")
+
+
+def released(keep: Any = None, mechanism: Any = LAPLACE, key: str = "view") -> Release:
+    kept = [hf.margin("county")] if keep is None else keep
+    return hf.release(hf.Table(TOWNS, COUNTS), kept, mechanism, key=hf.NoiseKey.for_tests(key), release_id="towns")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return released().save(tmp_path / "out", view_base=5)
+
+
+def test_the_folder_holds_the_view_under_names_of_its_own(folder: Path) -> None:
+    assert {path.name for path in folder.iterdir()} >= {"table.csv", "view.csv", "view.parquet", "view.json"}
+    view = released().publication_view(base=5)
+    assert json.loads((folder / "view.json").read_text()) == view.to_fields()
+    assert pq.read_table(folder / "view.parquet").column("count_view_base_5").to_pylist() == view.counts.tolist()
+    found = hf.verify(folder)
+    assert "publication view" in found.recomputed
+    assert np.array_equal(hf.load(folder).publication_view(base=5).counts, view.counts)
+
+
+def test_without_a_base_there_is_none(tmp_path: Path) -> None:
+    folder = released().save(tmp_path / "out")
+    assert not [path.name for path in folder.iterdir() if path.name.startswith("view")]
+    assert "publication view" not in hf.verify(folder).recomputed
+
+
+def raised(text: str) -> str:
+    """The table with a five moved from the first cell of its last county to another."""
+    *lines, first, second, third = text.splitlines()
+    cells = [line.rsplit(",", 1) for line in (first, second, third)]
+    most = max(range(3), key=lambda place: int(cells[place][1]))
+    cells[most][1] = str(int(cells[most][1]) - 5)
+    cells[most - 1][1] = str(int(cells[most - 1][1]) + 5)
+    return "\n".join([*lines, *(",".join(cell) for cell in cells)]) + "\n"
+
+
+class TestTampered:
+    """Each time with checksums made to suit."""
+
+    def test_another_view_with_the_same_totals(self, folder: Path) -> None:
+        (folder / "view.csv").write_text(raised((folder / "view.csv").read_text()))
+        with_right_checksums(folder)
+        with pytest.raises(VerificationFailed, match=r"view\.csv is not the view that follows from the table"):
+            hf.verify(folder)
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [("words", "These are the true counts."), ("release", "other"), ("changed", 0), ("more", 1), ("bias", None), ("column", "count")],
+    )
+    def test_what_stands_beside_it(self, folder: Path, field: str, value: Any) -> None:
+        said = json.loads((folder / "view.json").read_text())
+        (folder / "view.json").write_text(json.dumps({**said, field: value}))
+        with_right_checksums(folder)
+        with pytest.raises(VerificationFailed, match=rf"view\.json: '{field}' does not follow from the table"):
+            hf.load(folder)
+
+    @pytest.mark.parametrize(
+        "said", ["[]", '{"base": 2, "nonnegative": true}', '{"base": true, "nonnegative": true}', '{"base": 3, "nonnegative": true}']
+    )
+    def test_no_view_of_this_release(self, folder: Path, said: str) -> None:
+        (folder / "view.json").write_text(said)
+        with_right_checksums(folder)
+        with pytest.raises(VerificationFailed, match=r"view\.json is none of a publication view of this release"):
+            hf.verify(folder)
+
+    @pytest.mark.parametrize(
+        ("name", "text", "told"),
+        [
+            ("view.json", "{", r"view\.json cannot be read"),
+            ("view.csv", '"county","age"\n"A","0"\n', r"view\.csv is not the view"),
+            ("view.csv", '"county"\n"A"\n', r"view\.csv is not the view"),
+            ("view.parquet", "PAR1", r"view\.parquet cannot be read"),
+        ],
+    )
+    def test_files_of_another_kind(self, folder: Path, name: str, text: str, told: str) -> None:
+        (folder / name).write_text(text)
+        with_right_checksums(folder)
+        with pytest.raises(VerificationFailed, match=told):
+            hf.verify(folder)
+
+    def test_a_table_that_nothing_explains(self, folder: Path) -> None:
+        (folder / "view.json").unlink()
+        card = json.loads((folder / "card.json").read_text())
+        del card["files"]["view.json"]
+        (folder / "card.json").write_text(json.dumps(card))
+        with pytest.raises(VerificationFailed, match="of a publication view the card lists a table only"):
+            hf.verify(folder)
+
+
+class TestRefusedBeforeTheDraw:
+    def test_totals_that_are_no_multiples(self, tmp_path: Path) -> None:
+        with pytest.raises(
+            InvalidParameter,
+            match=r"25 \(county=B\), 20 \(county=C\) are no multiples of 3\. What can be done: take a base that fits \(1, 5\)",
+        ):
+            released().save(tmp_path / "out", view_base=3)
+        assert not (tmp_path / "out").exists()
+
+    def test_bases(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidParameter, match="base is one of 1, 3, 5, 10"):
+            released().save(tmp_path / "out", view_base=7)
+
+    def test_crossing_totals_to_a_base(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        crossing = released([hf.margin("county"), hf.margin("age")], hf.GeneralizedGaussian(sigma_squared=9))
+        with pytest.raises(InvalidParameter, match="only a search finds a table of multiples"):
+            crossing.save(tmp_path / "out", view_base=5)
+        assert hf.verify(crossing.save(tmp_path / "out", view_base=1)).private is False
+        monkeypatch.setattr(view_crossing, "MOST_CELLS", 8)
+        with pytest.raises(RequestTooLarge, match="a block of 9 cells"):
+            crossing.save(tmp_path / "large", view_base=1)
+
+    def test_noise_that_reads_counts(self, tmp_path: Path) -> None:
+        bounded = released(mechanism=hf.Conditional(epsilon="1/2", lower=0))
+        with pytest.raises(InvalidParameter, match="the noise depends on the true counts, so a view is not written with the release"):
+            bounded.save(tmp_path / "out", view_base=1)
+
+
+RUN = """\
+[table]
+source = "towns.csv"
+cells = ["county", "age"]
+count = "people"
+public = true
+[keep]
+margins = [["county"]]
+
+[release]
+id = "towns"
+mechanism = "generalized-laplace"
+epsilon = "1/4"
+per = "unit"
+ledger = "none"
+"""
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    rows = [
+        f"{county},{age},{count}" for (county, age), count in zip(((c, a) for c in "ABC" for a in ("0", "18", "65")), COUNTS, strict=True)
+    ]
+    (tmp_path / "towns.csv").write_text("\n".join(["county,age,people", *rows]) + "\n")
+    (tmp_path / "run.toml").write_text(RUN)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_run_file_asks_for_it(work: Path, run: Run) -> None:
+    (work / "run.toml").write_text(RUN + "view_base = 5\n")
+    assert run("release", "run.toml", "-o", "out").code == 0
+    assert json.loads((work / "out" / "view.json").read_text())["base"] == 5
+    assert run("verify", "out").code == 0
+
+
+@pytest.mark.parametrize("said", ["2", "true", '"5"', "0.5"])
+def test_a_run_file_with_another_base(work: Path, run: Run, said: str) -> None:
+    (work / "run.toml").write_text(RUN + f"view_base = {said}\n")
+    ended = run("plan", "run.toml")
+    assert ended.code != 0
+    assert "release.view_base" in ended.err
+    assert "must be one of 1, 3, 5, 10" in ended.err
+
+
+def test_a_run_file_with_a_base_that_does_not_fit_draws_nothing(work: Path, run: Run) -> None:
+    (work / "run.toml").write_text(RUN.replace('ledger = "none"\n', "") + "view_base = 3\n")
+    ended = run("release", "run.toml", "-o", "out")
+    assert ended.code != 0
+    assert "are no multiples of 3. What can be done: take a base that fits (1, 5)" in ended.err
+    assert sorted(path.name for path in work.iterdir()) == ["run.toml", "towns.csv"]  # no output, and no ledger with a charge
+
+
+def test_the_command_prints_and_writes_a_view(work: Path, run: Run, snapshot: Snapshot) -> None:
+    released().save(work / "out")
+    ended = run("view", "out", "-o", "view.csv")
+    assert ended.code == 0
+    snapshot(ended.out)
+    assert (work / "view.csv").read_text().splitlines()[0] == '"county","age","count_view"'
+    assert json.loads((work / "view.json").read_text()) == released().publication_view().to_fields()
+    again = run("view", "out", "-o", "view.csv")
+    assert again.code != 0
+    assert "exists already" in again.err
+
+
+def test_the_command_for_machines(work: Path, run: Run) -> None:
+    released().save(work / "out")
+    said = json.loads(run("view", "out", "--base", "5", "--json").out)
+    assert said == {**released().publication_view(base=5).to_fields(), "files": []}
+    signed = json.loads(run("view", "out", "--base", "5", "--allow-negative", "--json").out)
+    assert signed["nonnegative"] is False
+    refused = run("view", "out", "--base", "3", "--json")
+    assert refused.code != 0
+    assert "are no multiples of 3" in refused.out + refused.err
+
+
+def test_the_command_makes_no_view_of_a_tampered_folder(work: Path, run: Run) -> None:
+    released().save(work / "out")
+    with open(work / "out" / "kept.csv", "a", encoding="utf-8") as file:
+        file.write("x\n")
+    ended = run("view", "out", "-o", "view.csv")
+    assert ended.code != 0
+    assert "kept.csv has" in ended.err
+    assert not (work / "view.csv").exists()
