@@ -46,8 +46,9 @@ class TestWords:
         page = read()
         snapshot(page.lines)
         card = a_card()
-        for part in ("guarantee", "expected_error", "exposed"):
+        for part in ("guarantee", "exposed"):
             assert card[part]["words"] in page.text
+        assert "Typical error of one count 7.2 standard deviation of a typical cell (exact)" in page.text
 
     @pytest.mark.parametrize("name", SAID)
     def test_what_differs_is_said(self, name: str, snapshot: Snapshot) -> None:

@@ -93,7 +93,7 @@ def statement_facts(card: Card, say: Say) -> StatementFacts:
         exposed=_exposed(card, say),
         error_title=say("statement.error" if step_of(card) is None else "statement.error_values"),
         error=_error_tiles(card, say),
-        error_words=(text(card["expected_error"]["words"]),),
+        error_words=_error_words(card, say),
         not_promised=_not_promised(card, say),
         promise=text(guarantee["words"]),
         relation=say("statement.relation", relation=guarantee["relation"], status=guarantee["status"]),
@@ -122,7 +122,7 @@ def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
     if alone is None:
         value, note = _large(guarantee["smallest_secret"], say)
         nobody = say("statement.nobody_alone", unit=unit)
-        tiles.append(Tile(say("statement.budget_secret"), value, join(note, " " if note else "", nobody)))
+        tiles.append(Tile(say("statement.budget_secret"), value, join(note, ". " if note else "", nobody)))
     else:
         label = "statement.budget_person_asked" if as_asked else "statement.budget_person"
         tiles.append(Tile(say(label, unit=unit), *_large(alone, say)))
@@ -212,7 +212,7 @@ def _error_tiles(card: Card, say: Say) -> tuple[Tile, ...]:
     """The standard deviation of a typical cell, where it is known."""
     error = card["expected_error"]
     spread = error["cell_standard_deviation"]
-    if is_suppressed(card) or not error_is_known(card) or not spread["median"]:
+    if is_suppressed(card) or not error_is_known(card) or spread["median"] is None or not spread["largest"]:
         return ()
     label = say("statement.error_tile" if step_of(card) is None else "statement.error_tile_values")
     tiles = [Tile(label, rounded_up(spread["median"]), say("statement.error_note", basis=error["basis"]))]
@@ -224,6 +224,16 @@ def _error_tiles(card: Card, say: Say) -> tuple[Tile, ...]:
         reach = say("statement.error_range_value", smallest=ends[0], largest=ends[1])
         tiles.append(Tile(say("statement.error_range"), reach, say("statement.error_range_note")))
     return tuple(tiles)
+
+
+def _error_words(card: Card, say: Say) -> tuple[Html, ...]:
+    """What the tiles do not say; all of it where there are none."""
+    error = card["expected_error"]
+    if not _error_tiles(card, say):
+        return (text(error["words"]),)
+    missing = error["cells_not_estimated"]
+    said = [say("statement.error_mean" if step_of(card) is None else "statement.error_mean_values")]
+    return (join(*said, " ", say("statement.not_estimated", count=missing)) if missing else said[0],)
 
 
 def _not_promised(card: Card, say: Say) -> tuple[Html, ...]:
@@ -252,7 +262,7 @@ def _parameters(card: Card, say: Say) -> tuple[tuple[Html, Html], ...]:
     more = [f"{number(len(groups) - SHOWN_GROUPS)} more in card.json"] if len(groups) > SHOWN_GROUPS else []
     drawn = "; ".join([status_words(card), *groups[:SHOWN_GROUPS], *more])
     rows: list[tuple[str, str]] = [
-        *distance_rows(card),
+        *distance_rows(card)[: 2 if card["guarantee"]["per_person"] is not None else 1],  # the smallest change is the budget else
         (say("statement.mechanism"), f"{mechanism['name']}: {parameter_words(card)}"),
         (say("statement.law"), mechanism["law"]),
         (say("statement.kept_sums"), sums),
