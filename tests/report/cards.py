@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import re
 from html.parser import HTMLParser
 from typing import Any
 
 VOID = {"meta"}
-STARTS = dict.fromkeys(("title", "h1", "h2", "h3", "p", "li", "caption", "tr", "figcaption", "desc", "text"), "\n") | {
+STARTS = dict.fromkeys(("title", "h1", "h2", "h3", "p", "li", "caption", "tr", "figcaption", "desc", "text", "dt", "summary"), "\n") | {
+    "dd": " | ",
     "th": " | ",
     "td": " | ",
 }
@@ -239,7 +241,7 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if "style" not in self.open:
             self.pieces.append(data)
-            self.laid_out.append(data)
+            self.laid_out.append(re.sub(r"\s+", " ", data))
 
     def handle_comment(self, data: str) -> None:
         self.comments += 1

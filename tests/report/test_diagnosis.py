@@ -10,6 +10,8 @@ import pytest
 
 from holdfast.report.curve_chart import LEFT, PLOT, RIGHT, TOP, WIDTH, curve_figure
 from holdfast.report.diagnosis import diagnosis_html
+from holdfast.report.frame import Say
+from holdfast.report.html import Html, join, tag
 from tests.snapshot_files import Snapshot
 
 from .cards import HOSTILE, Page
@@ -95,6 +97,12 @@ FIELDS: dict[str, Any] = {
 }
 
 
+def drawn(rows: list[dict[str, Any]]) -> Html:
+    """The picture with its caption."""
+    figure = curve_figure(0, "x", rows, Say())
+    return join(figure.picture, tag("figcaption", figure.caption))
+
+
 def read(**changes: Any) -> Page:
     return Page(diagnosis_html({**FIELDS, **changes}))
 
@@ -141,14 +149,14 @@ class TestWords:
 class TestFigures:
     def test_one_for_each_block_with_names_of_its_own(self) -> None:
         page = read(rows=[a_row("metropolis", 90), a_row("line_gibbs", 40), a_row("line_gibbs", 30, block="one sum of 5 cells")])
-        identifiers = [attributes["id"] for _, attributes, _ in page.elements if "id" in attributes]
-        assert identifiers == ["curves-0", "curves-0-words", "curves-1", "curves-1-words"]
+        identifiers = [attributes["id"] for which in ("title", "desc") for attributes in page.all(which) if "id" in attributes]
+        assert identifiers == ["curves-0", "curves-1", "curves-0-words", "curves-1-words"]
         assert [(svg["role"], svg["aria-labelledby"]) for svg in page.all("svg")] == [("img", "curves-0"), ("img", "curves-1")]
         assert len(page.all("polyline")) == 9
         assert len(page.all("figcaption")) == len(page.all("desc")) == 2
 
     def test_nothing_is_told_by_colour_alone(self) -> None:
-        page = Page(curve_figure(0, "x", [a_row("metropolis", 90), a_row("line_gibbs", 60), censored("block_gibbs")]))
+        page = Page(drawn([a_row("metropolis", 90), a_row("line_gibbs", 60), censored("block_gibbs")]))
 
         def style(line: dict[str, str | None]) -> tuple[str | None, ...]:
             return line["stroke-width"], line.get("stroke-dasharray")
@@ -159,7 +167,7 @@ class TestFigures:
         assert lines[6] == ("2.2", "9 5")
         shapes = {(path["stroke"], re.sub(r"^M\S+ [\d.]+m", "", path["d"] or "")) for path in page.all("path")}
         assert len(shapes) == len({shape for _, shape in shapes}) == 3
-        assert page.text.count("not a bound") == 4  # at its line, in the legend, and twice in words
+        assert page.text.count("not a bound") == 3  # at its line, in the legend, and in words
 
     @pytest.mark.parametrize(
         "rows",
@@ -175,7 +183,7 @@ class TestFigures:
         ids=range(7),
     )
     def test_lines_stay_inside_and_fall(self, rows: list[dict[str, Any]]) -> None:
-        page = Page(curve_figure(0, "x", rows))
+        page = Page(drawn(rows))
         for line in page.all("polyline"):
             points = [tuple(map(float, point.split(","))) for point in (line["points"] or "").split()]
             assert all(LEFT <= x <= WIDTH - RIGHT and TOP <= y <= TOP + PLOT for x, y in points)
@@ -183,14 +191,14 @@ class TestFigures:
             assert [y for _, y in points] == sorted(y for _, y in points)
 
     def test_the_floor_is_drawn_where_it_says_something(self) -> None:
-        assert "3/N = 0.015: less cannot be said from 200 pairs" in Page(curve_figure(0, "x", [a_row("line_gibbs", 40)])).text
+        assert "3/N = 0.015: less cannot be said from 200 pairs" in Page(drawn([a_row("line_gibbs", 40)])).text
         few = a_row("line_gibbs", 40, curves=[a_curve(1, 40, pairs=3, met=3, assessed=True)])
-        assert "So few pairs say nothing" in Page(curve_figure(0, "x", [few])).text
+        assert "So few pairs say nothing" in Page(drawn([few])).text
 
     def test_the_axis_is_logarithmic_only_where_kernels_are_far_apart(self) -> None:
         near, far = ([a_row("metropolis", end), a_row("line_gibbs", 40)] for end in (800, 801))
-        assert "logarithmic" not in Page(curve_figure(0, "x", near)).text
-        assert "sweeps (logarithmic scale)" in Page(curve_figure(0, "x", far)).text
+        assert "logarithmic" not in Page(drawn(near)).text
+        assert "sweeps (logarithmic scale)" in Page(drawn(far)).text
 
 
 class TestForm:
@@ -198,7 +206,7 @@ class TestForm:
         page = read()
         assert page.all("html") == [{"lang": "en"}]
         assert len(page.all("main")) == len(page.all("h1")) == 1
-        assert len(page.all("caption")) == len(page.all("table")) == 2
+        assert len(page.all("caption")) == len(page.all("table")) == 3, "found, moving, and the data of the figure"
         assert all(attributes.get("scope") in ("row", "col") for attributes in page.all("th"))
 
     def test_it_loads_nothing_and_runs_nothing(self) -> None:

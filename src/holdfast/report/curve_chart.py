@@ -10,21 +10,23 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from holdfast.report.html import Html, number, tag
+from holdfast.report.frame import Say
+from holdfast.report.html import Html, join, number, tag
+from holdfast.report.parts import Figure, Table
 
 Row: TypeAlias = Mapping[str, Any]
 Curve: TypeAlias = Mapping[str, Any]
 Place: TypeAlias = Callable[[float], float]
 
-WIDTH, PLOT = 660, 240
-LEFT, RIGHT, TOP = 52, 14, 12
+WIDTH, PLOT = 380, 200
+LEFT, RIGHT, TOP = 42, 14, 12
 AXIS, LINE = 60, 18
 """Room under the plot for its axis, and for each line of the legend."""
 LOGARITHMIC = 20
 """Times that the longest curve exceeds the shortest for the horizontal axis to be logarithmic."""
 MARKS = 8
 
-INK = {"metropolis": "#1f4e79", "line_gibbs": "#8a3b00", "block_gibbs": "#2e5e1e"}
+INK = {"metropolis": "#1b4f8a", "line_gibbs": "#a8530b", "block_gibbs": "#2e5e1e"}
 SHAPES = {
     "metropolis": "M{x:.1f} {y:.1f}m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0z",
     "line_gibbs": "M{x:.1f} {y:.1f}m-3 -3h6v6h-6z",
@@ -32,7 +34,7 @@ SHAPES = {
 }
 
 
-def curve_figure(index: int, label: str, rows: Sequence[Row]) -> Html:
+def curve_figure(index: int, label: str, rows: Sequence[Row], say: Say) -> Figure:
     """The chart of one shape of block, with its main figures in words. `index` makes names on the page unique.
 
     Given:       rows with at least one curve each, as `Diagnosis.to_fields` gives them.
@@ -60,8 +62,26 @@ def curve_figure(index: int, label: str, rows: Sequence[Row]) -> Html:
         width=str(WIDTH),
         height=str(height),
     )
-    note = " The upper edge stands for 1 and more, where a bound says nothing, the lower edge for 0."
-    return tag("figure", picture, tag("figcaption", label, ". ", words, note))
+    caption = join(label, ". ", say("diagnosis.curves_note"))
+    return Figure(f"curve-figure-{index}", picture, caption, _data(drawn, say))
+
+
+def _data(drawn: Sequence[tuple[Row, Curve]], say: Say) -> Table:
+    """What the words under the chart say of each curve, as numbers."""
+    return Table(
+        say("diagnosis.curve_data"),
+        tuple(say(f"diagnosis.curve_{column}") for column in ("name", "start", "tenth", "end")),
+        tuple(
+            (
+                f"{row['kernel']}, {lag_words(row, curve)}",
+                short(curve["estimate"][0]),
+                next((short(s) for s, v in zip(curve["sweeps"], curve["estimate"], strict=True) if v < 0.1), "-"),
+                short(curve["end_sweeps"]) if curve["is_bound"] else say("diagnosis.no_bound"),
+            )
+            for row, curve in drawn
+        ),
+        frozenset({1, 2, 3}),
+    )
 
 
 def lag_words(row: Row, curve: Curve) -> str:
@@ -109,7 +129,7 @@ def _down(bottom: float) -> Place:
 
 def label_at(words: str, x: float, y: float, anchor: str = "start") -> Html:
     """A text of a chart."""
-    return tag("text", words, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor, font_size="12", fill="#111")
+    return tag("text", words, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor, font_size="12", fill="#16191d")
 
 
 def stroke(x1: float, y1: float, x2: float, y2: float, **style: str) -> Html:
@@ -119,15 +139,15 @@ def stroke(x1: float, y1: float, x2: float, y2: float, **style: str) -> Html:
 
 def _frame(across: Place, ticks: Sequence[float], down: Place, bottom: float, scale: str) -> list[Html]:
     base, right = TOP + PLOT, WIDTH - RIGHT
-    out = [stroke(LEFT, base, right, base, stroke="#111"), stroke(LEFT, TOP, LEFT, base, stroke="#111")]
+    out = [stroke(LEFT, base, right, base, stroke="#16191d"), stroke(LEFT, TOP, LEFT, base, stroke="#16191d")]
     value = 1.0
     while value > bottom:
-        out.append(stroke(LEFT, down(value), right, down(value), stroke="#ccc"))
+        out.append(stroke(LEFT, down(value), right, down(value), stroke="#c3c9d0"))
         out.append(label_at(short(value), LEFT - 6, down(value) + 4, "end"))
         value /= 10
     for tick in ticks:
         x = across(tick)
-        out.append(stroke(x, base, x, base + 5, stroke="#111"))
+        out.append(stroke(x, base, x, base + 5, stroke="#16191d"))
         out.append(label_at(short(tick), x, base + 18, "end" if x > right - 12 else "middle"))
     return [*out, label_at(scale, (LEFT + right) / 2, base + 35, "middle")]
 
@@ -136,19 +156,19 @@ def _floor(floor: float, down: Place) -> list[Html]:
     """3/N: below it nothing can be said from N pairs."""
     if floor >= 1:
         return []
-    return [stroke(LEFT, down(floor), WIDTH - RIGHT, down(floor), stroke="#900", stroke_width="1.2", stroke_dasharray="1 3 6 3")]
+    return [stroke(LEFT, down(floor), WIDTH - RIGHT, down(floor), stroke="#8c1616", stroke_width="1.2", stroke_dasharray="1 3 6 3")]
 
 
 def _floor_legend(y: float, pairs: int) -> list[Html]:
     if pairs <= 3:
         return [label_at("So few pairs say nothing: 3/N is 1 or more.", LEFT, y + 4)]
-    sample = stroke(LEFT, y, LEFT + 44, y, stroke="#900", stroke_width="1.2", stroke_dasharray="1 3 6 3")
+    sample = stroke(LEFT, y, LEFT + 44, y, stroke="#8c1616", stroke_width="1.2", stroke_dasharray="1 3 6 3")
     return [sample, label_at(f"3/N = {short(3 / pairs)}: less cannot be said from {number(pairs)} pairs", LEFT + 54, y + 4)]
 
 
 def _style(row: Row, curve: Curve) -> dict[str, str]:
     """The line of a lag: thick if assessed, thin if shorter, dotted if longer; long dashes if no bound."""
-    out = {"stroke": INK.get(row["kernel"], "#111"), "stroke_width": "2.2" if curve["assessed"] else "1.1"}
+    out = {"stroke": INK.get(row["kernel"], "#16191d"), "stroke_width": "2.2" if curve["assessed"] else "1.1"}
     if not curve["is_bound"]:
         return out | {"stroke_dasharray": "9 5"}
     longer = not curve["assessed"] and curve["lag_steps"] > row["lag_steps"]
@@ -156,7 +176,7 @@ def _style(row: Row, curve: Curve) -> dict[str, str]:
 
 
 def _mark(row: Row, curve: Curve, x: float, y: float) -> Html:
-    ink = INK.get(row["kernel"], "#111")
+    ink = INK.get(row["kernel"], "#16191d")
     shape = SHAPES.get(row["kernel"], SHAPES["metropolis"]).format(x=x, y=y)
     return tag("path", d=shape, fill=ink if curve["assessed"] else "#fff", stroke=ink)
 
