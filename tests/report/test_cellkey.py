@@ -15,6 +15,7 @@ from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, Perturbed, d
 from holdfast.publication.cellkey import check_fields, design_fields, perturbed_fields
 from holdfast.report.cellkey import cellkey_html, perturbed_html
 from holdfast.report.delta_chart import LOWEST, DeltaCurve, delta_figure
+from holdfast.report.frame import Say
 from tests.cellkey.test_formats import OURS
 
 CHECK = check_fields(OURS, name="by hand <i>")
@@ -112,7 +113,9 @@ def test_a_table_that_misses_its_target_says_so_first() -> None:
 
 
 def test_a_curve_that_reaches_zero_is_drawn_to_the_lower_edge() -> None:
-    figure = delta_figure("t", [DeltaCurve("a", [(0.0, 0.5), (1.0, 0.0)], "w"), DeltaCurve("b", [(0.0, 1.0), (1.0, LOWEST / 10)], "w")])
+    figure = delta_figure(
+        "t", [DeltaCurve("a", [(0.0, 0.5), (1.0, 0.0)], "w"), DeltaCurve("b", [(0.0, 1.0), (1.0, LOWEST / 10)], "w")], Say()
+    ).picture
     places = [tuple(map(float, point.split(","))) for point in re.findall(r'points="([^"]*)"', figure)[0].split()]
     assert places[0][1] < places[1][1]
     assert len(re.findall("<polyline", figure)) == 2

@@ -3,17 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from holdfast.report.delta_chart import DeltaCurve, delta_figure
 from holdfast.report.frame import Say, render
-from holdfast.report.html import Html, code, items, join, number, paragraph, plural, table, tag, text
+from holdfast.report.html import Html, code, name, number, tag, text
 from holdfast.report.noise_chart import NoiseLaw, noise_figure
 from holdfast.report.page import NOT_PRIVATE
+from holdfast.report.parts import Figure, Table
 
 Fields: TypeAlias = Mapping[str, Any]
 
 SHOWN_LAWS = 8
+
+
+@dataclass(frozen=True)
+class CheckFacts:
+    """What the page of a check says; `templates/cellkey_check.html.j2` arranges it."""
+
+    given: tuple[tuple[Html, Html], ...]
+    words: tuple[Html, ...]
+    deltas: Figure
+    rows: Table
+    more: Html | None
+    laws: tuple[Html, ...]
+
+
+@dataclass(frozen=True)
+class PerturbedFacts:
+    """What the report of published tables says; `templates/cellkey_tables.html.j2` arranges it."""
+
+    words: tuple[Html, ...]
+    tables: Table
+    gaps: Table | None
+    gap_words: tuple[Html, ...]
+    keys: tuple[tuple[Html, Html], ...]
 
 
 def cellkey_html(fields: Fields) -> str:
@@ -21,93 +46,107 @@ def cellkey_html(fields: Fields) -> str:
 
     Given:       what `check_fields` gives. Guarantees:  a pure function of it; every text is escaped; nothing is loaded from elsewhere.
     """
-    made = fields["table"]
-    last = " and above" if made["repeat"] else ""
-    body = (
-        items(
-            [
-                text(f"Rows for counts {number(made['first'])} to {number(made['last'])}{last}."),
-                text(f"Keys: {made['key_size']}. Published values from {number(made['lowest_result'])} on."),
-            ]
+    say = Say()
+    title = say.plain("cellkey.check", name=fields["name"])
+    heading = say("cellkey.check", name=name(fields["name"]))
+    facts = vars(check_facts(fields, say))
+    return render("cellkey_check.html.j2", title=title, heading=heading, eyebrow=say("page.cellkey"), footer=title, **facts)
+
+
+def check_facts(fields: Fields, say: Say) -> CheckFacts:
+    """Everything on the page but its frame."""
+    made, rows = fields["table"], fields["rows"]
+    counts = "cellkey.rows_value_on" if made["repeat"] else "cellkey.rows_value"
+    chosen = [*rows[: SHOWN_LAWS - 1], *rows[SHOWN_LAWS - 1 :][-1:]]  # the smallest counts and the last row shown
+    return CheckFacts(
+        given=(
+            (say("cellkey.rows_label"), say(counts, first=made["first"], last=made["last"])),
+            (say("cellkey.keys_label"), text(str(made["key_size"]))),
+            (say("cellkey.lowest_label"), say("cellkey.lowest_value", lowest=made["lowest_result"])),
         ),
-        _section("What the figures mean", items(map(text, fields["words"]))),
-        _section("delta against epsilon", _curves(fields)),
-        _section("The noise of each count", _rows(fields["rows"], fields["more_rows"]), *_laws(fields["rows"])),
+        words=tuple(map(text, fields["words"])),
+        deltas=_curves(fields, say),
+        rows=_rows(rows, say),
+        more=say("cellkey.more_rows", count=fields["more_rows"]) if fields["more_rows"] else None,
+        laws=tuple(noise_figure(at, NoiseLaw(say("cellkey.one_count", count=row["count"]), row["law"])) for at, row in enumerate(chosen)),
     )
-    title = f"Perturbation table: {fields['name']}"
-    return render("cellkey.html.j2", title=title, eyebrow=Say()("page.cellkey"), footer=title, body=join(*body))
 
 
 def perturbed_html(fields: Fields) -> str:
     """The report of published tables, from the fields of cellkey.json."""
-    release = fields["release"]
-    banner = None if release["private"] else tag("strong", NOT_PRIVATE)
-    tables = [(one["name"], number(one["cells"]), code(one["file"])) for one in fields["tables"]]
-    settings = fields["settings"]
-    gaps = [(gap["fine"], gap["coarse"], number(gap["cells"]), number(gap["unequal"]), number(gap["largest"])) for gap in fields["gaps"]]
-    recorded = "in no ledger" if release["ledger"] is None else f"in a ledger, as a cell key release: {release['ledger']}"
-    body = (
-        items(map(text, fields["words"])),
-        _section("Tables", table("Published tables", ("Table", "Cells", "File"), tables)),
-        _section(
-            "How far tables are from adding up",
-            table("Gaps between published tables", ("Cells of", "added up to", "Cells", "Unequal", "Largest gap"), gaps)
-            if gaps
-            else paragraph("No table has all columns of another."),
-            items([text(gap["words"]) for gap in fields["gaps"]]) if gaps else None,
+    say, release = Say(), fields["release"]
+    title = say.plain("cellkey.published", id=release["id"])
+    return render(
+        "cellkey_tables.html.j2",
+        title=title,
+        heading=say("cellkey.published", id=name(release["id"])),
+        eyebrow=say("page.cellkey"),
+        footer=title,
+        banner=None if release["private"] else tag("strong", NOT_PRIVATE),
+        mark=None if release["private"] else NOT_PRIVATE,
+        **vars(perturbed_facts(fields, say)),
+    )
+
+
+def perturbed_facts(fields: Fields, say: Say) -> PerturbedFacts:
+    """Everything on the page but its frame."""
+    gaps, ledger = fields["gaps"], fields["release"]["ledger"]
+    header = ("gap_fine", "gap_coarse", "cells", "gap_unequal", "gap_largest")
+    return PerturbedFacts(
+        words=tuple(map(text, fields["words"])),
+        tables=Table(
+            say("cellkey.tables_caption"),
+            tuple(say(f"cellkey.{column}") for column in ("table", "cells", "file")),
+            tuple((one["name"], number(one["cells"]), code(one["file"])) for one in fields["tables"]),
+            frozenset({1}),
         ),
-        _section(
-            "Keys",
-            items(
-                [
-                    text(
-                        f"Record keys: {settings['record_keys']}. Cell keys: their sum modulo {settings['modulus']}, {_folded(settings)}."
-                    ),
-                    text(fields["distance_words"]),
-                    text(f"Recorded {recorded}."),
-                ]
-            ),
+        gaps=Table(
+            say("cellkey.gaps_caption"),
+            tuple(say(f"cellkey.{column}") for column in header),
+            tuple((one["fine"], one["coarse"], *(number(one[key]) for key in ("cells", "unequal", "largest"))) for one in gaps),
+            frozenset({2, 3, 4}),
+        )
+        if gaps
+        else None,
+        gap_words=tuple(text(one["words"]) for one in gaps),
+        keys=(
+            (say("cellkey.record_keys"), text(str(fields["settings"]["record_keys"]))),
+            (say("cellkey.cell_keys"), _cell_keys(fields["settings"], say)),
+            (say("cellkey.distance"), text(fields["distance_words"])),
+            (say("cellkey.ledger"), say("cellkey.not_recorded") if ledger is None else say("cellkey.recorded", entry=code(ledger))),
         ),
     )
-    title = f"Tables by the cell key method: {release['id']}"
-    mark = None if banner is None else NOT_PRIVATE
-    return render("cellkey.html.j2", title=title, eyebrow=Say()("page.cellkey"), footer=title, body=join(*body), banner=banner, mark=mark)
 
 
-def _folded(settings: Fields) -> str:
-    folded = "as it is" if settings["size"] == settings["modulus"] else f"folded to {settings['size']} keys"
-    return f"{folded}, then mixed" if settings["mixed"] else folded
+def _cell_keys(settings: Fields, say: Say) -> Html:
+    folded = say("cellkey.folded_not") if settings["size"] == settings["modulus"] else say("cellkey.folded", size=settings["size"])
+    return say("cellkey.modulus", modulus=settings["modulus"], folded=say("cellkey.mixed", folded=folded) if settings["mixed"] else folded)
 
 
-def _curves(fields: Fields) -> Html:
+def _curves(fields: Fields, say: Say) -> Figure:
     losses = fields["losses"]
-    words = f"delta stays at {losses['plateau']:.6g} from epsilon {losses['plateau_epsilon']:.6g} on"
-    curves = [DeltaCurve("before rounding to keys", fields["before"], "the law itself")] if fields["before"] else []
-    sizes = [DeltaCurve(f"{size['key_size']} keys", size["curve"], size["words"]) for size in fields["key_sizes"]]
-    if not fields["before"]:
-        curves.append(DeltaCurve(f"as it is, {fields['table']['key_size']} keys", fields["own"], words))
-    return delta_figure(f"delta against epsilon: {losses['counts']}", [*curves, *sizes])
+    sizes = [DeltaCurve(say("cellkey.size", size=size["key_size"]), size["curve"], size["words"]) for size in fields["key_sizes"]]
+    if fields["before"]:
+        first = DeltaCurve(say("cellkey.before"), fields["before"], say("cellkey.before_words"))
+    else:
+        words = say("cellkey.plateau", delta=f"{losses['plateau']:.6g}", epsilon=f"{losses['plateau_epsilon']:.6g}")
+        first = DeltaCurve(say("cellkey.own", size=fields["table"]["key_size"]), fields["own"], words)
+    return delta_figure(say("cellkey.deltas_title", counts=losses["counts"]), [first, *sizes], say)
 
 
-def _rows(rows: Sequence[Fields], more: int) -> Html:
-    shown = [
-        (number(row["count"]), f"{row['bias']:+.3g}", f"{row['variance']:.6g}", f"{100 * row['stays']:.3g} %", _range(row["law"]))
-        for row in rows
-    ]
-    found = table("Rows", ("Count", "Bias", "Variance", "Unchanged", "Noise"), shown)
-    return Html(found + (paragraph(f"And {plural(more, 'more row')}.") if more else ""))
-
-
-def _range(law: Sequence[tuple[int, float]]) -> str:
-    values = [noise for noise, _ in law]
-    return f"{min(values)} to {max(values)}"
-
-
-def _laws(rows: Sequence[Fields]) -> list[Html]:
-    """Charts of the smallest counts and of the last row shown."""
-    chosen = [*rows[: SHOWN_LAWS - 1], *rows[SHOWN_LAWS - 1 :][-1:]]
-    return [noise_figure(place, NoiseLaw(f"Count {row['count']}", row["law"])) for place, row in enumerate(chosen)]
-
-
-def _section(title: str, *pieces: str | None) -> Html:
-    return tag("section", tag("h2", title), *pieces)
+def _rows(rows: Sequence[Fields], say: Say) -> Table:
+    return Table(
+        say("cellkey.noise"),
+        tuple(say(f"cellkey.{column}") for column in ("count", "bias", "variance", "unchanged", "range")),
+        tuple(
+            (
+                number(row["count"]),
+                f"{row['bias']:+.3g}",
+                f"{row['variance']:.4g}",
+                f"{100 * row['stays']:.3g} %",
+                say("cellkey.range_value", lowest=min(noise for noise, _ in row["law"]), highest=max(noise for noise, _ in row["law"])),
+            )
+            for row in rows
+        ),
+        frozenset({1, 2, 3, 4}),
+    )

@@ -10,16 +10,18 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from holdfast.report.curve_chart import AXIS, LEFT, LINE, PLOT, RIGHT, TOP, WIDTH, label_at, short, stroke
-from holdfast.report.html import Html, tag
+from holdfast.report.frame import Say
+from holdfast.report.html import Html, join, tag
+from holdfast.report.parts import Figure, Table
 
 SIDE = LEFT + 18
 """Labels such as 1e-10 are wider than those of other charts."""
 LOWEST = 1e-20
 TICKS = 6
 STYLES = (
-    {"stroke": "#111", "stroke_width": "2.4"},
-    {"stroke": "#1f4e79", "stroke_width": "1.6"},
-    {"stroke": "#8a3b00", "stroke_width": "1.6", "stroke_dasharray": "8 4"},
+    {"stroke": "#16191d", "stroke_width": "2.4"},
+    {"stroke": "#1b4f8a", "stroke_width": "1.6"},
+    {"stroke": "#a8530b", "stroke_width": "1.6", "stroke_dasharray": "8 4"},
     {"stroke": "#2e5e1e", "stroke_width": "1.6", "stroke_dasharray": "2 3"},
     {"stroke": "#6a1b6a", "stroke_width": "1.6", "stroke_dasharray": "10 3 2 3"},
     {"stroke": "#7a6a00", "stroke_width": "1.6", "stroke_dasharray": "4 2 1 2 1 2"},
@@ -34,7 +36,7 @@ class DeltaCurve(NamedTuple):
     words: str
 
 
-def delta_figure(title: str, curves: Sequence[DeltaCurve]) -> Html:
+def delta_figure(title: str, curves: Sequence[DeltaCurve], say: Say) -> Figure:
     """The chart, with the words of every curve under it. At most six curves, with the same first and last epsilon."""
     last = max(epsilon for curve in curves for epsilon, _ in curve.points)
     positive = [delta for curve in curves for _, delta in curve.points if delta > 0]
@@ -63,20 +65,39 @@ def delta_figure(title: str, curves: Sequence[DeltaCurve]) -> Html:
         width=str(WIDTH),
         height=str(height),
     )
-    return tag("figure", picture, tag("figcaption", title, ". ", words, " The lower edge stands for its value and less."))
+    return Figure("deltas-figure", picture, join(title, ". ", words, " ", say("cellkey.deltas_note")), _data(title, curves, say))
+
+
+def _data(title: str, curves: Sequence[DeltaCurve], say: Say) -> Table:
+    """delta of every curve where the horizontal axis has its ticks."""
+    last = max(epsilon for curve in curves for epsilon, _ in curve.points)
+    places = [last * tick / TICKS for tick in range(TICKS + 1)]
+
+    def at(curve: DeltaCurve, epsilon: float) -> str:
+        return short(next(delta for given, delta in curve.points if given >= epsilon - 1e-9 * last))
+
+    return Table(
+        title,
+        (say("cellkey.epsilon"), *(curve.label for curve in curves)),
+        tuple((short(epsilon), *(at(curve, epsilon) for curve in curves)) for epsilon in places),
+        frozenset(range(1, len(curves) + 1)),
+    )
 
 
 def _frame(last: float, bottom: float, place: Callable[[float, float], tuple[float, float]]) -> list[Html]:
     base, right = TOP + PLOT, WIDTH - RIGHT
-    out = [stroke(SIDE, base, right, base, stroke="#111"), stroke(SIDE, TOP, SIDE, base, stroke="#111")]
+    out = [stroke(SIDE, base, right, base, stroke="#16191d"), stroke(SIDE, TOP, SIDE, base, stroke="#16191d")]
     decades = round(-math.log10(bottom))
     for decade in range(0, decades + 1, max(1, math.ceil(decades / 10))):
         _, y = place(0.0, 10.0**-decade)
-        out += [stroke(SIDE, y, right, y, stroke="#ccc"), label_at(f"1e-{decade}" if decade else "1", SIDE - 6, y + 4, "end")]
+        out += [stroke(SIDE, y, right, y, stroke="#c3c9d0"), label_at(f"1e-{decade}" if decade else "1", SIDE - 6, y + 4, "end")]
     for tick in range(TICKS + 1):
         epsilon = last * tick / TICKS
         x, _ = place(epsilon, 1.0)
-        out += [stroke(x, base, x, base + 5, stroke="#111"), label_at(short(epsilon), x, base + 18, "end" if tick == TICKS else "middle")]
+        out += [
+            stroke(x, base, x, base + 5, stroke="#16191d"),
+            label_at(short(epsilon), x, base + 18, "end" if tick == TICKS else "middle"),
+        ]
     return [*out, label_at("epsilon; delta upwards, logarithmic", (SIDE + right) / 2, base + 35, "middle")]
 
 
