@@ -35,7 +35,7 @@ SAID: dict[str, dict[str, Any]] = {
     "a revision": {"kept__revision": {"of": "counties-2030-v0", "changed": 1, "totals": ["state=01: 5 before, 6 now"]}},
     "a revision that changed nothing": {"kept__revision": {"of": "counties-2030-v0", "changed": 0, "totals": []}},
     "one record at a time": {"table__max_records": None},
-    "a ledger": {"release__ledger": "f00d" * 16, "release__ledger_words": "It is in a ledger."},
+    "a ledger": {"release__ledger": f"{'ab' * 16}:7:{'f00d' * 16}", "release__ledger_words": "It is in a ledger."},
     "a test key": {"release__private": False},
     "levels": LEVELS,
 }
@@ -64,7 +64,7 @@ class TestWords:
 
     def test_the_entry_of_the_ledger_is_named(self) -> None:
         text = read(**SAID["a ledger"]).text
-        assert "Ledger Recorded before the draw, entry f00df00df00d" in text
+        assert "Ledger Recorded before the draw, entry 7:f00df00df00d" in text
         assert "Not recorded" not in text
 
     def test_long_lists_are_cut_with_their_number(self) -> None:

@@ -132,7 +132,7 @@ def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
     if release["ledger"] is None:
         tiles.append(Tile(say("statement.ledger"), say("statement.not_recorded"), say("statement.not_recorded_why")))
     else:
-        entry = say("statement.entry", entry=code(release["ledger"][:ENTRY_DIGITS]))
+        entry = say("statement.entry", entry=code(_entry(release["ledger"])))
         tiles.append(Tile(say("statement.ledger"), say("statement.recorded"), entry))
     return tuple(tiles)
 
@@ -150,6 +150,13 @@ def _large(costs: Card, say: Say) -> tuple[str, str]:
         case "zcdp", {"rho": rho}:
             return f"rho {rho}", ""
     return promised(costs), ""
+
+
+def _entry(head: str) -> str:
+    """The number of the event in the ledger, and the beginning of its hash."""
+    _, _, rest = head.partition(":")
+    number_of, _, digest = rest.partition(":")
+    return f"{number_of}:{digest[:ENTRY_DIGITS]}" if digest else head[:ENTRY_DIGITS]
 
 
 def _same_numbers(asked: Card, costs: Card) -> bool:
