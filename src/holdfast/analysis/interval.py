@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from holdfast.analysis.published import Source, published
 from holdfast.publication.interval import Interval, interval_of
 from holdfast.publication.queries import Query
 
 
-def interval(release: Source, query: Query, level: float) -> Interval:
-    """As `Release.interval`, from a release, or from its folder, which is verified first."""
+def interval(release: Source, query: Query, level: float, **asked: Any) -> Interval:
+    """As `Release.interval`, from a release, a loaded one, or its folder, which is verified first."""
     source = published(release)
-    return interval_of(source.plan, source.counts, query, level)
+    return interval_of(source.plan, source.counts, query, level, **asked)

@@ -1,113 +1,124 @@
-"""How far a published number may be from the true one: an interval from draws of the public law, with nothing assumed of the truth."""
+"""Where a true number lies: an interval from the public law of the noise, with nothing assumed of the truth."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.chains.sampler import ChainSampler
 from holdfast.channels import Facts
-from holdfast.channels.covariance import public_draws
-from holdfast.channels.drawing import Drawing
-from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.errors import InvalidParameter
 from holdfast.lattices.grid_rounding import displacement
-from holdfast.laws import Reads
+from holdfast.publication.error_laws import Ask, ErrorLaws, Method, Reach
 from holdfast.publication.plan import Plan
 from holdfast.publication.queries import Query, coefficients
 from holdfast.tables.grid import Grid
 
 Ints = NDArray[np.int64]
-
-DRAWS = 20_000
-DOUBT = 1e-6
-"""Probability, over the draws, that an interval covers the truth less often than its level says ([theory T112])."""
-MOST_CELLS = 10**9
-"""Cells drawn for one interval at most: about a minute."""
-LARGEST = 2**53
+End = Fraction | int | float
+"""Whole for counts, exact for answers on a grid; of a ratio a double, rounded outwards, infinite where the denominator may be 0."""
 
 
 @dataclass(frozen=True)
 class Interval:
     """From `low` to `high`, both ends included: the true number lies there with probability `level` or more over the noise of the release.
 
-    Guarantees:  whatever the true numbers are. The level itself is reached with probability 1 - doubt over the draws of the public law
-                 that the ends come from. Where the query is a kept total, both ends are the true number; so they are for invariants of
-                 answers, unless some were rounded to the grid (table.grid.moved on the card). Where answers are rounded to a grid, the
-                 interval has room for what that can move.
+    Guarantees:  whatever the true numbers are. `method` says from what. Only simulated ends depend on draws: there the level itself is
+                 reached with probability 1 - doubt over these. `covered`, where it is known, is a lower bound of the probability that the
+                 interval really has: whole numbers give more than was asked for. Where the query is a kept total, both ends are the true
+                 number; so they are for invariants of answers, unless some were rounded to the grid (table.grid.moved on the card). Where
+                 answers are rounded to a grid, the interval has room for what that can move.
     """
 
-    low: Fraction | int
-    high: Fraction | int
+    low: End
+    high: End
     level: float
-    doubt: float = DOUBT
+    published: End
+    """What the published numbers give."""
+    method: Method
+    covered: float | None = None
+    doubt: float = 0.0
 
     def __repr__(self) -> str:
-        return f"Interval({float(self.low):.6g} to {float(self.high):.6g}, level {self.level:g})"
+        return f"Interval({float(self.low):.6g} to {float(self.high):.6g}, level {self.level:g}, {self.method})"
 
 
-def interval_of(plan: Plan, counts: Ints, query: Query, level: float) -> Interval:
-    """The interval for a sum of true numbers, from their published ones and the plan.
+def interval_of(
+    plan: Plan,
+    counts: Ints,
+    query: Query,
+    level: float,
+    *,
+    minus: Query | None = None,
+    over: Query | None = None,
+    percent_of: Query | None = None,
+    nonnegative: bool = False,
+    method: Ask = "auto",
+) -> Interval:
+    """The interval for a number made of true numbers, from their published ones and the plan.
 
-    Given:       query as for hf.posterior: a cell's number, codes, or whole numbers, one for each cell; noise that sees no data, drawn
-                 exactly. 0 < level < 1.
-    Reference:   [theory T112].
+    Given:       queries as `publication/queries.py` takes them; noise that sees no data, drawn exactly. 0 < level < 1. One at most of
+                 minus (the difference), over (the ratio) and percent_of (100 times the ratio).
+    Reference:   [theory T140], [theory T112]; [theory T143] for ratios.
     """
-    if not isinstance(level, float | int) or not 0 < level < 1:
-        raise InvalidParameter("level is a probability between 0 and 1, such as 0.95.", field="level")
-    drawing = plan.drawing
-    target = drawing.channel.target
-    if not target.publishes_cells or target.reads is not Reads.NOTHING:
-        raise InvalidParameter(
-            "This release adds no noise of one law to its numbers: there is no interval that holds whatever they are. holdfast.posterior "
-            "tells what follows from a prior."
-        )
-    if not drawing.is_exact:
-        raise InvalidParameter("The noise was drawn by a Markov chain, whose draws depend on one another: no interval is proved for it.")
-    wanted = coefficients(query, plan.facts.universe)
-    rank = _rank(level)
-    reach = int(np.partition(np.abs(_errors(drawing, wanted)), rank - 1)[rank - 1])
-    here = sum(int(a) * int(b) for a, b in zip(wanted.tolist(), counts.tolist(), strict=True) if a)
-    grid = plan.facts.grid
-    if grid is None:
-        return Interval(here - reach, here + reach, float(level))
-    room = reach + _rounding(plan.facts, grid, wanted)
-    return Interval((here - room) * grid.step, (here + room) * grid.step, float(level))
+    check_level(level)
+    if sum(other is not None for other in (minus, over, percent_of)) > 1:
+        raise InvalidParameter("Ask for one thing: a difference (minus), a ratio (over) or a percentage (percent_of).")
+    laws = ErrorLaws(plan.drawing, method)
+    universe = plan.facts.universe
+    wanted = coefficients(query, universe)
+    if minus is not None:
+        wanted = wanted - coefficients(minus, universe)
+    below = over if over is not None else percent_of
+    if below is not None:
+        from holdfast.publication.interval_ratio import ratio_interval
+
+        scale = 1 if percent_of is None else 100
+        return ratio_interval(plan, laws, counts, wanted, coefficients(below, universe), float(level), scale, nonnegative)
+    if nonnegative:
+        check_nonnegative(plan.facts, wanted)
+    return sum_interval(plan.facts, laws, counts, wanted, float(level), nonnegative)
 
 
-def _rounding(facts: Facts, grid: Grid, wanted: Ints) -> Fraction:
+def sum_interval(facts: Facts, laws: ErrorLaws, counts: Ints, wanted: Ints, level: float, nonnegative: bool) -> Interval:
+    """For a sum with whole coefficients."""
+    cells = np.flatnonzero(wanted)
+    found = laws.of(cells, wanted[cells]).reach(1 - level)
+    return around(facts, wanted, published_sum(counts, wanted), found, level, nonnegative)
+
+
+def around(facts: Facts, wanted: Ints, here: int, found: Reach, level: float, nonnegative: bool) -> Interval:
+    """The interval of this reach around a published number."""
+    if facts.grid is None:
+        low, high = here - found.reach, here + found.reach
+        if nonnegative:  # true counts are not below 0, so that cutting off loses none of them
+            low, high = max(low, 0), max(high, 0)
+        return Interval(low, high, level, here, found.method, found.covered, found.doubt)
+    room, step = found.reach + rounding_room(facts, facts.grid, wanted), facts.grid.step
+    return Interval((here - room) * step, (here + room) * step, level, here * step, found.method, found.covered, found.doubt)
+
+
+def published_sum(counts: Ints, wanted: Ints) -> int:
+    cells = np.flatnonzero(wanted)
+    return sum(int(a) * int(b) for a, b in zip(wanted[cells].tolist(), counts[cells].tolist(), strict=True))
+
+
+def rounding_room(facts: Facts, grid: Grid, wanted: Ints) -> Fraction:
     """How far, in steps, the sum of the answers on the grid can be from that of the true answers."""
     return Fraction(0) if grid.on_grid else displacement(facts.lattice, wanted, totals_kept=not grid.moved)
 
 
-def _rank(level: float) -> int:
-    """The least r with P[Binomial(DRAWS, level) >= r] <= DOUBT."""
-    from scipy.special import bdtrc
-
-    ranks = np.arange(1, DRAWS + 1)
-    enough = ranks[bdtrc(ranks - 1, DRAWS, level) <= DOUBT]
-    if not len(enough):
-        raise InvalidParameter(f"A level of {level} is too near 1 for {DRAWS:,} draws of the law. Ask for 0.999 or less.", field="level")
-    return int(enough[0])
+def check_level(level: float) -> None:
+    if isinstance(level, bool) or not isinstance(level, float | int) or not 0 < level < 1:
+        raise InvalidParameter("level is a probability between 0 and 1, such as 0.95.", field="level")
 
 
-def _errors(drawing: Drawing, wanted: Ints) -> Ints:
-    """Draws of the error of the query, from a public key: blocks in which it has no coefficient are left out."""
-    out = np.zeros(DRAWS, dtype=np.float64)
-    used = [(task, task.cells[wanted[task.cells].any(axis=1)]) for task in drawing.channel.tasks()]
-    if sum(rows.size for _, rows in used) * DRAWS > MOST_CELLS:
-        raise RequestTooLarge("This query goes over too many cells for an interval from draws. Ask about fewer cells.")
-    for task, rows in used:
-        sampler = drawing.choice(task.shape).noise
-        assert not isinstance(sampler, ChainSampler)
-        for cells in rows:
-            names = ("interval", json.dumps(drawing.channel.target.fields), json.dumps(task.shape.fields), str(int(cells[0])))
-            out += public_draws(sampler, names, DRAWS).astype(np.float64) @ wanted[cells].astype(np.float64)
-    if np.abs(out).max(initial=0.0) >= LARGEST:
-        raise RequestTooLarge(
-            "The error of this query leaves the whole numbers of doubles. Ask about fewer cells, or smaller coefficients."
+def check_nonnegative(facts: Facts, *queries: Ints) -> None:
+    """A sum of counts is not below 0; a difference may be, and so may answers."""
+    if facts.grid is not None or any((wanted < 0).any() for wanted in queries):
+        raise InvalidParameter(
+            "nonnegative=True is for sums of counts, and for ratios and percentages of them: differences and answers may be below 0.",
+            field="nonnegative",
         )
-    return out.astype(np.int64)

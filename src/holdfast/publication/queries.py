@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import InvalidParameter
+from holdfast.display import shorten
+from holdfast.errors import InvalidParameter, InvalidStatement
+from holdfast.invariants.conditions import cells_meeting
+from holdfast.invariants.levels import groupings, unit_of
 from holdfast.tables import Universe
 
 Ints = NDArray[np.int64]
-Query = int | Mapping[str, Any] | Any
-"""A cell's number; codes, such as {"state": "17"} or {"state": ["17", "18"]}, for the sum of all cells with them; or whole numbers, one for
-each cell."""
+Query = int | str | Mapping[str, Any] | Any
+"""A cell's number; codes of columns or of levels of hierarchies, such as {"state": "17"} or {"state": ["17", "18"]}, for the sum of all
+cells with them; a condition such as "age >= 18 and sex = 'F'", for the sum of all cells that meet it; or whole numbers, one for each
+cell."""
 
 
 def coefficients(query: Query, universe: Universe) -> Ints:
@@ -22,6 +26,8 @@ def coefficients(query: Query, universe: Universe) -> Ints:
     cells = len(universe)
     if isinstance(query, Mapping):
         return _with_codes(query, universe)
+    if isinstance(query, str):
+        return _meeting(query, universe)
     if isinstance(query, int | np.integer) and not isinstance(query, bool):
         if not 0 <= query < cells:
             raise InvalidParameter(f"The table has the cells 0 to {cells - 1}. Got {query}.")
@@ -31,22 +37,57 @@ def coefficients(query: Query, universe: Universe) -> Ints:
     found = np.asarray(query)
     if found.dtype.kind not in "iu" or found.shape != (cells,):
         raise InvalidParameter(
-            f"A query is a cell's number, codes such as {{{universe.columns[0]!r}: ...}}, or {cells} whole numbers, one for each cell."
+            f"A query is a cell's number, codes such as {{{universe.columns[0]!r}: ...}}, a condition on codes, or {cells} whole numbers, "
+            "one for each cell."
         )
+    if not found.any():
+        raise InvalidParameter("All coefficients of this query are 0: it asks about no cell.")
     return found.astype(np.int64)
+
+
+def _meeting(condition: str, universe: Universe) -> Ints:
+    inside = cells_meeting(condition, universe)
+    if not inside.any():
+        raise InvalidParameter(f"No cell meets the condition {shorten(condition)!r}.")
+    return inside.astype(np.int64)
 
 
 def _with_codes(query: Mapping[str, Any], universe: Universe) -> Ints:
     inside = np.ones(len(universe), dtype=np.bool_)
     for column, wanted in query.items():
-        if column not in universe.columns:
-            raise InvalidParameter(f"The table has the columns {', '.join(universe.columns)}. Got {column!r}.")
-        codes = universe.codes[column]
+        codes, of_cell = _codes_of(column, universe)
         asked = [wanted] if isinstance(wanted, str) else list(wanted)
         unknown = [code for code in asked if code not in codes]
         if unknown:
-            raise InvalidParameter(f"{unknown[0]!r} is no code of the column {column!r}.")
-        inside &= np.isin(universe.code_indices(column), [codes.index(code) for code in asked])
+            raise InvalidParameter(f"{shorten(str(unknown[0]))!r} is no code of the column {column!r}.")
+        inside &= np.isin(of_cell, [codes[code] for code in asked])
     if not inside.any():
         raise InvalidParameter("No cell has these codes.")
     return inside.astype(np.int64)
+
+
+def _codes_of(name: str, universe: Universe) -> tuple[Mapping[str, int], Ints]:
+    """(the number of each code, the number of each cell) of a column, or of a level of a hierarchy."""
+    if name in universe.columns:
+        return universe.codes.places(name), universe.code_indices(name).astype(np.int64)
+    try:
+        (level,) = groupings(universe, [str(name)], "query")
+    except InvalidStatement as error:
+        raise InvalidParameter(f"The table has the columns {', '.join(universe.columns)}. Got {name!r}.") from error
+    return {unit: number for number, (unit, _) in enumerate(level.units)}, unit_of(universe, level)
+
+
+def margin_cells(names: Sequence[str], universe: Universe) -> tuple[Ints, dict[str, tuple[str, ...]]]:
+    """(the number of the sum that each cell goes into; by name the code of each sum) of the margin by columns or levels of hierarchies."""
+    if not names:
+        raise InvalidParameter("A margin has one column or more.")
+    number = np.zeros(len(universe), dtype=np.int64)
+    codes: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        places, of_cell = _codes_of(name, universe)
+        written = list(places)
+        present, number = np.unique(number * len(written) + of_cell, return_inverse=True)
+        above, own = np.divmod(present, len(written))
+        codes = {known: tuple(row[k] for k in above.tolist()) for known, row in codes.items()}
+        codes[name] = tuple(written[k] for k in own.tolist())
+    return number.astype(np.int64), codes

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.publication.queries import Query
 
 if TYPE_CHECKING:
+    from holdfast.publication.error_laws import Ask
     from holdfast.publication.interval import Interval
+    from holdfast.publication.interval_sets import Intervals
     from holdfast.publication.plan import Plan
     from holdfast.publication.released import ReleasedTable
     from holdfast.publication.simulated import Simulated
@@ -27,15 +30,55 @@ class Readable:
         @property
         def id(self) -> str: ...
 
-    def interval(self, query: Query, level: float) -> Interval:
-        """Where a sum of true numbers lies, with probability `level` over the noise: from the public law, whatever the true numbers are.
+    def interval(
+        self,
+        query: Query,
+        level: float,
+        *,
+        minus: Query | None = None,
+        over: Query | None = None,
+        percent_of: Query | None = None,
+        nonnegative: bool = False,
+        method: Ask = "auto",
+    ) -> Interval:
+        """Where a true number lies, with probability `level` or more over the noise: from the public law, whatever the true numbers are.
 
-        Given:  query: a cell's number, codes such as {"state": "17"} for the sum of all cells with them, or whole numbers, one for each
-                cell. Noise that sees no data, drawn exactly.
+        Given:  query: a cell's number, codes such as {"state": "17"} for the sum of all cells with them, a condition such as "age >= 18",
+                or whole numbers, one for each cell. `minus`, `over`, `percent_of`: another query, for a difference, a ratio, a percentage.
+                `nonnegative` uses that counts are not below 0. method="simulated" takes draws of the law where more is known.
+                Noise that sees no data, drawn exactly.
         """
         from holdfast.publication.interval import interval_of
 
-        return interval_of(self.plan, self.table.counts, query, level)
+        return interval_of(
+            self.plan,
+            self.table.counts,
+            query,
+            level,
+            minus=minus,
+            over=over,
+            percent_of=percent_of,
+            nonnegative=nonnegative,
+            method=method,
+        )
+
+    def intervals(
+        self,
+        queries: Sequence[Query] | None = None,
+        level: float = 0.95,
+        *,
+        by: str | Sequence[str] | None = None,
+        simultaneous: bool = True,
+        nonnegative: bool = False,
+        method: Ask = "auto",
+    ) -> Intervals:
+        """As `interval`, for a list of queries, or for all sums of a margin by columns or levels of hierarchies (`by`). With
+        simultaneous=True all of them hold together with probability `level`, else each does for itself.
+        """
+        from holdfast.publication.interval_sets import intervals_of
+
+        asked = {"by": by, "simultaneous": simultaneous, "nonnegative": nonnegative}
+        return intervals_of(self.plan, self.table.counts, queries, level, method=method, **asked)  # type: ignore[arg-type]
 
     def simulate(self, n: int, *, key: NoiseKey | None = None) -> Simulated:
         """What n other releases of the same table would add to its true counts: draws of the public law, which sees no data.

@@ -1,0 +1,326 @@
+"""The law of the error of a sum of published numbers, from the public law of the noise: by the best way there is for it.
+
+    kept          no move changes the sum: there is no error
+    lattice sum   Gaussian noise: a discrete Gaussian up to known factors, or the sub-Gaussian bound where that is smaller [theory T140]
+    convolution   Laplace noise on free cells and cells under one kept total, narrow Gaussian noise there [theory T142]
+    simulated     all else: draws of the public law, and a probability that they mislead [theory T112]
+
+Blocks with equal coefficients have equal laws, so that a whole margin asks for few.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.chains.sampler import ChainSampler
+from holdfast.channels.covariance import public_draws
+from holdfast.channels.drawing import Drawing
+from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.lattices.shapes import Free, Grid, OneSum, Shape, Units
+from holdfast.laws import Gaussian, LevelGaussian, Reads, Rounded
+from holdfast.laws.convolved import Convolved, cell_of, convolved
+from holdfast.laws.lattice_sums import LatticeSum, flatness, flatness_of, log_theta
+from holdfast.laws.level_moments import LevelVariances
+from holdfast.laws.short_moves import covers, form_variance, plain_s_squared, short_moves
+
+Ints = NDArray[np.int64]
+Method = Literal["kept", "lattice sum", "sub-Gaussian", "convolution", "simulated"]
+Ask = Literal["auto", "simulated"]
+Part = tuple[Shape, Ints, Ints]
+"""A block: its shape, its cells, and the coefficients of its cells, one row a query."""
+
+DRAWS = 20_000
+DOUBT = 1e-6
+"""Probability, over the draws, that a simulated interval covers the truth less often than its level says ([theory T112])."""
+MOST_CELLS = 10**9
+"""Cells drawn for one interval at most: about a minute."""
+LARGEST = 2**53
+LARGEST_COEFFICIENT = 2**24
+PLAIN = Gaussian(Fraction(1))
+"""For questions to a lattice that no law decides."""
+FLAT_ENOUGH = 0.98
+"""A lattice sum less flat than this is left for a convolution, where there is one."""
+
+
+class Reach(NamedTuple):
+    """|error| <= reach with probability `covered` or more; covered is None where only draws tell."""
+
+    reach: int
+    method: Method
+    covered: float | None
+    doubt: float
+
+
+class ErrorLaw(Protocol):
+    def reach(self, alpha: float) -> Reach:
+        """The least reach known to be exceeded with probability alpha at most."""
+
+
+class KeptSum:
+    """No error."""
+
+    def reach(self, alpha: float) -> Reach:
+        return Reach(0, "kept", 1.0, 0.0)
+
+
+@dataclass(frozen=True)
+class GaussianSum:
+    law: LatticeSum
+
+    def reach(self, alpha: float) -> Reach:
+        found, bound = self.law.reach(alpha)
+        method: Method = "lattice sum" if bound == "lattice sum" else "sub-Gaussian"
+        return Reach(found, method, max(1 - self.law.tail(found), 1 - alpha), 0.0)
+
+
+@dataclass(frozen=True)
+class ConvolvedSum:
+    law: Convolved
+
+    def reach(self, alpha: float) -> Reach:
+        found = self.law.reach(alpha)
+        if found is None:
+            raise InvalidParameter("This level is too near 1 for sums of this noise. Ask for 0.9999999 or less.", field="level")
+        return Reach(found, "convolution", 1 - self.law.tail(found), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedSum:
+    errors: Ints
+    """Sizes of independent draws of the error, sorted."""
+
+    def reach(self, alpha: float) -> Reach:
+        return Reach(int(self.errors[rank(1 - alpha) - 1]), "simulated", None, DOUBT)
+
+
+def rank(level: float) -> int:
+    """The least r with P[Binomial(DRAWS, level) >= r] <= DOUBT."""
+    from scipy.special import bdtrc
+
+    ranks = np.arange(1, DRAWS + 1)
+    enough = ranks[bdtrc(ranks - 1, DRAWS, level) <= DOUBT]
+    if not len(enough):
+        raise InvalidParameter(f"A level of {level} is too near 1 for {DRAWS:,} draws of the law. Ask for 0.999 or less.", field="level")
+    return int(enough[0])
+
+
+class ErrorLaws:
+    """Laws of errors of queries, for one drawing: those already found are kept.
+
+    Given:  noise of one law, which sees no data, drawn exactly; else InvalidParameter.
+    """
+
+    def __init__(self, drawing: Drawing, ask: Ask = "auto") -> None:
+        if ask not in ("auto", "simulated"):
+            raise InvalidParameter("method is 'auto', or 'simulated' for draws of the public law.", field="method")
+        target = drawing.channel.target
+        if not target.publishes_cells or target.reads is not Reads.NOTHING:
+            raise InvalidParameter(
+                "This release adds no noise of one law to its numbers: there is no interval that holds whatever they are. "
+                "holdfast.posterior tells what follows from a prior."
+            )
+        if not drawing.is_exact:
+            raise InvalidParameter(
+                "The noise was drawn by a Markov chain, whose draws depend on one another: no interval is proved for it."
+            )
+        self.drawing, self.target, self.ask = drawing, target, ask
+        self._known: dict[object, ErrorLaw] = {}
+
+    @cached_property
+    def _homes(self) -> tuple[Ints, Ints, list[tuple[Shape, Ints]]]:
+        """(the number of each cell's block, -1 where it has no noise; its place there; shape and cells of each block). Free cells count
+        as one block.
+        """
+        home = np.full(self.drawing.channel.facts.lattice.cells, -1, dtype=np.int64)
+        place = np.zeros(len(home), dtype=np.int64)
+        blocks: list[tuple[Shape, Ints]] = []
+        free = [task.cells.ravel() for task in self.drawing.channel.tasks() if isinstance(task.shape, Free)]
+        if free:
+            blocks.append((Free(1), np.concatenate(free)))
+        for task in self.drawing.channel.tasks():
+            if not isinstance(task.shape, Free):
+                blocks += [(task.shape, cells) for cells in task.cells]
+        for number, (_, cells) in enumerate(blocks):
+            home[cells], place[cells] = number, np.arange(len(cells))
+        return home, place, blocks
+
+    @cached_property
+    def _scratch(self) -> Ints:
+        return np.zeros(self.drawing.channel.facts.lattice.cells, dtype=np.int64)
+
+    def parts(self, cells: Ints, coefficients: Ints) -> list[Part]:
+        """(shape, cells, coefficients by query) of the blocks in which some query has a coefficient: those of free cells that have one,
+        and all cells of other blocks. `coefficients` has one row a query.
+        """
+        if np.abs(coefficients).max(initial=0) > LARGEST_COEFFICIENT:
+            raise RequestTooLarge(f"Coefficients of a query are {LARGEST_COEFFICIENT:,} at most in size.")
+        home, _, blocks = self._homes
+        out: list[Part] = []
+        for number in np.unique(home[cells]).tolist():
+            if number < 0:
+                continue
+            shape, own = blocks[number]
+            if isinstance(shape, Free):
+                used = home[cells] == number
+                out.append((shape, cells[used], coefficients[:, used]))
+                continue
+            values = np.empty((len(coefficients), len(own)), dtype=np.int64)
+            for place, row in enumerate(coefficients):
+                self._scratch[cells] = row
+                values[place] = self._scratch[own]
+            self._scratch[cells] = 0
+            out.append((shape, own, values))
+        return out
+
+    def of(self, cells: Ints, coefficients: Ints) -> ErrorLaw:
+        """The law of sum_i coefficients[i] * (published - true number of cells[i]); each cell is named once."""
+        used = coefficients != 0
+        cells, coefficients = cells[used], coefficients[used]
+        key = self._key(cells, coefficients)
+        if key not in self._known:
+            self._known[key] = self._found([part for part in self.parts(cells, coefficients[None]) if not self._is_kept(part)])
+        return self._known[key]
+
+    def _key(self, cells: Ints, coefficients: Ints) -> object:
+        """Equal where the laws are: the order of cells does not matter for free cells and under one total, nor which cell of a grid."""
+        home, place, blocks = self._homes
+        keys: Counter[object] = Counter()
+        homes = home[cells]
+        for number in np.unique(homes).tolist():
+            if number < 0:
+                continue
+            inside = homes == number if number != homes[0] or number != homes[-1] else slice(None)
+            own, shape = coefficients[inside], blocks[number][0]
+            if isinstance(shape, Free) or (len(own) == 1 and isinstance(shape, OneSum | Grid)):
+                keys[id(shape), np.sort(np.abs(own)).tobytes()] += 1
+            elif isinstance(shape, OneSum) and shape.signs is None:
+                keys[id(shape), np.sort(own).tobytes()] += 1
+            else:
+                keys[id(shape), place[cells[inside]].tobytes(), own.tobytes()] += 1
+        return frozenset(keys.items())
+
+    def _is_kept(self, part: Part) -> bool:
+        """Whether no move of a block changes a query: decided in whole numbers. Of the lattice taken whole nobody knows."""
+        shape, _, values = part
+        target = self.target if isinstance(self.target, LevelGaussian) else PLAIN
+        return covers(target, shape) and not len(short_moves(target, shape, values).values)
+
+    def _closed(self, parts: Sequence[Part]) -> bool:
+        return all(covers(self.target, shape) for shape, _, _ in parts)
+
+    def _summed(self, parts: Sequence[Part]) -> bool:
+        kinds = Free if isinstance(self.target, Rounded) else Free | OneSum  # without totals, rounded projection is plain Laplace noise
+        return cell_of(self.target) is not None and all(isinstance(shape, kinds) for shape, _, _ in parts)
+
+    def _found(self, parts: Sequence[Part]) -> ErrorLaw:
+        """Of blocks in which some move changes the query."""
+        if not parts:
+            return KeptSum()
+        if self.ask == "simulated":
+            return self._simulated(parts)
+        law: GaussianSum | None = None
+        if self._closed(parts):
+            law = self._gaussian(parts)
+            if law.law.flatness >= FLAT_ENOUGH:
+                return law
+        if self._summed(parts):
+            cell = cell_of(self.target)
+            assert cell is not None
+            free = [values[0] for shape, _, values in parts if isinstance(shape, Free)]
+            rows = [_signed(shape, values[0]) for shape, _, values in parts if isinstance(shape, OneSum)]
+            found = convolved(cell, np.concatenate([np.zeros(0, dtype=np.int64), *free]), rows)
+            if found is not None:
+                return ConvolvedSum(found)
+        return self._simulated(parts) if law is None else law
+
+    def _gaussian(self, parts: Sequence[Part]) -> GaussianSum:
+        assert isinstance(self.target, Gaussian | LevelGaussian)
+        rows, flat = flatness([short_moves(self.target, shape, values) for shape, _, values in parts])
+        variance = math.fsum(form_variance(self.target, shape, values[0]) for shape, _, values in parts)
+        return GaussianSum(LatticeSum(math.gcd(*rows.ravel().tolist()), variance * (1 + 1e-12), flat))
+
+    def of_margin(self, numbers: Ints) -> list[ErrorLaw] | None:
+        """The laws of the sums over the cells of each number, 0, 1, ...: all at once, where levels are weighed and every sum is one of
+        units and places (level by axes). None where it is not so, or where one bound for all says nothing.
+
+        Guarantees:  the flatness is that of every such sum, or less: any move may be one that is subtracted, so that its length is at most
+                     twice that of the longer ([theory T140]). Variances are rounded up to ten bits.
+        """
+        if not isinstance(self.target, LevelGaussian) or self.ask != "auto":
+            return None
+        variances, log_loss = np.zeros(int(numbers.max()) + 1), 0.0
+        for shape, cells in self._homes[2]:
+            assert isinstance(shape, Units)
+            form = LevelVariances(shape, self.target.weights(shape))
+            found = margin_variances(shape, form, numbers[cells])
+            if found is None:
+                return None
+            variances += np.bincount(found[0], weights=found[1], minlength=len(variances))
+            log_loss += log_theta(plain_s_squared(self.target, shape) / 4)
+        flat = flatness_of(log_loss)
+        if flat < FLAT_ENOUGH:
+            return None
+        sizes, powers = np.frexp(variances * (1 + 1e-9))
+        rounded = np.ldexp(np.ceil(sizes * 1024) / 1024, powers)
+        laws = {value: GaussianSum(LatticeSum(1, value, flat)) if value else KeptSum() for value in np.unique(rounded).tolist()}
+        return [laws[value] for value in rounded.tolist()]
+
+    def _simulated(self, parts: Sequence[Part]) -> ErrorLaw:
+        return SimulatedSum(np.sort(np.abs(self.draws(parts)[0])))
+
+    def draws(self, parts: Sequence[Part], label: str = "interval", count: int = 0) -> Ints:
+        """Draws of the errors of queries, one row a query, from a public key."""
+        count = count or DRAWS
+        if sum(own.size for _, own, _ in parts) * count > MOST_CELLS:
+            raise RequestTooLarge("This query goes over too many cells for an interval from draws. Ask about fewer cells.")
+        queries = len(parts[0][2]) if parts else 1
+        out = np.zeros((queries, count), dtype=np.float64)
+        for shape, own, values in parts:
+            blocks = [own] if not isinstance(shape, Free) else own[:, None]
+            rows = [values] if not isinstance(shape, Free) else values.T[:, :, None]
+            sampler = self.drawing.choice(shape).noise
+            assert not isinstance(sampler, ChainSampler)
+            for cells, row in zip(blocks, rows, strict=True):
+                names = (label, json.dumps(self.target.fields), json.dumps(shape.fields), str(int(cells[0])))
+                out += row.astype(np.float64) @ public_draws(sampler, names, count).astype(np.float64).T
+        if np.abs(out).max(initial=0.0) >= LARGEST:
+            raise RequestTooLarge(
+                "The error of this query leaves the whole numbers of doubles. Ask about fewer cells, or smaller coefficients."
+            )
+        return out.astype(np.int64)
+
+
+def _signed(shape: OneSum, values: Ints) -> Ints:
+    return values if shape.signs is None else values * np.array(shape.signs, dtype=np.int64)
+
+
+def margin_variances(shape: Units, form: LevelVariances, numbers: Ints) -> tuple[Ints, NDArray[np.float64]] | None:
+    """(numbers, the variance of the sum over the cells with each) where the cells of each number are one unit of a level by one
+    combination of places of some axes; else None.
+    """
+    table = numbers.reshape(shape.axes)
+    mask, first = 0, table
+    for axis in range(len(shape.lengths), 0, -1):
+        taken = np.take(table, [0], axis=axis)
+        if (table != taken).any():
+            mask |= 1 << (axis - 1)
+        else:
+            first = np.take(first, [0], axis=axis)
+    flat = first.reshape(shape.leaves, -1)
+    for level in range(shape.levels + 1):
+        unit = np.zeros(1, dtype=np.int64) if shape.tree is None else shape.tree.unit_of(level)
+        starts = np.flatnonzero(np.diff(unit, prepend=-1))
+        if (flat == flat[starts][unit]).all():
+            found = flat[starts]
+            return (found.ravel(), np.repeat(form.units(level, mask), found.shape[1])) if len(np.unique(found)) == found.size else None
+    return None

@@ -1,0 +1,166 @@
+"""Intervals for many sums: for a list of queries, or for every unit of a margin; each for itself, or all of them at once.
+
+All at once, they hold together with probability `level` or more:
+
+    union bound   each of k sums that are not kept gets 1 - (1 - level) / k
+    simulated     each gets the same multiple of its standard deviation, from draws of all errors together [theory T144]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.channels import Facts
+from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.publication.error_laws import DOUBT, DRAWS, Ask, ErrorLaw, ErrorLaws, Reach, SimulatedSum, rank
+from holdfast.publication.interval import Interval, around, check_level, check_nonnegative, published_sum
+from holdfast.publication.plan import Plan
+from holdfast.publication.queries import Query, coefficients, margin_cells
+from holdfast.tables import Universe
+
+Ints = NDArray[np.int64]
+Joint = Literal["union bound", "simulated"]
+
+MOST_JOINT = 2 * 10**7
+"""Errors held while many sums are simulated together."""
+SCALE_DRAWS = 2_000
+"""Draws for the standard deviations, of their own."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Intervals(Sequence[Interval]):
+    """One interval for each sum. `joint` says how they hold together with probability `level`; None where each does for itself."""
+
+    intervals: tuple[Interval, ...]
+    level: float
+    joint: Joint | None
+    codes: Mapping[str, tuple[str, ...]] | None = None
+    """Of a margin: the codes of each sum, by column or level."""
+
+    @overload
+    def __getitem__(self, index: int) -> Interval: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Interval, ...]: ...
+    def __getitem__(self, index: int | slice) -> Interval | tuple[Interval, ...]:
+        return self.intervals[index]
+
+    def __len__(self) -> int:
+        return len(self.intervals)
+
+    def __iter__(self) -> Iterator[Interval]:
+        return iter(self.intervals)
+
+    @property
+    def frame(self) -> Any:
+        """A pyarrow.Table: codes of a margin, published number, low, high, method; answers as doubles."""
+        import pyarrow as pa
+
+        whole = all(isinstance(end, int) for found in self for end in (found.published, found.low, found.high))
+        numbers = {
+            name: pa.array([getattr(found, name) if whole else float(getattr(found, name)) for found in self])
+            for name in ("published", "low", "high")
+        }
+        return pa.table({**(self.codes or {}), **numbers, "method": pa.array([found.method for found in self])})
+
+    def __repr__(self) -> str:
+        together = "each for itself" if self.joint is None else f"together, {self.joint}"
+        return f"Intervals({len(self)} sums, level {self.level:g}, {together})"
+
+
+def intervals_of(
+    plan: Plan,
+    counts: Ints,
+    queries: Sequence[Query] | None,
+    level: float,
+    *,
+    by: str | Sequence[str] | None = None,
+    simultaneous: bool = True,
+    nonnegative: bool = False,
+    method: Ask = "auto",
+) -> Intervals:
+    """Intervals for queries, or with `by` for all sums of a margin: names of columns, or of levels of hierarchies.
+
+    Reference:   [theory T140], [theory T144].
+    """
+    check_level(level)
+    if (queries is None) == (by is None):
+        raise InvalidParameter("Give a list of queries, or the columns of a margin with by=..., and not both.")
+    laws, facts, alpha = ErrorLaws(plan.drawing, method), plan.facts, 1 - float(level)
+    codes, several = None, None
+    if by is not None:
+        numbers, codes = margin_cells([by] if isinstance(by, str) else list(by), facts.universe)
+        sums, several = _margin(numbers, counts), laws.of_margin(numbers)
+    else:
+        sums = [(np.flatnonzero(w), w[w != 0], published_sum(counts, w)) for w in _listed(queries, facts.universe)]
+    if nonnegative:
+        check_nonnegative(facts, *(row for _, row, _ in sums))
+    each = several or [laws.of(cells, row) for cells, row, _ in sums]
+    joint: Joint | None = None
+    reaches = [law.reach(alpha) for law in each] if not simultaneous else []
+    if simultaneous:
+        reaches, joint = _together(laws, sums, each, alpha)
+    made = (around(facts, _dense(facts, one), one[2], reach, float(level), nonnegative) for one, reach in zip(sums, reaches, strict=True))
+    return Intervals(tuple(made), float(level), joint, codes)
+
+
+Sum = tuple[Ints, Ints, int]
+"""Cells, their coefficients, the published sum."""
+
+
+def _listed(queries: Sequence[Query] | None, universe: Universe) -> list[Ints]:
+    if not queries or isinstance(queries, str | Mapping):
+        raise InvalidParameter("Give a list of one query or more.")
+    return [coefficients(query, universe) for query in queries]
+
+
+def _dense(facts: Facts, given: Sum) -> Ints:
+    """One coefficient for each cell, where answers were rounded: the room for that is computed from them."""
+    out = np.zeros(facts.lattice.cells if facts.grid is not None else 0, dtype=np.int64)
+    if facts.grid is not None:
+        out[given[0]] = given[1]
+    return out
+
+
+def _margin(numbers: Ints, counts: Ints) -> list[Sum]:
+    order = np.argsort(numbers, kind="stable")
+    starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
+    sums = np.add.reduceat(counts[order], starts)
+    groups = np.split(order, starts[1:])
+    return [(cells, np.ones(len(cells), dtype=np.int64), int(total)) for cells, total in zip(groups, sums, strict=True)]
+
+
+def _together(laws: ErrorLaws, sums: Sequence[Sum], each: Sequence[ErrorLaw], alpha: float) -> tuple[list[Reach], Joint]:
+    if any(isinstance(law, SimulatedSum) for law in each):
+        return _simulated(laws, sums, each, alpha), "simulated"
+    moving = sum(law.reach(0.5).method != "kept" for law in each)
+    return [law.reach(alpha / max(moving, 1)) for law in each], "union bound"
+
+
+def _simulated(laws: ErrorLaws, sums: Sequence[Sum], each: Sequence[ErrorLaw], alpha: float) -> list[Reach]:
+    """The r-th smallest of the largest |error| / scale over the sums: any scales do that do not depend on these draws."""
+    if len(sums) * DRAWS > MOST_JOINT:
+        raise RequestTooLarge(
+            f"{len(sums):,} sums are too many to be simulated together: {MOST_JOINT // DRAWS:,} at most. Ask for fewer, or for each by "
+            "itself with simultaneous=False."
+        )
+    cells = np.unique(np.concatenate([own for own, _, _ in sums]))
+    rows = np.zeros((len(sums), len(cells)), dtype=np.int64)
+    for number, (own, row, _) in enumerate(sums):
+        rows[number, np.searchsorted(cells, own)] = row
+    parts = laws.parts(cells, rows)
+    scales = np.sqrt((laws.draws(parts, "scale of intervals", SCALE_DRAWS).astype(np.float64) ** 2).mean(axis=1))
+    errors = np.abs(laws.draws(parts))
+    moving = np.array([law.reach(0.5).method != "kept" for law in each])
+    largest = (errors[moving] / np.maximum(scales[moving], 0.5)[:, None]).max(axis=0, initial=0.0)
+    r = rank(1 - alpha)
+    factor = float(np.partition(largest, r - 1)[r - 1]) * (1 + 1e-12)
+    reaches = np.where(moving, np.floor(factor * np.maximum(scales, 0.5)), 0).astype(np.int64)
+    return [
+        Reach(int(reach), "simulated", None, DOUBT) if moves else Reach(0, "kept", 1.0, 0.0)
+        for reach, moves in zip(reaches, moving, strict=True)
+    ]

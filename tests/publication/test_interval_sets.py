@@ -1,0 +1,110 @@
+"""Intervals for many sums ([theory T144])."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.publication import interval_sets as module
+from holdfast.publication.error_laws import ErrorLaws
+
+UNIVERSE = hf.Universe.listed({"region": ["1"] * 4 + ["2"] * 4, "area": list("aabbccdd"), "sex": ["F", "M"] * 4})
+TABLE = hf.Table(UNIVERSE, np.array([5, 3, 2, 9, 0, 1, 4, 4]))
+GAUSS = hf.GeneralizedGaussian(rho="1/50")
+SHARES = hf.GeneralizedGaussian(rho="1/50", levels={"region": "1/2", "area": {"total": "1/4", "sex": "1/4"}})
+
+
+def released(mechanism: Any = GAUSS, keep: Any = (), table: Any = TABLE) -> Any:
+    return hf.release(table, list(keep), mechanism, key=hf.NoiseKey.for_tests("sets"))
+
+
+class TestMargins:
+    @pytest.mark.parametrize("mechanism", [GAUSS, SHARES, hf.GeneralizedLaplace("1/4")], ids=["gaussian", "levels", "laplace"])
+    @pytest.mark.parametrize("by", ["area", ["region"], ["area", "sex"], ["region", "sex"]], ids=str)
+    @pytest.mark.parametrize("keep", [[], [hf.total()]], ids=["free", "total"])
+    def test_each_sum_is_as_asked_for_alone(self, mechanism: Any, by: Any, keep: Any) -> None:
+        release = released(mechanism, keep)
+        found = release.intervals(by=by, level=0.9, simultaneous=False)
+        names = [by] if isinstance(by, str) else by
+        assert list(found.codes) == names
+        assert len(found) == len(set(zip(*(found.codes[name] for name in names), strict=True)))
+        assert found.joint is None
+        for number, one in enumerate(found):
+            alone = release.interval({name: found.codes[name][number] for name in names}, 0.9)
+            assert (one.published, one.method) == (alone.published, alone.method)
+            # Many sums at once have variances rounded up by 1/512 at most.
+            assert alone.high <= one.high <= alone.high + 1 + (alone.high - alone.published) // 1000
+
+    def test_levels_all_at_once_are_found_without_a_loop(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        release = released(SHARES)
+        monkeypatch.setattr(ErrorLaws, "of", None)
+        assert len(release.intervals(by=["area", "sex"], level=0.9)) == 8
+
+    def test_frames(self) -> None:
+        release = released(keep=[hf.margin("region")])
+        frame = release.intervals(by=["region", "sex"], level=0.9, nonnegative=True).frame
+        assert frame.column_names == ["region", "sex", "published", "low", "high", "method"]
+        assert frame.column("region").to_pylist() == ["1", "1", "2", "2"]
+        assert str(frame.schema.field("low").type) == "int64"
+        assert repr(release.intervals(by="area")) == "Intervals(4 sums, level 0.95, together, union bound)"
+        assert repr(release.intervals([0], 0.9, simultaneous=False)) == "Intervals(1 sums, level 0.9, each for itself)"
+
+    def test_folders(self, tmp_path: Path) -> None:
+        release = released(SHARES)
+        loaded = hf.load(release.save(tmp_path / "out"))
+        assert loaded.intervals(by="area", level=0.9).intervals == release.intervals(by="area", level=0.9).intervals
+
+
+class TestTogether:
+    def test_the_union_bound_counts_sums_that_are_not_kept(self) -> None:
+        release = released(keep=[hf.margin("region")])
+        found = release.intervals([0, 1, "area = 'c'", {"region": "1"}], 0.9)
+        assert found.joint == "union bound"
+        assert found[3].method == "kept"
+        assert found[0].low == release.interval(0, 1 - 0.1 / 3).low
+        assert found[2].high == release.interval("area = 'c'", 1 - 0.1 / 3).high
+
+    def test_simulated_together(self) -> None:
+        """All at once lie between each for itself and what the union bound gives."""
+        release = released(method_laplace(), [hf.margin("area"), hf.margin("region", "sex")])
+        queries = [0, 1, 4, {"area": "a"}]
+        found = release.intervals(queries, 0.9)
+        assert found.joint == "simulated"
+        assert [one.method for one in found] == ["simulated"] * 3 + ["kept"]
+        assert [one.doubt for one in found] == [1e-6] * 3 + [0.0]
+        for query, one in zip(queries[:3], found, strict=False):
+            alone, third = release.interval(query, 0.9), release.interval(query, 1 - 0.1 / 3)
+            assert alone.high <= one.high <= third.high + 1
+
+    def test_draws_on_request(self) -> None:
+        release = released()
+        assert release.intervals([0, 1], 0.9, method="simulated").joint == "simulated"
+        plain, drawn = release.intervals([0, 1], 0.9), release.intervals([0, 1], 0.9, method="simulated")
+        assert abs(plain[0].high - drawn[0].high) <= 1  # two free cells: the union bound loses little
+
+
+def method_laplace() -> Any:
+    return hf.GeneralizedLaplace("1/4")
+
+
+class TestRefused:
+    def test_what_is_no_list(self) -> None:
+        release = released()
+        asked: dict[str, Any]
+        for asked in ({}, {"queries": [0], "by": "area"}, {"queries": []}, {"queries": "area = 'a'"}, {"by": []}):
+            with pytest.raises(InvalidParameter):
+                release.intervals(**asked)
+        with pytest.raises(InvalidParameter, match="The table has the columns"):
+            release.intervals(by="county")
+        with pytest.raises(InvalidParameter, match="between 0 and 1"):
+            release.intervals([0], 1.0)
+
+    def test_too_many_to_simulate_together(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "MOST_JOINT", 20_000)
+        with pytest.raises(RequestTooLarge, match="simultaneous=False"):
+            released(keep=[hf.margin("area"), hf.margin("region", "sex")]).intervals([0, 1], method="simulated")
