@@ -54,8 +54,8 @@ class TestNamesOnlyWhatWorksHere:
         [
             (hf.GeneralizedLaplace("1/4"), grid(20, 20), 2),
             (hf.GeneralizedLaplace("1/4"), grid(8, 8, 8), 2),
-            (hf.GeneralizedLaplace("1/4", "l2"), grid(20, 20), 2),  # not norm = "l1": it is refused too
-            (hf.GeneralizedLaplace("1/4", "l2"), hf.lattice(hf.Universe.product({"a": [str(i) for i in range(300)]}), [hf.total()]), 3),
+            (hf.GeneralizedLaplace("1/4", "l2"), grid(30, 30), 2),  # not norm = "l1": it is refused too
+            (hf.GeneralizedLaplace("1/4", "l2"), hf.lattice(hf.Universe.product({"a": [str(i) for i in range(700)]}), [hf.total()]), 3),
         ],
         ids=["grid", "three axes", "l2 grid", "l2 one sum"],
     )
@@ -135,8 +135,11 @@ class TestChains:
 
 def test_an_l2_refusal_says_what_it_is_about() -> None:
     """It spoke of a Laplace draw of a block, and of 1.0e+300 tries."""
-    message = refusal(hf.GeneralizedLaplace("1/4", "l2"), grid(20, 20))
-    assert message.startswith("Laplace noise in l2 is drawn from Laplace draws in l1 of all blocks. A block of 20 x 20 would need about ")
+    message = refusal(hf.GeneralizedLaplace("1/4", "l2"), grid(30, 30))
+    assert message.startswith(
+        "Laplace noise in l2 is drawn from Laplace draws in l1 of all blocks. A block of 30 x 30 would need more than "
+    )
+    assert "up to 600 free dimensions; this lattice has 841." in message
     whole = hf.lattice(hf.Universe.product({"a": [str(i) for i in range(3000)]}), [])
     message = refusal(hf.GeneralizedLaplace("1/4", "l2"), whole)
     assert message.startswith("The table of 3000 cells, taken whole, would need more than 1e+20 tries for one exact Laplace draw in l2, ")

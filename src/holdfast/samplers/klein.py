@@ -29,6 +29,7 @@ error is `log_theta_error` plus delta / (2 s^2).
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -36,14 +37,16 @@ from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.exact.balls import ball
 from holdfast.exact.parameters import Exact, positive_fraction, sample_size
 from holdfast.exact.predicates import BAND, is_below, settle
 from holdfast.lattices import algebra
 from holdfast.lattices.enclosed_gram_schmidt import orthogonalised
+from holdfast.lattices.gram_schmidt import GramSchmidt
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.coordinates import FRACTION_BITS, Coordinate, coordinates_of
 from holdfast.samplers.theta import log_theta_error, log_theta_ratio, tries_bound
@@ -109,6 +112,26 @@ class KleinGaussian:
                 piece[pending[done]] = self._vectors(v[:, first[done]])
                 pending, rounds = pending[~done], rounds + 1
         return out
+
+    def at(self, sigma_squared: Fraction) -> KleinGaussian:
+        """The same basis with another parameter: its Gram-Schmidt form is not computed again."""
+        other = copy.copy(self)
+        other.__dict__.pop("expected_tries", None)
+        other.sigma_squared = sigma_squared
+        other.coordinates = coordinates_of(self.orthogonal, sigma_squared)
+        return other
+
+    def squared_lengths(self) -> list[arb]:
+        """|b*_i|^2 of every basis vector, as balls at flint's current precision."""
+        if isinstance(self.orthogonal, GramSchmidt):
+            return [ball(length) for length in self.orthogonal.squared_lengths]
+        known = self.orthogonal.at(ctx.prec)
+        return [ball(low).union(ball(high)) for low, high in map(known.squared_length, range(self.dimension))]
+
+    def tries(self, n: int, words: Words) -> tuple[Ints, NDArray[np.bool_]]:
+        """n single tries: vectors, and which of them the accept step keeps. For samplers that draw the parameter anew with every try."""
+        v, logs, error = self._propose(n, words)
+        return self._vectors(v), self._keep(v, logs, error, words)
 
     def _propose(self, n: int, words: Words) -> tuple[Ints, Doubles, float]:
         """Coefficients (dimension, n) before the accept step, the logarithm of its probability, and that number's largest error."""

@@ -8,7 +8,7 @@
     general    rejection on pivot cells         Klein's sampler with the accept step       projection, nearest plane
                (many cells with equal columns:  class totals so, then cells                class totals so, then random subsets)
     units      (weighted levels: level by level, one cell after the other)
-    whole      Laplace, l2: rejection from l1 draws of all blocks
+    whole      Laplace, l2: rejection from l1 draws of all blocks; else one random variance, then Klein's sampler
     bounded    (noise conditioned on inequalities, bounded_choice.py: tilted cells under one sum, class totals by convolution, or rejection)
 
 What would take longer than MAX_CELL_TRIES cell draws on average is refused.
@@ -41,6 +41,8 @@ CELL_BY_CELL = 150
 """Free dimensions up to which general blocks are drawn without looking at classes of equal columns."""
 HOPELESS_TRIES = 1e12
 """By rule of thumb, at small epsilon: refused without a pilot."""
+MOST_WHOLE_DIMENSIONS = 600
+"""Free dimensions of a lattice taken whole up to which Klein's sampler is prepared: ten seconds, or twenty."""
 UNSAYABLE_TRIES = 1e20
 """Beyond, the number says nothing more."""
 HALVING_CELLS = 4096
@@ -65,6 +67,7 @@ class Reason(enum.Enum):
     GENERAL = "general"
     WEIGHTED_LEVELS = "weighted levels"
     WHOLE = "whole lattice"
+    WHOLE_MIXED = "whole lattice, random variance"
     ASKED = "asked for"
     NO_EXACT = "no exact sampler"
     OTHER = "other"
@@ -212,6 +215,21 @@ def _by_classes(shape: General) -> bool:
 
 
 def _whole_l2_laplace(shape: Whole, target: L2Laplace) -> Choice:
+    """Rejection where it ends soon, which is part of the stream's format; beyond it Klein's sampler at a random variance."""
+    try:
+        return _whole_l2_by_rejection(shape, target)
+    except NoExactSampler as refusal:
+        if shape.dimension > MOST_WHOLE_DIMENSIONS:
+            limits = (
+                f"Drawing a random variance first takes up to {MOST_WHOLE_DIMENSIONS} free dimensions; this lattice has {shape.dimension}."
+            )
+            raise NoExactSampler(f"{refusal} {limits}") from None
+    from holdfast.samplers.l2_mixture import MixedL2Laplace
+
+    return affordable(lambda: MixedL2Laplace(shape.reduced_basis(), target.epsilon), Reason.WHOLE_MIXED, shape, target, KLEIN_PRICE)
+
+
+def _whole_l2_by_rejection(shape: Whole, target: L2Laplace) -> Choice:
     from holdfast.samplers.l2_laplace import L2Laplace as Rejection
     from holdfast.samplers.l2_laplace import proposal_epsilon_for, rule_of_thumb_tries
 

@@ -25,6 +25,7 @@ _REASONS = {
     Reason.GENERAL: "kept totals of no simpler shape",
     Reason.WEIGHTED_LEVELS: "levels and margins weighed against each other",
     Reason.WHOLE: "a small lattice taken whole",
+    Reason.WHOLE_MIXED: "a lattice taken whole",
     Reason.ASKED: "asked for",
     Reason.NO_EXACT: "no exact sampler draws it in reasonable time",
     Reason.OTHER: "the mechanism's own sampler",

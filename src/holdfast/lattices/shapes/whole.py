@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import RequestTooLarge
 from holdfast.lattices.norms import Norm
+from holdfast.lattices.shapes.general import General
 from holdfast.lattices.shapes.shape import MAX_DENSE, Shape
 from holdfast.lattices.shortest import Shortest
 
@@ -44,12 +46,19 @@ class Whole(Shape):
         return ("whole", *(list(part.fields) for part in self.parts))
 
     def basis(self) -> NDArray[Any]:
+        return self._side_by_side(lambda part: part.basis())
+
+    def reduced_basis(self) -> NDArray[Any]:
+        """The same lattice, with a reduced basis of every part that has one."""
+        return self._side_by_side(lambda part: part.reduced_basis() if isinstance(part, General) else part.basis())
+
+    def _side_by_side(self, basis: Callable[[Shape], NDArray[Any]]) -> NDArray[Any]:
         if self.size * self.dimension > MAX_DENSE:
             raise RequestTooLarge(f"A basis of {self.size} cells would have {self.size * self.dimension} entries, which is refused.")
         out = np.zeros((self.size, self.dimension), dtype=np.int64)
         row = column = 0
         for part in self.parts:
-            out[row : row + part.size, column : column + part.dimension] = part.basis()
+            out[row : row + part.size, column : column + part.dimension] = basis(part)
             row, column = row + part.size, column + part.dimension
         return out
 

@@ -109,11 +109,6 @@ class Mixture:
         """A bound of |log(f(k) exp(epsilon |k|))| for all |k| > reach, by Poisson summation over the tail [theory T160]."""
         with precision(TABLE_BITS):
             epsilon, k, cut = ball(self.epsilon), arb(self.reach), ball(self.cut)
-            size = epsilon * k
-            y = 4 * arb.pi() / ball(self.epsilon**2 * self.step)
-            root = (((1 + y * y).sqrt() + 1) / 2).sqrt()
-            b = size * (y / 2).sqrt()
-            aliasing = 2 * ((size * (1 - root)).exp() + 2 * (size - b).exp() * (b + 1) / (b * b))
             head = arb(0)
             for tau, mass in zip(self.head_taus, self.head_masses, strict=True):
                 head += ball(mass) * (ball(self.epsilon**2 * tau) / 2).exp()
@@ -121,7 +116,7 @@ class Mixture:
             while tau > 0:
                 head += self._density / ball(tau).sqrt()
                 tau -= self.step
-            error = aliasing + head * (-((k - epsilon * cut) ** 2) / (2 * cut)).exp()
+            error = aliasing(epsilon * k, self.epsilon**2 * self.step) + head * (-((k - epsilon * cut) ** 2) / (2 * cut)).exp()
             if not (k > epsilon * cut and error < 0.25):
                 raise ValueError("The tail begins too late for its error to be bounded.")
             return float_up(enclosure(2 * error).upper)  # |log(1 + e)| <= 2 |e| for |e| <= 1/2
@@ -167,6 +162,16 @@ class Mixture:
         """m_j sqrt(tau_j) of the table's atoms, each the double nearest to it or next to that."""
         with precision(TABLE_BITS):
             return _frozen([enclosure(self.weight(j)).nearest() for j in range(self.atoms)])
+
+
+def aliasing(x: arb, step: Fraction) -> arb:
+    """A bound of |exp(x) S - 1|, S the sum of the tail's formula for epsilon = 1 over all tau = c + i step > 0, for any c and at every
+    point from x on: part (i) of the proof of [theory T160], in units where epsilon is 1.
+    """
+    y = 4 * arb.pi() / ball(step)
+    root = (((1 + y * y).sqrt() + 1) / 2).sqrt()
+    b = x * (y / 2).sqrt()
+    return 2 * ((x * (1 - root)).exp() + 2 * (x - b).exp() * (b + 1) / (b * b))
 
 
 def _frozen(values: list[float]) -> Doubles:
