@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from holdfast.report.figures.facts import ReportFacts
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from tests.report.cards import CARD, a_card
@@ -59,7 +60,7 @@ def test_faults_would_be_noticed(opened: Browser, tmp_path: Path) -> None:
     for kind, (place, fault) in faults.items():
         found = look(opened, statement_html(CARD).replace(place, fault, 1), shots(f"fault-{kind}", tmp_path))
         assert found.problems[kind], kind
-    loads = report_html(CARD, [], []).replace("</main>", '<img src="https://example.org/x.png" alt=""></main>')
+    loads = report_html(CARD, [], ReportFacts()).replace("</main>", '<img src="https://example.org/x.png" alt=""></main>')
     assert any("Content Security Policy" in message for message in look(opened, loads, shots("fault-load", tmp_path)).messages)
 
 

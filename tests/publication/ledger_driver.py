@@ -62,7 +62,7 @@ def freeze() -> None:
     clock = SimpleNamespace(now=lambda _: SimpleNamespace(strftime=lambda _: noon))
     patch.setattr("holdfast.publication.booking.datetime", SimpleNamespace(datetime=clock, UTC=None))
     patch.setattr("holdfast.randomness.sealing.Scrypt", lambda **given: Scrypt(**{**given, "n": 2}))
-    patch.setattr("holdfast.publication.folder.noise_charts", CHARTS)
+    patch.setattr("holdfast.publication.report_facts.noise_charts", CHARTS)
     patch.setattr(hf.NoiseKey, "generate", lambda: hf.NoiseKey._open(b"a secret key of 32 bytes exactly", True, Claims()))
 
 

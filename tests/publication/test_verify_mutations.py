@@ -25,10 +25,10 @@ from holdfast.errors import HoldfastError, VerificationFailed
 from holdfast.privacy.ledger import Ledger
 from holdfast.publication.booking import Account
 from holdfast.publication.folder import Output
-from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.order import Order
 from holdfast.publication.pipeline import carry_out
 from holdfast.publication.recompute import DECLARED, ONLY_SIGNED
+from holdfast.publication.report_facts import report_facts
 from holdfast.publication.verify import published_rows
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
@@ -69,13 +69,13 @@ RELEASES: dict[str, tuple[hf.Table, list[Any], Any]] = {
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Any]]:
-    """One folder, with its charts, of each mechanism without a ledger; and one charged to a ledger, signed, dated, a revision."""
+    """A folder of each mechanism without a ledger, and one charged to a ledger, signed, dated, a revision; with what its figures show."""
     place = tmp_path_factory.mktemp("folders")
     drawn = {
         name: hf.release(table, keep, mechanism, key=hf.NoiseKey.for_tests(name), release_id=name)
         for name, (table, keep, mechanism) in RELEASES.items()
     }
-    made = {name: (one.save(place / name), noise_charts(one.plan.drawing)) for name, one in drawn.items()}
+    made = {name: (one.save(place / name), report_facts(one.plan, one.table)) for name, one in drawn.items()}
     ledger = Ledger.open(place / "ledger.db", create=True)
     ledger.grant("nine", kind="approximate", epsilon="90", delta="1e-6", approver="A. Chief", reason="the census")
     plan, private = hf.plan(NINE, [hf.margin("area")], hf.GeneralizedLaplace("1/10")), write_keys(place, "office", 1)[0]
@@ -83,7 +83,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, A
     order = Order("booked", "2030-04-01", (earlier, tuple(rows)))
     carry_out(plan, NINE, Order("gaussian"), Output(place / "first"), Account(ledger, "nine", None))
     carry_out(plan, NINE, order, Output(place / "booked", sign=private), Account(ledger, "nine", None))
-    return {**made, "booked": (place / "booked", noise_charts(plan.drawing))}
+    again = hf.load(place / "booked")
+    return {**made, "booked": (place / "booked", report_facts(again.plan, again.table))}
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.report.cellkey import cellkey_html, perturbed_html
 from holdfast.report.diagnosis import diagnosis_html
-from holdfast.report.noise_chart import NoiseLaw
+from holdfast.report.figures.facts import NoiseLaw, ReportFacts
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from tests.report.cards import CARD
@@ -46,7 +46,8 @@ def test_the_statement_prints_on_two_pages(tmp_path: Path) -> None:
 
 
 def test_the_report_is_laid_out_and_asks_for_nothing(tmp_path: Path) -> None:
-    page = report_html(CARD, [("margin(state)", "state=01", 12)], [NoiseLaw("a cell", [(-1, 0.25), (0, 0.5), (1, 0.25)])])
+    facts = ReportFacts(noise=(NoiseLaw("a cell", [(-1, 0.25), (0, 0.5), (1, 0.25)]),))
+    page = report_html(CARD, [("margin(state)", "state=01", 12)], facts)
     (tmp_path / "report.html").write_text(page, encoding="utf-8")
     messages = run_browser(tmp_path, f"--screenshot={tmp_path / 'page.png'}", "--window-size=900,1200", (tmp_path / "report.html").as_uri())
     assert "CONSOLE" not in messages, messages
@@ -75,7 +76,7 @@ def test_the_pages_about_cell_keys_are_laid_out_and_ask_for_nothing(page: str, t
 
 
 def test_a_page_that_asks_for_something_would_be_noticed(tmp_path: Path) -> None:
-    page = report_html(CARD, [], []).replace("</main>", '<img src="https://example.org/x.png" alt=""></main>')
+    page = report_html(CARD, [], ReportFacts()).replace("</main>", '<img src="https://example.org/x.png" alt=""></main>')
     assert "example.org" in page
     (tmp_path / "report.html").write_text(page, encoding="utf-8")
     messages = run_browser(tmp_path, f"--screenshot={tmp_path / 'page.png'}", (tmp_path / "report.html").as_uri())

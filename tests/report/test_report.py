@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.report.noise_chart import MAX_BARS, NoiseLaw
+from holdfast.report.figures.facts import NoiseLaw, ReportFacts
+from holdfast.report.figures.noise import MAX_BARS
 from holdfast.report.page import NOT_PRIVATE
 from holdfast.report.report import report_html
 from tests.snapshot_files import Snapshot
@@ -25,9 +26,11 @@ def laplace(epsilon: float, reach: int) -> list[tuple[int, float]]:
 
 NOISE: list[NoiseLaw] = [NoiseLaw("Cells of a state with many counties", laplace(0.192, 40))]
 
+FACTS = ReportFacts(noise=tuple(NOISE))
+
 
 def read(noise: list[NoiseLaw] = NOISE, **changes: Any) -> Page:
-    return Page(report_html(a_card(**changes), KEPT, noise))
+    return Page(report_html(a_card(**changes), KEPT, ReportFacts(noise=tuple(noise))))
 
 
 class TestWords:
@@ -73,13 +76,13 @@ class TestWords:
 
     def test_only_the_first_kept_totals_are_shown(self) -> None:
         rows = [("margin(county)", f"county={i}", i) for i in range(1, 3144)]
-        page = Page(report_html(a_card(), rows, []))
-        assert "county=60 margin(county) 60" in page.text
-        assert "county=61" not in page.text
-        assert "3,083 more kept totals, listed in kept.csv." in page.text
+        page = Page(report_html(a_card(), rows, ReportFacts()))
+        assert "county=3 margin(county) 3" in page.text
+        assert "county=4" not in page.text
+        assert "3,140 more kept totals, listed in kept.csv." in page.text
 
     def test_nothing_kept(self, snapshot: Snapshot) -> None:
-        page = Page(report_html(a_card(kept__totals=0, kept__statements=[]), [], []))
+        page = Page(report_html(a_card(kept__totals=0, kept__statements=[]), [], ReportFacts()))
         snapshot(page.lines_beyond(read([])))
         assert "kept totals would no longer hold" not in page.text
 
@@ -104,7 +107,9 @@ class TestCharts:
         assert [round(height / bars[1][3], 3) for _, _, _, height in bars] == [0.5, 1.0, 0.5]
         assert len({round(y + height, 2) for _, y, _, height in bars}) == 1
         assert bars[0][0] < bars[1][0] < bars[2][0]
-        assert "three. The noise is 0 with probability 50.0 %. At least 95 of 100 values lie from -1 to 1." in page.text
+        assert (
+            "three. Computed from the law. The noise is 0 with probability 50 %. At least 95 of 100 values lie from -1 to 1." in page.text
+        )
 
     def test_the_figure_in_words_is_that_of_the_law(self) -> None:
         law = laplace(0.192, 60)
@@ -119,11 +124,11 @@ class TestCharts:
         page = read(noise=[NoiseLaw("wide", law)])
         bars = self.bars(page)
         assert len(bars) <= MAX_BARS + 1
-        assert "Each bar covers 31 neighbouring values." in page.text
+        assert "Each bar covers 39 neighbouring values." in page.text
         middle = max(range(len(bars)), key=lambda i: bars[i][3])
         assert middle == len(bars) // 2
         total = math.fsum(p for _, p in law)
-        share = math.fsum(p for k, p in law if abs(k) <= 15) / total
+        share = math.fsum(p for k, p in law if abs(k) <= 19) / total
         assert bars[middle][3] / math.fsum(height for *_, height in bars) == pytest.approx(share, abs=1e-3)
 
     @pytest.mark.parametrize("law", [[], [(0, 1.0)], [(5, 0.0)], [(10**12, 0.5), (-(10**12), 0.5)], [(1, 0.5), (0, 0.5)]], ids=str)
@@ -136,7 +141,7 @@ class TestCharts:
     def test_charts_have_names_of_their_own(self) -> None:
         page = read(noise=[NoiseLaw("a", laplace(1, 3)), NoiseLaw("b", laplace(2, 3))])
         identifiers = [title["id"] for title in page.all("title") if "id" in title]
-        assert identifiers == ["noise-1", "noise-2"]
+        assert identifiers == ["noise-1-title", "noise-2-title"]
         assert [svg["aria-labelledby"] for svg in page.all("svg")] == identifiers
         assert all(svg["role"] == "img" for svg in page.all("svg"))
 
@@ -146,19 +151,19 @@ class TestForm:
         page = read()
         assert page.all("html") == [{"lang": "en"}]
         assert len(page.all("main")) == len(page.all("h1")) == 1
-        assert len(page.all("caption")) == len(page.all("table")) == 4
+        assert len(page.all("caption")) == len(page.all("table")) == 5
         assert all(attributes.get("scope") in ("row", "col") for attributes in page.all("th"))
 
     def test_it_loads_nothing_and_runs_nothing(self) -> None:
         page = read()
         assert {element for element, _, _ in page.elements}.isdisjoint({"script", "link", "img", "iframe", "object", "a"})
         assert not any(name in ("src", "href") or name.startswith("on") for _, attributes, _ in page.elements for name in attributes)
-        assert not re.search(r"url\(|@import|https?:", report_html(a_card(), KEPT, NOISE))
+        assert not re.search(r"url\(|@import|https?:", report_html(a_card(), KEPT, FACTS))
 
     @pytest.mark.parametrize("hostile", HOSTILE, ids=lambda value: ascii(value)[:30])
     def test_hostile_text_changes_no_element(self, hostile: str) -> None:
         def page(text: str) -> Page:
-            html = report_html(with_every_text(text), [(text, text, 5)], [NoiseLaw(text, laplace(1, 3))])
+            html = report_html(with_every_text(text), [(text, text, 5)], ReportFacts(noise=(NoiseLaw(text, laplace(1, 3)),)))
             assert html.encode("utf-8")
             return Page(html)
 
@@ -169,17 +174,17 @@ class TestForm:
         """Two tables with equal kept totals differ in the checksums of their files; their reports must not."""
         card = a_card()
         del card["files"], card["signature"]
-        assert report_html(card, KEPT, NOISE) == report_html(a_card(signature={"value": "x"}), KEPT, NOISE)
+        assert report_html(card, KEPT, FACTS) == report_html(a_card(signature={"value": "x"}), KEPT, FACTS)
 
     def test_the_same_arguments_give_the_same_bytes(self) -> None:
-        assert report_html(a_card(), KEPT, NOISE) == report_html(a_card(), list(KEPT), list(NOISE))
+        assert report_html(a_card(), KEPT, FACTS) == report_html(a_card(), list(KEPT), FACTS)
 
     def test_a_test_key_is_said_first_and_last(self) -> None:
-        html = report_html(a_card(release__private=False), KEPT, NOISE)
+        html = report_html(a_card(release__private=False), KEPT, FACTS)
         text = Page(html).text
         body = text.split("Report on release")
         assert body[1].strip().startswith("counties-2030-v1 " + NOT_PRIVATE)
         assert text.count(NOT_PRIVATE) == 3
         assert "the promise does not hold" in text
         assert "@top-center" in html
-        assert "NOT PRIVATE" not in report_html(a_card(), KEPT, NOISE)
+        assert "NOT PRIVATE" not in report_html(a_card(), KEPT, FACTS)

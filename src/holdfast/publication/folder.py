@@ -20,7 +20,7 @@ from holdfast.publication.card import Card, other_version
 from holdfast.publication.given_files import read_json_text
 from holdfast.publication.leftovers import BEFORE, TEMPORARY, drop_lock, lock_of, take_lock
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, exposed_csv, kept_csv, shown_rows
-from holdfast.publication.noise_charts import noise_charts
+from holdfast.publication.report_facts import report_facts
 from holdfast.publication.signing import load_signing_key, public_key_of, signed
 from holdfast.publication.view import VIEW, VIEW_WORDS, check_base
 from holdfast.report.report import report_html
@@ -90,7 +90,7 @@ def fill_folder(release: Release, temporary: Path, output: Output) -> None:
     card = card.with_marked_formulas() if marked else card
     write_synced(temporary / "statement.html", statement_html(card.to_dict()).encode())
     kept_rows = shown_rows(release.kept_rows, release.table.grid)
-    write_synced(temporary / "report.html", report_html(card.to_dict(), kept_rows, noise_charts(release.plan.drawing)).encode())
+    write_synced(temporary / "report.html", report_html(card.to_dict(), kept_rows, report_facts(release.plan, release.table)).encode())
     made = card.with_files({path.name: _checksum(path) for path in sorted(temporary.iterdir())})
     if key is not None:
         made = signed(made, key)

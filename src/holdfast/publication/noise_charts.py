@@ -14,13 +14,15 @@ from holdfast.channels.covariance import BATCHES, COSTLY_CELLS, public_draws, st
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import Reads
 from holdfast.laws.marginals import cell_probabilities
-from holdfast.report.noise_chart import NoiseLaw
+from holdfast.report.figures.facts import NoiseLaw
 from holdfast.samplers.cost import cell_draws
 from holdfast.samplers.protocol import BlockSampler, InputSampler
+from holdfast.wording.figures import noise_place
 
 CELLS = 4_000
 """About so many cell draws a picture: few enough that a small release never loads the compiled loops."""
 MOST = 3
+SEEN = 0.01
 SHOWN = 0.9975
 """Share of the draws that the picture shows, at least."""
 
@@ -39,21 +41,27 @@ def noise_charts(drawing: Drawing) -> list[NoiseLaw]:
         kind = (sampler.name, sampler.cells)
         if kind in charts or len(charts) == MOST:
             continue
-        label = f"{_place(sampler.cells)} ({sampler.name})"
+        label = noise_place(sampler.cells)
         found = _exact(drawing, shape, sampler, label)
         cost = 0.0 if found is not None or isinstance(sampler, ChainSampler) else _count(sampler) * cell_draws(sampler)
+        if found is not None and any(_alike(found, other) for other in charts.values()):
+            continue
         if cost <= left:
             left -= cost
             charts[kind] = found or _simulated(drawing, shape, sampler, label)
     return list(charts.values())
 
 
+def _alike(one: NoiseLaw, other: NoiseLaw) -> bool:
+    """Whether two computed laws make the same picture: no bar differs by more than a hundredth of the highest."""
+    if one.draws is not None or other.draws is not None:
+        return False
+    first, second = dict(one.law), dict(other.law)
+    return all(abs(first.get(k, 0.0) - second.get(k, 0.0)) <= SEEN * first[0] for k in first.keys() | second.keys())
+
+
 def _count(sampler: BlockSampler) -> int:
     return max(2, CELLS // sampler.cells)
-
-
-def _place(cells: int) -> str:
-    return "A cell under no kept total" if cells == 1 else f"A cell in a block of {cells} cells"
 
 
 def _exact(drawing: Drawing, shape: Shape, sampler: BlockSampler, label: str) -> NoiseLaw | None:
@@ -74,5 +82,5 @@ def _simulated(drawing: Drawing, shape: Shape, sampler: BlockSampler, label: str
     values, times = np.unique(draws, return_counts=True)
     reach = int(np.sort(np.abs(draws), axis=None)[int(np.ceil(SHOWN * draws.size)) - 1])
     law = [(k, n / draws.size) for k, n in zip(values.tolist(), times.tolist(), strict=True) if abs(k) <= reach]
-    error = float(standard_error((draws == 0).mean(axis=1), sampler))
-    return NoiseLaw(label, law, draws.size, error)
+    errors = [float(f"{float(standard_error((draws == k).mean(axis=1), sampler)):.3g}") for k, _ in law]
+    return NoiseLaw(label, law, draws.size, errors)

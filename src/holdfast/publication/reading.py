@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from holdfast.publication.interval import Interval
     from holdfast.publication.interval_sets import Intervals
     from holdfast.publication.plan import Plan
+    from holdfast.publication.plots import Plot
     from holdfast.publication.released import ReleasedTable
     from holdfast.publication.simulated import Simulated
     from holdfast.publication.view import PublicationView
@@ -29,6 +30,13 @@ class Readable:
         def table(self) -> ReleasedTable: ...
         @property
         def id(self) -> str: ...
+
+    @property
+    def plot(self) -> Plot:
+        """Figures of the published table and its noise, as SVG: `plot.error_by_level()` and the like."""
+        from holdfast.publication.plots import Plot
+
+        return Plot(self.plan, self.table)
 
     def interval(
         self,

@@ -30,10 +30,10 @@ from holdfast.mechanisms.registry import mechanism_class
 from holdfast.publication.card import Card
 from holdfast.publication.card_content import make_card
 from holdfast.publication.listings import EXPOSED_FILE, STRUCTURE, exposed_csv, shown_rows
-from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.order import KeptRow, software
 from holdfast.publication.plan import Plan, exposure_after, prepare
 from holdfast.publication.released import ReleasedTable
+from holdfast.publication.report_facts import report_facts
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables import Hierarchy, Universe
@@ -162,7 +162,7 @@ class Recomputed:
         fields = {**self.card.to_dict(), "files": {}, "signature": None}
         made = {
             "statement.html": statement_html(fields),
-            "report.html": report_html(fields, shown_rows(self.kept_rows, self.table.grid), noise_charts(self.plan.drawing)),
+            "report.html": report_html(fields, shown_rows(self.kept_rows, self.table.grid), report_facts(self.plan, self.table)),
         }
         for name, page in made.items():
             if pages[name] != page.encode():

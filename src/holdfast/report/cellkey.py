@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from holdfast.report.delta_chart import DeltaCurve, delta_figure
+from holdfast.report.figures.facts import NoiseLaw
+from holdfast.report.figures.noise import noise_figure
 from holdfast.report.frame import Say, render
 from holdfast.report.html import Html, code, name, number, tag, text
-from holdfast.report.noise_chart import NoiseLaw, noise_figure
 from holdfast.report.page import NOT_PRIVATE
 from holdfast.report.parts import Figure, Table
 
@@ -27,7 +28,7 @@ class CheckFacts:
     deltas: Figure
     rows: Table
     more: Html | None
-    laws: tuple[Html, ...]
+    laws: tuple[Figure, ...]
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,10 @@ def check_facts(fields: Fields, say: Say) -> CheckFacts:
         deltas=_curves(fields, say),
         rows=_rows(rows, say),
         more=say("cellkey.more_rows", count=fields["more_rows"]) if fields["more_rows"] else None,
-        laws=tuple(noise_figure(at, NoiseLaw(say("cellkey.one_count", count=row["count"]), row["law"])) for at, row in enumerate(chosen)),
+        laws=tuple(
+            noise_figure(at, NoiseLaw(say.plain("cellkey.one_count", count=row["count"]), row["law"])).part()
+            for at, row in enumerate(chosen)
+        ),
     )
 
 

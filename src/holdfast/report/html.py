@@ -89,10 +89,24 @@ def names(values: Sequence[str], shown: int) -> Html:
 
 
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> Html:
-    """A table whose first column names its rows."""
-    head = tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in header)))
-    body = (tag("tr", tag("th", row[0], scope="row"), *(tag("td", cell) for cell in row[1:])) for row in rows)
-    return tag("table", tag("caption", caption), head, tag("tbody", *body))
+    """A table whose first column names its rows. One of many columns becomes a list on narrow screens, and has its roles written out."""
+    wide = len(header) > 2
+
+    def given(role: str, **more: str) -> dict[str, str]:
+        return {**more, **({"role": role} if wide else {})}
+
+    def cells(row: Sequence[str]) -> Html:
+        labels = ({"data_label": name} if wide else {} for name in header[1:])
+        return join(
+            tag("th", row[0], **given("rowheader", scope="row")),
+            *(tag("td", cell, **given("cell", **label)) for cell, label in zip(row[1:], labels, strict=True)),
+        )
+
+    head = tag(
+        "thead", tag("tr", *(tag("th", cell, **given("columnheader", scope="col")) for cell in header), **given("row")), **given("rowgroup")
+    )
+    body = tag("tbody", *(tag("tr", cells(row), **given("row")) for row in rows), **given("rowgroup"))
+    return tag("table", tag("caption", caption), head, body, **given("table", **({"class_": "wide"} if wide else {})))
 
 
 def number(value: float) -> str:

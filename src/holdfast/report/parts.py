@@ -39,8 +39,12 @@ class Tile:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page under its own heading."""
+    """A part of a page under its own heading; its figures stand side by side where there is room. What is `after` them, if anything, comes
+    last; a single figure then stands beside the body.
+    """
 
     name: str
     title: str
     body: Html
+    figures: tuple[Figure, ...] = ()
+    after: Html | None = None

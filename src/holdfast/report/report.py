@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.report.figures.area_map import map_figure
+from holdfast.report.figures.errors import error_figure
+from holdfast.report.figures.facts import ReportFacts
+from holdfast.report.figures.figure import Figure
+from holdfast.report.figures.heat_map import heat_figure
+from holdfast.report.figures.noise import noise_figure
+from holdfast.report.figures.ranked import ranked_figure
+from holdfast.report.figures.relative import relative_figure
+from holdfast.report.figures.sizes import size_figure
+from holdfast.report.figures.svg import short
 from holdfast.report.frame import Say, render
 from holdfast.report.html import (
+    Html,
     code,
     items,
     join,
@@ -18,9 +29,9 @@ from holdfast.report.html import (
     sd_text,
     show,
     table,
+    tag,
     text,
 )
-from holdfast.report.noise_chart import NoiseLaw, noise_figure
 from holdfast.report.page import (
     LIST_TELLS,
     UNIVERSE_WORDS,
@@ -42,10 +53,14 @@ from holdfast.report.page import (
     true_words,
     without_noise,
 )
-from holdfast.report.parts import Section
+from holdfast.report.parts import Section, Tile
+from holdfast.wording.figures import percent, plain_number
 
-SHOWN_KEPT = 60
+SHOWN_KEPT = 3
 SHOWN_STATEMENTS = 100
+SHOWN_LEVELS = 12
+SHOWN_GROUPS = 5
+"""Rows of tables: card.json and kept.csv have all."""
 
 UNBIASED = frozenset(
     {"generalized-laplace", "generalized-gaussian", "rounded-projection"}
@@ -53,28 +68,47 @@ UNBIASED = frozenset(
 )
 """Mechanisms whose noise is zero on average in every cell, whatever the data."""
 
+ALIKE = 0.9
+"""The smallest standard deviation as a share of the largest, above which one of them stands for all."""
+FAR = 2.0
+"""Standard deviations of a difference from which noise alone is unlikely to make it."""
 
-def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int | str]], noise: Sequence[NoiseLaw]) -> str:
+
+def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int | str]], facts: ReportFacts) -> str:
     """The report of a release.
 
     Given:       the card as plain values, in the shape of card.schema.json; the kept totals as (statement, name, total), of answers as
-                 decimals; the law of a cell's noise, for as many kinds of cells as wanted, perhaps none.
+                 decimals; what the figures are drawn from.
     Guarantees:  a pure function of its arguments. `files` and `signature` of the card are not read, so two tables with equal kept totals
-                 have the same report, byte for byte. Every text is escaped; nothing is loaded from elsewhere.
+                 have reports that differ in released numbers only. Every text is escaped; nothing is loaded from elsewhere.
     """
     title = f"Report on release {card['release']['id']}"
-    sections: tuple[Section, ...] = (_what(card), _promise(card))
+    sections: tuple[Section, ...] = (_what(card),)
     if is_suppressed(card):
-        more: tuple[Section, ...] = (_kept(card, kept_rows), _exposed(card), _verify(card))
+        sections += (_kept(card, kept_rows), _promise(card), _verify(card))
     else:
-        sections += (_how_far_off(card), _kept(card, kept_rows), _exposed(card), _structure(card))
-        apart = _bounds(card) if is_bounded(card) else _grid(card) if step_of(card) is not None else _negative(card)
-        more = (_noise(card, noise), apart, _use(card), _verify(card))
-    return render("report.html.j2", **release_frame(card, title), eyebrow=Say()("page.report"), sections=(*sections, *more))
+        apart = (_bounds(card),) if is_bounded(card) else (_grid(card),) if step_of(card) is not None else ()
+        sections += (_how_far_off(card, facts), _use(card, facts), *_pictures(card, facts), *apart)
+        sections += (_kept(card, kept_rows), _promise(card), _noise(card, facts), _verify(card))
+    return render("report.html.j2", **release_frame(card, title), eyebrow=Say()("page.report"), tiles=_tiles(card), sections=sections)
 
 
-def _section(name: str, heading: str, *pieces: str | None) -> Section:
-    return Section(name, heading, join(*pieces))
+def _section(name: str, heading: str, *pieces: str | None, figures: Sequence[Figure] = (), after: Html | None = None) -> Section:
+    return Section(name, heading, join(*pieces), tuple(figure.part() for figure in figures), after)
+
+
+def _tiles(card: Card) -> tuple[Tile, ...]:
+    """The release in four numbers."""
+    say = Say()
+    typical = card["expected_error"]["cell_standard_deviation"]["median"]
+    tiles = [
+        Tile(say("report.cells"), number(card["table"]["cells"]), say(f"report.one_{noun(card)}")),
+        Tile(say("report.kept"), number(card["kept"]["totals"]), say("report.kept_note"), exact=True),
+        Tile(say("report.exposed"), number(card["exposed"]["cells"]), say("report.exposed_note"), exact=True),
+    ]
+    if typical is not None and not is_suppressed(card):
+        tiles.append(Tile(say("report.typical"), short(typical), say("report.typical_note")))
+    return tuple(tiles)
 
 
 def _what(card: Card) -> Section:
@@ -93,10 +127,10 @@ def _what(card: Card) -> Section:
             f". {_made(card)} {totals}.",
         ),
         paragraph(
-            f"Date of the release: {card['release']['date'] or 'not given'}. "
-            f"List of cells: {UNIVERSE_WORDS.get(given['universe'], given['universe'])}."
+            f"Date of the release: {card['release']['date'] or 'not given'}. List of cells: "
+            f"{UNIVERSE_WORDS.get(given['universe'], given['universe'])}. {card['release']['ledger_words']}",
+            class_="note",
         ),
-        paragraph(card["release"]["ledger_words"]),
     )
 
 
@@ -122,19 +156,28 @@ def _promise(card: Card) -> Section:
         None if card["release"]["private"] else paragraph("With a test key the promise does not hold. It would hold for a secret key."),
         paragraph(guarantee["words"]),
         table("The promise in numbers", ("When", "The promise"), cost_rows(card)),
-        paragraph(f"It holds between {guarantee['relation']}. Status: {guarantee['status']}."),
-        paragraph("It does not cover the kept totals and what follows from them, facts about groups, or data outside this table."),
+        paragraph(
+            f"It holds between {guarantee['relation']}. Status: {guarantee['status']}. It does not cover the kept totals and what follows "
+            "from them, facts about groups, or data outside this table."
+        ),
     )
 
 
-def _how_far_off(card: Card) -> Section:
-    error = card["expected_error"]
+def _how_far_off(card: Card, facts: ReportFacts) -> Section:
+    error, what = card["expected_error"], noun(card)
+    figures = [
+        *([error_figure("level", facts.levels, error["basis"], what)] if facts.levels else []),
+        *([error_figure("margin", facts.margins, error["basis"], what)] if facts.margins else []),
+        *([relative_figure(facts.relative, what)] if facts.relative else []),
+    ]
     if not error_is_known(card):
-        return _section("error", f"How far off a {noun(card)} may be", paragraph(error["words"]))
+        return _section("error", f"How far off a {what} may be", paragraph(error["words"]), figures=figures)
     spread, zero, true = error["cell_standard_deviation"], without_noise(card), true_words(card)
     rows = [(f"cell, {which}", *_reach(spread[which], zero)) for which in ("smallest", "median", "largest")]
-    what = noun(card)
-    rows += [(name(margin["name"]), *_reach(margin["standard_deviation"], zero)) for margin in error["margins"]]
+    if spread["smallest"] and spread["smallest"] > ALIKE * spread["largest"]:
+        rows = rows[1:2]
+    if not facts.levels and not facts.margins:
+        rows += [(name(margin["name"]), *_reach(margin["standard_deviation"], zero)) for margin in error["margins"]]
     header = (
         what.capitalize(),
         "Standard deviation",
@@ -142,19 +185,18 @@ def _how_far_off(card: Card) -> Section:
         "95 % within (normal approximation)",
         "95 % within, whatever the law (Chebyshev)",
     )
+    levels = level_rows(card)
+    more = len(levels) - SHOWN_LEVELS
     return _section(
         "error",
         f"How far off a {what} may be",
         paragraph(error["words"]),
         table(f"Distance between released and {true} {what} (standard deviation: {error['basis']})", header, rows),
-        table("The noise of every unit of every level", ("Level", "By", "Units", "Standard deviation"), level_rows(card))
-        if error["levels"]
+        table("The noise of every unit of every level", ("Level", "By", "Units", "Standard deviation"), levels[:SHOWN_LEVELS])
+        if levels
         else None,
-        paragraph(
-            f"Two of three {what}s are within about one standard deviation of the {true} one, and 95 of 100 within about two (1.96). These "
-            "are the figures of the normal law, as a guide; Laplace noise reaches about 2.1 standard deviations for 95 of 100. Chebyshev's "
-            "inequality is on the safe side for any noise that is zero on average: at least 95 of 100 within 4.48 standard deviations."
-        ),
+        paragraph(Say()("report.more_levels", count=more)) if more > 0 else None,
+        figures=figures,
     )
 
 
@@ -166,7 +208,7 @@ def _reach(sd: float | None, zero: str) -> tuple[str, str, str, str]:
 
 
 def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Section:
-    kept = card["kept"]
+    kept, heading = card["kept"], Say()("report.kept_heading")
     identities = kept["identities"]
     known = (
         paragraph("Known of every data set beforehand, so nobody's secret: ", names(identities, SHOWN_STATEMENTS), ".")
@@ -175,7 +217,7 @@ def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Sectio
     )
     if not kept["totals"]:
         none = "No total is kept." if is_suppressed(card) else "No total is kept: every sum carries noise."
-        return _section("kept", "What is kept", paragraph(none), known)
+        return _section("kept", heading, paragraph(none), known, *_exposed(card))
     rows = [
         (name(label), name(statement), total if isinstance(total, str) else number(total))
         for statement, label, total in kept_rows[:SHOWN_KEPT]
@@ -183,7 +225,7 @@ def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Sectio
     rest, moved = len(kept_rows) - len(rows), moved_words(card)
     return _section(
         "kept",
-        "What is kept",
+        heading,
         paragraph(
             f"These totals {'' if is_suppressed(card) else 'of the released table '}are those of the true table",
             ", but for rounding: " if moved else ": ",
@@ -193,27 +235,25 @@ def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Sectio
         known,
         table("Kept totals", ("Total of", "Statement", "Value"), rows) if rows else None,
         paragraph(f"{plural(rest, 'more kept total')}, listed in kept.csv.") if rest else None,
+        *_exposed(card),
     )
 
 
-def _exposed(card: Card) -> Section:
+def _exposed(card: Card) -> tuple[Html | None, ...]:
     exposed = card["exposed"]
     told = LIST_TELLS.get(card["table"]["universe"])
-    support = None if told is None else paragraph(told)
     changed = revision_words(card)
     zeros = card["kept"]["zeros"]
-    return _section(
-        "exposed",
-        "What is exposed",
+    return (
         paragraph(exposed["words"], exposed_names(card)),
         paragraph(zeros["words"]) if zeros["cells"] else None,
-        support,
+        None if told is None else paragraph(told),
         None if changed is None else paragraph(changed),
     )
 
 
-def _structure(card: Card) -> Section:
-    groups = card["sampler"]["groups"]
+def _noise(card: Card, facts: ReportFacts) -> Section:
+    mechanism, kept = card["mechanism"], card["kept"]
     header = ("Shape", "Blocks", "Cells", "Sampler", "Expected tries", "Why")
     rows = [
         (
@@ -224,39 +264,43 @@ def _structure(card: Card) -> Section:
             "-" if group["expected_tries"] is None else number(group["expected_tries"]),
             group["why"],
         )
-        for group in groups
+        for group in card["sampler"]["groups"]
     ]
-    kept = card["kept"]
+    more = len(rows) - SHOWN_GROUPS
     free = f"Independent kept sums: {number(kept['independent'])}. Free dimensions: {number(kept['free_dimensions'])}."
-    return _section(
-        "structure",
-        "Structure and samplers",
-        paragraph(f"The noise is drawn block by block, each independent of the others. {free}"),
-        table("Blocks of the table and how their noise is drawn", header, rows),
-        paragraph(f"Status: {status_words(card)}."),
-    )
-
-
-def _noise(card: Card, noise: Sequence[NoiseLaw]) -> Section:
-    mechanism = card["mechanism"]
     return _section(
         "noise",
         "How the noise is distributed",
         paragraph(f"Mechanism: {mechanism['name']}, {parameter_words(card)}. ", mechanism["law"], "."),
-        *(noise_figure(number_of, law) for number_of, law in enumerate(noise, 1)),
+        paragraph(f"The noise is drawn block by block, each independent of the others. {free} Status: {status_words(card)}."),
+        figures=[noise_figure(place, law) for place, law in enumerate(facts.noise, 1) if law.law],
+        after=tag(
+            "details",
+            tag("summary", Say()("report.blocks")),
+            table("Blocks of the table and how their noise is drawn", header, rows[:SHOWN_GROUPS]),
+            paragraph(Say()("report.more_groups", count=more)) if more > 0 else None,
+        ),
     )
 
 
-def _negative(card: Card) -> Section:
+def _pictures(card: Card, facts: ReportFacts) -> tuple[Section, ...]:
+    """The published numbers themselves; nothing where there is nothing to draw."""
+    what = noun(card)
+    figures = [
+        *([] if facts.areas is None else [map_figure(facts.areas, what)]),
+        *([] if facts.grid is None else [heat_figure(facts.grid, what)]),
+        *([] if facts.sizes is None else [size_figure(facts.sizes, what)]),
+        *([] if facts.ranked is None else [ranked_figure(facts.ranked, what)]),
+    ]
+    return (_section("pictures", Say()(f"report.pictures_{what}"), figures=figures),) if figures else ()
+
+
+def _negative(card: Card) -> str:
     average = "The noise is zero on average" if card["mechanism"]["name"] in UNBIASED else "The law of the noise is public"
     totals = ", and the kept totals would no longer hold" if card["kept"]["totals"] else ""
-    return _section(
-        "negative",
-        "Negative counts",
-        paragraph(
-            f"A released count may be negative where the true one is small. It is left so on purpose. {average}; setting negative counts "
-            f"to zero would raise small counts on average{totals}."
-        ),
+    return (
+        f"A released count may be negative where the true one is small. It is left so on purpose. {average}; setting negative counts to "
+        f"zero would raise small counts on average{totals}."
     )
 
 
@@ -290,7 +334,7 @@ def _bounds(card: Card) -> Section:
     )
 
 
-def _use(card: Card) -> Section:
+def _use(card: Card, facts: ReportFacts) -> Section:
     if is_bounded(card):
         return _section("use", "How to use the counts", items(_USE_WITHIN_BOUNDS))
     what = noun(card)
@@ -299,12 +343,61 @@ def _use(card: Card) -> Section:
         _SUMS_WITH_LEVELS if card["expected_error"]["levels"] else _SUMS.format(what=what),
         f"{what.capitalize()}s under one kept total share their errors: what one has too much, others have too little.",
         f"A share or a ratio of small {what}s can be far off. Compare the {what}s with their standard deviation first.",
-        f"A difference between two {what}s that is smaller than their standard deviations may be noise alone.",
         f"Do not round, clip or rescale {what}s before adding them: that brings back a bias that the noise does not have."
         if card["mechanism"]["name"] in UNBIASED
         else f"Do not round, clip or rescale {what}s before adding them: the law of the noise would no longer describe the result.",
     ]
-    return _section("use", f"How to use the {noun(card)}s", items(lines))
+    if step_of(card) is None:
+        lines.append(_negative(card))
+    heading = Say()(f"report.use_{what}")
+    if not error_is_known(card):
+        return _section("use", heading, items(lines))
+    guide = (
+        f"Two of three {what}s are within about one standard deviation of the {true_words(card)} one, and 95 of 100 within about two. "
+        "That is the normal law, as a guide (1.96); Laplace noise reaches about 2.1 standard deviations for 95 of 100. For any noise that "
+        "is zero on average, at least 95 of 100 are within 4.48 (Chebyshev's inequality)."
+    )
+    return _section("use", heading, *_example(facts, what), items(lines), paragraph(guide))
+
+
+def _example(facts: ReportFacts, what: str) -> tuple[Html, ...]:
+    """Numbers of this very table: how far off one is, a sum, a difference."""
+    found = facts.example
+    if found is None:
+        return ()
+    say = Say()
+    names = {"name": name(found.name), "other": name(found.other)}
+    apart = abs(found.value - found.other_value)
+    sure = apart > FAR * found.difference_deviation
+    lines = [
+        say(
+            "report.example_interval" if found.by_law else "report.example_normal",
+            **names,
+            noun=what,
+            value=plain_number(found.value),
+            deviation=short(found.deviation),
+            relative=percent(found.deviation / found.value),
+            low=plain_number(found.low),
+            high=plain_number(found.high),
+        ),
+        say(
+            "report.example_sum" if found.sum_deviation else "report.example_exact",
+            **names,
+            noun=what,
+            value=plain_number(found.value + found.other_value),
+            deviation=short(found.sum_deviation),
+            added=short(found.deviation + found.other_deviation),
+        ),
+        say(
+            "report.example_far" if sure else "report.example_near",
+            **names,
+            noun=what,
+            value=plain_number(apart),
+            deviation=short(found.difference_deviation),
+            times=short(apart / found.difference_deviation) if found.difference_deviation else "",
+        ),
+    ]
+    return (tag("div", tag("h3", say("report.example")), items(lines), class_="example"),)
 
 
 _SUMS = (
@@ -335,13 +428,11 @@ def _verify(card: Card) -> Section:
             f" computes each kept total {'over published counts ' if is_suppressed(card) else ''}again from the released counts, compares "
             "it with kept.csv, and every file with its checksum. It makes the promise, what is exposed, all figures and this page again "
             "from the card's exact parameters. It needs no secret. The files of the release and their checksums are in card.json, with "
-            "everything said here in fields.",
-        ),
-        paragraph(
+            "everything said here in fields. ",
             "The card is not signed: nothing shows who made it."
             if card["release"]["signer"] is None
             else f"The card carries a signature by the key {card['release']['signer']}. Compare it with the one that the office publishes "
-            "elsewhere."
+            "elsewhere.",
         ),
-        paragraph(f"Made with {versions}."),
+        paragraph(f"Made with {versions}.", class_="note"),
     )

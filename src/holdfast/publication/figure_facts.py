@@ -1,0 +1,190 @@
+"""The facts that figures are drawn from, of a release or of a published folder: plan and published table, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.chains.sampler import ChainSampler
+from holdfast.channels.layout import LevelError
+from holdfast.errors import InvalidParameter
+from holdfast.laws.marginals import cell_probabilities
+from holdfast.publication.plan import Plan
+from holdfast.publication.released import ReleasedTable
+from holdfast.publication.sums import Level, Sums, deviations_of, sums_of
+from holdfast.report.figures.facts import LIMITS, Bar, Bubble, Example, Grid, Ranked, Shares, SizeClass, Sizes, Spread
+from holdfast.wording.figures import level_by_margin
+
+Floats = NDArray[np.float64]
+
+CONFIDENCE = 0.95
+NORMAL = 1.959964
+"""Standard deviations that hold 95 of 100 of normal noise."""
+ROUNDING = 1e-9
+"""Far more than probabilities of a cell's law may be off: intervals are never too short."""
+MOST_ROWS, MOST_COLUMNS = 60, 60
+PER_DECADE, DEVIATIONS_PER_DECADE = 6, 8
+"""Bubbles of the figure of sizes."""
+
+
+def spreads(plan: Plan, levels: Iterable[Level]) -> tuple[Spread, ...]:
+    """The standard deviations of every level, in short."""
+    out = []
+    for level in levels:
+        found = deviations_of(plan, level)
+        known = np.sort(found[~np.isnan(found)])
+        low, middle, high = (float(known[place]) if len(known) else None for place in (0, len(known) // 2, -1))
+        out.append(Spread(level.name, len(found), low, middle, high, looked_at=len(known)))
+    return tuple(out)
+
+
+def level_spread(found: LevelError) -> Spread:
+    """A margin of a level of the budget, as the card has it."""
+    low, middle, high = (float(f"{value:.6g}") for value in (found.smallest, found.median, found.largest))
+    return Spread(level_by_margin(found.level, found.margin), found.units, low, middle, high, looked_at=found.units)
+
+
+def shares(sums: Sums) -> Shares | None:
+    """How many sums of a level are how uncertain; None where not all standard deviations are known."""
+    if np.isnan(sums.deviations).any():
+        return None
+    noisy = sums.deviations > 0
+    size = np.maximum(sums.values[noisy], 0.0)
+    above = [int(np.count_nonzero(sums.deviations[noisy] > limit * size)) for limit in LIMITS]
+    edges = [int(noisy.sum()), *above]
+    classes = (*(edges[place] - edges[place + 1] for place in range(len(LIMITS))), above[-1])
+    return Shares(sums.level.name, int(np.count_nonzero(~noisy)), classes)
+
+
+def sizes(sums: Sums, whole: bool) -> Sizes | None:
+    """Standard deviation against size; None where no positive number has noise of a known size. `whole`: of counts."""
+    known = ~np.isnan(sums.deviations) & (sums.deviations > 0)
+    drawn = known & (sums.values > 0)
+    if not drawn.any():
+        return None
+    value, deviation = sums.values[drawn], sums.deviations[drawn]
+    places = np.floor(np.log10(value) + 1e-12).astype(np.int64)
+    classes = []
+    for place in np.unique(places).tolist():
+        inside = np.sort(deviation[places == place])
+        high = 10.0 ** (place + 1) - 1 if whole else 10.0 ** (place + 1)
+        three = float(inside[0]), float(inside[len(inside) // 2]), float(inside[-1])
+        classes.append(SizeClass(10.0**place, high, len(inside), *three))
+    exact = int(np.count_nonzero(sums.deviations == 0))
+    return Sizes(sums.level.name, tuple(classes), _bubbles(value, deviation), exact, int(np.count_nonzero(known & (sums.values <= 0))))
+
+
+def _bubbles(value: Floats, deviation: Floats) -> tuple[Bubble, ...]:
+    across = np.floor(np.log10(value) * PER_DECADE + 1e-9).astype(np.int64)
+    up = np.rint(np.log10(deviation) * DEVIATIONS_PER_DECADE).astype(np.int64)
+    pairs, which, counts = np.unique(np.stack((across, up), axis=1), axis=0, return_inverse=True, return_counts=True)
+    which = which.reshape(-1)
+    middle = np.exp(np.bincount(which, weights=np.log(deviation)) / counts)  # where all are alike, their own value
+    size = np.exp(np.bincount(which, weights=np.log(value)) / counts)
+    rows = zip(size.tolist(), middle.tolist(), counts.tolist(), strict=True)
+    assert len(pairs) == len(counts)
+    return tuple(Bubble(float(f"{a:.4g}"), float(f"{b:.4g}"), n) for a, b, n in rows)
+
+
+def ranked(plan: Plan, sums: Sums, most: int) -> Ranked:
+    """The largest sums of a level with the ends of their intervals; equal ones in the order of the table."""
+    order = np.argsort(-sums.values, kind="stable")[:most]
+    reach, kind = _reaches(plan, sums, order)
+    bars = []
+    for place, unit in enumerate(order.tolist()):
+        value, far = float(sums.values[unit]), reach[place]
+        low, high = (None, None) if np.isnan(far) else (float(f"{value - far:.12g}"), float(f"{value + far:.12g}"))
+        bars.append(Bar(sums.name(unit), value, low, high))
+    return Ranked(sums.level.name, tuple(bars), len(sums.values), kind, CONFIDENCE)
+
+
+def _reaches(plan: Plan, sums: Sums, units: NDArray[np.int64]) -> tuple[Floats, str]:
+    """(how far each of these sums may be off, how that was found)."""
+    deviations = sums.deviations[units]
+    if np.isnan(deviations).any():
+        return np.full(len(units), np.nan), "none"
+    if not deviations.any():
+        return np.zeros(len(units)), "exact"
+    of_cells = cell_reaches(plan) if len(sums.values) == len(sums.unit_of) else None
+    if of_cells is not None:
+        cells = np.empty(len(sums.values), dtype=np.int64)
+        cells[sums.unit_of] = np.arange(len(sums.unit_of))
+        found = of_cells[cells[units]]
+        if not np.isnan(found).any():
+            return found * plan.unit, "law"
+    return np.round(NORMAL * deviations) if plan.facts.grid is None else NORMAL * deviations, "normal"
+
+
+def cell_reaches(plan: Plan) -> Floats | None:
+    """For each cell the least r such that its noise lies within r with probability 95 %, from its law; no number where that is not known.
+
+    None where answers are rounded to their grid, or a chain draws them.
+    """
+    drawing, grid = plan.drawing, plan.facts.grid
+    if not drawing.is_exact or (grid is not None and not grid.on_grid):
+        return None
+    out = np.zeros(len(plan.facts.universe))
+    by_shape: dict[object, float] = {}
+    for task in drawing.channel.tasks():
+        if task.shape not in by_shape:
+            sampler = drawing.choice(task.shape).sampler
+            law = None if isinstance(sampler, ChainSampler) else cell_probabilities(drawing.channel.target, task.shape)
+            by_shape[task.shape] = np.nan if law is None else _reach(law)
+        out[task.cells] = by_shape[task.shape]
+    return out
+
+
+def _reach(law: Floats) -> float:
+    half = len(law) // 2
+    inside = law[half] + np.concatenate(([0.0], np.cumsum(law[half + 1 :] + law[:half][::-1])))
+    return float(np.searchsorted(inside, CONFIDENCE + ROUNDING))
+
+
+def grid_of(plan: Plan, table: ReleasedTable, columns: Sequence[str] | None) -> Grid:
+    """The two-way table by two columns: by default those of a table that has two. Refused where it would have too many rows or columns."""
+    universe = plan.facts.universe
+    wanted = tuple(universe.columns if columns is None else columns)
+    if len(wanted) != 2 or any(column not in universe.columns for column in wanted):
+        raise InvalidParameter(f"A heat map is by two of the columns {', '.join(universe.columns)}.", field="columns")
+    shape = tuple(universe.code_count(column) for column in wanted)
+    if shape[0] > MOST_ROWS or shape[1] > MOST_COLUMNS:
+        raise InvalidParameter(f"A heat map has at most {MOST_ROWS} rows and {MOST_COLUMNS} columns. Here are {shape[0]} and {shape[1]}.")
+    sums = sums_of(plan, table, Level(" x ".join(wanted), wanted))
+    codes = universe.group(wanted)[1]
+    values: list[list[float | None]] = [[None] * shape[1] for _ in range(shape[0])]
+    deviations: list[list[float | None]] = [[None] * shape[1] for _ in range(shape[0])]
+    for (row, column), value, deviation in zip(codes.tolist(), sums.values.tolist(), sums.deviations.tolist(), strict=True):
+        values[row][column] = value
+        deviations[row][column] = None if np.isnan(deviation) else deviation
+    return Grid(universe.codes[wanted[0]], universe.codes[wanted[1]], *wanted, values, deviations)
+
+
+def example_of(plan: Plan, table: ReleasedTable) -> Example | None:
+    """A cell of middle size with noise, and the next cell with noise; None where there are no two, or no standard deviations."""
+    deviations, covariance = plan.deviations, plan.covariance
+    if deviations is None or covariance is None:
+        return None
+    noisy = np.flatnonzero((deviations > 0) & (table.values > 0))
+    if len(noisy) < 2:
+        return None
+    cell = int(noisy[np.argsort(table.values[noisy], kind="stable")[len(noisy) // 2]])
+    after = noisy[noisy > cell]
+    other = int(after[0]) if len(after) else int(noisy[noisy < cell][-1])
+    query = np.zeros(len(table))
+    query[[cell, other]] = 1.0, 1.0
+    both = covariance.of(query)
+    query[other] = -1.0
+    apart = covariance.of(query)
+    reaches = cell_reaches(plan)
+    far = np.nan if reaches is None else reaches[cell] * plan.unit
+    by_law = not np.isnan(far)
+    far = far if by_law else NORMAL * deviations[cell]
+    if plan.facts.grid is None:
+        far = float(np.ceil(far))
+    value = float(table.values[cell])
+    names = plan.facts.universe.cell_name(cell), plan.facts.universe.cell_name(other)
+    numbers = (float(f"{max(v, 0.0) ** 0.5 * plan.unit:.6g}") for v in (both, apart))
+    own = float(deviations[cell]), value - far, value + far, by_law
+    return Example(names[0], value, *own, names[1], float(table.values[other]), float(deviations[other]), *numbers)

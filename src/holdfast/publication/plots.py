@@ -1,0 +1,98 @@
+"""`release.plot` and `hf.load(folder).plot`: the figures of the report, and more of their kind, as SVG that shows itself in notebooks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from holdfast.errors import InvalidParameter
+from holdfast.publication import figure_facts as facts
+from holdfast.publication.maps import map_facts, read_map
+from holdfast.publication.noise_charts import noise_charts
+from holdfast.publication.report_facts import margin_spreads, relative_shares
+from holdfast.publication.sums import find_level, levels_of, margins_of, sums_of
+from holdfast.report.figures.area_map import map_figure
+from holdfast.report.figures.errors import error_figure
+from holdfast.report.figures.figure import Figure
+from holdfast.report.figures.heat_map import heat_figure
+from holdfast.report.figures.noise import noise_figure
+from holdfast.report.figures.ranked import ranked_figure
+from holdfast.report.figures.relative import relative_figure
+from holdfast.report.figures.sizes import size_figure
+
+if TYPE_CHECKING:
+    from holdfast.publication.plan import Plan
+    from holdfast.publication.released import ReleasedTable
+    from holdfast.report.figures.facts import Spread
+
+MOST_BARS = 100
+
+
+class Plot:
+    """Figures of one publication. Each is made from public facts alone, so that a release and its folder give the same bytes.
+
+    A level is named as `error_by_level` and `error_by_margin` name it: "cells", "whole table", a column, columns joined by " x ", a level
+    of the budget; several columns may be given as a list.
+    """
+
+    def __init__(self, plan: Plan, table: ReleasedTable) -> None:
+        self._plan, self._table = plan, table
+
+    def error_by_level(self) -> Figure:
+        """Standard deviations from the whole table over nested columns, or levels of the budget, to the cells."""
+        return self._errors("level", facts.spreads(self._plan, levels_of(self._plan)))
+
+    def error_by_margin(self) -> Figure:
+        """Standard deviations of the sums by each column that is not nested, and by pairs of them."""
+        return self._errors("margin", margin_spreads(self._plan) or facts.spreads(self._plan, margins_of(self._plan)))
+
+    def error_by_size(self, level: str | Sequence[str] = "cells") -> Figure:
+        """Standard deviation against the size of the published number, with lines of equal relative error."""
+        found = facts.sizes(sums_of(self._plan, self._table, find_level(self._plan, level)), self._table.grid is None)
+        if found is None:
+            raise _unknown()
+        return size_figure(found, self._noun)
+
+    def relative_errors(self) -> Figure:
+        """The share of published numbers whose standard deviation is above 5, 10, 25 and 50 % of the number, for every level."""
+        found = relative_shares(self._plan, self._table)
+        if not found:
+            raise _unknown()
+        return relative_figure(found, self._noun)
+
+    def ranked(self, level: str | Sequence[str] | None = None, most: int = 20) -> Figure:
+        """The largest numbers of a level with 95 % intervals; by default of the coarsest level that carries noise."""
+        if not isinstance(most, int) or not 1 <= most <= MOST_BARS:
+            raise InvalidParameter(f"most is a number of bars from 1 to {MOST_BARS}.", field="most")
+        sums = sums_of(self._plan, self._table, find_level(self._plan, level))
+        return ranked_figure(facts.ranked(self._plan, sums, most), self._noun)
+
+    def heat_map(self, columns: Sequence[str] | None = None) -> Figure:
+        """A two-way table in shades; `columns` are needed where the table has more than two."""
+        return heat_figure(facts.grid_of(self._plan, self._table, columns), self._noun)
+
+    def map(self, file: str | os.PathLike[str], code: str, level: str | None = None) -> Figure:
+        """Numbers on a map: a GeoJSON file whose features hold the codes of the level in the property `code`."""
+        return map_figure(map_facts(self._plan, self._table, read_map(file), code, level), self._noun)
+
+    def noise(self, kind: int = 0) -> Figure:
+        """The law of a cell's noise: of the first kind of block, or of another."""
+        laws = noise_charts(self._plan.drawing)
+        if not 0 <= kind < len(laws):
+            raise InvalidParameter(f"There are {len(laws)} kinds of noise to draw. Got {kind}.", field="kind")
+        return noise_figure(kind + 1, laws[kind])
+
+    @property
+    def _noun(self) -> str:
+        return "count" if self._table.grid is None else "value"
+
+    def _errors(self, kind: str, spreads: Sequence[Spread]) -> Figure:
+        if self._plan.covariance is None:
+            raise _unknown()
+        basis = self._plan.to_fields()["expected_error"]["basis"]
+        return error_figure(kind, spreads, basis, self._noun)
+
+
+def _unknown() -> InvalidParameter:
+    return InvalidParameter("This release has no standard deviations to draw: it adds no noise, or its noise depends on the counts.")

@@ -1,0 +1,67 @@
+"""What the report of a release is made from beside its card: the facts of its figures. The same from a release and from its folder."""
+
+from __future__ import annotations
+
+from holdfast.publication import figure_facts as facts
+from holdfast.publication.figure_facts import MOST_COLUMNS, MOST_ROWS
+from holdfast.publication.noise_charts import noise_charts
+from holdfast.publication.plan import Plan
+from holdfast.publication.released import ReleasedTable
+from holdfast.publication.sums import Level, find_level, levels_of, margins_of, sums_of
+from holdfast.report.figures.facts import Areas, Grid, ReportFacts, Shares, Spread
+
+SHOWN_BARS = 10
+SHOWN_MARGINS = 10
+"""Rows of the figure of margins; `release.plot` draws all."""
+
+
+def report_facts(plan: Plan, table: ReleasedTable, areas: Areas | None = None) -> ReportFacts:
+    """Figures that this release can have: none of them where counts are left out."""
+    noise = tuple(noise_charts(plan.drawing))
+    if not table.published.all():
+        return ReportFacts(noise=noise)
+    levels = levels_of(plan)
+    cells = sums_of(plan, table, levels[-1])
+    return ReportFacts(
+        levels=_level_spreads(plan, levels),
+        margins=margin_spreads(plan)[:SHOWN_MARGINS],
+        relative=tuple(relative_shares(plan, table)),
+        sizes=facts.sizes(cells, table.grid is None),
+        ranked=facts.ranked(plan, sums_of(plan, table, find_level(plan, None)), SHOWN_BARS),
+        grid=_two_way(plan, table),
+        areas=areas,
+        example=facts.example_of(plan, table),
+        noise=noise,
+    )
+
+
+def _level_spreads(plan: Plan, levels: list[Level]) -> tuple[Spread, ...]:
+    """None where there are no levels but the whole table and the cells, which the margins have too."""
+    return facts.spreads(plan, levels) if plan.covariance is not None and len(levels) > 2 else ()
+
+
+def margin_spreads(plan: Plan) -> tuple[Spread, ...]:
+    """Of the margins of the whole table; where the budget has shares for levels, of the margins of every level."""
+    if plan.covariance is None:
+        return ()
+    if plan.expected_error.levels:
+        rows = (found for found in plan.expected_error.levels if found.margin != "total")
+        return tuple(facts.level_spread(found) for found in rows)
+    levels = margins_of(plan)
+    return facts.spreads(plan, levels) if len(levels) > 2 or len(levels_of(plan)) <= 2 else ()
+
+
+def relative_shares(plan: Plan, table: ReleasedTable) -> list[Shares]:
+    """Of every level; those left out whose standard deviations are not all known."""
+    levels = levels_of(plan)
+    found = (facts.shares(sums_of(plan, table, level)) for level in (levels[1:] or levels))
+    return [shares for shares in found if shares is not None]
+
+
+def _two_way(plan: Plan, table: ReleasedTable) -> Grid | None:
+    universe = plan.facts.universe
+    if len(universe.columns) != 2:
+        return None
+    rows, columns = (universe.code_count(column) for column in universe.columns)
+    fits = 2 <= rows <= MOST_ROWS and 2 <= columns <= MOST_COLUMNS and 2 * len(universe) >= rows * columns
+    return facts.grid_of(plan, table, None) if fits else None

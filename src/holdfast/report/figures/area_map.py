@@ -1,0 +1,126 @@
+"""A map of areas in shades of their numbers, as in the heat map; a dot where much of the number is noise.
+
+Longitudes are narrowed by the cosine of the middle latitude: shapes look right in the middle of the map, sizes do not compare exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from holdfast.report.figures.facts import Area, Areas
+from holdfast.report.figures.figure import Figure
+from holdfast.report.figures.heat_map import UNSURE, is_unsure, shade_edges, shade_of
+from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, box, dot, label, picture, short, width_of
+from holdfast.report.html import Html, tag
+from holdfast.wording.figures import (
+    MAP_NONE_KEY,
+    MAP_TITLE,
+    MAP_UNSURE_KEY,
+    NOT_KNOWN,
+    NOT_PUBLISHED,
+    map_caption,
+    map_header,
+    map_words,
+    plain_number,
+    shade_words,
+)
+
+MARGIN, TALLEST, KEY = 4, 420, 16
+Point = tuple[float, float]
+
+
+def map_figure(areas: Areas, noun: str = "count") -> Figure:
+    """Given: one area or more with two points or more."""
+    title = MAP_TITLE.format(level=areas.level, noun=noun)
+    known = [area.value for area in areas.areas if area.value is not None]
+    edges = shade_edges(known)
+    words = map_words(areas, known, sum(_unsure(area) for area in areas.areas), UNSURE, noun)
+    place, height = _projection(areas)
+    shapes = [piece for area in areas.areas for piece in _area(area, place, edges)]
+    marks = [_mark(*middle) for area in areas.areas if _unsure(area) and (middle := _middle(area, place)) is not None]
+    keys, end = _keys(edges, height + 20, any(area.value is None for area in areas.areas))
+    svg = picture("map", title, words, end, *shapes, *marks, *keys)
+    data = tuple(
+        (
+            area.name,
+            NOT_PUBLISHED if area.value is None else plain_number(area.value),
+            NOT_KNOWN if area.deviation is None else short(area.deviation),
+        )
+        for area in areas.areas
+    )
+    return Figure("map", title, svg, map_caption(areas, noun), words, map_header(areas.level, noun), data)
+
+
+def _unsure(area: Area) -> bool:
+    return area.value is not None and is_unsure(area.value, area.deviation)
+
+
+def _projection(areas: Areas) -> tuple[tuple[float, float, float, float], float]:
+    """(x of the left edge, y of the upper edge, units across and down for one unit of the file), and the height of the map."""
+    xs = [x for area in areas.areas for ring in area.rings for x, _ in ring]
+    ys = [y for area in areas.areas for ring in area.rings for _, y in ring]
+    left, right, low, high = min(xs), max(xs), min(ys), max(ys)
+    narrowing = max(math.cos(math.radians((low + high) / 2)), 0.05) if areas.degrees else 1.0
+    wide, tall = (right - left) * narrowing or 1.0, high - low or 1.0
+    scale = min((WIDTH - 2 * MARGIN) / wide, TALLEST / tall)
+    indent = (WIDTH - wide * scale) / 2
+    return (left - indent / (scale * narrowing), high + MARGIN / scale, scale * narrowing, scale), tall * scale + 2 * MARGIN
+
+
+def _area(area: Area, place: tuple[float, float, float, float], edges: list[float]) -> list[Html]:
+    drawn = "".join(_ring(ring, place) for ring in area.rings)
+    if not drawn:
+        return []
+    style = {"stroke": "#fff", "stroke_width": "0.4", "fill_rule": "evenodd"}
+    if area.value is None:
+        return [tag("path", d=drawn, fill="#fff", **(style | {"stroke": GREY, "stroke_dasharray": "1 1"}))]
+    return [tag("path", d=drawn, fill=RAMP[shade_of(area.value, edges)], **style)]
+
+
+def _middle(area: Area, place: tuple[float, float, float, float]) -> Point | None:
+    """The middle of the box around the longest outline."""
+    ring = max(area.rings, key=len, default=())
+    if not ring:
+        return None
+    left, top, across, down = place
+    xs, ys = [x for x, _ in ring], [y for _, y in ring]
+    return ((min(xs) + max(xs)) / 2 - left) * across, (top - (min(ys) + max(ys)) / 2) * down
+
+
+def _mark(x: float, y: float) -> Html:
+    return dot(x, y, 2.0, fill="#fff", stroke=INK, stroke_width="0.8")
+
+
+def _ring(ring: Sequence[Point], place: tuple[float, float, float, float]) -> str:
+    """The outline to a tenth of a unit; points that fall together are one, and an outline of fewer than three is a dot."""
+    left, top, across, down = place
+    points: list[tuple[str, str]] = []
+    for x, y in ring:
+        point = f"{(x - left) * across:.1f}", f"{(top - y) * down:.1f}"
+        if not points or points[-1] != point:
+            points.append(point)
+    if len(points) > 1 and points[0] == points[-1]:
+        points.pop()
+    if not points:
+        return ""
+    if len(points) < 3:
+        return f"M{points[0][0]} {points[0][1]}h.4v.4h-.4z"
+    return "M" + "L".join(" ".join(point) for point in points) + "z"
+
+
+def _keys(edges: list[float], y: float, missing: bool) -> tuple[list[Html], float]:
+    out: list[Html] = []
+    x = 8.0
+    shades = [*(shade_of(edge, edges) for edge in edges), shade_of(math.inf, edges)]
+    for shade, words in zip(shades, shade_words(edges), strict=True):
+        if x + 15 + width_of(words) > WIDTH:
+            x, y = 8.0, y + KEY
+        out += [box(x, y - 9, 11, 11, fill=RAMP[shade], stroke=INK, stroke_width="0.6"), label(words, x + 15, y)]
+        x += 24 + width_of(words)
+    y += KEY
+    out += [_mark(13.5, y - 4), label(MAP_UNSURE_KEY, 23, y)]
+    if missing:
+        y += KEY
+        out += [box(8, y - 9, 11, 11, fill="#fff", stroke=GREY, stroke_dasharray="1 1"), label(MAP_NONE_KEY, 23, y)]
+    return out, y + 8

@@ -1,0 +1,50 @@
+"""Standard deviations by level or by margin: a dot at the median, a line from the smallest to the largest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.report.figures.facts import Spread
+from holdfast.report.figures.figure import Figure
+from holdfast.report.figures.svg import GREY, MAIN, WIDTH, Place, axis_below, cut, dot, label, line, picture, short, spread_scale
+from holdfast.report.html import Html, number
+from holdfast.wording.figures import ERROR_HEADER, ERROR_TITLES, EXACT, NOT_KNOWN, SD_AXIS, error_caption, error_words, units_word
+
+LEFT, TOP, ROW = 8, 6, 34
+END = WIDTH - 48
+
+
+def error_figure(kind: str, spreads: Sequence[Spread], basis: str, noun: str = "count") -> Figure:
+    """`kind` is "level" or "margin"; `basis` says how the standard deviations were found. One spread or more."""
+    title = ERROR_TITLES[kind].format(noun=noun)
+    words = error_words(spreads)
+    base = TOP + ROW * len(spreads)
+    positive = [value for spread in spreads for value in (spread.smallest, spread.median, spread.largest) if value]
+    across, ticks = spread_scale(min(positive, default=0.0), max(positive, default=0.0), LEFT + 4, END)
+    rows = [piece for place, spread in enumerate(spreads) for piece in _row(spread, TOP + ROW * place, across)]
+    name = f"error-by-{kind}"
+    svg = picture(name, title, words, base + 36, *axis_below(across, ticks, TOP, base, SD_AXIS), *rows)
+    return Figure(name, title, svg, error_caption(basis, noun), words, ERROR_HEADER, tuple(_data(spread) for spread in spreads))
+
+
+def _row(spread: Spread, y: float, across: Place) -> list[Html]:
+    middle = y + 23
+    out = [label(cut(f"{spread.name} ({units_word(spread.units)})", WIDTH - LEFT - 8), LEFT + 8, y + 12)]
+    if spread.median is None or spread.smallest is None or spread.largest is None:
+        return [*out, label(NOT_KNOWN, LEFT + 8, middle + 4, fill=GREY)]
+    if spread.largest > spread.smallest:
+        out.append(
+            line(across(spread.smallest), middle, across(spread.largest), middle, stroke=MAIN, stroke_width="5", stroke_opacity="0.45")
+        )
+    out.append(dot(across(spread.median), middle, 4.5, stroke="#fff"))
+    words = EXACT if spread.largest == 0 else short(spread.median)
+    return [*out, label(words, max(across(spread.largest), across(spread.median)) + 9, middle + 4)]
+
+
+def _data(spread: Spread) -> tuple[str, ...]:
+    figures = (spread.smallest, spread.median, spread.largest)
+    return (
+        spread.name,
+        number(spread.units),
+        *(NOT_KNOWN if value is None else EXACT if value == 0 else short(value) for value in figures),
+    )

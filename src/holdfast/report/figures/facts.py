@@ -1,0 +1,184 @@
+"""What figures are drawn from: plain values, computed in publication/figure_facts.py from public files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Law = Sequence[tuple[int, float]]
+LIMITS = (0.05, 0.10, 0.25, 0.50)
+"""Relative standard deviations that readers ask about."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Standard deviations of the sums over the units of one level or margin; None where they are not known.
+
+    units:     how many sums there are; `looked_at`: of how many the standard deviation was computed.
+    """
+
+    name: str
+    units: int
+    smallest: float | None
+    median: float | None
+    largest: float | None
+    looked_at: int
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How many published numbers of a level have a relative standard deviation in each class.
+
+    exact:    numbers without noise; `classes`: up to 5 %, up to 10 %, up to 25 %, up to 50 %, more (zero and negative numbers too).
+    """
+
+    name: str
+    exact: int
+    classes: tuple[int, ...]
+
+    @property
+    def numbers(self) -> int:
+        return self.exact + sum(self.classes)
+
+    def above(self, limit: int) -> int:
+        """How many are above the limit of this place in LIMITS."""
+        return sum(self.classes[limit + 1 :])
+
+
+@dataclass(frozen=True)
+class SizeClass:
+    """Published numbers of about one size: from `low` to `high`, their standard deviations."""
+
+    low: float
+    high: float
+    numbers: int
+    smallest: float
+    median: float
+    largest: float
+
+
+@dataclass(frozen=True)
+class Bubble:
+    """Numbers of about one size with about one standard deviation."""
+
+    size: float
+    deviation: float
+    numbers: int
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Standard deviation against size: classes of size for the table, bubbles for the drawing. Numbers without noise are left out."""
+
+    level: str
+    classes: tuple[SizeClass, ...]
+    bubbles: tuple[Bubble, ...]
+    exact: int
+    not_positive: int
+    """Numbers that are zero or less: they have no place on a logarithmic axis."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A published number with the ends of its interval; None where there is none."""
+
+    name: str
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The largest numbers of a level, in order. `intervals`: how the ends were found, a key of wording/figures.py."""
+
+    level: str
+    bars: tuple[Bar, ...]
+    units: int
+    intervals: str
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A two-way table: values and standard deviations (None where not known), row by row."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    row_title: str
+    column_title: str
+    values: Sequence[Sequence[float | None]]
+    deviations: Sequence[Sequence[float | None]]
+
+
+@dataclass(frozen=True)
+class Area:
+    """An area of a map: its rings in degrees or any plane coordinates, its number and standard deviation (None where it has none)."""
+
+    name: str
+    rings: tuple[tuple[tuple[float, float], ...], ...]
+    value: float | None
+    deviation: float | None
+
+
+@dataclass(frozen=True)
+class Example:
+    """Two published numbers with noise, their sum and their difference, each with its standard deviation; `low` to `high` is the interval
+    of the first, from the law of its noise or, not `by_law`, from the normal one.
+    """
+
+    name: str
+    value: float
+    deviation: float
+    low: float
+    high: float
+    by_law: bool
+    other: str
+    other_value: float
+    other_deviation: float
+    sum_deviation: float
+    difference_deviation: float
+
+
+@dataclass(frozen=True)
+class Areas:
+    level: str
+    areas: tuple[Area, ...]
+    without_area: int
+    """Units of the level that the map file does not have."""
+    degrees: bool
+    """Whether coordinates are longitudes and latitudes."""
+
+
+@dataclass(frozen=True)
+class NoiseLaw:
+    """The law of a cell's noise: values with their probabilities, at least 99 in 100 together, or their shares in simulated draws.
+
+    place:   of the cell, in words. `draws`: cells drawn where the shares were simulated; None where they were computed.
+    errors:  standard errors of the shares, where they were simulated, one for each value.
+    """
+
+    place: str
+    law: Law
+    draws: int | None = None
+    errors: Sequence[float] = ()
+
+    @property
+    def zero_error(self) -> float:
+        """Standard error of the share of 0."""
+        return next((error for (k, _), error in zip(self.law, self.errors, strict=False) if k == 0), 0.0)
+
+
+@dataclass(frozen=True)
+class ReportFacts:
+    """Everything that the figures of a report are drawn from; what a release does not have is left out."""
+
+    levels: tuple[Spread, ...] = ()
+    margins: tuple[Spread, ...] = ()
+    relative: tuple[Shares, ...] = ()
+    sizes: Sizes | None = None
+    ranked: Ranked | None = None
+    grid: Grid | None = None
+    areas: Areas | None = None
+    example: Example | None = None
+    noise: tuple[NoiseLaw, ...] = ()

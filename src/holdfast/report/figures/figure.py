@@ -1,0 +1,62 @@
+"""A figure: a drawing, what it says in words, and the numbers it was drawn from, as a table. Shows itself in notebooks."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.report import parts
+from holdfast.report.html import Html, join, table, tag
+from holdfast.wording.figures import DATA, first_rows
+
+MOST_ROWS = 400
+"""Of the data on a page; files have all of them."""
+STANDALONE = ' xmlns="http://www.w3.org/2000/svg"'
+"""What a file of its own needs, and an element of a page does not."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing with its words and its data. Equal facts give equal bytes.
+
+    svg:      one element, without links, scripts or outside fonts; its description holds `words`.
+    caption:  how the drawing is read.
+    words:    what the drawing tells, for those who do not see it.
+    header:   of the table of data; `rows`: its rows, as they are shown.
+    """
+
+    name: str
+    title: str
+    svg: str
+    caption: str
+    words: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def part(self) -> parts.Figure:
+        """The same for the frame of a page, which lays it out; of a long table the first rows."""
+        told = join(tag("strong", self.title), " ", self.caption)
+        caption = self.title if len(self.rows) <= MOST_ROWS else f"{self.title} {first_rows(MOST_ROWS, len(self.rows))}"
+        data = parts.Table(caption, self.header, self.rows[:MOST_ROWS], frozenset(range(1, len(self.header))))
+        return parts.Figure(self.name, Html(self.svg.replace(STANDALONE, "", 1)), told, data)
+
+    def html(self) -> Html:
+        """Drawing, title and caption, and the table, which opens on demand."""
+        data = tag("details", tag("summary", DATA), table(self.title, self.header, self.rows))
+        caption = tag("figcaption", tag("strong", self.title), " ", self.caption)
+        return tag("figure", Html(self.svg.replace(STANDALONE, "", 1)), caption, data)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the drawing to an .svg file; an existing file is refused."""
+        with open(Path(path), "x", encoding="utf-8") as file:
+            file.write(self.svg)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def _repr_html_(self) -> str:
+        return str(self.html())
+
+    def __repr__(self) -> str:
+        return f"Figure({self.title!r}, {len(self.rows)} rows of data)"

@@ -1,0 +1,107 @@
+"""A two-way table in shades: darker where the number is larger, its number inside where there is room, a mark where most of it is noise."""
+
+from __future__ import annotations
+
+import math
+
+from holdfast.report.figures.facts import Grid
+from holdfast.report.figures.figure import Figure
+from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, box, cut, label, picture, short, tick_words, width_of
+from holdfast.report.html import Html
+from holdfast.wording.figures import (
+    HEAT_CAPTION,
+    HEAT_TITLE,
+    HEAT_UNSURE_KEY,
+    NOT_KNOWN,
+    NOT_PUBLISHED,
+    heat_header,
+    heat_words,
+    plain_number,
+    shade_words,
+)
+
+TOP, HIGH, KEY = 34, 20, 16
+NAMES, NARROW, SHOWN = 110, 9.0, 34.0
+"""Room for names of rows at most, least width of a column, and width from which numbers are shown in it."""
+UNSURE = 0.25
+"""Above this relative standard deviation a number is marked."""
+
+
+def heat_figure(grid: Grid, noun: str = "count") -> Figure:
+    """Given: one row and one column or more."""
+    title = HEAT_TITLE.format(row=grid.row_title, column=grid.column_title, noun=noun)
+    left = min(max(width_of(row) for row in (*grid.rows, grid.row_title)) + 8, NAMES)
+    wide = max((WIDTH - left - 4) / len(grid.columns), NARROW)
+    numbers = wide >= SHOWN
+    known = [value for row in grid.values for value in row if value is not None]
+    edges = shade_edges(known)
+    words = heat_words(grid, known, UNSURE, noun)
+    pieces: list[Html] = [
+        label(cut(grid.column_title, WIDTH - left), left, 12, fill=GREY),
+        label(cut(grid.row_title, left - 4), 2, 28, fill=GREY),
+    ]
+    every = max(1, int(26 / wide) + 1) if wide < 26 else 1
+    pieces += [
+        label(cut(name, wide * every), left + wide * (place + 0.5), 28, "middle")
+        for place, name in enumerate(grid.columns)
+        if place % every == 0
+    ]
+    for row, name in enumerate(grid.rows):
+        y = TOP + HIGH * row
+        pieces.append(label(cut(name, left - 6), left - 6, y + HIGH / 2 + 4, "end"))
+        for column, value in enumerate(grid.values[row]):
+            pieces += _cell(value, grid.deviations[row][column], (left + wide * column, y, wide), edges, numbers)
+    bottom = TOP + HIGH * len(grid.rows) + 18
+    width = max(WIDTH, left + wide * len(grid.columns) + 4)
+    svg = picture("heat-map", title, words, bottom + KEY * 2, *pieces, *_keys(edges, bottom), width=width)
+    data = tuple(
+        (f"{name}, {across}", NOT_PUBLISHED if value is None else plain_number(value), NOT_KNOWN if deviation is None else short(deviation))
+        for name, values, deviations in zip(grid.rows, grid.values, grid.deviations, strict=True)
+        for across, value, deviation in zip(grid.columns, values, deviations, strict=True)
+    )
+    return Figure("heat-map", title, svg, HEAT_CAPTION.format(noun=noun), words, heat_header(grid, noun), data)
+
+
+def shade_edges(values: list[float]) -> list[float]:
+    """Upper ends of the shades but the last: about equally many distinct numbers in each, so that a few large ones pale no others."""
+    distinct = sorted({max(value, 0.0) for value in values})
+    shades = len(RAMP)
+    return sorted({distinct[len(distinct) * place // shades - 1] for place in range(1, shades) if len(distinct) * place >= shades})
+
+
+def shade_of(value: float, edges: list[float]) -> int:
+    """Which shade a number has: 0 is the palest."""
+    below = sum(value > edge for edge in edges)
+    return below if len(edges) == len(RAMP) - 1 else below * (len(RAMP) - 1) // max(len(edges), 1)
+
+
+def is_unsure(value: float, deviation: float | None, limit: float = UNSURE) -> bool:
+    """Whether the standard deviation is above this share of the number."""
+    return bool(deviation) and deviation is not None and deviation > limit * max(value, 0.0)
+
+
+def _cell(value: float | None, deviation: float | None, place: tuple[float, float, float], edges: list[float], numbers: bool) -> list[Html]:
+    x, y, wide = place
+    if value is None:
+        return [box(x, y, wide, HIGH, fill="#fff", stroke=GREY, stroke_width="0.5", stroke_dasharray="2 2")]
+    shade = shade_of(value, edges)
+    ink = "#fff" if shade >= len(RAMP) - 2 else INK
+    out = [box(x, y, wide, HIGH, fill=RAMP[shade], stroke="#fff", stroke_width="1")]
+    if numbers:
+        out.append(
+            label(tick_words(value) if width_of(short(value)) > wide - 8 else short(value), x + wide / 2, y + 14, "middle", fill=ink)
+        )
+    if is_unsure(value, deviation):
+        corner = f"M{x + wide - 7:.1f} {y + 1:.1f}h6v6z"
+        out.append(Html(f'<path d="{corner}" fill="{ink}"></path>'))
+    return out
+
+
+def _keys(edges: list[float], y: float) -> list[Html]:
+    shades = [*(shade_of(edge, edges) for edge in edges), shade_of(math.inf, edges)]
+    out: list[Html] = []
+    x = 8.0
+    for shade, words in zip(shades, shade_words(edges), strict=True):
+        out += [box(x, y - 9, 11, 11, fill=RAMP[shade], stroke=INK, stroke_width="0.6"), label(words, x + 15, y)]
+        x += 24 + width_of(words)
+    return [*out, Html(f'<path d="M9 {y + KEY - 8:.1f}h6v6z" fill="{INK}"></path>'), label(HEAT_UNSURE_KEY, 23, y + KEY)]

@@ -1,0 +1,70 @@
+"""The largest numbers of a level as bars, each with its interval."""
+
+from __future__ import annotations
+
+from holdfast.report.figures.facts import Bar, Ranked
+from holdfast.report.figures.figure import Figure
+from holdfast.report.figures.svg import (
+    INK,
+    RAMP,
+    WIDTH,
+    Place,
+    axis_below,
+    box,
+    cut,
+    label,
+    line,
+    linear,
+    nice_ticks,
+    picture,
+    tick_words,
+    width_of,
+)
+from holdfast.report.html import Html
+from holdfast.wording.figures import (
+    NOT_KNOWN,
+    RANKED_TITLE,
+    VALUE_AXIS,
+    interval_text,
+    plain_number,
+    ranked_caption,
+    ranked_header,
+    ranked_words,
+)
+
+TOP, ROW, HIGH = 6, 19, 12
+NAMES = 130
+"""Room for names, at most."""
+
+
+def ranked_figure(ranked: Ranked, noun: str = "count") -> Figure:
+    """Given: one bar or more."""
+    title = RANKED_TITLE.format(level=ranked.level, noun=noun)
+    words = ranked_words(ranked)
+    left = min(max(width_of(bar.name) for bar in ranked.bars) + 10, NAMES)
+    base = TOP + ROW * len(ranked.bars)
+    ends = [end for bar in ranked.bars for end in (bar.value, bar.low, bar.high) if end is not None]
+    ticks = nice_ticks(min(0.0, *ends), max(0.0, *ends))
+    across = linear(ticks[0], ticks[-1], left, WIDTH - 8 - width_of(tick_words(ticks[-1])) / 2)
+    rows = [piece for place, bar in enumerate(ranked.bars) for piece in _row(bar, TOP + ROW * place, left, across)]
+    axis = axis_below(across, ticks, TOP, base, VALUE_AXIS.format(noun=noun))
+    svg = picture("ranked", title, words, base + 36, *axis, *rows, line(across(0), TOP, across(0), base))
+    return Figure(
+        "ranked", title, svg, ranked_caption(ranked, noun), words, ranked_header(ranked, noun), tuple(_data(bar) for bar in ranked.bars)
+    )
+
+
+def _row(bar: Bar, y: float, left: float, across: Place) -> list[Html]:
+    middle = y + ROW / 2
+    start, end = sorted((across(0), across(bar.value)))
+    out = [label(cut(bar.name, left - 6), left - 6, middle + 4, "end"), box(start, middle - HIGH / 2, end - start, HIGH, fill=RAMP[2])]
+    if bar.low is None or bar.high is None:
+        return out
+    low, high = across(bar.low), across(bar.high)
+    ticks = (line(x, middle - 4, x, middle + 4, stroke=INK, stroke_width="1.3") for x in (low, high))
+    return [*out, line(low, middle, high, middle, stroke=INK, stroke_width="1.3"), *ticks]
+
+
+def _data(bar: Bar) -> tuple[str, ...]:
+    ends = NOT_KNOWN if bar.low is None or bar.high is None else interval_text(bar.low, bar.high)
+    return bar.name, plain_number(bar.value), ends

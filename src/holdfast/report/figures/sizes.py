@@ -1,0 +1,94 @@
+"""Standard deviation against the size of the published number, both logarithmic, with the lines of equal relative error."""
+
+from __future__ import annotations
+
+import math
+
+from holdfast.report.figures.facts import LIMITS, SizeClass, Sizes
+from holdfast.report.figures.figure import Figure
+from holdfast.report.figures.svg import (
+    ACCENT,
+    GREY,
+    GRID,
+    MAIN,
+    TEXT,
+    WIDTH,
+    Place,
+    axis_below,
+    decades,
+    dot,
+    label,
+    line,
+    logarithmic,
+    picture,
+    short,
+    tick_words,
+)
+from holdfast.report.html import Html, number
+from holdfast.wording.figures import SIZE_AXIS, SIZE_CAPTION, SIZE_HEADER, SIZE_TITLE, SIZE_UPWARDS, percent, size_words
+
+LEFT, TOP, PLOT = 48, 34, 150
+END = WIDTH - 34
+BASE = TOP + PLOT
+NAME = 34
+"""Width of the name of a line."""
+LARGEST, LEAST = 9.0, 2.2
+"""Radius of the bubble with the most numbers, and of the smallest."""
+
+
+def size_figure(sizes: Sizes, noun: str = "count") -> Figure:
+    """Given: one bubble or more."""
+    title = SIZE_TITLE.format(noun=noun)
+    words = size_words(sizes, noun)
+    low, high = min(b.size for b in sizes.bubbles), max(b.size for b in sizes.bubbles)
+    least, most = min(b.deviation for b in sizes.bubbles), max(b.deviation for b in sizes.bubbles)
+    across_ticks, up_ticks = decades(low, high), decades(least / 1.5, most * 1.5)
+    across = logarithmic(across_ticks[0], across_ticks[-1], LEFT, END)
+    up = logarithmic(up_ticks[0], up_ticks[-1], BASE, TOP)
+    top = max(bubble.numbers for bubble in sizes.bubbles)
+    pieces = [
+        *axis_below(across, across_ticks, TOP, BASE, SIZE_AXIS.format(noun=noun)),
+        *(line(LEFT, up(tick), END, up(tick), stroke=GRID) for tick in up_ticks),
+        *(label(tick_words(tick), LEFT - 6, up(tick) + 4, "end") for tick in up_ticks),
+        label(SIZE_UPWARDS, 2, 12, fill=GREY),
+        *_equal_lines(across, up, (across_ticks[0], across_ticks[-1]), (up_ticks[0], up_ticks[-1])),
+        *(
+            dot(across(b.size), up(b.deviation), max(LARGEST * math.sqrt(b.numbers / top), LEAST), fill=MAIN, fill_opacity="0.7")
+            for b in sizes.bubbles
+        ),
+    ]
+    svg = picture("error-by-size", title, words, BASE + 36, *pieces)
+    return Figure(
+        "error-by-size", title, svg, SIZE_CAPTION.format(noun=noun), words, SIZE_HEADER, tuple(_data(found) for found in sizes.classes)
+    )
+
+
+def _equal_lines(across: Place, up: Place, wide: tuple[float, float], tall: tuple[float, float]) -> list[Html]:
+    """Lines on which the standard deviation is a share of the number, as far as they lie inside; named at the upper end where there is
+    room, the outer ones first.
+    """
+    out: list[Html] = []
+    taken: list[tuple[float, float]] = []
+    for limit in (LIMITS[-1], LIMITS[0], *LIMITS[1:-1]):
+        begin, end = max(wide[0], tall[0] / limit), min(wide[1], tall[1] / limit)
+        if begin >= end:
+            continue
+        x, y = across(end), up(end * limit)
+        out.append(line(across(begin), up(begin * limit), x, y, stroke=ACCENT, stroke_dasharray="4 3"))
+        at_side = end == wide[1]
+        place = (x + 3, y + 4) if at_side else (x, y - 4)
+        if all(abs(place[0] - other[0]) > NAME or abs(place[1] - other[1]) > TEXT for other in taken):
+            taken.append(place)
+            out.append(label(percent(limit), *place, "start" if at_side else "middle", fill=ACCENT))
+    return out
+
+
+def _data(found: SizeClass) -> tuple[str, ...]:
+    of = f"{short(found.low)} to {short(found.high)}" if found.low < found.high else short(found.low)
+    spread = (
+        short(found.median)
+        if found.smallest == found.largest
+        else f"{short(found.median)} ({short(found.smallest)} to {short(found.largest)})"
+    )
+    middle = math.sqrt(found.low * found.high)
+    return of, number(found.numbers), spread, percent(found.median / middle)

@@ -1,0 +1,146 @@
+"""What charts are made of: scales, ticks, lines, labels. One size of text, dark ink on white; nothing is told by colour alone.
+
+Charts are drawn for a column of 360 units, so that their text stays readable where two stand side by side, on a telephone and on paper.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from holdfast.report.html import Html, Piece, number, tag
+
+Place: TypeAlias = Callable[[float], float]
+
+WIDTH = 360
+TEXT = 11
+"""Size of all labels."""
+LETTER = 6.6
+"""Width of a letter of this size: wide fonts have so much."""
+
+INK = "#16191d"
+GREY = "#4c5560"
+GRID = "#d8dde2"
+MAIN = "#1b4f8a"
+ACCENT = "#a8530b"
+RAMP = ("#e9f0f8", "#c2d5e9", "#8fb1d6", "#5484b8", "#1b4f8a")
+"""From little to much: each step darker than the one before, so that grey print keeps the order."""
+MUCH = 12
+"""Times by which values differ for their axis to be logarithmic."""
+FONT = "'Noto Sans', 'Liberation Sans', Arial, sans-serif"
+
+
+def picture(name: str, title: str, words: str, height: float, *pieces: Piece, width: float = WIDTH) -> Html:
+    """The drawing with its title and a description in words for those who do not see it. `name` is unique on the page."""
+    return tag(
+        "svg",
+        tag("title", title, id=f"{name}-title"),
+        tag("desc", words, id=f"{name}-words"),
+        *pieces,
+        xmlns="http://www.w3.org/2000/svg",
+        role="img",
+        aria_labelledby=f"{name}-title",
+        aria_describedby=f"{name}-words",
+        viewBox=f"0 0 {coordinate(width)} {coordinate(height)}",
+        width=coordinate(width),
+        height=coordinate(height),
+        font_family=FONT,
+        font_size=str(TEXT),
+        fill=INK,
+    )
+
+
+def coordinate(value: float) -> str:
+    """With two decimals at most, without a minus before a zero."""
+    shown = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if shown == "-0" else shown
+
+
+def label(words: str, x: float, y: float, anchor: str = "start", **style: str) -> Html:
+    return tag("text", words, x=coordinate(x), y=coordinate(y), text_anchor=anchor, **style)
+
+
+def line(x1: float, y1: float, x2: float, y2: float, **style: str) -> Html:
+    return tag("line", x1=coordinate(x1), y1=coordinate(y1), x2=coordinate(x2), y2=coordinate(y2), **({"stroke": INK} | style))
+
+
+def box(x: float, y: float, width: float, height: float, **style: str) -> Html:
+    """A filled rectangle."""
+    return tag("rect", x=coordinate(x), y=coordinate(y), width=coordinate(width), height=coordinate(height), **({"fill": MAIN} | style))
+
+
+def dot(x: float, y: float, radius: float, **style: str) -> Html:
+    return tag("circle", cx=coordinate(x), cy=coordinate(y), r=coordinate(radius), **({"fill": MAIN} | style))
+
+
+def cut(words: str, room: float) -> str:
+    """As much of a text as fits."""
+    letters = max(int(room / LETTER), 2)
+    return words if len(words) <= letters else f"{words[: letters - 1].rstrip()}…"
+
+
+def width_of(words: str) -> float:
+    return LETTER * len(words)
+
+
+def short(value: float) -> str:
+    """Three digits, plain where that is possible: 12,300 or 0.0125; whole numbers below 10,000 as they are."""
+    if value == int(value) and abs(value) < 10_000:
+        return number(int(value))
+    return number(float(f"{value:.3g}"))
+
+
+def tick_words(value: float) -> str:
+    """A label on an axis: 0.5, 200, 40k, 2M."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= 10 * size or (abs(value) >= size and letter != "k"):
+            return f"{short(value / size)}{letter}"
+    return short(value)
+
+
+def nice_ticks(low: float, high: float, about: int = 4) -> list[float]:
+    """Round numbers from at most `low` to at least `high`, about so many steps of 1, 2 or 5 times a power of ten."""
+    span = high - low or abs(high) or 1.0
+    step = 10.0 ** math.floor(math.log10(span / about))
+    step = next(step * part for part in (1.0, 2.0, 5.0, 10.0) if span / (step * part) <= about * 1.25)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [float(f"{step * k:.12g}") for k in range(first, max(last, first + 1) + 1)]
+
+
+def decades(low: float, high: float) -> list[float]:
+    """Powers of ten from at most `low` to at least `high`; both positive."""
+    first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
+    return [10.0**k for k in range(first, max(last, first + 1) + 1)]
+
+
+def linear(low: float, high: float, start: float, end: float) -> Place:
+    return lambda value: start + (end - start) * (value - low) / ((high - low) or 1.0)
+
+
+def logarithmic(low: float, high: float, start: float, end: float) -> Place:
+    """Values below `low` stand at its place."""
+    return lambda value: start + (end - start) * math.log(max(value, low) / low) / (math.log(high / low) or 1.0)
+
+
+def spread_scale(smallest: float, largest: float, start: float, end: float) -> tuple[Place, list[float]]:
+    """(where values from 0 on stand, the ticks). Logarithmic where the largest is much more than the smallest positive one: 0 then stands
+    at the start, a little before the others.
+    """
+    if largest <= MUCH * smallest or smallest <= 0:
+        ticks = nice_ticks(0.0, largest or 1.0)
+        return linear(0.0, ticks[-1], start, end), ticks
+    powers = decades(smallest, largest)
+    begin = start + (end - start) / (len(powers) + 1)
+    upwards = logarithmic(powers[0], powers[-1], begin, end)
+    return (lambda value: upwards(value) if value > 0 else start), [0.0, *powers]
+
+
+def axis_below(place: Place, ticks: Sequence[float], top: float, base: float, words: str) -> list[Html]:
+    """Lines upwards from each tick with its number under it, and what the numbers are."""
+    ends = place(ticks[0]), place(ticks[-1])
+    out = [line(place(tick), top, place(tick), base, stroke=GRID) for tick in ticks]
+    room = (ends[1] - ends[0]) / max(len(ticks) - 1, 1)
+    every = max(1, math.ceil(max(width_of(tick_words(tick)) + 6 for tick in ticks) / room)) if room > 0 else 1
+    out += [label(tick_words(tick), place(tick), base + 14, "middle") for tick in ticks[::every]]
+    return [*out, line(ends[0], base, ends[1], base), label(words, ends[1], base + 29, "end", fill=GREY)]
