@@ -410,7 +410,7 @@ def view(
         Path | None, typer.Option("--output", "-o", help="Table to write (.csv, .parquet), and beside it a .json that says what it is.")
     ] = None,
     base: Annotated[int, typer.Option(help="Numbers are multiples of it: 1, 3, 5 or 10.")] = 1,
-    negative: Annotated[bool, typer.Option("--allow-negative", help="Round only: numbers below zero stay.")] = False,
+    negative: Annotated[bool, typer.Option("--allow-negative", help="Round to the base only, without cutting off at zero.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Make counts for print from a published folder: not negative, additive, every kept total exact; biased, and says by how much."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import InvalidParameter, RequestTooLarge, VerificationFailed
-from holdfast.publication import view_crossing
+from holdfast.publication import view, view_crossing
 from holdfast.publication.release import Release
 from tests.publication.test_verify_mutations import with_right_checksums
 from tests.running import Run
@@ -28,19 +29,24 @@ def released(keep: Any = None, mechanism: Any = LAPLACE, key: str = "view") -> R
     return hf.release(hf.Table(TOWNS, COUNTS), kept, mechanism, key=hf.NoiseKey.for_tests(key), release_id="towns")
 
 
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return released().save(tmp_path_factory.mktemp("saved") / "out", view_base=5)
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return released().save(tmp_path / "out", view_base=5)
+def folder(saved: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(saved, tmp_path / "out"))
 
 
 def test_the_folder_holds_the_view_under_names_of_its_own(folder: Path) -> None:
     assert {path.name for path in folder.iterdir()} >= {"table.csv", "view.csv", "view.parquet", "view.json"}
-    view = released().publication_view(base=5)
-    assert json.loads((folder / "view.json").read_text()) == view.to_fields()
-    assert pq.read_table(folder / "view.parquet").column("count_view_base_5").to_pylist() == view.counts.tolist()
+    made = released().publication_view(base=5)
+    assert json.loads((folder / "view.json").read_text()) == made.to_fields()
+    assert pq.read_table(folder / "view.parquet").column("count_view_base_5").to_pylist() == made.counts.tolist()
     found = hf.verify(folder)
     assert "publication view" in found.recomputed
-    assert np.array_equal(hf.load(folder).publication_view(base=5).counts, view.counts)
+    assert np.array_equal(hf.load(folder).publication_view(base=5).counts, made.counts)
 
 
 def test_without_a_base_there_is_none(tmp_path: Path) -> None:
@@ -103,6 +109,33 @@ class TestTampered:
         with pytest.raises(VerificationFailed, match=told):
             hf.verify(folder)
 
+    def test_of_another_solver_only_what_must_hold_is_asked(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(view, "MOST_DRAWS", 10)
+        crossing = released([hf.margin("county"), hf.margin("age")], hf.GeneralizedGaussian(sigma_squared=9))
+        folder = crossing.save(tmp_path / "out", formats=["csv"], view_base=1)
+        text = (folder / "view.csv").read_text().splitlines()
+        numbers = np.array([int(line.rsplit(",", 1)[1]) for line in text[1:]]).reshape(3, 3)
+        low, high = np.argwhere(numbers > 0)[[0, -1]]  # a swap along two rows and two columns keeps all totals
+        assert (low != high).all()
+        numbers[low[0], low[1]] -= 1
+        numbers[high[0], high[1]] -= 1
+        numbers[low[0], high[1]] += 1
+        numbers[high[0], low[1]] += 1
+        lines = [",".join([line.rsplit(",", 1)[0], str(number)]) for line, number in zip(text[1:], numbers.ravel(), strict=True)]
+        (folder / "view.csv").write_text("\n".join([text[0], *lines]) + "\n")
+        with_right_checksums(folder)
+        with pytest.raises(VerificationFailed, match=r"view\.csv is not the view that follows from the table"):
+            hf.verify(folder)
+        said = json.loads((folder / "view.json").read_text())
+        assert said["solver"].startswith("scipy ")
+        (folder / "view.json").write_text(json.dumps({**said, "solver": "scipy 0.0"}))
+        with_right_checksums(folder)
+        assert hf.verify(folder).private is False
+        (folder / "view.csv").write_text("\n".join([*text[:-1], text[-1] + "1"]) + "\n")  # a total is broken
+        with_right_checksums(folder)
+        with pytest.raises(VerificationFailed, match=r"view\.csv is not the view"):
+            hf.verify(folder)
+
     def test_a_table_that_nothing_explains(self, folder: Path) -> None:
         (folder / "view.json").unlink()
         card = json.loads((folder / "card.json").read_text())
@@ -126,6 +159,7 @@ class TestRefusedBeforeTheDraw:
             released().save(tmp_path / "out", view_base=7)
 
     def test_crossing_totals_to_a_base(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(view, "MOST_DRAWS", 10)  # the solver takes milliseconds for each
         crossing = released([hf.margin("county"), hf.margin("age")], hf.GeneralizedGaussian(sigma_squared=9))
         with pytest.raises(InvalidParameter, match="only a search finds a table of multiples"):
             crossing.save(tmp_path / "out", view_base=5)

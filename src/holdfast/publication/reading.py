@@ -30,6 +30,8 @@ class Readable:
         def table(self) -> ReleasedTable: ...
         @property
         def id(self) -> str: ...
+        @property
+        def private(self) -> bool: ...
 
     @property
     def plot(self) -> Plot:
@@ -102,4 +104,4 @@ class Readable:
         """
         from holdfast.publication.view import publication_view
 
-        return publication_view(self.plan, self.table, self.id, base=base, nonnegative=nonnegative)
+        return publication_view(self.plan, self.table, self.id, self.private, base=base, nonnegative=nonnegative)

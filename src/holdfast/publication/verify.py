@@ -284,18 +284,19 @@ def _view_problems(place: Path, again: Recomputed) -> Iterator[str]:
         yield f"of a publication view the card lists {'a table' if tables else VIEW_WORDS} only"
         return
     said = _guarded(VIEW_WORDS, lambda: json.loads(read_json_text(place / VIEW_WORDS)))
-    view = made_again(said, again.plan, again.table, card.release.id)
+    view = made_again(said, again.plan, again.table, card.release.id, card.release.private)
     if view is None:
         yield f"{VIEW_WORDS} is none of a publication view of this release"
         return
-    yield from view.file_problems(said, same_words=again.same_version, same_software=again.same_software)
+    same = again.same_software and said.get("solver") == view.to_fields()["solver"]
+    yield from view.file_problems(said, same_words=again.same_version, same_software=same)
     for form in tables:
         name = f"{VIEW}{form.suffix}"
         if _guarded(name, partial(form.rows, place / name)) not in (None, card.table.cells):
             yield f"{name} has another number of rows than the table"
             continue
         frame = _guarded(name, partial(_read_view, place / name, card))
-        if not _guarded(name, partial(view.holds_in, frame, same_software=again.same_software)):
+        if not _guarded(name, partial(view.holds_in, frame, same_software=same)):
             yield f"{name} is not the view that follows from the table"
 
 

@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.display import shorten
-from holdfast.errors import HoldfastError, InvalidParameter, InvariantBroken
+from holdfast.errors import HoldfastError, InvalidParameter, InvariantBroken, RequestTooLarge
 from holdfast.invariants.rows import Kept
 from holdfast.lattices.shapes import Free, OneSum, Pinned
 from holdfast.laws import Reads
@@ -39,6 +40,7 @@ Ints = NDArray[np.int64]
 BASES = (1, 3, 5, 10)
 VIEW, VIEW_WORDS = "view", "view.json"
 """In an output folder: the tables have this name before their ending, and this file says what they are."""
+LARGEST = 2**60
 NAMED_TOTALS = 3
 """Totals that a refusal names."""
 MOST_DRAWS, LEAST_DRAWS = 1_000, 10
@@ -84,8 +86,8 @@ class ViewMaker:
             elif not isinstance(shape, Pinned):
                 by_cell = moves.matrix.tocsc()
                 self._crossing += [(block, _rows_over(by_cell, block)) for block in cells]
-        self.tree_cells = np.flatnonzero(root >= 0)
-        self._tree = TopDown(root[self.tree_cells], [unit[self.tree_cells] for _, unit in self.levels]) if count else None
+        self._cells = np.flatnonzero(root >= 0)
+        self._tree = TopDown(root[self._cells], [unit[self._cells] for _, unit in self.levels]) if count else None
 
     @property
     def has_multiples(self) -> bool:
@@ -94,6 +96,11 @@ class ViewMaker:
         """
         shapes = [shape for _, shape, _ in self._moves.blocks.used()]
         return not self._crossing and not self.kept.linear and all(shape.size == 1 for shape in shapes if isinstance(shape, Pinned))
+
+    @property
+    def solver(self) -> str | None:
+        """The solver that finds cells whose kept totals cross: another one may find other views. None where there are no such cells."""
+        return f"scipy {version('scipy')}" if self._crossing else None
 
     def check_sizes(self) -> None:
         """Refuse blocks that the solver does not take."""
@@ -108,13 +115,13 @@ class ViewMaker:
         """The view of published counts; InvariantBroken where it is not what it says, which would be a fault of ours."""
         out = counts.copy()
         if self._tree is not None:
-            own = counts[self.tree_cells]
+            own = counts[self._cells]
             roots = self._tree.sums(own)[0].copy()
             if self._has_free:
                 roots[0] = nearest_multiple(int(roots[0]), base, nonnegative=nonnegative)
             if (roots % base).any() or (nonnegative and (roots < 0).any()):
                 raise no_table(base)
-            out[self.tree_cells] = self._tree.made(own, roots, base, nonnegative=nonnegative)
+            out[self._cells] = self._tree.made(own, roots, base, nonnegative=nonnegative)
         for cells, rows in self._crossing:
             out[cells] = crossing_block(rows, counts[cells], base, nonnegative=nonnegative)
         if (out % base).any():
@@ -167,6 +174,8 @@ class PublicationView:
     """
 
     release_id: str
+    private: bool
+    """False where the release was drawn with a test key: anyone can then recompute the noise."""
     released: ReleasedTable
     counts: Ints
     """One number for each cell, in the order of the released table."""
@@ -183,7 +192,7 @@ class PublicationView:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The levels between kept totals and cells whose sums were fitted, coarse to fine."""
+        """The levels of the table, coarse to fine. Their sums were fitted one after the other where kept totals do not cross."""
         return tuple(name for name, _ in self._maker.levels)
 
     @cached_property
@@ -220,14 +229,16 @@ class PublicationView:
         digest = hashlib.sha256(self.released.counts.astype("<i8").tobytes()).hexdigest()
         return {
             "what": "publication view",
-            "words": view_sentence(self.base, self.nonnegative),
+            "words": view_sentence(self.base, self.nonnegative, self.private),
             "release": self.release_id,
+            "private": self.private,
             "identity": self._plan.drawing.channel.identity,
             "released_counts_sha256": digest,
             "column": self.column,
             "base": self.base,
             "nonnegative": self.nonnegative,
             "levels": list(self.levels),
+            "solver": self._maker.solver,
             "cells": len(self.counts),
             "changed": int(np.count_nonzero(self.counts != self.released.counts)),
             "bias": {
@@ -238,13 +249,13 @@ class PublicationView:
         }
 
     def file_problems(self, said: Mapping[str, Any], *, same_words: bool, same_software: bool) -> Iterator[str]:
-        """What the file beside a table says otherwise than this view. Another version may word it otherwise; other software may round the
-        biases otherwise, and where kept totals cross, find another view.
+        """What the file beside a table says otherwise than this view. Another version may word it otherwise; other software, the solver
+        included, may round the biases otherwise, and where kept totals cross, find another view.
         """
         made = self.to_fields()
-        for name in made.keys() | said.keys():
+        for name in sorted(made.keys() | said.keys()):
             differs = said.get(name) != made.get(name)
-            free = (name == "words" and not same_words) or (name in ("bias", "changed") and not same_software)
+            free = (name == "words" and not same_words) or (name in ("bias", "changed", "solver") and not same_software)
             if differs and not free:
                 yield f"{VIEW_WORDS}: {shorten(name)!r} does not follow from the table"
 
@@ -278,9 +289,13 @@ class PublicationView:
         if os.path.lexists(beside):
             raise InvalidParameter(f"{beside.name!r} exists already and is not overwritten. Choose another name, or remove it first.")
         text = self.to_json()  # before anything is written
-        save_frame(self.frame, target)
-        with open(beside, "x", encoding="utf-8") as file:
+        with open(beside, "x", encoding="utf-8") as file:  # first: there is never a table that nothing explains
             file.write(text)
+        try:
+            save_frame(self.frame, target)
+        except BaseException:
+            beside.unlink()
+            raise
         return target, beside
 
     def to_json(self) -> str:
@@ -300,12 +315,16 @@ class PublicationView:
         return f"PublicationView({len(self)} cells, {kind}, base {self.base}; biased, not the released counts)"
 
 
-def publication_view(plan: Plan, released: ReleasedTable, release_id: str, *, base: int = 1, nonnegative: bool = True) -> PublicationView:
+def publication_view(
+    plan: Plan, released: ReleasedTable, release_id: str, private: bool, *, base: int = 1, nonnegative: bool = True
+) -> PublicationView:
     """The view of a published table.
 
     Given:       counts of all cells, with or without a law that sees no data; a base of which every kept total is a multiple.
     """
     check_view(plan, base, nonnegative=nonnegative)
+    if float(np.abs(released.counts.astype(np.float64)).sum()) > LARGEST:
+        raise RequestTooLarge("Counts beyond 2^60 in all have no view: sums of rounded counts could leave 64-bit integers.")
     check_totals(plan.facts.kept, [rows.totals(released.counts) for rows in plan.facts.kept.rows], base)
     maker = ViewMaker(plan)
     counts = maker.made(released.counts, base, nonnegative=nonnegative)
@@ -315,15 +334,15 @@ def publication_view(plan: Plan, released: ReleasedTable, release_id: str, *, ba
             "The view would leave the bounds of the mechanism, within which the released counts are. Take the released counts as they are."
         )
     counts.setflags(write=False)
-    return PublicationView(release_id, released, counts, base, nonnegative, plan, maker)
+    return PublicationView(release_id, private, released, counts, base, nonnegative, plan, maker)
 
 
-def made_again(said: object, plan: Plan, released: ReleasedTable, release_id: str) -> PublicationView | None:
+def made_again(said: object, plan: Plan, released: ReleasedTable, release_id: str, private: bool) -> PublicationView | None:
     """The view that a file says it is of; None where it says none that this release has."""
     if not isinstance(said, dict) or type(said.get("base")) is not int or type(said.get("nonnegative")) is not bool:
         return None
     try:
-        return publication_view(plan, released, release_id, base=said["base"], nonnegative=said["nonnegative"])
+        return publication_view(plan, released, release_id, private, base=said["base"], nonnegative=said["nonnegative"])
     except HoldfastError:
         return None
 
@@ -333,6 +352,10 @@ def check_view(plan: Plan, base: int, *, nonnegative: bool = True) -> None:
     check_base(base)
     if not isinstance(nonnegative, bool):
         raise InvalidParameter(f"nonnegative is True or False. Got {nonnegative!r}.", field="nonnegative")
+    if base == 1 and not nonnegative:
+        raise InvalidParameter(
+            "With nonnegative=False and base=1 there is nothing to change: take the released counts.", field="nonnegative"
+        )
     if plan.facts.grid is not None:
         raise InvalidParameter("These are real-valued answers, and a publication view is of counts.")
     if not plan.drawing.channel.target.publishes_cells:

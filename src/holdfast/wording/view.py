@@ -15,15 +15,15 @@ def size_name(size: tuple[int, int | None]) -> str:
     return f"{low} or more" if high is None else (f"{low}" if low == high else f"{low} to {high}")
 
 
-def view_sentence(base: int, nonnegative: bool) -> str:
+def view_sentence(base: int, nonnegative: bool, private: bool) -> str:
     """What a view is, beside its file."""
     what = " and ".join(text for text in ("not negative" if nonnegative else "", f"multiples of {base}" if base > 1 else "") if text)
-    made = f"changed so that they are {what}" if what else "as they are"
-    return (
-        f"A publication view: the released counts {made}, with every kept total exact. These are not the released counts, and they are "
-        "biased: take the released counts for sums, comparisons and models. The view was made from the published files alone, so it has "
-        "the promise of the release and costs no budget."
+    said = (
+        f"A publication view: the released counts changed so that they are {what}, with every kept total exact. These are not the "
+        "released counts, and they are biased: take the released counts for sums, comparisons and models. The view was made from the "
+        "published files alone, so it has the promise of the release and costs no budget."
     )
+    return said if private else f"{said} NOT PRIVATE: the noise of the release came from a test key."
 
 
 def bias_sentence(draws: int, has_law: bool) -> str:
