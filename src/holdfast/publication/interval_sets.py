@@ -28,6 +28,8 @@ Joint = Literal["union bound", "simulated"]
 
 MOST_JOINT = 2 * 10**7
 """Errors held while many sums are simulated together."""
+MANY = 50
+"""Single cells from which on their laws are found all at once."""
 SCALE_DRAWS = 2_000
 """Draws for the standard deviations, of their own."""
 
@@ -96,7 +98,10 @@ def intervals_of(
         numbers, codes = margin_cells([by] if isinstance(by, str) else list(by), facts.universe)
         sums, several = _margin(numbers, counts), laws.of_margin(numbers)
     else:
-        sums = [(np.flatnonzero(w), w[w != 0], published_sum(counts, w)) for w in _listed(queries, facts.universe)]
+        sums = _listed(queries, facts.universe, counts)
+        if len(sums) >= MANY and all(len(cells) == 1 and row[0] == 1 for cells, row, _ in sums):
+            of_cells = laws.of_margin(np.arange(len(counts)))
+            several = None if of_cells is None else [of_cells[int(cells[0])] for cells, _, _ in sums]
     if nonnegative:
         check_nonnegative(facts, *(row for _, row, _ in sums))
     each = several or [laws.of(cells, row) for cells, row, _ in sums]
@@ -112,10 +117,15 @@ Sum = tuple[Ints, Ints, int]
 """Cells, their coefficients, the published sum."""
 
 
-def _listed(queries: Sequence[Query] | None, universe: Universe) -> list[Ints]:
+def _listed(queries: Sequence[Query] | None, universe: Universe, counts: Ints) -> list[Sum]:
     if not queries or isinstance(queries, str | Mapping):
         raise InvalidParameter("Give a list of one query or more.")
-    return [coefficients(query, universe) for query in queries]
+    out = []
+    for query in queries:
+        wanted = coefficients(query, universe)
+        cells = np.flatnonzero(wanted)
+        out.append((cells, wanted[cells], published_sum(counts, wanted)))
+    return out
 
 
 def _dense(facts: Facts, given: Sum) -> Ints:
