@@ -404,6 +404,36 @@ def verify(
 
 
 @app.command()
+def interval(
+    folder: Annotated[Path, typer.Argument(help="A published folder; it is verified first.")],
+    where: Annotated[
+        list[str] | None, typer.Option(help="Which cells are added up: \"county = '17031' and age >= 18\". May be repeated.")
+    ] = None,
+    by: Annotated[list[str] | None, typer.Option(help="Every sum of a margin instead, by this column or level. May be repeated.")] = None,
+    minus: Annotated[str | None, typer.Option(help="Take off the cells that meet this condition: a difference.")] = None,
+    over: Annotated[str | None, typer.Option(help="Divide by the cells that meet this condition: a ratio.")] = None,
+    percent_of: Annotated[str | None, typer.Option(help="The same in percent.")] = None,
+    level: Annotated[float, typer.Option(help="Probability, between 0 and 1.")] = 0.95,
+    together: Annotated[bool, typer.Option("--together", help="All intervals hold at once with this probability.")] = False,
+    nonnegative: Annotated[bool, typer.Option("--nonnegative", help="Use that counts are not below 0.")] = False,
+    simulated: Annotated[bool, typer.Option("--simulated", help="From draws of the law, where more is known too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say where true numbers lie, from a published folder alone: sums of cells, differences, ratios, percentages, whole margins."""
+    from holdfast.publication.interval_sets import asked_intervals
+    from holdfast.publication.loaded import load
+    from holdfast.wording.intervals import interval_lines
+
+    with working("Verifying"):
+        published_folder = load(folder)
+    others = {"minus": minus, "over": over, "percent_of": percent_of}
+    how: Any = {"nonnegative": nonnegative, "method": "simulated" if simulated else "auto"}
+    with working("Computing"):
+        fields = asked_intervals(published_folder, where or (), by or (), others, level, together, **how)
+    print(json.dumps(fields, indent=2) if as_json else "\n".join(interval_lines(fields)))
+
+
+@app.command()
 def view(
     folder: Annotated[Path, typer.Argument(help="A published folder; it is verified first.")],
     output: Annotated[

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.errors import InvalidStatement
 from holdfast.invariants import subset
 from holdfast.invariants.conditions import cells_meeting
 from holdfast.tables.universe import Universe
@@ -432,3 +434,20 @@ def test_a_long_condition_is_read_as_long_as_it_is_not_deep() -> None:
     deep = "(" * 40 + "not age = 9 and sex = 'F' or age = 85" + ")" * 40
     assert cells_meeting(wide, AGE_AND_SEX.universe).tolist() == [False, False, True, False, True, True]
     assert cells_meeting(deep, AGE_AND_SEX.universe).tolist() == [False, False, True, False, True, True]
+
+
+def test_questions_of_readers_name_codes_as_they_are_written() -> None:
+    universe = Universe.product({"county": ["31", "031", "9"], "sex": ["F", "M"]})
+    found = {
+        "county = '031'": [2, 3],
+        "county in ('9', '31') and sex = 'F'": [0, 4],
+        "county != '031'": [0, 1, 4, 5],
+        "county = 31": [0, 1, 2, 3],
+        "county = 'x'": [],
+    }
+    for condition, cells in found.items():
+        assert np.flatnonzero(cells_meeting(condition, universe, quoted_codes=True)).tolist() == cells
+    with pytest.raises(InvalidStatement, match="compare it with a number"):
+        cells_meeting("county < '031'", universe, quoted_codes=True)
+    with pytest.raises(InvalidStatement, match="compare it with a number"):
+        cells_meeting("county = '031'", universe)

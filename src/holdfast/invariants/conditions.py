@@ -32,6 +32,7 @@ _TOKEN = re.compile(
 )
 _SMALL = 2**62
 _INTEGER = re.compile(r"[+-]?[0-9]{1,400}")
+_EQUALITIES = ("=", "==", "!=", "<>")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "==": operator.eq,
@@ -44,9 +45,13 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def cells_meeting(condition: str, universe: Universe) -> Mask:
-    """For every cell of the universe whether it meets the condition."""
-    return _Parser(condition, universe).parse()
+def cells_meeting(condition: str, universe: Universe, *, quoted_codes: bool = False) -> Mask:
+    """For every cell of the universe whether it meets the condition.
+
+    Given:  `quoted_codes`, for readers' questions: a text in quotes is a code as it is written where it is compared by =, != or in, also in
+            a column of integers: '031' is then no '31'. Statements, which offices write down for good, have one way only.
+    """
+    return _Parser(condition, universe, quoted_codes).parse()
 
 
 def _values(codes: tuple[str, ...]) -> tuple[int, ...] | tuple[str, ...]:
@@ -69,14 +74,20 @@ def _places_of_values(codes: tuple[str, ...]) -> dict[int | str, list[int]]:
     return places
 
 
+def _unquoted(text: str) -> str:
+    """What stands between single quotes."""
+    return text[1:-1].replace("''", "'")
+
+
 def _requoted(text: str) -> str:
     """A bare or double-quoted word as it would stand inside single quotes."""
     return text.strip('"').replace("'", "''")
 
 
 class _Parser:
-    def __init__(self, condition: str, universe: Universe) -> None:
+    def __init__(self, condition: str, universe: Universe, quoted_codes: bool) -> None:
         self._condition = condition
+        self._quoted_codes = quoted_codes
         self._universe = universe
         self._tokens = self._split()
         self._place = 0
@@ -156,6 +167,11 @@ class _Parser:
 
     def _cells(self, column: str, compare: Callable[[Any, Any], bool], symbol: str, values: list[tuple[str, str]]) -> Mask:
         codes = self._universe.codes
+        if self._quoted_codes and symbol in _EQUALITIES and all(group == "text" for group, _ in values):
+            written = codes.places(column)
+            chosen = np.zeros(len(written), dtype=np.bool_)
+            chosen[[written[code] for _, text in values if (code := _unquoted(text)) in written]] = True
+            return self._universe.cells_having(column, chosen if compare is operator.eq else ~chosen)
         known = codes.derived(column, _values)
         numeric = bool(known) and isinstance(known[0], int)
         wanted = [self._literal(column, numeric, symbol, value) for value in values]
@@ -175,7 +191,7 @@ class _Parser:
                 return int(text)
             raise self._error(f"column {column!r} holds integers: compare it with a number, not with {text}")
         if group == "text":
-            return text[1:-1].replace("''", "'")
+            return _unquoted(text)
         example = next(code for code in self._universe.codes[column] if not _INTEGER.fullmatch(code))
         raise self._error(
             f"column {column!r} has codes that are not integers (such as {example!r}), so its codes compare as text: "

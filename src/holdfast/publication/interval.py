@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +42,12 @@ class Interval:
     method: Method
     covered: float | None = None
     doubt: float = 0.0
+
+    def to_fields(self) -> dict[str, Any]:
+        """As plain values: whole numbers as they are, others as doubles, None for what is not finite."""
+        ends = {name: getattr(self, name) for name in ("published", "low", "high")}
+        plain = {name: end if isinstance(end, int) else float(end) if math.isfinite(end) else None for name, end in ends.items()}
+        return {**plain, "method": self.method, "covered": self.covered, "doubt": self.doubt}
 
     def __repr__(self) -> str:
         return f"Interval({float(self.low):.6g} to {float(self.high):.6g}, level {self.level:g}, {self.method})"

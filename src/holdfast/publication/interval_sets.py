@@ -21,7 +21,9 @@ from holdfast.publication.error_laws import DOUBT, DRAWS, Ask, ErrorLaw, ErrorLa
 from holdfast.publication.interval import Interval, around, check_level, check_nonnegative, published_sum
 from holdfast.publication.plan import Plan
 from holdfast.publication.queries import Query, coefficients, margin_cells
+from holdfast.publication.reading import Readable
 from holdfast.tables import Universe
+from holdfast.wording.intervals import asked_name, name_of
 
 Ints = NDArray[np.int64]
 Joint = Literal["union bound", "simulated"]
@@ -69,6 +71,14 @@ class Intervals(Sequence[Interval]):
         }
         return pa.table({**(self.codes or {}), **numbers, "method": pa.array([found.method for found in self])})
 
+    def to_fields(self, names: Sequence[str] | None = None) -> dict[str, Any]:
+        """As plain values; `names`: what each sum is called, for a list of queries."""
+        rows = zip(*self.codes.values(), strict=True) if self.codes else ()
+        shown = [name_of(zip(self.codes or (), row, strict=True)) for row in rows] or names
+        shown = shown or [f"query {number}" for number in range(1, len(self) + 1)]
+        listed = [{"name": name, **found.to_fields()} for name, found in zip(shown, self, strict=True)]
+        return {"level": self.level, "joint": self.joint, "intervals": listed}
+
     def __repr__(self) -> str:
         together = "each for itself" if self.joint is None else f"together, {self.joint}"
         return f"Intervals({len(self)} sums, level {self.level:g}, {together})"
@@ -111,6 +121,31 @@ def intervals_of(
         reaches, joint = _together(laws, sums, each, alpha)
     made = (around(facts, _dense(facts, one), one[2], reach, float(level), nonnegative) for one, reach in zip(sums, reaches, strict=True))
     return Intervals(tuple(made), float(level), joint, codes)
+
+
+def asked_intervals(
+    source: Readable,
+    where: Sequence[str],
+    by: Sequence[str],
+    others: Mapping[str, str | None],
+    level: float,
+    simultaneous: bool,
+    **how: Any,
+) -> dict[str, Any]:
+    """Fields of what the command line asks for: sums of cells that meet conditions, with or without another condition, or a margin."""
+    given: dict[str, Any] = {name: other for name, other in others.items() if other is not None}
+    if bool(where) == bool(by) or (by and given):
+        raise InvalidParameter(
+            "Ask for sums of cells with --where, or for all sums of a margin with --by; differences, ratios and percentages are of --where."
+        )
+    if by:
+        return source.intervals(by=by, level=level, simultaneous=simultaneous, **how).to_fields()
+    if not given:
+        return source.intervals(where, level, simultaneous=simultaneous and len(where) > 1, **how).to_fields(where)
+    if simultaneous:
+        raise InvalidParameter("--together is for sums: differences, ratios and percentages hold each for itself.")
+    made = tuple(source.interval(query, level, **given, **how) for query in where)
+    return Intervals(made, float(level), None).to_fields([asked_name(query, given) for query in where])
 
 
 Sum = tuple[Ints, Ints, int]

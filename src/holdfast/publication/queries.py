@@ -46,7 +46,7 @@ def coefficients(query: Query, universe: Universe) -> Ints:
 
 
 def _meeting(condition: str, universe: Universe) -> Ints:
-    inside = cells_meeting(condition, universe)
+    inside = cells_meeting(condition, universe, quoted_codes=True)
     if not inside.any():
         raise InvalidParameter(f"No cell meets the condition {shorten(condition)!r}.")
     return inside.astype(np.int64)

@@ -1,0 +1,72 @@
+"""Sentences about intervals: where a true number lies, how sure that is, and from what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from typing import Any
+
+from holdfast.display import printable, shorten
+
+DIGITS = 6
+METHODS = {
+    "kept": "Kept totals are published as they are: there is no error.",
+    "lattice sum": "The ends are computed from the public law of the noise, with proved bounds.",
+    "sub-Gaussian": "The ends come from a bound that holds for every Gaussian noise, and are wider than need be.",
+    "convolution": "The ends are computed from the public law of the noise.",
+    "simulated": "The ends come from draws of the public law of the noise: with probability {doubt:.6f} these mislead, and the true number "
+    "lies inside less often than said.",
+}
+"""By the method of an interval."""
+
+
+def interval_lines(fields: Mapping[str, Any]) -> list[str]:
+    """What the command prints: a line for each interval, and where they come from."""
+    found = fields["intervals"]
+    shown = [_line(one) for one in found]
+    methods = dict.fromkeys(one["method"] for one in found)
+    doubt = max(one["doubt"] for one in found)
+    return [*shown, _sure(fields), *(METHODS[method].format(doubt=doubt) for method in methods)]
+
+
+def _line(one: Mapping[str, Any]) -> str:
+    name = shorten(printable(one["name"]), 200)
+    if one["method"] == "kept" and one["low"] == one["high"]:
+        return f"{name}: {_number(one['low'])}, exactly."
+    published = _number(one["published"], "not known")
+    if one["low"] is None and one["high"] is None:
+        return f"{name}: published {published}; nothing is known of the true number, because what it is divided by may be 0."
+    low, high = _number(one["low"], "no lower bound", ROUND_FLOOR), _number(one["high"], "no upper bound", ROUND_CEILING)
+    return f"{name}: published {published}; the true number lies from {low} to {high}."
+
+
+def _sure(fields: Mapping[str, Any]) -> str:
+    level, several = fields["level"], len(fields["intervals"]) > 1
+    if several and fields["joint"] is not None:
+        how = "by the union bound" if fields["joint"] == "union bound" else "by draws of all errors together"
+        return f"All of these hold at once with probability {level:g} or more, {how}, whatever the true numbers are."
+    return f"{'Each of these' if several else 'This'} holds with probability {level:g} or more, whatever the true numbers are."
+
+
+def _number(value: float | None, none: str = "", rounding: str = ROUND_HALF_EVEN) -> str:
+    """Whole numbers in full, others to six digits: ends of intervals outwards."""
+    if value is None:
+        return none
+    if isinstance(value, int):
+        return f"{value:,}"
+    exact = Decimal(value)
+    places = DIGITS - 1 - exact.adjusted() if exact else 0
+    return f"{exact.quantize(Decimal(1).scaleb(-places), rounding, Context(prec=400)).normalize():,f}"
+
+
+def name_of(codes: Iterable[tuple[str, str]]) -> str:
+    """For example "county 17031, sex F"."""
+    return ", ".join(f"{column} {code}" for column, code in codes)
+
+
+def asked_name(query: str, others: Mapping[str, str]) -> str:
+    """A condition, and what it is compared with."""
+    words = {"minus": "{} minus {}", "over": "{} over {}", "percent_of": "{} in percent of {}"}
+    for other, condition in others.items():
+        query = words[other].format(query, condition)
+    return query

@@ -1,0 +1,97 @@
+"""`holdfast interval`: what it prints, what machines get, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.wording.intervals import interval_lines
+from tests.running import Ran
+from tests.snapshot_files import Snapshot
+
+CODES = {"state": ["17", "17", "17", "18", "18"], "county": ["031", "043", "097", "001", "003"]}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    table = hf.Table(hf.Universe.listed(CODES), np.array([5195, 932, 714, 35, 385]))
+    release = hf.release(table, [hf.margin("state")], hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests("cli"), release_id="towns")
+    return release.save(tmp_path / "out")
+
+
+def test_what_it_prints(folder: Path, run: Callable[..., Ran], snapshot: Snapshot) -> None:
+    asked: list[list[str]] = [
+        ["--where", "county = '031'"],
+        ["--where", "county = '031'", "--where", "state = '17'", "--together", "--level", "0.9"],
+        ["--where", "county = '031'", "--minus", "county = '043'"],
+        ["--where", "county = '001'", "--percent-of", "state = '18'", "--nonnegative"],
+        ["--where", "county = '031'", "--over", "county = '003'"],
+        ["--where", "county = '031'", "--over", "county = '001'", "--level", "0.999"],
+        ["--by", "county", "--together"],
+        ["--by", "state"],
+    ]
+    for arguments in asked:
+        ran = run("interval", "out", *arguments)
+        assert ran.code == 0
+        snapshot(ran.out, " ".join(arguments))
+
+
+def test_machines_get_what_python_gives(folder: Path, run: Callable[..., Ran]) -> None:
+    loaded = hf.load(folder)
+    made = json.loads(run("interval", "out", "--where", "county = '031'", "--minus", "county = '043'", "--json").out)
+    assert (made["level"], made["joint"]) == (0.95, None)
+    (one,) = made["intervals"]
+    assert one.pop("name") == "county = '031' minus county = '043'"
+    assert one == loaded.interval({"county": "031"}, 0.95, minus={"county": "043"}).to_fields()
+    several = json.loads(run("interval", "out", "--by", "state", "--by", "county", "--together", "--level", "0.9", "--json").out)
+    assert several["joint"] == "union bound"
+    assert [one["name"] for one in several["intervals"]][:2] == ["state 17, county 031", "state 17, county 043"]
+    assert [one["high"] for one in several["intervals"]] == [one.high for one in loaded.intervals(by=["state", "county"], level=0.9)]
+    drawn = json.loads(run("interval", "out", "--where", "county = '031'", "--simulated", "--json").out)["intervals"]
+    assert (drawn[0]["method"], drawn[0]["doubt"], drawn[0]["covered"]) == ("simulated", 1e-6, None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--where", "county = '999'"], 2, "No cell meets the condition"),
+        (["--where", "county = '031'", "--level", "1"], 2, "between 0 and 1"),
+        (["--where", "county ="], 6, "cannot be used"),
+        (["--where", "town = 'a'"], 6, "no column"),
+        ([], 2, "--where"),
+        (["--by", "town"], 2, "The table has the columns state, county"),
+        (["--by", "state", "--where", "county = '031'"], 2, "--where"),
+        (["--by", "state", "--minus", "county = '031'"], 2, "--where"),
+        (["--where", "county = '031'", "--minus", "county = '043'", "--together"], 2, "--together is for sums"),
+        (["--where", "county = '031'", "--minus", "county = '043'", "--over", "county = '043'"], 2, "one thing"),
+    ],
+)
+def test_what_it_refuses(arguments: list[str], code: int, said: str, folder: Path, run: Callable[..., Ran]) -> None:
+    ran = run("interval", "out", *arguments)
+    assert ran.code == code
+    assert said in ran.err
+    assert not ran.out
+
+
+def test_a_changed_folder_is_refused(folder: Path, run: Callable[..., Ran]) -> None:
+    card = folder / "card.json"
+    text = card.read_text()
+    assert '"0.5"' in text
+    card.write_text(text.replace('"0.5"', '"0.4"'))
+    ran = run("interval", "out", "--where", "county = '031'")
+    assert ran.code == 10
+    assert "not what its card says" in ran.err
+
+
+def test_ends_are_rounded_outwards() -> None:
+    one = {"name": "x", "published": 2 / 3, "low": 0.12345678, "high": 1234.56789, "method": "simulated", "doubt": 1e-6}
+    fields = {"level": 0.9, "joint": None, "intervals": [one, {**one, "low": None, "high": 0.0}]}
+    first, second, *_ = interval_lines(fields)
+    assert first == "x: published 0.666667; the true number lies from 0.123456 to 1,234.57."
+    assert second == "x: published 0.666667; the true number lies from no lower bound to 0."
