@@ -373,3 +373,20 @@ def test_files_are_labelled(tmp_path: Path) -> None:
         view.save(tmp_path / "print.csv")
     assert not (tmp_path / "print.json").exists()
     assert repr(view) == "PublicationView(36 cells, non-negative, base 5; biased, not the released counts)"
+
+
+@pytest.mark.long
+def test_the_biases_on_the_page_are_those_of_the_tracts(shared_data: Path) -> None:
+    """From the published files, and from the true table: docs/publication-view.md has both."""
+    columns = ["state_fips", "county_fips", "tract_geoid"]
+    table = hf.Table.from_counts(shared_data / "tract_pop_2010.csv", cells=columns, count="pop2010", public=True)
+    release = hf.release(table, [hf.margin("state_fips")], hf.GeneralizedLaplace("1/100"), key=hf.NoiseKey.for_tests("tracts"))
+    view = release.publication_view()
+    classes, sums = class_errors(release.plan, ViewMaker(release.plan), table.counts, view.draws, 1, nonnegative=True)
+    true = {size: mean / units for (level, size, units), mean in zip(classes, sums.mean(axis=0), strict=True) if level == "cell"}
+    said = {line.size: line for line in view.bias if line.level == "cell"}
+    page = (Path(__file__).parents[2] / "docs" / "publication-view.md").read_text(encoding="utf-8")
+    for size, line in said.items():
+        digits = 2 if size == "500 or more" else 1
+        assert f"| {size} | {line.bias:+.{digits}f} | {true[size]:+.{digits}f} |" in page
+    assert f"{said['0'].units} instead of {int((table.counts == 0).sum())} here" in page
