@@ -26,6 +26,7 @@ class CheckFacts:
     given: tuple[tuple[Html, Html], ...]
     words: tuple[Html, ...]
     deltas: Figure
+    curves: tuple[tuple[Html, Html], ...]
     rows: Table
     more: Html | None
     laws: tuple[Figure, ...]
@@ -58,6 +59,7 @@ def check_facts(fields: Fields, say: Say) -> CheckFacts:
     """Everything on the page but its frame."""
     made, rows = fields["table"], fields["rows"]
     counts = "cellkey.rows_value_on" if made["repeat"] else "cellkey.rows_value"
+    curves = _curves(fields, say)
     chosen = [*rows[: SHOWN_LAWS - 1], *rows[SHOWN_LAWS - 1 :][-1:]]  # the smallest counts and the last row shown
     return CheckFacts(
         given=(
@@ -66,7 +68,8 @@ def check_facts(fields: Fields, say: Say) -> CheckFacts:
             (say("cellkey.lowest_label"), say("cellkey.lowest_value", lowest=made["lowest_result"])),
         ),
         words=tuple(map(text, fields["words"])),
-        deltas=_curves(fields, say),
+        deltas=delta_figure(say("cellkey.deltas_title", counts=fields["losses"]["counts"]), curves, say),
+        curves=tuple((text(curve.label), text(curve.words)) for curve in curves),
         rows=_rows(rows, say),
         more=say("cellkey.more_rows", count=fields["more_rows"]) if fields["more_rows"] else None,
         laws=tuple(
@@ -127,7 +130,7 @@ def _cell_keys(settings: Fields, say: Say) -> Html:
     return say("cellkey.modulus", modulus=settings["modulus"], folded=say("cellkey.mixed", folded=folded) if settings["mixed"] else folded)
 
 
-def _curves(fields: Fields, say: Say) -> Figure:
+def _curves(fields: Fields, say: Say) -> list[DeltaCurve]:
     losses = fields["losses"]
     sizes = [DeltaCurve(say("cellkey.size", size=size["key_size"]), size["curve"], size["words"]) for size in fields["key_sizes"]]
     if fields["before"]:
@@ -135,17 +138,17 @@ def _curves(fields: Fields, say: Say) -> Figure:
     else:
         words = say("cellkey.plateau", delta=f"{losses['plateau']:.6g}", epsilon=f"{losses['plateau_epsilon']:.6g}")
         first = DeltaCurve(say("cellkey.own", size=fields["table"]["key_size"]), fields["own"], words)
-    return delta_figure(say("cellkey.deltas_title", counts=losses["counts"]), [first, *sizes], say)
+    return [first, *sizes]
 
 
 def _rows(rows: Sequence[Fields], say: Say) -> Table:
     return Table(
-        say("cellkey.noise"),
+        say("cellkey.noise_caption"),
         tuple(say(f"cellkey.{column}") for column in ("count", "bias", "variance", "unchanged", "range")),
         tuple(
             (
                 number(row["count"]),
-                f"{row['bias']:+.3g}",
+                f"{row['bias']:+.2g}",
                 f"{row['variance']:.4g}",
                 f"{100 * row['stays']:.3g} %",
                 say("cellkey.range_value", lowest=min(noise for noise, _ in row["law"]), highest=max(noise for noise, _ in row["law"])),

@@ -117,10 +117,14 @@ def _across(ends: Sequence[float]) -> tuple[Place, list[float], str]:
         low = 10.0**first
         ticks = [10.0**k for k in range(first, math.floor(last) + 1)]
         return (lambda s: LEFT + room * (math.log10(max(s, low)) - first) / (last - first)), ticks, "sweeps (logarithmic scale)"
+    return (lambda s: LEFT + room * s / longest), round_ticks(longest), "sweeps"
+
+
+def round_ticks(longest: float) -> list[float]:
+    """Round numbers from 0 to this one, five to eleven of them."""
     step = 10.0 ** math.floor(math.log10(longest))
     step = next(step * part for part in (1.0, 0.5, 0.2, 0.1) if longest / (step * part) >= 4)
-    ticks = [step * k for k in range(math.floor(longest / step + 1e-9) + 1)]
-    return (lambda s: LEFT + room * s / longest), ticks, "sweeps"
+    return [step * k for k in range(math.floor(longest / step + 1e-9) + 1)]
 
 
 def _down(bottom: float) -> Place:

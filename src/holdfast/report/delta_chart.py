@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from holdfast.report.curve_chart import AXIS, LEFT, LINE, PLOT, RIGHT, TOP, WIDTH, label_at, short, stroke
+from holdfast.report.curve_chart import AXIS, LEFT, LINE, PLOT, RIGHT, TOP, WIDTH, label_at, round_ticks, short, stroke
 from holdfast.report.frame import Say
 from holdfast.report.html import Html, join, tag
 from holdfast.report.parts import Figure, Table
@@ -17,7 +17,8 @@ from holdfast.report.parts import Figure, Table
 SIDE = LEFT + 18
 """Labels such as 1e-10 are wider than those of other charts."""
 LOWEST = 1e-20
-TICKS = 6
+ROWS = 12
+"""Of the table of data, about."""
 STYLES = (
     {"stroke": "#16191d", "stroke_width": "2.4"},
     {"stroke": "#1b4f8a", "stroke_width": "1.6"},
@@ -37,7 +38,7 @@ class DeltaCurve(NamedTuple):
 
 
 def delta_figure(title: str, curves: Sequence[DeltaCurve], say: Say) -> Figure:
-    """The chart, with the words of every curve under it. At most six curves, with the same first and last epsilon."""
+    """The chart; the words of every curve are its description. At most six curves, with the same first and last epsilon."""
     last = max(epsilon for curve in curves for epsilon, _ in curve.points)
     positive = [delta for curve in curves for _, delta in curve.points if delta > 0]
     bottom = max(10.0 ** math.floor(math.log10(min([*positive, 0.5])) - 0.3), LOWEST)
@@ -65,13 +66,13 @@ def delta_figure(title: str, curves: Sequence[DeltaCurve], say: Say) -> Figure:
         width=str(WIDTH),
         height=str(height),
     )
-    return Figure("deltas-figure", picture, join(title, ". ", words, " ", say("cellkey.deltas_note")), _data(title, curves, say))
+    return Figure("deltas-figure", picture, join(title, ". ", say("cellkey.deltas_note")), _data(title, curves, say))
 
 
 def _data(title: str, curves: Sequence[DeltaCurve], say: Say) -> Table:
-    """delta of every curve where the horizontal axis has its ticks."""
+    """delta of every curve, at some of its points."""
     last = max(epsilon for curve in curves for epsilon, _ in curve.points)
-    places = [last * tick / TICKS for tick in range(TICKS + 1)]
+    places = [epsilon for epsilon, _ in curves[0].points][:: max(1, len(curves[0].points) // ROWS)]
 
     def at(curve: DeltaCurve, epsilon: float) -> str:
         return short(next(delta for given, delta in curve.points if given >= epsilon - 1e-9 * last))
@@ -91,13 +92,10 @@ def _frame(last: float, bottom: float, place: Callable[[float, float], tuple[flo
     for decade in range(0, decades + 1, max(1, math.ceil(decades / 10))):
         _, y = place(0.0, 10.0**-decade)
         out += [stroke(SIDE, y, right, y, stroke="#c3c9d0"), label_at(f"1e-{decade}" if decade else "1", SIDE - 6, y + 4, "end")]
-    for tick in range(TICKS + 1):
-        epsilon = last * tick / TICKS
+    for epsilon in round_ticks(last):
         x, _ = place(epsilon, 1.0)
-        out += [
-            stroke(x, base, x, base + 5, stroke="#16191d"),
-            label_at(short(epsilon), x, base + 18, "end" if tick == TICKS else "middle"),
-        ]
+        anchor = "end" if x > right - 12 else "middle"
+        out += [stroke(x, base, x, base + 5, stroke="#16191d"), label_at(short(epsilon), x, base + 18, anchor)]
     return [*out, label_at("epsilon; delta upwards, logarithmic", (SIDE + right) / 2, base + 35, "middle")]
 
 
