@@ -95,9 +95,25 @@ class TestStepByStep:
         words = card["release"].pop("ledger_words")
         assert words == "This release was recorded in a ledger before it was drawn; release.ledger of card.json is its entry there."
         nothing = dict.fromkeys(("date", "office", "approver", "signer", "allow_exposed"))
-        assert card["release"] == {"id": "r1", "private": True, "ledger": held.head, "formulas": "as they are", **nothing}
+        grant = {"kind": "pure", "epsilon": "3", "rho": None, "delta": None, "grants": 1, "approver": "A. Chief"}
+        said = {"id": "r1", "private": True, "ledger": held.head, "grant": grant, "language": "en", "formulas": "as they are"}
+        assert card["release"] == {**said, **nothing}
         assert card["software"] == held.facts["software"]
         assert left(tmp_path) == ["out"]
+        hf.verify(tmp_path / "out")
+
+    def test_the_card_says_what_had_been_granted_when_the_budget_was_reserved(self, ledger: Ledger, tmp_path: Path) -> None:
+        ledger.grant(DATA, kind="pure", epsilon="1/2", approver="B. Chair", reason="one table more")
+        made = a_release(ledger)
+        ledger.grant(DATA, kind="pure", epsilon="1", approver="C. Late", reason="after it")
+        card = json.loads((made.save(tmp_path / "out") / "card.json").read_text())
+        assert card["release"]["grant"] == {
+            **{"kind": "pure", "epsilon": "7/2", "rho": None, "delta": None},
+            **{"grants": 2, "approver": "B. Chair"},
+        }
+        page = (tmp_path / "out" / "statement.html").read_text(encoding="utf-8")
+        assert "in 2 grants, the last approved by <bdi>B. Chair</bdi>" in page
+        assert "C. Late" not in page
         hf.verify(tmp_path / "out")
 
     def test_unsaved_is_spent_and_publishes_nothing(self, ledger: Ledger, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ LEVELS: dict[str, Any] = {
 """Changes of a card: the budget has shares for levels."""
 
 CARD: dict[str, Any] = {
-    "schema_version": "3.2",
+    "schema_version": "3.3",
     "release": {
         "id": "counties-2030-v1",
         "date": "2030-04-01",
@@ -63,6 +63,8 @@ CARD: dict[str, Any] = {
         "ledger_words": "It is in no ledger.",
         "signer": None,
         "allow_exposed": 1,
+        "grant": None,
+        "language": "en",
         "formulas": "as they are",
     },
     "table": {
@@ -209,6 +211,7 @@ def with_every_text(hostile: str) -> dict[str, Any]:
     for part, key in (("mechanism", "parameters"), ("guarantee", "parameters"), ("guarantee", "per_unit"), ("guarantee", "per_person")):
         card[part][key] = {hostile: hostile}
     card["software"] = {hostile: hostile}
+    card["release"]["language"] = CARD["release"]["language"]  # one of a list
     return card
 
 

@@ -36,6 +36,10 @@ SAID: dict[str, dict[str, Any]] = {
     "a revision that changed nothing": {"kept__revision": {"of": "counties-2030-v0", "changed": 0, "totals": []}},
     "one record at a time": {"table__max_records": None},
     "a ledger": {"release__ledger": f"{'ab' * 16}:7:{'f00d' * 16}", "release__ledger_words": "It is in a ledger."},
+    "a grant": {
+        "release__ledger": f"{'ab' * 16}:7:{'f00d' * 16}",
+        "release__grant": {"kind": "approximate", "epsilon": "4", "rho": "0.15", "delta": "1e-06", "grants": 2, "approver": "B. Chair"},
+    },
     "a test key": {"release__private": False},
     "levels": LEVELS,
 }

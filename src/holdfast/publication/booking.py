@@ -38,7 +38,7 @@ from holdfast.privacy.ledger import Charge, Ledger, NewLedger
 from holdfast.privacy.ledger.state import state_folder
 from holdfast.privacy.ledger.values import ESTIMATED
 from holdfast.publication.folder import CARD, Output, output_problem, put_in_place
-from holdfast.publication.history import disjoint_from, public_facts
+from holdfast.publication.history import GRANT, disjoint_from, grant_facts, public_facts
 from holdfast.publication.leftovers import TEMPORARY, drop_lock, lock_of, remove_leftovers, take_lock
 from holdfast.publication.order import Order, software
 from holdfast.publication.plan import Plan
@@ -115,6 +115,8 @@ class Booking(ABC):
     """The entry of the ledger under which it was charged; None where no ledger was used."""
     software: Mapping[str, Any]
     """Software versions when the release began."""
+    grant: Mapping[str, Any] | None
+    """What had been granted to the account when the budget was reserved; None where no limit was set."""
 
     @abstractmethod
     def exclusive_folder(self, output: Output) -> contextlib.AbstractContextManager[Path]:
@@ -153,7 +155,7 @@ class Booking(ABC):
 class Unbooked(Booking):
     """No ledger: nothing is recorded, and a second draw under the same identifier cannot be detected."""
 
-    entry = None
+    entry = grant = None
 
     def __init__(self) -> None:
         self.software = software()
@@ -184,6 +186,7 @@ class Booked(Booking):
         self.ledger, self.reservation = account.opened(), reservation
         self._is_complete = self._is_elsewhere = False
         self.entry, self.software = reservation.head, reservation.facts.get("software", {})
+        self.grant = reservation.facts.get(GRANT)
 
     @property
     def _folder_name(self) -> str:
@@ -306,9 +309,9 @@ def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: 
     if key is not None:
         raise InvalidParameter("A release through a ledger draws a fresh key of its own. Leave key out.")
     account.check_id(order.release_id)
-    known = account.ledger.account(account.dataset).releases.values()
-    earlier = [release for release in known if release.release_id != order.release_id]
-    facts = public_facts(plan, software(), earlier, order.revised_id, order.release_id)
+    known = account.ledger.account(account.dataset)
+    earlier = [release for release in known.releases.values() if release.release_id != order.release_id]
+    facts = public_facts(plan, software(), earlier, order.revised_id, order.release_id) | grant_facts(known.grants)
     rehearse(plan.drawing)
     with NoiseKey.generate() as fresh:
         bound = bind(plan.drawing, table, fresh, order.release_id)

@@ -36,14 +36,26 @@ from holdfast.publication.card_promise import GuaranteeInfo
 
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
-SCHEMA_VERSION = "3.2"
-"""3.2: real-valued answers on a grid; identifiers are as in run files; how formulas stand in CSV files.
+SCHEMA_VERSION = "3.3"
+"""3.3: the language of the pages, and what the ledger had granted.
+3.2: real-valued answers on a grid; identifiers are as in run files; how formulas stand in CSV files.
 3.1: cells under a kept total of 0 take no noise, and the relation of the promise says that no count is negative.
 Noise conditioned on bounds: what they cost, public columns that they come from, tables within them.
 3.0: kept.csv has a column for each column of the table, exposed.csv lists exposed cells, and tables mark them; the signer is named; the
 promise has all that it rests on (chains, records); the budget as it was asked for, who publishes and who approved; whether the release was
 recorded, in words.
 2.0: relations as fields, parameters as they were asked for, and the identity of what is drawn."""
+
+
+class GrantInfo(Part):
+    """What had been granted for the data set when this release was reserved, all grants together."""
+
+    kind: Literal["pure", "zcdp", "approximate"] = Field(description="What was granted: epsilon, rho, or epsilon with delta.")
+    epsilon: Text | None = Field(description="Exact; null where only rho was granted.")
+    rho: Text | None = Field(description="Exact; what an epsilon with delta was converted to. Null where only epsilon was granted.")
+    delta: Text | None = Field(description="Exact; null where none was granted.")
+    grants: Annotated[int, Field(ge=1)] = Field(description="How many grants there were.")
+    approver: Text = Field(description="Who approved the last of them.")
 
 
 class ReleaseInfo(Part):
@@ -60,6 +72,7 @@ class ReleaseInfo(Part):
         "protected, and the release must not be published."
     )
     ledger: str | None = Field(description="Head of the budget ledger after this release was recorded; null if no ledger was used.")
+    grant: GrantInfo | None = Field(description="What the ledger had granted for the data set; null without a ledger or a limit.")
     ledger_words: Text = Field(description="Whether the release was recorded in a ledger, and what it means if not, in a sentence.")
     signer: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(
         description="Public key of the office that signs this card, as in the signature; null if it is not signed. A card that names a "
@@ -69,6 +82,7 @@ class ReleaseInfo(Part):
         description="How many cells the office allowed, before the draw, to be published as they are: the number that the kept totals fix "
         "by structure. Null if it was not asked."
     )
+    language: Literal["en"] = Field(description="Language of the pages, as a code of ISO 639-1.")
     formulas: Literal["as they are", "marked"] = Field(
         description="How texts stand in the CSV files that a spreadsheet would run because they begin with = + - @: 'as they are', or "
         "'marked' with an apostrophe before them. 'as they are' where there are none."
@@ -296,7 +310,7 @@ class Card(Part):
 
     model_config = ConfigDict(title="Card of a Holdfast release")
 
-    schema_version: Literal["3.2"] = Field(description="Version of this schema.")
+    schema_version: Literal["3.3"] = Field(description="Version of this schema.")
     release: ReleaseInfo = Field(description="Which release this is.")
     table: TableInfo = Field(description="The published table, as far as everyone may know it.")
     kept: KeptInfo = Field(description="What holds exactly in the released table.")

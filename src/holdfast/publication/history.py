@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from holdfast.channels import Facts
@@ -12,7 +13,7 @@ from holdfast.invariants.definitions import statement_of
 from holdfast.invariants.rows import compile_rows
 from holdfast.lattices.exposure_facts import JointFacts, LeftOut, Obstacle, ReleaseExposure, WhyNot
 from holdfast.lattices.joint import PublishedTotals, are_disjoint, joint_exposure
-from holdfast.privacy.ledger.values import Costs
+from holdfast.privacy.ledger.values import Costs, Grant, exact_text
 from holdfast.publication.plan import Plan
 from holdfast.randomness.keys import STREAM_VERSION
 from holdfast.tables import Universe
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 THIS = "this release"
 ANSWERS = "answers"
+GRANT = "grant"
 """What the ledger has of real-valued answers, under this name; tables of counts have none."""
 MAX_CODES = 20_000
 """Codes or cells of a universe that are written into the ledger; larger ones are known by their digest."""
@@ -53,6 +55,18 @@ def public_facts(
         assert plan.guarantee.answers is not None
         facts[ANSWERS] = plan.guarantee.answers.to_fields()
     return facts if revision_of is None else {**facts, "revision_of": revision_of}
+
+
+def grant_facts(grants: Sequence[Grant]) -> dict[str, Any]:
+    """What was granted in all, by whom last: said on the card. In the event, so that a release that is resumed says the same; empty where
+    there is no limit.
+    """
+    if not grants:
+        return {}
+    last = grants[-1]
+    sums = {name: [getattr(grant, name) for grant in grants] for name in ("epsilon", "rho")}
+    numbers = {name: None if None in values else exact_text(sum(values, Fraction(0))) for name, values in sums.items()}
+    return {GRANT: {"kind": last.kind, **numbers, "delta": exact_text(last.delta), "grants": len(grants), "approver": last.approver}}
 
 
 def release_exposure(plan: Plan, earlier: Iterable[Reservation], name: str = THIS) -> ReleaseExposure:

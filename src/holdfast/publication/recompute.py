@@ -48,6 +48,7 @@ ONLY_SIGNED = (
     "release.approver",
     "release.private",
     "release.ledger",
+    "release.grant",
     "release.signer",
     "release.allow_exposed",
     "table.name",

@@ -234,18 +234,22 @@ def _six_digits(value: str) -> str:
     return rounded_up(float(value), 6) if re.fullmatch(r"\d+\.\d{6,}", value, re.ASCII) else show(value)
 
 
+def say_of(card: Card) -> Say:
+    """Sentences in the language that the card names."""
+    return Say(card["release"]["language"])
+
+
 def banner(card: Card) -> Html | None:
     """The line that no page of a release drawn with a test key may lack."""
     if card["release"]["private"]:
         return None
-    say = Say()
+    say = say_of(card)
     return join(tag("strong", say("page.not_private")), ". ", say("page.not_private_why"))
 
 
 def release_frame(card: Card, title: str) -> dict[str, Any]:
     """What the frame of a page about a release needs."""
-    release = card["release"]
-    say = Say()
+    release, say = card["release"], say_of(card)
     versions = ", ".join(f"{key.replace('_', ' ')} {show(value)}" for key, value in card["software"].items())
     said = [say("statement.table", name=name(table_name(card)))]
     said += [name(release["office"])] if release["office"] is not None else []

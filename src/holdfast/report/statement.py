@@ -26,6 +26,7 @@ from holdfast.report.page import (
     promised,
     release_frame,
     revision_words,
+    say_of,
     status_words,
     step_of,
     table_name,
@@ -71,9 +72,9 @@ def statement_html(card: Card) -> str:
                  before them.
     Guarantees:  a pure function of the card; every text in it is escaped; nothing is loaded from elsewhere.
     """
-    say = Say()
+    say = say_of(card)
     frame = release_frame(card, say.plain("statement.title", id=card["release"]["id"]))
-    return render("statement.html.j2", **frame, eyebrow=say("page.statement"), **vars(statement_facts(card, say)))
+    return render("statement.html.j2", language=say.language, **frame, eyebrow=say("page.statement"), **vars(statement_facts(card, say)))
 
 
 def statement_facts(card: Card, say: Say) -> StatementFacts:
@@ -134,7 +135,16 @@ def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
     else:
         entry = say("statement.entry", entry=code(_entry(release["ledger"])))
         tiles.append(Tile(say("statement.ledger"), say("statement.recorded"), entry))
+        tiles.append(_grant(release["grant"], say))
     return tuple(tiles)
+
+
+def _grant(grant: Card | None, say: Say) -> Tile:
+    if grant is None:
+        return Tile(say("statement.grant"), say("statement.no_grant"), say("statement.no_grant_why"))
+    value, note = _large(grant, say)
+    by = say("statement.grant_by", count=grant["grants"], approver=name(grant["approver"]))
+    return Tile(say("statement.grant"), value, join(note, ", ", by) if grant["kind"] == "approximate" else by)
 
 
 def _large(costs: Card, say: Say) -> tuple[str, str]:
