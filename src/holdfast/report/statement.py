@@ -86,7 +86,7 @@ def statement_facts(card: Card, say: Say) -> StatementFacts:
     share = right_guesses(_exact(costs.get("epsilon")), _exact(costs.get("delta")))
     return StatementFacts(
         budget=_budget(card, say),
-        budget_words=() if release["private"] else (say("statement.test_key"),),
+        budget_words=(*(() if release["private"] else (say("statement.test_key"),)), text(release["ledger_words"])),
         meaning=say("statement.meaning_person", unit=unit) if person else say("statement.meaning_secret"),
         odds=odds_figure(say, unit, share),
         meaning_words=() if guarantee["status"] == "exact" else (say("statement.estimated"),),
@@ -131,7 +131,7 @@ def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
         notes = {"person": say("statement.asked_person", unit=unit), "unit": say("statement.asked_unit", distance=distance_words(card))}
         tiles.append(Tile(say("statement.asked"), _numbers(asked["parameters"]), notes.get(asked["per"], say("statement.asked_noise"))))
     if release["ledger"] is None:
-        tiles.append(Tile(say("statement.ledger"), say("statement.not_recorded"), say("statement.not_recorded_why")))
+        tiles.append(Tile(say("statement.ledger"), say("statement.not_recorded")))
     else:
         entry = say("statement.entry", entry=code(_entry(release["ledger"])))
         tiles.append(Tile(say("statement.ledger"), say("statement.recorded"), entry))
