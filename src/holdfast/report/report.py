@@ -47,6 +47,7 @@ from holdfast.report.page import (
     parameter_words,
     release_frame,
     revision_words,
+    say_of,
     status_words,
     step_of,
     table_name,
@@ -90,7 +91,9 @@ def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int | str]], fac
         apart = (_bounds(card),) if is_bounded(card) else (_grid(card),) if step_of(card) is not None else ()
         sections += (_how_far_off(card, facts), _use(card, facts), *_pictures(card, facts), *apart)
         sections += (_kept(card, kept_rows), _promise(card), _noise(card, facts), _verify(card))
-    return render("report.html.j2", **release_frame(card, title), eyebrow=Say()("page.report"), tiles=_tiles(card), sections=sections)
+    say = say_of(card)
+    frame = release_frame(card, title)
+    return render("report.html.j2", language=say.language, **frame, eyebrow=say("page.report"), tiles=_tiles(card), sections=sections)
 
 
 def _section(name: str, heading: str, *pieces: str | None, figures: Sequence[Figure] = (), after: Html | None = None) -> Section:
@@ -99,7 +102,7 @@ def _section(name: str, heading: str, *pieces: str | None, figures: Sequence[Fig
 
 def _tiles(card: Card) -> tuple[Tile, ...]:
     """The release in four numbers."""
-    say = Say()
+    say = say_of(card)
     typical = card["expected_error"]["cell_standard_deviation"]["median"]
     tiles = [
         Tile(say("report.cells"), number(card["table"]["cells"]), say(f"report.one_{noun(card)}")),
@@ -195,7 +198,7 @@ def _how_far_off(card: Card, facts: ReportFacts) -> Section:
         table("The noise of every unit of every level", ("Level", "By", "Units", "Standard deviation"), levels[:SHOWN_LEVELS])
         if levels
         else None,
-        paragraph(Say()("report.more_levels", count=more)) if more > 0 else None,
+        paragraph(say_of(card)("report.more_levels", count=more)) if more > 0 else None,
         figures=figures,
     )
 
@@ -208,7 +211,7 @@ def _reach(sd: float | None, zero: str) -> tuple[str, str, str, str]:
 
 
 def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Section:
-    kept, heading = card["kept"], Say()("report.kept_heading")
+    kept, heading = card["kept"], say_of(card)("report.kept_heading")
     identities = kept["identities"]
     known = (
         paragraph("Known of every data set beforehand, so nobody's secret: ", names(identities, SHOWN_STATEMENTS), ".")
@@ -276,9 +279,9 @@ def _noise(card: Card, facts: ReportFacts) -> Section:
         figures=[noise_figure(place, law) for place, law in enumerate(facts.noise, 1) if law.law],
         after=tag(
             "details",
-            tag("summary", Say()("report.blocks")),
+            tag("summary", say_of(card)("report.blocks")),
             table("Blocks of the table and how their noise is drawn", header, rows[:SHOWN_GROUPS]),
-            paragraph(Say()("report.more_groups", count=more)) if more > 0 else None,
+            paragraph(say_of(card)("report.more_groups", count=more)) if more > 0 else None,
         ),
     )
 
@@ -292,7 +295,7 @@ def _pictures(card: Card, facts: ReportFacts) -> tuple[Section, ...]:
         *([] if facts.sizes is None else [size_figure(facts.sizes, what)]),
         *([] if facts.ranked is None else [ranked_figure(facts.ranked, what)]),
     ]
-    return (_section("pictures", Say()(f"report.pictures_{what}"), figures=figures),) if figures else ()
+    return (_section("pictures", say_of(card)(f"report.pictures_{what}"), figures=figures),) if figures else ()
 
 
 def _negative(card: Card) -> str:
@@ -349,7 +352,7 @@ def _use(card: Card, facts: ReportFacts) -> Section:
     ]
     if step_of(card) is None:
         lines.append(_negative(card))
-    heading = Say()(f"report.use_{what}")
+    heading = say_of(card)(f"report.use_{what}")
     if not error_is_known(card):
         return _section("use", heading, items(lines))
     guide = (
@@ -357,15 +360,14 @@ def _use(card: Card, facts: ReportFacts) -> Section:
         "That is the normal law, as a guide (1.96); Laplace noise reaches about 2.1 standard deviations for 95 of 100. For any noise that "
         "is zero on average, at least 95 of 100 are within 4.48 (Chebyshev's inequality)."
     )
-    return _section("use", heading, *_example(facts, what), items(lines), paragraph(guide))
+    return _section("use", heading, *_example(facts, what, say_of(card)), items(lines), paragraph(guide))
 
 
-def _example(facts: ReportFacts, what: str) -> tuple[Html, ...]:
+def _example(facts: ReportFacts, what: str, say: Say) -> tuple[Html, ...]:
     """Numbers of this very table: how far off one is, a sum, a difference."""
     found = facts.example
     if found is None:
         return ()
-    say = Say()
     names = {"name": name(found.name), "other": name(found.other)}
     apart = abs(found.value - found.other_value)
     sure = apart > FAR * found.difference_deviation
