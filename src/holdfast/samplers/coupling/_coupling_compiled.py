@@ -22,6 +22,8 @@ NARROW = 0.25
 POISSON_FROM = 1.0
 FLAT_FROM = 2.75
 """From this s^2 on log theta is below 2^-76."""
+SMALL_EXPONENT = 1 / 32
+"""Up to here eight terms of the series of exp leave out less than 2^-55."""
 STEEPEST = 128.0
 """1 / (2 s^2) up to which doubles draw a coordinate."""
 
@@ -351,3 +353,341 @@ def log_ratio(z, taus, x, centres, variances):  # type: ignore[no-untyped-def]
             error += 2.0**-76
     error += (z.size + 8) * UNIT * target + (x.size + 8) * UNIT * (proposed + abs(logs))
     return 0.5 * (proposed - target) + logs, error
+
+
+# Grids of two axes (grid_form.py). Rows i, columns j; K is the matrix of the columns without row i, from which the other rows were
+# eliminated; H = K + diag(tau_i) is what is left when row i is grounded.
+
+
+@loop(error_model="numpy", _nrt=False)
+def cumulate_pairs(weights, taus, inverses, slopes, conductance, below, above, cumulative):  # type: ignore[no-untyped-def]
+    """`cumulate` with factors exp(slopes[j] below + above / taus[j]); slopes after the last one given are equal to it."""
+    near, atoms = slopes.size, taus.size
+    for j in range(near):
+        cumulative[j] = weights[j] * math.exp(slopes[j] * below + above * inverses[j])
+    far = math.exp(slopes[near - 1] * below)
+    if near < atoms and above * inverses[near] < SMALL_EXPONENT:
+        for j in range(near, atoms):
+            x = above * inverses[j]
+            series = 1.0 + x * (1.0 + x * (1 / 2 + x * (1 / 6 + x * (1 / 24 + x * (1 / 120 + x * (1 / 720 + x / 5040))))))
+            cumulative[j] = weights[j] * far * series
+    else:
+        for j in range(near, atoms):
+            cumulative[j] = weights[j] * far * math.exp(above * inverses[j])
+    if conductance != math.inf:
+        for j in range(atoms):
+            cumulative[j] /= math.sqrt(conductance + taus[j])
+    total = 0.0
+    for j in range(atoms):
+        total += cumulative[j]
+        cumulative[j] = total
+
+
+@loop(error_model="numpy", _nrt=False)
+def invert_in_place(matrix):  # type: ignore[no-untyped-def]
+    """About the inverse of a positive definite matrix."""
+    n = matrix.shape[0]
+    for p in range(n):
+        pivot = 1.0 / matrix[p, p]
+        matrix[p, p] = 1.0
+        for b in range(n):
+            matrix[p, b] *= pivot
+        for a in range(n):
+            if a != p:
+                factor = matrix[a, p]
+                matrix[a, p] = 0.0
+                for b in range(n):
+                    matrix[a, b] -= factor * matrix[p, b]
+
+
+@loop(_nrt=False)
+def copy_matrix(source, target):  # type: ignore[no-untyped-def]
+    for a in range(source.shape[0]):
+        for b in range(source.shape[1]):
+            target[a, b] = source[a, b]
+
+
+@loop(_nrt=False)
+def subtract_product(matrix, vector, result):  # type: ignore[no-untyped-def]
+    """result -= matrix vector, for a symmetric matrix."""
+    n = vector.size
+    l = 0
+    while l + 4 <= n:
+        v0, v1, v2, v3 = vector[l], vector[l + 1], vector[l + 2], vector[l + 3]
+        for b in range(n):
+            result[b] -= (matrix[l, b] * v0 + matrix[l + 1, b] * v1) + (matrix[l + 2, b] * v2 + matrix[l + 3, b] * v3)
+        l += 4
+    while l < n:
+        v0 = vector[l]
+        for b in range(n):
+            result[b] -= matrix[l, b] * v0
+        l += 1
+
+
+@loop(error_model="numpy", _nrt=False)
+def add_row(taus, matrix):  # type: ignore[no-untyped-def]
+    """matrix += diag(tau) - tau tau' / sum(tau): a row of the grid, eliminated. Every entry is right to four roundings."""
+    n = taus.size
+    total = 0.0
+    for a in range(n):
+        total += taus[a]
+    for a in range(n):
+        share = taus[a] / total
+        for b in range(a):
+            matrix[a, b] -= share * taus[b]
+        matrix[a, a] += share * (total - taus[a])
+        for b in range(a + 1, n):
+            matrix[a, b] -= share * taus[b]
+
+
+@loop(_nrt=False)
+def enclose_resistance(kernel, tau, j, y, units, reach, r):  # type: ignore[no-untyped-def]
+    """Enclose (H^-1)_jj given y near H^-1 e_j: (low, high). r is left e_j - H y.
+
+    `units` counts roundings, those of `kernel` included; every (H^-1)_ll is at most `reach`. [theory T175]
+    """
+    n = y.size
+    largest = 0.0
+    for b in range(n):
+        largest = max(largest, abs(y[b]))
+        r[b] = -tau[b] * y[b]
+    r[j] += 1.0
+    subtract_product(kernel, y, r)
+    value, error, off = y[j], 0.0, 0.0
+    for b in range(n):
+        size = (2.0 * kernel[b, b] + tau[b]) * largest
+        if b == j:
+            size += 1.0
+        value += y[b] * r[b]
+        error += abs(y[b]) * size
+        off += abs(r[b]) + units * UNIT * size
+    error = 2.0 * units * UNIT * error + 4.0 * UNIT * abs(value)
+    return value - error, value + error + 1.001 * reach * off * off
+
+
+@loop(error_model="numpy", _nrt=False)
+def grid_sweep(mode, u, index, known, tables, slopes, scalars, tau, suffix, below, prefix, kernel, inverse, rows, cumulative):  # type: ignore[no-untyped-def]
+    """One sweep of a chain over a grid, row by row; returns the cell at which it had to stop, or the number of cells.
+
+    rows: scratch of shape (7, columns): y, r, means below, sums to the right, slopes above, 1 / tau of the row.
+    """
+    r_count, c = tau.shape
+    taus, inverses, own, plain = tables[0], tables[1], tables[2], tables[3]
+    beyond, slack, last_scale = scalars[0], scalars[1], 1.0
+    units = r_count + c + 16.0
+    y, r, mean, right, upper = rows[0], rows[1], rows[2], rows[3], rows[4]
+    for i in range(r_count):
+        for j in range(c):
+            tau[i, j] = taus[index[i * c + j]]
+    suffix[r_count - 1] = 0.0
+    below[r_count - 1] = 0.0
+    for i in range(r_count - 2, -1, -1):
+        for a in range(c):
+            below[i, a] = below[i + 1, a] + 1.0 / tau[i + 1, a]
+        copy_matrix(suffix[i + 1], suffix[i])
+        add_row(tau[i + 1], suffix[i])
+    prefix[:] = 0.0
+    upper[:] = 0.0
+    for i in range(r_count):
+        p = r_count - 1.0 - i
+        for a in range(c):
+            for b in range(c):
+                kernel[a, b] = prefix[a, b] + suffix[i, a, b]
+                inverse[a, b] = kernel[a, b]
+            inverse[a, a] += tau[i, a]
+            mean[a] = below[i, a] / (p * p) if p > 0.0 else 0.0
+        invert_in_place(inverse)
+        right[c - 1] = 0.0
+        for a in range(c - 2, -1, -1):
+            right[a] = right[a + 1] + (1.0 / tau[i, a + 1] + mean[a + 1])
+        left = 0.0
+        for j in range(c):
+            e = i * c + j
+            s = c - 1.0 - j
+            has_own = p > 0.0 and s > 0.0
+            line = slopes[i * (c - 1) + j] if has_own else slopes[slopes.shape[0] - 1]
+            weights = own if has_own else plain
+            y_sum = mean[j] + right[j] / (s * s) if has_own else 0.0
+            s_sum = upper[j] + left
+            for b in range(c):
+                y[b] = inverse[j, b]
+            t = tau[i, j]
+            low, high = enclose_resistance(kernel, tau[i], j, y, units, 1.0 / taus[0], r)
+            k = known[e] if mode == EXACT else -1
+            if k < 0:
+                conductance, width = 0.0, math.inf
+                if low > 0.0:
+                    conductance = max(0.0, (1.0 - 8.0 * UNIT) / high - t)
+                    width = max(0.0, (1.0 + 8.0 * UNIT) / low - t) - conductance
+                eta = slack + 2.0 * width / (conductance + taus[0])
+                eta += 16.0 * units * UNIT * (line[0] * y_sum + s_sum * inverses[0])
+                if width == math.inf and mode == UPPER:
+                    conductance, eta, y_sum, s_sum = math.inf, slack, 0.0, 0.0
+                cumulate_pairs(weights, taus, inverses, line, conductance, y_sum, s_sum, cumulative)
+                last_scale = 1.0 if conductance == math.inf else 1.0 / math.sqrt(conductance + taus[taus.size - 1])
+                last_scale *= math.exp(line[line.size - 1] * y_sum + s_sum * inverses[inverses.size - 1])
+                k = choose(cumulative, beyond * last_scale * 1.001, eta, u[e], mode)
+            if k < 0 or k >= taus.size:
+                return e
+            if k != index[e]:
+                delta = taus[k] - t
+                factor = delta / (1.0 + delta * y[j])
+                for a in range(c):
+                    scaled = factor * y[a]
+                    for b in range(c):
+                        inverse[a, b] -= scaled * y[b]
+                index[e] = k
+                tau[i, j] = taus[k]
+            if s > 0.0:
+                slope = line[min(k, line.size - 1)] if has_own else 0.0
+                left += (upper[j] + slope) / (s * s)
+                if has_own:
+                    rows[5, j] = slope
+        if p > 0.0:
+            add_row(tau[i], prefix)
+            for j in range(c - 1):
+                upper[j] += rows[5, j] / (p * p)
+    return r_count * c
+
+
+@loop(error_model="numpy", _nrt=False)
+def grid_back(  # type: ignore[no-untyped-def]
+    u, known, tables, slopes, scalars, bottom, top, lower, upper, stop, tau, suffix, below, prefix, kernel, inverse, rows, cumulative
+):
+    """`run_back` on a grid. bottom: (Y, S) of each cell where every variance is the least, above them; top: S where all are infinite."""
+    steps, d = u.shape
+    c = tau.shape[1]
+    r_count = d // c
+    taus, inverses, own, plain = tables[0], tables[1], tables[2], tables[3]
+    beyond, slack, least = scalars[0], scalars[1], scalars[2]
+    for e in range(d):
+        i, j = e // c, e % c
+        has_own = i < r_count - 1 and j < c - 1
+        line = slopes[i * (c - 1) + j] if has_own else slopes[slopes.shape[0] - 1]
+        weights = own if has_own else plain
+        cumulate_pairs(weights, taus, inverses, line, least, bottom[0, e], bottom[1, e], cumulative)
+        lower[e] = choose(cumulative, 0.0, slack, u[0, e], LOWER)
+        cumulate_pairs(weights, taus, inverses, line, math.inf, 0.0, top[e], cumulative)
+        last_scale = math.exp(top[e] * inverses[inverses.size - 1])
+        upper[e] = choose(cumulative, beyond * last_scale * 1.001, slack, u[0, e], UPPER)
+        if upper[e] >= taus.size:
+            return BEYOND
+    for s in range(1, steps):
+        apart = False
+        for e in range(d):
+            if lower[e] != upper[e]:
+                apart = True
+        if apart:
+            grid_sweep(LOWER, u[s], lower, known[s], tables, slopes, scalars, tau, suffix, below, prefix, kernel, inverse, rows, cumulative)
+            done = grid_sweep(
+                UPPER, u[s], upper, known[s], tables, slopes, scalars, tau, suffix, below, prefix, kernel, inverse, rows, cumulative
+            )
+            if done < d:
+                return BEYOND
+        else:
+            done = grid_sweep(
+                EXACT, u[s], lower, known[s], tables, slopes, scalars, tau, suffix, below, prefix, kernel, inverse, rows, cumulative
+            )
+            if done < d:
+                stop[0], stop[1] = s, done
+                return OPEN
+            for e in range(d):
+                upper[e] = lower[e]
+    ended = DONE
+    for e in range(d):
+        if lower[e] > upper[e]:
+            stop[0] = -1
+        if lower[e] != upper[e]:
+            ended = APART
+    return ended
+
+
+@loop(error_model="numpy", _nrt=False)
+def grid_coordinates(  # type: ignore[no-untyped-def]
+    tau, stretch, tolerance, u, x, count, centres, variances, z, slack, suffix, kernel, inverse, rows, measured
+):
+    """Klein's step on a grid: cells row by row, the last row and column forced. The first `count` coordinates are known.
+
+    Returns (the first coordinate that is open, or how many there are; whether its parameters are in doubt). measured[0] sums the relative
+    widths of the s^2 found.
+    """
+    r_count, c = tau.shape
+    units = r_count + c + 16.0
+    least = math.inf
+    for i in range(r_count):
+        for a in range(c):
+            least = min(least, tau[i, a])
+    reach = 3.0 / least
+    g, r, y, q, demand = rows[0], rows[1], rows[2], rows[3], rows[4]
+    demand[:] = 0.0
+    measured[0] = 0.0
+    suffix[r_count - 1] = 0.0
+    for i in range(r_count - 2, -1, -1):
+        copy_matrix(suffix[i + 1], suffix[i])
+        add_row(tau[i + 1], suffix[i])
+    n = 0
+    for i in range(r_count - 1):
+        copy_matrix(suffix[i], kernel)
+        copy_matrix(kernel, inverse)
+        for a in range(c):
+            inverse[a, a] += tau[i, a]
+            rows[5, a] = tau[i, a]
+        left = rows[5]
+        invert_in_place(inverse)
+        for a in range(c):
+            y[a] = 0.0
+        for a in range(c):
+            for b in range(c):
+                y[b] += inverse[a, b] * demand[a]
+        taken = np.int64(0)
+        for j in range(c - 1):
+            t = tau[i, j]
+            for b in range(c):
+                g[b] = inverse[j, b]
+            low, high = enclose_resistance(kernel, left, j, g, units, reach, r)
+            for b in range(c):
+                q[b] = demand[b] - left[b] * y[b]
+            subtract_product(kernel, y, q)
+            largest = 0.0
+            for b in range(c):
+                largest = max(largest, abs(y[b]))
+            off = 0.0
+            for b in range(c):
+                off += abs(q[b]) + units * UNIT * ((2.0 * kernel[b, b] + left[b]) * largest + abs(demand[b]))
+            ideal = t * (1.0 - t * g[j])
+            width = t * t * (abs(high - g[j]) + abs(g[j] - low)) + 8.0 * UNIT * t
+            centre = t * y[j]
+            off = 1.001 * (t * max(high, 0.0)) * off + 4.0 * UNIT * abs(centre)
+            if not (ideal > 0.0 and 8.0 * width <= (stretch - 1.0) * ideal and off * off <= tolerance * ideal):
+                return n, True
+            measured[0] += width / ideal
+            centres[n] = centre
+            variances[n] = ideal * stretch
+            if n >= count:
+                whole = math.floor(centre + 0.5)
+                k, certain = coordinate(centre - whole, variances[n], u[n], slack)
+                if not certain:
+                    return n, False
+                x[n] = np.int64(whole) + k
+            moved = np.float64(x[n])
+            z[i * c + j] = x[n]
+            taken += x[n]
+            share = 1.0 - t * g[j]
+            demand[j] -= moved
+            push = (centre - moved) / share
+            factor = t / share
+            for a in range(c):
+                y[a] += push * g[a]
+                scaled = factor * g[a]
+                for b in range(c):
+                    inverse[a, b] += scaled * g[b]
+            left[j] = 0.0
+            n += 1
+        z[i * c + c - 1] = -taken
+        demand[c - 1] += np.float64(taken)
+    for j in range(c):
+        total = np.int64(0)
+        for i in range(r_count - 1):
+            total += z[i * c + j]
+        z[(r_count - 1) * c + j] = -total
+    return n, False

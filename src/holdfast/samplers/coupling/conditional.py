@@ -36,16 +36,16 @@ class ConditionalLaw:
     own: Callable[[int], Fraction]
     slope: Callable[[int], Fraction]
     conductance: Fraction | None
-    below: Fraction = Fraction(0)
-    """Y."""
-    above: Fraction = Fraction(0)
-    """S."""
+    below: Callable[[], arb] = arb
+    """Y, as a ball at flint's current precision."""
+    above: Callable[[], arb] = arb
+    """S, likewise."""
 
     def cumulative(self, bits: int) -> tuple[list[arb], arb]:
         """(sums of weights over atoms 0 to j, for so many j that the rest is below 2^-bits of them; the whole sum)."""
         sums: list[arb] = []
         last, small = arb(0), arb(2) ** -bits
-        below, above = ball(self.below), ball(self.above)
+        below, above = self.below(), self.above()
         for j, (tau, weight) in enumerate(_atoms(self.mixture)):
             factor = (ball(self.own(j)) + ball(self.slope(j)) * below + above / tau).exp()
             if self.conductance is not None:

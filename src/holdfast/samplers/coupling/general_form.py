@@ -165,10 +165,15 @@ class GeneralForm:
         scaled = [[entry * tau for entry, tau in zip(row, taus, strict=True)] for row in self.rows]
         return algebra.as_matrix(scaled) * algebra.as_matrix(self.rows).transpose()
 
-    def correction(self, indices: list[int]) -> Fraction:
-        """Phi, exactly."""
+    def correction(self, indices: list[int]) -> arb:
+        """Phi, as a ball at flint's current precision."""
         last = self.mixture.atoms - 1
-        return sum((Fraction(float(self.corrections[e, min(j, last)])) for e, j in enumerate(indices)), Fraction(0))
+        return sum((arb(float(self.corrections[e, min(j, last)])) for e, j in enumerate(indices)), arb(0))
+
+    def correction_in_doubles(self, indices: Ints) -> tuple[float, float]:
+        """(Phi, its error), for atoms in the table."""
+        value = float(self.corrections[np.arange(self.cells), indices].sum())
+        return value, value * self.cells * 2.0**-52
 
     @cached_property
     def log_scale(self) -> tuple[int, int]:

@@ -38,8 +38,6 @@ Ints = NDArray[np.int64]
 Doubles = NDArray[np.float64]
 
 XI = 2.0**-16
-ALLOWANCE = Fraction(1, 1 << 16)
-"""Target over proposal passes its ideal bound by a factor of at most exp(this) for each coordinate: XI/2 + XI/8 + 2^-30."""
 CENTRE_LOSS = 2.0**-30
 
 
@@ -59,8 +57,18 @@ class Proposal:
     error: float
 
 
+def exact_coordinate(i: int, centre: Fraction, variance: Fraction, taken: NDArray[np.uint32], base: int, words: Words) -> int:
+    """The integer that the two words of coordinate i give, exactly."""
+    whole = math.floor(centre + Fraction(1, 2))
+    cell = (int(taken[2 * i]) << 32) | int(taken[2 * i + 1])
+    return whole + integer_at(centre - whole, variance, cell, 64, words, base + 2 * i)
+
+
 class DenseKlein:
     """Klein's step by dense algebra, for any basis; two words for each coordinate."""
+
+    allowance = Fraction(XI)
+    """Target over proposal passes its ideal bound by a factor of at most exp(this) for each coordinate: XI/2 + XI/8 + 2^-30."""
 
     def __init__(self, form: GeneralForm, slack: float = 0.0) -> None:
         self.form, self.slack = form, slack
@@ -95,18 +103,12 @@ class DenseKlein:
                 known = [(Fraction(float(c)), Fraction(float(v))) for c, v in zip(centres[:i], variances[:i], strict=True)]
                 return self._slowly(i, *factors, x, known, taken, base, words)
             if i < m:
-                x[i] = self._coordinate(i, Fraction(float(centres[i])), Fraction(float(variances[i])), taken, base, words)
+                x[i] = exact_coordinate(i, Fraction(float(centres[i])), Fraction(float(variances[i])), taken, base, words)
                 i += 1
         z = algebra.to_numpy(self.form.basis).astype(np.int64) @ x
         value, error = loops.log_ratio(z, taus, x, centres, variances)
         value += m / 2 * math.log1p(XI)
         return Proposal(z, x, centres.tolist(), variances.tolist(), value, error + m * (2 * off + 2.0**-50))
-
-    def _coordinate(self, i: int, centre: Fraction, variance: Fraction, taken: NDArray[np.uint32], base: int, words: Words) -> int:
-        """Coordinate i, exactly."""
-        whole = math.floor(centre + Fraction(1, 2))
-        cell = (int(taken[2 * i]) << 32) | int(taken[2 * i + 1])
-        return whole + integer_at(centre - whole, variance, cell, 64, words, base + 2 * i)
 
     def _slowly(
         self,
@@ -124,7 +126,7 @@ class DenseKlein:
         for i in range(start, len(x)):
             centre = -sum((above[j][i] * int(x[j]) for j in range(i)), Fraction(0))
             parameters.append((centre, Fraction(1 + XI) / precisions[i]))
-            x[i] = self._coordinate(i, *parameters[i], taken, base, words)
+            x[i] = exact_coordinate(i, *parameters[i], taken, base, words)
         z = algebra.to_numpy(self.form.basis).astype(np.int64) @ x
         return Proposal(z, x, [c for c, _ in parameters], [v for _, v in parameters], 0.0, math.inf)
 

@@ -34,7 +34,9 @@ from holdfast.randomness import Words
 from holdfast.samplers.coupling import cost
 from holdfast.samplers.coupling.conditional import gaussian_sum
 from holdfast.samplers.coupling.general_form import GeneralForm
-from holdfast.samplers.coupling.klein_step import ALLOWANCE, DenseKlein, Proposal
+from holdfast.samplers.coupling.grid_form import GridForm
+from holdfast.samplers.coupling.grid_klein import GridKlein
+from holdfast.samplers.coupling.klein_step import DenseKlein, Proposal
 from holdfast.samplers.coupling.mixture import EXCESS_ERROR
 from holdfast.samplers.coupling.mixture_fit import mixture_for
 from holdfast.samplers.coupling.reference import coalesced
@@ -76,11 +78,12 @@ class CouplingLaplace:
     Reference:   [theory T170].
     """
 
-    def __init__(self, form: GeneralForm, label: str, slack: float = 0.0) -> None:
+    def __init__(self, form: GeneralForm | GridForm, label: str, slack: float = 0.0) -> None:
         self.form, self._label, self._slack = form, label, slack
         self.epsilon = form.mixture.epsilon
         check_l1_reach(form.cells, self.epsilon)
-        self._klein = DenseKlein(form, slack)
+        self._klein = GridKlein(form, slack) if isinstance(form, GridForm) else DenseKlein(form, slack)
+        self._is_turned = False
 
     @classmethod
     def of_rows(cls, rows: algebra.Matrix, epsilon: Exact, *, slack: float = 0.0) -> CouplingLaplace:
@@ -94,8 +97,14 @@ class CouplingLaplace:
     @classmethod
     def of_grid(cls, axes: tuple[int, ...], epsilon: Exact, *, slack: float = 0.0) -> CouplingLaplace:
         """The sampler for a grid that keeps the sums along every axis; cells in C order."""
-        made = cls.of_rows(_grid_rows(axes), epsilon, slack=slack)
-        made._label = f"grid {' x '.join(map(str, axes))}"
+        epsilon = positive_fraction(epsilon, "epsilon")
+        label = f"grid {' x '.join(map(str, axes))}"
+        if len(axes) != 2:
+            made = cls.of_rows(_grid_rows(axes), epsilon, slack=slack)
+            made._label = label
+            return made
+        made = cls(GridForm(max(axes), min(axes), mixture_for(epsilon, math.prod(axes))), label, slack)
+        made._is_turned = axes[0] < axes[1]
         return made
 
     @property
@@ -126,7 +135,9 @@ class CouplingLaplace:
                 if self._accepts(made, taken, base, words):
                     out[done] = made.proposal.z
                     done += 1
-        return out
+        if self._is_turned and isinstance(self.form, GridForm):
+            out = out.reshape(n, self.form.rows, self.form.columns).transpose(0, 2, 1).reshape(n, self.cells)
+        return np.ascontiguousarray(out)
 
     @property
     def words_per_try(self) -> int:
@@ -181,9 +192,9 @@ class CouplingLaplace:
         sizes = np.abs(proposal.z)
         near = np.minimum(sizes, mixture.reach)
         excess = float(np.where(sizes <= mixture.reach, mixture.excess_table[near], 0.0).sum())
-        phi = float(self.form.correction(indices))
-        value = proposal.log_ratio - phi - excess - d * float(mixture.loss) - m * float(ALLOWANCE)
-        error = proposal.error + d * (EXCESS_ERROR + mixture.far_error) + (d + 16) * 2.0**-50 * (abs(phi) + 1 + abs(proposal.log_ratio))
+        phi, off = (0.0, math.inf) if proposal.error == math.inf else self.form.correction_in_doubles(np.array(indices))
+        value = proposal.log_ratio - phi - excess - d * float(mixture.loss) - m * float(self._klein.allowance)
+        error = proposal.error + off + d * (EXCESS_ERROR + mixture.far_error) + 2.0**-45 * (phi + 1 + abs(proposal.log_ratio))
         if value - error > 0:
             raise InternalError("A chance above 1 was found where a bound is proved: nothing is drawn.")
         return _Try(proposal, indices, value, error)
@@ -203,7 +214,8 @@ class CouplingLaplace:
         """The chance of the accept step, as a ball at flint's current precision; a number above 1 is refused."""
         mixture, d, m = self.form.mixture, self.cells, self.form.dimension
         taus = [mixture.tau(j) for j in indices]
-        value = self.form.log_determinant(indices) / 2 - ball(self.form.correction(indices) + d * mixture.loss + m * ALLOWANCE)
+        value = self.form.log_determinant(indices) / 2 - self.form.correction(indices)
+        value -= ball(d * mixture.loss + m * self._klein.allowance)
         for tau, entry in zip(taus, proposal.z.tolist(), strict=True):
             value -= ball(Fraction(entry * entry) / (2 * tau)) + ball(tau).log() / 2
         for size in set(np.abs(proposal.z).tolist()):
