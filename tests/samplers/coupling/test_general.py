@@ -32,7 +32,7 @@ def stream(label: str) -> Words:
 @pytest.mark.parametrize(("rows", "epsilon"), [(ROW, HALF), (TWO_ROWS, Fraction(1)), (margin_rows((2, 3)), Fraction(1, 4))])
 def test_the_sandwich_finds_the_state_of_the_ideal_chains(rows: NDArray[np.int64], epsilon: Fraction) -> None:
     sampler, words = CouplingLaplace.of_rows(rows, epsilon), stream("ideal")
-    for base, _, first in sampler._words(3, words):
+    for base, _, first in sampler._words(2, words):
         ideal = coalesced(sampler.form, lambda cell, time, base=base: SweepUniform(words, base + cell, time))  # type: ignore[misc]
         assert sampler._variances(base, first, words) == ideal
 
@@ -40,9 +40,9 @@ def test_the_sandwich_finds_the_state_of_the_ideal_chains(rows: NDArray[np.int64
 @pytest.mark.parametrize("rows", [ROW, margin_rows((3, 3))])
 def test_wider_errors_change_no_draw(rows: NDArray[np.int64]) -> None:
     """The sandwich goes further back, or asks for balls and more bits; the same words give the same z."""
-    plain = CouplingLaplace.of_rows(rows, HALF).draw(6, stream("slack"))
-    for slack in (2.0**-30, 2.0**-9, 2.0**-5):
-        assert np.array_equal(CouplingLaplace.of_rows(rows, HALF, slack=slack).draw(6, stream("slack")), plain)
+    plain = CouplingLaplace.of_rows(rows, HALF).draw(3, stream("slack"))
+    for slack in (2.0**-30, 2.0**-6):
+        assert np.array_equal(CouplingLaplace.of_rows(rows, HALF, slack=slack).draw(3, stream("slack")), plain)
 
 
 def test_no_error_is_narrow_enough_to_be_wrong() -> None:

@@ -441,26 +441,29 @@ def add_row(taus, matrix):  # type: ignore[no-untyped-def]
 
 
 @loop(_nrt=False)
-def enclose_resistance(kernel, tau, j, y, units, reach, r):  # type: ignore[no-untyped-def]
+def enclose_resistance(kernel, tau, j, y, units, reach, r, d):  # type: ignore[no-untyped-def]
     """Enclose (H^-1)_jj given y near H^-1 e_j: (low, high). r is left e_j - H y.
 
-    `units` counts roundings, those of `kernel` included; every (H^-1)_ll is at most `reach`. [theory T175]
+    K has entries <= 0 off the diagonal and rows of sum zero. So K y = K d with d = y - y_j, which is small where all columns have about one
+    potential; and where d <= 0, sum_l |K_bl d_l| = 2 K_bb |d_b| + (K d)_b with K d = e_j - tau y - r: that is what roundings, counted by
+    `units`, are relative to. Every (H^-1)_ll is at most `reach`. [theory T175]
     """
     n = y.size
-    largest = 0.0
+    highest = 0.0
     for b in range(n):
-        largest = max(largest, abs(y[b]))
+        d[b] = y[b] - y[j]
+        highest = max(highest, d[b])
         r[b] = -tau[b] * y[b]
     r[j] += 1.0
-    subtract_product(kernel, y, r)
+    subtract_product(kernel, d, r)
     value, error, off = y[j], 0.0, 0.0
     for b in range(n):
-        size = (2.0 * kernel[b, b] + tau[b]) * largest
+        size = 2.0 * tau[b] * abs(y[b]) + 2.0 * kernel[b, b] * (abs(d[b]) + 2.0 * highest) + abs(r[b])
         if b == j:
-            size += 1.0
+            size += 2.0
         value += y[b] * r[b]
         error += abs(y[b]) * size
-        off += abs(r[b]) + units * UNIT * size
+        off += abs(r[b]) + 1.01 * units * UNIT * size
     error = 2.0 * units * UNIT * error + 4.0 * UNIT * abs(value)
     return value - error, value + error + 1.001 * reach * off * off
 
@@ -469,7 +472,7 @@ def enclose_resistance(kernel, tau, j, y, units, reach, r):  # type: ignore[no-u
 def grid_sweep(mode, u, index, known, tables, slopes, scalars, tau, suffix, below, prefix, kernel, inverse, rows, cumulative):  # type: ignore[no-untyped-def]
     """One sweep of a chain over a grid, row by row; returns the cell at which it had to stop, or the number of cells.
 
-    rows: scratch of shape (7, columns): y, r, means below, sums to the right, slopes above, 1 / tau of the row.
+    rows: scratch of shape (7, columns): y, r, means below, sums to the right, sums of slopes above, slopes of the row, differences of y.
     """
     r_count, c = tau.shape
     taus, inverses, own, plain = tables[0], tables[1], tables[2], tables[3]
@@ -512,7 +515,7 @@ def grid_sweep(mode, u, index, known, tables, slopes, scalars, tau, suffix, belo
             for b in range(c):
                 y[b] = inverse[j, b]
             t = tau[i, j]
-            low, high = enclose_resistance(kernel, tau[i], j, y, units, 1.0 / taus[0], r)
+            low, high = enclose_resistance(kernel, tau[i], j, y, units, 1.0 / taus[0], r, rows[6])
             k = known[e] if mode == EXACT else -1
             if k < 0:
                 conductance, width = 0.0, math.inf
@@ -644,23 +647,28 @@ def grid_coordinates(  # type: ignore[no-untyped-def]
             t = tau[i, j]
             for b in range(c):
                 g[b] = inverse[j, b]
-            low, high = enclose_resistance(kernel, left, j, g, units, reach, r)
-            for b in range(c):
-                q[b] = demand[b] - left[b] * y[b]
-            subtract_product(kernel, y, q)
             largest = 0.0
             for b in range(c):
-                largest = max(largest, abs(y[b]))
+                rows[6, b] = y[b] - y[j]
+                largest = max(largest, abs(rows[6, b]))
+                q[b] = demand[b] - left[b] * y[b]
+            subtract_product(kernel, rows[6], q)
             off = 0.0
             for b in range(c):
-                off += abs(q[b]) + units * UNIT * ((2.0 * kernel[b, b] + left[b]) * largest + abs(demand[b]))
-            ideal = t * (1.0 - t * g[j])
-            width = t * t * (abs(high - g[j]) + abs(g[j] - low)) + 8.0 * UNIT * t
+                off += abs(q[b]) + units * UNIT * (2.0 * kernel[b, b] * largest + left[b] * abs(y[b]) + abs(demand[b]))
             centre = t * y[j]
-            off = 1.001 * (t * max(high, 0.0)) * off + 4.0 * UNIT * abs(centre)
-            if not (ideal > 0.0 and 8.0 * width <= (stretch - 1.0) * ideal and off * off <= tolerance * ideal):
+            off = 1.001 * off + 4.0 * UNIT * abs(centre)
+            # Without the cell itself the resistance is 1 / C, and tau C / (C + tau) = tau / (1 + tau / C) cancels no digits.
+            left[j] = 0.0
+            share = 1.0 - t * g[j]
+            for b in range(c):
+                q[b] = g[b] / share
+            low, high = enclose_resistance(kernel, left, j, q, units, reach, r, rows[6])
+            ideal = t / (1.0 + t * (0.5 * (low + high)))
+            width = t * (high - low) / (1.0 + t * low) + 8.0 * UNIT
+            if not (low > 0.0 and 8.0 * width <= stretch - 1.0 and off * off <= tolerance * ideal):
                 return n, True
-            measured[0] += width / ideal
+            measured[0] += width
             centres[n] = centre
             variances[n] = ideal * stretch
             if n >= count:
@@ -672,7 +680,6 @@ def grid_coordinates(  # type: ignore[no-untyped-def]
             moved = np.float64(x[n])
             z[i * c + j] = x[n]
             taken += x[n]
-            share = 1.0 - t * g[j]
             demand[j] -= moved
             push = (centre - moved) / share
             factor = t / share
@@ -681,7 +688,6 @@ def grid_coordinates(  # type: ignore[no-untyped-def]
                 scaled = factor * g[a]
                 for b in range(c):
                     inverse[a, b] += scaled * g[b]
-            left[j] = 0.0
             n += 1
         z[i * c + c - 1] = -taken
         demand[c - 1] += np.float64(taken)

@@ -101,7 +101,7 @@ class GridForm:
     def workspace(self) -> tuple[Doubles, ...]:
         """tau; matrices of the rows below, and 1 / tau summed over them; of the rows above; K; the inverse of H; lines; a table's sums."""
         r, c = self.rows, self.columns
-        lines = np.empty((6, c)), np.empty(self.atoms)
+        lines = np.empty((7, c)), np.empty(self.atoms)
         return np.empty((r, c)), np.empty((r, c, c)), np.empty((r, c)), np.empty((c, c)), np.empty((c, c)), np.empty((c, c)), *lines
 
     # The exact side.

@@ -5,8 +5,8 @@ tau of row i not yet drawn; D_l is what column l still needs. With H y = D and H
 tau (1 - tau g_j). Doubles near these are the proposal's parameters, the variance stretched by 1 + XI; as in klein_step.py the proposal's
 law is exact, and residuals D - H y and e_j - H g certify that target over proposal stays below a public constant [theory T178]:
 
-- the ideal variance within a relative XI / 8, so that the stretched one is larger;
-- a centre that is off by e costs a factor of at most exp(e^2 / (1.7 XI s^2)): e^2 <= XI 2^-31 s^2.
+- the ideal variance s^2 within a relative XI / 8, so that the stretched one is larger;
+- a centre that is off by e costs a factor of at most exp(e^2 / (1.7 XI s^2)): e^2 <= 2/5 XI^2 s^2.
 
 Where a certificate fails, rationals take the place of doubles from that cell on.
 """
@@ -27,18 +27,19 @@ from holdfast.samplers.coupling.uniforms import as_doubles
 
 Ints = NDArray[np.int64]
 
-XI = 2.0**-22
-TOLERANCE = XI * 2.0**-31
+LOST = Fraction(1, 50)
+"""What stretching costs: a try is accepted less often by a factor of at least exp(-this)."""
 
 
 class GridKlein:
     """Klein's step for a grid; two words for each coordinate."""
 
-    allowance = Fraction(XI)
-    """Target over proposal passes its ideal bound by a factor of at most exp(this) for each coordinate: XI/2 + XI/16 + 2^-31."""
-
     def __init__(self, form: GridForm, slack: float = 0.0) -> None:
         self.form, self.slack = form, slack
+        self.xi = 2.0 ** -math.ceil(math.log2(form.dimension / LOST))
+        self.tolerance = 0.4 * self.xi * self.xi
+        self.allowance = Fraction(self.xi)
+        """Target over proposal passes its ideal bound by a factor of at most exp(this) for each coordinate: XI (1/2 + 1/16 + 1/4)."""
 
     def propose(self, indices: Ints, taken: NDArray[np.uint32], base: int, words: Words) -> Proposal:
         """The vector that words `taken` give, which begin at position `base`."""
@@ -54,7 +55,7 @@ class GridKlein:
         grid = taus.reshape(form.rows, form.columns)
         while True:
             n, in_doubt = loops.grid_coordinates(
-                grid, 1 + XI, TOLERANCE, u, x, count, centres, variances, z, self.slack, suffix, kernel, inverse, lines, measured
+                grid, 1 + self.xi, self.tolerance, u, x, count, centres, variances, z, self.slack, suffix, kernel, inverse, lines, measured
             )
             if in_doubt:
                 known = [(Fraction(float(c)), Fraction(float(v))) for c, v in zip(centres[:n], variances[:n], strict=True)]
@@ -64,7 +65,7 @@ class GridKlein:
             x[n] = exact_coordinate(n, Fraction(float(centres[n])), Fraction(float(variances[n])), taken, base, words)
             count = n + 1
         value, error = loops.log_ratio(z, taus, x, centres, variances)
-        value += m / 2 * math.log1p(XI)
+        value += m / 2 * math.log1p(self.xi)
         return Proposal(z, x, centres.tolist(), variances.tolist(), value, error + 1.01 * float(measured[0]) + m * 2.0**-50)
 
     def _slowly(
@@ -79,7 +80,7 @@ class GridKlein:
             i, j = divmod(n, c - 1)
             if n >= start:
                 centre, variance = ideal_parameters(grid, table, i, j)
-                parameters.append((centre, variance * Fraction(1 + XI)))
+                parameters.append((centre, variance * Fraction(1 + self.xi)))
                 x[n] = exact_coordinate(n, *parameters[n], taken, base, words)
             table[i][j] = int(x[n])
             table[i][c - 1] -= int(x[n])

@@ -1,0 +1,185 @@
+"""Coupling from the past on grids: form P against the ideal chains, the algebra of one axis against rationals, the law by enumeration."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb
+
+from holdfast.exact.balls import ball, enclosure, precision
+from holdfast.randomness import NoiseKey, Words
+from holdfast.samplers.coupling.general_form import GeneralForm
+from holdfast.samplers.coupling.grid_form import GridForm
+from holdfast.samplers.coupling.grid_klein import GridKlein, ideal_parameters
+from holdfast.samplers.coupling.majorant import log_theta, majorant
+from holdfast.samplers.coupling.mixture_fit import mixture_for
+from holdfast.samplers.coupling.pair_correction import majorant_above
+from holdfast.samplers.coupling.reference import coalesced
+from holdfast.samplers.coupling.sampler import CouplingLaplace
+from holdfast.samplers.coupling.uniforms import SweepUniform
+from holdfast.samplers.grid_laplace import GridLaplace
+from holdfast.testing import ALPHA, check_fit_categories, two_sample_p_value
+
+from ..lattice_points import counted, enumerated, margin_rows
+
+HALF, QUARTER = Fraction(1, 2), Fraction(1, 4)
+
+
+def stream(label: str) -> Words:
+    return NoiseKey.for_tests(label).stream("grid coupling")
+
+
+def some_states(form: GridForm, count: int, label: str) -> list[list[int]]:
+    """States of all kinds: cells at the least atom, at far ones and between."""
+    drawn = stream(label).take(count * form.cells).reshape(count, form.cells)
+    return [[0 if w % 3 == 0 else int(w % 17) if w % 3 == 1 else int(w % 90) for w in row.tolist()] for row in drawn]
+
+
+@pytest.mark.parametrize(("axes", "epsilon"), [((3, 2), Fraction(1)), ((3, 4), QUARTER)])
+def test_the_sandwich_finds_the_state_of_the_ideal_chains(axes: tuple[int, int], epsilon: Fraction) -> None:
+    sampler, words = CouplingLaplace.of_grid(axes, epsilon), stream("ideal")
+    for base, _, first in sampler._words(2, words):
+        ideal = coalesced(sampler.form, lambda cell, time, base=base: SweepUniform(words, base + cell, time))  # type: ignore[misc]
+        assert sampler._variances(base, first, words) == ideal
+
+
+def test_wider_errors_change_no_draw() -> None:
+    plain = CouplingLaplace.of_grid((3, 4), HALF).draw(3, stream("slack"))
+    for slack in (2.0**-30, 2.0**-8):
+        assert np.array_equal(CouplingLaplace.of_grid((3, 4), HALF, slack=slack).draw(3, stream("slack")), plain)
+
+
+def test_conductances_and_determinants_are_those_of_the_matrix() -> None:
+    """The graph's algebra against that of the rows, in rationals."""
+    form = GridForm(4, 3, mixture_for(HALF, 12))
+    rows = margin_rows((4, 3))[[3, 4, 5, 6, 0, 1]]  # sums over columns come first there; one of them follows from the others
+    general = GeneralForm(tuple(tuple(int(entry) for entry in row) for row in rows), form.mixture)
+    for state in some_states(form, 3, "algebra"):
+        assert [form.conductance(state, e) for e in range(12)] == [general.conductance(state, e) for e in range(12)]
+        with precision(100):
+            assert form.log_determinant(state).overlaps(general.log_determinant(state))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(2, 2), (4, 3), (5, 5)])
+def test_the_correction_is_above_the_truth(rows: int, columns: int) -> None:
+    """Phi >= sum of H(1 / s^2) over all coordinates, s^2 in rationals; doubles and balls of Phi agree."""
+    form = GridForm(rows, columns, mixture_for(Fraction(1), rows * columns))
+    zeros = [[0] * columns for _ in range(rows)]
+    for state in [[0] * form.cells, *some_states(form, 3, "dominates")]:
+        taus = [form.mixture.tau(j) for j in state]
+        grid = [taus[i * columns : (i + 1) * columns] for i in range(rows)]
+        with precision(100):
+            truth = sum(
+                (log_theta(ball(1 / ideal_parameters(grid, zeros, i, j)[1])) for i in range(rows - 1) for j in range(columns - 1)), arb(0)
+            )
+            phi = form.correction(state)
+            assert truth < phi
+            value, error = form.correction_in_doubles(np.array(state))
+            assert abs(enclosure(phi).nearest() - value) <= error
+
+
+def test_own_and_slope_fall_and_are_above_the_chord() -> None:
+    """The line own + slope y is above the majorant at both ends of [0, ymax], hence between; both fall, which monotonicity needs."""
+    form = GridForm(4, 4, mixture_for(Fraction(1), 16))
+    pairs, taus = form.pairs, form.mixture.taus
+    assert (np.diff(pairs.own) <= 0).all()
+    assert (np.diff(pairs.slopes, axis=1) <= 0).all()
+    assert (pairs.slopes[:-1] > 0).all()
+    with precision(80):
+        for cell in range(9):
+            p, s = 3 - cell // 3, 3 - cell % 3
+            longest = (Fraction((p + 1) * (s + 1), p * s) - 1) / form.mixture.tau(0)
+            for j in range(0, len(taus), 7):
+                slope = Fraction(float(pairs.slopes[cell, min(j, pairs.near - 1)]))
+                for y in (Fraction(0), longest / 3, longest):
+                    line = ball(Fraction(float(pairs.own[j])) + slope * y)
+                    assert majorant(ball(1 / form.mixture.tau(j) + y)) <= line
+
+
+def test_the_majorant_in_doubles_is_above_and_near() -> None:
+    x = np.geomspace(0.05, 60, 400)
+    with precision(80):
+        for value, found in zip(x.tolist(), majorant_above(x).tolist(), strict=True):
+            true = enclosure(majorant(ball(Fraction(value))))
+            assert true.upper <= Fraction(found) <= true.lower * (1 + Fraction(1, 1 << 36)) + Fraction(1, 1 << 90)
+
+
+def test_parameters_of_coordinates_are_as_near_the_ideal_as_certified() -> None:
+    """Centres and stretched variances from the compiled loop against rationals."""
+    sampler, words = CouplingLaplace.of_grid((5, 4), QUARTER), stream("parameters")
+    assert isinstance(sampler.form, GridForm)
+    assert isinstance(sampler._klein, GridKlein)
+    xi = Fraction(sampler._klein.xi)
+    for base, taken, first in sampler._words(2, words):
+        made = sampler._try(base, taken, first, words)
+        taus = [sampler.form.mixture.tau(j) for j in made.indices]
+        grid = [taus[i * 4 : i * 4 + 4] for i in range(5)]
+        table = made.proposal.z.reshape(5, 4).tolist()
+        for n, (centre, variance) in enumerate(zip(made.proposal.centres, made.proposal.variances, strict=True)):
+            ideal_centre, ideal = ideal_parameters(grid, table, *divmod(n, 3))
+            assert ideal * (1 + xi * 3 / 4) <= Fraction(variance) <= ideal * (1 + xi * 5 / 4)
+            assert (Fraction(centre) - ideal_centre) ** 2 <= Fraction(2, 5) * xi * xi * ideal
+
+
+def test_rationals_take_over_where_a_certificate_fails() -> None:
+    plain = CouplingLaplace.of_grid((3, 4), HALF).draw(5, stream("rational"))
+    doubtful = CouplingLaplace.of_grid((3, 4), HALF)
+    assert isinstance(doubtful._klein, GridKlein)
+    doubtful._klein.tolerance = -1.0
+    assert np.array_equal(doubtful.draw(5, stream("rational")), plain)
+
+
+def test_the_chance_in_doubles_is_as_near_the_exact_one_as_it_says() -> None:
+    sampler, words = CouplingLaplace.of_grid((4, 4), HALF), stream("chance")
+    for base, taken, first in sampler._words(5, words):
+        made = sampler._try(base, taken, first, words)
+        with precision(160):
+            exact = enclosure(sampler.chance(made.indices, made.proposal).log())
+        assert abs(exact.nearest() - made.log_chance) <= made.error < 1e-8
+        assert exact.upper <= 0
+
+
+@pytest.mark.parametrize(
+    ("axes", "epsilon", "reach", "n"),
+    [((2, 3), Fraction(1), 20, 3000), ((3, 3), HALF, 22, 3000)],
+    ids=["2 x 3 at 1", "3 x 3 at 1/2"],
+)
+def test_the_law_is_that_of_enumeration(axes: tuple[int, int], epsilon: Fraction, reach: int, n: int) -> None:
+    z = CouplingLaplace.of_grid(axes, epsilon).draw(n, stream("fit"))
+    assert not (margin_rows(axes) @ z.T).any()
+    check_fit_categories(counted(z, epsilon), enumerated(margin_rows(axes), epsilon, reach), name=f"coupling from the past, {axes}")
+
+
+def test_a_turned_grid_has_the_same_margins() -> None:
+    z = CouplingLaplace.of_grid((3, 5), HALF).draw(20, stream("turned"))
+    assert not (margin_rows((3, 5)) @ z.T).any()
+    assert np.abs(z).sum() > 0
+
+
+def test_four_by_four_agrees_with_rejection() -> None:
+    """Sums of absolute values of exact draws by two methods that share nothing."""
+    n = 1500
+    ours = np.abs(CouplingLaplace.of_grid((4, 4), QUARTER).draw(n, stream("agree"))).sum(axis=1)
+    theirs = np.abs(GridLaplace((4, 4), QUARTER).draw(n, stream("agree, rejection"))).sum(axis=1)
+    assert two_sample_p_value(ours // 4, theirs // 4) > ALPHA
+    assert two_sample_p_value(ours // 4, theirs // 4 + 2) < ALPHA  # eight of some forty more are seen
+
+
+def test_restarting_slow_tries_would_bias_the_law() -> None:
+    """Why no try is capped: 2 x 2 at epsilon 1/2 has P[0] = tanh 1 = .7616; giving up where two sweeps do not meet makes zero more likely."""
+    sampler, words = CouplingLaplace.of_grid((2, 2), HALF), stream("restart")
+    zeros, kept = 0, 0
+    full = CouplingLaplace.of_grid((2, 2), HALF).draw(6000, stream("no restart"))
+    while kept < 6000:
+        for base, taken, first in sampler._words(6000 - kept, words):
+            ended, state, _ = sampler.form.back(first[-2:], np.full((2, 4), -1), 0.0)
+            if ended != 0:
+                continue
+            made = sampler._weighed([int(j) for j in state], sampler._klein.propose(state, taken[4:-2], base + 4, words))
+            if sampler._accepts(made, taken, base, words):
+                kept, zeros = kept + 1, zeros + int(not made.proposal.z.any())
+    standard_error = (0.7616 * 0.2384 / 6000) ** 0.5
+    assert abs(float((full == 0).all(axis=1).mean()) - np.tanh(1.0)) < 6.5 * standard_error
+    assert zeros / kept - np.tanh(1.0) > 6.5 * standard_error
