@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from holdfast.errors import InternalError, InvalidParameter
 from holdfast.exact.balls import enclosure, precision
 from holdfast.randomness import NoiseKey, Words
+from holdfast.samplers.coupling.general_form import GeneralForm
 from holdfast.samplers.coupling.reference import coalesced
 from holdfast.samplers.coupling.sampler import CouplingLaplace
 from holdfast.samplers.coupling.uniforms import SweepUniform
@@ -104,6 +105,7 @@ def test_cells_left_out_or_pinned_are_refused() -> None:
 def test_a_chance_above_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The assertion has teeth: a correction that does not dominate trips it."""
     sampler = CouplingLaplace.of_rows(margin_rows((2, 2)), 1)
+    assert isinstance(sampler.form, GeneralForm)
     sampler.form.__dict__["corrections"] = np.zeros_like(sampler.form.corrections)
     with pytest.raises(InternalError, match="above 1"):
         sampler.draw(200, stream("teeth"))

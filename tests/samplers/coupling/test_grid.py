@@ -168,7 +168,7 @@ def test_four_by_four_agrees_with_rejection() -> None:
 
 
 def test_restarting_slow_tries_would_bias_the_law() -> None:
-    """Why no try is capped: 2 x 2 at epsilon 1/2 has P[0] = tanh 1 = .7616; giving up where two sweeps do not meet makes zero more likely."""
+    """Why no try is capped: 2 x 2 at epsilon 1/2 has P[0] = tanh 1 = .7616; giving up where two sweeps do not meet makes 0 likelier."""
     sampler, words = CouplingLaplace.of_grid((2, 2), HALF), stream("restart")
     zeros, kept = 0, 0
     full = CouplingLaplace.of_grid((2, 2), HALF).draw(6000, stream("no restart"))

@@ -90,7 +90,7 @@ class GridForm:
 
     def back(self, u: Doubles, known: Ints, slack: float) -> tuple[int, Ints, tuple[int, int]]:
         """Both chains from time -T on, T = len(u): (how it ended, the state of the lower chain, where it stopped)."""
-        from holdfast.samplers.coupling import _coupling_compiled as loops
+        from holdfast.samplers.coupling import _grid_compiled as loops
 
         lower, upper, stop = np.zeros(self.cells, np.int64), np.zeros(self.cells, np.int64), np.zeros(2, np.int64)
         scalars = self.scalars + np.array([0.0, slack, 0.0])
@@ -147,7 +147,7 @@ class GridForm:
         state = np.array(indices)
         slopes = _balls(self.pairs.cell_slopes(state))
         own = _balls(self.pairs.own[np.minimum(state, self.mixture.atoms - 1)].reshape(self.rows, self.columns))
-        return (slopes * self.pairs.below(self._inverses(indices))).sum() + own[:-1, :-1].sum() + arb(0)
+        return arb(0) + (slopes * self.pairs.below(self._inverses(indices))).sum() + own[:-1, :-1].sum()
 
     def correction_in_doubles(self, indices: Ints) -> tuple[float, float]:
         """(Phi, its error), for atoms in the table."""

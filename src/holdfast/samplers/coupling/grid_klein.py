@@ -1,8 +1,8 @@
 """Klein's step on a grid of two axes: cells row by row, each given those before it, by the algebra of one axis (grid_form.py).
 
-Legend: cell (i, j), i < r - 1 and j < c - 1, given the cells before it. K = sum_{k > i} (diag(tau_k) - tau_k tau_k' / sum tau_k); H = K + the
-tau of row i not yet drawn; D_l is what column l still needs. With H y = D and H g = e_j the ideal Gaussian has centre tau y_j and variance
-tau (1 - tau g_j). Doubles near these are the proposal's parameters, the variance stretched by 1 + XI; as in klein_step.py the proposal's
+Legend: cell (i, j), i < r - 1 and j < c - 1, given the cells before it. K = sum_{k > i} (diag(tau_k) - tau_k tau_k' / sum tau_k); H = K +
+the tau of row i not yet drawn; D_l is what column l still needs. With H y = D and H g = e_j the ideal Gaussian has centre tau y_j and
+variance tau (1 - tau g_j). Doubles near these are the proposal's parameters, the variance stretched by 1 + XI; as in klein_step.py the proposal's
 law is exact, and residuals D - H y and e_j - H g certify that target over proposal stays below a public constant [theory T178]:
 
 - the ideal variance s^2 within a relative XI / 8, so that the stretched one is larger;
@@ -43,7 +43,7 @@ class GridKlein:
 
     def propose(self, indices: Ints, taken: NDArray[np.uint32], base: int, words: Words) -> Proposal:
         """The vector that words `taken` give, which begin at position `base`."""
-        from holdfast.samplers.coupling import _coupling_compiled as loops
+        from holdfast.samplers.coupling import _coupling_compiled, _grid_compiled
 
         form, m = self.form, self.form.dimension
         x, z, centres, variances = np.zeros(m, np.int64), np.zeros(form.cells, np.int64), np.empty(m), np.empty(m)
@@ -51,12 +51,12 @@ class GridKlein:
             return self._slowly(0, indices, x, [], taken, base, words)
         taus = form.mixture.taus[indices]
         u, measured, count = as_doubles(taken[0::2], taken[1::2]), np.zeros(1), 0
-        _, suffix, _, _, kernel, inverse, lines, _ = form.workspace()
+        _, suffix, inverses, _, _, inverse, lines, _ = form.workspace()
+        scratch = suffix, inverses, inverse, lines
         grid = taus.reshape(form.rows, form.columns)
         while True:
-            n, in_doubt = loops.grid_coordinates(
-                grid, 1 + self.xi, self.tolerance, u, x, count, centres, variances, z, self.slack, suffix, kernel, inverse, lines, measured
-            )
+            found = u, x, count, centres, variances, z
+            n, in_doubt = _grid_compiled.grid_coordinates(grid, 1 + self.xi, self.tolerance, *found, self.slack, *scratch, measured)
             if in_doubt:
                 known = [(Fraction(float(c)), Fraction(float(v))) for c, v in zip(centres[:n], variances[:n], strict=True)]
                 return self._slowly(n, indices, x, known, taken, base, words)
@@ -64,7 +64,7 @@ class GridKlein:
                 break
             x[n] = exact_coordinate(n, Fraction(float(centres[n])), Fraction(float(variances[n])), taken, base, words)
             count = n + 1
-        value, error = loops.log_ratio(z, taus, x, centres, variances)
+        value, error = _coupling_compiled.log_ratio(z, taus, x, centres, variances)
         value += m / 2 * math.log1p(self.xi)
         return Proposal(z, x, centres.tolist(), variances.tolist(), value, error + 1.01 * float(measured[0]) + m * 2.0**-50)
 

@@ -1,7 +1,7 @@
 """Form P of the correction, for grids of two axes: much nearer to the truth than a sum over cells, and still monotone.
 
-Legend: r rows, c columns. Coordinate e = (i, j), i < r - 1 and j < c - 1, is a cell's own; p = r - 1 - i rows are below it and s = c - 1 - j
-columns to its right. Its Gram-Schmidt vector has 1 at e, -1/s on the rest of its row, -1/p on the rest of its column and 1/(p s) below
+Legend: r rows, c columns. Coordinate e = (i, j), i < r - 1 and j < c - 1, is a cell's own; p = r - 1 - i rows are below it and s = c - 1 -
+j columns to its right. Its Gram-Schmidt vector has 1 at e, -1/s on the rest of its row, -1/p on the rest of its column and 1/(p s) below
 right; squares u_i[k] v_j[l] with u_i[i] = 1, u_i[k] = 1/p^2 for k > i, and v likewise. Drawing e has 1 / s_e^2 <= 1 / tau_e + Y_e,
 
     Y_e = sum over f != e of u v / tau_f,   at most ymax = ((1 + 1/p) (1 + 1/s) - 1) / tau_0.
