@@ -31,13 +31,18 @@ PER_DECADE, DEVIATIONS_PER_DECADE = 6, 8
 
 def spreads(plan: Plan, levels: Iterable[Level]) -> tuple[Spread, ...]:
     """The standard deviations of every level, in short."""
-    out = []
-    for level in levels:
-        found = deviations_of(plan, level)
-        known = np.sort(found[~np.isnan(found)])
-        low, middle, high = (float(known[place]) if len(known) else None for place in (0, len(known) // 2, -1))
-        out.append(Spread(level.name, len(found), low, middle, high, looked_at=len(known)))
-    return tuple(out)
+    return tuple(_spread(level, deviations_of(plan, level)) for level in levels)
+
+
+def spread(sums: Sums) -> Spread:
+    """The same of sums."""
+    return _spread(sums.level, sums.deviations)
+
+
+def _spread(level: Level, found: Floats) -> Spread:
+    known = np.sort(found[~np.isnan(found)])
+    low, middle, high = (float(known[place]) if len(known) else None for place in (0, len(known) // 2, -1))
+    return Spread(level.name, len(found), low, middle, high, looked_at=len(known))
 
 
 def level_spread(found: LevelError) -> Spread:

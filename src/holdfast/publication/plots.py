@@ -56,7 +56,7 @@ class Plot:
 
     def relative_errors(self) -> Figure:
         """The share of published numbers whose standard deviation is above 5, 10, 25 and 50 % of the number, for every level."""
-        found = relative_shares(self._plan, self._table)
+        found = relative_shares([sums_of(self._plan, self._table, level) for level in levels_of(self._plan)])
         if not found:
             raise _unknown()
         return relative_figure(found, self._noun)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from holdfast.publication import figure_facts as facts
 from holdfast.publication.figure_facts import MOST_COLUMNS, MOST_ROWS
 from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.plan import Plan
 from holdfast.publication.released import ReleasedTable
-from holdfast.publication.sums import Level, find_level, levels_of, margins_of, sums_of
+from holdfast.publication.sums import Sums, levels_of, margins_of, sums_of
 from holdfast.report.figures.facts import Areas, Grid, ReportFacts, Shares, Spread
 
 SHOWN_BARS = 10
@@ -20,24 +24,19 @@ def report_facts(plan: Plan, table: ReleasedTable, areas: Areas | None = None) -
     noise = tuple(noise_charts(plan.drawing))
     if not table.published.all():
         return ReportFacts(noise=noise)
-    levels = levels_of(plan)
-    cells = sums_of(plan, table, levels[-1])
+    sums = [sums_of(plan, table, level) for level in levels_of(plan)]
+    first = next((found for found in sums[1:] if plan.covariance is not None and np.any(found.deviations != 0)), sums[-1])
     return ReportFacts(
-        levels=_level_spreads(plan, levels),
+        levels=tuple(map(facts.spread, sums)) if plan.covariance is not None and len(sums) > 2 else (),
         margins=margin_spreads(plan)[:SHOWN_MARGINS],
-        relative=tuple(relative_shares(plan, table)),
-        sizes=facts.sizes(cells, table.grid is None),
-        ranked=facts.ranked(plan, sums_of(plan, table, find_level(plan, None)), SHOWN_BARS),
+        relative=tuple(relative_shares(sums)),
+        sizes=facts.sizes(sums[-1], table.grid is None),
+        ranked=facts.ranked(plan, first, SHOWN_BARS),
         grid=_two_way(plan, table),
         areas=areas,
         example=facts.example_of(plan, table),
         noise=noise,
     )
-
-
-def _level_spreads(plan: Plan, levels: list[Level]) -> tuple[Spread, ...]:
-    """None where there are no levels but the whole table and the cells, which the margins have too."""
-    return facts.spreads(plan, levels) if plan.covariance is not None and len(levels) > 2 else ()
 
 
 def margin_spreads(plan: Plan) -> tuple[Spread, ...]:
@@ -51,10 +50,9 @@ def margin_spreads(plan: Plan) -> tuple[Spread, ...]:
     return facts.spreads(plan, levels) if len(levels) > 2 or len(levels_of(plan)) <= 2 else ()
 
 
-def relative_shares(plan: Plan, table: ReleasedTable) -> list[Shares]:
-    """Of every level; those left out whose standard deviations are not all known."""
-    levels = levels_of(plan)
-    found = (facts.shares(sums_of(plan, table, level)) for level in (levels[1:] or levels))
+def relative_shares(sums: Sequence[Sums]) -> list[Shares]:
+    """Of every level below the whole table; those left out whose standard deviations are not all known."""
+    found = map(facts.shares, sums[1:] or sums)
     return [shares for shares in found if shares is not None]
 
 
