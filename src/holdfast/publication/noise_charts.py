@@ -22,24 +22,28 @@ from holdfast.wording.figures import noise_place
 CELLS = 4_000
 """About so many cell draws a picture: few enough that a small release never loads the compiled loops."""
 MOST = 3
-SEEN = 0.01
+LOOKED_AT, SEEN = 12, 0.01
+"""Shapes of blocks looked at, and the part of the highest bar by which two pictures must differ."""
 SHOWN = 0.9975
 """Share of the draws that the picture shows, at least."""
 
 
-def noise_charts(drawing: Drawing) -> list[NoiseLaw]:
-    """Up to three kinds of blocks; a function of public facts, the same on every machine. None where the noise depends on the data, nor of
-    blocks whose draws would take too long, nor of answers on a grid.
+def noise_charts(drawing: Drawing, most: int = MOST) -> list[NoiseLaw]:
+    """Up to three kinds of blocks, those that most cells are in first; a function of public facts, the same on every machine. None where
+    the noise depends on the data, nor of blocks whose draws would take too long, nor of answers on a grid.
     """
     channel, left = drawing.channel, float(COSTLY_CELLS)
     if channel.target.reads is not Reads.NOTHING or channel.facts.grid is not None:  # steps of a grid are too fine for bars
         return []
     charts: dict[tuple[str, int], NoiseLaw] = {}
-    for shape in channel.shapes():
+    cells: dict[Shape, int] = {}
+    for task in channel.tasks():
+        cells[task.shape] = cells.get(task.shape, 0) + task.cells.size
+    for shape in sorted(cells, key=lambda found: -cells[found])[:LOOKED_AT]:
         sampler = drawing.choice(shape).sampler
         assert not isinstance(sampler, InputSampler)
         kind = (sampler.name, sampler.cells)
-        if kind in charts or len(charts) == MOST:
+        if kind in charts or len(charts) == most:
             continue
         label = noise_place(sampler.cells)
         found = _exact(drawing, shape, sampler, label)

@@ -14,29 +14,37 @@ from holdfast.publication.released import ReleasedTable
 from holdfast.publication.sums import Sums, levels_of, margins_of, sums_of
 from holdfast.report.figures.facts import Areas, Grid, ReportFacts, Shares, Spread
 
-SHOWN_BARS = 10
-SHOWN_MARGINS = 10
-"""Rows of the figure of margins; `release.plot` draws all."""
+SHOWN_BARS, FEWER_BARS = 10, 6
+"""Fewer beside a heat map, which has all numbers."""
+SHOWN_MARGINS = 6
+SHOWN_LAWS = 1
+"""Rows of the figure of margins, and charts of noise: `release.plot` draws all."""
 
 
 def report_facts(plan: Plan, table: ReleasedTable, areas: Areas | None = None) -> ReportFacts:
     """Figures that this release can have: none of them where counts are left out."""
-    noise = tuple(noise_charts(plan.drawing))
+    noise = tuple(noise_charts(plan.drawing, SHOWN_LAWS))
     if not table.published.all():
         return ReportFacts(noise=noise)
     sums = [sums_of(plan, table, level) for level in levels_of(plan)]
+    grid = _two_way(plan, table)
     first = next((found for found in sums[1:] if plan.covariance is not None and np.any(found.deviations != 0)), sums[-1])
     return ReportFacts(
         levels=tuple(map(facts.spread, sums)) if plan.covariance is not None and len(sums) > 2 else (),
-        margins=margin_spreads(plan)[:SHOWN_MARGINS],
+        margins=_some(margin_spreads(plan)),
         relative=tuple(relative_shares(sums)),
         sizes=facts.sizes(sums[-1], table.grid is None),
-        ranked=facts.ranked(plan, first, SHOWN_BARS),
-        grid=_two_way(plan, table),
+        ranked=facts.ranked(plan, first, SHOWN_BARS if grid is None else FEWER_BARS),
+        grid=grid,
         areas=areas,
         example=facts.example_of(plan, table),
         noise=noise,
     )
+
+
+def _some(spreads: tuple[Spread, ...]) -> tuple[Spread, ...]:
+    """The first margins, and the cells."""
+    return spreads if len(spreads) <= SHOWN_MARGINS else (*spreads[: SHOWN_MARGINS - 1], spreads[-1])
 
 
 def margin_spreads(plan: Plan) -> tuple[Spread, ...]:

@@ -27,7 +27,6 @@ from holdfast.report.html import (
     plural,
     rounded_up,
     sd_text,
-    show,
     table,
     tag,
     text,
@@ -103,14 +102,15 @@ def _section(name: str, heading: str, *pieces: str | None, figures: Sequence[Fig
 def _tiles(card: Card) -> tuple[Tile, ...]:
     """The release in four numbers."""
     say = say_of(card)
-    typical = card["expected_error"]["cell_standard_deviation"]["median"]
+    spread = card["expected_error"]["cell_standard_deviation"]
+    typical, which = (spread["median"], "typical") if spread["median"] else (spread["largest"], "largest")
     tiles = [
         Tile(say("report.cells"), number(card["table"]["cells"]), say(f"report.one_{noun(card)}")),
         Tile(say("report.kept"), number(card["kept"]["totals"]), say("report.kept_note"), exact=True),
         Tile(say("report.exposed"), number(card["exposed"]["cells"]), say("report.exposed_note"), exact=True),
     ]
     if typical is not None and not is_suppressed(card):
-        tiles.append(Tile(say("report.typical"), short(typical), say("report.typical_note")))
+        tiles.append(Tile(say(f"report.{which}"), short(typical), say("report.typical_note")))
     return tuple(tiles)
 
 
@@ -128,11 +128,6 @@ def _what(card: Card) -> Section:
             f" {'lists' if is_suppressed(card) else f'gives one {noun(card)} for each of'} {plural(given['cells'], 'cell')}, named by ",
             names(given["columns"], SHOWN_STATEMENTS),
             f". {_made(card)} {totals}.",
-        ),
-        paragraph(
-            f"Date of the release: {card['release']['date'] or 'not given'}. List of cells: "
-            f"{UNIVERSE_WORDS.get(given['universe'], given['universe'])}. {card['release']['ledger_words']}",
-            class_="note",
         ),
     )
 
@@ -157,7 +152,7 @@ def _promise(card: Card) -> Section:
         "promise",
         "The promise",
         None if card["release"]["private"] else paragraph("With a test key the promise does not hold. It would hold for a secret key."),
-        paragraph(guarantee["words"]),
+        paragraph(guarantee["words"], class_="fine"),
         table("The promise in numbers", ("When", "The promise"), cost_rows(card)),
         paragraph(
             f"It holds between {guarantee['relation']}. Status: {guarantee['status']}. It does not cover the kept totals and what follows "
@@ -194,7 +189,11 @@ def _how_far_off(card: Card, facts: ReportFacts) -> Section:
         "error",
         f"How far off a {what} may be",
         paragraph(error["words"]),
-        table(f"Distance between released and {true} {what} (standard deviation: {error['basis']})", header, rows),
+        tag(
+            "details",
+            tag("summary", say_of(card)("report.distances")),
+            table(f"Distance between released and {true} {what} (standard deviation: {error['basis']})", header, rows),
+        ),
         table("The noise of every unit of every level", ("Level", "By", "Units", "Standard deviation"), levels[:SHOWN_LEVELS])
         if levels
         else None,
@@ -421,7 +420,7 @@ _USE_WITHIN_BOUNDS = (
 
 
 def _verify(card: Card) -> Section:
-    versions = ", ".join(f"{key.replace('_', ' ')} {show(value)}" for key, value in card["software"].items())
+    given = card["table"]["universe"]
     return _section(
         "verify",
         "How to verify",
@@ -436,5 +435,9 @@ def _verify(card: Card) -> Section:
             else f"The card carries a signature by the key {card['release']['signer']}. Compare it with the one that the office publishes "
             "elsewhere.",
         ),
-        paragraph(f"Made with {versions}.", class_="note"),
+        paragraph(
+            f"Date of the release: {card['release']['date'] or 'not given'}. List of cells: "
+            f"{UNIVERSE_WORDS.get(given, given)}. {card['release']['ledger_words']}",
+            class_="note",
+        ),
     )

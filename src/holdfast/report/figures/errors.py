@@ -10,7 +10,7 @@ from holdfast.report.figures.svg import GREY, MAIN, WIDTH, Place, axis_below, cu
 from holdfast.report.html import Html, number
 from holdfast.wording.figures import ERROR_HEADER, ERROR_TITLES, EXACT, NOT_KNOWN, SD_AXIS, error_caption, error_words, units_word
 
-LEFT, TOP, ROW = 8, 6, 34
+LEFT, TOP, ROW = 8, 6, 30
 END = WIDTH - 48
 
 
@@ -28,7 +28,7 @@ def error_figure(kind: str, spreads: Sequence[Spread], basis: str, noun: str = "
 
 
 def _row(spread: Spread, y: float, across: Place) -> list[Html]:
-    middle = y + 23
+    middle = y + 21
     out = [label(cut(f"{spread.name} ({units_word(spread.units)})", WIDTH - LEFT - 8), LEFT + 8, y + 12)]
     if spread.median is None or spread.smallest is None or spread.largest is None:
         return [*out, label(NOT_KNOWN, LEFT + 8, middle + 4, fill=GREY)]

@@ -16,8 +16,12 @@ Place: TypeAlias = Callable[[float], float]
 WIDTH = 360
 TEXT = 11
 """Size of all labels."""
-LETTER = 6.6
-"""Width of a letter of this size: wide fonts have so much."""
+LETTER = 7.0
+WIDTHS = dict.fromkeys("mwMW%@—…", 10.9) | dict.fromkeys("ABCDEFGHKNOPQRUVXYZ_&<>=+", 8.6) | dict.fromkeys("fijlrtIJ.,:;'|!()[]/ -", 4.6)
+"""Widths of letters of this size in a wide font: of most, and of those that differ."""
+
+LATIN = 0x250
+"""Letters below are Latin ones."""
 
 INK = "#16191d"
 GREY = "#4c5560"
@@ -76,12 +80,17 @@ def dot(x: float, y: float, radius: float, **style: str) -> Html:
 
 def cut(words: str, room: float) -> str:
     """As much of a text as fits."""
-    letters = max(int(room / LETTER), 2)
-    return words if len(words) <= letters else f"{words[: letters - 1].rstrip()}…"
+    kept = words[: int(room)]
+    if kept == words and width_of(words) <= room:
+        return words
+    while len(kept) > 1 and width_of(kept) + WIDTHS["…"] > room:
+        kept = kept[:-1]
+    return f"{kept.rstrip()}…"
 
 
 def width_of(words: str) -> float:
-    return LETTER * len(words)
+    """About how wide a text is, rather too much than too little; letters of other scripts count double."""
+    return sum(WIDTHS.get(letter, LETTER if ord(letter) < LATIN else 2 * LETTER) for letter in words)
 
 
 def short(value: float) -> str:
