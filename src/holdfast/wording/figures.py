@@ -60,13 +60,11 @@ def three(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Two digits, one decimal at most: 5 %, 0.4 %, 0.012 %; more than 1,000 % is not told apart."""
+    """Two digits, one decimal at most: 5 %, 0.4 %, 0.012 %; what is more than 1,000 % is not told."""
     value = 100 * share
     if value > 1000:
         return "over 1,000 %"
-    if value == int(value) or value >= 99.95:
-        return f"{value:.0f} %"
-    return f"{value:.1f} %" if value >= 1 else f"{value:.2g} %"
+    return f"{value:.1f}".removesuffix(".0") + " %" if value >= 1 or not value else f"{value:.2g} %"
 
 
 def error_caption(basis: str, noun: str) -> str:
