@@ -61,6 +61,24 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     shutil.rmtree(os.environ["HOLDFAST_STATE"], ignore_errors=True)
 
 
+def _leave_cases_to_the_long_group(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a test marked `ordinary("a", "b")`, cases whose name has one of these texts are ordinary; the others are long. One case or more
+    stays: what a test claims is looked at by every run.
+    """
+    stays: dict[str, bool] = {}
+    for item in items:
+        chosen = item.get_closest_marker("ordinary")
+        if chosen is None:
+            continue
+        name, _, case = item.nodeid.partition("[")
+        if not any(text in case for text in chosen.args):
+            item.add_marker(pytest.mark.long)
+        stays[name] = stays.get(name, False) or item.get_closest_marker("long") is None
+    empty = [name for name, stay in stays.items() if not stay]
+    if empty and _all_files(config):
+        raise pytest.UsageError(f"Every test marked `ordinary` has an ordinary case. These have none: {', '.join(empty)}")
+
+
 @pytest.hookimpl(tryfirst=True)  # before a choice by -m or -k: it must not make a snapshot look unused
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what takes long, by measurement: tests/durations.txt lists functions (tools/mark_durations.py writes it). Find what snapshots
@@ -69,6 +87,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.nodeid.split("[")[0] in listed:
             item.add_marker(pytest.mark.medium)
+    _leave_cases_to_the_long_group(config, items)
     compared = [item for item in items if "snapshot" in getattr(item, "fixturenames", ())]
     unused = snapshot_files.files_without_a_test(item.nodeid for item in compared)
     if snapshot_files.refreshing():

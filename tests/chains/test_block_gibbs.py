@@ -468,6 +468,7 @@ def test_runs_fit_the_law_of_two_by_two() -> None:
     assert not fits(values, two_by_two(0.28))
 
 
+@pytest.mark.ordinary("target0")
 @pytest.mark.parametrize(("target", "rate", "power"), [(Target.laplace(6, "1/4"), 0.25, 1), (Target.gaussian(6, 20), 0.025, 2)])
 def test_runs_fit_the_law_of_two_by_three(target: Target, rate: float, power: int) -> None:
     kernel = BlockGibbs(target, (2, 3))

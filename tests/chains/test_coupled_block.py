@@ -29,6 +29,7 @@ ALWAYS, NEVER = 1 << 20, -1
 """Values of `near` with which the maximal pairing is used at every step, and at none."""
 
 
+@pytest.mark.ordinary("(2, 2)", "(2, 3)")
 @pytest.mark.parametrize("near", [ALWAYS, NEVER])
 @pytest.mark.parametrize(
     ("kernel", "every"),
@@ -98,6 +99,7 @@ def test_lines_without_differences_in_their_sums_become_identical() -> None:
     assert met >= Fraction(1, 3)
 
 
+@pytest.mark.ordinary("1048576")
 @pytest.mark.parametrize("near", [ALWAYS, NEVER])
 def test_a_step_has_the_listed_joint_law(near: int) -> None:
     kernel = rational("absolute", (2, 3), Fraction(3, 5), -2, 2)
@@ -139,6 +141,7 @@ def check_alike(coupled: CoupledBlockGibbs, pair: Pair, most: int, fast: Words, 
     return info
 
 
+@pytest.mark.ordinary("(2, 3)", "(6, 2)", "(3, 3)", "(4, 3)", "(3, 4)--1")
 @pytest.mark.parametrize("near", [ALWAYS, NEVER, None])
 @pytest.mark.parametrize("kernel", [*FREE, SMALL[4], SMALL[7]], ids=lambda k: f"{k.target.decay.kind} {k.shape}")
 def test_run_is_repeated_step_from_the_same_words(kernel: BlockGibbs, near: int | None) -> None:
@@ -146,6 +149,7 @@ def test_run_is_repeated_step_from_the_same_words(kernel: BlockGibbs, near: int 
     check_alike(CoupledBlockGibbs(kernel, near), lagged(kernel), 12, fast, slow)
 
 
+@pytest.mark.ordinary("(4, 3)", "(3, 4)--1")
 @pytest.mark.parametrize("near", [ALWAYS, NEVER])
 @pytest.mark.parametrize("kernel", [FREE[1], FREE[3], FREE[5]], ids=lambda k: f"{k.target.decay.kind} {k.shape}")
 def test_extreme_words_are_read_alike(kernel: BlockGibbs, near: int) -> None:

@@ -58,6 +58,7 @@ def test_overlap_is_the_sum_of_the_lesser_masses(base: Fraction, shift: int) -> 
     assert overlap(base, shift) == (1 - base) / (1 + base) * (inside + tails)
 
 
+@pytest.mark.ordinary("2 x 3", "sum of 3", "general-absolute")
 @pytest.mark.parametrize("kind", ["absolute", "squares"])
 @pytest.mark.parametrize("block", BLOCKS)
 def test_each_chain_moves_by_the_kernels_law(block: str, kind: Any) -> None:
@@ -75,6 +76,7 @@ def test_the_chains_propose_the_same_as_often_as_possible() -> None:
         assert 0 <= overlap(THIRD, w) - equal <= THIRD**20
 
 
+@pytest.mark.ordinary("step")
 @pytest.mark.parametrize("run", ["step", "run"])
 def test_a_coupled_step_has_the_stated_law(run: str) -> None:
     coupled = small("sum of 3").coupled()

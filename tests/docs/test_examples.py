@@ -203,6 +203,7 @@ def _examples() -> Iterator[object]:
                 yield pytest.param(page, block, id=f"{name_of(page)}-console-line-{block.line}")
 
 
+@pytest.mark.ordinary("-python", "README")
 @pytest.mark.parametrize(("page", "console"), list(_examples()))
 def test_example(page: Path, console: Block | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

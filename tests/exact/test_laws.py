@@ -52,12 +52,14 @@ NARROW: list[IntegerLaw] = [
 ]
 
 
+@pytest.mark.ordinary("='7/3')", "'25/2', center", "tilt", "lower", "Geometric", "Weighted", "Bernoulli", "Uniform")
 @pytest.mark.parametrize("law", NARROW, ids=repr)
 def test_draws_follow_the_certified_law(law: IntegerLaw) -> None:
     values = law.sample(DRAWS, NoiseKey.for_tests("fit"))
     check_fit(values, law.pmf, offset=int(np.median(values)), name=repr(law))
 
 
+@pytest.mark.ordinary("sigma_squared='25/2'", "scale='7/3'", "Geometric", "Bernoulli")
 @pytest.mark.parametrize(
     ("law", "wrong"),
     [
@@ -98,6 +100,7 @@ WIDE = [
 ]
 
 
+@pytest.mark.ordinary("sigma_squared='1000000000')", "scale='1000000')", "lower=-1000000,")
 @pytest.mark.parametrize(("law", "unit"), WIDE, ids=lambda value: repr(value))
 def test_wide_draws_follow_the_certified_law(law: IntegerLaw, unit: int) -> None:
     values = law.sample(DRAWS, NoiseKey.for_tests("wide fit"))

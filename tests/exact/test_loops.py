@@ -19,6 +19,7 @@ LOOPS = "def double(x):\n    return 2 * x\ndef triple(x):\n    return 3 * x\n"
 KEPT, IN_MEMORY = "some seconds, once on this machine.", "NUMBA_CACHE_DIR"
 
 
+@pytest.mark.ordinary("True")
 @pytest.mark.parametrize("has_a_file", [True, False])
 def test_compiled_and_announced_once(tmp_path: Path, has_a_file: bool) -> None:
     """Code that stands in no file has no folder to be kept in either, as for a user without a home and a read-only installation."""

@@ -131,6 +131,7 @@ def test_bernoulli_exp_from_bits(gamma: Fraction):
     assert widest(bracket) < Fraction(1, 5)
 
 
+@pytest.mark.ordinary("gamma0", "gamma1", "gamma5", "gamma6", "gamma7")
 @pytest.mark.usefixtures("rational_coins")
 @pytest.mark.parametrize("gamma", GAMMAS)
 def test_bernoulli_exp_from_rational_coins(gamma: Fraction):
@@ -154,6 +155,7 @@ def laplace_proposals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oracles, "discrete_laplace", choose_laplace)
 
 
+@pytest.mark.ordinary("scale2", "scale4", "scale5")
 @pytest.mark.usefixtures("exponential_coins")
 @pytest.mark.parametrize("scale", [Fraction(1), Fraction(1, 3), Fraction(6, 4), Fraction(2), Fraction(7, 3), Fraction(10)])
 def test_laplace_probabilities_are_bracketed(scale: Fraction):
@@ -264,11 +266,13 @@ def test_laplace_fits(scale: Fraction):
     check_draws(lambda bits: oracles.discrete_laplace(scale, bits), lambda k: laplace_ball(scale, k), f"Laplace {scale}", 4000)
 
 
+@pytest.mark.ordinary("scale0", "scale3")
 @pytest.mark.parametrize("scale", PARAMETERS)
 def test_quantile_sampler_fits(scale: Fraction):
     check_draws(lambda bits: oracles.double_geometric_quantile(scale, bits), lambda k: laplace_ball(scale, k), f"quantile {scale}", 10_000)
 
 
+@pytest.mark.ordinary("sigma_squared1", "sigma_squared3")
 @pytest.mark.parametrize("sigma_squared", PARAMETERS)
 def test_gaussian_fits(sigma_squared: Fraction):
     def law(k: int) -> arb:
@@ -280,6 +284,7 @@ def test_gaussian_fits(sigma_squared: Fraction):
 CENTERS = [Fraction(0), Fraction(1, 2), Fraction(-1, 2), Fraction(1, 3), Fraction(-22, 7), Fraction(2001, 2)]
 
 
+@pytest.mark.ordinary("center0", "center3")
 @pytest.mark.parametrize("center", CENTERS)
 def test_centered_gaussian_fits(center: Fraction):
     def draw(bits: FairBits) -> int:

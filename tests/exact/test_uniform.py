@@ -47,6 +47,7 @@ def compositions(total: int, parts: int) -> list[tuple[int, ...]]:
     return [c for c in product(range(total + 1), repeat=parts) if sum(c) == total]
 
 
+@pytest.mark.ordinary("3-3")
 @pytest.mark.parametrize(
     ("total", "parts"),
     [

@@ -49,6 +49,7 @@ WIDE = [
 ]
 
 
+@pytest.mark.ordinary("lower")
 @pytest.mark.parametrize("law", [*SMALL[:2], *(pytest.param(law, marks=pytest.mark.long) for law in SMALL[2:])], ids=repr)
 def test_all_tries_of_twenty_bits_bracket_every_probability(law: ArmsLaw) -> None:
     """A try reads a cell word and an accept word, ten bits each here: run all 2^20, with extra bits at their ends for either word."""

@@ -74,6 +74,7 @@ def law_of_summary(which: str, mechanism: Any) -> dict[int, float]:
     return {int(key): float(masses[key] / weights.sum()) for key in np.flatnonzero(masses)}
 
 
+@pytest.mark.ordinary("l1 Laplace, epsilon 3/2", "epsilon 3/2-one", "epsilon 3/2-2 x", "Gaussian, sigma 0.6", "entries", "no invariant")
 @pytest.mark.parametrize("which", LATTICES)
 @pytest.mark.parametrize("how", MECHANISMS)
 def test_draws_follow_the_enumerated_law_and_a_weaker_budget_is_seen(which: str, how: str) -> None:

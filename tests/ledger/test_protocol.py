@@ -44,6 +44,7 @@ def test_a_release_from_grant_to_close(ledger: Ledger) -> None:
     assert ledger.verify([held.head, ledger.head()]) == []
 
 
+@pytest.mark.ordinary("sqlite", "postgres-drawing")
 @pytest.mark.parametrize("state", STATES)
 def test_every_step_from_every_state(ledger: Ledger, state: str) -> None:
     grant(ledger)
@@ -67,6 +68,7 @@ def test_every_step_from_every_state(ledger: Ledger, state: str) -> None:
     assert ledger.verify() == []
 
 
+@pytest.mark.ordinary("sqlite", "postgres-closed")
 @pytest.mark.parametrize("state", STATES)
 def test_a_name_is_reserved_once_unless_it_was_refunded(ledger: Ledger, state: str) -> None:
     grant(ledger)
@@ -185,6 +187,7 @@ def test_a_refusal_writes_nothing(ledger: Ledger) -> None:
     assert rows(ledger, "holdfast_open_reservations") == []
 
 
+@pytest.mark.ordinary("sqlite", "DROP", "evil")
 @pytest.mark.parametrize(
     "name",
     [

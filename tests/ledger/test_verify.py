@@ -106,6 +106,7 @@ def test_a_change_in_any_column_of_any_row_is_noticed(file_story: Ledger, column
             assert of_rows(file_story, [tuple(one) for one in changed]), (column, index, value)
 
 
+@pytest.mark.ordinary("sqlite", "postgres-hash")
 @pytest.mark.parametrize("column", COLUMNS)
 def test_a_change_in_any_column_is_noticed_in_the_database(story: Ledger, column: str) -> None:
     kinds = [read_row(row).kind for row in rows(story)]

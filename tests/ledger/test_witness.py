@@ -79,6 +79,7 @@ def test_forty_fresh_ledgers_neither(tmp_path: Path) -> None:
     assert (drawn, refused) == (1, COPIES - 1)
 
 
+@pytest.mark.ordinary("sqlite", "postgres-5")
 @pytest.mark.parametrize("last", [1, 2, 3, 5])
 def test_a_copy_from_any_moment_is_noticed_before_every_write(ledger: Ledger, last: int) -> None:
     grant(ledger)
@@ -230,6 +231,7 @@ def test_there_is_nothing_to_accept(ledger: Ledger) -> None:
     assert len(rows(ledger)) == 3
 
 
+@pytest.mark.ordinary("sqlite", "postgres-closed")
 @pytest.mark.parametrize("state_before", ["reserved", "closed", "voided-spent"])
 def test_what_was_lost_is_charged_and_its_name_used_up(ledger: Ledger, state_before: str) -> None:
     grant(ledger)

@@ -44,6 +44,7 @@ def hundred_cubed(_: Path) -> tuple[Universe, list[Statement]]:
     return universe, [hf.margin("a"), hf.margin("b"), hf.margin("c")]
 
 
+@pytest.mark.ordinary("counties", "california", "flights")
 @pytest.mark.parametrize(
     ("case", "cells", "rank"),
     [(counties, 144_578, 3143 + 1), (california, 2668, 58 + 1), (flights, 6720, 20 + 24 + 14 - 2), (hundred_cubed, 10**6, 298)],

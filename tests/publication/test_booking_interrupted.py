@@ -71,6 +71,7 @@ class TestInterrupted:
         assert json.loads((tmp_path / "out" / "card.json").read_text())["release"]["ledger"] == entry
         assert spent(ledger) == Fraction(1, 2)
 
+    @pytest.mark.ordinary("counts with", "kept more", "budget", "cells")
     @pytest.mark.parametrize(
         "changed",
         [
@@ -165,6 +166,7 @@ class TestInterrupted:
         run(ledger, tmp_path / "out", resume=True)
         assert files(tmp_path / "out") == first != {}
 
+    @pytest.mark.ordinary("KeyboardInterrupt-before", "LedgerProblem-after")
     @pytest.mark.parametrize("step", ["stage", "commit", "publish", "close"])
     @pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
     @pytest.mark.parametrize("error", [KeyboardInterrupt, LedgerProblem])

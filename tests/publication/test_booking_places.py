@@ -58,6 +58,7 @@ CHARGE = "Its charge stands in the ledger: go on with --resume"
 class TestDisksAndPlaces:
     """The same with a ledger and without: a complete folder under its name, or nothing new at all."""
 
+    @pytest.mark.ordinary("28-disk", "the folder")
     @BOOKED
     @pytest.mark.parametrize(
         ("code", "said"), [(errno.ENOSPC, "disk is full"), (errno.EACCES, "permission is missing"), (errno.EIO, "system says")]

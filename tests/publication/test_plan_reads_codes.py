@@ -54,6 +54,7 @@ def planned(run: Run, command: str = "plan") -> list[str]:
     return [one.out for one in made]
 
 
+@pytest.mark.ordinary("plan")
 @pytest.mark.parametrize("command", ["plan", "diagnose"])
 def test_a_csv_file_whose_counts_are_garbage(run: Run, command: str) -> None:
     Path("run.toml").write_text(RUN.replace("SOURCE", "counties.csv"))

@@ -50,6 +50,7 @@ CASES: dict[str, tuple[str, list[str], str, list[Statement], Any]] = {
 }
 
 
+@pytest.mark.ordinary("counties", "place", "4 x 4")
 @pytest.mark.parametrize("case", CASES)
 def test_released_and_verified(case: str, shared_data: Path, tmp_path: Path) -> None:
     name, cells, count, keep, mechanism = CASES[case]

@@ -126,6 +126,7 @@ class TestInOrder:
 
 
 class TestDamage:
+    @pytest.mark.ordinary("exposed", "table")
     @pytest.mark.parametrize("name", [file for file in FILES if file != "card.json"])
     def test_any_changed_byte_of_a_file_is_noticed(self, copy: Callable[[str], Path], name: str) -> None:
         folder = copy("simple")

@@ -63,6 +63,7 @@ def test_the_page_about_chains_is_laid_out_and_asks_for_nothing(tmp_path: Path) 
     assert printed_pages(tmp_path, "chains.html") >= 1
 
 
+@pytest.mark.ordinary("published")
 @pytest.mark.parametrize(
     "page", [cellkey_html(CHECK), cellkey_html(DESIGN), perturbed_html(PUBLISHED)], ids=["a check", "a design", "published tables"]
 )

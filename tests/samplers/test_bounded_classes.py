@@ -91,6 +91,7 @@ def exact_steps(exact: ExactBlock, z: list[int]) -> Iterator[tuple[tuple[int, ..
             left -= z[p]
 
 
+@pytest.mark.ordinary("grid", "sum", "facilities", "sexes", "people", "signs")
 @pytest.mark.parametrize("name", CASES)
 def test_every_table_of_small_fibres(name: str) -> None:
     """A rate a tenth off is seen."""
@@ -130,6 +131,7 @@ def ones_until(depth: int) -> ListedWords:
     return ListedWords([2**32 - 1], extra=lambda _, at: (2**32 - 1 if at < depth else 0,) * 4)
 
 
+@pytest.mark.ordinary("kept0", "kept1")
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize(("kept", "epsilon", "depth"), LONG_MOVES)
 def test_moves_longer_than_the_window_are_made_with_their_chance(

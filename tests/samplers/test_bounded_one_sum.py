@@ -236,6 +236,7 @@ def test_windows_too_wide_for_convolution_are_tilted() -> None:
         assert isinstance(found, BoundedOneSum) is tilted
 
 
+@pytest.mark.ordinary("x0", "x2")
 @pytest.mark.parametrize(("x", "lower", "upper"), CASES)
 def test_draws_fit_the_enumerated_law(x, lower, upper) -> None:
     with words_of(f"draws {x}") as words:

@@ -43,6 +43,7 @@ def stream(*label: str) -> Words:
 ORDINARY = ("3 x 3 grid, diagonal pinned", "pivots that must come out whole")
 
 
+@pytest.mark.ordinary("pivots")
 @pytest.mark.parametrize("name", [name if name in ORDINARY else pytest.param(name, marks=pytest.mark.long) for name in SMALL])
 def test_every_table_of_small_fibres(name: str) -> None:
     """A rate three fifths off is seen: so few draws tell no more."""

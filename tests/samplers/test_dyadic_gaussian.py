@@ -75,6 +75,7 @@ def _parts_and_odd(z: list[int], piece: int) -> tuple[list[int], list[int]]:
     return values, [int((nodes.reshape(-1, size).sum(axis=1) & 1).sum()) for size in sizes]
 
 
+@pytest.mark.ordinary("5/2-", "-2-2", "-3-4", "-4-2", "-5-4", "-9-4", "-1024-")
 @pytest.mark.parametrize(("cells", "piece"), [(2, 2), (3, 4), (4, 2), (5, 4), (9, 4), (600, 256), (1024, 256), (777, 64), (255, 256)])
 @pytest.mark.parametrize("sigma_squared", [Fraction(5, 2), Fraction(100), Fraction(10**4)], ids=str)
 def test_compiled_draws_equal_the_oracle_whatever_the_band(cells: int, piece: int, sigma_squared: Fraction) -> None:

@@ -93,6 +93,7 @@ def test_a_law_one_percent_off_and_a_missing_accept_step_are_seen() -> None:
     assert fit_of_sums(sampler.draw(40_000, words("careless")), enumerated(rows, epsilon, 8), epsilon) < ALPHA
 
 
+@pytest.mark.ordinary("3-15", "2-3")
 @pytest.mark.parametrize(("side", "absolute_sum", "variance"), [(4, 35.01676, 8.81598), (3, 15.29888, 5.46088), (2, 3.40367, 1.84135)])
 def test_moments_of_square_margins(side: int, absolute_sum: float, variance: float) -> None:
     """[theory T52]. Cells of one draw are exchangeable, so the mean square of a draw estimates the variance of one cell."""

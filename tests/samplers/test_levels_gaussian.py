@@ -129,6 +129,7 @@ def test_the_accept_exponent_is_the_weights_ratio_over_its_supremum() -> None:
         assert len(rest) == 1
 
 
+@pytest.mark.ordinary("9/25", "1000000")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("sigma_squared", [Fraction(9, 25), Fraction(1), Fraction(25), Fraction(10**6)], ids=str)
 def test_compiled_draws_equal_those_without_floats_whatever_the_band(name: str, sigma_squared: Fraction) -> None:

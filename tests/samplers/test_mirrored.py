@@ -36,6 +36,7 @@ def law_of_squares(shape: tuple[int, ...], sigma_squared: float) -> dict[int, fl
     return {square: masses[square] / total for square in sorted(masses)}
 
 
+@pytest.mark.ordinary("shape0", "shape1", "shape3")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_draws_follow_the_enumerated_law_and_two_percent_are_seen(shape: tuple[int, ...]) -> None:
     sigma_squared = Fraction(3)

@@ -47,6 +47,7 @@ def square_margins(side: int) -> fmpz_mat:
     return take_rows(rows, independent_rows(rows))
 
 
+@pytest.mark.ordinary("rows0", "rows1", "rows2", "rows3")
 @pytest.mark.parametrize(
     ("rows", "pivots", "reach"), [(PAIR, (0,), 9), (PAIR, (1,), 9), (ODD, (0, 3), 12), (ODD, (1, 2), 12), (VENN, None, 2)]
 )

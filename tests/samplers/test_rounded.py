@@ -181,6 +181,7 @@ PRIVATE = {
 }
 
 
+@pytest.mark.ordinary("one sum", "controlled")
 @pytest.mark.parametrize("name", PRIVATE)
 def test_pure_privacy_by_enumeration(name: str) -> None:
     sampler, basis, reach = PRIVATE[name]
@@ -203,6 +204,7 @@ def test_the_grid_recursion_is_nearest_plane_in_the_order_of_cells(name: str) ->
         assert rounding_law(sampler, noise) == rounding_law(plane, noise)
 
 
+@pytest.mark.ordinary("one sum", "controlled", "grid 4", "2 x 2 x 2", "plane")
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_plain_and_fast_forms_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sampler, _ = SAMPLERS[name]

@@ -122,6 +122,7 @@ def test_the_accept_exponent_is_the_weights_ratio_over_its_supremum() -> None:
         assert len(rest) == 1
 
 
+@pytest.mark.ordinary("9/25", "1000000")
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("sigma_squared", [Fraction(9, 25), Fraction(1), Fraction(25), Fraction(10**6)], ids=str)
 def test_compiled_draws_equal_those_without_floats_whatever_the_band(shape: tuple[int, ...], sigma_squared: Fraction) -> None:
@@ -243,6 +244,7 @@ def test_the_law_without_the_keep_step_is_told_apart(shape: tuple[int, ...]) -> 
     assert not fits(values, without / without.sum())
 
 
+@pytest.mark.ordinary("(3,)", "(2, 3)")
 @pytest.mark.parametrize(("shape", "reach"), [((3,), 5), ((2, 3), 4), ((3, 3), 4)], ids=str)
 def test_a_sampler_without_the_keep_step_is_found_out(shape: tuple[int, ...], reach: int) -> None:
     """A negative band for the block makes the compiled loop keep everything: the law is then visibly wrong at sigma = .6."""

@@ -208,6 +208,7 @@ FITTED = [
 ]
 
 
+@pytest.mark.ordinary("kept at the root")
 @pytest.mark.parametrize(
     ("name", "reach", "seed", "scale"), [case if case in FITTED[:3] else pytest.param(*case, marks=pytest.mark.long) for case in FITTED]
 )

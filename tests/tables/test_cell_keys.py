@@ -106,6 +106,7 @@ class TestRecords:
         assert keys.tolist() == slow_keys(RECORDS)
         refused(TooManyRecords, read, SECRET)
 
+    @pytest.mark.ordinary("in_memory", "None", "-4019283746")
     @SOURCES
     @pytest.mark.parametrize("value", [None, -int(SECRET), 2**32, 10**18 + int(SECRET)])
     def test_refused_with_file_column_and_row(self, source: Write, value: int | None, tmp_path: Path) -> None:

@@ -146,6 +146,7 @@ def test_reading_of_every_kind_is_still_a_query(tmp_path: Path) -> None:
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
 
 
+@pytest.mark.ordinary("Declarations", "duckdb")
 @pytest.mark.parametrize(
     ("kind", "rest"), [(Declarations, "'17' AS state, count(*) AS people FROM n"), (Table, "CAST(i AS TEXT) AS state, 1 AS people FROM n")]
 )

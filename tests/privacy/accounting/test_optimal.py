@@ -45,6 +45,7 @@ def largest_gap(t: float, c: float, factor: float) -> float:
     return best
 
 
+@pytest.mark.ordinary("1/1000", "1/10-", "1-5")
 @pytest.mark.parametrize(("rho", "epsilon"), [pair for pair in PAIRS if pair[0] not in ("20", "1e-9")])
 def test_at_its_order_it_is_the_supremum(rho: str, epsilon: str) -> None:
     """Brute force stays below and comes within a thousandth; Proposition 7 at the same order would not."""
