@@ -121,6 +121,7 @@ class TestFromNothingToAVerifiedFolder:
         assert "is not a readable Ed25519 private key" in wrong.err
         assert not (work / "second").exists()
 
+    @pytest.mark.ordinary("rho", "rounded", "l2", "suppression")
     @pytest.mark.parametrize(
         "said",
         [

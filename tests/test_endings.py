@@ -238,6 +238,7 @@ def stopped(moment: str, *command: str) -> str:
     return done.stderr.splitlines()[-1].removeprefix("holdfast: stopped. ")
 
 
+@pytest.mark.ordinary("ledger.sqlite")
 @pytest.mark.parametrize("line", ['ledger = "ledger.sqlite"', ""])
 def test_the_command_that_gives_a_release_up_works_as_it_is_told(run: Run, work: Path, line: str) -> None:
     """From another folder, and where the data set's name has blanks: the ledger is named, and names are quoted."""

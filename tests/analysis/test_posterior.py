@@ -61,6 +61,7 @@ PRIORS = [
 
 
 class TestOneSum:
+    @pytest.mark.ordinary("[2, -1, 2]", "[1, 0, 0]-Flat(least=0")
     @pytest.mark.parametrize("prior", PRIORS, ids=str)
     @pytest.mark.parametrize("query", [[1, 0, 0], [0, 1, 1], [2, -1, 2]], ids=str)
     def test_laplace(self, prior: Prior, query: list[int]) -> None:

@@ -182,6 +182,7 @@ def test_run_is_repeated_step_from_the_same_words(kernel: BlockGibbs) -> None:
     assert kernel.target.allows(after)
 
 
+@pytest.mark.ordinary("(2, 3)", "(4, 3)")
 @pytest.mark.parametrize("kernel", [FREE[0], FREE[3], FREE[5]], ids=lambda k: f"{k.target.decay.kind} {k.shape}")
 def test_a_wider_band_changes_nothing(kernel: BlockGibbs) -> None:
     slow_steps: list[int] = []

@@ -131,6 +131,7 @@ def stepped(kernel: LineGibbs, steps: int, words: Words) -> list[State]:
     return states
 
 
+@pytest.mark.ordinary("swaps]", "bounds", "multipliers", "forms, basis", "gaussian", "norm]", "rational")
 @pytest.mark.parametrize("name", KERNELS)
 def test_run_equals_repeated_steps_whatever_the_band(name: str) -> None:
     kernel, steps = KERNELS[name], 160
@@ -180,6 +181,7 @@ def middle_of_pick(kernel: LineGibbs) -> list[int]:
     return [((2 * (s // 2) + 1) << 31) // s for s in sizes]
 
 
+@pytest.mark.ordinary("swaps]", "bounds", "multipliers", "forms, basis", "gaussian", "norm]", "rational")
 @pytest.mark.parametrize("name", KERNELS)
 def test_words_on_both_sides_of_every_threshold(name: str) -> None:
     """One run of one step for the words T - 1, T, T + 1 of every threshold of a line: doubles decide all but T, rightly."""

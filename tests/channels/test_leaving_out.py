@@ -95,6 +95,7 @@ def p_value(seen: Counter[tuple[int, ...]], law: Law) -> float:
     return chi_square_p_value([seen[move] for move in law], list(law.values()), DRAWS)
 
 
+@pytest.mark.ordinary("laplace", "levels")
 @pytest.mark.parametrize("name", CASES)
 def test_the_law_is_that_on_the_moves_that_are_zero_there(name: str) -> None:
     """With power: the same draws do not fit a law whose parameter is a tenth off, and draws without the rule leave these moves."""

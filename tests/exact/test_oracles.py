@@ -261,6 +261,7 @@ def check_draws(draw: Callable[[FairBits], int], law: Callable[[int], arb], name
     check_fit([draw(bits) for _ in range(n)], lambda k: float(law(k).mid()), name=f"{name}, seed {SEED}", offset=center)
 
 
+@pytest.mark.ordinary("scale0", "scale3", "scale4")
 @pytest.mark.parametrize("scale", PARAMETERS)
 def test_laplace_fits(scale: Fraction):
     check_draws(lambda bits: oracles.discrete_laplace(scale, bits), lambda k: laplace_ball(scale, k), f"Laplace {scale}", 4000)

@@ -41,10 +41,10 @@ def story(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     return ledger
 
 
-@pytest.fixture
-def file_story(tmp_path: Path) -> Ledger:
-    """The same in a file, for what does not depend on the database."""
-    ledger = Ledger.open(tmp_path / "story.db", create=True)
+@pytest.fixture(scope="module")
+def file_story(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
+    """The same in a file, for what does not depend on the database. It is only read: changes are made to lists of its rows."""
+    ledger = Ledger.open(tmp_path_factory.mktemp("story") / "story.db", create=True)
     grant(ledger)
     grant(ledger, dataset="towns")
     for state in ("closed", "voided", "voided-spent", "staged"):
@@ -84,6 +84,7 @@ def other(name: str, value: Any) -> list[Any]:
     return [flipped, value + "x", ""] if value else ["x"]
 
 
+@pytest.mark.ordinary("sqlite")
 def test_the_untouched_ledger_is_fine(story: Ledger) -> None:
     assert found(story) == []
     assert [read_row(row).head for row in rows(story)][-1] == story.head()
@@ -142,6 +143,7 @@ def test_a_deleted_row_is_noticed(file_story: Ledger) -> None:
         assert of_rows(file_story, closed_up), index
 
 
+@pytest.mark.ordinary("sqlite")
 def test_a_cut_tail_is_noticed_against_a_card(story: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a card or a witness it cannot be: the shorter chain is the ledger as it once was."""
     monkeypatch.setenv("HOLDFAST_STATE", str(tmp_path / "forgotten"))
@@ -191,6 +193,7 @@ def at(events: list[dict[str, Any]], kind: str) -> dict[str, Any]:
     return next(event for event in events if event["kind"] == kind)
 
 
+@pytest.mark.ordinary("sqlite")
 def test_a_chain_written_anew_is_noticed_only_against_a_card(story: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or against a witness, which is left out here."""
     monkeypatch.setenv("HOLDFAST_STATE", str(tmp_path / "forgotten"))
@@ -233,6 +236,7 @@ def test_a_chain_written_anew_must_keep_every_rule(file_story: Ledger, name: str
     assert of_rows(file_story, rewritten(file_story, FORGERIES[name]))
 
 
+@pytest.mark.ordinary("sqlite")
 def test_secrets_that_are_gone_or_stray_are_noticed(ledger: Ledger) -> None:
     grant(ledger)
     closed, opened = bring(ledger, "closed"), reserve(ledger, "r2")
@@ -245,6 +249,7 @@ def test_secrets_that_are_gone_or_stray_are_noticed(ledger: Ledger) -> None:
     assert ledger.verify() == []
 
 
+@pytest.mark.ordinary("sqlite")
 def test_a_changed_identifier_or_version_is_noticed(story: Ledger, place: str) -> None:
     run_sql(story, f"UPDATE holdfast_meta SET value = '{'0' * 32}' WHERE name = 'ledger'")
     assert found(story)
@@ -258,6 +263,7 @@ def test_a_changed_identifier_or_version_is_noticed(story: Ledger, place: str) -
         Ledger.open(place)
 
 
+@pytest.mark.ordinary("sqlite")
 def test_heads_that_are_none_or_of_another_ledger(story: Ledger) -> None:
     identifier, seq, digest = story.head().split(":")
     for end in ("", ":", f":{seq}", f":0:{digest}", f":{seq}:{digest}0", f":{seq}:{START}"):

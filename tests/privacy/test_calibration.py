@@ -50,6 +50,7 @@ def best_order(rho: float, epsilon: float) -> float:
     return 1 + math.exp((low + high) / 2)
 
 
+@pytest.mark.ordinary("1-epsilon", "epsilon0-", "epsilon5-", "epsilon10-", "epsilon15-", "epsilon19-")
 @pytest.mark.parametrize(("epsilon", "delta"), CASES)
 @pytest.mark.parametrize("first", [1, 2, 4, 9])
 def test_tight_holds_at_many_distances_and_a_little_less_noise_fails(epsilon: Fraction, delta: Fraction, first: int) -> None:

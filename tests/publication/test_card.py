@@ -180,6 +180,7 @@ class TestProblems:
         with pytest.raises(ValidationError):
             Card.from_json(text)
 
+    @pytest.mark.ordinary(",)", "guarantee", "release", "files")
     @pytest.mark.parametrize(
         "path", [(part,) for part in CARD] + [(part, key) for part in CARD if isinstance(CARD[part], dict) for key in CARD[part]], ids=str
     )

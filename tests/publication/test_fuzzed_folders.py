@@ -25,7 +25,7 @@ from holdfast.publication.cellkey import noise_facts, publish_perturbed
 from holdfast.publication.verify import published_rows, verify_folder
 from tests.publication.test_verify_cellkey import NOISE, RECORDS, RULE, TABLES
 
-QUICK, LONG = 300, 6_000
+QUICK, LONG = 150, 6_150
 MARK = "Signed by the office\n\x1b[1A\u202e"
 """Stands in many changes and must not come out as it is."""
 

@@ -139,10 +139,14 @@ class TestDamage:
             with pytest.raises(VerificationFailed, match=f"{name} was changed"):
                 hf.verify(folder)
 
-    def test_any_changed_byte_of_a_signed_card_is_noticed(self, copy: Callable[[str], Path], keys: dict[str, tuple[Path, Path]]) -> None:
+    @pytest.mark.ordinary("at 0")
+    @pytest.mark.parametrize("first", [0, 11, 22, 33], ids=lambda first: f"from one at {first}")
+    def test_any_changed_byte_of_a_signed_card_is_noticed(
+        self, copy: Callable[[str], Path], keys: dict[str, tuple[Path, Path]], first: int
+    ) -> None:
         folder = copy("signed")
         data = (folder / "card.json").read_bytes()
-        for place in range(0, len(data), 11):
+        for place in range(first, len(data), 44):
             changed = bytearray(data)
             changed[place] ^= 1
             (folder / "card.json").write_bytes(changed)

@@ -33,6 +33,7 @@ MECHANISMS: dict[str, Any] = {
 }
 
 
+@pytest.mark.ordinary("both")
 @pytest.mark.parametrize(
     ("name", "keep"),
     [*((name, BOTH) for name in MECHANISMS), ("laplace", ROUTES), ("gaussian", ROUTES), ("rounded", ROUTES)],

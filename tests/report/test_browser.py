@@ -55,6 +55,7 @@ def test_the_report_is_laid_out_and_asks_for_nothing(tmp_path: Path) -> None:
     assert printed_pages(tmp_path, "report.html") >= 2
 
 
+@pytest.mark.long
 def test_the_page_about_chains_is_laid_out_and_asks_for_nothing(tmp_path: Path) -> None:
     (tmp_path / "chains.html").write_text(diagnosis_html(FIELDS), encoding="utf-8")
     messages = run_browser(tmp_path, f"--screenshot={tmp_path / 'page.png'}", "--window-size=900,1200", (tmp_path / "chains.html").as_uri())

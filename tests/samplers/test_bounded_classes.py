@@ -107,6 +107,7 @@ def test_every_table_of_small_fibres(name: str) -> None:
     assert chi_square_p_value([found[y] for y in wrong], list(wrong.values()), n) < ALPHA
 
 
+@pytest.mark.ordinary("grid", "sum", "facilities", "sexes", "signs")
 @pytest.mark.parametrize("name", CASES)
 def test_the_same_words_on_every_path_and_with_a_wider_band(name: str) -> None:
     import holdfast.samplers._bounded_classes_compiled  # noqa: F401

@@ -133,6 +133,7 @@ MIRRORED: dict[str, tuple[Bounded, Point]] = {
 }
 
 
+@pytest.mark.ordinary("2 x 2]", "2 x 3]", "binary", "bounds")
 @pytest.mark.parametrize("name", MIRRORED)
 def test_every_table_of_mirrored_fibres(name: str) -> None:
     """A rate a fifth off is seen."""

@@ -98,6 +98,7 @@ def districts() -> tuple[Universe, list[hf.invariants.statements.Statement]]:
     return Universe.product({"tract": tracts}), [hf.areas("tract", counties), hf.areas("tract", schools)]
 
 
+@pytest.mark.long
 def test_tracts_under_counties_and_districts_across_need_the_pairs_only(caplog: pytest.LogCaptureFixture) -> None:
     """2,969 free dimensions, refused before; 240 classes leave 209, which is said before it is prepared."""
     made = hf.lattice(*districts())

@@ -46,6 +46,7 @@ def enclosed(basis: Any, sigma_squared: Fraction, weights: list[int] | None = No
     return sampler
 
 
+@pytest.mark.ordinary("2-skew", "overlapping", "1/10-numbers")
 @pytest.mark.parametrize("name", BASES)
 @pytest.mark.parametrize("sigma_squared", [Fraction(1, 10), Fraction(2), Fraction(10**6)], ids=str)
 @pytest.mark.parametrize("weighted", [False, True])

@@ -116,6 +116,7 @@ def stream(name: str) -> Any:
     return NoiseKey.for_tests("klein").stream(name)
 
 
+@pytest.mark.ordinary("9/25-", "1-one sum", "1-2 x 3", "1-[[2")
 @pytest.mark.parametrize("name", LATTICES)
 @pytest.mark.parametrize("sigma_squared", [*SIGMAS_SQUARED[:2], pytest.param(SIGMAS_SQUARED[2], marks=pytest.mark.long)], ids=str)
 def test_fit_by_full_enumeration(name: str, sigma_squared: Fraction) -> None:
@@ -156,6 +157,7 @@ def test_the_accept_step_is_needed() -> None:
     assert not fits(law.places(wrong), law.pmf)
 
 
+@pytest.mark.ordinary("skew", "large", "9/25")
 @pytest.mark.parametrize(
     "basis", [SKEW, LATTICES["three overlapping sets"], LATTICES["two rows of large numbers"]], ids=["skew", "sets", "large"]
 )

@@ -113,6 +113,7 @@ def test_totals_agree_across_levels(country: Population, by: tuple[str, ...]) ->
         assert summed.sum() == country.people
 
 
+@pytest.mark.ordinary("state", "county", "tract", "by1-block")
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("by", [("sex", "age"), ("gq",), ()])
 def test_counts_are_the_counted_records(country: Population, persons: pa.Table, level: str, by: tuple[str, ...]) -> None:

@@ -39,6 +39,7 @@ def check(table: hf.Table) -> None:
 
 
 class TestSeparators:
+    @pytest.mark.ordinary(".csv-", ".tsv.gz-;", ".CSV-,")
     @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
     @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz", ".tsv.gz", ".CSV"])
     @pytest.mark.parametrize("end", ["\n", "\r\n"])
