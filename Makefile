@@ -37,8 +37,8 @@ test: $(VENV)/.ready ## Run the tests, in about six minutes: enumeration, proper
 test-fast: $(VENV)/.ready ## Run the quick tests, in about a minute
 	@$(PYTEST) -m "not long and not medium"
 
-test-long: $(VENV)/.ready ## Run what `test` leaves out: long statistical tests, killed processes, memory
-	@$(PYTEST) -m long
+test-long: $(VENV)/.ready ## Run what `test` leaves out: long statistical tests, killed processes, memory, all examples of properties
+	@$(PYTEST) -m "long or properties"
 
 test-faults: $(VENV)/.ready ## Run the fault drivers exhaustively: power loss, memory, rollback, read-only installation
 	@$(RUN) -m tests.faults

@@ -19,9 +19,10 @@ import pytest
 from hypothesis import settings
 
 from tests import snapshot_files
+from tests.examples import choose, examples
 from tests.running import Run, running
 
-MINIMUM_TESTS = 8200
+MINIMUM_TESTS = 8900
 """A run of all tests, or of all but the long group, that collects fewer than this fails: tests must not vanish unseen. Raise it when tests
 are added."""
 
@@ -39,10 +40,6 @@ COLLECTED = pytest.StashKey[int]()
 FIT_CHECKS = pytest.StashKey[int]()
 UNUSED_SNAPSHOTS = pytest.StashKey[list[str]]()
 
-# The same examples on every run: a failure can be repeated, and CI never fails for a reason the change did not cause.
-settings.register_profile("holdfast", derandomize=True, deadline=None)
-settings.load_profile("holdfast")
-
 
 def required() -> set[str]:
     """The groups that HOLDFAST_REQUIRE names."""
@@ -50,7 +47,13 @@ def required() -> set[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give the tests a state folder of their own. Refuse a misspelt group: it would silently require nothing."""
+    """Choose how many examples of properties are tried, and give the tests a state folder of their own. Refuse a misspelt group: it would
+    silently require nothing.
+    """
+    choose("not long" not in config.option.markexpr)
+    # The same examples on every run: a failure can be repeated, and CI never fails for a reason the change did not cause.
+    settings.register_profile("holdfast", derandomize=True, deadline=None, max_examples=examples(100))
+    settings.load_profile("holdfast")
     os.environ["HOLDFAST_STATE"] = tempfile.mkdtemp(prefix="holdfast-tests-state-")  # never the user's own; processes inherit it
     unknown = required() - TOOLS.keys() - {"all"}
     if unknown:
@@ -87,6 +90,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.nodeid.split("[")[0] in listed:
             item.add_marker(pytest.mark.medium)
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.properties)
     _leave_cases_to_the_long_group(config, items)
     compared = [item for item in items if "snapshot" in getattr(item, "fixturenames", ())]
     unused = snapshot_files.files_without_a_test(item.nodeid for item in compared)

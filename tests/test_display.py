@@ -17,6 +17,7 @@ import holdfast as hf
 from holdfast.display import html_table, listed, shorten
 from holdfast.exact import Computable, DiscreteGaussian, DiscreteLaplace, Weighted
 from holdfast.invariants import compile_rows
+from tests.examples import examples
 
 TWO_LINES = 240
 MANY = [f"{i:05d}" for i in range(10_000)]
@@ -169,7 +170,7 @@ def test_markup_of_others_is_escaped() -> None:
         assert "<img" not in thing._repr_html_()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(names)
 def test_odd_names(name: str) -> None:
     table = table_of(name)
@@ -228,7 +229,7 @@ def test_a_table_in_a_notebook_shows_declarations_only() -> None:
     }
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.text(max_size=200), st.integers(12, 80))
 def test_shortened_texts(text: str, limit: int) -> None:
     short = shorten(text, limit)

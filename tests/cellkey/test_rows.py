@@ -18,6 +18,7 @@ from holdfast.cellkey.entropy import largest_entropy
 from holdfast.cellkey.rows import Row, row_constraints, row_noise
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import Enclosure
+from tests.examples import examples
 
 
 def within(bounds: Enclosure, value: Fraction, distance: str = "1e-12") -> bool:
@@ -52,7 +53,7 @@ def brute_force(noise: list[int], V: Fraction, stay: Fraction | None, monotone: 
     return np.asarray(found.x)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     st.integers(1, 4),
     st.integers(1, 6),

@@ -21,6 +21,7 @@ from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.randomness import NoiseKey
 from holdfast.testing import ListedWords, check_fit_categories, chi_square_p_value
+from tests.examples import examples
 
 from .fibres import check_margins
 from .test_metropolis import BLOCKS, HALF, KERNELS, THIRD, TOP, extra_words, small
@@ -182,7 +183,7 @@ def test_a_coin_on_its_threshold_is_settled_by_its_own_bits() -> None:
             assert (after.second.tolist(), words.position) == (([0], 3) if meets else ([1], 5))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.data())
 def test_any_words_give_the_same_steps(data: st.DataObject) -> None:
     """Words near thresholds of jumps and coins, or anywhere."""

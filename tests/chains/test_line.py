@@ -17,6 +17,7 @@ from holdfast.chains.target import Decay, EnergyKind, Target
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import fixed_point, precision
 from holdfast.testing import ListedWords, all_words
+from tests.examples import examples
 
 ONES = 2**32 - 1
 HALF = Fraction(1, 2)
@@ -43,7 +44,7 @@ def test_the_mode_is_the_first_of_least_energy(line: Line) -> None:
 
 
 @given(lines())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_the_bounds_of_weights_hold_and_leave_out_no_more_than_they_say(line: Line) -> None:
     bits, guard = 32, 20
     found = line.fixed_weights(bits, guard)

@@ -23,6 +23,7 @@ from holdfast.exact.table import TableSampler
 from holdfast.lattices import General, Grid, Lattice, OneSum, algebra
 from holdfast.randomness import NoiseKey
 from holdfast.testing import ListedWords, bracket_inverse_cdf, check_brackets, check_fit, check_fit_categories, chi_square_p_value, fits
+from tests.examples import examples
 
 from .fibres import check_stationary, enumerate_fibre
 
@@ -204,7 +205,7 @@ def test_words_on_thresholds_are_settled_by_their_own_bits() -> None:
             assert make(kernel, np.array([3]), words)[0].tolist() == [expected]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.data())
 def test_any_words_give_the_same_steps(data: st.DataObject) -> None:
     """Words near thresholds of jumps, of accept steps, or anywhere."""

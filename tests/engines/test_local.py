@@ -21,6 +21,7 @@ from holdfast.engines.local import BoundRelease, bind
 from holdfast.errors import ContradictingTotals, InvalidParameter, StreamReused
 from holdfast.randomness.keys import STREAM_VERSION
 from holdfast.samplers.table import Choice, Reason
+from tests.examples import examples
 
 GRID = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q", "r"]})
 COUNTS = np.array([14, 3, 0, 7, 120, 5, 1, 9, 33])
@@ -267,7 +268,7 @@ def requests(draw: st.DrawFn) -> tuple[hf.Universe, np.ndarray[Any, Any], list[A
 
 
 @given(requests(), st.sampled_from(list(MECHANISMS)), st.integers(0, 2**32))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_every_kept_total_is_exact(request: tuple[hf.Universe, Any, list[Any]], name: str, seed: int) -> None:
     universe, counts, keep = request
     mechanism = MECHANISMS[name]

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from holdfast.exact import Bernoulli, BernoulliExp, DiscreteGaussian, DiscreteLaplace, Geometric, UniformInteger, Weighted, sums
 from holdfast.exact.balls import enclosure, precision
 from holdfast.exact.sums import moment_sums
+from tests.examples import examples
 
 from .reference import log_weight_gaussian, log_weight_laplace, probabilities, weights
 
 SLACK = Fraction(1, 10**50)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     st.fractions(min_value=Fraction(1, 1000), max_value=30, max_denominator=1000),
     st.fractions(min_value=-2, max_value=2, max_denominator=30),

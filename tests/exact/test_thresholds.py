@@ -15,6 +15,7 @@ from holdfast.exact.balls import fixed_point, precision
 from holdfast.exact.law import ArmsLaw
 from holdfast.exact.thresholds import Thresholds, certified_thresholds
 from holdfast.exact.weights import ArmsSource, BallSource, ListedSource
+from tests.examples import examples
 
 from .reference import log_weight_gaussian, log_weight_laplace, weights
 
@@ -51,14 +52,14 @@ def check_against_reference(law: ArmsLaw, log_weight, bits: int, window: int) ->
         assert max(expected[k]) == 2**bits - 1, "a point told apart by these bits is missing on the right"
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(parameters, centers, tilts, bounds, st.sampled_from([12, 40, 64]))
 def test_gaussian_thresholds_are_the_true_floors(sigma_squared, center, tilt, edges, bits) -> None:
     law = DiscreteGaussian(sigma_squared, center, lower=edges[0], upper=edges[1], tilt=tilt)
     check_against_reference(law, log_weight_gaussian(sigma_squared, center, tilt), bits, 140)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.fractions(min_value=Fraction(1, 50), max_value=4, max_denominator=60), tilts, bounds, st.sampled_from([12, 40, 64]))
 def test_laplace_thresholds_are_the_true_floors(scale, tilt, edges, bits) -> None:
     lower, upper = edges

@@ -19,6 +19,7 @@ from holdfast.errors import InvalidStatement
 from holdfast.invariants import subset
 from holdfast.invariants.conditions import cells_meeting
 from holdfast.tables.universe import Universe
+from tests.examples import examples
 
 from .reference import Cell, Small, compiled, dense, refused, small_listed, small_product
 
@@ -142,7 +143,7 @@ def renderings(draw: st.DrawFn, node: Node) -> str:
 CELLS = small_product({**INTEGERS, **TEXTS})
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.data())
 def test_conditions_hold_where_a_slow_evaluation_says_so(data: st.DataObject) -> None:
     node = data.draw(nodes)
@@ -150,7 +151,7 @@ def test_conditions_hold_where_a_slow_evaluation_says_so(data: st.DataObject) ->
     assert cells_meeting(text, CELLS.universe).tolist() == [holds(node, cell) for cell in CELLS.cells], text
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.data())
 def test_conditions_hold_on_listed_cells_too(data: st.DataObject) -> None:
     numbers = data.draw(st.lists(st.integers(0, len(CELLS.cells) - 1), min_size=1, max_size=30, unique=True))
@@ -388,7 +389,7 @@ def test_text_that_looks_like_a_program_is_one_clear_error_and_nothing_is_execut
     assert list(tmp_path.iterdir()) == []
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.text("age sx=<>!()',\"09'FMnotandrin;.\n", max_size=20))
 def test_any_text_is_either_a_condition_or_refused_as_one(text: str) -> None:
     try:

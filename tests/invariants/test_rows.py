@@ -18,6 +18,7 @@ from holdfast.invariants import Kept, areas, compile_rows, identity, linear, mar
 from holdfast.invariants.statements import Kind, Statement
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.universe import Universe
+from tests.examples import examples
 
 from .reference import Cell, Small, compiled, dense, refused, slow_name, slow_rows, small_listed, small_product, smalls
 
@@ -111,7 +112,7 @@ def matrices(draw: st.DrawFn, columns: int) -> list[list[int]]:
     return draw(st.lists(st.lists(entries, min_size=columns, max_size=columns).filter(any), min_size=1, max_size=3))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.data())
 def test_rows_names_kinds_and_sums_agree_with_dictionaries(data: st.DataObject) -> None:
     small = data.draw(smalls())
@@ -119,7 +120,7 @@ def test_rows_names_kinds_and_sums_agree_with_dictionaries(data: st.DataObject) 
     check(small, *(list(part) for part in zip(*given_statements, strict=True)))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(smalls())
 def test_the_margin_of_all_columns_has_one_row_for_each_cell(small: Small) -> None:
     kept = compiled(small.universe, margin(*small.columns))
@@ -279,7 +280,7 @@ def test_entries_of_a_sparse_matrix_that_are_listed_twice_are_added_and_zeros_ar
 # --- Sums ------------------------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_sums_are_exact_up_to_a_table_total_of_two_to_the_62(data: st.DataObject) -> None:
     """Cells near 2^61, the total just below 2^62: doubles would lose the last digits."""
@@ -324,7 +325,7 @@ def test_a_table_total_that_could_wrap_around_is_refused(statement: Statement, c
         totals(compiled(PRODUCT.universe, statement), counts)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.data())
 def test_a_linear_sum_is_exact_and_refused_only_where_it_leaves_62_bits(data: st.DataObject) -> None:
     rows = data.draw(matrices(6))

@@ -21,6 +21,7 @@ from holdfast.lattices.norms import norm_of
 from holdfast.lattices.shortest import shortest_vector
 from holdfast.lattices.split import finest_split
 from holdfast.tables import Table, Universe
+from tests.examples import examples
 from tests.lattices.margins_reference import margin_basis, margin_rank
 
 
@@ -134,7 +135,7 @@ matrices = st.tuples(st.integers(1, 4), st.integers(1, 7)).flatmap(
 
 
 @pytest.mark.long
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(matrices)
 def test_blocks_of_random_matrices_are_the_finest_split_and_bases_agree(rows: list[list[int]]) -> None:
     matrix = np.array(rows, dtype=np.int64)
@@ -157,7 +158,7 @@ zero_one = st.integers(2, 9).flatmap(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(zero_one)
 def test_blocks_of_random_group_codes_agree_with_the_dense_way(codes: list[np.ndarray]) -> None:
     """Nested reduction, components and grids on group codes against kernel and finest split of the plain matrix."""
@@ -356,7 +357,7 @@ def families_by(draw: st.DrawFn) -> tuple[Universe, list[Statement]]:
     return universe, draw(st.permutations(keep))
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(families_by())
 @pytest.mark.long
 def test_partial_families_keep_every_row(given_case: tuple[Universe, list[Statement]]) -> None:

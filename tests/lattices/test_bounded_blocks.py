@@ -17,6 +17,7 @@ from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.bounded_blocks import Inequalities, bounded_blocks
 from holdfast.lattices.shapes import Bounded, Free, Grid, OneSum, Pinned, Whole
 from holdfast.lattices.shapes.shape import UNBOUNDED
+from tests.examples import examples
 
 UNIVERSE = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q"]})
 
@@ -74,7 +75,7 @@ def test_pinned_cells_are_taken_along_where_a_row_needs_them() -> None:
     assert Bounded(Whole((Pinned(1), Free(1))), 0, 9, ((-1, 1),), (0,)) in found.shapes
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.data())
 def test_tables_within_the_bounds_are_a_product_over_blocks(data: st.DataObject) -> None:
     """Every table of counts up to 2 with the totals of one: within all bounds exactly where each block is within its own."""

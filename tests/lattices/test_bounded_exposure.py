@@ -16,6 +16,7 @@ from holdfast.invariants.rows import compile_rows
 from holdfast.lattices import exposure
 from holdfast.lattices.bounded_blocks import Inequalities
 from holdfast.lattices.shapes.shape import UNBOUNDED
+from tests.examples import examples
 
 FOUR = hf.Universe.product({"town": ["w", "x", "y", "z"]})
 TOTAL = hf.total()
@@ -39,7 +40,7 @@ def found_for(x: tuple[int, ...], keep: list[Any], bounds: Inequalities) -> Any:
 NUMBERS = st.integers(0, 2)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_intervals_hold_all_tables_and_what_is_pinned_is_pinned(data: st.DataObject) -> None:
     """Every table with the kept totals within the bounds lies within the intervals; no cell is called known that totals must pin."""

@@ -17,6 +17,7 @@ from holdfast.lattices import enclosed_gram_schmidt as module
 from holdfast.lattices.enclosed_gram_schmidt import EnclosedGramSchmidt, TooIllConditioned, orthogonalised
 from holdfast.lattices.gram_schmidt import GramSchmidt, gram_schmidt
 from holdfast.lattices.kernels import small_kernel_basis
+from tests.examples import examples
 
 
 @st.composite
@@ -32,7 +33,7 @@ def bases(draw: st.DrawFn) -> tuple[np.ndarray, list[int] | None]:
 
 
 @given(bases(), st.sampled_from([60, 192, 1000]))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_every_number_lies_in_its_enclosure(case: tuple[np.ndarray, list[int] | None], bits: int) -> None:
     basis, weights = case
     exact, known = gram_schmidt(basis, weights), EnclosedGramSchmidt(basis, weights).at(bits)
@@ -104,7 +105,7 @@ def test_it_is_pickled_with_what_was_found() -> None:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_bases_by_elimination_are_those_of_the_hermite_form(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rows = rng.integers(-1, 2, (rng.integers(1, 7), 8)) * rng.integers(1, 4, (1, 8))

@@ -18,6 +18,7 @@ from holdfast.lattices import Lattice, components
 from holdfast.lattices.exposure import exposure
 from holdfast.tables.universe import Universe
 from holdfast.wording.exposure import why_phrase
+from tests.examples import examples
 
 
 def table(**sizes: int) -> Universe:
@@ -45,7 +46,7 @@ KEEP: dict[str, list[Statement]] = {
 }
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.sampled_from(sorted(KEEP)), st.lists(st.integers(0, 2), min_size=4, max_size=4).filter(lambda x: sum(x) <= 5))
 def test_intervals_hold_every_table_with_the_same_totals(name: str, values: list[int]) -> None:
     counts = np.array(values, dtype=np.int64)

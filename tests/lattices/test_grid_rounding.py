@@ -19,6 +19,7 @@ from holdfast.lattices.grid_rounding import Movement, displacement, movement, to
 from holdfast.lattices.shapes import General, Grid, Levels, OneSum
 from holdfast.lattices.trees import Tree
 from holdfast.tables import Hierarchy, Universe
+from tests.examples import examples
 
 HALF = Fraction(1, 2)
 
@@ -203,7 +204,7 @@ def test_displacement_is_reached_and_kept_totals_have_none() -> None:
 
 
 @given(CASES, st.data())
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 def test_the_same_as_dense_nearest_plane(name: str, data: st.DataObject) -> None:
     moves = LATTICES[name]
     t = _answers(data, moves.cells)
@@ -227,7 +228,7 @@ def test_uneven_counties_share_what_is_left_by_their_towns() -> None:
 
 
 @given(CASES, st.data())
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 def test_equal_totals_end_on_one_coset_and_no_further_apart_than_charged(name: str, data: st.DataObject) -> None:
     moves = LATTICES[name]
     t, v = _answers(data, moves.cells), _free_change(data, moves)
@@ -241,7 +242,7 @@ def test_equal_totals_end_on_one_coset_and_no_further_apart_than_charged(name: s
 
 
 @given(CASES, st.data())
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_integers_stay_and_totals_that_integers_have_are_kept(name: str, data: st.DataObject) -> None:
     moves = LATTICES[name]
     z = data.draw(st.lists(st.integers(-(2**61), 2**61), min_size=moves.cells, max_size=moves.cells))

@@ -20,6 +20,7 @@ from holdfast.lattices.joint import ExposedCells, PublishedTotals, differences, 
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.universe import Universe
 from holdfast.wording import describe
+from tests.examples import examples
 from tests.lattices.joint_reference import assert_agrees, brute, cell_of, coded, new_cells, published, release, table
 from tests.snapshot_files import Snapshot
 
@@ -167,7 +168,7 @@ def statements(universe: Universe) -> st.SearchStrategy[Statement]:
     return st.one_of(sets, sets, sets.map(lambda statement: identity(statement, 0)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(same_table())
 def test_any_releases_of_parts_of_one_table(releases: list[PublishedTotals]) -> None:
     found = joint_exposure(releases, same_coding=True)
@@ -240,7 +241,7 @@ def different_tables(draw: st.DrawFn) -> list[PublishedTotals]:
     return out
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(different_tables())
 def test_any_releases_of_different_tables(releases: list[PublishedTotals]) -> None:
     found = joint_exposure(releases)
@@ -254,7 +255,7 @@ def test_any_releases_of_different_tables(releases: list[PublishedTotals]) -> No
     assert JointFacts.from_fields(json.loads(json.dumps(found.facts.to_fields()))) == found.facts
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(different_tables(), st.data())
 def test_pinned_cells_are_pinned(releases: list[PublishedTotals], data: st.DataObject) -> None:
     """Every refined table with the published totals has the same value in a cell that is called pinned or fixed."""
@@ -387,7 +388,7 @@ def test_large_tables_of_margins_are_quick() -> None:
     assert LearnedTotals("xy", ("y",), "yz") in (found.learned or ())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(same_table() | different_tables())
 def test_a_cut_search_misses_only_what_it_calls_undecided(releases: list[PublishedTotals]) -> None:
     whole = joint_exposure(releases, same_coding=True)

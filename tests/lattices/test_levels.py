@@ -22,6 +22,7 @@ from holdfast.lattices.shapes.levels import is_below, maximal
 from holdfast.lattices.shortest import shortest_vector
 from holdfast.lattices.trees import Tree
 from holdfast.tables import Universe
+from tests.examples import examples
 from tests.samplers.levels_shapes import PLAIN, SMALL, all_rows, tree, uneven
 
 NAMES = list(SMALL)
@@ -33,7 +34,7 @@ def test_the_algebra_is_that_of_the_rows(name: str) -> None:
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_the_algebra_of_random_trees_and_kept_families(seed: int) -> None:
     rng = np.random.default_rng(seed)
     trees = tuple(uneven(rng, int(rng.integers(1, 4))) for _ in range(int(rng.integers(2, 4))))
@@ -220,7 +221,7 @@ def test_the_two_counter_examples_by_their_dimensions() -> None:
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_random_statements_keep_the_lattice_of_their_rows(seed: int) -> None:
     """Whatever is recognised, the lattice is that of the rows: margins, sets and areas at random, in random order of cells."""
     rng = np.random.default_rng(seed)

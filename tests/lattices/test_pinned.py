@@ -15,6 +15,7 @@ from holdfast.invariants.statements import Statement
 from holdfast.lattices import Exposure
 from holdfast.publication.plan import Plan, exposed_fields, exposure_after, prepare
 from holdfast.randomness import NoiseKey
+from tests.examples import examples
 from tests.snapshot_files import Snapshot
 
 UNIVERSE = hf.Universe.product({"a": ["x", "y"], "b": ["p", "q", "r"]})
@@ -57,7 +58,7 @@ def pinned(plan: Plan, counts: list[int], least: int = 0) -> set[int]:
     st.lists(st.sampled_from(STATEMENTS), min_size=1, max_size=3, unique_by=str),
     st.lists(st.sampled_from([0, 0, 1, 2]), min_size=6, max_size=6),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_what_is_said_to_be_all_is_all(keep: list[Statement], counts: list[int]) -> None:
     try:
         plan = hf.plan(UNIVERSE, keep, LAPLACE)

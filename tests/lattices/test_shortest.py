@@ -15,6 +15,7 @@ from holdfast.errors import InvalidParameter
 from holdfast.lattices.algebra import contains, kernel_basis, rank, reduced_basis
 from holdfast.lattices.norms import NormName, norm_of
 from holdfast.lattices.shortest import _Search, entry_share, shortest_vector
+from tests.examples import examples
 
 
 def matrices(rows, columns, reach):
@@ -52,7 +53,7 @@ def check_against_box(A, norm, reach):
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(A=matrices(3, 6, 4))
 @example(A=[[2, -3]])
 @example(A=[[1, 1, 1, 1, 1, 1]])
@@ -63,7 +64,7 @@ def test_against_brute_force_over_six_cells(norm, A):
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(A=matrices(2, 4, 9))
 @example(A=[[5, -8, 0, 0], [0, 0, 9, 7]])
 def test_against_brute_force_with_long_vectors(norm, A):
@@ -107,7 +108,7 @@ def test_the_search_itself_on_long_bases(norm, limit, A, steps):
 
 
 @pytest.mark.parametrize(("norm", "limit"), [("l1", 6), ("l2", 36)])
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(A=matrices(2, 4, 4), steps=steps, nodes=st.integers(0, 60))
 def test_a_search_given_up_claims_nothing_unproven(norm, limit, A, steps, nodes):
     assume(rank(A) < len(A[0]))
@@ -120,7 +121,7 @@ def test_a_search_given_up_claims_nothing_unproven(norm, limit, A, steps, nodes)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(A=matrices(4, 9, 4), nodes=st.integers(0, 40))
 def test_a_bound_is_never_above_the_truth(norm, A, nodes):
     assume(rank(A) < len(A[0]))
@@ -134,7 +135,7 @@ def test_a_bound_is_never_above_the_truth(norm, A, nodes):
         assert 1 <= hurried.value <= exact.value
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(A=matrices(3, 6, 4))
 @example(A=[[1, 0, 0], [0, 1, 1]])
 @example(A=[[0, 0]])

@@ -18,6 +18,7 @@ from holdfast.lattices import Lattice
 from holdfast.lattices.algebra import kernel_basis, to_numpy
 from holdfast.lattices.shapes import General
 from holdfast.lattices.zeros import left_out, zero_cells
+from tests.examples import examples
 
 UNIVERSE = hf.Universe.product({"a": ["1", "2", "3"], "b": ["x", "y"]})
 Ints = NDArray[np.int64]
@@ -54,7 +55,7 @@ def breaks(rule: Rule, keep: list[Any], counts: Ints) -> bool:
 
 @pytest.mark.parametrize("keep", KEEPS, ids=str)
 @given(counts=st.lists(st.sampled_from([0, 0, 1, 2]), min_size=6, max_size=6))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_no_table_of_counts_with_these_totals_has_a_count_there(keep: list[Any], counts: list[int]) -> None:
     assert not breaks(zero_cells, keep, np.array(counts))
 

@@ -19,6 +19,7 @@ from holdfast.privacy.ledger import Charge, Grant, Ledger, Reservation, largest_
 from holdfast.privacy.ledger.account import Account, components
 from holdfast.privacy.ledger.chain import Event, make_event
 from holdfast.privacy.ledger.values import amount, round_down
+from tests.examples import examples
 from tests.ledger.helpers import DATA, NOW, bring, grant, reserve
 
 HALF = Fraction(1, 2)
@@ -280,7 +281,7 @@ def events(charges: list[Fraction], disjoint: list[list[int]], granted: Fraction
         yield last
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(st.tuples(st.frozensets(st.integers(0, 5), min_size=1), st.integers(1, 9)), min_size=1, max_size=7))
 def test_spent_is_never_below_what_overlapping_releases_cost(releases: list[tuple[frozenset[int], int]]) -> None:
     """Against the cells themselves: any set of releases that share a cell, or are linked by others, is counted in full."""

@@ -24,6 +24,7 @@ from holdfast.privacy import (
     zcdp_delta_bounds,
 )
 from holdfast.privacy.parameters import format_exact, round_up
+from tests.examples import examples
 from tests.privacy.reference import allowed_delta, printed_delta, real, smallest_delta
 
 CASES = [(Fraction(epsilon), Fraction(delta)) for epsilon in ("0.01", "1/4", "1", "5", "30") for delta in ("1e-15", "1e-5", "1e-2", "0.3")]
@@ -137,7 +138,7 @@ def test_every_first_distance_stays_within_213() -> None:
     st.integers(min_value=2, max_value=50).map(lambda k: Fraction(1, 2**k)),
     st.integers(min_value=1, max_value=12),
 )
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_more_privacy_needs_more_noise(epsilon: Fraction, delta: Fraction, first: int) -> None:
     try:
         found = tight_sigma_squared(epsilon, delta, first)

@@ -17,6 +17,7 @@ from holdfast.lattices.shapes import General, Grid, OneSum, Shape
 from holdfast.lattices.shapes.bounded import Bounded
 from holdfast.privacy.conditioning import gaussian_factor
 from holdfast.privacy.conditioning_fibres import kept_rows, list_tables
+from tests.examples import examples
 from tests.privacy.test_conditioning import CLASSES, SKEW, boxes, fibres_in
 
 ORDERS = [1.001, 1.05, 1.3, 1.5, 1.8, 2.0, 2.4, 3.0, 4.5, 9.0]
@@ -57,7 +58,7 @@ class TestOneSum:
                     assert largest_over_rho(tables, sigma_squared, order) <= allowed + 1e-9
 
     @given(boxes(3, 3), st.sampled_from([Fraction(1, 5), Fraction(1), Fraction(5)]), st.tuples(*[st.integers(-2, 2)] * 4))
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     def test_concave_on_integers(
         self, box: tuple[tuple[int, ...], tuple[int, ...]], sigma_squared: Fraction, numbers: tuple[int, ...]
     ) -> None:
@@ -169,7 +170,7 @@ class TestOneDimension:
         assert largest_over_rho(tables, 1.0, 2.0) > 1 - 1e-9
 
     @given(st.lists(st.integers(0, 9), min_size=2, max_size=7), st.integers(0, 6))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     def test_cutting_a_log_concave_law(self, falls: list[int], cut: int) -> None:
         """The lemma, in fractions: weights whose ratios fall."""
         ratios, weight, weights = sorted(falls, reverse=True), Fraction(1), [Fraction(1)]

@@ -20,6 +20,7 @@ from holdfast.privacy import (
     zcdp_epsilon,
     zcdp_epsilon_bounds,
 )
+from tests.examples import examples
 from tests.privacy.reference import printed_delta, real, smallest_delta
 
 CLOSE = Fraction(1, 10**40)
@@ -109,7 +110,7 @@ chances = st.integers(min_value=1, max_value=60).map(lambda k: Fraction(1, 2**k)
 
 
 @given(positive, positive, positive)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_delta_rises_with_rho_and_falls_with_epsilon(rho: Fraction, more: Fraction, epsilon: Fraction) -> None:
     assert zcdp_delta_bounds(rho, epsilon).lower <= zcdp_delta_bounds(rho + more, epsilon).upper
     assert zcdp_delta_bounds(rho, epsilon + more).lower <= zcdp_delta_bounds(rho, epsilon).upper
@@ -117,7 +118,7 @@ def test_delta_rises_with_rho_and_falls_with_epsilon(rho: Fraction, more: Fracti
 
 
 @given(positive, chances)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_there_and_back(rho: Fraction, delta: Fraction) -> None:
     epsilon = zcdp_epsilon(rho, delta)
     bounds = zcdp_delta_bounds(rho, Fraction(epsilon))
@@ -158,7 +159,7 @@ def test_exact_delta_agrees_with_the_definition(sigma_squared: str, epsilon: str
     st.fractions(min_value=Fraction(1, 100), max_value=8, max_denominator=1000),
     st.integers(min_value=1, max_value=6),
 )
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_proposition_7_is_never_below_the_exact_delta(sigma_squared: Fraction, epsilon: Fraction, sensitivity: int) -> None:
     bound = zcdp_delta_bounds(sensitivity**2 / (2 * sigma_squared), epsilon)
     exact = discrete_gaussian_delta_bounds(sigma_squared, epsilon, sensitivity)

@@ -24,6 +24,7 @@ from holdfast.privacy.secrets import secrets_of
 from holdfast.wording import describe
 from holdfast.wording.budget import budget_why
 from holdfast.wording.guarantee import guarantee_fields
+from tests.examples import examples
 from tests.privacy.reference import real
 from tests.snapshot_files import Snapshot
 
@@ -94,7 +95,7 @@ def test_the_per_person_pair_of_an_approximate_promise_in_l1() -> None:
     st.integers(min_value=1, max_value=200),
     st.sampled_from(["l1", "l2"]),
 )
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_approximate_costs_are_definition_2_rounded_up(epsilon: Fraction, delta: Fraction, value: int, distance: str) -> None:
     promise = approximate(epsilon=epsilon, delta=delta, distance=distance).cost(value)
     with precision(600):
@@ -155,7 +156,7 @@ def test_words_where_people_may_come_and_go(snapshot: Snapshot) -> None:
 
 
 @given(st.fractions(min_value=Fraction(1, 1000), max_value=30, max_denominator=1000), st.integers(min_value=1, max_value=3))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_warning_exactly_above_ten(epsilon: Fraction, records: int) -> None:
     text = describe(pure(epsilon=epsilon, person=2 * records, max_records=records))
     assert ("WARNING" in text) == (epsilon * 2 * records > 10)

@@ -15,6 +15,7 @@ from holdfast.lattices import Lattice
 from holdfast.lattices.columns import has_equal_columns
 from holdfast.lattices.norms import L1, L2
 from holdfast.privacy.secrets import secrets_of
+from tests.examples import examples
 
 ROWS_AND_COLUMNS = [[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]]
 
@@ -37,7 +38,7 @@ matrices = st.integers(min_value=1, max_value=3).flatmap(
 
 
 @given(matrices)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_facts_agree_with_trying_every_move_of_one_person(rows: list[list[int]]) -> None:
     matrix = np.array(rows, dtype=np.int64)
     lattice = Lattice(matrix)

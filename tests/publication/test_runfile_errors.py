@@ -19,6 +19,7 @@ from holdfast.mechanisms.keys import FloatText
 from holdfast.publication.runfile import Run, load_run
 from holdfast.publication.runfile_errors import dotted, key_lines, parse_toml
 from holdfast.publication.runfile_sections import Document, keys_at
+from tests.examples import examples
 from tests.publication.test_runfile import DESIGN, FILES, RECORDS, released
 
 
@@ -493,7 +494,7 @@ class TestGarbage:
     def test_any_bytes(self, content: bytes, folder: Path) -> None:
         self.read_or_refused(folder, content)
 
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=250)
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(250))
     @given(
         sections=st.fixed_dictionaries(
             {name: st.dictionaries(st.sampled_from(KEYS), JUNK, max_size=4) for name in ("table", "keep", "release")}
@@ -511,7 +512,7 @@ class TestGarbage:
             lines += [f"[{name}]", *(f"{key} = {value}" for key, value in {**right[name], **section}.items())]
         self.read_or_refused(folder, "\n".join(lines).encode())
 
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(300))
     @given(start=st.integers(0, len(DESIGN)), length=st.integers(0, 12), put=st.text(alphabet='[]{}="\n ab1.', max_size=5))
     def test_a_right_file_with_a_scratch(self, start: int, length: int, put: str, folder: Path) -> None:
         self.read_or_refused(folder, (DESIGN[:start] + put + DESIGN[start + length :]).encode())

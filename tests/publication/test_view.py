@@ -22,6 +22,7 @@ from holdfast.publication.view import BASES, ViewMaker, class_errors, level_part
 from holdfast.publication.view_crossing import crossing_block
 from holdfast.publication.view_tree import Step, nearest_multiple, nearest_parts
 from holdfast.testing.fit import ALPHA, check_p_value, two_sample_p_value
+from tests.examples import examples
 
 Ints = NDArray[np.int64]
 
@@ -44,7 +45,7 @@ class TestNearestParts:
         st.sampled_from(BASES),
         st.booleans(),
     )
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=examples(80), deadline=None)
     def test_no_other_parts_are_nearer(self, nodes: list[list[int]], units: list[int], base: int, nonnegative: bool) -> None:
         sizes = [len(parts) for parts in nodes]
         step = Step(np.cumsum([0, *sizes[:-1]]), np.repeat(np.arange(len(nodes)), sizes))
@@ -82,7 +83,7 @@ class TestCrossing:
         st.lists(st.integers(-4, 4), min_size=2, max_size=2),
         st.sampled_from([1, 3, 5]),
     )
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     def test_no_table_costs_less(self, truth: list[int], moves: list[int], base: int) -> None:
         a, b = moves
         values = base * np.array(truth) + np.array([a, b, -a - b, -a, -b, a + b])

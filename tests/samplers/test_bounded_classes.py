@@ -27,6 +27,7 @@ from holdfast.samplers.bounded_classes_points import ClassPoints
 from holdfast.samplers.bounded_exact import CellSource, ExactBlock, TotalsSource, reach_for, zigzag
 from holdfast.samplers.protocol import Ints
 from holdfast.testing import ALPHA, ListedWords, check_fit_categories, chi_square_p_value
+from tests.examples import examples
 from tests.samplers.bounded_cases import CASES, ONES, fibre, law
 
 HALF = Fraction(1, 2)
@@ -177,7 +178,7 @@ def blocks(draw: st.DrawFn) -> tuple[BoundedBlock, list[list[int]]]:
     return BoundedBlock(tuple(map(tuple, kept)), tuple(lower), tuple(upper)), [list(row) for row in rows]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=blocks(), epsilon=st.sampled_from([Fraction(1, 3), Fraction(2)]))
 def test_kept_sums_and_bounds_hold_and_both_loops_agree(case: tuple[BoundedBlock, list[list[int]]], epsilon: Fraction) -> None:
     import holdfast.samplers._bounded_classes_compiled  # noqa: F401

@@ -37,6 +37,7 @@ from holdfast.samplers.protocol import InputSampler
 from holdfast.samplers.table import choose
 from holdfast.testing import check_fit, check_fit_categories
 from holdfast.testing.fit import ALPHA, chi_square_p_value, fits
+from tests.examples import examples
 
 HALF, QUARTER = Fraction(1, 2), Fraction(1, 4)
 
@@ -82,7 +83,7 @@ def test_the_chance_of_an_arm_is_the_sum_of_its_weights(rates: tuple[Fraction, F
         assert abs(arb(in_doubles) - summed) < 2.0**-45
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(
     st.fractions(Fraction(1, 10**6), 5),
     st.fractions(-5, 5),
@@ -180,7 +181,7 @@ def test_a_try_accepts_every_table_in_proportion_to_its_weight(x, lower, upper, 
             assert any(abs(ratio / untilted[0] - 1) > 0.05 for ratio in untilted)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.fractions(Fraction(1, 1000), 5), st.fractions(-5, 5), st.integers(0, 10**6), st.integers(0, 10**6), st.data())
 def test_exponents_of_the_accept_step_in_doubles(rate: Fraction, tilt: Fraction, left: int, right: int, data: st.DataObject) -> None:
     z = data.draw(st.integers(-left, right))
@@ -196,7 +197,7 @@ def exponent_error(rate: Fraction, tilt: Fraction, z: int, left: int, right: int
         return float(abs(ball(-last_exponent(rate, tilt, z, left, right)).exp() - arb(-in_doubles).exp()))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.fractions(Fraction(1, 10**6), 5), st.integers(2, 40), st.sampled_from([1, -1]), st.sampled_from([1, -1]), st.floats(0, 40))
 def test_tilts_near_the_rate_do_not_cancel(rate: Fraction, parts: int, side: int, way: int, exponent: float) -> None:
     """The tilt is the rate less or more a small share, and z so far out that its exponent is below 40."""
@@ -285,7 +286,7 @@ def test_a_free_cell_between_bounds() -> None:
     check_fit(drawn.ravel(), [w / sum(weights) for w in weights], name="a free cell between bounds")
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.data())
 def test_totals_and_bounds_hold_for_any_table(data) -> None:
     cells = data.draw(st.integers(2, 9))
@@ -310,7 +311,7 @@ def test_a_total_that_its_bounds_fix_leaves_no_choice(x) -> None:
 ROOMS = st.none() | st.integers(1, 10**6)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.integers(3, 2000), st.fractions(Fraction(1, 10**6), 3), ROOMS, ROOMS, st.floats(0, 1))
 def test_the_search_finds_the_tilt_whose_sums_change_sides(cells, rate, fall, rise, place) -> None:
     """The ends are public; no tilt is flat, and an arm that has no bound never grows."""

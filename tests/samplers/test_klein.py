@@ -27,6 +27,7 @@ from holdfast.samplers.klein import KleinGaussian, klein_oracle, tries_at_once
 from holdfast.samplers.protocol import BlockSampler
 from holdfast.samplers.theta import theta_ratio_ball, tries_bound
 from holdfast.testing import check_fit, fits
+from tests.examples import examples
 
 
 def differences(n: int) -> NDArray[Any]:
@@ -267,7 +268,7 @@ def test_proposals_are_wider_than_their_targets_and_few(s_squared: Fraction) -> 
     assert V.numerator.bit_length() - (V.numerator & -V.numerator).bit_length() < 6
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.integers(1, 5).flatmap(lambda m: st.lists(st.lists(st.integers(-6, 6), min_size=m, max_size=m), min_size=m, max_size=m + 3)))
 def test_gram_schmidt_is_exact(rows: list[list[int]]) -> None:
     B = np.array(rows, dtype=object)

@@ -16,6 +16,7 @@ from holdfast.randomness import NoiseKey
 from holdfast.samplers.nearest_plane import NearestPlane
 from holdfast.samplers.rounded_projection import Coin, WordCoins
 from holdfast.testing import ListedWords
+from tests.examples import examples
 
 from .test_rounded import LARGE, differences, enumerate_coins, noises, rounding_law
 
@@ -67,7 +68,7 @@ def test_the_error_is_uncorrelated_along_orthogonal_vectors(name: str) -> None:
                 assert 0 <= covariance <= Fraction(1, 4) if i == j else covariance == 0
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(
     st.integers(1, 4).flatmap(lambda m: st.lists(st.lists(st.integers(-9, 9), min_size=m, max_size=m), min_size=m, max_size=m + 2)),
     st.integers(0, 2**62),

@@ -27,6 +27,7 @@ from holdfast.samplers.one_sum_oracle import one_sum_laplace_oracle
 from holdfast.samplers.protocol import BlockSampler
 from holdfast.testing import ALPHA, ListedWords, check_brackets, check_fit, check_fit_categories, chi_square_p_value, fits
 from holdfast.testing.explore import Path, Undecided, choose_coin, explore_choices
+from tests.examples import examples
 
 QUARTER, ONE, THREE = Fraction(1, 4), Fraction(1), Fraction(3)
 
@@ -233,7 +234,7 @@ def adverse_words(sampler: OneSumLaplace, count: int, seed: int) -> ListedWords:
     return ListedWords(chosen.astype(np.uint32), extra)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     cells=st.integers(2, 12),
     epsilon=st.sampled_from([Fraction(1, 50), Fraction(1, 10), QUARTER, ONE, THREE]),

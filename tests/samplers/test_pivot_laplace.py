@@ -16,6 +16,7 @@ from holdfast.lattices.algebra import as_matrix, independent_rows, rank, take_ro
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.pivot_laplace import PivotLaplace, pivot_choices, solve_pivots, unit_pivots
 from holdfast.testing import ALPHA, ListedWords, check_fit_categories
+from tests.examples import examples
 
 from .lattice_points import (
     ODD,
@@ -145,7 +146,7 @@ def test_acceptance_is_what_the_reference_says(rows: NDArray[np.int64], rate: fl
     assert sampler.expected_tries == 1 / found.estimate
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(1, 3).flatmap(lambda k: st.lists(st.lists(st.integers(-3, 3), min_size=5, max_size=5), min_size=k, max_size=k)))
 def test_pivots_solve_the_rows(rows: list[list[int]]) -> None:
     matrix = as_matrix(rows)

@@ -25,6 +25,7 @@ from holdfast.samplers.theta import theta_ratio_ball
 from holdfast.samplers.tree_gaussian import TreeGaussian
 from holdfast.testing import check_fit_categories
 from holdfast.testing.fit import ALPHA, chi_square_p_value
+from tests.examples import examples
 
 Ints = NDArray[np.int64]
 Kept = tuple[frozenset[int], ...]
@@ -98,7 +99,7 @@ def test_the_centred_squares_of_a_draw_are_the_quadratic_form(name: str) -> None
             assert all(not margin(sampler, z, level, mask).any() for mask in family)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 10**6), st.data())
 def test_the_form_holds_on_random_trees_axes_and_kept_margins(seed: int, data: st.DataObject) -> None:
     children: list[tuple[int, ...]] = []

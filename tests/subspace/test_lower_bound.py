@@ -13,6 +13,7 @@ from holdfast.errors import InvalidParameter
 from holdfast.exact.laws import DiscreteLaplace
 from holdfast.privacy.analytic_gaussian import analytic_sigma_squared
 from holdfast.subspace.lower_bound import information, least_squared_error
+from tests.examples import examples
 
 Pair = tuple[np.ndarray, np.ndarray]
 
@@ -50,7 +51,7 @@ def test_the_worst_pair_keeps_the_promise_and_attains_the_bound(epsilon: float, 
 
 
 @given(seed=st.integers(0, 10**6), epsilon=st.floats(0.05, 3), size=st.integers(2, 6))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_no_pair_of_laws_goes_above_it_and_no_estimate_below_the_variance_that_follows(seed: int, epsilon: float, size: int) -> None:
     random = np.random.default_rng(seed)
     pair = random.dirichlet(np.full(size, 0.5)), random.dirichlet(np.full(size, 0.5))

@@ -16,6 +16,7 @@ from holdfast.errors import InexactParameter, InvalidParameter, NothingLeft
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.lattices.gram_schmidt import gram_schmidt
 from holdfast.subspace import Invariants, Query, Sensitivities, linear_sensitivities, same_invariants_sensitivities
+from tests.examples import examples
 
 Rows = list[list[Fraction]]
 
@@ -43,7 +44,7 @@ def in_basis_l1(C: Invariants, v: list[Fraction]) -> Fraction:
 
 
 class TestLinear:
-    @settings(max_examples=40)
+    @settings(max_examples=examples(40))
     @given(
         st.lists(st.lists(entries, min_size=4, max_size=4), min_size=3, max_size=3),
         st.lists(st.lists(st.integers(-2, 2), min_size=3, max_size=3), max_size=2),
@@ -96,7 +97,7 @@ class TestLinear:
 
 
 class TestSameInvariants:
-    @settings(max_examples=60)
+    @settings(max_examples=examples(60))
     @given(
         st.lists(st.lists(st.integers(-1, 1).map(Fraction), min_size=5, max_size=5), min_size=3, max_size=3),
         st.lists(st.lists(st.integers(-1, 1), min_size=3, max_size=3), max_size=2),

@@ -33,6 +33,7 @@ from holdfast.errors import (
 )
 from holdfast.tables import Hierarchy, Table, Universe
 from holdfast.tables.session import private_session
+from tests.examples import examples
 from tests.tables.reference import as_columns, codes, refused, rows_of, slow_counts
 
 SECRET = "Zzyzx-7319465"
@@ -103,7 +104,7 @@ class TestSources:
         assert table.counts.reshape(2, 2).sum(axis=0).tolist() == [37_155, 11_687]
         assert (table.unit, table.max_records, table.count_name, table.universe.support) == ("person", 1, "count", "declared")
 
-    @settings(max_examples=40)
+    @settings(max_examples=examples(40))
     @given(st.lists(st.tuples(codes, codes), min_size=1, max_size=15), st.sampled_from(["arrow", "csv", "parquet"]))
     def test_odd_codes(self, tmp_path_factory, records, kind) -> None:
         frame = pa.table(dict(as_columns(records, ["State", "state"])))

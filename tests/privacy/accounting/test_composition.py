@@ -33,6 +33,7 @@ from holdfast.privacy.accounting.disjoint import Rate
 from holdfast.privacy.accounting.lattice_delta import enumerated_delta_bounds
 from holdfast.privacy.conversions import short_up
 from holdfast.wording import describe
+from tests.examples import examples
 from tests.privacy.accounting.test_equal_parts import enumerated_delta
 from tests.privacy.reference import real
 
@@ -213,7 +214,7 @@ kinds = st.one_of(
 
 
 @given(st.lists(kinds, min_size=1, max_size=6), kinds, st.integers(min_value=2, max_value=7))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_more_parts_cost_more_and_more_delta_costs_less(parts: list[Part], more: Part, digits: int) -> None:
     """Up to a millionth, by which the search for the best order may miss."""
     delta = Fraction(1, 10**digits)

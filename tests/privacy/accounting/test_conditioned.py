@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import Enclosure
 from holdfast.privacy.accounting.conditioned import conditioned_loss, gaussian_weight, l1, laplace_weight, paper_examples
+from tests.examples import examples
 
 NARROW = Fraction(1, 2**100)
 
@@ -90,7 +91,7 @@ class TestAgainstTheDefinition:
         st.lists(st.lists(st.fractions("1/9", 9, max_denominator=9), min_size=4, max_size=4), min_size=4, max_size=4),
         st.lists(st.booleans(), min_size=4, max_size=4),
     )
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     def test_any_law(self, weights: list[list[Fraction]], conforming: list[bool]) -> None:
         """Four data sets on a line with any weights, any of them conforming."""
         found = conditioned_loss(

@@ -19,6 +19,7 @@ from holdfast.privacy import (
     optimal_composition_delta,
     optimal_composition_delta_bounds,
 )
+from tests.examples import examples
 from tests.privacy.reference import real
 
 
@@ -89,7 +90,7 @@ chances = st.integers(min_value=2, max_value=80).map(lambda k: Fraction(1, 2**k)
 
 
 @given(parts, parts, st.integers(min_value=1, max_value=40), chances)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_monotone_and_never_above_the_sum(epsilon: Fraction, more: Fraction, k: int, delta: Fraction) -> None:
     result = optimal_composition_bounds(epsilon, 0, k, delta)
     assert result.upper <= k * epsilon

@@ -31,6 +31,7 @@ from holdfast.privacy.accounting.lattice_delta import (
     _theta,
     enumerated_delta_bounds,
 )
+from tests.examples import examples
 from tests.privacy.reference import real
 
 GRID = Lattice([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]])
@@ -192,7 +193,7 @@ def test_the_tail_holds() -> None:
     st.fractions(min_value=0, max_value=2, max_denominator=100),
     st.integers(min_value=2, max_value=40),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_below_what_rho_alone_gives_and_falling_in_epsilon(s2: Fraction, epsilon: Fraction, more: Fraction, cells: int) -> None:
     bounds = one_sum_delta_bounds(cells, s2, epsilon)
     assert bounds.lower <= Fraction(zcdp_delta(1 / s2, epsilon))

@@ -23,6 +23,7 @@ from holdfast.privacy import (
 )
 from holdfast.privacy.accounting.curves import gaussian_delta_bounds
 from holdfast.privacy.accounting.optimal import _best_for_delta, delta_bound
+from tests.examples import examples
 from tests.privacy.reference import real, smallest_delta
 
 PAIRS = [("1/1000", "1/100"), ("1/50", "0"), ("1/10", "1/2"), ("1/2", "3"), ("1", "5"), ("1", "1/3"), ("20", "35"), ("1e-9", "1e-6")]
@@ -131,7 +132,7 @@ chances = st.integers(min_value=1, max_value=60).map(lambda k: Fraction(1, 2**k)
 
 
 @given(positive, chances)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_there_and_back_and_never_above(rho: Fraction, delta: Fraction) -> None:
     epsilon = zcdp_epsilon_optimal(rho, delta)
     assert 0 <= epsilon <= zcdp_epsilon(rho, delta)
@@ -139,7 +140,7 @@ def test_there_and_back_and_never_above(rho: Fraction, delta: Fraction) -> None:
 
 
 @given(positive, positive, chances)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_monotone_up_to_the_search(rho: Fraction, more: Fraction, delta: Fraction) -> None:
     """The search is in floats, so neighbours may be out of order by what it misses, which is far below a millionth."""
     assert zcdp_epsilon_optimal(rho, delta) <= zcdp_epsilon_optimal(rho + more, delta) * (1 + 1e-9) + 1e-9
