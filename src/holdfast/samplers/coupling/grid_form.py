@@ -147,7 +147,8 @@ class GridForm:
         state = np.array(indices)
         slopes = _balls(self.pairs.cell_slopes(state))
         own = _balls(self.pairs.own[np.minimum(state, self.mixture.atoms - 1)].reshape(self.rows, self.columns))
-        return arb(0) + (slopes * self.pairs.below(self._inverses(indices))).sum() + own[:-1, :-1].sum()
+        phi: arb = (slopes * self.pairs.below(self._inverses(indices))).sum() + own[:-1, :-1].sum()
+        return phi
 
     def correction_in_doubles(self, indices: Ints) -> tuple[float, float]:
         """(Phi, its error), for atoms in the table."""

@@ -2,8 +2,8 @@
 
 Legend: cell (i, j), i < r - 1 and j < c - 1, given the cells before it. K = sum_{k > i} (diag(tau_k) - tau_k tau_k' / sum tau_k); H = K +
 the tau of row i not yet drawn; D_l is what column l still needs. With H y = D and H g = e_j the ideal Gaussian has centre tau y_j and
-variance tau (1 - tau g_j). Doubles near these are the proposal's parameters, the variance stretched by 1 + XI; as in klein_step.py the proposal's
-law is exact, and residuals D - H y and e_j - H g certify that target over proposal stays below a public constant [theory T178]:
+variance tau (1 - tau g_j). Doubles near these are the proposal's parameters, the variance stretched by 1 + XI; as in klein_step.py the
+proposal's law is exact, and residuals D - H y and e_j - H g certify that target over proposal stays below a public constant [theory T178]:
 
 - the ideal variance s^2 within a relative XI / 8, so that the stretched one is larger;
 - a centre that is off by e costs a factor of at most exp(e^2 / (1.7 XI s^2)): e^2 <= 2/5 XI^2 s^2.
