@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
 from math import floor, sqrt
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 from flint import arb, ctx
@@ -41,13 +42,21 @@ class Coordinate(ABC):
     """
 
     def __init__(self, i: int, s_squared: Fraction, later: NDArray[np.int64], fixed: list[int], *, has_table: bool) -> None:
-        self.index, self.s_squared, self.later, self.fixed, self.has_table = i, s_squared, later, fixed, has_table
+        self.index, self.later, self.fixed = i, later, fixed
         self.wrapped = np.array([value % 2**64 for value in fixed], dtype=np.uint64)
         self.mu = np.array([value / 2**FRACTION_BITS for value in fixed])
+        self._set_parameter(s_squared, has_table=has_table)
+
+    def _set_parameter(self, s_squared: Fraction, *, has_table: bool) -> None:
+        self.s_squared, self.has_table = s_squared, has_table
         self.V = s_squared if has_table else proposal_parameter(s_squared)
-        self.sampler: Sampler = DiscreteGaussian(self.V).sampler()
+        self.sampler = _table(self.V)
         K = (self.V - s_squared) / (2 * s_squared * self.V)
         self.K_double, self.inverse = float(K), float(1 / s_squared)
+
+    @abstractmethod
+    def at(self, sigma_squared: Fraction) -> Self:
+        """The same coefficient for another sigma_squared; what the basis alone fixes is shared."""
 
     def start(self, v: Sequence[int]) -> int:
         """c_0, exactly; v has all coefficients, those before this one not yet drawn."""
@@ -71,14 +80,24 @@ class ExactCoordinate(Coordinate):
     """From an exact Gram-Schmidt form: every decision from fractions. `table` exists for tests."""
 
     def __init__(self, i: int, orthogonal: GramSchmidt, sigma_squared: Fraction, *, table: bool = True) -> None:
-        s_squared = sigma_squared / orthogonal.squared_lengths[i]
+        self.squared_length = orthogonal.squared_lengths[i]
+        s_squared = sigma_squared / self.squared_length
         self.denominator = orthogonal.determinants[i + 1]
         later = np.flatnonzero(orthogonal.lambdas[i + 1 :, i] != 0) + i + 1
         self.lambdas = [int(orthogonal.lambdas[j, i]) for j in later]
         fixed = [floor(Fraction(a, self.denominator) * 2**FRACTION_BITS + Fraction(1, 2)) for a in self.lambdas]
-        short = max(s_squared.numerator, s_squared.denominator) < LONGEST_TABLE_PARAMETER
-        super().__init__(i, s_squared, later, fixed, has_table=table and not fixed and short)
-        self.K = (self.V - s_squared) / (2 * s_squared * self.V)
+        self.may_have_table = table and not fixed
+        super().__init__(i, s_squared, later, fixed, has_table=self.may_have_table and _is_short(s_squared))
+
+    def at(self, sigma_squared: Fraction) -> Self:
+        other = copy.copy(self)
+        s_squared = sigma_squared / self.squared_length
+        other._set_parameter(s_squared, has_table=self.may_have_table and _is_short(s_squared))
+        return other
+
+    @property
+    def K(self) -> Fraction:
+        return (self.V - self.s_squared) / (2 * self.s_squared * self.V)
 
     def exponent(self, p: int, d: Fraction) -> Fraction:
         """t(p) - min t, exactly."""
@@ -104,6 +123,12 @@ class EnclosedCoordinate(Coordinate):
         self.orthogonal, self.sigma_squared = orthogonal, sigma_squared
         later = np.arange(i + 1, orthogonal.dimension)
         super().__init__(i, self._nominal(i), later, self._fixed(i), has_table=False)
+
+    def at(self, sigma_squared: Fraction) -> Self:
+        other = copy.copy(self)
+        other.sigma_squared = sigma_squared
+        other._set_parameter(other._nominal(self.index), has_table=False)
+        return other
 
     def _nominal(self, i: int) -> Fraction:
         """s^2 rounded to NOMINAL_BITS bits: the same for every enclosure, and thus on every machine."""
@@ -155,11 +180,21 @@ def nominal(value: Fraction) -> Fraction:
     return floor(value / unit + Fraction(1, 2)) * unit
 
 
+def _is_short(s_squared: Fraction) -> bool:
+    return max(s_squared.numerator, s_squared.denominator) < LONGEST_TABLE_PARAMETER
+
+
 def coordinates_of(orthogonal: GramSchmidt | EnclosedGramSchmidt, sigma_squared: Fraction) -> list[Coordinate]:
     """One for each column of the basis."""
     if isinstance(orthogonal, GramSchmidt):
         return [ExactCoordinate(i, orthogonal, sigma_squared) for i in range(orthogonal.dimension)]
     return [EnclosedCoordinate(i, orthogonal, sigma_squared) for i in range(orthogonal.dimension)]
+
+
+@lru_cache(maxsize=128)
+def _table(parameter: Fraction) -> Sampler:
+    """The centred discrete Gaussian, prepared once for all coefficients that propose from it."""
+    return DiscreteGaussian(parameter).sampler()
 
 
 def proposal_parameter(s_squared: Fraction) -> Fraction:

@@ -118,7 +118,7 @@ class KleinGaussian:
         other = copy.copy(self)
         other.__dict__.pop("expected_tries", None)
         other.sigma_squared = sigma_squared
-        other.coordinates = coordinates_of(self.orthogonal, sigma_squared)
+        other.coordinates = [coordinate.at(sigma_squared) for coordinate in self.coordinates]
         return other
 
     def squared_lengths(self) -> list[arb]:

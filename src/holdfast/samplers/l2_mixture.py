@@ -46,6 +46,8 @@ NEAR = 4
 DOUBLE_ERROR = 2.0**-40
 """Proved error of `excess_double` up to NEAR."""
 PIECES = 1 << 10
+TRY_COST = 2_500
+"""Cell draws that take as long as one coefficient: some 120 microseconds."""
 WIDEST = 160
 """Atoms with u beyond do not matter for F up to NEAR: together they add less than exp(-(WIDEST - NEAR)^2 / (2 WIDEST)) < 2^-100."""
 
@@ -238,6 +240,11 @@ class MixedL2Laplace:
         """The probability of step 3 for |z|_2^2 = square, as a function giving balls."""
         x_squared = self.epsilon**2 * square
         return lambda: (-ball(self.loss) - (self._closeness.excess(x_squared) if square else arb(0))).exp()
+
+    @property
+    def try_cost(self) -> float:
+        """In cell draws (samplers/cost.py): what Klein's coefficients cost, and their centres."""
+        return TRY_COST * self.dimension
 
     @cached_property
     def expected_tries(self) -> float:
