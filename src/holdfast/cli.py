@@ -337,6 +337,7 @@ def release(
 
 def _account(run: Run, ledger: Ledger | NewLedger | None, resume: bool) -> Account | None:
     """Where the release is charged; what the ledger refuses already is refused before the table is read."""
+    from holdfast.mechanisms.requests import ChainMechanism
     from holdfast.privacy.ledger import Ledger
     from holdfast.publication.booking import Account, secret_from_environment
 
@@ -346,7 +347,7 @@ def _account(run: Run, ledger: Ledger | NewLedger | None, resume: bool) -> Accou
         return None
     account = Account(ledger, run.dataset, secret_from_environment())
     account.check_id(run.id, resume)
-    if getattr(run.mechanism, "sampler", "auto") != "auto":
+    if isinstance(run.mechanism, ChainMechanism) and run.mechanism.request.names_a_chain:
         account.check_takes_estimates()
     return account
 

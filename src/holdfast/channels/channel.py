@@ -21,6 +21,7 @@ from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.shapes import Bounded, Free, Grid, Levels, OneSum, Pinned, Shape, Whole
 from holdfast.laws import Reads, Target, tails
 from holdfast.privacy.guarantee import Guarantee
+from holdfast.samplers.table import COUPLING
 
 Ints = NDArray[np.int64]
 
@@ -83,6 +84,8 @@ class Channel:
         """The only thing that labels streams: a digest of names and exact numbers. Equal identities draw equal noise from equal keys."""
         request = self.request
         chain = [request.sampler, str(request.eta)] if request.names_a_chain or request.allow_estimated else []
+        if request.sampler == COUPLING and not chain:  # another sampler makes other noise of the same words
+            chain = [COUPLING]
         fields = {"version": IDENTITY_VERSION, "target": list(self.target.fields), "chain": chain, "facts": self.facts.digest}
         if self.layout is not None:
             fields["layout"] = self.layout.digest

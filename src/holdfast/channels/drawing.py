@@ -24,7 +24,7 @@ from holdfast.privacy.guarantee import ChainFacts, Guarantee
 from holdfast.randomness import Words
 from holdfast.samplers.cost import Costly, cell_draws
 from holdfast.samplers.protocol import InputSampler
-from holdfast.samplers.table import Choice, Reason, choose
+from holdfast.samplers.table import Choice, Compared, Reason, choose
 
 FEW_TRIES = 2
 """Tries up to which nobody waits for them."""
@@ -44,7 +44,9 @@ class SamplerGroup:
     assessment: Assessed | None = None
     """What was estimated about a chain; None for exact samplers."""
     cell_draws: float = 0.0
-    """Expected for one release, as far as rejection draws them."""
+    """Expected for one release, as far as rejection draws them; for coupling from the past, what takes as long."""
+    compared: Compared | None = None
+    """What another exact sampler would have cost, where that was looked at."""
 
     def joined(self, other: SamplerGroup) -> SamplerGroup:
         """Both together, for groups that one exact sampler draws; the expected tries are the larger ones."""
@@ -132,7 +134,7 @@ class Drawing:
         tries = sampler.expected_tries
         tries = None if tries is None else max(1.0, tries)
         work = blocks * cell_draws(sampler) if isinstance(sampler, Costly) or (tries or 1.0) > FEW_TRIES else 0.0
-        return SamplerGroup(shape.name, blocks, cells, sampler.name, tries, choice.reason, cell_draws=work)
+        return SamplerGroup(shape.name, blocks, cells, sampler.name, tries, choice.reason, cell_draws=work, compared=choice.compared)
 
     def _shown_shapes(self) -> Iterator[tuple[Shape, int]]:
         target, blocks = self.channel.target, self.channel.blocks
@@ -172,7 +174,7 @@ def _exact(shape: Shape, channel: Channel) -> Choice | None:
     if channel.request.names_a_chain and not isinstance(shape, Free):
         return None
     try:
-        choice = choose(shape, channel.target)
+        choice = choose(shape, channel.target, channel.request.exact_only.sampler)
     except NoExactSampler as refusal:
         if channel.request.allow_estimated:
             return None

@@ -42,7 +42,7 @@ def drawing_without_zeros(make: Callable[[Facts], Channel], channel: Channel, to
         try:
             made = make(replace(facts, zeros=zeros))
             if _leaves_out(made):
-                return choose_samplers(replace(made, request=EXACT_ONLY))
+                return choose_samplers(replace(made, request=made.request.exact_only))
         except (NoExactSampler, RequestTooLarge):
             continue
         except NothingLeft:

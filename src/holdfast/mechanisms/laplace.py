@@ -10,15 +10,28 @@ from typing import Any, Literal, Self
 
 from holdfast.chains.sampler import SamplerRequest
 from holdfast.channels import Channel, Facts
+from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
 from holdfast.lattices.norms import NORMS, norm_of
 from holdfast.laws import L1Laplace, L2Laplace
 from holdfast.mechanisms import keys
+from holdfast.mechanisms.keys import InvalidKey
 from holdfast.mechanisms.mechanism import PER, Per
 from holdfast.mechanisms.promise import promise
-from holdfast.mechanisms.requests import DEFAULT_ETA, SAMPLER_KEYS, ChainMechanism, check_choice, request_from_keys, sampler_request
+from holdfast.mechanisms.requests import (
+    DEFAULT_ETA,
+    SAMPLERS,
+    ChainMechanism,
+    check_choice,
+    request_from_keys,
+    sampler_keys,
+    sampler_request,
+)
 from holdfast.privacy.parameters import budget, format_exact, ordinary
+from holdfast.samplers.table import COUPLING
 
+LAPLACE_SAMPLERS = (*SAMPLERS, COUPLING)
+_L1_ONLY = "coupling_from_past draws the l1 law"
 _TARGETS = {"l1": L1Laplace, "l2": L2Laplace}
 _DIGITS = 9
 """Digits of an epsilon that is rounded down because it is irrational."""
@@ -32,7 +45,8 @@ class GeneralizedLaplace(ChainMechanism):
                  l2 = m sqrt 2, m the table's max_records: then epsilon per unit is what the distance leaves, under l2 rounded down.
     Guarantees:  pure: outputs for two tables with the same kept totals differ by a factor of at most exp(epsilon |x - x'|); unbiased;
                  every kept total exact. `sampler="auto"` picks an exact sampler for each block; what none can draw in reasonable time is
-                 refused, or drawn by a Markov chain where `allow_estimated=True`. A chain ("metropolis", "line_gibbs", "block_gibbs") has
+                 refused, or drawn by a Markov chain where `allow_estimated=True`. "coupling_from_past" (l1 only) takes that exact sampler
+                 wherever a block has more than one total, and may take longer. A chain ("metropolis", "line_gibbs", "block_gibbs") has
                  no pure promise: its error eta, estimated before anything is drawn, adds a delta.
     Reference:   [DGGY22] Definition 9, Theorem 10.
     """
@@ -46,7 +60,7 @@ class GeneralizedLaplace(ChainMechanism):
     run_file_keys = (
         keys.Key("epsilon", keys.budget, '"0.25"', required=True),
         keys.Key("norm", keys.one_of(*NORMS), '"l1"'),
-        *SAMPLER_KEYS,
+        *sampler_keys(*LAPLACE_SAMPLERS),
     )
 
     def __init__(
@@ -62,13 +76,18 @@ class GeneralizedLaplace(ChainMechanism):
         self._set(
             epsilon=ordinary(budget(epsilon, "epsilon"), "epsilon"),
             norm=check_choice(norm, tuple(NORMS), "norm"),
-            request=sampler_request(sampler, allow_estimated, eta),
+            request=sampler_request(sampler, allow_estimated, eta, LAPLACE_SAMPLERS),
             per=check_choice(per, PER, "per"),
         )
+        if norm == "l2" and sampler == COUPLING:
+            raise InvalidParameter(f"{_L1_ONLY}. Give norm='l1', or sampler='auto'.")
 
     @classmethod
     def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
-        return cls._from_checked(epsilon=values["epsilon"], norm=values.get("norm", "l1"), request=request_from_keys(values), per=per)
+        norm, request = values.get("norm", "l1"), request_from_keys(values)
+        if norm == "l2" and request.sampler == COUPLING:
+            raise InvalidKey("sampler", f'{_L1_ONLY}. Give norm = "l1", or sampler = "auto".')
+        return cls._from_checked(epsilon=values["epsilon"], norm=norm, request=request, per=per)
 
     @property
     def parameters(self) -> dict[str, str]:

@@ -13,17 +13,24 @@ from holdfast.exact.parameters import Exact
 from holdfast.mechanisms import keys
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy.parameters import format_exact, ordinary, probability
+from holdfast.samplers.table import AUTO
 
 DEFAULT_ETA = Fraction(1, 1000)
 """Total variation error that a chain may have, where nobody says otherwise: it takes 3000 coupled pairs to estimate."""
 
-SAMPLERS = ("auto", *KERNELS)
+SAMPLERS = (AUTO, *KERNELS)
 
-SAMPLER_KEYS = (
-    keys.Key("sampler", keys.one_of(*SAMPLERS), '"auto"'),
-    keys.Key("allow_estimated", keys.boolean, "true"),
-    keys.Key("eta", keys.probability('must be less than 1: it is a probability. Got {text}. Write eta = "1/1000".'), '"1/1000"'),
-)
+
+def sampler_keys(*samplers: str) -> tuple[keys.Key, ...]:
+    """The keys of a mechanism that takes these samplers."""
+    return (
+        keys.Key("sampler", keys.one_of(*samplers), '"auto"'),
+        keys.Key("allow_estimated", keys.boolean, "true"),
+        keys.Key("eta", keys.probability('must be less than 1: it is a probability. Got {text}. Write eta = "1/1000".'), '"1/1000"'),
+    )
+
+
+SAMPLER_KEYS = sampler_keys(*SAMPLERS)
 
 Choice = TypeVar("Choice", bound=str)
 
@@ -35,9 +42,9 @@ def check_choice(value: Choice, allowed: tuple[str, ...], name: str) -> Choice:
     return value
 
 
-def sampler_request(sampler: str, allow_estimated: bool, eta: Exact) -> SamplerRequest:
+def sampler_request(sampler: str, allow_estimated: bool, eta: Exact, samplers: tuple[str, ...] = SAMPLERS) -> SamplerRequest:
     """What a user asks for, checked: the sampler, whether an estimate is allowed, and the error it may have."""
-    check_choice(sampler, SAMPLERS, "sampler")
+    check_choice(sampler, samplers, "sampler")
     if not isinstance(allow_estimated, bool):
         raise InvalidParameter(f"allow_estimated must be True or False. Got {type(allow_estimated).__name__}.")
     return SamplerRequest(sampler, allow_estimated, ordinary(probability(eta, "eta"), "eta"))
@@ -45,7 +52,7 @@ def sampler_request(sampler: str, allow_estimated: bool, eta: Exact) -> SamplerR
 
 def request_from_keys(values: Mapping[str, Any]) -> SamplerRequest:
     """The same from the keys of a run file."""
-    return SamplerRequest(values.get("sampler", "auto"), values.get("allow_estimated", False), values.get("eta", DEFAULT_ETA))
+    return SamplerRequest(values.get("sampler", AUTO), values.get("allow_estimated", False), values.get("eta", DEFAULT_ETA))
 
 
 class ChainMechanism(Mechanism):
@@ -76,7 +83,7 @@ class ChainMechanism(Mechanism):
 
     @property
     def _said_of_chains(self) -> dict[str, str]:
-        """As a card shows it: nothing where only exact samplers are allowed."""
+        """As a card shows it: nothing where `auto` may take exact samplers only."""
         if not (self.request.names_a_chain or self.request.allow_estimated):
-            return {}
+            return {} if self.sampler == AUTO else {"sampler": self.sampler}
         return {"sampler": self.sampler, "eta_allowed": format_exact(self.eta)}

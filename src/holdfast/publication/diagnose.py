@@ -39,6 +39,7 @@ from holdfast.privacy.estimated import added_delta
 from holdfast.privacy.parameters import format_exact, format_up
 from holdfast.publication.folder import output_problem
 from holdfast.randomness import NoiseKey
+from holdfast.samplers.table import EXACT
 from holdfast.tables import Declarations, Table, Universe
 
 LEAST_PAIRS = 4
@@ -394,7 +395,7 @@ def _asked(mechanism: Mechanism, kernels: Iterable[str] | None) -> list[str]:
     """The kernels to look at, each once; none for all that apply."""
     if kernels is None:
         sampler = getattr(mechanism, "sampler", "auto")
-        return [] if sampler == "auto" else [sampler]
+        return [] if sampler in EXACT else [sampler]
     if isinstance(kernels, str):
         raise InvalidParameter(f"kernels is a list of names, such as ['line_gibbs']. Got the text {kernels!r}.")
     return list(dict.fromkeys(check_choice(name, tuple(KERNELS), "kernel") for name in kernels))

@@ -302,7 +302,7 @@ def _group_fields(group: SamplerGroup) -> dict[str, Any]:
         "cells": group.cells,
         "sampler": group.sampler,
         "expected_tries": group.expected_tries,
-        "why": reason_phrase(group.reason),
+        "why": reason_phrase(group.reason, group.compared),
         "chain": None if found is None else found.to_fields(),
     }
 

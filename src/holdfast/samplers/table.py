@@ -3,9 +3,11 @@
     shape      Laplace, l1                      Gaussian                                   rounded projection
     free       independent                      independent                                independent
     one sum    corrected geometrics             halving; one cell after the other (small)  projection, random subset
-    grid       rejection slice by slice         one cell after the other; mirrored         projection, controlled rounding or nearest plane
+    grid       rejection slice by slice, or     one cell after the other; mirrored         projection, controlled rounding or nearest plane
+               coupling from the past
     levels     as general                       level by level, one cell after the other   projection, nearest plane level by level
-    general    rejection on pivot cells         Klein's sampler with the accept step       projection, nearest plane
+    general    rejection on pivot cells, or     Klein's sampler with the accept step       projection, nearest plane
+               coupling from the past
                (many cells with equal columns:  class totals so, then cells                class totals so, then random subsets)
     units      (weighted levels: level by level, one cell after the other)
     whole      Laplace, l2: rejection from l1 draws of all blocks; else one random variance, then Klein's sampler
@@ -60,6 +62,7 @@ class Reason(enum.Enum):
     PRODUCT = "product of axes"
     TWO_WAY = "two-way table"
     SMALL_GRID = "small grid"
+    COUPLED = "coupling from the past"
     LEVELS = "levels"
     FEW_TOTALS = "few totals"
     CLASSES = "classes"
@@ -73,12 +76,22 @@ class Reason(enum.Enum):
     OTHER = "other"
 
 
+@dataclass(frozen=True)
+class Compared:
+    """Expected cell draws of one draw (samplers/cost.py), by the sampler that was taken and by the other one that was looked at."""
+
+    taken: float
+    other: float
+
+
 @dataclass(frozen=True, eq=False)
 class Choice:
     """The sampler of a shape, and why it was chosen."""
 
     sampler: BlockSampler | InputSampler
     reason: Reason
+    compared: Compared | None = None
+    """Where another sampler was looked at."""
 
     @property
     def noise(self) -> BlockSampler:
@@ -90,11 +103,19 @@ class Choice:
 Prepare: TypeAlias = Callable[[Any, Any], Choice]
 """(shape, target) -> choice, or NoExactSampler."""
 
+AUTO, COUPLING = "auto", "coupling_from_past"
+EXACT = (AUTO, COUPLING)
+"""How users ask for exact samplers: the best one, or this one wherever blocks have more than one total."""
+
 
 @lru_cache(maxsize=256)
-def choose(shape: Shape, target: Target) -> Choice:
-    """The exact sampler for blocks of this shape under this target; NoExactSampler where there is none that ends in reasonable time."""
-    prepare = SAMPLERS.get((type(shape), type(target)))
+def choose(shape: Shape, target: Target, asked: str = AUTO) -> Choice:
+    """The exact sampler for blocks of this shape under this target; NoExactSampler where there is none that ends in reasonable time.
+
+    Given:  `asked`, one of EXACT.
+    """
+    kinds = type(shape), type(target)
+    prepare = COUPLED.get(kinds, SAMPLERS.get(kinds)) if asked == COUPLING else SAMPLERS.get(kinds)
     if prepare is None:
         raise NoExactSampler(f"No sampler draws blocks of the kind {shape.name!r} under this mechanism.")
     return prepare(shape, target)
@@ -130,10 +151,9 @@ def _one_sum_rounded(shape: OneSum, target: Rounded) -> Choice:
 
 
 def _grid_laplace(shape: Grid, target: L1Laplace) -> Choice:
-    from holdfast.samplers.grid_laplace import GridLaplace
+    from holdfast.samplers.laplace_choice import grid_laplace
 
-    _check_hope_for_grid(shape, target)
-    return affordable(lambda: GridLaplace(shape.axes, target.epsilon), Reason.SMALL_GRID, shape, target)
+    return grid_laplace(shape, target)
 
 
 def _check_hope_for_grid(shape: Grid, target: L1Laplace) -> None:
@@ -182,10 +202,15 @@ def _units_gaussian(shape: Units, target: LevelGaussian) -> Choice:
 
 
 def _general_laplace(shape: General, target: L1Laplace) -> Choice:
-    from holdfast.samplers.pivot_laplace import PivotLaplace
+    from holdfast.samplers.laplace_choice import general_laplace
 
-    rows = shape.listed_matrix()
-    return affordable(lambda: PivotLaplace(rows, target.epsilon), Reason.FEW_TOTALS, shape, target)
+    return general_laplace(shape, target)
+
+
+def _coupled(shape: Grid | Levels | General, target: L1Laplace) -> Choice:
+    from holdfast.samplers.laplace_choice import coupled
+
+    return coupled(shape.as_general() if isinstance(shape, Levels) else shape, target)
 
 
 def _general_gaussian(shape: General, target: Gaussian) -> Choice:
@@ -284,6 +309,10 @@ SAMPLERS: dict[tuple[type[Shape], type[Target]], Prepare] = {
     (Bounded, ConditionalLaplace): _bounded_laplace,
     (Bounded, ConditionalGaussian): _bounded_gaussian,
 }
+
+
+COUPLED: dict[tuple[type[Shape], type[Target]], Prepare] = {(shape, L1Laplace): _coupled for shape in (Grid, Levels, General)}
+"""Where coupling from the past takes the place of these, if it was asked for."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from holdfast.privacy.estimated import added_delta
 from holdfast.privacy.guarantee import ChainFacts, Guarantee
 from holdfast.privacy.parameters import format_exact
 from holdfast.samplers.cost import duration
-from holdfast.samplers.table import Reason
+from holdfast.samplers.table import Compared, Reason
 
 _REASONS = {
     Reason.NO_TOTAL: "under no kept total",
@@ -19,6 +19,7 @@ _REASONS = {
     Reason.TWO_WAY: "rows and columns kept: controlled rounding",
     Reason.SMALL_GRID: "a grid small enough for rejection",
     Reason.LEVELS: "sums at some levels of a product of axes kept",
+    Reason.COUPLED: "faster than rejection",
     Reason.FEW_TOTALS: "few enough kept totals for rejection",
     Reason.CLASSES: "many cells that no kept total tells apart",
     Reason.FEW_FREE: "few enough free cells for rejection",
@@ -35,9 +36,12 @@ SHAPES_TOLD = 3
 """Shapes of blocks whose assessment is told in a guarantee; all are in its fields."""
 
 
-def reason_phrase(reason: Reason) -> str:
-    """Why a sampler was chosen."""
-    return _REASONS[reason]
+def reason_phrase(reason: Reason, compared: Compared | None = None) -> str:
+    """Why a sampler was chosen, and what it and the other one would cost where both were looked at."""
+    if compared is None:
+        return _REASONS[reason]
+    other = "rejection" if reason is Reason.COUPLED else "coupling from the past"
+    return f"{_REASONS[reason]}: {duration(compared.taken)} a draw, where {other} would take {duration(compared.other)}"
 
 
 def assessment_sentences(found: Assessed | ChainFacts) -> str:

@@ -1,0 +1,95 @@
+"""Which exact sampler draws Laplace noise of the l1 norm on a block: rejection, or coupling from the past.
+
+Both figures are expected cell draws (samplers/cost.py): tries by a pilot that sees no data, times what a try costs by the block's shape. No
+clock is read, so that the choice is the same on every machine. Where rejection is cheap anyway it is taken unseen: the other sampler takes
+longer to prepare than to draw.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from holdfast.errors import NoExactSampler
+from holdfast.lattices.shapes import General, Grid
+from holdfast.laws import L1Laplace
+from holdfast.samplers import table
+from holdfast.samplers.cost import cell_draws, duration
+from holdfast.samplers.pilot import HOPELESS
+from holdfast.samplers.protocol import BlockSampler
+from holdfast.samplers.table import Choice, Compared, Reason, too_many_tries
+
+if TYPE_CHECKING:
+    from holdfast.samplers.coupling.sampler import CouplingLaplace
+
+CHEAP = 1_000_000
+"""Cell draws, some 50 ms, up to which rejection is taken unseen."""
+ASKED = 36
+"""A sampler that was asked for may cost this many times more: half an hour."""
+
+
+def grid_laplace(shape: Grid, target: L1Laplace) -> Choice:
+    """The better one for a grid."""
+    from holdfast.samplers.grid_laplace import GridLaplace, rule_of_thumb_tries
+
+    tries = rule_of_thumb_tries(shape.axes)
+    if target.epsilon <= Fraction(1, 2) and tries > table.HOPELESS_TRIES:  # no pilot would say otherwise
+        return _better(None, tries, Reason.SMALL_GRID, shape, target)
+    rejection = GridLaplace(shape.axes, target.epsilon)
+    return _better(rejection, rejection.expected_tries, Reason.SMALL_GRID, shape, target)
+
+
+def general_laplace(shape: General, target: L1Laplace) -> Choice:
+    """The better one for a block of any kept totals."""
+    from holdfast.samplers.pivot_laplace import PivotLaplace
+
+    rejection = PivotLaplace(shape.listed_matrix(), target.epsilon)
+    return _better(rejection, rejection.expected_tries, Reason.FEW_TOTALS, shape, target)
+
+
+def coupled(shape: Grid | General, target: L1Laplace) -> Choice:
+    """Coupling from the past, because it was asked for."""
+    sampler, cost = _coupling(shape, target, ASKED * table.MAX_CELL_TRIES)
+    if sampler is None:
+        raise NoExactSampler(f"Coupling from the past would take {duration(cost)} for one draw of a block of {shape.size} cells, which is refused.")
+    return Choice(sampler, Reason.ASKED)
+
+
+def _better(rejection: BlockSampler | None, tries: float, reason: Reason, shape: Grid | General, target: L1Laplace) -> Choice:
+    """By expected cell draws; NoExactSampler where neither ends in reasonable time."""
+    by_rejection = shape.size * tries
+    if rejection is not None and by_rejection <= CHEAP:
+        return Choice(rejection, reason)
+    coupling, by_coupling = _coupling(shape, target, table.MAX_CELL_TRIES)
+    if coupling is not None and by_coupling <= by_rejection:
+        return Choice(coupling, Reason.COUPLED, Compared(by_coupling, by_rejection))
+    if rejection is not None and by_rejection <= table.MAX_CELL_TRIES:
+        return Choice(rejection, reason, Compared(by_rejection, by_coupling))
+    raise NoExactSampler(f"{too_many_tries(shape, tries, target)} {_takes_too_long(by_coupling)}")
+
+
+def _coupling(shape: Grid | General, target: L1Laplace, most: float) -> tuple[CouplingLaplace | None, float]:
+    """The sampler and its expected cell draws; None where they are more than `most`, or where there is none for this epsilon.
+
+    The cost of one try is known by the shape: where it is too much already, nothing is prepared.
+    """
+    from holdfast.samplers.coupling.cost import try_cost
+
+    one_try = try_cost(shape.size, shape.size - shape.dimension)
+    if one_try > most:
+        return None, one_try
+    from holdfast.samplers.coupling.sampler import CouplingLaplace
+
+    try:
+        if isinstance(shape, Grid):
+            sampler = CouplingLaplace.of_grid(shape.axes, target.epsilon)
+        else:
+            sampler = CouplingLaplace.of_rows(shape.listed_matrix(), target.epsilon)
+        cost = cell_draws(sampler)
+    except NoExactSampler:
+        return None, HOPELESS
+    return (sampler, cost) if cost <= most else (None, cost)
+
+
+def _takes_too_long(cost: float) -> str:
+    return f"Coupling from the past would take {duration(cost)} a draw, which is refused too."
