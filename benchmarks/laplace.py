@@ -1,5 +1,5 @@
-"""Group `laplace`: exact l1 Laplace noise on two-way tables by coupling from the past, beside the same loop in plain doubles and beside what else
-draws such tables.
+"""Group `laplace`: exact l1 Laplace noise on two-way tables by coupling from the past, beside the same loop in plain doubles and beside
+what else draws such tables.
 """
 
 from __future__ import annotations
@@ -41,7 +41,16 @@ SHOWN_TIME = 3.0
 """Seconds of rejection draws at most; beyond that the time is computed."""
 
 TRIES = ("table, epsilon", "prepare s", "ms/try", "tries/draw", "ms/draw", "plain ms/try", "plain tries/draw", "plain ms/draw", "x plain")
-OTHERS = ("table, epsilon", "coupling ms", "rejection ms", "line_gibbs sweeps", "line_gibbs ms", "rounded ms", "variance", "rounded variance")
+OTHERS = (
+    "table, epsilon",
+    "coupling ms",
+    "rejection ms",
+    "line_gibbs sweeps",
+    "line_gibbs ms",
+    "rounded ms",
+    "variance",
+    "rounded variance",
+)
 
 
 @dataclass(frozen=True)
@@ -149,9 +158,7 @@ def case(size: int, epsilon: Fraction, seconds: float, records: int, done: Call)
     return Row(name, [number(figure) for figure in figures], bars), Row(name, other)
 
 
-def run(
-    *, sizes: Sequence[int] = SIZES, epsilons: Sequence[Fraction] = EPSILONS, seconds: float = 20.0, records: int = 2_000
-) -> Report:
+def run(*, sizes: Sequence[int] = SIZES, epsilons: Sequence[Fraction] = EPSILONS, seconds: float = 20.0, records: int = 2_000) -> Report:
     """Measure everything."""
     load_before = load()
     listed = [(size, epsilon) for size in sizes for epsilon in epsilons]

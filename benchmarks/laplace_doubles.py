@@ -1,10 +1,10 @@
 """The rival of group `laplace`: coupling from the past on a two-way table in plain doubles, the form in which the method was first tried.
 
-Nothing is certified here: the list of atoms ends, and sums, the matrix and every comparison are rounded as they come. It is the time that exactness is
-compared with, and it is no part of the package.
+Nothing is certified here: the list of atoms ends, and sums, the matrix and every comparison are rounded as they come. It is the time that
+exactness is compared with, and it is no part of the package.
 
-Legend: rows i, columns j, cell e = (i, j) an edge of conductance tau_e between them; `inverse` is that of the weighted Laplacian without its
-last column node; own cells are those not in the last row or column.
+Legend: rows i, columns j, cell e = (i, j) an edge of conductance tau_e between them; `inverse` is that of the weighted Laplacian without
+its last column node; own cells are those not in the last row or column.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def coalesced(u: Floats, tables: Any) -> tuple[bool, Ints]:
 def gaussian(centre: float, variance: float, u: float) -> tuple[int, float]:
     """A draw of the discrete Gaussian by inversion, and the logarithm of sum exp(-(k - centre)^2 / 2 variance) / sqrt(2 pi variance)."""
     reach = int(9 * math.sqrt(variance)) + 3
-    first = int(math.floor(centre)) - reach
+    first = math.floor(centre) - reach
     total = 0.0
     for n in range(2 * reach + 2):
         total += math.exp(-((first + n - centre) ** 2) / (2 * variance))

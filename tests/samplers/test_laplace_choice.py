@@ -1,4 +1,4 @@
-"""The choice between rejection and coupling from the past: by counts and public facts, the same on every machine; refused where neither ends."""
+"""The choice between rejection and coupling from the past: by public facts and no clock; refused where neither ends."""
 
 from __future__ import annotations
 
@@ -63,7 +63,11 @@ class TestAuto:
         for name in ("time", "perf_counter", "process_time", "monotonic", "perf_counter_ns"):
             monkeypatch.setattr(time, name, lambda *_: pytest.fail("a clock was read"))
         again = choose(Grid((8, 8)), QUARTER)
-        assert (again.noise.name, again.noise.expected_tries, again.compared) == (first.noise.name, first.noise.expected_tries, first.compared)
+        assert (again.noise.name, again.noise.expected_tries, again.compared) == (
+            first.noise.name,
+            first.noise.expected_tries,
+            first.compared,
+        )
         assert first.noise is not again.noise
 
     def test_the_pilot_has_a_stream_of_its_own(self) -> None:
@@ -104,7 +108,9 @@ class TestAuto:
 class TestRefused:
     def test_with_both_figures(self, fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("holdfast.samplers.table.MAX_CELL_TRIES", 20_000)
-        with pytest.raises(NoExactSampler, match=r"^A block of 8 x 8 would need about \S+ tries .* Coupling from the past would take about"):
+        with pytest.raises(
+            NoExactSampler, match=r"^A block of 8 x 8 would need about \S+ tries .* Coupling from the past would take about"
+        ):
             choose(Grid((8, 8)), QUARTER)
 
     def test_before_anything_is_prepared_where_one_try_takes_too_long(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +141,9 @@ class TestAskedFor:
         assert isinstance(choose(Grid((3, 3)), QUARTER, COUPLING).sampler, CouplingLaplace)
         monkeypatch.setattr("holdfast.samplers.table.MAX_CELL_TRIES", 10)
         choose.cache_clear()
-        with pytest.raises(NoExactSampler, match="Coupling from the past would take about 1 millisecond for one draw of a block of 9 cells"):
+        with pytest.raises(
+            NoExactSampler, match="Coupling from the past would take about 1 millisecond a draw for a block of 9 cells"
+        ):
             choose(Grid((3, 3)), QUARTER, COUPLING)
 
     def test_a_sampler_is_pickled_with_its_pilot(self) -> None:

@@ -24,9 +24,7 @@ BETWEEN_SWEEPS = 2
 
 @dataclass(frozen=True)
 class SamplerRequest:
-    """What a user asks for: a kernel or an exact sampler (samplers/table.py, EXACT), whether an estimate is allowed, and the total variation
-    error eta of all blocks.
-    """
+    """What a user asks for: a kernel or one of EXACT, whether an estimate is allowed, and the total variation error eta of all blocks."""
 
     sampler: str
     allow_estimated: bool

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.chains.sampler import EXACT_ONLY
 from holdfast.channels.channel import Channel
 from holdfast.channels.drawing import Drawing, choose_samplers
 from holdfast.channels.facts import Facts

@@ -26,6 +26,8 @@ CHEAP = 1_000_000
 """Cell draws, some 50 ms, up to which rejection is taken unseen."""
 ASKED = 36
 """A sampler that was asked for may cost this many times more: half an hour."""
+MAX_DIMENSION = 150
+"""Free dimensions up to which a basis is prepared."""
 
 
 def grid_laplace(shape: Grid, target: L1Laplace) -> Choice:
@@ -51,7 +53,9 @@ def coupled(shape: Grid | General, target: L1Laplace) -> Choice:
     """Coupling from the past, because it was asked for."""
     sampler, cost = _coupling(shape, target, ASKED * table.MAX_CELL_TRIES)
     if sampler is None:
-        raise NoExactSampler(f"Coupling from the past would take {duration(cost)} for one draw of a block of {shape.size} cells, which is refused.")
+        raise NoExactSampler(
+            f"Coupling from the past would take {duration(cost)} a draw for a block of {shape.size} cells, which is refused."
+        )
     return Choice(sampler, Reason.ASKED)
 
 
@@ -73,6 +77,8 @@ def _coupling(shape: Grid | General, target: L1Laplace, most: float) -> tuple[Co
 
     The cost of one try is known by the shape: where it is too much already, nothing is prepared.
     """
+    if shape.dimension > MAX_DIMENSION:
+        return None, HOPELESS
     from holdfast.samplers.coupling.cost import try_cost
 
     one_try = try_cost(shape.size, shape.size - shape.dimension)

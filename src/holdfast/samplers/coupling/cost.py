@@ -1,5 +1,5 @@
-"""What coupling from the past costs: a try by the shape of the block alone, and how many of them by a pilot that sees no data. For plans and
-for the choice of a sampler; no draw depends on it. In cell draws (samplers/cost.py).
+"""What coupling from the past costs, in cell draws (samplers/cost.py): a try by the shape of the block alone, how many of them by a pilot
+that sees no data. For plans and for the choice of a sampler; no draw depends on it.
 
 A try makes about three sweeps of two chains and one of Klein's sampler. An update of a cell works on a matrix of rank x rank numbers, and
 draws one atom of the mixture.

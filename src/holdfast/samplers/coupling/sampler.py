@@ -41,7 +41,7 @@ from holdfast.samplers.coupling.mixture import EXCESS_ERROR
 from holdfast.samplers.coupling.mixture_fit import mixture_for
 from holdfast.samplers.coupling.reference import coalesced
 from holdfast.samplers.coupling.uniforms import SweepUniform, sweep_doubles
-from holdfast.samplers.pilot import Acceptance, safe_exp
+from holdfast.samplers.pilot import HOPELESS, Acceptance
 from holdfast.samplers.rejection import check_l1_reach
 
 Ints = NDArray[np.int64]
@@ -123,7 +123,12 @@ class CouplingLaplace:
     @property
     def expected_tries(self) -> float:
         """Estimated tries for one draw."""
-        return self.acceptance.expected_tries(safe_exp(float(self.cells)))
+        return max(1.0, 1 / self.acceptance.estimate) if self.acceptance.estimate > 0 else HOPELESS
+
+    @property
+    def try_cost(self) -> float:
+        """In cell draws (samplers/cost.py)."""
+        return cost.try_cost(self.cells, self.cells - self.form.dimension)
 
     def draw(self, n: int, words: Words) -> Ints:
         """n independent draws, shape (n, cells)."""
@@ -238,7 +243,7 @@ class CouplingLaplace:
 
     @property
     def cells_per_try(self) -> float:
-        return cost.try_cost(self.cells, self.cells - self.form.dimension)
+        return self.try_cost
 
     @property
     def exponent_unit(self) -> Fraction:
