@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ import pytest
 import holdfast as hf
 from holdfast.channels import covariance
 from holdfast.publication import noise_charts
+from holdfast.samplers.cost import cell_draws
+from holdfast.samplers.table import choose
 from tests.running import Run
 
 LAPLACE = hf.GeneralizedLaplace(epsilon="1/4")
@@ -38,7 +42,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     real = covariance.public_draws
 
     def counted(sampler: Any, label: Any, count: int | None) -> Any:
-        cost = sampler.cells * max(sampler.expected_tries, 1.0)
+        cost = cell_draws(sampler)
         found.append((int(min(10_000, max(5_000_000 / cost, 100))) if count is None else count) * cost)
         assert sum(found) <= 55_000_000, "a plan draws for minutes"
         return real(sampler, label, count)
@@ -48,8 +52,33 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return found
 
 
+@pytest.fixture
+def rejection(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Coupling from the past costs too much everywhere: what draws long is rejection."""
+    monkeypatch.setattr("holdfast.samplers.coupling.cost.ATOM_COST", 1e12)
+    choose.cache_clear()
+    yield
+    choose.cache_clear()
+
+
+def test_a_plan_of_a_grid_by_coupling_from_the_past(drawn: list[float]) -> None:
+    """What rejection draws in half a minute takes milliseconds, so that its error is estimated; the plan says which sampler and why."""
+    plan = hf.plan(grid(10), [hf.margin("a"), hf.margin("b")], LAPLACE)
+    error = plan.expected_error
+    assert (error.basis, error.cells_not_estimated) == ("estimated", 0)
+    assert error.largest is not None
+    assert abs(error.largest / 19.36**0.5 - 1) < 6.5 * error.error + 0.002, "the variance that long chains have, known to half a percent"
+    (group,) = plan.to_fields()["sampler"]["groups"]
+    assert group["sampler"] == "grid 10 x 10: coupling from the past"
+    assert re.fullmatch(
+        r"faster than rejection: about [0-9]+ milliseconds a draw, where rejection would take about [0-9]+ seconds", group["why"]
+    )
+    assert 1 <= group["expected_tries"] < 2
+    assert len(drawn) == 1
+
+
 @pytest.mark.parametrize("size", [8, 10])
-def test_a_plan_of_a_grid_whose_draws_are_long(drawn: list[float], size: int) -> None:
+def test_a_plan_of_a_grid_whose_draws_are_long(drawn: list[float], rejection: None, size: int) -> None:
     """10 x 10 ran for minutes in silence, 8 x 8 for most of one."""
     plan = hf.plan(grid(size), [hf.margin("a"), hf.margin("b")], LAPLACE)
     error = plan.to_fields()["expected_error"]
@@ -65,7 +94,7 @@ def test_a_plan_of_a_grid_whose_draws_are_long(drawn: list[float], size: int) ->
     assert drawn == []
 
 
-def test_what_can_be_estimated_still_is(drawn: list[float], tmp_path: Path) -> None:
+def test_what_can_be_estimated_still_is(drawn: list[float], rejection: None, tmp_path: Path) -> None:
     """Part of a table: the plan, the card, the released table and `verify` agree on what is known."""
     table = two_regions()
     keep = [hf.margin("region", "a"), hf.margin("region", "b")]
@@ -110,7 +139,7 @@ def test_costly_shapes_share_one_allowance(monkeypatch: pytest.MonkeyPatch) -> N
     assert 0 < found[0].sum() < len(cells)
 
 
-def test_a_long_draw_is_announced(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_draw_is_announced(run: Run, rejection: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By an expectation, not by a clock; where the output is no terminal, too."""
     monkeypatch.chdir(tmp_path)
     text = (

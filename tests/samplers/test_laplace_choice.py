@@ -141,14 +141,13 @@ class TestAskedFor:
         assert isinstance(choose(Grid((3, 3)), QUARTER, COUPLING).sampler, CouplingLaplace)
         monkeypatch.setattr("holdfast.samplers.table.MAX_CELL_TRIES", 10)
         choose.cache_clear()
-        with pytest.raises(
-            NoExactSampler, match="Coupling from the past would take about 1 millisecond a draw for a block of 9 cells"
-        ):
+        with pytest.raises(NoExactSampler, match="Coupling from the past would take about 1 millisecond a draw for a block of 9 cells"):
             choose(Grid((3, 3)), QUARTER, COUPLING)
 
     def test_a_sampler_is_pickled_with_its_pilot(self) -> None:
         sampler = choose(Grid((3, 3)), QUARTER, COUPLING).noise
         again = pickle.loads(pickle.dumps(sampler))
+        assert "acceptance" in again.__dict__
         assert again.expected_tries == sampler.expected_tries
 
 

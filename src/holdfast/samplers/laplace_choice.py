@@ -62,7 +62,7 @@ def coupled(shape: Grid | General, target: L1Laplace) -> Choice:
 def _better(rejection: BlockSampler | None, tries: float, reason: Reason, shape: Grid | General, target: L1Laplace) -> Choice:
     """By expected cell draws; NoExactSampler where neither ends in reasonable time."""
     by_rejection = shape.size * tries
-    if rejection is not None and by_rejection <= CHEAP:
+    if rejection is not None and by_rejection <= min(CHEAP, table.MAX_CELL_TRIES):
         return Choice(rejection, reason)
     coupling, by_coupling = _coupling(shape, target, table.MAX_CELL_TRIES)
     if coupling is not None and by_coupling <= by_rejection:

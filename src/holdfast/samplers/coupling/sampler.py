@@ -17,9 +17,10 @@ away would change the law.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from flint import arb
@@ -106,6 +107,16 @@ class CouplingLaplace:
         made = cls(GridForm(max(axes), min(axes), mixture_for(epsilon, math.prod(axes))), label, slack)
         made._is_turned = axes[0] < axes[1]
         return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickle holds what the sampler was made from and what its pilot found; what was prepared is prepared again."""
+        made_from = {"form": replace(self.form), "label": self._label, "slack": self._slack}
+        return made_from | {name: self.__dict__[name] for name in ("acceptance",) if name in self.__dict__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        found = {name: state[name] for name in ("acceptance",) if name in state}
+        CouplingLaplace.__init__(self, state["form"], state["label"], state["slack"])
+        self.__dict__.update(found)
 
     @property
     def name(self) -> str:
