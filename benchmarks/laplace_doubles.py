@@ -92,7 +92,7 @@ def across(inverse: Floats, i: int, j: int, r: int, out: Floats) -> float:
     ground = r + j >= k
     for n in range(k):
         out[n] = inverse[i, n] if ground else inverse[i, n] - inverse[r + j, n]
-    return out[i] if ground else out[i] - out[r + j]
+    return float(out[i] if ground else out[i] - out[r + j])
 
 
 @loop
