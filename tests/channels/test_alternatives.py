@@ -52,7 +52,7 @@ class TestNamesOnlyWhatWorksHere:
     @pytest.mark.parametrize(
         ("mechanism", "lattice", "count"),
         [
-            (hf.GeneralizedLaplace("1/4"), grid(20, 20), 2),
+            (hf.GeneralizedLaplace("1/200"), grid(20, 20), 2),
             (hf.GeneralizedLaplace("1/4"), grid(8, 8, 8), 2),
             (hf.GeneralizedLaplace("1/4", "l2"), grid(30, 30), 2),  # not norm = "l1": it is refused too
             (hf.GeneralizedLaplace("1/4", "l2"), hf.lattice(hf.Universe.product({"a": [str(i) for i in range(700)]}), [hf.total()]), 3),
@@ -122,7 +122,7 @@ class TestNamesOnlyWhatWorksHere:
 
 class TestChains:
     def test_are_named_where_one_can_be_made(self) -> None:
-        assert CHAIN in refusal(hf.GeneralizedLaplace("1/4"), grid(20, 20))
+        assert CHAIN in refusal(hf.GeneralizedLaplace("1/4"), grid(8, 8, 8))
 
     def test_not_where_the_promise_could_not_count_their_error(self) -> None:
         channel = hf.GeneralizedGaussian(rho="1/4").channel(Facts(grid(3, 3)))

@@ -15,7 +15,6 @@ from holdfast.lattices.shapes import General, Grid
 from holdfast.laws import L1Laplace
 from holdfast.samplers import table
 from holdfast.samplers.cost import cell_draws, duration
-from holdfast.samplers.pilot import HOPELESS
 from holdfast.samplers.protocol import BlockSampler
 from holdfast.samplers.table import Choice, Compared, Reason, too_many_tries
 
@@ -27,7 +26,7 @@ CHEAP = 1_000_000
 ASKED = 36
 """A sampler that was asked for may cost this many times more: half an hour."""
 MAX_DIMENSION = 150
-"""Free dimensions up to which a basis is prepared."""
+"""Free dimensions of blocks other than two-way tables, up to which a basis is prepared."""
 
 
 def grid_laplace(shape: Grid, target: L1Laplace) -> Choice:
@@ -51,12 +50,7 @@ def general_laplace(shape: General, target: L1Laplace) -> Choice:
 
 def coupled(shape: Grid | General, target: L1Laplace) -> Choice:
     """Coupling from the past, because it was asked for."""
-    sampler, cost = _coupling(shape, target, ASKED * table.MAX_CELL_TRIES)
-    if sampler is None:
-        raise NoExactSampler(
-            f"Coupling from the past would take {duration(cost)} a draw for a block of {shape.size} cells, which is refused."
-        )
-    return Choice(sampler, Reason.ASKED)
+    return Choice(_coupling(shape, target, ASKED * table.MAX_CELL_TRIES), Reason.ASKED)
 
 
 def _better(rejection: BlockSampler | None, tries: float, reason: Reason, shape: Grid | General, target: L1Laplace) -> Choice:
@@ -64,38 +58,42 @@ def _better(rejection: BlockSampler | None, tries: float, reason: Reason, shape:
     by_rejection = shape.size * tries
     if rejection is not None and by_rejection <= min(CHEAP, table.MAX_CELL_TRIES):
         return Choice(rejection, reason)
-    coupling, by_coupling = _coupling(shape, target, table.MAX_CELL_TRIES)
-    if coupling is not None and by_coupling <= by_rejection:
+    is_affordable = rejection is not None and by_rejection <= table.MAX_CELL_TRIES
+    try:
+        coupling = _coupling(shape, target, table.MAX_CELL_TRIES)
+    except NoExactSampler as refusal:
+        if rejection is None or not is_affordable:
+            raise NoExactSampler(f"{too_many_tries(shape, tries, target)} {refusal}") from None
+        return Choice(rejection, reason)
+    by_coupling = cell_draws(coupling)
+    if rejection is None or by_coupling <= by_rejection:
         return Choice(coupling, Reason.COUPLED, Compared(by_coupling, by_rejection))
-    if rejection is not None and by_rejection <= table.MAX_CELL_TRIES:
-        return Choice(rejection, reason, Compared(by_rejection, by_coupling))
-    raise NoExactSampler(f"{too_many_tries(shape, tries, target)} {_takes_too_long(by_coupling)}")
+    return Choice(rejection, reason, Compared(by_rejection, by_coupling))
 
 
-def _coupling(shape: Grid | General, target: L1Laplace, most: float) -> tuple[CouplingLaplace | None, float]:
-    """The sampler and its expected cell draws; None where they are more than `most`, or where there is none for this epsilon.
+def _coupling(shape: Grid | General, target: L1Laplace, most: float) -> CouplingLaplace:
+    """The sampler; NoExactSampler where it costs more than `most` cell draws, or where there is none for this epsilon.
 
     The cost of one try is known by the shape: where it is too much already, nothing is prepared.
     """
-    if shape.dimension > MAX_DIMENSION:
-        return None, HOPELESS
     from holdfast.samplers.coupling.cost import try_cost
 
-    one_try = try_cost(shape.size, shape.size - shape.dimension)
-    if one_try > most:
-        return None, one_try
+    is_two_way = isinstance(shape, Grid) and len(shape.axes) == 2
+    if not is_two_way and shape.dimension > MAX_DIMENSION:
+        raise NoExactSampler(
+            f"Coupling from the past takes up to {MAX_DIMENSION} free dimensions of such a block. This one has {shape.dimension}."
+        )
+    _check_cost(try_cost(shape.axes, shape.size - shape.dimension), most)
     from holdfast.samplers.coupling.sampler import CouplingLaplace
 
-    try:
-        if isinstance(shape, Grid):
-            sampler = CouplingLaplace.of_grid(shape.axes, target.epsilon)
-        else:
-            sampler = CouplingLaplace.of_rows(shape.listed_matrix(), target.epsilon)
-        cost = cell_draws(sampler)
-    except NoExactSampler:
-        return None, HOPELESS
-    return (sampler, cost) if cost <= most else (None, cost)
+    if isinstance(shape, Grid):
+        sampler = CouplingLaplace.of_grid(shape.axes, target.epsilon)
+    else:
+        sampler = CouplingLaplace.of_rows(shape.listed_matrix(), target.epsilon)
+    _check_cost(cell_draws(sampler), most)
+    return sampler
 
 
-def _takes_too_long(cost: float) -> str:
-    return f"Coupling from the past would take {duration(cost)} a draw, which is refused too."
+def _check_cost(cost: float, most: float) -> None:
+    if cost > most:
+        raise NoExactSampler(f"Coupling from the past would take {duration(cost)} for one draw, which is refused too.")

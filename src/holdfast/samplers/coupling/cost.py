@@ -1,18 +1,21 @@
 """What coupling from the past costs, in cell draws (samplers/cost.py): a try by the shape of the block alone, how many of them by a pilot
 that sees no data. For plans and for the choice of a sampler; no draw depends on it.
 
-A try makes about three sweeps of two chains and one of Klein's sampler. An update of a cell works on a matrix of rank x rank numbers, and
-draws one atom of the mixture.
+A try makes about three sweeps of two chains and one of Klein's sampler. An update of a cell draws one atom of the mixture and works on a
+square of numbers: of the rank, or of the shorter axis where the block is a two-way table.
 """
 
 from __future__ import annotations
+
+from math import prod
 
 from holdfast.samplers.pilot import Acceptance, Piloted, estimate_acceptance
 
 UPDATES = 7
 """Of each cell, in a try."""
-ATOM_COST, ENTRY_COST = 80.0, 0.04
-"""Cell draws that drawing an atom takes, and one entry of the matrix."""
+ATOM_COST, ENTRY_COST = 40.0, 0.17
+TWO_WAY_ATOM_COST, TWO_WAY_ENTRY_COST = 24.0, 0.01
+"""Cell draws that an atom and an entry of the square take, for any matrix and for two-way tables."""
 PILOT_CELLS, LEAST_TRIES, MOST_TRIES = 2e7, 8, 1 << 10
 """A pilot costs so many cell draws, a second, or so many tries where these are more."""
 FIRST_TRIES, ENOUGH = 4, 0.1
@@ -21,9 +24,11 @@ HOPELESS_CELLS = 1e13
 """Expected cell draws from which a pilot looks no further: days."""
 
 
-def try_cost(cells: int, rank: int) -> float:
+def try_cost(axes: tuple[int, ...], rank: int) -> float:
     """Cell draws that take about as long as one try on a block of so many cells under so many independent totals."""
-    return UPDATES * cells * (ATOM_COST + ENTRY_COST * rank * rank)
+    if len(axes) == 2:
+        return UPDATES * prod(axes) * (TWO_WAY_ATOM_COST + TWO_WAY_ENTRY_COST * min(axes) ** 2)
+    return UPDATES * prod(axes) * (ATOM_COST + ENTRY_COST * rank**2)
 
 
 def acceptance(sampler: Piloted) -> Acceptance:

@@ -110,13 +110,12 @@ class CouplingLaplace:
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds what the sampler was made from and what its pilot found; what was prepared is prepared again."""
-        made_from = {"form": replace(self.form), "label": self._label, "slack": self._slack}
-        return made_from | {name: self.__dict__[name] for name in ("acceptance",) if name in self.__dict__}
+        kept = {name: value for name, value in self.__dict__.items() if name in ("_is_turned", "acceptance")}
+        return {"form": replace(self.form), "label": self._label, "slack": self._slack, "kept": kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        found = {name: state[name] for name in ("acceptance",) if name in state}
         CouplingLaplace.__init__(self, state["form"], state["label"], state["slack"])
-        self.__dict__.update(found)
+        self.__dict__.update(state["kept"])
 
     @property
     def name(self) -> str:
@@ -139,7 +138,8 @@ class CouplingLaplace:
     @property
     def try_cost(self) -> float:
         """In cell draws (samplers/cost.py)."""
-        return cost.try_cost(self.cells, self.cells - self.form.dimension)
+        axes = (self.form.rows, self.form.columns) if isinstance(self.form, GridForm) else (self.cells,)
+        return cost.try_cost(axes, self.cells - self.form.dimension)
 
     def draw(self, n: int, words: Words) -> Ints:
         """n independent draws, shape (n, cells)."""
