@@ -54,10 +54,11 @@ class TestNamesOnlyWhatWorksHere:
         [
             (hf.GeneralizedLaplace("1/200"), grid(20, 20), 2),
             (hf.GeneralizedLaplace("1/4"), grid(8, 8, 8), 2),
-            (hf.GeneralizedLaplace("1/4", "l2"), grid(30, 30), 2),  # not norm = "l1": it is refused too
+            (hf.GeneralizedLaplace("1/4", "l2"), grid(30, 30), 3),
+            (hf.GeneralizedLaplace("1/4", "l2"), grid(10, 10, 10), 2),  # not norm = "l1": it is refused too
             (hf.GeneralizedLaplace("1/4", "l2"), hf.lattice(hf.Universe.product({"a": [str(i) for i in range(700)]}), [hf.total()]), 3),
         ],
-        ids=["grid", "three axes", "l2 grid", "l2 one sum"],
+        ids=["grid", "three axes", "l2 grid", "l2 three axes", "l2 one sum"],
     )
     def test_and_each_of_them_does(self, mechanism: Any, lattice: Lattice, count: int) -> None:
         others = named(refusal(mechanism, lattice))
