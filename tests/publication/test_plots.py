@@ -1,0 +1,201 @@
+"""Figures of a release: the same from its folder, well formed, with their numbers in words and in a table."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.errors import InvalidParameter, UnreadableInput
+from holdfast.laws.marginals import cell_probabilities
+from holdfast.publication.figure_facts import cell_reaches, shares, sizes
+from holdfast.publication.plots import Plot
+from holdfast.publication.sums import Level, Sums
+from holdfast.report.figures.facts import LIMITS
+from holdfast.report.figures.figure import Figure
+from holdfast.report.figures.heat_map import RAMP, shade_edges, shade_of
+
+SVG = "{http://www.w3.org/2000/svg}"
+CODES = {"area": ["a", "b & <c>", "d"], "sex": ["F", "M"]}
+UNIVERSE = hf.Universe.product(CODES)
+COUNTS = np.array([120, 3, 40, 55, 900, 7])
+SQUARES = [((0, 0), "a"), ((1, 0), "b & <c>"), ((2, 0), "d"), ((0, 1), "elsewhere")]
+
+
+@pytest.fixture(scope="module")
+def release() -> hf.Release:
+    table = hf.Table(UNIVERSE, COUNTS, name="people")
+    return hf.release(table, [hf.total()], hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests("plots"), release_id="plots")
+
+
+def geojson(path: Path, code: str = "id", places: Any = SQUARES) -> Path:
+    def feature(x: float, y: float, name: str) -> dict[str, Any]:
+        ring = [[x, y], [x + 1, y], [x + 1, y + 1], [x, y + 1], [x, y]]
+        return {"type": "Feature", "properties": {code: name}, "geometry": {"type": "Polygon", "coordinates": [ring]}}
+
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": [feature(*place, name) for place, name in places]}))
+    return path
+
+
+def all_figures(plot: Plot, folder: Path) -> dict[str, Figure]:
+    path = folder / "map.geojson"
+    path = path if path.exists() else geojson(path)
+    names = ("error_by_level", "error_by_margin", "error_by_size", "relative_errors", "ranked", "heat_map", "noise")
+    return {name: getattr(plot, name)() for name in names} | {"map": plot.map(path, "id")}
+
+
+def test_a_folder_gives_the_same_bytes(release: hf.Release, tmp_path: Path) -> None:
+    folder = release.save(tmp_path / "out")
+    assert all_figures(release.plot, tmp_path) == all_figures(hf.load(folder).plot, tmp_path)
+
+
+def test_figures_are_well_formed_and_say_what_they_show(release: hf.Release, tmp_path: Path) -> None:
+    for name, figure in all_figures(release.plot, tmp_path).items():
+        root = ElementTree.fromstring(figure.svg)
+        wide, tall = (float(root.attrib[side]) for side in ("width", "height"))
+        assert root.find(f"{SVG}title").text == figure.title, name  # type: ignore[union-attr]
+        assert root.find(f"{SVG}desc").text == figure.words, name  # type: ignore[union-attr]
+        assert len(figure.rows) > 0, name
+        assert {len(row) for row in figure.rows} == {len(figure.header)}, name
+        for box in root.iter(f"{SVG}rect"):
+            x, y, width, height = (float(box.attrib[key]) for key in ("x", "y", "width", "height"))
+            assert 0 <= x <= x + width <= wide + 0.01, name
+            assert 0 <= y <= y + height <= tall + 0.01, name
+        assert figure._repr_svg_() == figure.svg
+        assert "<details>" in figure._repr_html_()
+        assert figure.caption
+
+
+def test_a_figure_is_saved_once(release: hf.Release, tmp_path: Path) -> None:
+    release.plot.noise().save(tmp_path / "noise.svg")
+    assert ElementTree.parse(tmp_path / "noise.svg").getroot().tag == f"{SVG}svg"
+    with pytest.raises(FileExistsError):
+        release.plot.noise().save(tmp_path / "noise.svg")
+
+
+def test_ranked_bars_are_the_published_numbers_with_intervals_of_the_law(release: hf.Release) -> None:
+    """[-r, r] holds 95 % of the noise and [-(r - 1), r - 1] does not, by the law of a cell."""
+    figure = release.plot.ranked()
+    published = sorted(release.table.counts.tolist(), reverse=True)
+    assert [int(row[1].replace(",", "")) for row in figure.rows] == published
+    (shape,) = release.plan.drawing.channel.shapes()
+    law = cell_probabilities(release.plan.drawing.channel.target, shape)
+    assert law is not None
+    reaches = cell_reaches(release.plan)
+    assert reaches is not None
+    reach, half = int(reaches[0]), len(law) // 2
+    assert math.fsum(law[half - reach : half + reach + 1]) >= 0.95 > math.fsum(law[half - reach + 1 : half + reach])
+    assert [row[2] for row in figure.rows] == [f"{value - reach:,} to {value + reach:,}" for value in published]
+    assert "computed from the law of the noise" in figure.caption
+
+
+def test_intervals_without_a_law_say_that_they_are_normal() -> None:
+    table = hf.Table(UNIVERSE, COUNTS)
+    keep = [hf.margin("area"), hf.margin("sex")]
+    made = hf.release(table, keep, hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests(1), release_id="g")
+    assert "1.96 standard deviations" in made.plot.ranked("cells").caption
+    assert "carry no noise" in made.plot.ranked("area").caption
+
+
+def sums(values: list[float], deviations: list[float]) -> Sums:
+    level, universe = Level("cells", ("a",)), hf.Universe.product({"a": [str(i) for i in range(len(values))]})
+    return Sums(level, universe, np.arange(len(values)), np.array(values), np.array(deviations))
+
+
+def test_shares_count_what_is_above_each_limit() -> None:
+    """One number of each kind, on either side of each limit; what is at a limit is not above it."""
+    values = [100.0] * 9 + [0.0, -4.0, 50.0]
+    deviations = [4.0, 5.0, 6.0, 10.0, 11.0, 25.0, 26.0, 50.0, 51.0, 1.0, 1.0, 0.0]
+    found = shares(sums(values, deviations))
+    assert found is not None
+    assert (found.exact, found.classes, found.numbers) == (1, (2, 2, 2, 2, 3), 12)
+    brute = [sum(sd > limit * max(v, 0.0) for v, sd in zip(values, deviations, strict=True) if sd) for limit in LIMITS]
+    assert [found.above(place) for place in range(len(LIMITS))] == brute
+    assert shares(sums([1.0], [math.nan])) is None
+
+
+def test_sizes_hold_every_number_once() -> None:
+    found = sizes(sums([1.0, 9.0, 10.0, 99.0, 100.0, 0.0, -1.0, 5.0], [2.0] * 7 + [0.0]), whole=True)
+    assert found is not None
+    assert [(one.low, one.high, one.numbers) for one in found.classes] == [(1, 9, 2), (10, 99, 2), (100, 999, 1)]
+    assert sum(bubble.numbers for bubble in found.bubbles) == 5
+    assert {bubble.deviation for bubble in found.bubbles} == {2.0}
+    assert (found.exact, found.not_positive) == (1, 2)
+    assert sizes(sums([0.0], [1.0]), whole=True) is None
+
+
+def test_shades_grow_with_the_number() -> None:
+    for values in ([1.0], [1.0, 2.0], [5.0, 5.0], [-3.0, 0.0, 7.0], [float(k * k) for k in range(40)]):
+        edges = shade_edges(values)
+        shades = [shade_of(value, edges) for value in sorted(values)]
+        assert shades == sorted(shades)
+        assert 0 <= shades[0] <= shades[-1] < len(RAMP)
+        assert len(values) < len(RAMP) or set(shades) == set(range(len(RAMP)))
+
+
+def test_a_map_has_the_numbers_of_its_areas(release: hf.Release, tmp_path: Path) -> None:
+    figure = release.plot.map(geojson(tmp_path / "m.geojson"), "id")
+    by_area = release.table.counts.reshape(3, 2).sum(axis=1).tolist()
+    assert [row[:2] for row in figure.rows] == [(c, f"{n:,}") for c, n in zip(CODES["area"], by_area, strict=True)] + [
+        ("elsewhere", "none")
+    ]
+    assert len(list(ElementTree.fromstring(figure.svg).iter(f"{SVG}path"))) == 4
+    fewer = release.plot.map(geojson(tmp_path / "n.geojson", places=SQUARES[:1]), "id")
+    assert "2 of the table have no area in the map file." in fewer.caption
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("nothing", "no GeoJSON FeatureCollection"),
+        ("{}", "no GeoJSON FeatureCollection"),
+        ('{"type": "FeatureCollection", "features": []}', "no GeoJSON FeatureCollection"),
+        ('{"type": "FeatureCollection", "features": [{"geometry": null}]}', "has no areas"),
+        (
+            '{"type": "FeatureCollection", "features": [{"geometry": {"type": "Polygon", "coordinates": [["x"]]}}]}',
+            "coordinates are no pairs of numbers",
+        ),
+    ],
+)
+def test_a_bad_map_file_is_refused(content: str, words: str, release: hf.Release, tmp_path: Path) -> None:
+    (tmp_path / "bad.geojson").write_text(content)
+    with pytest.raises(UnreadableInput, match=words):
+        release.plot.map(tmp_path / "bad.geojson", "id")
+
+
+def test_requests_without_an_answer_are_refused(release: hf.Release, tmp_path: Path) -> None:
+    path = geojson(tmp_path / "m.geojson")
+    with pytest.raises(InvalidParameter, match=r"No area of the map has a property 'code'\. Properties: 'id'\."):
+        release.plot.map(path, "code")
+    with pytest.raises(InvalidParameter, match="No code of the map is a code of the table"):
+        release.plot.map(geojson(tmp_path / "o.geojson", places=SQUARES[3:]), "id")
+    with pytest.raises(UnreadableInput, match="could not be read"):
+        release.plot.map(tmp_path / "none.geojson", "id")
+    with pytest.raises(InvalidParameter, match="two of the columns area, sex"):
+        release.plot.heat_map(["area"])
+    with pytest.raises(InvalidParameter, match="number of bars from 1 to 100"):
+        release.plot.ranked(most=0)
+    with pytest.raises(InvalidParameter, match="There is no level 'town'"):
+        release.plot.error_by_size("town")
+    with pytest.raises(InvalidParameter, match="kinds of noise to draw"):
+        release.plot.noise(7)
+
+
+def test_a_release_without_standard_deviations_has_no_figures_of_them() -> None:
+    table = hf.Table(UNIVERSE, COUNTS)
+    left_out = hf.release(table, [hf.total()], hf.Suppression(), release_id="s").plot
+    bounded = hf.release(table, [hf.total()], hf.Conditional(epsilon="1"), key=hf.NoiseKey.for_tests(1), release_id="c").plot
+    for plot, name in itertools.product((left_out, bounded), ("error_by_level", "error_by_margin", "error_by_size", "relative_errors")):
+        with pytest.raises(InvalidParameter, match=r"no standard deviations|leaves counts out"):
+            getattr(plot, name)()
+    assert "no intervals are shown" in bounded.ranked("cells").caption
+    assert len(bounded.heat_map().rows) == 6
+    with pytest.raises(InvalidParameter, match="leaves counts out"):
+        left_out.ranked()
