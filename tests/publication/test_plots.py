@@ -17,6 +17,7 @@ from holdfast.errors import InvalidParameter, UnreadableInput
 from holdfast.laws.marginals import cell_probabilities
 from holdfast.publication.figure_facts import cell_reaches, shares, sizes
 from holdfast.publication.plots import Plot
+from holdfast.publication.release import Release
 from holdfast.publication.sums import Level, Sums
 from holdfast.report.figures.facts import LIMITS
 from holdfast.report.figures.figure import Figure
@@ -30,7 +31,7 @@ SQUARES = [((0, 0), "a"), ((1, 0), "b & <c>"), ((2, 0), "d"), ((0, 1), "elsewher
 
 
 @pytest.fixture(scope="module")
-def release() -> hf.Release:
+def release() -> Release:
     table = hf.Table(UNIVERSE, COUNTS, name="people")
     return hf.release(table, [hf.total()], hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests("plots"), release_id="plots")
 
@@ -51,12 +52,12 @@ def all_figures(plot: Plot, folder: Path) -> dict[str, Figure]:
     return {name: getattr(plot, name)() for name in names} | {"map": plot.map(path, "id")}
 
 
-def test_a_folder_gives_the_same_bytes(release: hf.Release, tmp_path: Path) -> None:
+def test_a_folder_gives_the_same_bytes(release: Release, tmp_path: Path) -> None:
     folder = release.save(tmp_path / "out")
     assert all_figures(release.plot, tmp_path) == all_figures(hf.load(folder).plot, tmp_path)
 
 
-def test_figures_are_well_formed_and_say_what_they_show(release: hf.Release, tmp_path: Path) -> None:
+def test_figures_are_well_formed_and_say_what_they_show(release: Release, tmp_path: Path) -> None:
     for name, figure in all_figures(release.plot, tmp_path).items():
         root = ElementTree.fromstring(figure.svg)
         wide, tall = (float(root.attrib[side]) for side in ("width", "height"))
@@ -73,14 +74,14 @@ def test_figures_are_well_formed_and_say_what_they_show(release: hf.Release, tmp
         assert figure.caption
 
 
-def test_a_figure_is_saved_once(release: hf.Release, tmp_path: Path) -> None:
+def test_a_figure_is_saved_once(release: Release, tmp_path: Path) -> None:
     release.plot.noise().save(tmp_path / "noise.svg")
     assert ElementTree.parse(tmp_path / "noise.svg").getroot().tag == f"{SVG}svg"
     with pytest.raises(FileExistsError):
         release.plot.noise().save(tmp_path / "noise.svg")
 
 
-def test_ranked_bars_are_the_published_numbers_with_intervals_of_the_law(release: hf.Release) -> None:
+def test_ranked_bars_are_the_published_numbers_with_intervals_of_the_law(release: Release) -> None:
     """[-r, r] holds 95 % of the noise and [-(r - 1), r - 1] does not, by the law of a cell."""
     figure = release.plot.ranked()
     published = sorted(release.table.counts.tolist(), reverse=True)
@@ -140,7 +141,7 @@ def test_shades_grow_with_the_number() -> None:
         assert len(values) < len(RAMP) or set(shades) == set(range(len(RAMP)))
 
 
-def test_a_map_has_the_numbers_of_its_areas(release: hf.Release, tmp_path: Path) -> None:
+def test_a_map_has_the_numbers_of_its_areas(release: Release, tmp_path: Path) -> None:
     figure = release.plot.map(geojson(tmp_path / "m.geojson"), "id")
     by_area = release.table.counts.reshape(3, 2).sum(axis=1).tolist()
     assert [row[:2] for row in figure.rows] == [(c, f"{n:,}") for c, n in zip(CODES["area"], by_area, strict=True)] + [
@@ -164,13 +165,13 @@ def test_a_map_has_the_numbers_of_its_areas(release: hf.Release, tmp_path: Path)
         ),
     ],
 )
-def test_a_bad_map_file_is_refused(content: str, words: str, release: hf.Release, tmp_path: Path) -> None:
+def test_a_bad_map_file_is_refused(content: str, words: str, release: Release, tmp_path: Path) -> None:
     (tmp_path / "bad.geojson").write_text(content)
     with pytest.raises(UnreadableInput, match=words):
         release.plot.map(tmp_path / "bad.geojson", "id")
 
 
-def test_requests_without_an_answer_are_refused(release: hf.Release, tmp_path: Path) -> None:
+def test_requests_without_an_answer_are_refused(release: Release, tmp_path: Path) -> None:
     path = geojson(tmp_path / "m.geojson")
     with pytest.raises(InvalidParameter, match=r"No area of the map has a property 'code'\. Properties: 'id'\."):
         release.plot.map(path, "code")

@@ -10,6 +10,7 @@ import pytest
 import holdfast as hf
 from holdfast.errors import InvalidParameter
 from holdfast.publication import sums as sums_module
+from holdfast.publication.release import Release
 from holdfast.publication.sums import Level, deviations_of, find_level, levels_of, margins_of, sums_of, unit_numbers
 
 NESTED = hf.Universe.listed({"state": list("aaaabbc"), "county": ["1", "1", "2", "3", "1", "2", "1"], "tract": [str(i) for i in range(7)]})
@@ -29,7 +30,7 @@ RELEASES: dict[str, tuple[hf.Universe, list[Any], Any]] = {
 }
 
 
-def made(name: str) -> hf.Release:
+def made(name: str) -> Release:
     universe, keep, mechanism = RELEASES[name]
     table = hf.Table(universe, np.arange(5, 5 + len(universe)))
     return hf.release(table, keep, mechanism, key=hf.NoiseKey.for_tests(name), release_id="sums")
