@@ -13,7 +13,7 @@ from scipy.stats import norm
 import holdfast as hf
 from holdfast.errors import InvalidParameter
 from holdfast.publication.error_laws import ErrorLaws
-from holdfast.publication.interval_ratio import Spread, _ends, _gaussian
+from holdfast.publication.interval_ratio import gaussian_reach
 
 UNIVERSE = hf.Universe.product({"town": ["a", "b", "c"], "sex": ["F", "M"]})
 TABLE = hf.Table(UNIVERSE, np.array([500, 300, 200, 900, 100, 400]))
@@ -123,10 +123,8 @@ class TestLaw:
         broken = 0
         for alpha in (0.3, 0.05, 0.01):
             z = norm.isf(alpha / 2)
-            reach = Spread(z, 9.0, 9.0, 0.0, 1, 1)
-            assert _gaussian(release.plan.drawing.channel.target, parts, 500, 300, alpha)[:2] == pytest.approx(
-                _ends(reach, 500, 300), rel=1e-6
-            )
+            reach, _ = gaussian_reach(release.plan.drawing.channel.target, parts, alpha)
+            assert reach(0.5) == pytest.approx(z * math.sqrt(9 * 1.25) + 1.5, rel=1e-6)
             for t in np.linspace(-2, 2, 81):
                 error = np.abs(k[:, None] - t * k[None, :])
                 assert law[error > reach(t) + 1e-9].sum() <= alpha

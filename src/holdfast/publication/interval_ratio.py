@@ -98,7 +98,8 @@ def _fieller(laws: ErrorLaws, above: Ints, below: Ints, A: int, B: int, alpha: f
     A, B = sign * A, sign * B
     target = laws.target
     if laws.ask == "auto" and isinstance(target, Gaussian | LevelGaussian) and all(covers(target, shape) for shape, _, _ in parts):
-        return _gaussian(target, parts, A, B, alpha)
+        reach, method = gaussian_reach(target, parts, alpha)
+        return Found(*_ends(reach, A, B), method, None)
     errors, r = laws.draws(parts), rank(1 - alpha)
     a, b = errors.astype(np.float64)
     safe = np.abs(b) < B
@@ -131,7 +132,9 @@ class Spread:
         return self.z * math.sqrt(self.of_b * (1 + CANCELLED)) + self.step_b
 
 
-def _gaussian(target: GaussianTarget, parts: Sequence[Part], A: int, B: int, alpha: float) -> Found:
+def gaussian_reach(target: GaussianTarget, parts: Sequence[Part], alpha: float) -> tuple[Spread, Method]:
+    """(reach, by which bound): which one is taken depends on nothing that was published."""
+
     def variance(row: Callable[[Ints], Ints]) -> float:
         return math.fsum(form_variance(target, shape, row(values)) for shape, _, values in parts)
 
@@ -141,8 +144,8 @@ def _gaussian(target: GaussianTarget, parts: Sequence[Part], A: int, B: int, alp
     rows, flat = flatness([short_moves(target, shape, values) for shape, _, values in parts])
     narrow = _narrow(wide, rows, flat, alpha) if flat else None
     if narrow is not None and narrow(0.0) <= wide(0.0) and narrow.slope <= wide.slope:
-        return Found(*_ends(narrow, A, B), "lattice sum", None)
-    return Found(*_ends(wide, A, B), "sub-Gaussian", None)
+        return narrow, "lattice sum"
+    return wide, "sub-Gaussian"
 
 
 def _narrow(wide: Spread, rows: Ints, flat: float, alpha: float) -> Spread | None:
