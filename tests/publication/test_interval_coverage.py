@@ -135,7 +135,8 @@ def within_reach(case: str) -> dict[str, int]:
         rows = np.stack([sum_of(query, np.eye(12, dtype=np.int64)) for query in (above, below)])
         cells = np.flatnonzero(rows.any(axis=0))
         parts = laws.parts(cells, rows[:, cells])
-        reach, _ = gaussian_reach(release.plan.drawing.channel.target, parts, 1 - LEVEL)
+        target: Any = release.plan.drawing.channel.target
+        reach, _ = gaussian_reach(target, parts, 1 - LEVEL)
         t = float(sum_of(above) / sum_of(below))
         out[name] = int((np.abs(sum_of(above, errors) - t * sum_of(below, errors)) <= reach(t)).sum())
     return out
