@@ -22,6 +22,8 @@ WIDTHS = (1200, 768, 400)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 A4_TEXT = 672
 """Pixels between the margins of an A4 page: 210 mm less twice 16 mm."""
+MOST_PIXELS = 16_000
+"""Of a screenshot's height: Chromium takes none that is higher."""
 SMALLEST_LETTER = 9.0
 """Pixels on the screen. Text in a picture that is shrunk below this is not readable."""
 
@@ -105,7 +107,8 @@ def look(opened: Browser, html: str, folder: Path) -> Found:
         page.set_viewport_size({"width": width, "height": 900})
         page.goto((folder / "page.html").as_uri())
         found.problems[f"{width} pixels"] = page.evaluate(BOXES) + page.evaluate(ORDER) + _sideways(page, width)
-        page.screenshot(path=folder / f"{width}.png", full_page=True)
+        if page.evaluate("document.documentElement.scrollHeight") < MOST_PIXELS:
+            page.screenshot(path=folder / f"{width}.png", full_page=True)
     found.problems["axe-core"] = _axe(page)
     page.set_viewport_size({"width": A4_TEXT, "height": 900})
     page.emulate_media(media="print")

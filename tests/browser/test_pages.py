@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.report.figures.facts import ReportFacts
-from holdfast.report.report import report_html
+from holdfast.report.diagnosis import diagnosis_html
 from holdfast.report.statement import statement_html
-from tests.report.cards import CARD, a_card
+from tests.report.cards import CARD, HOSTILE, a_card, with_every_text
+from tests.report.test_diagnosis import FIELDS
 
 from .looking import browser, look
 from .pages import RELEASES
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
+
+MOST_PRINTED = {"statement": 2, "report": 3}
+"""Printed A4 pages, whatever the release."""
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +35,7 @@ def opened() -> Iterator[Browser]:
 def shots(name: str, tmp_path: Path) -> Path:
     """Where screenshots go: HOLDFAST_SCREENSHOTS keeps them."""
     kept = os.environ.get("HOLDFAST_SCREENSHOTS")
-    return (Path(kept) if kept else tmp_path / "shots") / name
+    return (Path(kept) if kept else tmp_path / "shots") / name.replace(" ", "-")
 
 
 def test_the_statement_is_whole_at_every_width_and_prints_on_two_pages(opened: Browser, tmp_path: Path) -> None:
@@ -44,33 +47,61 @@ def test_the_statement_is_whole_at_every_width_and_prints_on_two_pages(opened: B
     assert "Page 2 of 2" in found.printed[1]
 
 
-def test_a_test_key_is_told_on_every_printed_page(opened: Browser, tmp_path: Path) -> None:
-    found = look(opened, statement_html(a_card(release__private=False)), shots("test-key", tmp_path))
-    assert all("NOT PRIVATE: drawn with a test key" in page for page in found.printed)
-
-
-def test_faults_would_be_noticed(opened: Browser, tmp_path: Path) -> None:
-    """One fault of each kind, put into a good page."""
-    faults = {
-        "400 pixels": ("</main>", '<div style="width: 900px">wide</div></main>'),
-        "axe-core": ("</main>", '<p style="color: #ccc">hardly to be seen</p></main>'),
-        "boxes in print": ("</style>", "h1 { position: relative; left: -80px; }</style>"),
-        "print": ("</style>", "#sign { height: 30px; overflow: hidden; position: relative; clip-path: inset(0); }</style>"),
-    }
-    for kind, (place, fault) in faults.items():
-        found = look(opened, statement_html(CARD).replace(place, fault, 1), shots(f"fault-{kind}", tmp_path))
-        assert found.problems[kind], kind
-    loads = report_html(CARD, [], ReportFacts()).replace("</main>", '<img src="https://example.org/x.png" alt=""></main>')
-    assert any("Content Security Policy" in message for message in look(opened, loads, shots("fault-load", tmp_path)).messages)
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("name", RELEASES)
 def test_the_pages_of_a_release(name: str, opened: Browser, shared_data: Path, tmp_path: Path) -> None:
     for page, html in RELEASES[name](shared_data, tmp_path).items():
-        found = look(opened, html, shots(f"{name.replace(' ', '')}-{page}", tmp_path))
+        found = look(opened, html, shots(f"{name} {page}", tmp_path))
         assert found.messages == [], page
         assert not any(found.problems.values()), (page, found.problems)
-        if page == "statement":
-            assert len(found.printed) == 2, page
-        assert len(found.printed) <= 3 or page != "report", f"{len(found.printed)} printed pages"
+        assert len(found.printed) <= MOST_PRINTED.get(page, 3), page
+
+
+@pytest.mark.long
+def test_a_test_key_is_told_on_every_printed_page(opened: Browser, tmp_path: Path) -> None:
+    found = look(opened, statement_html(a_card(release__private=False)), shots("test-key", tmp_path))
+    assert len(found.printed) == 2
+    assert all("NOT PRIVATE: drawn with a test key" in page for page in found.printed)
+
+
+@pytest.mark.long
+def test_what_is_confidential_is_told_on_every_printed_page(opened: Browser, tmp_path: Path) -> None:
+    words = "CONFIDENTIAL: this law depends on the data."
+    found = look(opened, diagnosis_html({**FIELDS, "confidential": True, "confidential_words": words}), shots("confidential", tmp_path))
+    assert not any(found.problems.values()), found.problems
+    assert all("CONFIDENTIAL" in page for page in found.printed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("hostile", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_texts_break_no_page(hostile: str, opened: Browser, tmp_path: Path) -> None:
+    """Nothing of them runs, is loaded or leaves the page, however long the words are."""
+    found = look(opened, statement_html(with_every_text(hostile)), shots("hostile", tmp_path))
+    assert found.messages == []
+    assert not any(found.problems[where] for where in ("1200 pixels", "768 pixels", "400 pixels", "boxes in print")), found.problems
+
+
+FAULTS = {
+    "400 pixels": ("</main>", '<div style="width: 900px">wide</div></main>'),
+    "768 pixels": ("</main>", '<section><p>a</p><p style="margin-top: -60px">before it</p></section></main>'),
+    "1200 pixels": ('font-size="13"', 'font-size="5"'),
+    "axe-core": ("</main>", '<p style="color: #ccc">hardly to be seen</p></main>'),
+    "boxes in print": ("</style>", "h1 { position: relative; left: -80px; }</style>"),
+    "print": ("</style>", "#sign { height: 30px; position: relative; clip-path: inset(0); }</style>"),
+}
+"""One of each kind: too wide, out of order, too small, too pale, off the paper, cut."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", FAULTS)
+def test_faults_would_be_noticed(kind: str, opened: Browser, tmp_path: Path) -> None:
+    place, fault = FAULTS[kind]
+    good = statement_html(CARD)
+    assert place in good
+    assert look(opened, good.replace(place, fault), shots("fault", tmp_path)).problems[kind]
+
+
+@pytest.mark.long
+def test_a_page_that_asks_for_something_would_be_noticed(opened: Browser, tmp_path: Path) -> None:
+    loads = statement_html(CARD).replace("</main>", '<img src="https://example.org/x.png" alt=""></main>')
+    assert any("Content Security Policy" in message for message in look(opened, loads, shots("loads", tmp_path)).messages)

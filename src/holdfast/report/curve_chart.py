@@ -18,9 +18,11 @@ Row: TypeAlias = Mapping[str, Any]
 Curve: TypeAlias = Mapping[str, Any]
 Place: TypeAlias = Callable[[float], float]
 
-WIDTH, PLOT = 380, 200
+WIDTH, PLOT = 420, 210
 LEFT, RIGHT, TOP = 42, 14, 12
 AXIS, LINE = 60, 18
+SAMPLE, NAME = 6, 58
+"""Where a line of the legend has its sample, and where its words begin."""
 """Room under the plot for its axis, and for each line of the legend."""
 LOGARITHMIC = 20
 """Times that the longest curve exceeds the shortest for the horizontal axis to be logarithmic."""
@@ -165,9 +167,9 @@ def _floor(floor: float, down: Place) -> list[Html]:
 
 def _floor_legend(y: float, pairs: int) -> list[Html]:
     if pairs <= 3:
-        return [label_at("So few pairs say nothing: 3/N is 1 or more.", LEFT, y + 4)]
-    sample = stroke(LEFT, y, LEFT + 44, y, stroke="#8c1616", stroke_width="1.2", stroke_dasharray="1 3 6 3")
-    return [sample, label_at(f"3/N = {short(3 / pairs)}: less cannot be said from {number(pairs)} pairs", LEFT + 54, y + 4)]
+        return [label_at("So few pairs say nothing: 3/N is 1 or more.", SAMPLE, y + 4)]
+    sample = stroke(SAMPLE, y, SAMPLE + 44, y, stroke="#8c1616", stroke_width="1.2", stroke_dasharray="1 3 6 3")
+    return [sample, label_at(f"3/N = {short(3 / pairs)}: less cannot be said from {number(pairs)} pairs", NAME, y + 4)]
 
 
 def _style(row: Row, curve: Curve) -> dict[str, str]:
@@ -201,7 +203,7 @@ def _legend(row: Row, curve: Curve, y: float) -> list[Html]:
     what = f"{row['kernel']}, {lag_words(row, curve)}"
     more = ", not a bound" if not curve["is_bound"] else " (assessed)" if curve["assessed"] else ""
     return [
-        stroke(LEFT, y, LEFT + 44, y, **_style(row, curve)),
-        _mark(row, curve, LEFT + 22, y),
-        label_at(what + more, LEFT + 54, y + 4),
+        stroke(SAMPLE, y, SAMPLE + 44, y, **_style(row, curve)),
+        _mark(row, curve, SAMPLE + 22, y),
+        label_at(what + more, NAME, y + 4),
     ]

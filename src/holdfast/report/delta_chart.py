@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from holdfast.report.curve_chart import AXIS, LEFT, LINE, PLOT, RIGHT, TOP, WIDTH, label_at, round_ticks, short, stroke
+from holdfast.report.curve_chart import AXIS, LEFT, LINE, NAME, PLOT, RIGHT, SAMPLE, TOP, WIDTH, label_at, round_ticks, short, stroke
 from holdfast.report.frame import Say
 from holdfast.report.html import Html, join, tag
 from holdfast.report.parts import Figure, Table
@@ -101,4 +101,4 @@ def _frame(last: float, bottom: float, place: Callable[[float, float], tuple[flo
 
 def _legend(curve: DeltaCurve, at: int) -> list[Html]:
     y = TOP + PLOT + AXIS + LINE * at
-    return [stroke(SIDE, y, SIDE + 44, y, **STYLES[at]), label_at(curve.label, SIDE + 54, y + 4)]
+    return [stroke(SAMPLE, y, SAMPLE + 44, y, **STYLES[at]), label_at(curve.label, NAME, y + 4)]

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from holdfast.report.frame import Say
 from holdfast.report.html import Html, number, rounded_up, tag
-from holdfast.report.parts import Figure
+from holdfast.report.parts import Figure, Table
 
 WIDTH, ROW, BAR = 360, 50, 24
 """As wide as a telephone: the text keeps its size there."""
@@ -28,9 +28,13 @@ def odds_figure(say: Say, unit: str, after: Fraction) -> Figure:
         width=str(WIDTH),
         height=str(2 * ROW),
     )
-    if after == 1:
-        return Figure("odds", picture, say("statement.odds_caption_sure"))
-    return Figure("odds", picture, say("statement.odds_caption", odds=rounded_up(float(after / (1 - after)))))
+    caption = (
+        say("statement.odds_caption", odds=rounded_up(float(after / (1 - after)))) if after < 1 else say("statement.odds_caption_sure")
+    )
+    header = (say("statement.odds_guess"), say("statement.odds_right"))
+    return Figure(
+        "odds", picture, caption, Table(title, header, tuple((label, hundredths(share)) for label, share in shares), frozenset({1}))
+    )
 
 
 def hundredths(share: Fraction) -> str:
