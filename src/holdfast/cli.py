@@ -319,7 +319,8 @@ def release(
     named = () if account is None else ledger_words(ledger, run.ledger, _folder_of(run_file))
     stands(standing(account, run.id, output, command_line(), named))
     made = for_table(made, table)  # what is told below is what the card says
-    entry = _carry_out(run, order, made, table, Output(output, run.formats, run.sign, force, run.formulas, run.view_base), account, resume)
+    wanted = Output(output, run.formats, run.sign, force, run.formulas, run.view_base, run.map)
+    entry = _carry_out(run, order, made, table, wanted, account, resume)
     published()
     exposed = json.loads((output / CARD).read_bytes())["exposed"]  # the values of the totals are public now
     if as_json:

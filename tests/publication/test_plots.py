@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import math
@@ -13,15 +14,18 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.errors import InvalidParameter, UnreadableInput
+from holdfast.errors import InvalidParameter, InvalidRun, UnreadableInput, VerificationFailed
 from holdfast.laws.marginals import cell_probabilities
 from holdfast.publication.figure_facts import cell_reaches, shares, sizes
+from holdfast.publication.maps import MapRequest
 from holdfast.publication.plots import Plot
 from holdfast.publication.release import Release
+from holdfast.publication.runfile import load_run
 from holdfast.publication.sums import Level, Sums
 from holdfast.report.figures.facts import LIMITS
 from holdfast.report.figures.figure import Figure
-from holdfast.report.figures.heat_map import RAMP, shade_edges, shade_of
+from holdfast.report.figures.heat_map import shade_edges, shade_of
+from holdfast.report.figures.svg import RAMP
 
 SVG = "{http://www.w3.org/2000/svg}"
 CODES = {"area": ["a", "b & <c>", "d"], "sex": ["F", "M"]}
@@ -37,11 +41,12 @@ def release() -> Release:
 
 
 def geojson(path: Path, code: str = "id", places: Any = SQUARES) -> Path:
-    def feature(x: float, y: float, name: str) -> dict[str, Any]:
+    def feature(place: tuple[float, float], name: str) -> dict[str, Any]:
+        x, y = place
         ring = [[x, y], [x + 1, y], [x + 1, y + 1], [x, y + 1], [x, y]]
         return {"type": "Feature", "properties": {code: name}, "geometry": {"type": "Polygon", "coordinates": [ring]}}
 
-    path.write_text(json.dumps({"type": "FeatureCollection", "features": [feature(*place, name) for place, name in places]}))
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": [feature(place, name) for place, name in places]}))
     return path
 
 
@@ -200,3 +205,59 @@ def test_a_release_without_standard_deviations_has_no_figures_of_them() -> None:
     assert len(bounded.heat_map().rows) == 6
     with pytest.raises(InvalidParameter, match="leaves counts out"):
         left_out.ranked()
+
+
+class TestMapsInFolders:
+    def test_the_report_has_the_map_and_verify_draws_it_again(self, release: Release, tmp_path: Path) -> None:
+        folder = release.save(tmp_path / "out", map=geojson(tmp_path / "m.geojson"), map_code="id")
+        page = (folder / "report.html").read_text()
+        assert 'id="map"' in page
+        assert 'id="map"' not in (release.save(tmp_path / "without") / "report.html").read_text()
+        assert hf.verify(folder)
+        public = json.loads((folder / "map.geojson").read_text())
+        assert [feature["properties"] for feature in public["features"]] == [{"id": name} for _, name in SQUARES]
+
+    def test_another_map_with_its_checksum_is_found_out(self, release: Release, tmp_path: Path) -> None:
+        folder = release.save(tmp_path / "out", map=geojson(tmp_path / "m.geojson"), map_code="id")
+        for text, words in (
+            ((folder / "map.geojson").read_text().replace("[2.0", "[2.5").replace("[2,", "[2.5,"), "report.html is not the page"),
+            ('{"type": "FeatureCollection"}', "map.geojson is no map of this release"),
+        ):
+            (folder / "map.geojson").write_text(text)
+            card = json.loads((folder / "card.json").read_text())
+            card["files"]["map.geojson"] = {"sha256": hashlib.sha256(text.encode()).hexdigest(), "bytes": len(text.encode())}
+            (folder / "card.json").write_text(json.dumps(card))
+            with pytest.raises(VerificationFailed, match=words):
+                hf.verify(folder)
+
+    def test_a_run_file_names_the_map(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        geojson(tmp_path / "areas.geojson")
+        lines = ["area,sex,n", *(f"{a},{s},{n}" for (a, s), n in zip(itertools.product(CODES["area"], CODES["sex"]), COUNTS, strict=True))]
+        Path("people.csv").write_text("\n".join(lines) + "\n")
+        run = (
+            '[table]\nsource = "people.csv"\ncells = ["area", "sex"]\ncount = "n"\n[keep]\ntotal = true\n[release]\nid = "m"\n'
+            'mechanism = "generalized-laplace"\nepsilon = "1/2"\nper = "unit"\nledger = "none"\n'
+        )
+        Path("run.toml").write_text(run + 'map = "areas.geojson"\nmap_code = "id"\n')
+        loaded = load_run("run.toml")
+        assert loaded.map == MapRequest(tmp_path / "areas.geojson", "id", None)
+        Path("run.toml").write_text(run + 'map = "areas.geojson"\n')
+        with pytest.raises(InvalidRun, match="map goes with map_code"):
+            load_run("run.toml")
+        Path("run.toml").write_text(run + 'map = "none.geojson"\nmap_code = "id"\n')
+        with pytest.raises(InvalidRun, match=r"none\.geojson"):
+            load_run("run.toml")
+
+    def test_a_map_that_does_not_fit_is_refused_before_anything_is_written(self, release: Release, tmp_path: Path) -> None:
+        for places, code, words in ((SQUARES[3:], "id", "No code of the map"), (SQUARES, "other", "has a property 'other'")):
+            with pytest.raises(InvalidParameter, match=words):
+                release.save(tmp_path / "out", map=geojson(tmp_path / "m.geojson", places=places), map_code=code)
+        with pytest.raises(InvalidParameter, match="needs map_code"):
+            release.save(tmp_path / "out", map=tmp_path / "m.geojson")
+        with pytest.raises(InvalidParameter, match="go with a map"):
+            release.save(tmp_path / "out", map_code="id")
+        far = geojson(tmp_path / "far.geojson", places=[((1e300, 0), "a")])
+        with pytest.raises(UnreadableInput, match="no pairs of numbers"):
+            release.save(tmp_path / "out", map=far, map_code="id")
+        assert not (tmp_path / "out").exists()

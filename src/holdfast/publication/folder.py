@@ -20,6 +20,7 @@ from holdfast.publication.card import Card, other_version
 from holdfast.publication.given_files import read_json_text
 from holdfast.publication.leftovers import BEFORE, TEMPORARY, drop_lock, lock_of, take_lock
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, exposed_csv, kept_csv, shown_rows
+from holdfast.publication.maps import MAP_FILE, MapRequest, folder_areas
 from holdfast.publication.report_facts import report_facts
 from holdfast.publication.signing import load_signing_key, public_key_of, signed
 from holdfast.publication.view import VIEW, VIEW_WORDS, check_base
@@ -58,6 +59,8 @@ class Output:
     """Texts that a spreadsheet would run: "warn" writes them into CSV files as they are, "mark" with an apostrophe before them."""
     view_base: int | None = None
     """Write a publication view to this base too; None for no view."""
+    map: MapRequest | None = None
+    """Draw the numbers on this map in the report; its areas are published with it."""
 
     def check(self) -> None:
         """Refuse formats and keys that cannot be used."""
@@ -90,7 +93,12 @@ def fill_folder(release: Release, temporary: Path, output: Output) -> None:
     card = card.with_marked_formulas() if marked else card
     write_synced(temporary / "statement.html", statement_html(card.to_dict()).encode())
     kept_rows = shown_rows(release.kept_rows, release.table.grid)
-    write_synced(temporary / "report.html", report_html(card.to_dict(), kept_rows, report_facts(release.plan, release.table)).encode())
+    areas = None
+    if output.map is not None:
+        write_synced(temporary / MAP_FILE, output.map.public())
+        areas = folder_areas((temporary / MAP_FILE).read_bytes(), release.plan, release.table)
+    facts = report_facts(release.plan, release.table, areas)
+    write_synced(temporary / "report.html", report_html(card.to_dict(), kept_rows, facts).encode())
     made = card.with_files({path.name: _checksum(path) for path in sorted(temporary.iterdir())})
     if key is not None:
         made = signed(made, key)

@@ -34,6 +34,7 @@ from holdfast.publication.booking import (
     secret_from_environment,
 )
 from holdfast.publication.folder import Output, check_output, fill_folder, try_to_write
+from holdfast.publication.maps import check_folder_map
 from holdfast.publication.order import UNNAMED, Order
 from holdfast.publication.plan import Plan, check_mechanism, decided, exposure_after, prepare
 from holdfast.publication.release import Release
@@ -187,6 +188,7 @@ def carry_out(
         return _complete(begun, output, None)
     output.check()
     check_folder_view(plan, output.view_base)
+    check_folder_map(plan, output.map)
     check_acknowledged(plan.exposure, order.allow_exposed, output.folder, marked=output.formulas == "mark")
     booking, bound = resume_release(found, plan, table, order, account)
     if reserved is not None:
@@ -201,6 +203,7 @@ def _check_output(output: Output, plan: Plan, release_id: str) -> None:
         logger.warning("%s", formulas_warning(risky))
     check_output(output, (*facts.universe.columns, facts.count_name), release_id, plan.drawing.channel.identity)
     check_folder_view(plan, output.view_base)
+    check_folder_map(plan, output.map)
 
 
 def _drawn(plan: Plan, order: Order, booking: Booking, bound: BoundRelease, progress: Progress | None) -> Release:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from holdfast.chains.assessment import Said
 from holdfast.channels import Facts
-from holdfast.errors import InvalidParameter
+from holdfast.errors import HoldfastError, InvalidParameter
 from holdfast.invariants.definitions import statement_of
 from holdfast.invariants.rows import Kept
 from holdfast.lattices import Lattice, lattice
@@ -30,6 +30,7 @@ from holdfast.mechanisms.registry import mechanism_class
 from holdfast.publication.card import Card
 from holdfast.publication.card_content import make_card
 from holdfast.publication.listings import EXPOSED_FILE, STRUCTURE, exposed_csv, shown_rows
+from holdfast.publication.maps import MAP_FILE, folder_areas
 from holdfast.publication.order import KeptRow, software
 from holdfast.publication.plan import Plan, exposure_after, prepare
 from holdfast.publication.released import ReleasedTable
@@ -158,12 +159,17 @@ class Recomputed:
         if not right:
             yield f"{EXPOSED_FILE} is not what the kept totals expose"
 
-    def page_problems(self, pages: dict[str, bytes]) -> Iterator[str]:
-        """Pages that are not what this version makes of the card."""
+    def page_problems(self, pages: dict[str, bytes], area_map: bytes | None = None) -> Iterator[str]:
+        """Pages that are not what this version makes of the card, with the map of the folder if there is one."""
+        try:
+            areas = None if area_map is None else folder_areas(area_map, self.plan, self.table)
+        except HoldfastError:
+            yield f"{MAP_FILE} is no map of this release"
+            return
         fields = {**self.card.to_dict(), "files": {}, "signature": None}
         made = {
             "statement.html": statement_html(fields),
-            "report.html": report_html(fields, shown_rows(self.kept_rows, self.table.grid), report_facts(self.plan, self.table)),
+            "report.html": report_html(fields, shown_rows(self.kept_rows, self.table.grid), report_facts(self.plan, self.table, areas)),
         }
         for name, page in made.items():
             if pages[name] != page.encode():

@@ -90,15 +90,23 @@ class Release(Readable):
         force: bool = False,
         formulas: Formulas = "warn",
         view_base: int | None = None,
+        map: str | os.PathLike[str] | None = None,
+        map_code: str | None = None,
+        map_level: str | None = None,
     ) -> Path:
         """Write the output folder, whole or not at all; an existing one is refused. `sign` is an Ed25519 private key in PEM. Codes that a
         spreadsheet would run are written as they are, with a warning, or with formulas="mark" after an apostrophe. `view_base` adds a
-        publication view to this base, in files of their own.
+        publication view to this base, in files of their own. `map`: a GeoJSON file whose property `map_code` holds the codes of a level,
+        for the report.
         """
         from holdfast.publication.folder import Output
+        from holdfast.publication.maps import check_folder_map, map_request
         from holdfast.publication.pipeline import publish
 
-        return publish(self, Output(Path(folder), tuple(formats), None if sign is None else Path(sign), force, formulas, view_base))
+        areas = map_request(map, map_code, map_level)
+        check_folder_map(self.plan, areas)
+        signing = None if sign is None else Path(sign)
+        return publish(self, Output(Path(folder), tuple(formats), signing, force, formulas, view_base, areas))
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickles and copies, which hold what is public. One charged to a ledger is refused."""

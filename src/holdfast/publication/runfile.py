@@ -24,9 +24,18 @@ from holdfast.mechanisms.registry import MECHANISMS
 from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.privacy.ledger.embedded import NO_LEDGER
 from holdfast.publication.answer import declared_grid, on_the_grid
+from holdfast.publication.maps import MapRequest, map_request
 from holdfast.publication.runfile_checks import check_file, check_source, check_universe, mechanism_of, statements, written_options
 from holdfast.publication.runfile_errors import Problem, dotted, explain, parse_toml, read_toml
-from holdfast.publication.runfile_sections import AnswerDocument, AnswerSection, Document, TableSection, keys_at, section_keys
+from holdfast.publication.runfile_sections import (
+    AnswerDocument,
+    AnswerSection,
+    Document,
+    ReleaseSection,
+    TableSection,
+    keys_at,
+    section_keys,
+)
 from holdfast.tables import Declarations, Hierarchy, Table, Universe
 from holdfast.tables.answers import read_answers
 from holdfast.tables.databases import is_url
@@ -63,6 +72,8 @@ class Run:
     formulas: str
     view_base: int | None
     """The base of the publication view that is written too; None for no view."""
+    map: MapRequest | None
+    """The map that the report has; None for no map."""
     sign: Path | None
     ledger: str | None = field(repr=False)
     """Where the run file says its ledger is: a file or a URL, or "none". Shown nowhere: a URL may hold a password."""
@@ -260,8 +271,9 @@ def _run_of(name: str, toml: str) -> Run:
         check_universe(table, folder)
     except Problem as problem:
         raise (problem if answer is None else in_answer(problem)) from None
-    if release.sign is not None:
-        check_file(("release", "sign"), release.sign, folder)
+    for key in ("sign", "map"):
+        if (path := getattr(release, key)) is not None:
+            check_file(("release", key), path, folder)
     return Run(
         path=Path(name),
         id=release.id,
@@ -273,6 +285,7 @@ def _run_of(name: str, toml: str) -> Run:
         formats=tuple(release.formats),
         formulas=release.formulas,
         view_base=release.view_base,
+        map=_map(release, folder),
         sign=None if release.sign is None else Path(folder, release.sign),
         ledger=None if release.ledger is None else _place(release.ledger, folder),
         witness=None if release.witness is None else Path(folder, release.witness),
@@ -284,6 +297,14 @@ def _run_of(name: str, toml: str) -> Run:
         _table=table,
         _answer=answer,
     )
+
+
+def _map(release: ReleaseSection, folder: str) -> MapRequest | None:
+    """The map of the report; Problem where keys are missing."""
+    if (release.map is None) != (release.map_code is None) or (release.map is None and release.map_level is not None):
+        raise Problem(("release", "map"), 'map goes with map_code, the property that holds the codes: map_code = "GEOID".')
+    file = None if release.map is None else Path(folder, release.map)
+    return map_request(file, release.map_code, release.map_level)
 
 
 def _place(said: str, folder: str) -> str:

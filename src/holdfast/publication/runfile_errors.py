@@ -65,6 +65,9 @@ EXAMPLES = {
     "release.formats": 'formats = ["parquet", "csv"]',
     "release.formulas": 'formulas = "mark"',
     "release.view_base": "view_base = 1",
+    "release.map": 'map = "counties.geojson"',
+    "release.map_code": 'map_code = "GEOID"',
+    "release.map_level": 'map_level = "county"',
     "release.sign": 'sign = "office-key.pem"',
 }
 """What to write, by field; a field within one of these shares its example."""

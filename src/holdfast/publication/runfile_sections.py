@@ -347,6 +347,9 @@ class ReleaseSection(Section):
     formats: Annotated[list[_one_of(FORMATS)], Field(min_length=1), AfterValidator(_each_once)] = list(FORMATS)  # type: ignore[valid-type]
     formulas: _one_of(FORMULAS) = "warn"  # type: ignore[valid-type]
     view_base: Annotated[int, PlainValidator(_view_base)] | None = None
+    map: PathText | None = None
+    map_code: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None = None
+    map_level: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None = None
     sign: PathText | None = None
     ledger: PathText | None = None
     witness: PathText | None = None

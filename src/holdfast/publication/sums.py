@@ -136,6 +136,13 @@ def sums_of(plan: Plan, table: ReleasedTable, level: Level) -> Sums:
     return Sums(level, plan.facts.universe, unit_of, values, deviations_of(plan, level))
 
 
+def names_of(plan: Plan, level: Level) -> Sums:
+    """The units of a level before there are numbers: all 0."""
+    unit_of = unit_numbers(plan.facts.universe, level)
+    nothing = np.zeros(int(unit_of.max()) + 1)
+    return Sums(level, plan.facts.universe, unit_of, nothing, nothing)
+
+
 def unit_numbers(universe: Universe, level: Level) -> Ints:
     """The unit of each cell."""
     if level.of_tree is None:

@@ -39,6 +39,7 @@ from holdfast.publication.given_files import (
     read_plain,
 )
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, KeptLine, kept_lines, read_kept
+from holdfast.publication.maps import MAP_FILE
 from holdfast.publication.official import compare_with
 from holdfast.publication.order import KeptRow
 from holdfast.publication.recompute import DECLARED, ONLY_SIGNED, Recomputed, recompute
@@ -270,7 +271,9 @@ def _recomputed_problems(place: Path, again: Recomputed, frames: dict[str, Any])
     exposed = content.pop(EXPOSED_FILE)
     yield from _guarded(EXPOSED_FILE, lambda: list(again.exposed_problems(exposed)))
     if again.same_version and not of_card:  # of a card that is no card of a release no page can be made
-        yield from again.page_problems(content)
+        listed = again.card.files.get(MAP_FILE)
+        given = None if listed is None else _guarded(MAP_FILE, partial(read_plain, place / MAP_FILE, listed.bytes))
+        yield from again.page_problems(content, given)
     yield from _view_problems(place, again)
 
 
