@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,12 +18,17 @@ from tests.snapshot_files import Snapshot
 CODES = {"state": ["17", "17", "17", "18", "18"], "county": ["031", "043", "097", "001", "003"]}
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = hf.Table(hf.Universe.listed(CODES), np.array([5195, 932, 714, 35, 385]))
     release = hf.release(table, [hf.margin("state")], hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests("cli"), release_id="towns")
-    return release.save(tmp_path / "out")
+    return release.save(tmp_path_factory.mktemp("cli") / "out")
+
+
+@pytest.fixture
+def folder(saved: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(saved.parent)
+    return saved
 
 
 def test_what_it_prints(folder: Path, run: Callable[..., Ran], snapshot: Snapshot) -> None:
@@ -79,12 +85,12 @@ def test_what_it_refuses(arguments: list[str], code: int, said: str, folder: Pat
     assert not ran.out
 
 
-def test_a_changed_folder_is_refused(folder: Path, run: Callable[..., Ran]) -> None:
-    card = folder / "card.json"
+def test_a_changed_folder_is_refused(folder: Path, tmp_path: Path, run: Callable[..., Ran]) -> None:
+    card = shutil.copytree(folder, tmp_path / "changed") / "card.json"
     text = card.read_text()
     assert '"0.5"' in text
     card.write_text(text.replace('"0.5"', '"0.4"'))
-    ran = run("interval", "out", "--where", "county = '031'")
+    ran = run("interval", str(card.parent), "--where", "county = '031'")
     assert ran.code == 10
     assert "not what its card says" in ran.err
 

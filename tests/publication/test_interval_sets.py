@@ -92,6 +92,16 @@ def method_laplace() -> Any:
     return hf.GeneralizedLaplace("1/4")
 
 
+class TestLawsThatAreShared:
+    @pytest.mark.parametrize(("mechanism", "shared"), [(hf.GeneralizedLaplace("1/4"), True), (hf.RoundedProjection("1/4"), False)])
+    def test_cells_of_a_grid(self, mechanism: Any, shared: bool) -> None:
+        """Laplace noise is the same in every cell of a two-way table; rounding is not."""
+        universe = hf.Universe.product({"a": ["1", "2", "3"], "b": ["1", "2", "3"]})
+        plan = hf.plan(universe, [hf.margin("a"), hf.margin("b")], mechanism)
+        laws, one = ErrorLaws(plan.drawing), np.ones(1, dtype=np.int64)
+        assert (laws.of(np.array([0]), one) is laws.of(np.array([5]), one)) == shared
+
+
 class TestRefused:
     def test_what_is_no_list(self) -> None:
         release = released()

@@ -192,8 +192,11 @@ class ErrorLaws:
         return self._known[key]
 
     def _key(self, cells: Ints, coefficients: Ints) -> object:
-        """Equal where the laws are: the order of cells does not matter for free cells and under one total, nor which cell of a grid."""
+        """Equal where the laws are: the order of cells does not matter for free cells and under one total, nor which cell of a grid; but
+        rounded projection goes through cells in an order.
+        """
         home, place, blocks = self._homes
+        alike = not isinstance(self.target, Rounded)
         keys: Counter[object] = Counter()
         homes = home[cells]
         for number in np.unique(homes).tolist():
@@ -201,9 +204,9 @@ class ErrorLaws:
                 continue
             inside = homes == number if number != homes[0] or number != homes[-1] else slice(None)
             own, shape = coefficients[inside], blocks[number][0]
-            if isinstance(shape, Free) or (len(own) == 1 and isinstance(shape, OneSum | Grid)):
+            if isinstance(shape, Free) or (alike and len(own) == 1 and isinstance(shape, OneSum | Grid)):
                 keys[id(shape), np.sort(np.abs(own)).tobytes()] += 1
-            elif isinstance(shape, OneSum) and shape.signs is None:
+            elif alike and isinstance(shape, OneSum) and shape.signs is None:
                 keys[id(shape), np.sort(own).tobytes()] += 1
             else:
                 keys[id(shape), place[cells[inside]].tobytes(), own.tobytes()] += 1
