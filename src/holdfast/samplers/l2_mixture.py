@@ -111,7 +111,8 @@ class Closeness:
         largest = self.far_error
         for x, y in pairwise(np.linspace(min(least, NEAR), NEAR, PIECES + 1).tolist()):
             largest = max(largest, y - x + sign * self.excess_double(x if sign > 0 else y))
-        return Fraction(math.ceil((largest + DOUBLE_ERROR) * 2.0**40), 1 << 40)
+        # Rounded up coarsely, so that the last bits of a machine's exp and log do not show.
+        return Fraction(math.ceil((largest + self.far_error + DOUBLE_ERROR) * 2.0**20), 1 << 20)
 
 
 class Variances:

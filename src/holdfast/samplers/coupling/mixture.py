@@ -143,7 +143,8 @@ class Mixture:
     def loss(self) -> Fraction:
         """At least log sup over all integers k of exp(-epsilon |k|) / f(k); dyadic, and 0 or more."""
         largest = max(0.0, -float(self.excess_table.min()), self.far_error)
-        return Fraction(math.ceil((largest + EXCESS_ERROR) * 2.0**45), 1 << 45)
+        # Rounded up coarsely, so that the last bits of a machine's exp and log do not show.
+        return Fraction(math.ceil((largest + EXCESS_ERROR) * 2.0**26), 1 << 26)
 
     @cached_property
     def atoms(self) -> int:
