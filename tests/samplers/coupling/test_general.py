@@ -13,6 +13,7 @@ from holdfast.errors import InternalError, InvalidParameter
 from holdfast.exact.balls import enclosure, precision
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.coupling.general_form import GeneralForm
+from holdfast.samplers.coupling.klein_step import DenseKlein
 from holdfast.samplers.coupling.reference import coalesced
 from holdfast.samplers.coupling.sampler import CouplingLaplace
 from holdfast.samplers.coupling.uniforms import SweepUniform
@@ -69,6 +70,16 @@ def test_rational_centres_give_the_same_law_of_the_accept_step(monkeypatch: pyte
     plain = CouplingLaplace.of_rows(rows, HALF).draw(8, stream("rational"))
     monkeypatch.setattr("holdfast.samplers.coupling.klein_step.CENTRE_LOSS", -1.0)
     assert np.array_equal(CouplingLaplace.of_rows(rows, HALF).draw(8, stream("rational")), plain)
+
+
+@pytest.mark.parametrize("rows", [ROW, margin_rows((3, 3))])
+def test_finer_factors_take_over_where_doubles_are_too_coarse(rows: NDArray[np.int64]) -> None:
+    """The coordinates come from other roundings of the same numbers: they differ only where a threshold lies between, which is rare."""
+    plain = CouplingLaplace.of_rows(rows, HALF).draw(8, stream("fine"))
+    finer = CouplingLaplace.of_rows(rows, HALF)
+    assert isinstance(finer._klein, DenseKlein)
+    finer._klein.most_off = -1.0
+    assert np.array_equal(finer.draw(8, stream("fine")), plain)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ proved is that target over proposal stays below a public constant; the margin XI
   where E (largest tau) trace((B'B)^-1) <= XI / 4: the first certificate;
 - a centre that is off by e costs a factor of at most exp(e^2 D_i / XI): the second certificate, e^2 D_i / XI <= 2^-30.
 
-Where a certificate fails, rationals take the place of doubles: for the whole of U and D, or for the centres from that coordinate on.
+Where the first fails, U and D are found anew in integers with FINE_BITS binary places; where the second does, the centres are rationals from
+that coordinate on.
 """
 
 from __future__ import annotations
@@ -37,8 +38,10 @@ from holdfast.samplers.coupling.uniforms import as_doubles
 Ints = NDArray[np.int64]
 Doubles = NDArray[np.float64]
 
-XI = 2.0**-16
+LOST = Fraction(1, 50)
+"""What stretching costs: a try is accepted less often by a factor of at least exp(-this)."""
 CENTRE_LOSS = 2.0**-30
+FINE_BITS = 256
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,12 @@ def exact_coordinate(i: int, centre: Fraction, variance: Fraction, taken: NDArra
 class DenseKlein:
     """Klein's step by dense algebra, for any basis; two words for each coordinate."""
 
-    allowance = Fraction(XI)
-    """Target over proposal passes its ideal bound by a factor of at most exp(this) for each coordinate: XI/2 + XI/8 + 2^-30."""
-
     def __init__(self, form: GeneralForm, slack: float = 0.0) -> None:
         self.form, self.slack = form, slack
+        self.xi = 2.0 ** -math.ceil(math.log2(form.dimension / LOST))
+        self.most_off = self.xi / 4
+        self.allowance = Fraction(self.xi)
+        """Target over proposal passes its ideal bound by a factor of at most exp(this) for each coordinate: XI/2 + XI/6 + 2^-30."""
 
     @cached_property
     def _spread(self) -> float:
@@ -86,18 +90,20 @@ class DenseKlein:
 
         form, m = self.form, self.form.dimension
         if indices.max() >= form.mixture.atoms:
-            return self._slowly(0, *self._exact_factors(indices), np.zeros(m, np.int64), [], taken, base, words)
+            return self._slowly(0, *self._fine_factors(indices), np.zeros(m, np.int64), [], taken, base, words)
         taus = form.mixture.taus[indices]
         above, precisions = np.empty((m, m)), np.empty(m)
         trace = loops.factorise(form.basis_doubles, taus, above, precisions)
         off = (form.cells + m + 10) * 2.0**-52 * trace * float(taus.max()) * self._spread
-        if not 4 * off <= XI:
-            return self._slowly(0, *self._exact_factors(indices), np.zeros(m, np.int64), [], taken, base, words)
+        if not off <= self.most_off:
+            return self._slowly(0, *self._fine_factors(indices), np.zeros(m, np.int64), [], taken, base, words)
         x, centres, variances = np.zeros(m, dtype=np.int64), np.empty(m), np.empty(m)
         u = as_doubles(taken[0::2], taken[1::2])
         i = 0
         while i < m:
-            i, in_doubt = loops.draw_coordinates(i, above, precisions, 1 + XI, XI * CENTRE_LOSS, u, x, centres, variances, self.slack)
+            i, in_doubt = loops.draw_coordinates(
+                i, above, precisions, 1 + self.xi, self.xi * CENTRE_LOSS, u, x, centres, variances, self.slack
+            )
             if in_doubt:
                 factors = [[Fraction(float(entry)) for entry in row] for row in above], [Fraction(float(p)) for p in precisions]
                 known = [(Fraction(float(c)), Fraction(float(v))) for c, v in zip(centres[:i], variances[:i], strict=True)]
@@ -107,7 +113,7 @@ class DenseKlein:
                 i += 1
         z = algebra.to_numpy(self.form.basis).astype(np.int64) @ x
         value, error = loops.log_ratio(z, taus, x, centres, variances)
-        value += m / 2 * math.log1p(XI)
+        value += m / 2 * math.log1p(self.xi)
         return Proposal(z, x, centres.tolist(), variances.tolist(), value, error + m * (2 * off + 2.0**-50))
 
     def _slowly(
@@ -125,22 +131,22 @@ class DenseKlein:
         parameters = list(known)
         for i in range(start, len(x)):
             centre = -sum((above[j][i] * int(x[j]) for j in range(i)), Fraction(0))
-            parameters.append((centre, Fraction(1 + XI) / precisions[i]))
+            parameters.append((centre, Fraction(1 + self.xi) / precisions[i]))
             x[i] = exact_coordinate(i, *parameters[i], taken, base, words)
         z = algebra.to_numpy(self.form.basis).astype(np.int64) @ x
         return Proposal(z, x, [c for c, _ in parameters], [v for _, v in parameters], 0.0, math.inf)
 
-    def _exact_factors(self, indices: Ints) -> tuple[list[list[Fraction]], list[Fraction]]:
-        """U and D in rationals."""
-        m, basis = self.form.dimension, algebra.to_numpy(self.form.basis).tolist()
-        taus = [self.form.mixture.tau(int(j)) for j in indices]
-        pairs = list(zip(basis, taus, strict=True))
-        gram = [[sum((Fraction(row[i] * row[j]) / tau for row, tau in pairs), Fraction(0)) for i in range(m)] for j in range(m)]
+    def _fine_factors(self, indices: Ints) -> tuple[list[list[Fraction]], list[Fraction]]:
+        """U and D in fixed point of FINE_BITS bits: the same elimination, with roundings of 2^-FINE_BITS that T176's margin covers."""
+        basis = algebra.to_numpy(self.form.basis).astype(object)
+        one = 1 << FINE_BITS
+        shares = np.array([int(one / self.form.mixture.tau(int(j))) for j in indices], dtype=object)
+        gram = basis.T.dot(basis * shares[:, None])
+        m = len(gram)
         for i in range(m - 1, -1, -1):
+            column, pivot = gram[:i, i].copy(), gram[i, i]
+            factors = (column << FINE_BITS) // pivot
             for j in range(i):
-                factor = gram[j][i] / gram[i][i]
-                for k in range(j + 1):
-                    gram[k][j] -= gram[k][i] * factor
-            for j in range(i):
-                gram[j][i] /= gram[i][i]
-        return gram, [gram[i][i] for i in range(m)]
+                gram[: j + 1, j] -= (column[: j + 1] * factors[j]) >> FINE_BITS
+            gram[:i, i] = factors
+        return [[Fraction(int(entry), one) for entry in row] for row in gram], [Fraction(int(gram[i, i]), one) for i in range(m)]
