@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Units
 from holdfast.lattices.trees import Tree
 from holdfast.laws import Gaussian, LevelGaussian
+from holdfast.laws.convolved import ERROR, cell_of, convolved
 from holdfast.laws.lattice_sums import LatticeSum, discrete_reach, flatness, log_theta, tail_bound
 from holdfast.laws.short_moves import form_variance, short_moves
 
@@ -189,3 +192,33 @@ def test_two_queries_are_cut_together() -> None:
     for pair in ((1, 0), (0, 1), (2, 1), (-1, 2), (2, 3)):
         share = found[pair] / found[0, 0] / math.exp(-np.array(pair) @ inverse @ np.array(pair) / 2)
         assert flat <= share <= 1 + 1e-6
+
+
+@given(
+    st.fractions(min_value=Fraction(3, 2), max_value=20, max_denominator=4),
+    st.lists(st.lists(st.integers(0, 1), min_size=2, max_size=60), min_size=1, max_size=4),
+    st.lists(st.integers(-1, 1), max_size=30),
+)
+@settings(max_examples=25, deadline=None)
+def test_sums_too_large_to_list_agree_with_their_convolution(variance: Fraction, totals: list[list[int]], free: list[int]) -> None:
+    """Another way to the same law: blocks under one total each, and free cells."""
+    target = Gaussian(variance)
+    parts: list[Any] = [(OneSum(len(row)), np.array(row)) for row in totals] + ([(Free(1), np.array(free))] if any(free) else [])
+    moves = [short_moves(target, shape, row[None]) for shape, row in parts]
+    used = [k for k, found in enumerate(moves) if len(found.values)]
+    assume(used)
+    rows, flat = flatness([moves[k] for k in used])
+    step = math.gcd(*rows.ravel().tolist())
+    bounds = LatticeSum(step, sum(form_variance(target, *parts[k]) for k in used), flat)
+    cell = cell_of(target)
+    assert cell is not None
+    exact = convolved(cell, np.array(free if any(free) else [], dtype=np.int64), [np.array(row) for row in totals])
+    assert exact is not None
+    assert exact.step == step
+    for level in (0.5, 0.9, 0.99, 0.9999):
+        reach, _ = bounds.reach(1 - level)
+        narrow = exact.reach(1 - level)
+        assert exact.within[reach // step] >= level - ERROR
+        if flat > 0.999:  # then no more than a step is given away
+            assert narrow is not None
+            assert abs(reach - narrow) <= step
