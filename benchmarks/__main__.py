@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import answers, cellkey, chains, conditional, lattice, levels, noise, release, subspace
+from benchmarks import answers, cellkey, chains, conditional, laplace, lattice, levels, noise, release, subspace
 from benchmarks.report import Report
 
 GROUPS: Mapping[str, Callable[[], Report]] = {
@@ -17,6 +17,7 @@ GROUPS: Mapping[str, Callable[[], Report]] = {
     "levels": levels.run,
     "release": release.run,
     "chains": chains.run,
+    "laplace": laplace.run,
     "conditional": conditional.run,
     "cellkey": cellkey.run,
     "subspace": subspace.run,

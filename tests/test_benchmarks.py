@@ -14,7 +14,20 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from benchmarks import answers, cellkey, chains, conditional, lattice, levels, levels_weighted, noise, release, release_cases, subspace
+from benchmarks import (
+    answers,
+    cellkey,
+    chains,
+    conditional,
+    laplace,
+    lattice,
+    levels,
+    levels_weighted,
+    noise,
+    release,
+    release_cases,
+    subspace,
+)
 from benchmarks.__main__ import GROUPS, main
 from benchmarks.report import NOT_RUN, Bar, Report, Row, Table, verdict
 from benchmarks.timing import best_of, fresh_interpreter
@@ -295,6 +308,15 @@ class TestChains:
         row = chains.meetings(chains.Case("4 x 4, l1", kernel, 4, lag=4, most_sweeps=1, paper=100.0, least_met=4), lambda: None)
         assert len(row.figures) + 1 == len(chains.MEETINGS)
         assert [bar.met for bar in row.bars] == [None, None, False]
+
+
+@pytest.mark.long
+def test_laplace_measures_tries_beside_the_same_loop_in_doubles() -> None:
+    report = laplace.run(sizes=(4, 10), epsilons=(laplace.JUDGED,), seconds=0.5, records=200)
+    for table in report.tables:
+        assert all(len(row.figures) + 1 == len(table.headers) for row in table.rows)
+    tries, _ = report.tables
+    assert [[str(bar) for bar in row.bars] for row in tries.rows] == [["≤ 4 x plain", f"≤ {most} ms/draw"] for most in (1, 10)]
 
 
 @pytest.mark.long

@@ -32,6 +32,7 @@ def _warm_samplers(key: NoiseKey) -> None:
     from holdfast.lattices.shapes import Levels
     from holdfast.lattices.trees import Tree
     from holdfast.samplers.controlled_rounding import RoundedGrid2
+    from holdfast.samplers.coupling.sampler import CouplingLaplace
     from holdfast.samplers.dyadic_gaussian import DyadicGaussian
     from holdfast.samplers.levels_gaussian import LevelsGaussian
     from holdfast.samplers.nearest_plane import NearestPlane
@@ -59,10 +60,12 @@ def _warm_samplers(key: NoiseKey) -> None:
         RoundedLevels(levels, quarter),
         TreeGaussian(Tree(((3,),)), (2,), (frozenset({0}), frozenset()), {(level, mask): quarter for level in (0, 1) for mask in (0, 1)}),
         NearestPlane(np.array([[1, 0], [-1, 1], [0, -1]]), quarter),
+        CouplingLaplace.of_grid((3, 3), quarter),
+        CouplingLaplace.of_rows([[1, 2, 3, 1, 0], [0, 1, 1, 2, 1]], quarter),
     ]
     for number, sampler in enumerate(samplers):
         with key.stream("sampler", number) as words:
-            sampler.draw(2 if sampler.cells > 100 else 4000, words)
+            sampler.draw(2 if sampler.cells > 100 or isinstance(sampler, CouplingLaplace) else 4000, words)
 
 
 def _warm_chains(key: NoiseKey) -> None:
