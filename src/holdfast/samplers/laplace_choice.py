@@ -81,7 +81,7 @@ def _coupling(shape: Grid | General, target: L1Laplace, most: float) -> Coupling
     is_two_way = isinstance(shape, Grid) and len(shape.axes) == 2
     if not is_two_way and shape.dimension > MAX_DIMENSION:
         raise NoExactSampler(
-            f"Coupling from the past takes up to {MAX_DIMENSION} free dimensions of such a block. This one has {shape.dimension}."
+            f"Coupling from the past takes up to {MAX_DIMENSION} free dimensions of such a block, and this one has {shape.dimension}."
         )
     _check_cost(try_cost(shape.axes, shape.size - shape.dimension), most)
     from holdfast.samplers.coupling.sampler import CouplingLaplace

@@ -62,7 +62,7 @@ class Reason(enum.Enum):
     PRODUCT = "product of axes"
     TWO_WAY = "two-way table"
     SMALL_GRID = "small grid"
-    COUPLED = "coupling from the past"
+    COUPLED = "faster than rejection"
     LEVELS = "levels"
     FEW_TOTALS = "few totals"
     CLASSES = "classes"
