@@ -52,7 +52,7 @@ LEVELS: dict[str, Any] = {
 """Changes of a card: the budget has shares for levels."""
 
 CARD: dict[str, Any] = {
-    "schema_version": "3.3",
+    "schema_version": "3.4",
     "release": {
         "id": "counties-2030-v1",
         "date": "2030-04-01",
@@ -78,6 +78,7 @@ CARD: dict[str, Any] = {
         "max_records": 1,
         "public_columns": [],
         "hierarchies": [],
+        "labels": [],
         "grid": None,
     },
     "kept": {

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.display import count_of, named_codes
+from holdfast.display import count_of
 from holdfast.errors import InvalidStatement, RequestTooLarge
 from holdfast.invariants.conditions import cells_meeting
 from holdfast.invariants.levels import combined, groupings
 from holdfast.invariants.statements import Areas, Grouping, Kind, Linear, Margin, Statement, Subset
 from holdfast.machine import check_memory
+from holdfast.tables.labels import NO_LABELS, Labels
 from holdfast.tables.universe import Universe
 
 if TYPE_CHECKING:
@@ -54,9 +55,9 @@ class RowFamily:
         """Whether the rows are one sum for every combination of codes of `columns`, over all cells."""
         return self.part_of is None and not bool((self.group < 0).any())
 
-    def name(self, row: int) -> str:
-        """For example "state=17", "subset(age >= 18) by county: county=031" or "area Springfield"."""
-        by = named_codes((c, self.universe.codes[c][k]) for c, k in zip(self.columns, self.codes[row], strict=True))
+    def name(self, row: int, labels: Labels = NO_LABELS) -> str:
+        """For example "state=17", "subset(age >= 18) by county: county=031" or "area Springfield"; with labels for a page "Illinois"."""
+        by = labels.named({c: self.universe.codes[c][k] for c, k in zip(self.columns, self.codes[row], strict=True)})
         if self.part_of is not None and self.statement.startswith("margin("):
             return ", ".join(text for text in (self.parts[self.part_of[row]], by) if text)
         if self.part_of is not None and self.statement.startswith("subset("):
@@ -91,7 +92,7 @@ class LinearRows:
     def count(self) -> int:
         return len(self.names)
 
-    def name(self, row: int) -> str:
+    def name(self, row: int, labels: Labels = NO_LABELS) -> str:
         return self.names[row]
 
     def totals(self, counts: Ints) -> Ints:

@@ -33,11 +33,13 @@ from holdfast.publication.card_fields import (
     with_holdfast,
 )
 from holdfast.publication.card_promise import GuaranteeInfo
+from holdfast.tables.labels import ColumnLabels, Labels
 
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
-SCHEMA_VERSION = "3.3"
-"""3.3: the language of the pages, and what the ledger had granted.
+SCHEMA_VERSION = "3.4"
+"""3.4: words for columns and codes.
+3.3: the language of the pages, and what the ledger had granted.
 3.2: real-valued answers on a grid; identifiers are as in run files; how formulas stand in CSV files.
 3.1: cells under a kept total of 0 take no noise, and the relation of the promise says that no count is negative.
 Noise conditioned on bounds: what they cost, public columns that they come from, tables within them.
@@ -99,6 +101,27 @@ class TreeInfo(Part):
     )
 
 
+class LabelInfo(Part):
+    """What people call a column and its codes."""
+
+    column: Text = Field(description="The column.")
+    name: Text | None = Field(description="What it is called; null if by its own name.")
+    by: Texts = Field(description="Columns whose codes together have a label, this column the last.")
+    codes: Annotated[tuple[Annotated[tuple[Texts, Text], Strict(False)], ...], Strict(False)] = Field(
+        description="Codes of these columns, and what they are called."
+    )
+
+    @classmethod
+    def fields_of(cls, labels: Labels) -> list[dict[str, Any]]:
+        return [
+            {"column": of.column, "name": of.name, "by": list(of.by), "codes": [[list(codes), label] for codes, label in of.codes.items()]}
+            for of in labels.columns
+        ]
+
+    def labels(self) -> ColumnLabels:
+        return ColumnLabels(self.column, self.name, self.by, dict(self.codes))
+
+
 class PublicColumn(Part):
     """A column of whole numbers beside the codes that is public."""
 
@@ -130,6 +153,9 @@ class TableInfo(Part):
     )
     hierarchies: Annotated[tuple[TreeInfo, ...], Strict(False)] = Field(
         description="Where the budget has shares for levels: the code trees of the table, which say what lies in a unit. Else empty."
+    )
+    labels: Annotated[tuple[LabelInfo, ...], Strict(False)] = Field(
+        description="What columns and codes are called on pages; empty where they have no labels. Data files have the codes."
     )
     grid: GridInfo | None = Field(description="Where the table holds real-valued answers: their grid; null for counts.")
 
@@ -310,7 +336,7 @@ class Card(Part):
 
     model_config = ConfigDict(title="Card of a Holdfast release")
 
-    schema_version: Literal["3.3"] = Field(description="Version of this schema.")
+    schema_version: Literal["3.4"] = Field(description="Version of this schema.")
     release: ReleaseInfo = Field(description="Which release this is.")
     table: TableInfo = Field(description="The published table, as far as everyone may know it.")
     kept: KeptInfo = Field(description="What holds exactly in the released table.")

@@ -13,8 +13,9 @@ from holdfast.errors import InvalidParameter
 from holdfast.laws.marginals import cell_probabilities
 from holdfast.publication.plan import Plan
 from holdfast.publication.released import ReleasedTable
-from holdfast.publication.sums import Level, Sums, deviations_of, sums_of
+from holdfast.publication.sums import Level, Sums, deviations_of, level_title, sums_of
 from holdfast.report.figures.facts import LIMITS, Bar, Bubble, Example, Grid, Ranked, Shares, SizeClass, Sizes, Spread
+from holdfast.tables import Universe
 from holdfast.wording.figures import level_by_margin
 
 Floats = NDArray[np.float64]
@@ -31,18 +32,18 @@ PER_DECADE, DEVIATIONS_PER_DECADE = 6, 8
 
 def spreads(plan: Plan, levels: Iterable[Level]) -> tuple[Spread, ...]:
     """The standard deviations of every level, in short."""
-    return tuple(_spread(level, deviations_of(plan, level)) for level in levels)
+    return tuple(_spread(level_title(plan.facts.universe, level), deviations_of(plan, level)) for level in levels)
 
 
 def spread(sums: Sums) -> Spread:
     """The same of sums."""
-    return _spread(sums.level, sums.deviations)
+    return _spread(sums.title, sums.deviations)
 
 
-def _spread(level: Level, found: Floats) -> Spread:
+def _spread(title: str, found: Floats) -> Spread:
     known = np.sort(found[~np.isnan(found)])
     low, middle, high = (float(known[place]) if len(known) else None for place in (0, len(known) // 2, -1))
-    return Spread(level.name, len(found), low, middle, high, looked_at=len(known))
+    return Spread(title, len(found), low, middle, high, looked_at=len(known))
 
 
 def level_spread(found: LevelError) -> Spread:
@@ -60,7 +61,7 @@ def shares(sums: Sums) -> Shares | None:
     above = [int(np.count_nonzero(sums.deviations[noisy] > limit * size)) for limit in LIMITS]
     edges = [int(noisy.sum()), *above]
     classes = (*(edges[place] - edges[place + 1] for place in range(len(LIMITS))), above[-1])
-    return Shares(sums.level.name, int(np.count_nonzero(~noisy)), classes)
+    return Shares(sums.title, int(np.count_nonzero(~noisy)), classes)
 
 
 def sizes(sums: Sums, whole: bool) -> Sizes | None:
@@ -78,7 +79,7 @@ def sizes(sums: Sums, whole: bool) -> Sizes | None:
         three = float(inside[0]), float(inside[len(inside) // 2]), float(inside[-1])
         classes.append(SizeClass(10.0**place, high, len(inside), *three))
     exact = int(np.count_nonzero(sums.deviations == 0))
-    return Sizes(sums.level.name, tuple(classes), _bubbles(value, deviation), exact, int(np.count_nonzero(known & (sums.values <= 0))))
+    return Sizes(sums.title, tuple(classes), _bubbles(value, deviation), exact, int(np.count_nonzero(known & (sums.values <= 0))))
 
 
 def _bubbles(value: Floats, deviation: Floats) -> tuple[Bubble, ...]:
@@ -102,7 +103,7 @@ def ranked(plan: Plan, sums: Sums, most: int) -> Ranked:
         value, far = float(sums.values[unit]), reach[place]
         low, high = (None, None) if np.isnan(far) else (float(f"{value - far:.12g}"), float(f"{value + far:.12g}"))
         bars.append(Bar(sums.name(unit), value, low, high))
-    return Ranked(sums.level.name, tuple(bars), len(sums.values), kind, CONFIDENCE)
+    return Ranked(sums.title, tuple(bars), len(sums.values), kind, CONFIDENCE)
 
 
 def _reaches(plan: Plan, sums: Sums, units: NDArray[np.int64]) -> tuple[Floats, str]:
@@ -163,7 +164,13 @@ def grid_of(plan: Plan, table: ReleasedTable, columns: Sequence[str] | None) -> 
     for (row, column), value, deviation in zip(codes.tolist(), sums.values.tolist(), sums.deviations.tolist(), strict=True):
         values[row][column] = value
         deviations[row][column] = None if np.isnan(deviation) else deviation
-    return Grid(universe.codes[wanted[0]], universe.codes[wanted[1]], *wanted, values, deviations)
+    rows, across = (tuple(_label(universe, column, code) for code in universe.codes[column]) for column in wanted)
+    titles = tuple(map(universe.labels.column, wanted))
+    return Grid(rows, across, titles[0], titles[1], values, deviations)
+
+
+def _label(universe: Universe, column: str, code: str) -> str:
+    return universe.labels.code(column, {column: code}) or code
 
 
 def example_of(plan: Plan, table: ReleasedTable) -> Example | None:

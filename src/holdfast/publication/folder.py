@@ -92,7 +92,7 @@ def fill_folder(release: Release, temporary: Path, output: Output) -> None:
     card = release.card_model.to_be_signed_by(None if key is None else public_key_of(key))
     card = card.with_marked_formulas() if marked else card
     write_synced(temporary / "statement.html", statement_html(card.to_dict()).encode())
-    kept_rows = shown_rows(release.kept_rows, release.table.grid)
+    kept_rows = shown_rows(release.kept_rows, release.plan.facts.kept, release.table.grid)
     areas = None
     if output.map is not None:
         write_synced(temporary / MAP_FILE, output.map.public())

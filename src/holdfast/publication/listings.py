@@ -65,9 +65,14 @@ def number_column(values: NDArray[np.int64], grid: Grid | None, known: NDArray[n
     return arrow_numbers(values, known) if grid is None else grid.column(values.tolist(), known)
 
 
-def shown_rows(rows: Sequence[tuple[str, str, int]], grid: Grid | None) -> list[tuple[str, str, int | str]]:
-    """Kept totals as a page shows them: those of answers as exact decimals."""
-    return [(statement, name, total if grid is None else grid.text(total)) for statement, name, total in rows]
+def shown_rows(rows: Sequence[tuple[str, str, int]], kept: Kept, grid: Grid | None) -> list[tuple[str, str, int | str]]:
+    """Kept totals as a page shows them: with labels, and those of answers as exact decimals."""
+    labels = kept.universe.labels
+    names: Iterable[str] = (name for _, name, _ in rows)
+    if labels.columns:
+        names = (family.name(row, labels) for family in kept.rows if family.kind == "kept" for row in range(family.count))
+    shown = zip(rows, names, strict=True)
+    return [(statement, name, total if grid is None else grid.text(total)) for (statement, _, total), name in shown]
 
 
 def kept_csv(kept: Kept, totals: Sequence[NDArray[np.int64]], grid: Grid | None = None, *, marked: bool = False) -> bytes:

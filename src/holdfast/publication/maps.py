@@ -123,9 +123,10 @@ def map_facts(plan: Plan, table: ReleasedTable, given: MapFile, code: str, level
         unit = None if found is None else place.get(found)
         deviation = None if unit is None or np.isnan(sums.deviations[unit]) else float(sums.deviations[unit])
         value = None if unit is None else float(sums.values[unit])
-        areas.append(Area(found or "", tuple(_rings(feature, "map")), value, deviation))
+        name = found or "" if unit is None or not sums.universe.labels.columns else sums.name(unit)
+        areas.append(Area(name, tuple(_rings(feature, "map")), value, deviation))
     without = sum(name not in wanted for name in place)
-    return Areas(sums.level.name, tuple(areas), without, given.degrees)
+    return Areas(sums.title, tuple(areas), without, given.degrees)
 
 
 def _codes(given: MapFile, code: str) -> tuple[list[str | None], set[str]]:
@@ -159,11 +160,12 @@ def _candidates(plan: Plan) -> list[Level]:
 
 
 def _places(sums: Sums) -> Iterator[tuple[str, int]]:
-    """Names of units as a map may have them: the name itself, and codes of several columns written together ("17" and "031": "17031")."""
+    """Codes of units as a map may have them: the code itself, and codes of several columns written together ("17" and "031": "17031")."""
     if len(sums.values) > MOST_AREAS:
         return
     for unit in range(len(sums.values)):
-        yield sums.name(unit).replace(", ", ""), unit
+        codes = sums.codes(unit)
+        yield "".join(codes[column] for column in sums.own_columns()), unit
 
 
 def _properties(feature: Mapping[str, Any]) -> Mapping[str, Any]:

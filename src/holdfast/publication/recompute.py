@@ -38,6 +38,7 @@ from holdfast.publication.report_facts import report_facts
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables import Hierarchy, Universe
+from holdfast.tables.labels import Labels
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -55,6 +56,7 @@ ONLY_SIGNED = (
     "table.name",
     "table.universe",
     "table.hierarchies.levels",
+    "table.labels",
     "table.grid.moved",
     "kept.revision",
     "software",
@@ -167,9 +169,10 @@ class Recomputed:
             yield f"{MAP_FILE} is no map of this release"
             return
         fields = {**self.card.to_dict(), "files": {}, "signature": None}
+        kept_rows = shown_rows(self.kept_rows, self.plan.facts.kept, self.table.grid)
         made = {
             "statement.html": statement_html(fields),
-            "report.html": report_html(fields, shown_rows(self.kept_rows, self.table.grid), report_facts(self.plan, self.table, areas)),
+            "report.html": report_html(fields, kept_rows, report_facts(self.plan, self.table, areas)),
         }
         for name, page in made.items():
             if pages[name] != page.encode():
@@ -181,7 +184,8 @@ def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, li
     statements = tuple(statement_of(given) for given in card.kept.definitions)
     said = card.table
     trees = {tree.column: Hierarchy(dict(tree.parents), tree.levels) for tree in said.hierarchies}
-    cells = replace(universe, support=said.universe).with_hierarchies(trees)
+    labels = Labels(tuple(given.labels() for given in said.labels))
+    cells = replace(universe, support=said.universe, labels=labels).with_hierarchies(trees)
     columns = {column.name: np.array(column.values, dtype=np.int64) for column in said.public_columns}
     for name, values in columns.items():
         if len(values) != len(cells):

@@ -40,6 +40,7 @@ from holdfast.tables import Declarations, Hierarchy, Table, Universe
 from holdfast.tables.answers import read_answers
 from holdfast.tables.databases import is_url
 from holdfast.tables.grid import Grid
+from holdfast.tables.labels import ColumnLabels, Labels, read_labels
 from holdfast.tables.readers import open_source, read_codes
 from holdfast.tables.text_files import Reading
 from holdfast.wording.answers import for_answers_only, for_counts_only
@@ -124,11 +125,14 @@ class Run:
 
     def read_table(self) -> Table:
         """Read the confidential source. CONFIDENTIAL; errors are those of Table, and name file, column and row, never a value."""
-        return self._read(Table) if self._answer is None else self._blamed(partial(self._read_answers, self._answer))
+        made = self._read(Table) if self._answer is None else self._blamed(partial(self._read_answers, self._answer))
+        return made.with_labels(self._labels(made.universe)) if self._table.labels else made
 
     def read_declarations(self) -> Declarations:
         """The table without its counts, for a plan: the columns of codes are read, and nothing where the universe is declared."""
         made = self._read(Declarations)
+        if self._table.labels:
+            made = replace(made, universe=made.universe.with_labels(self._labels(made.universe)))
         return made if self._answer is None else replace(made, grid=self._grid(self._answer, made.universe))
 
     def _grid(self, said: AnswerSection, cells: Universe) -> Grid:
@@ -190,6 +194,25 @@ class Run:
         assert section.universe is not None
         universe = self._listed(section.universe)
         return self._blamed(lambda: kind.from_records(data, universe=universe, **common))
+
+    def _labels(self, cells: Universe) -> Labels:
+        """What columns and codes are called; errors name the key."""
+        try:
+            return self._read_labels().fitted(cells)
+        except HoldfastError as error:
+            error.field = f"{'table' if self._answer is None else 'answer'}.labels"
+            raise
+
+    def _read_labels(self) -> Labels:
+        made = []
+        for column, said in self._table.labels.items():
+            if said.file is not None:
+                assert said.label is not None
+                code = said.code if isinstance(said.code, list) else [said.code or column]
+                made.append(read_labels(self._at(said.file), column, code, said.label, said.name))
+            else:
+                made.append(ColumnLabels(column, said.name, codes={(code,): label for code, label in (said.codes or {}).items()}))
+        return Labels(tuple(made))
 
     def _listed(self, name: str) -> Universe:
         """The universe that a file lists."""

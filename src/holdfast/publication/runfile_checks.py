@@ -97,6 +97,13 @@ def check_universe(table: TableSection, folder: str) -> None:
             if isinstance(codes, str):
                 check_file(("table", "cells", column), codes, folder)
     _check_trees(table, folder)
+    for column, said in table.labels.items():
+        place = ("table", "labels", column)
+        _check_columns(place, [column], list(table.cells))
+        if isinstance(said.code, list):
+            _check_columns((*place, "code"), said.code[:-1], list(table.cells))
+        if said.file is not None:
+            check_file((*place, "file"), said.file, folder)
 
 
 def _check_trees(table: TableSection, folder: str) -> None:

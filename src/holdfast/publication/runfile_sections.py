@@ -22,6 +22,7 @@ from holdfast.publication.view import BASES
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.formulas import FORMULAS
 from holdfast.tables.grid import MAX_PLACES
+from holdfast.tables.labels import MAX_LABEL, check_label
 from holdfast.tables.table import MAX_RECORDS
 from holdfast.tables.text_files import MAX_QUERY_SECONDS, SEPARATORS, is_encoding
 
@@ -158,6 +159,22 @@ def _identity_margin(value: object) -> object:
     return value
 
 
+def _label(value: object) -> str:
+    try:
+        check_label(value)
+    except InvalidParameter:
+        refuse(f"must be a text on one line, without blanks at its ends, of at most {MAX_LABEL} characters. Got {found(value)}.")
+    return str(value)
+
+
+def _code_columns(value: object) -> str | list[str]:
+    """One column of a codes file, or several whose codes together have a label."""
+    if isinstance(value, str) or (isinstance(value, list) and value and all(isinstance(column, str) for column in value)):
+        return value
+    refuse(f'must be a column, or a list of columns. Got {found(value)}. Write code = "county", or code = ["state", "county"].')
+
+
+Label = Annotated[str, PlainValidator(_label)]
 Values = Annotated[Any, PlainValidator(_values)]
 PathText = Annotated[str, BeforeValidator(_path)]
 Texts = Annotated[list[str], Field(min_length=1)]
@@ -189,6 +206,28 @@ class TreeSection(Section):
         return self
 
 
+class LabelsSection(Section):
+    """One entry of labels: what a column and its codes are called, said here or in a codes file."""
+
+    name: Label | None = None
+    codes: Annotated[dict[str, Label], Field(min_length=1)] | None = None
+    file: PathText | None = None
+    code: Annotated[str | list[str], PlainValidator(_code_columns)] | None = None
+    label: str | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> LabelsSection:
+        if self.codes is not None and self.file is not None:
+            refuse("codes and file both give labels. Leave one of them out.")
+        if (self.file is None) != (self.label is None):
+            refuse('file and label go together: file = "counties.csv", label = "name".')
+        if self.code is not None and self.file is None:
+            refuse("code names a column of a codes file, and file is missing. Add it, or leave code out.")
+        if self.name is None and self.codes is None and self.file is None:
+            refuse('give name, codes or file: {name = "Sex", codes = {F = "women", M = "men"}}.')
+        return self
+
+
 class TableSection(Section):
     """[table]: the arguments of Table.from_counts (with count) or Table.from_records (without)."""
 
@@ -211,6 +250,7 @@ class TableSection(Section):
     record_key: str | None = None
     name: Annotated[str, PlainValidator(_line)] | None = None
     hierarchies: dict[str, TreeSection] = {}
+    labels: dict[str, LabelsSection] = {}
 
 
 class AnswerSection(Section):
@@ -232,6 +272,7 @@ class AnswerSection(Section):
     unit: Annotated[str, PlainValidator(_line)] = "person"
     name: Annotated[str, PlainValidator(_line)] | None = None
     hierarchies: dict[str, TreeSection] = {}
+    labels: dict[str, LabelsSection] = {}
 
     @property
     def table(self) -> TableSection:
@@ -385,6 +426,7 @@ _LISTED: dict[str, type[Section]] = {
     "areas": AreasSection,
     "linear": LinearSection,
     "hierarchies": TreeSection,
+    "labels": LabelsSection,
     "identities": IdentitiesSection,
     "table": TableSection,
     "answer": AnswerSection,

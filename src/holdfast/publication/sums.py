@@ -62,18 +62,38 @@ class Sums:
         cells[self.unit_of[::-1]] = np.arange(len(self.unit_of))[::-1]
         return cells
 
-    def name(self, unit: int) -> str:
-        """The codes of a unit, those of columns that others determine left out."""
+    @property
+    def title(self) -> str:
+        """What the level is called."""
+        return level_title(self.universe, self.level)
+
+    def codes(self, unit: int) -> dict[str, str]:
+        """The codes of a unit by column; of a level of a tree, the code of the tree."""
         codes = self.universe.cell(int(self._some_cell[unit]))
-        if not self.level.columns:
-            return TOTAL
         if self.level.of_tree is not None:
             column = self.level.columns[0]
-            return _above(self.universe, column, self.level.of_tree)[codes[column]]
-        last = self.level.columns[-1]
-        if len(self.level.columns) > 1 and self.universe.code_count(last) == len(self.values):
-            return codes[last]
-        return ", ".join(codes[column] for column in self.level.columns)
+            return {column: _above(self.universe, column, self.level.of_tree)[codes[column]]}
+        return {column: codes[column] for column in self.level.columns}
+
+    def own_columns(self) -> tuple[str, ...]:
+        """The columns that name a unit: those that others determine are left out."""
+        columns = self.level.columns
+        return columns[-1:] if len(columns) > 1 and self.universe.code_count(columns[-1]) == len(self.values) else columns
+
+    def name(self, unit: int) -> str:
+        """The labels of a unit, and its codes where they have none."""
+        codes, labels, columns = self.codes(unit), self.universe.labels, self.own_columns()
+        if len(columns) == 1 and len(labels.by(columns[0])) > 1:  # two counties of the same name in two states
+            columns = self.level.columns
+        return ", ".join(labels.code(column, codes) or codes[column] for column in columns) or TOTAL
+
+
+def level_title(universe: Universe, level: Level) -> str:
+    """What a level is called: by the labels of its columns, unless it has a name of its own."""
+    label = universe.labels.column
+    if level.of_tree is None and level.name == " x ".join(level.columns):
+        return " x ".join(map(label, level.columns))
+    return label(level.name) if level.of_tree is None and level.name in level.columns else level.name
 
 
 def _above(universe: Universe, column: str, level: str) -> dict[str, str]:

@@ -171,6 +171,12 @@ def revision_words(card: Card) -> Html | None:
     )
 
 
+def column_names(card: Card) -> list[str]:
+    """What the columns are called."""
+    called = {given["column"]: given["name"] for given in card["table"]["labels"]}
+    return [called.get(column) or column for column in card["table"]["columns"]]
+
+
 def exposed_names(card: Card) -> Html | None:
     """A few of the exposed cells, and where all of them are."""
     exposed = card["exposed"]

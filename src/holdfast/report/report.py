@@ -35,6 +35,7 @@ from holdfast.report.page import (
     LIST_TELLS,
     UNIVERSE_WORDS,
     Card,
+    column_names,
     cost_rows,
     error_is_known,
     exposed_names,
@@ -126,7 +127,7 @@ def _what(card: Card) -> Section:
             "The table ",
             name(table_name(card)),
             f" {'lists' if is_suppressed(card) else f'gives one {noun(card)} for each of'} {plural(given['cells'], 'cell')}, named by ",
-            names(given["columns"], SHOWN_STATEMENTS),
+            names(column_names(card), SHOWN_STATEMENTS),
             f". {_made(card)} {totals}.",
         ),
     )

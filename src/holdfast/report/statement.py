@@ -16,6 +16,7 @@ from holdfast.report.page import (
     LIST_TELLS,
     UNIVERSE_WORDS,
     Card,
+    column_names,
     distance_rows,
     distance_words,
     error_is_known,
@@ -180,7 +181,7 @@ def _numbers(parameters: Card) -> str:
 def _exact_lines(card: Card, say: Say) -> tuple[Html, ...]:
     given, kept = card["table"], card["kept"]
     universe = UNIVERSE_WORDS.get(given["universe"], given["universe"])
-    lines = [say("statement.cells", count=given["cells"], columns=names(given["columns"], SHOWN_COLUMNS), universe=universe)]
+    lines = [say("statement.cells", count=given["cells"], columns=names(column_names(card), SHOWN_COLUMNS), universe=universe)]
     statements, moved = names(kept["statements"], SHOWN_STATEMENTS), moved_words(card)
     if not kept["totals"]:
         lines.append(say("statement.kept_none_suppressed" if is_suppressed(card) else "statement.kept_none"))

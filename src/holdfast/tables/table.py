@@ -17,6 +17,7 @@ from holdfast.tables.columns import COUNT_LIMIT, KEY_BITS, KEY_LIMIT, CellKeyCol
 from holdfast.tables.counting import RecordColumns, count_observed, count_records
 from holdfast.tables.grid import Grid
 from holdfast.tables.hierarchy import Hierarchy
+from holdfast.tables.labels import Labels
 from holdfast.tables.listing import read_declared, read_listed
 from holdfast.tables.readers import open_source
 from holdfast.tables.saving import save_frame
@@ -212,6 +213,14 @@ class Table:
             else:
                 declared, counts, keys = count_observed(source, declared, others, allow_similar_codes=allow_similar_codes)
         return cls.__new__(cls)._fill(declared, counts, keys, count, unit, limit, name)
+
+    def with_labels(self, codes: Mapping[str, Mapping[str, str]] | Labels, columns: Mapping[str, str] | None = None) -> Table:
+        """The same table with words for codes, {"sex": {"F": "women"}}, and for columns, {"sex": "Sex"}: pages and screens show them."""
+        made = Table.__new__(Table)
+        for slot in Table.__slots__:
+            setattr(made, slot, getattr(self, slot))
+        made._universe = self._universe.with_labels(codes if isinstance(codes, Labels) else Labels.of(codes, columns))
+        return made
 
     @property
     def universe(self) -> Universe:

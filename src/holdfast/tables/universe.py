@@ -12,12 +12,13 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.display import count_of, html_table, listed, named_codes, shorten
+from holdfast.display import count_of, html_table, listed, shorten
 from holdfast.errors import DuplicateCells, EmptyTable, InvalidCode, InvalidParameter, RequestTooLarge, UnknownColumn
 from holdfast.machine import check_memory
 from holdfast.tables.cells import Indices, find_rows, rank_rows, strides
 from holdfast.tables.columns import arrow_numbers, read_only
 from holdfast.tables.hierarchy import Hierarchy, first_repeated
+from holdfast.tables.labels import NO_LABELS, Labels
 from holdfast.tables.readers import open_source, read_codes
 from holdfast.tables.similar import check_similar
 from holdfast.tables.text_files import Reading
@@ -98,6 +99,8 @@ class Universe:
     _hierarchies: dict[str, Hierarchy]
     rows_moved: bool = False
     """Whether the rows of the source stood in another order than the cells: a matrix with one column for each row would not fit."""
+    labels: Labels = NO_LABELS
+    """What people call columns and codes; no part of the digest."""
 
     @classmethod
     def product(
@@ -179,6 +182,10 @@ class Universe:
     def with_hierarchies(self, hierarchies: Mapping[str, Hierarchy]) -> Universe:
         """The same cells with these code trees."""
         return replace(self, _hierarchies=_checked_trees(self.columns, self._codes, hierarchies))
+
+    def with_labels(self, labels: Labels) -> Universe:
+        """The same cells, with words for columns and codes; refused where they do not fit."""
+        return replace(self, labels=labels.fitted(self))
 
     @property
     def is_public(self) -> bool:
@@ -284,8 +291,10 @@ class Universe:
         return groups, names
 
     def cell_name(self, cell: int) -> str:
-        """A name a person recognises: "state=17, county=031". No two cells have the same; codes with commas and the like are quoted."""
-        return named_codes(self.cell(cell).items())
+        """A name a person recognises: "Cook County, women, 18 to 24" with labels. Without them "state=17, county=031": no two cells have
+        the same; codes with commas and the like are quoted.
+        """
+        return self.labels.named(self.cell(cell))
 
     def cell(self, cell: int) -> dict[str, str]:
         """The codes of one cell, by column; the inverse of `locate`."""

@@ -1,0 +1,172 @@
+"""Labels of columns and codes: pages and screens say them, data files keep the codes, verify makes the pages again with them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import holdfast as hf
+from holdfast.errors import HoldfastError, InvalidCode, InvalidParameter, UnknownColumn, VerificationFailed
+from holdfast.publication.release import Release
+from holdfast.publication.runfile import load_run
+from holdfast.publication.sums import Level, level_title, sums_of
+from holdfast.tables.labels import ColumnLabels, Labels, read_labels
+
+CELLS = [(state, county, sex, age) for state, county in (("17", "031"), ("17", "189"), ("51", "191")) for sex in "FM" for age in ("a", "b")]
+RUN = """\
+[table]
+source = "people.csv"
+cells = ["state", "county", "sex", "age"]
+count = "people"
+public = true
+[table.labels]
+state = {codes = {17 = "Illinois", 51 = "Virginia"}}
+county = {name = "County", file = "counties.csv", code = ["state", "fips"], label = "title"}
+sex = {name = "Sex", codes = {F = "women", M = "men"}}
+age = {codes = {a = "18 to 24"}}
+[keep]
+margins = [["state"]]
+[release]
+id = "people"
+mechanism = "generalized-laplace"
+epsilon = "1"
+per = "person"
+"""
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    rows = "".join(f"{','.join(codes)},{30 + 7 * place}\n" for place, codes in enumerate(CELLS))
+    (tmp_path / "people.csv").write_text("state,county,sex,age,people\n" + rows)
+    (tmp_path / "counties.csv").write_text(
+        "state,fips,title\n17,031,Cook County\n17,189,Washington County\n51,191,Washington County\n02,013,Aleutians East\n"
+    )
+    (tmp_path / "run.toml").write_text(RUN)
+    return tmp_path
+
+
+def _released(work: Path, labelled: bool = True) -> Release:
+    if not labelled:
+        head, _, tail = RUN.partition("[table.labels]")
+        (work / "run.toml").write_text(head + tail[tail.index("[keep]") :])
+    run = load_run(work / "run.toml")
+    return hf.release(run.read_table(), run.keep, run.mechanism, key=hf.NoiseKey.for_tests("labels"), release_id=run.id)
+
+
+def test_pages_say_labels_and_data_files_keep_codes(work):
+    release = _released(work)
+    release.save(work / "out")
+    report, statement = ((work / "out" / f"{name}.html").read_text() for name in ("report", "statement"))
+    assert "Illinois, Washington County, men, 18 to 24" in report
+    assert "Virginia, Washington County: " in report
+    assert "age=b" in report  # a code without a label is called by column and code
+    assert "County" in statement
+    assert "Sex" in statement
+    plain = _released(work, labelled=False)
+    plain.save(work / "plain")
+    for name in ("table.csv", "table.parquet", "kept.csv", "exposed.csv"):
+        assert (work / "out" / name).read_bytes() == (work / "plain" / name).read_bytes()
+    mine, theirs = release.card, plain.card
+    assert (mine["mechanism"], mine["table"]["universe_digest"]) == (theirs["mechanism"], theirs["table"]["universe_digest"])
+
+
+def test_a_folder_is_verified_and_read_with_its_labels(work):
+    release = _released(work)
+    release.save(work / "out")
+    loaded = hf.load(work / "out")
+    assert loaded.plan.facts.universe.labels == release.plan.facts.universe.labels
+    assert loaded.plan.facts.universe.cell_name(2) == "Illinois, Cook County, men, 18 to 24"
+    assert loaded.plot.ranked("cells").rows == release.plot.ranked("cells").rows
+    assert loaded.plot.heat_map(["sex", "age"]).svg == release.plot.heat_map(["sex", "age"]).svg
+
+
+def test_a_changed_label_is_found_by_the_pages(work):
+    _released(work).save(work / "out")
+    card = json.loads((work / "out" / "card.json").read_text())
+    assert card["table"]["labels"][2] == {"column": "sex", "name": "Sex", "by": ["sex"], "codes": [[["F"], "women"], [["M"], "men"]]}
+    card["table"]["labels"][2]["codes"][0][1] = "men"
+    (work / "out" / "card.json").write_text(json.dumps(card))
+    with pytest.raises(VerificationFailed, match=r"report\.html is not the page"):
+        hf.verify(work / "out")
+
+
+def test_a_plan_has_the_labels_without_a_count(work):
+    made = load_run(work / "run.toml").read_declarations()
+    assert made.universe.cell_name(0) == "Illinois, Cook County, women, 18 to 24"
+    assert made.universe.labels.column("county") == "County"
+
+
+def test_names_of_units_and_levels(work):
+    release = _released(work)
+    plan, universe = release.plan, release.plan.facts.universe
+    county = sums_of(plan, release.table, Level("county", ("state", "county")))
+    assert county.name(0) == "Illinois, Cook County"
+    assert county.name(2) == "Virginia, Washington County"
+    assert county.codes(0) == {"state": "17", "county": "031"}
+    assert level_title(universe, county.level) == "County"
+    both = Level("sex x age", ("sex", "age"))
+    assert level_title(universe, both) == "Sex x age"
+    assert sums_of(plan, release.table, both).name(0) == "women, 18 to 24"
+    assert sums_of(plan, release.table, Level("county", ("county",))).name(0) == "031"  # without its state it has no name
+
+
+def test_equal_labels_of_two_codes_are_told_apart():
+    table = hf.Table(hf.Universe.product({"town": ["1", "2", "3"]}), counts := hf.Table.from_counts(_frame(), ["town"], "n").counts)
+    named = table.with_labels({"town": {"1": "Springfield", "2": "Springfield", "3": "Salem"}}, {"town": "Town"})
+    assert [named.universe.cell_name(cell) for cell in range(3)] == ["Springfield (1)", "Springfield (2)", "Salem"]
+    assert named.counts is table.counts or (named.counts == counts).all()
+    assert table.universe.cell_name(0) == "town=1"
+    assert named.universe == table.universe  # the same cells
+
+
+def _frame():
+    import pyarrow as pa
+
+    return pa.table({"town": ["1", "2", "3"], "n": [5, 6, 7]})
+
+
+def test_a_map_matches_codes_and_shows_labels(work, tmp_path):
+    square = [[[0, 0], [1, 0], [1, 1], [0, 0]]]
+    features = [
+        {"type": "Feature", "properties": {"geoid": code}, "geometry": {"type": "Polygon", "coordinates": square}}
+        for code in ("031", "189", "191")
+    ]
+    (tmp_path / "map.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    figure = _released(work).plot.map(tmp_path / "map.geojson", "geoid", "county")
+    assert "Cook County" in str(figure.rows)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('F = "women"', 'W = "women"', "no code 'W'"),
+        ('code = ["state", "fips"]', 'code = ["fips", "state"]', 'no column "fips"'),
+        ("counties.csv", "nowhere.csv", "nowhere.csv"),
+        (', label = "title"', "", "go together"),
+        ('"women"', '"women "', "one line"),
+        ("sex = {name", "gender = {name", 'no column "gender"'),
+    ],
+)
+def test_wrong_labels_are_refused_with_their_place(work, old, new, said):
+    (work / "run.toml").write_text(RUN.replace(old, new, 1))
+    with pytest.raises(HoldfastError, match=said) as refused:
+        load_run(work / "run.toml").read_declarations()
+    assert str(refused.value.field).startswith("table.labels")
+
+
+def test_wrong_labels_in_python(tmp_path):
+    universe = hf.Universe.product({"sex": ["F", "M"]})
+    with pytest.raises(UnknownColumn, match="'age'"):
+        universe.with_labels(Labels.of({"age": {"1": "one"}}))
+    with pytest.raises(InvalidParameter, match="one line"):
+        Labels.of({"sex": {"F": "two\nlines"}})
+    (tmp_path / "codes.csv").write_text("sex,label\nF,women\nF,girls\n")
+    with pytest.raises(InvalidCode, match="two labels"):
+        read_labels(tmp_path / "codes.csv", "sex", ["sex"], "label")
+    (tmp_path / "codes.csv").write_text("sex,label\n1,women\n")
+    with pytest.raises(InvalidCode, match="No code with a label"):
+        universe.with_labels(Labels((read_labels(tmp_path / "codes.csv", "sex", ["sex"], "label"),)))
+    with pytest.raises(InvalidParameter, match="the last"):
+        ColumnLabels("sex", by=("sex", "age"))
