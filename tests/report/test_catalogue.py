@@ -10,7 +10,7 @@ import pytest
 
 import holdfast.report
 from holdfast.errors import InvalidParameter
-from holdfast.report.frame import Say
+from holdfast.report.frame import Say, css_string
 from holdfast.wording.catalogue import ENGLISH, LANGUAGES, catalogue, sentence
 from tests.report.cards import HOSTILE, Page
 
@@ -54,6 +54,11 @@ def test_values_are_escaped_and_never_read_as_places(hostile: str) -> None:
     said = Say()("page.release", id=hostile)
     assert Page(f"<p>{said}</p>").elements == [("p", {}, ())]
     assert Say().plain("page.release", id=hostile) == f"Release {hostile}"
+
+
+def test_a_string_of_the_style_sheet_holds_any_text() -> None:
+    assert css_string("delta = 1/2") == '"delta \\00003d  1\\00002f 2"', "a space after an escape belongs to it"
+    assert not re.search(r"[<>{}&\n]|(?<!^)\"(?!$)", css_string('"; } </style><b>&\n'))
 
 
 def test_an_unknown_language_is_refused() -> None:

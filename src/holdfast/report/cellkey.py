@@ -58,12 +58,14 @@ def cellkey_html(fields: Fields) -> str:
 def check_facts(fields: Fields, say: Say) -> CheckFacts:
     """Everything on the page but its frame."""
     made, rows = fields["table"], fields["rows"]
-    counts = "cellkey.rows_value_on" if made["repeat"] else "cellkey.rows_value"
+    names = (
+        ("cellkey.rows_one", "cellkey.rows_one_on") if made["first"] == made["last"] else ("cellkey.rows_value", "cellkey.rows_value_on")
+    )
     curves = _curves(fields, say)
     chosen = [*rows[: SHOWN_LAWS - 1], *rows[SHOWN_LAWS - 1 :][-1:]]  # the smallest counts and the last row shown
     return CheckFacts(
         given=(
-            (say("cellkey.rows_label"), say(counts, first=made["first"], last=made["last"])),
+            (say("cellkey.rows_label"), say(names[bool(made["repeat"])], first=made["first"], last=made["last"])),
             (say("cellkey.keys_label"), text(str(made["key_size"]))),
             (say("cellkey.lowest_label"), say("cellkey.lowest_value", lowest=made["lowest_result"])),
         ),

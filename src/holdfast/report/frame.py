@@ -81,8 +81,8 @@ def shown_or_as_it_is(value: Any) -> Any:
 
 
 def css_string(value: str) -> Html:
-    """A string of a style sheet; no character of it can end the string or the sheet."""
-    escaped = "".join(c if (c.isalnum() and c.isascii()) or c in " :.,-" else f"\\{ord(c):06x}" for c in value[:100])
+    """A string of a style sheet; no character of it can end the string or the sheet. (A space ends an escape.)"""
+    escaped = "".join(c if (c.isalnum() and c.isascii()) or c in " :.,-" else f"\\{ord(c):06x} " for c in value[:100])
     return Html(f'"{escaped}"')
 
 

@@ -281,7 +281,7 @@ def _parameters(card: Card, say: Say) -> tuple[tuple[Html, Html], ...]:
     drawn = "; ".join([status_words(card), *groups[:SHOWN_GROUPS], *more])
     rows: list[tuple[str, str]] = [
         *distance_rows(card)[: 2 if card["guarantee"]["per_person"] is not None else 1],  # the smallest change is the budget else
-        (say("statement.mechanism"), f"{mechanism['name']}: {parameter_words(card)}"),
+        (say("statement.mechanism"), f"{mechanism['name']}: {parameter_words(card)}" if mechanism["parameters"] else mechanism["name"]),
         (say("statement.law"), mechanism["law"]),
         (say("statement.kept_sums"), sums),
         (say("statement.drawing"), drawn),
