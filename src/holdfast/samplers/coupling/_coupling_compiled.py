@@ -225,12 +225,13 @@ def run_back(u, known, columns, taus, weights, beyond, floor, slack, least, lowe
                 return OPEN
             for e in range(d):
                 upper[e] = lower[e]
+    ended = DONE
     for e in range(d):
         if lower[e] > upper[e]:
             stop[0] = -1
         if lower[e] != upper[e]:
-            return APART
-    return DONE
+            ended = APART
+    return ended
 
 
 @loop(error_model="numpy", _nrt=False)

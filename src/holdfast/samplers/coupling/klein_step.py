@@ -12,8 +12,8 @@ proved is that target over proposal stays below a public constant; the margin XI
   where E (largest tau) trace((B'B)^-1) <= XI / 4: the first certificate;
 - a centre that is off by e costs a factor of at most exp(e^2 D_i / XI): the second certificate, e^2 D_i / XI <= 2^-30.
 
-Where the first fails, U and D are found anew in integers with FINE_BITS binary places; where the second does, the centres are rationals from
-that coordinate on.
+Where the first fails, U and D are found anew in integers with FINE_BITS binary places; where the second does, the centres are rationals
+from that coordinate on.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from holdfast.errors import InternalError
+from holdfast.errors import InternalError, InvalidParameter
 from holdfast.exact.balls import ball
 from holdfast.exact.parameters import Exact, positive_fraction, sample_size
 from holdfast.exact.predicates import is_below
@@ -82,6 +82,8 @@ class CouplingLaplace:
     def __init__(self, form: GeneralForm | GridForm, label: str, slack: float = 0.0) -> None:
         self.form, self._label, self._slack = form, label, slack
         self.epsilon = form.mixture.epsilon
+        if form.dimension < 1:
+            raise InvalidParameter("A coupled block has a free dimension at least. The rows of this one fix every cell.")
         check_l1_reach(form.cells, self.epsilon)
         self._klein = GridKlein(form, slack) if isinstance(form, GridForm) else DenseKlein(form, slack)
         self._is_turned = False
