@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 import holdfast as hf
+from tests.publication.twin_reports import with_the_numbers_of
 from tests.running import Ran
 from tests.snapshot_files import Snapshot
 
@@ -175,10 +176,11 @@ class TestTwins:
         assert [one.code for one in runs[0]] == [0, 0, 0, 0, 9, 0]
         first, second = folders
         assert list(first) == list(second)
-        assert {name for name in first if first[name] != second[name]} == {"table.csv", "table.parquet", "card.json"}
+        assert {name for name in first if first[name] != second[name]} == {"table.csv", "table.parquet", "report.html", "card.json"}
+        assert with_the_numbers_of(tmp_path / "one" / "out", tmp_path / "two" / "out") == second["report.html"]
         cards = [json.loads(files["card.json"]) for files in folders]
         for card in cards:
-            del card["files"]["table.csv"], card["files"]["table.parquet"]
+            del card["files"]["table.csv"], card["files"]["table.parquet"], card["files"]["report.html"]
         assert cards[0] == cards[1]
 
 

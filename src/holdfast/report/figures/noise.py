@@ -12,7 +12,7 @@ from holdfast.report.figures.svg import ACCENT, GREY, MAIN, WIDTH, box, label, l
 from holdfast.report.html import Html, number
 from holdfast.wording.figures import NOISE_AXIS, NOISE_COMPUTED, NOISE_SIMULATED, noise_header, noise_picture, noise_words, percent
 
-TOP, PLOT, LEFT = 8, 110, 8
+TOP, PLOT, LEFT = 8, 84, 8
 BASE = TOP + PLOT
 MAX_BARS = 81
 WIDEST = 40.0
