@@ -175,7 +175,9 @@ def _notes() -> list[str]:
     return [
         "Processor time of whole tries (chains, Klein's step, the chance to be accepted) with tables prepared, over the mean chance to be "
         "accepted. How far back a try must go depends on its result, so that tries are timed together, never singly.",
-        "plain: the same method in plain doubles (benchmarks/laplace_doubles.py), nothing certified, atoms cut off at 2^-60.",
+        "plain: the same method in plain doubles (benchmarks/laplace_doubles.py) as it was first tried: an inverse of rows and columns is "
+        "kept and changed, nothing is certified, atoms are cut off at 2^-60. Ours works with matrices of the shorter axis, which pays on "
+        "larger tables.",
         "rejection: one draw of GridLaplace; `about` where it is computed from the expected tries.",
         f"line_gibbs: sweeps until its slowest column has forgotten its start up to {ETA}, by its autocorrelation time; it has no proof, "
         "and its promise would be an estimate.",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numba
@@ -46,6 +47,7 @@ class PlainTables:
     loss: float
 
 
+@lru_cache(maxsize=1)
 def prepare(shape: tuple[int, int], epsilon: Fraction) -> PlainTables:
     """The tables of the mixture and of the correction in pairs."""
     mixture = mixture_for(epsilon, shape[0] * shape[1])
