@@ -120,7 +120,7 @@ def _reaches(plan: Plan, sums: Sums, units: NDArray[np.int64]) -> tuple[Floats, 
         found = of_cells[cells[units]]
         if not np.isnan(found).any():
             return found * plan.unit, "law"
-    return np.round(NORMAL * deviations) if plan.facts.grid is None else NORMAL * deviations, "normal"
+    return np.ceil(NORMAL * deviations) if plan.facts.grid is None else NORMAL * deviations, "normal"
 
 
 def cell_reaches(plan: Plan) -> Floats | None:
