@@ -53,7 +53,20 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "ending": ("errors", "streams", "wording"),
     "ledger_cli": ("errors", "privacy", "wording", "__init__", "ending"),
     "cellkey_cli": ("errors", "cellkey", "wording", "publication", "ledger_cli", "ending"),
-    "cli": (*_DRAWING, "cellkey", "cellkey_cli", "wording", "publication", "__init__", "demo", "warm", "ledger_cli", "ending"),
+    "starting_cli": ("errors", "wording", "publication"),
+    "cli": (
+        *_DRAWING,
+        "cellkey",
+        "cellkey_cli",
+        "starting_cli",
+        "wording",
+        "publication",
+        "__init__",
+        "demo",
+        "warm",
+        "ledger_cli",
+        "ending",
+    ),
     "__main__": ("errors", "streams", "cli"),
 }
 

@@ -24,6 +24,7 @@ from holdfast.ending import command_line, published, run_command, stands
 from holdfast.errors import LedgerProblem, NoMeeting
 from holdfast.ledger_cli import app as ledger_app
 from holdfast.ledger_cli import ledger_of_release, ledger_words
+from holdfast.starting_cli import add_commands, answer_shell
 
 if TYPE_CHECKING:
     from holdfast.demo import Part as DemoPart
@@ -43,6 +44,7 @@ app = typer.Typer(
 
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(cellkey_app, name="cellkey")
+add_commands(app)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 
@@ -499,6 +501,7 @@ def synth(
 
 def main() -> None:
     """Entry point; ending.py says how every command ends."""
+    answer_shell()
     run_command(app)
 
 

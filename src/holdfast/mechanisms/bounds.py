@@ -14,7 +14,7 @@ from holdfast.errors import InexactParameter, InvalidParameter, InvalidStatement
 from holdfast.invariants.inequalities import Inequality, column_values, columns_named, fields_of, inequalities_from, inequality_rows
 from holdfast.lattices.bounded_blocks import Inequalities
 from holdfast.lattices.shapes.shape import UNBOUNDED, Ints
-from holdfast.mechanisms.keys import GOT, FloatText, InvalidKey, Key
+from holdfast.mechanisms.keys import GOT, FloatText, InvalidKey, Key, shaped
 
 LARGEST = 2**62
 """Bounds are smaller than this in size: so are counts."""
@@ -65,6 +65,7 @@ def read_rows(given: Any) -> tuple[Inequality, ...]:
     raise InvalidParameter("rows is a list of inequalities, such as [at_least(margin('county'), 5)].", field="rows")
 
 
+@shaped({"anyOf": [{"type": ["integer", "string"]}, {"type": "array", "items": {"type": ["integer", "string"]}}]})
 def bounds_key(key: Key, raw: object) -> Bounds:
     """The reader of `lower` and `upper` in a run file."""
     if raw == NONE:
@@ -87,6 +88,7 @@ def _plain(value: object) -> object:
     return float(value.text) if isinstance(value, FloatText) else value
 
 
+@shaped({"type": "array", "items": {"type": "object"}})
 def rows_key(key: Key, raw: object) -> tuple[Inequality, ...]:
     """The reader of `rows` in a run file: a list of tables."""
     if not isinstance(raw, list) or not all(isinstance(row, dict) for row in raw):

@@ -51,6 +51,7 @@ def _is_gamma(value: object) -> bool:
     return value == "best" if isinstance(value, str) else not isinstance(value, bool) and is_whole(value) and value in _GAMMAS
 
 
+@keys.shaped({"enum": list(_GAMMAS)})
 def _gamma_key(key: keys.Key, raw: object) -> Gamma:
     if not _is_gamma(raw):
         raise InvalidKey(key.name, f'must be 0, 1 or "best". Got {GOT}. Write {key.line}.')

@@ -7,7 +7,8 @@ follow too. It raises InvalidKey; the reader of run files adds file, line and fi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -50,12 +51,38 @@ class Key:
         return self.reader(self, raw)
 
     @property
+    def shape(self) -> dict[str, Any]:
+        """What it takes, as JSON Schema says it, with the example; anything where the reader does not tell."""
+        own = self.reader.shape if isinstance(self.reader, Shaped) else {}
+        return {**own, "examples": [tomllib.loads(self.line)[self.name]]}
+
+    @property
     def line(self) -> str:
         """What to write."""
         return f"{self.name} = {self.example}"
 
 
 Reader: TypeAlias = Callable[[Key, object], Any]
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """A reader that tells what it takes, for the JSON Schema of run files. The schema may take more than the reader, never less."""
+
+    reader: Reader
+    shape: Mapping[str, Any]
+
+    def __call__(self, key: Key, raw: object) -> Any:
+        return self.reader(key, raw)
+
+
+def shaped(shape: Mapping[str, Any]) -> Callable[[Reader], Reader]:
+    """Says the shape of what a reader takes."""
+    return lambda reader: Shaped(reader, shape)
+
+
+EXACT: Mapping[str, Any] = {"type": ["string", "integer"]}
+"""The shape of an exact number: a text such as "0.25" or "1/4", or a whole number."""
 
 
 def exact_number(below: int | None = None, **messages: str) -> Reader:
@@ -65,6 +92,7 @@ def exact_number(below: int | None = None, **messages: str) -> Reader:
             for the number as written.
     """
 
+    @shaped(EXACT)
     def read(key: Key, raw: object) -> Fraction:
         if isinstance(raw, FloatText):
             if re.fullmatch(r"[+-]?(?:inf|nan)", raw.text):
@@ -101,6 +129,7 @@ def probability(large: str, zero: str = _TOO_SMALL) -> Reader:
 def whole_number(least: int) -> Reader:
     """Reads a whole number of at least `least`."""
 
+    @shaped({"type": "integer", "minimum": least})
     def read(key: Key, raw: object) -> int:
         if isinstance(raw, bool) or not isinstance(raw, int):
             raise InvalidKey(key.name, f"must be a whole number. Got {GOT}. Write {key.line}.")
@@ -114,6 +143,7 @@ def whole_number(least: int) -> Reader:
 def one_of(*words: str) -> Reader:
     """Reads one of these words."""
 
+    @shaped({"enum": list(words)})
     def read(key: Key, raw: object) -> str:
         if not isinstance(raw, str) or raw not in words:
             listed = ", ".join(f'"{word}"' for word in words)
@@ -123,6 +153,7 @@ def one_of(*words: str) -> Reader:
     return read
 
 
+@shaped({"type": "boolean"})
 def boolean(key: Key, raw: object) -> bool:
     """Reads true or false."""
     if not isinstance(raw, bool):

@@ -22,7 +22,7 @@ from holdfast.lattices.shapes import Pinned, Shape, Units
 from holdfast.lattices.trees import Tree
 from holdfast.lattices.zeros import Zeros
 from holdfast.laws import LevelGaussian
-from holdfast.mechanisms.keys import GOT, FloatText, InvalidKey, Key
+from holdfast.mechanisms.keys import EXACT, GOT, FloatText, InvalidKey, Key, shaped
 from holdfast.mechanisms.promise import promise
 from holdfast.privacy.asked import Asked
 from holdfast.privacy.level_secrets import Measured, person_distance, smallest_distance
@@ -146,6 +146,16 @@ def rows_of(text: Any) -> list[dict[str, object]]:
     return [{"level": level, "margin": margin, "share": share} for level, margin, share in given]
 
 
+_NAME = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+_SHAPE = {
+    "type": "object",
+    "properties": {"level": _NAME, "margin": _NAME, "share": EXACT},
+    "required": ["level", "share"],
+    "additionalProperties": False,
+}
+
+
+@shaped({"type": "array", "items": _SHAPE, "minItems": 1})
 def read_rows(key: Key, raw: object) -> Shares:
     """The reader of [[release.levels]] in a run file: rows with `level`, `share` and, beside units with other columns, `margin`."""
     if not isinstance(raw, list) or not raw or not all(isinstance(row, dict) for row in raw):

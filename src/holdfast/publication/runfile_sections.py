@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, PlainValidator, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from holdfast.errors import InvalidParameter
 from holdfast.invariants import areas, linear, subset
@@ -16,7 +19,7 @@ from holdfast.mechanisms.keys import GOT, InvalidKey, Key, exact_number
 from holdfast.mechanisms.registry import MECHANISMS
 from holdfast.privacy.asked import Per
 from holdfast.privacy.ledger.values import MAX_NAME, name_of
-from holdfast.publication.order import IDENTIFIER_RULE, is_day, is_identifier
+from holdfast.publication.order import IDENTIFIER_PATTERN, IDENTIFIER_RULE, is_day, is_identifier
 from holdfast.publication.runfile_errors import Place, found, not_one_of, quoted, refuse
 from holdfast.publication.view import BASES
 from holdfast.tables.formats import FORMATS
@@ -50,6 +53,16 @@ def _line(value: object) -> str:
         refuse(f"must be a text on one line, not empty and of at most {MAX_NAME} characters. Got {found(value)}.")
 
 
+@dataclass(frozen=True, eq=False)
+class _Listed:
+    """In the schema of run files: one of these, as they are when it is made."""
+
+    choices: Collection[str | int]
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"enum": list(self.choices)}
+
+
 def _one_of(choices: Collection[str]) -> Any:
     """One of the names in a registry, which may grow after this file was imported."""
 
@@ -58,7 +71,7 @@ def _one_of(choices: Collection[str]) -> Any:
             refuse(not_one_of(value, list(choices)))
         return value
 
-    return Annotated[str, PlainValidator(check)]
+    return Annotated[str, PlainValidator(check, json_schema_input_type=str), _Listed(choices)]
 
 
 def _separator(value: object) -> str:
@@ -174,10 +187,11 @@ def _code_columns(value: object) -> str | list[str]:
     refuse(f'must be a column, or a list of columns. Got {found(value)}. Write code = "county", or code = ["state", "county"].')
 
 
-Label = Annotated[str, PlainValidator(_label)]
-Values = Annotated[Any, PlainValidator(_values)]
-PathText = Annotated[str, BeforeValidator(_path)]
 Texts = Annotated[list[str], Field(min_length=1)]
+OneLine = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+Label = Annotated[str, PlainValidator(_label, json_schema_input_type=Annotated[str, Field(min_length=1, max_length=MAX_LABEL)])]
+Values = Annotated[Any, PlainValidator(_values, json_schema_input_type=int | list[int])]
+PathText = Annotated[str, BeforeValidator(_path)]
 
 
 class Section(BaseModel):
@@ -212,7 +226,7 @@ class LabelsSection(Section):
     name: Label | None = None
     codes: Annotated[dict[str, Label], Field(min_length=1)] | None = None
     file: PathText | None = None
-    code: Annotated[str | list[str], PlainValidator(_code_columns)] | None = None
+    code: Annotated[str | list[str], PlainValidator(_code_columns, json_schema_input_type=str | Texts)] | None = None
     label: str | None = None
 
     @model_validator(mode="after")
@@ -233,22 +247,22 @@ class TableSection(Section):
 
     source: PathText = Field(repr=False)
     query: str | None = Field(default=None, repr=False)
-    separator: Annotated[str, PlainValidator(_separator)] | None = None
-    encoding: Annotated[str, PlainValidator(_encoding)] | None = None
+    separator: Annotated[str, PlainValidator(_separator), _Listed(SEPARATORS)] | None = None
+    encoding: Annotated[str, PlainValidator(_encoding, json_schema_input_type=str)] | None = None
     sheet: str | None = None
     query_seconds: Annotated[int, Field(ge=1, le=MAX_QUERY_SECONDS)] | None = None
-    cells: Annotated[Any, PlainValidator(_cells)]
+    cells: Annotated[Any, PlainValidator(_cells, json_schema_input_type=Texts | dict[str, Texts | str])]
     count: str | None = None
     cell_key: str | None = None
     public_columns: list[str] = []
     universe: PathText | None = None
     public: bool = False
     allow_similar_codes: bool = False
-    unit: Annotated[str, PlainValidator(_line)] = "person"
+    unit: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] = "person"
     max_records: Annotated[int, Field(ge=1, le=MAX_RECORDS)] = 1
     id: str | None = None
     record_key: str | None = None
-    name: Annotated[str, PlainValidator(_line)] | None = None
+    name: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] | None = None
     hierarchies: dict[str, TreeSection] = {}
     labels: dict[str, LabelsSection] = {}
 
@@ -258,19 +272,19 @@ class AnswerSection(Section):
 
     source: PathText = Field(repr=False)
     query: str | None = Field(default=None, repr=False)
-    separator: Annotated[str, PlainValidator(_separator)] | None = None
-    encoding: Annotated[str, PlainValidator(_encoding)] | None = None
+    separator: Annotated[str, PlainValidator(_separator), _Listed(SEPARATORS)] | None = None
+    encoding: Annotated[str, PlainValidator(_encoding, json_schema_input_type=str)] | None = None
     sheet: str | None = None
-    cells: Annotated[list[str], PlainValidator(_cells)]
+    cells: Annotated[list[str], PlainValidator(_cells, json_schema_input_type=Texts)]
     value: str
-    sensitivity: Annotated[Fraction, PlainValidator(_sensitivity)]
+    sensitivity: Annotated[Fraction, PlainValidator(_sensitivity, json_schema_input_type=str | int)]
     places: Annotated[int, Field(ge=0, le=MAX_PLACES)] | None = None
     on_grid: bool = False
     universe: PathText | None = None
     public: bool = False
     allow_similar_codes: bool = False
-    unit: Annotated[str, PlainValidator(_line)] = "person"
-    name: Annotated[str, PlainValidator(_line)] | None = None
+    unit: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] = "person"
+    name: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] | None = None
     hierarchies: dict[str, TreeSection] = {}
     labels: dict[str, LabelsSection] = {}
 
@@ -379,15 +393,17 @@ class ReleaseSection(Section):
 
     model_config = ConfigDict(extra="allow")
 
-    id: Annotated[str, PlainValidator(_release_id)]
-    date: Annotated[str, PlainValidator(_date)] | None = None
-    office: Annotated[str, PlainValidator(_line)] | None = None
-    approver: Annotated[str, PlainValidator(_line)] | None = None
+    id: Annotated[str, PlainValidator(_release_id, json_schema_input_type=Annotated[str, Field(pattern=f"^{IDENTIFIER_PATTERN}$")])]
+    date: (
+        Annotated[str, PlainValidator(_date, json_schema_input_type=Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")])] | None
+    ) = None
+    office: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] | None = None
+    approver: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] | None = None
     mechanism: _one_of(MECHANISMS)  # type: ignore[valid-type]
     per: Per | None = None
     formats: Annotated[list[_one_of(FORMATS)], Field(min_length=1), AfterValidator(_each_once)] = list(FORMATS)  # type: ignore[valid-type]
     formulas: _one_of(FORMULAS) = "warn"  # type: ignore[valid-type]
-    view_base: Annotated[int, PlainValidator(_view_base)] | None = None
+    view_base: Annotated[int, PlainValidator(_view_base), _Listed(BASES)] | None = None
     map: PathText | None = None
     map_code: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None = None
     map_level: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None = None

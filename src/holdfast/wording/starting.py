@@ -1,0 +1,113 @@
+"""A first run file, with a comment for each line that an office decides, and the questions that lead to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+WHICH_COUNT = "Which column holds the counts? (none: one row is one record)"
+WHICH_CELLS = "Which columns tell cells apart?"
+WHICH_TOTALS = "Which totals must be exact? Columns such as county, or county:sex; total for the whole table; none"
+WHOSE = "Whose privacy is promised?"
+HOW_MUCH = "Budget for one of them: epsilon. More is more exact, and less private"
+WHICH_ID = "Identifier of the release"
+
+FEW_CODES = 12
+"""Codes up to which a column gets a line for its labels."""
+WIDTH = 36
+"""Where comments begin."""
+
+
+def run_file_text(
+    schema_line: str,
+    source: str,
+    cells: Sequence[str],
+    count: str | None,
+    codes: Mapping[str, Sequence[str]],
+    unit: str,
+    public: bool,
+    total: bool,
+    margins: Sequence[Sequence[str]],
+    release_id: str,
+    mechanism: str,
+    budget: Mapping[str, str],
+    per: str,
+) -> str:
+    """The file. `codes` are those of each column of cells: public, or said to be checked."""
+    lines = [
+        schema_line,
+        "# A run file describes one release. Go through it line by line; `holdfast plan` then shows what the release would do.",
+        "",
+        "[table]",
+        _said("source", _text(source), "confidential; paths start at the folder of this file"),
+    ]
+    if count is not None:
+        lines += [
+            _said("cells", _texts(cells), "columns whose codes name a cell"),
+            _said("count", _text(count), "the column of counts"),
+            _said("public", "true", "the list of cells is public: the same whatever the counts, zeros included")
+            if public
+            else _said("# public", "true", "if the list of cells is the same whatever the counts, zeros included"),
+        ]
+    lines += [
+        _said("unit", _text(unit), "whose privacy is promised"),
+        _said("max_records", "1", "the most records one unit may have"),
+        _said("# name", '"Residents by county"', "what the office calls the table"),
+    ]
+    if count is None:
+        lines += [
+            "",
+            "# The cells are all combinations of these codes, which must be public. They come from the source: add codes that nobody has,",
+            "# and take out codes that nobody should know of. A long list may stand in a file: county = " + _text("county-codes.csv") + ".",
+            "[table.cells]",
+            *(f"{_key(column)} = {_texts(codes[column])}" for column in cells),
+        ]
+    lines += ["", *_labels(cells, codes), "", "# What is kept is published exactly, and is not protected.", "[keep]"]
+    lines += [
+        _said("total", "true" if total else "false", "the total of all cells"),
+        _said("margins", f"[{', '.join(map(_texts, margins))}]", 'for instance [["county"], ["county", "sex"]]'),
+        "",
+        "[release]",
+        _said("id", _text(release_id), "one name for one release; it is charged once"),
+        _said("# date", '"2030-04-01"', "as the office gives it"),
+        _said("# office", '"Statistical Office"', "who publishes it"),
+        _said("# approver", '"A. Chief, Director"', "who approved it"),
+        _said("mechanism", _text(mechanism), "or another: docs/run-files.md has all"),
+        *(_said(key, _text(value), "the budget, exact: a text") for key, value in budget.items()),
+        _said("per", _text(per), "whom the budget is for" if per == "person" else "the budget is for one unit of distance"),
+        _said("# ledger", '"budget.ledger"', "left out: one beside this file records the release"),
+    ]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _labels(cells: Sequence[str], codes: Mapping[str, Sequence[str]]) -> Iterable[str]:
+    yield '# What pages call columns and codes; a codes file will do: county = {file = "counties.csv", label = "name"}'
+    yield "# [table.labels]"
+    for column in cells:
+        known = codes.get(column, ())
+        given = f", codes = {{{', '.join(f'{_key(code)} = {_text(code)}' for code in known)}}}" if len(known) <= FEW_CODES else ""
+        yield f"# {_key(column)} = {{name = {_text(column)}{given}}}"
+
+
+def written_sentences(name: str, schema: str | None, records: bool) -> str:
+    """What was written, and what to do next."""
+    beside = "" if schema is None else f" Editors complete it by {schema} beside it."
+    codes = " Check the codes under [table.cells]: they were read from the source and must be public." if records else ""
+    return f"Wrote {name}.{beside}{codes}\nNext: holdfast plan {name}"
+
+
+def _said(key: str, value: str, comment: str) -> str:
+    return f"{f'{key} = {value}':<{WIDTH}} # {comment}"
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=not value.isprintable())
+
+
+def _texts(values: Iterable[str]) -> str:
+    return f"[{', '.join(map(_text, values))}]"
+
+
+def _key(name: str) -> str:
+    plain = name.isascii() and name.replace("_", "a").replace("-", "a").isalnum()
+    return name if plain else _text(name)

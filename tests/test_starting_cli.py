@@ -1,0 +1,149 @@
+"""`holdfast init`, `schema` and `completion`: a run file that plan takes, without reading a count."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.publication.runfile import load_run
+from holdfast.publication.runfile_schema import BESIDE, FIRST_LINE, schema_text
+from tests.running import Run
+
+ROWS = [(county, sex, 9000 + 7 * place) for place, (county, sex) in enumerate((c, s) for c in ("17031", "51191") for s in "FM")]
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "people.csv").write_text("county,sex,population\n" + "".join(f"{c},{s},{n}\n" for c, s, n in ROWS))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+class TestInit:
+    OPTIONS = ("--count", "population", "--cells", "county", "--cells", "sex")
+
+    def test_options_give_a_run_file_that_plan_takes(self, work: Path, run: Run) -> None:
+        made = run(
+            "init", "people.csv", *self.OPTIONS, "--keep", "county", "--keep", "total", "--epsilon", "1/2", "--public", "-o", "a.toml"
+        )
+        assert (made.code, made.err) == (0, "")
+        text = (work / "a.toml").read_text()
+        assert text.splitlines()[0] == FIRST_LINE == f"#:schema ./{BESIDE}"
+        assert (work / BESIDE).read_text(encoding="utf-8") == schema_text()
+        found = load_run(work / "a.toml")
+        assert (found.id, dict(found.written), found.mechanism.per, len(found.keep)) == ("people-v1", {"epsilon": "1/2"}, "person", 2)
+        assert run("plan", "a.toml", "--no-ledger").code == 0
+
+    def test_no_count_is_read_or_told(self, work: Path, run: Run) -> None:
+        broken = [f"{c},{s},no number\n" for c, s, _ in ROWS]
+        (work / "people.csv").write_text("county,sex,population\n" + "".join(broken))
+        assert run("init", "people.csv", *self.OPTIONS).code == 0
+        first = (work / "run.toml").read_text()
+        (work / "people.csv").write_text("county,sex,population\n" + "".join(f"{c},{s},{n}\n" for c, s, n in ROWS))
+        assert run("init", "people.csv", *self.OPTIONS, "-o", "b.toml").code == 0
+        assert (work / "b.toml").read_text() == first
+        assert not any(str(n) in first for *_, n in ROWS)
+
+    def test_commented_lines_work_when_they_are_taken_in(self, work: Path, run: Run) -> None:
+        assert run("init", "people.csv", *self.OPTIONS).code == 0
+        path = work / "run.toml"
+        labels = ("# [table.labels]", "# county =", "# sex =", "# public", "# name", "# date", "# office", "# approver")
+        path.write_text("\n".join(line[2:] if line.startswith(labels) else line for line in path.read_text().splitlines()))
+        made = load_run(path).read_declarations()
+        assert (made.universe.is_public, made.name) == (True, "Residents by county")
+        assert made.universe.labels.code("sex", {"sex": "F"}) == "F"
+
+    def test_records_get_their_codes_and_are_told_to_check_them(self, work: Path, run: Run) -> None:
+        made = run("init", "people.csv", "--records", "--cells", "sex", "--rho", "1/10", "--keep", "none", "--no-schema")
+        assert "Check the codes" in made.out
+        found = load_run(work / "run.toml")
+        assert (found.mechanism.name, found.keep) == ("generalized-gaussian", [])
+        assert found.read_declarations().universe.codes["sex"] == ("F", "M")
+        assert not (work / BESIDE).exists()
+
+    def test_without_a_terminal_columns_are_never_guessed(self, work: Path, run: Run) -> None:
+        made = run("init", "people.csv", "--json")
+        assert made.code == 2
+        assert "'county', 'sex', 'population'" in json.loads(made.out)["message"]
+        assert not (work / "run.toml").exists()
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            (("--count", "people", "--cells", "sex"), "no column 'people'"),
+            (("--count", "population", "--cells", "sex", "--keep", "age"), 'no column "age"'),
+            (("--count", "population", "--cells", "sex", "--epsilon", "0"), "budget of zero"),
+            (("--records", "--count", "population"), "Leave one of them out"),
+            (("--epsilon", "1", "--rho", "1"), "Leave one of them out"),
+        ],
+    )
+    def test_what_is_wrong_is_refused_and_nothing_is_left(self, work: Path, run: Run, options: tuple[str, ...], said: str) -> None:
+        made = run("init", "people.csv", *options)
+        assert made.code != 0
+        assert said in made.err
+        assert sorted(path.name for path in work.iterdir()) == ["people.csv"]
+
+    def test_an_existing_file_is_not_touched(self, work: Path, run: Run) -> None:
+        (work / "run.toml").write_text("mine")
+        assert "exists already" in run("init", "people.csv", *self.OPTIONS).err
+        assert (work / "run.toml").read_text() == "mine"
+
+    def test_questions_on_a_terminal(self, work: Path) -> None:
+        ours, theirs = os.openpty()
+        os.write(ours, b"\n\ncounty, total\n\n1/4\nfirst\n")  # Return takes what is likely
+        made = subprocess.run([sys.executable, "-m", "holdfast", "init", "people.csv"], stdin=theirs, text=True, capture_output=True)
+        os.close(ours)
+        os.close(theirs)
+        assert made.returncode == 0, made.stderr
+        likely = ("[population]", "[county, sex]", "[total]", "[person]", "[1]", "[people-v1]")
+        assert [made.stdout.count(word) for word in likely] == [1] * 6
+        found = load_run(work / "run.toml")
+        assert (found.id, len(found.keep), dict(found.written)) == ("first", 2, {"epsilon": "1/4"})
+
+
+def test_schema_is_printed_or_written_once(work: Path, run: Run) -> None:
+    assert run("schema").out == schema_text()
+    assert run("schema", "-o", "s.json").code == 0
+    assert (work / "s.json").read_text(encoding="utf-8") == schema_text()
+    assert "exists already" in run("schema", "-o", "s.json").err
+    assert run("schema", "-o", "s.json", "--force").code == 0
+
+
+def test_completions_of_commands_options_and_choices(work: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def completed(words: str) -> list[str]:
+        monkeypatch.setenv("_HOLDFAST_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
+        made = run().out.split()
+        monkeypatch.delenv("_HOLDFAST_COMPLETE")
+        return made
+
+    assert completed("holdfast pl") == ["plan"]
+    assert completed("holdfast plan --no") == ["--no-ledger"]
+    assert completed("holdfast completion ") == ["bash", "zsh", "fish"]
+    assert "grant" in completed("holdfast ledger ")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_script_for_every_shell(run: Run, shell: str) -> None:
+    script = run("completion", shell).out
+    assert f"complete_{shell}" in script
+    assert "_HOLDFAST_COMPLETE" in script
+    if shutil.which(shell):
+        assert subprocess.run([shell, "-n"], input=script, text=True, capture_output=True).stderr == ""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_with_the_script(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "holdfast").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m holdfast "$@"\n')
+    (tmp_path / "holdfast").chmod(0o755)
+    asked = 'COMP_WORDS=(holdfast rel); COMP_CWORD=1; _holdfast_completion holdfast; echo "${COMPREPLY[@]}"'
+    script = run("completion", "bash").out + "\n" + asked
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    assert subprocess.run(["bash", "-c", script], text=True, capture_output=True, env=environment).stdout == "release\n"
