@@ -127,6 +127,12 @@ def _frame():
     return pa.table({"town": ["1", "2", "3"], "n": [5, 6, 7]})
 
 
+def test_long_names_stand_whole_above_their_bars(work):
+    labelled = _released(work).plot.ranked("cells")
+    assert ">Illinois, Washington County, women, 18 to 24</text>" in labelled.svg
+    assert "…" not in labelled.svg
+
+
 def test_a_map_matches_codes_and_shows_labels(work, tmp_path):
     square = [[[0, 0], [1, 0], [1, 1], [0, 0]]]
     features = [

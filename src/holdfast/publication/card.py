@@ -205,7 +205,7 @@ class ExposedInfo(Part):
     cells: Count = Field(description="Number of exposed cells. All are listed in exposed.csv, and marked in the table.")
     by_structure: Count = Field(description="How many of them the kept totals fix whatever their values are.")
     by_values: Count = Field(description="How many more follow from the published values, since counts are not negative.")
-    names: Texts = Field(description="A few of them by column and code.")
+    names: Texts = Field(description="A few of them by name: labels, or column and code.")
     columns: Texts = Field(description="Public columns of the table that bounds come from; they are in table.public_columns.")
     complete: bool = Field(description="True if every exposed cell was found. False if the kept totals link too many cells to look at all.")
     words: Text = Field(description="What is exposed, in a sentence.")

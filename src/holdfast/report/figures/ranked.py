@@ -34,30 +34,40 @@ from holdfast.wording.figures import (
 
 TOP, ROW, HIGH = 6, 19, 12
 NAMES = 130
-"""Room for names, at most."""
+"""Room for names beside their bars, at most: longer ones stand above them."""
+ABOVE = 13
+"""Height of a name above its bar."""
 
 
 def ranked_figure(ranked: Ranked, noun: str = "count") -> Figure:
     """Given: one bar or more."""
     title = RANKED_TITLE.format(level=ranked.level, noun=noun)
     words = ranked_words(ranked)
-    left = min(max(width_of(bar.name) for bar in ranked.bars) + 10, NAMES)
-    base = TOP + ROW * len(ranked.bars)
+    widest = max(width_of(bar.name) for bar in ranked.bars) + 10
     ends = [end for bar in ranked.bars for end in (bar.value, bar.low, bar.high) if end is not None]
     ticks = nice_ticks(min(0.0, *ends), max(0.0, *ends))
+    left, above = (widest, 0) if widest <= NAMES else (4 + width_of(tick_words(ticks[0])) / 2, ABOVE)
+    base = TOP + (ROW + above) * len(ranked.bars)
     across = linear(ticks[0], ticks[-1], left, WIDTH - 8 - width_of(tick_words(ticks[-1])) / 2)
-    rows = [piece for place, bar in enumerate(ranked.bars) for piece in _row(bar, TOP + ROW * place, left, across)]
+    tops = [TOP + (ROW + above) * place for place in range(len(ranked.bars))]
+    names = [
+        label(cut(bar.name, WIDTH - left - 6), left + 4, top + ABOVE)
+        if above
+        else label(cut(bar.name, left - 6), left - 6, top + ROW / 2 + 4, "end")
+        for bar, top in zip(ranked.bars, tops, strict=True)
+    ]
+    rows = [piece for bar, top in zip(ranked.bars, tops, strict=True) for piece in _row(bar, top + above, across)]
     axis = axis_below(across, ticks, TOP, base, VALUE_AXIS.format(noun=noun))
-    svg = picture("ranked", title, words, base + 36, *axis, *rows, line(across(0), TOP, across(0), base))
+    svg = picture("ranked", title, words, base + 36, *axis, *rows, *names, line(across(0), TOP, across(0), base))
     return Figure(
         "ranked", title, svg, ranked_caption(ranked, noun), words, ranked_header(ranked, noun), tuple(_data(bar) for bar in ranked.bars)
     )
 
 
-def _row(bar: Bar, y: float, left: float, across: Place) -> list[Html]:
+def _row(bar: Bar, y: float, across: Place) -> list[Html]:
     middle = y + ROW / 2
     start, end = sorted((across(0), across(bar.value)))
-    out = [label(cut(bar.name, left - 6), left - 6, middle + 4, "end"), box(start, middle - HIGH / 2, end - start, HIGH, fill=RAMP[2])]
+    out = [box(start, middle - HIGH / 2, end - start, HIGH, fill=RAMP[2])]
     if bar.low is None or bar.high is None:
         return out
     low, high = across(bar.low), across(bar.high)
