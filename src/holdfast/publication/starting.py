@@ -127,7 +127,7 @@ def _text(source: str | os.PathLike[str], chosen: Choices, path: Path) -> str:
 
 
 def _codes(source: str | os.PathLike[str], chosen: Choices) -> dict[str, list[str]]:
-    """The distinct codes of each column, in order; of records they must be few enough for a run file."""
+    """The distinct codes of each column; of records few enough for a run file. Sorted: the order of rows may tell something."""
     with open_source(os.fspath(source), only=chosen.cells) as opened:
         codes, _ = read_codes(opened, chosen.cells)
     found = {column: sorted(array.to_pylist()) for column, array in zip(chosen.cells, codes, strict=True)}
