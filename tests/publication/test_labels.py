@@ -158,6 +158,14 @@ def test_long_names_stand_whole_above_their_bars(work):
     assert "…" not in labelled.svg
 
 
+def test_long_names_of_rows_are_whole_where_columns_leave_room():
+    cells = hf.Universe.product({"county": ["1", "2"], "sex": ["F", "M"]})
+    names = {"1": "Washington County, Illinois", "2": "Washington County, Virginia"}
+    table = hf.Table(cells, np.array([81, 79, 41, 39])).with_labels({"county": names})
+    figure = hf.release(table, [hf.margin("county")], hf.GeneralizedLaplace("1"), key=hf.NoiseKey.for_tests("rows")).plot.heat_map()
+    assert [f">{name}</text>" in figure.svg for name in names.values()] == [True, True]
+
+
 def test_a_map_matches_codes_and_shows_labels(work, tmp_path):
     square = [[[0, 0], [1, 0], [1, 1], [0, 0]]]
     features = [

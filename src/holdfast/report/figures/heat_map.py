@@ -21,8 +21,8 @@ from holdfast.wording.figures import (
 )
 
 TOP, HIGH, KEY = 34, 20, 16
-NAMES, NARROW, SHOWN = 110, 9.0, 34.0
-"""Room for names of rows at most, least width of a column, and width from which numbers are shown in it."""
+NAMES, NARROW, SHOWN, WELL = 110, 9.0, 34.0, 60.0
+"""Room for names of rows, least width of a column, width from which numbers are shown in it; names take more where columns keep WELL."""
 UNSURE = 0.25
 """Above this relative standard deviation a number is marked."""
 
@@ -30,7 +30,8 @@ UNSURE = 0.25
 def heat_figure(grid: Grid, noun: str = "count") -> Figure:
     """Given: one row and one column or more."""
     title = HEAT_TITLE.format(row=grid.row_title, column=grid.column_title, noun=noun)
-    left = min(max(width_of(row) for row in (*grid.rows, grid.row_title)) + 8, NAMES)
+    room = max(NAMES, WIDTH - 4 - WELL * len(grid.columns))
+    left = min(max(width_of(row) for row in (*grid.rows, grid.row_title)) + 8, room)
     wide = max((WIDTH - left - 4) / len(grid.columns), NARROW)
     numbers = wide >= SHOWN
     known = [value for row in grid.values for value in row if value is not None]
