@@ -178,6 +178,11 @@ class TestRefused:
             ([0.5] * 8, "8 whole numbers"),
             (8, "cells 0 to 7"),
             (True, "A query is"),
+            ({"area": 3}, "Codes of 'area' are texts, in quotes, such as 'a'. Got 3"),
+            ({"region": [2, "1"]}, "Codes of 'region' are texts, in quotes, such as '1'. Got 2"),
+            ({"area": None}, "Codes of 'area' are texts"),
+            (np.array([2**64 - 1] + [0] * 7, dtype=np.uint64), "Coefficients"),
+            (np.array([-(2**63)] + [0] * 7), "Coefficients"),
         ],
         ids=str,
     )
@@ -197,6 +202,8 @@ class TestRefused:
             release.interval(0, 0.9, method="guess")
         with pytest.raises(RequestTooLarge, match="Coefficients"):
             release.interval([2**40] + [0] * 7, 0.9)
+        with pytest.raises(RequestTooLarge, match="Coefficients"):  # the difference would wrap
+            release.interval([2**62] + [0] * 7, 0.9, minus=[-(2**62)] + [0] * 7)
 
     def test_noise_that_depends_on_the_counts(self) -> None:
         release = hf.release(TABLE, [hf.total()], hf.Conditional(epsilon=1))

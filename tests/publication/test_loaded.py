@@ -91,3 +91,12 @@ def test_what_has_no_noise_of_one_law_is_not_simulated(mechanism: Mechanism, sai
             ask()
     with pytest.raises(HoldfastError):
         loaded.interval(0, 0.9)
+
+
+def test_what_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidParameter, match=r"A published folder is given by its path\. Got 3\."):
+        hf.load(3)  # type: ignore[arg-type]
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(VerificationFailed, match=r"'empty' has no readable card\.json"):
+        hf.load(".")

@@ -290,7 +290,7 @@ def test_the_table_of_biases_is_the_mean_over_simulated_releases() -> None:
 class TestWhatIsRefused:
     RELEASE = hf.release(hf.Table(SMALL, TRUTH), [hf.margin("town")], LAPLACE, key=hf.NoiseKey.for_tests("refused"))
 
-    @pytest.mark.parametrize("base", [0, 2, 4, -1, 5.5, "5", True, None])
+    @pytest.mark.parametrize("base", [0, 2, 4, -1, 5.5, "5", True, None, 1.0, np.int64(1)])
     def test_bases(self, base: Any) -> None:
         with pytest.raises(InvalidParameter, match="base is one of 1, 3, 5, 10"):
             self.RELEASE.publication_view(base=base)
@@ -373,6 +373,8 @@ def test_files_are_labelled(tmp_path: Path) -> None:
     with pytest.raises(InvalidParameter, match=r"'print\.csv' exists already"):
         view.save(tmp_path / "print.csv")
     assert not (tmp_path / "print.json").exists()
+    with pytest.raises(InvalidParameter, match=r"The folder for 'v\.csv' does not exist"):
+        view.save(tmp_path / "none" / "v.csv")
     assert repr(view) == "PublicationView(36 cells, non-negative, base 5; biased, not the released counts)"
 
 

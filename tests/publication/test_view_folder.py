@@ -76,7 +76,16 @@ class TestTampered:
 
     @pytest.mark.parametrize(
         ("field", "value"),
-        [("words", "These are the true counts."), ("release", "other"), ("changed", 0), ("more", 1), ("bias", None), ("column", "count")],
+        [
+            ("words", "These are the true counts."),
+            ("solver", "none"),
+            ("solver", "scipy 0.0"),
+            ("release", "other"),
+            ("changed", 0),
+            ("more", 1),
+            ("bias", None),
+            ("column", "count"),
+        ],
     )
     def test_what_stands_beside_it(self, folder: Path, field: str, value: Any) -> None:
         said = json.loads((folder / "view.json").read_text())
@@ -84,6 +93,15 @@ class TestTampered:
         with_right_checksums(folder)
         with pytest.raises(VerificationFailed, match=rf"view\.json: '{field}' does not follow from the table"):
             hf.load(folder)
+
+    def test_a_solver_that_was_not_needed_lets_no_bias_pass(self, folder: Path) -> None:
+        said = json.loads((folder / "view.json").read_text())
+        lies = {"solver": "scipy 0.0", "changed": 0, "bias": {**said["bias"], "words": "This view is unbiased.", "lines": []}}
+        (folder / "view.json").write_text(json.dumps({**said, **lies}))
+        with_right_checksums(folder)
+        with pytest.raises(VerificationFailed) as caught:
+            hf.verify(folder)
+        assert [name for name in lies if f"view.json: '{name}' does not follow" in str(caught.value)] == list(lies)
 
     @pytest.mark.parametrize(
         "said", ["[]", '{"base": 2, "nonnegative": true}', '{"base": true, "nonnegative": true}', '{"base": 3, "nonnegative": true}']
@@ -128,9 +146,32 @@ class TestTampered:
             hf.verify(folder)
         said = json.loads((folder / "view.json").read_text())
         assert said["solver"].startswith("scipy ")
-        (folder / "view.json").write_text(json.dumps({**said, "solver": "scipy 0.0"}))
+        changed = int((numbers.ravel() != crossing.table.counts).sum())
+        given = {**said, "solver": "scipy 0.0", "changed": changed}
+        (folder / "view.json").write_text(json.dumps(given))
         with_right_checksums(folder)
-        assert hf.verify(folder).private is False
+        assert [text for text in hf.verify(folder).left if "another solver" in text]
+        lines = given["bias"]["lines"]
+        wrong: list[dict[str, Any]] = [
+            {"solver": "none"},
+            {"bias": {**given["bias"], "words": "This view is unbiased."}},
+            {"bias": {**given["bias"], "draws": 0}},
+            {"bias": {**given["bias"], "lines": []}},
+            {"bias": {**given["bias"], "lines": [*lines[:-1], {**lines[-1], "units": lines[-1]["units"] + 1}]}},
+            {"bias": {**given["bias"], "lines": [*lines[:-1], {**lines[-1], "standard_error": -1.0}]}},
+            {"bias": {**given["bias"], "lines": [*lines[:-1], {**lines[-1], "size": "any"}]}},
+            {"bias": {**given["bias"], "lines": [*lines[:-1], {**lines[-1], "more": 0}]}},
+        ]
+        for lie in wrong:
+            (folder / "view.json").write_text(json.dumps({**given, **lie}))
+            with_right_checksums(folder)
+            with pytest.raises(VerificationFailed, match=rf"view\.json: '{next(iter(lie))}' does not follow"):
+                hf.verify(folder)
+        (folder / "view.json").write_text(json.dumps({**given, "changed": changed + 1}))
+        with_right_checksums(folder)
+        with pytest.raises(VerificationFailed, match=r"view\.csv is not the view"):
+            hf.verify(folder)
+        (folder / "view.json").write_text(json.dumps(given))
         (folder / "view.csv").write_text("\n".join([*text[:-1], text[-1] + "1"]) + "\n")  # a total is broken
         with_right_checksums(folder)
         with pytest.raises(VerificationFailed, match=r"view\.csv is not the view"):
@@ -155,8 +196,9 @@ class TestRefusedBeforeTheDraw:
         assert not (tmp_path / "out").exists()
 
     def test_bases(self, tmp_path: Path) -> None:
-        with pytest.raises(InvalidParameter, match="base is one of 1, 3, 5, 10"):
-            released().save(tmp_path / "out", view_base=7)
+        for base in (7, 5.0, np.int64(5)):
+            with pytest.raises(InvalidParameter, match="base is one of 1, 3, 5, 10"):
+                released().save(tmp_path / "out", view_base=base)  # type: ignore[arg-type]
 
     def test_crossing_totals_to_a_base(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(view, "MOST_DRAWS", 10)  # the solver takes milliseconds for each
@@ -258,3 +300,13 @@ def test_the_command_makes_no_view_of_a_tampered_folder(work: Path, run: Run) ->
     assert ended.code != 0
     assert "kept.csv has" in ended.err
     assert not (work / "view.csv").exists()
+
+
+def test_a_view_is_not_written_into_a_published_folder(work: Path, run: Run) -> None:
+    folder = released().save(work / "out")
+    ended = run("view", "out", "-o", "out/view.csv")
+    assert ended.code == 2
+    assert "'view.csv' would be written into a published folder" in ended.err
+    with pytest.raises(InvalidParameter, match="Choose another place"):
+        hf.load(folder).publication_view().save(folder / "other.parquet")
+    assert hf.verify(folder).cells == 9

@@ -32,6 +32,7 @@ from holdfast.laws.convolved import Convolved, cell_of, convolved
 from holdfast.laws.lattice_sums import LatticeSum, flatness, flatness_of, log_theta
 from holdfast.laws.level_moments import LevelVariances
 from holdfast.laws.short_moves import covers, form_variance, plain_s_squared, short_moves
+from holdfast.publication.queries import LARGEST_COEFFICIENT
 
 Ints = NDArray[np.int64]
 Method = Literal["kept", "lattice sum", "sub-Gaussian", "convolution", "simulated"]
@@ -45,7 +46,6 @@ DOUBT = 1e-6
 MOST_CELLS = 10**9
 """Cells drawn for one interval at most: about a minute."""
 LARGEST = 2**53
-LARGEST_COEFFICIENT = 2**24
 PLAIN = Gaussian(Fraction(1))
 """For questions to a lattice that no law decides."""
 FLAT_ENOUGH = 0.98

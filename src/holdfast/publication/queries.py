@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.display import shorten
-from holdfast.errors import InvalidParameter, InvalidStatement
+from holdfast.errors import InvalidParameter, InvalidStatement, RequestTooLarge
 from holdfast.invariants.conditions import cells_meeting
 from holdfast.invariants.levels import groupings, unit_of
 from holdfast.tables import Universe
@@ -19,6 +19,7 @@ Query = int | str | Mapping[str, Any] | Any
 """A cell's number; codes of columns or of levels of hierarchies, such as {"state": "17"} or {"state": ["17", "18"]}, for the sum of all
 cells with them; a condition such as "age >= 18 and sex = 'F'", for the sum of all cells that meet it; or whole numbers, one for each
 cell."""
+LARGEST_COEFFICIENT = 2**24
 
 
 def coefficients(query: Query, universe: Universe) -> Ints:
@@ -42,6 +43,8 @@ def coefficients(query: Query, universe: Universe) -> Ints:
         )
     if not found.any():
         raise InvalidParameter("All coefficients of this query are 0: it asks about no cell.")
+    if max(int(found.max()), -int(found.min())) > LARGEST_COEFFICIENT:  # before 64 bits could wrap
+        raise RequestTooLarge(f"Coefficients of a query are {LARGEST_COEFFICIENT:,} at most in size.")
     return found.astype(np.int64)
 
 
@@ -56,7 +59,11 @@ def _with_codes(query: Mapping[str, Any], universe: Universe) -> Ints:
     inside = np.ones(len(universe), dtype=np.bool_)
     for column, wanted in query.items():
         codes, of_cell = _codes_of(column, universe)
-        asked = [wanted] if isinstance(wanted, str) else list(wanted)
+        asked = list(wanted) if isinstance(wanted, Iterable) and not isinstance(wanted, str) else [wanted]
+        for code in asked:
+            if not isinstance(code, str):
+                first = shorten(next(iter(codes)))
+                raise InvalidParameter(f"Codes of {column!r} are texts, in quotes, such as {first!r}. Got {shorten(repr(code))}.")
         unknown = [code for code in asked if code not in codes]
         if unknown:
             raise InvalidParameter(f"{shorten(str(unknown[0]))!r} is no code of the column {column!r}.")

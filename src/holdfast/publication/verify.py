@@ -45,7 +45,7 @@ from holdfast.publication.order import KeptRow
 from holdfast.publication.recompute import DECLARED, ONLY_SIGNED, Recomputed, recompute
 from holdfast.publication.released import value_columns
 from holdfast.publication.signing import load_public_key, signature_holds
-from holdfast.publication.view import VIEW, VIEW_WORDS, made_again
+from holdfast.publication.view import VIEW, VIEW_WORDS, made_again, solver_here
 from holdfast.tables import Table, Universe
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.formulas import unmark_frame
@@ -151,13 +151,15 @@ def _verified(place: Path, against: Table | str | os.PathLike[str] | None, signe
         official_totals=number,
         suppressed=_is_suppressed(card),
         recomputed=tuple(_made_again(again)),
-        left=tuple(_left(again)),
+        left=tuple(_left(place, again)),
         declared=() if card.table.grid is None else DECLARED,
     )
 
 
 def read_verified(folder: str | os.PathLike[str]) -> Recomputed:
     """A published folder that was checked as `verify` does, for who goes on working with it."""
+    if not isinstance(folder, str | os.PathLike):
+        raise InvalidParameter(f"A published folder is given by its path. Got {shorten(repr(folder))}.")
     with _escaped():
         return _checked(Path(folder), None)[0]
 
@@ -291,15 +293,14 @@ def _view_problems(place: Path, again: Recomputed) -> Iterator[str]:
     if view is None:
         yield f"{VIEW_WORDS} is none of a publication view of this release"
         return
-    same = again.same_software and said.get("solver") == view.to_fields()["solver"]
-    yield from view.file_problems(said, same_words=again.same_version, same_software=same)
+    yield from view.file_problems(said, same_words=again.same_version, same_software=again.same_software)
     for form in tables:
         name = f"{VIEW}{form.suffix}"
         if _guarded(name, partial(form.rows, place / name)) not in (None, card.table.cells):
             yield f"{name} has another number of rows than the table"
             continue
         frame = _guarded(name, partial(_read_view, place / name, card))
-        if not _guarded(name, partial(view.holds_in, frame, same_software=same)):
+        if not _guarded(name, partial(view.holds_in, frame, said, same_software=again.same_software)):
             yield f"{name} is not the view that follows from the table"
 
 
@@ -320,13 +321,17 @@ def _made_again(again: Recomputed) -> Iterator[str]:
         yield "publication view"
 
 
-def _left(again: Recomputed) -> Iterator[str]:
+def _left(place: Path, again: Recomputed) -> Iterator[str]:
     if not again.same_version:
         yield f"sentences and pages, which {version_phrase(again.card.software['holdfast'])} of Holdfast made"
     if again.totals is None:
         yield "exposure, because counts of a large table are left out"
     if again.card.sampler.status == "estimated":
         yield "how the coupled chains met, which would take as long as before the draw"
+    if VIEW_WORDS in again.card.files:
+        solver = json.loads(read_json_text(place / VIEW_WORDS))["solver"]
+        if solver is not None and not (again.same_software and solver == solver_here()):
+            yield "cells and biases of the publication view beyond what must hold, because another solver found them"
 
 
 def _fail(found: list[str]) -> NoReturn:
@@ -351,8 +356,9 @@ def _read_card(place: Path) -> Card:
     try:
         text = read_json_text(place / CARD)
     except Unfit as unfit:
+        name = os.path.basename(os.path.abspath(place))  # "." has none of its own
         raise VerificationFailed(
-            f"{place.name!r} has no readable {CARD}: it {unfit}. Give the complete folder that `holdfast release` wrote."
+            f"{name!r} has no readable {CARD}: it {unfit}. Give the complete folder that `holdfast release` wrote."
         ) from None
     wrong = problems(text)
     if wrong and (version := other_version(text)) is not None:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -32,7 +35,7 @@ from holdfast.publication.view_crossing import check_size, crossing_block, no_ta
 from holdfast.publication.view_tree import TopDown, nearest_multiple, refined
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Universe
-from holdfast.tables.saving import save_frame
+from holdfast.tables.saving import save_frame, table_format
 from holdfast.wording.view import SIZES, bias_sentence, not_in_folder, size_name, totals_no_multiples, view_lines, view_sentence
 
 Ints = NDArray[np.int64]
@@ -100,7 +103,7 @@ class ViewMaker:
     @property
     def solver(self) -> str | None:
         """The solver that finds cells whose kept totals cross: another one may find other views. None where there are no such cells."""
-        return f"scipy {version('scipy')}" if self._crossing else None
+        return solver_here() if self._crossing else None
 
     def check_sizes(self) -> None:
         """Refuse blocks that the solver does not take."""
@@ -219,10 +222,7 @@ class PublicationView:
             return ()
         truth = self._maker.made(self.released.counts, 1, nonnegative=True)
         sizes, sums = class_errors(self._plan, self._maker, truth, self.draws, self.base, nonnegative=self.nonnegative)
-        means = sums / [units for _, _, units in sizes]
-        errors = means.std(axis=0, ddof=1) / np.sqrt(self.draws)
-        rows = zip(sizes, means.mean(axis=0).tolist(), errors.tolist(), strict=True)
-        return tuple(Bias(level, size, units, float(f"{mean:.6g}"), float(f"{error:.6g}")) for (level, size, units), mean, error in rows)
+        return tuple(_bias(*of_class, column) for of_class, column in zip(sizes, sums.T.tolist(), strict=True))
 
     def to_fields(self) -> dict[str, Any]:
         """What goes into the file beside the table: what it is, what it was made of, its biases."""
@@ -249,17 +249,25 @@ class PublicationView:
         }
 
     def file_problems(self, said: Mapping[str, Any], *, same_words: bool, same_software: bool) -> Iterator[str]:
-        """What the file beside a table says otherwise than this view. Another version may word it otherwise; other software, the solver
-        included, may round the biases otherwise, and where kept totals cross, find another view.
+        """What the file beside a table says otherwise than this view. Another version may word it otherwise; where kept totals cross,
+        another solver may find another view, with other biases: then these must have the right form.
         """
         made = self.to_fields()
+        same_view = self._is_from_here(said, same_software)
         for name in sorted(made.keys() | said.keys()):
-            differs = said.get(name) != made.get(name)
-            free = (name == "words" and not same_words) or (name in ("bias", "changed", "solver") and not same_software)
-            if differs and not free:
+            here, there = said.get(name), made.get(name)
+            if name == "words" and not same_words:
+                continue
+            if name == "bias" and not same_words and isinstance(here, dict):
+                here, there = {**here, "words": None}, {**made["bias"], "words": None}
+            if here != there and (same_view or not _may_be(name, here, there)):
                 yield f"{VIEW_WORDS}: {shorten(name)!r} does not follow from the table"
 
-    def holds_in(self, frame: Any, *, same_software: bool) -> bool:
+    def _is_from_here(self, said: Mapping[str, Any], same_software: bool) -> bool:
+        """Whether the view that a file is about was found as this one was."""
+        return not self._maker.solved_cells or (same_software and said.get("solver") == self._maker.solver)
+
+    def holds_in(self, frame: Any, said: Mapping[str, Any], *, same_software: bool) -> bool:
         """Whether a pyarrow.Table is this view; where kept totals cross and other software made it, whether it could be."""
         import pyarrow as pa
 
@@ -269,9 +277,14 @@ class PublicationView:
         counts = frame.column(self.column).cast(pa.int64()).to_numpy()
         pairs = list(zip(frame.columns, mine.columns, strict=True))[:-1]
         codes = all(here.cast(pa.string()).equals(there.cast(pa.string())) for here, there in pairs)
-        if same_software or not self._maker.solved_cells:
+        if self._is_from_here(said, same_software):
             return codes and np.array_equal(counts, self.counts)
-        return codes and self._maker.is_view(self.released.counts, counts, self.base, nonnegative=self.nonnegative)
+        changed = int(np.count_nonzero(counts != self.released.counts))
+        return (
+            codes
+            and said.get("changed") == changed
+            and self._maker.is_view(self.released.counts, counts, self.base, nonnegative=self.nonnegative)
+        )
 
     @property
     def frame(self) -> Any:
@@ -284,7 +297,14 @@ class PublicationView:
         """Write the table to a .csv or .parquet file, and beside it, under the same name with .json, what it is. Existing files are
         refused.
         """
+        from holdfast.publication.folder import CARD
+
         target = Path(path)
+        table_format(target)
+        if os.path.lexists(target.parent / CARD):
+            raise InvalidParameter(
+                f"{target.name!r} would be written into a published folder, which has the files of its card only. Choose another place."
+            )
         beside = target.with_suffix(".json")
         if os.path.lexists(beside):
             raise InvalidParameter(f"{beside.name!r} exists already and is not overwritten. Choose another name, or remove it first.")
@@ -337,6 +357,51 @@ def publication_view(
     return PublicationView(release_id, private, released, counts, base, nonnegative, plan, maker)
 
 
+def solver_here() -> str:
+    return f"scipy {version('scipy')}"
+
+
+def is_solver(said: object) -> bool:
+    """Whether a file names a solver: then kept totals cross."""
+    return isinstance(said, str) and said.startswith("scipy ")
+
+
+def _bias(level: str, size: str, units: int, sums: list[int]) -> Bias:
+    """From the sums over the class in each simulated release: in whole numbers up to the last step, so that they are the same on every
+    machine.
+    """
+    draws, total = len(sums), sum(sums)
+    variance = Fraction(draws * sum(one * one for one in sums) - total * total, draws * (draws - 1))
+    error = math.sqrt(variance / draws) / units
+    return Bias(level, size, units, float(f"{total / (draws * units):.6g}"), float(f"{error:.6g}"))
+
+
+def _may_be(name: str, said: Any, made: Any) -> bool:
+    """Whether a field could be that of a view that another solver found. How many cells changed is compared with the table itself."""
+    return name == "changed" or (name == "solver" and is_solver(said)) or (name == "bias" and _alike(said, made))
+
+
+def _alike(said: Any, made: dict[str, Any]) -> bool:
+    """Whether biases have the form of those of another view of the same table: as many draws, and at every level as many units."""
+    if not isinstance(said, dict) or {**said, "lines": None} != {**made, "lines": None} or not isinstance(said.get("lines"), list):
+        return False
+    form, units = {name: type(value) for name, value in vars(Bias("", "", 0, 0.0, 0.0)).items()}, Counter[str]()
+    for line in said["lines"]:
+        if not isinstance(line, dict) or {name: type(value) for name, value in line.items()} != form:
+            return False
+        if (
+            line["size"] not in map(size_name, SIZES)
+            or line["units"] < 1
+            or not (math.isfinite(line["bias"]) and 0 <= line["standard_error"] < math.inf)
+        ):
+            return False
+        units[line["level"]] += line["units"]
+    expected = Counter[str]()
+    for line in made["lines"]:
+        expected[line["level"]] += line["units"]
+    return units == expected
+
+
 def made_again(said: object, plan: Plan, released: ReleasedTable, release_id: str, private: bool) -> PublicationView | None:
     """The view that a file says it is of; None where it says none that this release has."""
     if not isinstance(said, dict) or type(said.get("base")) is not int or type(said.get("nonnegative")) is not bool:
@@ -363,7 +428,7 @@ def check_view(plan: Plan, base: int, *, nonnegative: bool = True) -> None:
 
 
 def check_base(base: int) -> None:
-    if isinstance(base, bool) or base not in BASES:
+    if type(base) is not int or base not in BASES:  # 5.0 equals 5, and would be written as it is
         raise InvalidParameter(f"base is one of {', '.join(map(str, BASES))}. Got {base!r}.", field="base")
 
 

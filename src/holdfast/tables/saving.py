@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InvalidParameter
-from holdfast.tables.formats import FORMATS
+from holdfast.tables.formats import FORMATS, Format
 
 
 def save_frame(frame: Any, path: str | os.PathLike[str]) -> None:
@@ -19,14 +19,8 @@ def save_frame(frame: Any, path: str | os.PathLike[str]) -> None:
                  back as it was.
     """
     target = Path(path)
-    suffix = target.suffix.lower()
-    chosen = FORMATS.get(suffix.removeprefix("."))
-    if chosen is None:
-        known = " or ".join(sorted(made.suffix for made in FORMATS.values()))
-        raise InvalidParameter(f"A table is saved as {known}. Got a name that ends in {suffix!r}.")
-    if not target.parent.is_dir():
-        raise InvalidParameter(f"The folder for {target.name!r} does not exist. Create it first.")
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".holdfast-", suffix=suffix)
+    chosen = table_format(target)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".holdfast-", suffix=target.suffix.lower())
     try:
         with os.fdopen(handle, "wb") as file:
             chosen.write(frame, file)
@@ -36,6 +30,18 @@ def save_frame(frame: Any, path: str | os.PathLike[str]) -> None:
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
+
+
+def table_format(target: Path) -> Format:
+    """The format that a name ends in; a name that no table can have is refused."""
+    suffix = target.suffix.lower()
+    chosen = FORMATS.get(suffix.removeprefix("."))
+    if chosen is None:
+        known = " or ".join(sorted(made.suffix for made in FORMATS.values()))
+        raise InvalidParameter(f"A table is saved as {known}. Got a name that ends in {suffix!r}.")
+    if not target.parent.is_dir():
+        raise InvalidParameter(f"The folder for {target.name!r} does not exist. Create it first.")
+    return chosen
 
 
 def _publish(name: str, target: Path) -> None:
