@@ -6,12 +6,13 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.wording.intervals import interval_lines
+from holdfast.wording.intervals import METHODS, interval_lines
 from tests.running import Ran
 from tests.snapshot_files import Snapshot
 
@@ -101,3 +102,16 @@ def test_ends_are_rounded_outwards() -> None:
     first, second, *_ = interval_lines(fields)
     assert first == "x: published 0.666667; the true number lies from 0.123456 to 1,234.57."
     assert second == "x: published 0.666667; the true number lies from no lower bound to 0."
+
+
+def test_nothing_is_said_about_chance_where_there_is_none() -> None:
+    kept = {"name": "x", "published": 12, "low": 12, "high": 12, "method": "kept", "doubt": 0.0}
+    share = {**kept, "published": 100 * 45 / 189, "low": 100 * 45 / 189, "high": 100 * 45 / 189}
+    open_ended = {**kept, "published": 3.5, "low": None, "high": None, "method": "lattice sum"}
+    at: dict[str, Any] = {"level": 0.9, "joint": None}
+    assert interval_lines({**at, "intervals": [kept]}) == ["x: 12, exactly.", METHODS["kept"]]
+    assert interval_lines({**at, "intervals": [share]})[0] == "x: 23.8095, without error but for the digits left out."
+    (line,) = interval_lines({**at, "intervals": [open_ended]})
+    assert line == "x: published 3.5; nothing is known of the true number, because what it is divided by may be 0."
+    both = interval_lines({**at, "intervals": [kept, {**kept, "high": 14, "method": "lattice sum"}]})
+    assert both[2] == "Each of these holds with probability 0.9 or more, whatever the true numbers are."

@@ -16,6 +16,7 @@ from holdfast.lattices.shapes.grid import zero_sum_basis
 from holdfast.laws.moments import fraction_variance
 from holdfast.samplers.rounded_grid import RoundedGrid, projected
 from holdfast.samplers.rounded_projection import RoundedSampler
+from holdfast.wording.errors import basis_phrase
 
 OVERLAPPING = np.array([[1, 1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1, 0], [1, 0, 0, 1, 0, 1, 1]])
 
@@ -216,3 +217,29 @@ def test_an_estimate_says_how_far_off_it_may_be() -> None:
     said = hf.plan(universe, margins, hf.RoundedProjection(1)).to_fields()["expected_error"]
     assert said["basis"].startswith("estimated from draws of the public law, to about 0.")
     assert 0 < said["relative_error"] < 0.01
+
+
+def test_cells_that_a_norm_does_not_tell_apart_have_one_variance() -> None:
+    """In l2 the whole lattice is drawn together. Estimates of cells that are alike were told as a range, which was chance alone."""
+    universe = hf.Universe.product({"town": ["a", "b"], "sex": ["F", "M"]})
+    plan = hf.plan(universe, [hf.margin("town")], hf.GeneralizedLaplace("1/2", norm="l2"))
+    assert plan.covariance is not None
+    found = plan.covariance.dense()
+    steps = np.arange(-80, 81)  # z = (p, -p, q, -q)
+    p, q = np.meshgrid(steps, steps)
+    weights = np.exp(-np.sqrt(2 * p**2 + 2 * q**2) / 2)
+    variance = float((weights * p**2).sum() / weights.sum())
+    pair = np.array([[1, -1], [-1, 1]])
+    assert np.array_equal(found, found[0, 0] * np.kron(np.eye(2), pair))
+    assert abs(found[0, 0] / variance - 1) < 5 * plan.covariance.relative_error < 0.1
+    error = plan.expected_error
+    assert error.smallest == error.median == error.largest
+    assert dict(error.margins) == pytest.approx({None: 0.0, "town": 0.0, "sex": (2 * found[0, 0]) ** 0.5})
+
+
+def test_figures_of_estimates_are_readable() -> None:
+    assert basis_phrase("estimated", 0.1, True) == "estimated from draws of the public law, to about 10 %"
+    assert basis_phrase("estimated", 0.0123, True) == "estimated from draws of the public law, to about 1 %"
+    universe = hf.Universe.product({"a": ["0", "1", "2"], "b": ["0", "1", "2"]})
+    words = hf.plan(universe, [hf.margin("a"), hf.margin("b")], hf.GeneralizedLaplace(20, norm="l2")).to_fields()["expected_error"]["words"]
+    assert "too small to be estimated: in every draw of the public law it was 0" in words

@@ -13,6 +13,7 @@ import pytest
 import holdfast as hf
 from holdfast.errors import HoldfastError, InvalidParameter, RequestTooLarge
 from holdfast.publication import error_laws as module
+from holdfast.samplers.cost import cell_draws
 
 UNIVERSE = hf.Universe.product({"town": ["a", "b"], "sex": ["F", "M"]})
 TABLE = hf.Table(UNIVERSE, np.array([5, 3, 2, 9]))
@@ -96,11 +97,10 @@ class TestEnds:
             covered += found.low <= Fraction("0.55") <= found.high
         assert covered >= 3
 
-    def test_ranks_against_binomial_sums_in_fractions(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(module, "DRAWS", 60)
+    def test_ranks_against_binomial_sums_in_fractions(self) -> None:
         for level in (Fraction(1, 2), Fraction(3, 4)):
             tails = [sum(math.comb(60, k) * level**k * (1 - level) ** (60 - k) for k in range(r, 61)) for r in range(1, 61)]
-            assert module.rank(float(level)) == 1 + next(i for i, tail in enumerate(tails) if tail <= Fraction(1, 10**6))
+            assert module.rank(float(level), 60) == 1 + next(i for i, tail in enumerate(tails) if tail <= Fraction(1, 10**6))
 
     def test_readers_of_a_folder_get_the_same(self, tmp_path: Path) -> None:
         release = answered(hf.ProjectedGaussian(rho=1), rows=[[1, 1, 1]])
@@ -214,6 +214,24 @@ class TestRefused:
         monkeypatch.setattr(module, "MOST_CELLS", 1000)
         with pytest.raises(RequestTooLarge):
             answered(hf.ProjectedLaplace(1), rows=[[1, 1, 1]]).interval(0, 0.9)
+
+    def test_costly_draws_are_fewer_and_too_costly_ones_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        release = hf.release(TABLE, [hf.total()], hf.GeneralizedLaplace("1/4", norm="l2"), key=hf.NoiseKey.for_tests(KEY))
+        usual = release.interval(0, 0.9)
+        laws = module.ErrorLaws(release.plan.drawing)
+        parts = laws.parts(np.array([0]), np.ones((1, 1), dtype=np.int64))
+        cost = cell_draws(laws.drawing.choice(parts[0][0]).noise)
+        assert laws.draw_count(parts) == 20_000
+        monkeypatch.setattr(module, "USUAL_CELLS", int(1500 * cost) + 1)
+        assert laws.draw_count(parts) == laws.draws(parts).shape[1] == 1500
+        fewer = release.interval(0, 0.9)
+        assert (fewer.method, fewer.doubt) == ("simulated", 1e-6)
+        assert fewer.high > usual.high  # fewer draws, more room
+        with pytest.raises(InvalidParameter, match=r"too near 1 for 1,500 draws of the law\. Ask for 0\.99 or less"):
+            release.interval(0, 0.995)
+        monkeypatch.setattr(module, "MOST_CELLS", int(1000 * cost))
+        with pytest.raises(RequestTooLarge, match=r"An interval from 1,500 draws of this noise would take about"):
+            release.interval(0, 0.9)
 
     def test_priors_are_of_counts(self) -> None:
         release = answered(hf.ProjectedLaplace(1))

@@ -156,7 +156,7 @@ def test_coverage_of_simulated_intervals(case: str) -> None:
 
     laws, t = ErrorLaws(release.plan.drawing, "simulated"), 3.0
     a, b = laws.draws(laws.parts(np.array([2, 6]), np.eye(2, dtype=np.int64)))
-    reach = np.sort(np.abs(a - t * b))[rank(LEVEL) - 1]
+    reach = np.sort(np.abs(a - t * b))[rank(LEVEL, len(a)) - 1]
 
     def inside(drawn: Any) -> dict[str, int]:
         return {

@@ -76,7 +76,7 @@ class TestEnds:
         A, B = release.table.counts[:2].tolist()
         from holdfast.publication.error_laws import rank
 
-        r, width = rank(0.9), found.high - found.low
+        r, width = rank(0.9, len(a)), found.high - found.low
         for t, inside in [
             (found.low - 0.01 * width, False),
             (found.low + 0.01 * width, True),

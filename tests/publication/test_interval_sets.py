@@ -101,8 +101,35 @@ class TestLawsThatAreShared:
         laws, one = ErrorLaws(plan.drawing), np.ones(1, dtype=np.int64)
         assert (laws.of(np.array([0]), one) is laws.of(np.array([5]), one)) == shared
 
+    def test_cells_under_one_total(self) -> None:
+        """Rounding takes a uniform set of them, so that they are alike, and so are blocks of one size."""
+        plan = hf.plan(UNIVERSE, [hf.margin("region")], hf.RoundedProjection("1/4"))
+        laws, one = ErrorLaws(plan.drawing), np.ones(1, dtype=np.int64)
+        assert laws.of(np.array([0]), one) is laws.of(np.array([1]), one)
+        assert laws.of(np.array([0, 1]), np.array([1, -1])) is laws.of(np.array([1, 2]), np.array([-1, 1]))
+
 
 class TestRefused:
+    def test_a_level_that_is_too_high_for_so_many_sums(self) -> None:
+        universe = hf.Universe.product({"a": [str(k) for k in range(2000)]})
+        release = hf.release(hf.Table(universe, np.zeros(2000, dtype=np.int64)), [], method_laplace(), key=hf.NoiseKey.for_tests("many"))
+        with pytest.raises(InvalidParameter, match=r"For 2,000 sums together .* each needs one of 0\.9999999995.* fewer sums"):
+            release.intervals(by="a", level=0.999999)
+        assert len(release.intervals(by="a", level=0.999999, simultaneous=False)) == 2000
+
+    def test_too_many_to_simulate_together_is_said_at_the_first(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "MOST_JOINT", 20_000)
+        release, of, asked = released(keep=[hf.margin("region")]), ErrorLaws.of, list[Any]()
+
+        def noted(laws: ErrorLaws, cells: Any, row: Any) -> Any:
+            asked.append(cells)
+            return of(laws, cells, row)
+
+        monkeypatch.setattr(ErrorLaws, "of", noted)
+        with pytest.raises(RequestTooLarge, match="simultaneous=False"):
+            release.intervals(list(range(8)), method="simulated")
+        assert len(asked) == 1
+
     def test_what_is_no_list(self) -> None:
         release = released()
         asked: dict[str, Any]

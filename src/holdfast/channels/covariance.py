@@ -22,7 +22,7 @@ from holdfast.chains.sampler import ChainSampler
 from holdfast.channels.channel import Ints
 from holdfast.channels.rounding_error import RoundingError, rounding_error
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape
+from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Whole
 from holdfast.laws import Rounded
 from holdfast.laws.moments import fraction_variance, free_laplace_variance
 from holdfast.laws.target import Basis, Form, Target, Variance
@@ -291,6 +291,8 @@ def _joined(cells: list[Ints]) -> Ints:
 def _estimated(target: Target, sampler: BlockSampler, shape: Shape) -> Variance:
     """From draws of the public law. Where all draws were zero nothing is known about the mean: its error is infinity."""
     draws = public_draws(sampler, ("expected error", *_names(target, shape)), None).astype(np.float64)
+    if isinstance(shape, Whole):
+        return _of_whole(shape, draws, sampler)
     squares = draws**2
     if isinstance(shape, Grid):  # one number for all cells: those of a grid are alike
         cell = squares.mean(axis=1)
@@ -300,6 +302,33 @@ def _estimated(target: Target, sampler: BlockSampler, shape: Shape) -> Variance:
     means = squares.mean(axis=0)
     errors = standard_error(squares, sampler) / np.where(means > 0, means, 1.0)
     return Variance(0.0, draws.T @ draws / len(draws), "estimated", float(np.where(means > 0, errors, math.inf).max()))
+
+
+def _of_whole(whole: Whole, draws: Floats, sampler: BlockSampler) -> Variance:
+    """A norm does not see the sign of a part, nor which of two equal parts is which: parts have no covariance, and equal ones the same;
+    and under one sum and on a grid cells are alike. So what differs between them by chance alone is averaged.
+    """
+    starts: dict[Shape, list[int]] = {}
+    at = 0
+    for part in whole.parts:
+        starts.setdefault(part, []).append(at)
+        at += part.size
+    matrix, errors = np.zeros((at, at)), [0.0]
+    for part, places in starts.items():
+        own = np.stack([draws[:, place : place + part.size] for place in places], axis=1)
+        if isinstance(part, Free | OneSum | Grid):
+            cells = (own**2).mean(axis=(1, 2))[:, None]
+            block = ShapeCovariance(
+                np.zeros((0, part.size), dtype=np.int64), part, Variance(float(cells.mean()) / _projection_share(part))
+            ).dense()
+        else:
+            cells = (own**2).mean(axis=1)
+            block = np.einsum("npi,npj->ij", own, own) / (len(draws) * len(places))
+        means = cells.mean(axis=0)
+        errors += np.where(means > 0, standard_error(cells, sampler) / np.where(means > 0, means, 1.0), math.inf).tolist()
+        for place in places:
+            matrix[place : place + part.size, place : place + part.size] = block
+    return Variance(0.0, matrix, "estimated", max(errors))
 
 
 def _names(target: Target, shape: Shape) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ from holdfast.laws.lattice_sums import LatticeSum, flatness, flatness_of, log_th
 from holdfast.laws.level_moments import LevelVariances
 from holdfast.laws.short_moves import covers, form_variance, plain_s_squared, short_moves
 from holdfast.publication.queries import LARGEST_COEFFICIENT
+from holdfast.samplers.cost import cell_draws, duration
 
 Ints = NDArray[np.int64]
 Method = Literal["kept", "lattice sum", "sub-Gaussian", "convolution", "simulated"]
@@ -40,11 +41,12 @@ Ask = Literal["auto", "simulated"]
 Part = tuple[Shape, Ints, Ints]
 """A block: its shape, its cells, and the coefficients of its cells, one row a query."""
 
-DRAWS = 20_000
+DRAWS, LEAST_DRAWS = 20_000, 1_000
+"""Of an interval; fewer where they would take more than USUAL_CELLS, and wider intervals then."""
 DOUBT = 1e-6
 """Probability, over the draws, that a simulated interval covers the truth less often than its level says ([theory T112])."""
-MOST_CELLS = 10**9
-"""Cells drawn for one interval at most: about a minute."""
+USUAL_CELLS, MOST_CELLS = 4 * 10**8, 10**9
+"""Cell draws for one interval, and those at most: about 20 seconds, and a minute."""
 LARGEST = 2**53
 PLAIN = Gaussian(Fraction(1))
 """For questions to a lattice that no law decides."""
@@ -100,17 +102,18 @@ class SimulatedSum:
     """Sizes of independent draws of the error, sorted."""
 
     def reach(self, alpha: float) -> Reach:
-        return Reach(int(self.errors[rank(1 - alpha) - 1]), "simulated", None, DOUBT)
+        return Reach(int(self.errors[rank(1 - alpha, len(self.errors)) - 1]), "simulated", None, DOUBT)
 
 
-def rank(level: float) -> int:
-    """The least r with P[Binomial(DRAWS, level) >= r] <= DOUBT."""
+def rank(level: float, draws: int) -> int:
+    """The least r with P[Binomial(draws, level) >= r] <= DOUBT."""
     from scipy.special import bdtrc
 
-    ranks = np.arange(1, DRAWS + 1)
-    enough = ranks[bdtrc(ranks - 1, DRAWS, level) <= DOUBT]
+    ranks = np.arange(1, draws + 1)
+    enough = ranks[bdtrc(ranks - 1, draws, level) <= DOUBT]
     if not len(enough):
-        raise InvalidParameter(f"A level of {level} is too near 1 for {DRAWS:,} draws of the law. Ask for 0.999 or less.", field="level")
+        most = math.floor(1000 * DOUBT ** (1 / draws)) / 1000
+        raise InvalidParameter(f"A level of {level} is too near 1 for {draws:,} draws of the law. Ask for {most} or less.", field="level")
     return int(enough[0])
 
 
@@ -193,10 +196,10 @@ class ErrorLaws:
 
     def _key(self, cells: Ints, coefficients: Ints) -> object:
         """Equal where the laws are: the order of cells does not matter for free cells and under one total, nor which cell of a grid; but
-        rounded projection goes through cells in an order.
+        there rounded projection goes through cells in an order.
         """
         home, place, blocks = self._homes
-        alike = not isinstance(self.target, Rounded)
+        alike = OneSum if isinstance(self.target, Rounded) else OneSum | Grid
         keys: Counter[object] = Counter()
         homes = home[cells]
         for number in np.unique(homes).tolist():
@@ -204,9 +207,9 @@ class ErrorLaws:
                 continue
             inside = homes == number if number != homes[0] or number != homes[-1] else slice(None)
             own, shape = coefficients[inside], blocks[number][0]
-            if isinstance(shape, Free) or (alike and len(own) == 1 and isinstance(shape, OneSum | Grid)):
+            if isinstance(shape, Free) or (len(own) == 1 and isinstance(shape, alike)):
                 keys[id(shape), np.sort(np.abs(own)).tobytes()] += 1
-            elif alike and isinstance(shape, OneSum) and shape.signs is None:
+            elif isinstance(shape, OneSum) and shape.signs is None:
                 keys[id(shape), np.sort(own).tobytes()] += 1
             else:
                 keys[id(shape), place[cells[inside]].tobytes(), own.tobytes()] += 1
@@ -281,11 +284,21 @@ class ErrorLaws:
     def _simulated(self, parts: Sequence[Part]) -> ErrorLaw:
         return SimulatedSum(np.sort(np.abs(self.draws(parts)[0])))
 
+    def draw_count(self, parts: Sequence[Part]) -> int:
+        """How many draws an interval is made of: from what one costs, never from a clock."""
+        samplers = [(shape, own, self.drawing.choice(shape).noise) for shape, own, _ in parts]
+        cost = sum(max(own.size, cell_draws(sampler) * (own.size if isinstance(shape, Free) else 1)) for shape, own, sampler in samplers)
+        count = int(min(DRAWS, max(LEAST_DRAWS, USUAL_CELLS / max(cost, 1))))
+        if count * cost > MOST_CELLS:
+            raise RequestTooLarge(
+                f"An interval from {count:,} draws of this noise would take {duration(count * cost)}. Ask about fewer cells, or about kept "
+                "totals; a law that is drawn faster, such as Gaussian noise, has intervals without draws."
+            )
+        return count
+
     def draws(self, parts: Sequence[Part], label: str = "interval", count: int = 0) -> Ints:
         """Draws of the errors of queries, one row a query, from a public key."""
-        count = count or DRAWS
-        if sum(own.size for _, own, _ in parts) * count > MOST_CELLS:
-            raise RequestTooLarge("This query goes over too many cells for an interval from draws. Ask about fewer cells.")
+        count = count or self.draw_count(parts)
         queries = len(parts[0][2]) if parts else 1
         out = np.zeros((queries, count), dtype=np.float64)
         for shape, own, values in parts:

@@ -100,7 +100,8 @@ def _fieller(laws: ErrorLaws, above: Ints, below: Ints, A: int, B: int, alpha: f
     if laws.ask == "auto" and isinstance(target, Gaussian | LevelGaussian) and all(covers(target, shape) for shape, _, _ in parts):
         reach, method = gaussian_reach(target, parts, alpha)
         return Found(*_ends(reach, A, B), method, None)
-    errors, r = laws.draws(parts), rank(1 - alpha)
+    errors = laws.draws(parts)
+    r = rank(1 - alpha, errors.shape[1])
     a, b = errors.astype(np.float64)
     safe = np.abs(b) < B
     ends = np.stack([(A - a) / np.where(safe, B - b, 1.0), (A + a) / np.where(safe, B + b, 1.0)])

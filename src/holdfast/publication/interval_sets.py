@@ -114,7 +114,7 @@ def intervals_of(
             several = None if of_cells is None else [of_cells[int(cells[0])] for cells, _, _ in sums]
     if nonnegative:
         check_nonnegative(facts, *(row for _, row, _ in sums))
-    each = several or [laws.of(cells, row) for cells, row, _ in sums]
+    each = several or _laws(laws, sums, simultaneous)
     joint: Joint | None = None
     reaches = [law.reach(alpha) for law in each] if not simultaneous else []
     if simultaneous:
@@ -182,27 +182,45 @@ def _margin(numbers: Ints, counts: Ints) -> list[Sum]:
 def _together(laws: ErrorLaws, sums: Sequence[Sum], each: Sequence[ErrorLaw], alpha: float) -> tuple[list[Reach], Joint]:
     if any(isinstance(law, SimulatedSum) for law in each):
         return _simulated(laws, sums, each, alpha), "simulated"
-    moving = sum(law.reach(0.5).method != "kept" for law in each)
-    return [law.reach(alpha / max(moving, 1)) for law in each], "union bound"
+    moving = max(sum(law.reach(0.5).method != "kept" for law in each), 1)
+    try:
+        return [law.reach(alpha / moving) for law in each], "union bound"
+    except InvalidParameter:
+        if moving == 1:
+            raise
+    raise InvalidParameter(
+        f"For {moving:,} sums together at this level each needs one of {1 - alpha / moving:.12g}, too near 1 for sums of this noise. "
+        "Ask for a lower level, for fewer sums, or for each by itself with simultaneous=False.",
+        field="level",
+    )
+
+
+def _laws(laws: ErrorLaws, sums: Sequence[Sum], simultaneous: bool) -> list[ErrorLaw]:
+    """The law of each sum; refused at the first one, where they are too many to be simulated together."""
+    out = []
+    for cells, row, _ in sums:
+        out.append(laws.of(cells, row))
+        if simultaneous and isinstance(out[-1], SimulatedSum) and len(sums) * DRAWS > MOST_JOINT:
+            raise RequestTooLarge(
+                f"{len(sums):,} sums are too many to be simulated together: {MOST_JOINT // DRAWS:,} at most. Ask for fewer, or for each by "
+                "itself with simultaneous=False."
+            )
+    return out
 
 
 def _simulated(laws: ErrorLaws, sums: Sequence[Sum], each: Sequence[ErrorLaw], alpha: float) -> list[Reach]:
     """The r-th smallest of the largest |error| / scale over the sums: any scales do that do not depend on these draws."""
-    if len(sums) * DRAWS > MOST_JOINT:
-        raise RequestTooLarge(
-            f"{len(sums):,} sums are too many to be simulated together: {MOST_JOINT // DRAWS:,} at most. Ask for fewer, or for each by "
-            "itself with simultaneous=False."
-        )
     cells = np.unique(np.concatenate([own for own, _, _ in sums]))
     rows = np.zeros((len(sums), len(cells)), dtype=np.int64)
     for number, (own, row, _) in enumerate(sums):
         rows[number, np.searchsorted(cells, own)] = row
     parts = laws.parts(cells, rows)
-    scales = np.sqrt((laws.draws(parts, "scale of intervals", SCALE_DRAWS).astype(np.float64) ** 2).mean(axis=1))
+    count = min(SCALE_DRAWS, laws.draw_count(parts))
+    scales = np.sqrt((laws.draws(parts, "scale of intervals", count).astype(np.float64) ** 2).mean(axis=1))
     errors = np.abs(laws.draws(parts))
     moving = np.array([law.reach(0.5).method != "kept" for law in each])
     largest = (errors[moving] / np.maximum(scales[moving], 0.5)[:, None]).max(axis=0, initial=0.0)
-    r = rank(1 - alpha)
+    r = rank(1 - alpha, errors.shape[1])
     factor = float(np.partition(largest, r - 1)[r - 1]) * (1 + 1e-12)
     reaches = np.where(moving, np.floor(factor * np.maximum(scales, 0.5)), 0).astype(np.int64)
     return [

@@ -36,6 +36,11 @@ def error_sentences(
                 "take too long. Kept totals have no error."
             )
         return "No noise is added: counts that the kept totals do not fix are left out. Kept totals have no error."
+    if basis == "estimated" and largest == 0:
+        return (
+            f"The error of a released {noun} averages to zero. Its standard deviation is too small to be estimated: in every draw of the "
+            "public law it was 0. Kept totals have no error."
+        )
     spread = f" ({smallest:.3g} to {largest:.3g})" if smallest != largest else ""
     missing = f"It was not estimated for {not_estimated:,} cells, because draws of their noise take too long. " if not_estimated else ""
     most = "at most " if basis == "upper bound" else ""
@@ -48,7 +53,7 @@ def error_sentences(
 
 def basis_phrase(basis: str, error: float, law_is_exact: bool) -> str:
     """How the standard deviations were found, and how far an estimate may be off."""
-    off = f", to about {100 * error:.1g} %" if basis == "estimated" and 0 < error < 1 else ""
+    off = f", to about {float(f'{100 * error:.1g}'):g} %" if basis == "estimated" and 0 < error < 1 else ""
     return _BASES[basis] + off + ("" if law_is_exact else "; of the law that the chain aims at")
 
 

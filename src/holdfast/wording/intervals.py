@@ -24,20 +24,28 @@ def interval_lines(fields: Mapping[str, Any]) -> list[str]:
     """What the command prints: a line for each interval, and where they come from."""
     found = fields["intervals"]
     shown = [_line(one) for one in found]
-    methods = dict.fromkeys(one["method"] for one in found)
+    bounded = [one for one in found if not _says_nothing(one)]
+    methods = dict.fromkeys(one["method"] for one in bounded)
     doubt = max(one["doubt"] for one in found)
-    return [*shown, _sure(fields), *(METHODS[method].format(doubt=doubt) for method in methods)]
+    sure = [_sure(fields)] if any(one["method"] != "kept" for one in bounded) else []  # of kept totals there is nothing to be sure of
+    return [*shown, *sure, *(METHODS[method].format(doubt=doubt) for method in methods)]
 
 
 def _line(one: Mapping[str, Any]) -> str:
     name = shorten(printable(one["name"]), 200)
     if one["method"] == "kept" and one["low"] == one["high"]:
-        return f"{name}: {_number(one['low'])}, exactly."
+        number = _number(one["low"])
+        exact = Decimal(number.replace(",", "")) == Decimal(one["low"])
+        return f"{name}: {number}, {'exactly' if exact else 'without error but for the digits left out'}."
     published = _number(one["published"], "not known")
-    if one["low"] is None and one["high"] is None:
+    if _says_nothing(one):
         return f"{name}: published {published}; nothing is known of the true number, because what it is divided by may be 0."
     low, high = _number(one["low"], "no lower bound", ROUND_FLOOR), _number(one["high"], "no upper bound", ROUND_CEILING)
     return f"{name}: published {published}; the true number lies from {low} to {high}."
+
+
+def _says_nothing(one: Mapping[str, Any]) -> bool:
+    return one["low"] is None and one["high"] is None
 
 
 def _sure(fields: Mapping[str, Any]) -> str:
