@@ -23,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from math import inf
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,6 +33,7 @@ from holdfast.exact import DiscreteGaussian, DiscreteLaplace
 from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Shape, Units, Whole
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
 from holdfast.randomness import Words
+from holdfast.samplers.cost import cell_draws
 from holdfast.samplers.independent import Independent, Signed
 from holdfast.samplers.protocol import BlockSampler, InputSampler, Ints
 
@@ -240,18 +242,28 @@ def _by_classes(shape: General) -> bool:
 
 
 def _whole_l2_laplace(shape: Whole, target: L2Laplace) -> Choice:
-    """Rejection where it ends soon, which is part of the stream's format; beyond it Klein's sampler at a random variance."""
+    """Rejection, or Klein's sampler at a random variance: whichever takes fewer cell draws (samplers/cost.py)."""
+    from holdfast.samplers.l2_mixture import TRY_COST, MixedL2Laplace
+
+    rejection: Choice | None = None
     try:
-        return _whole_l2_by_rejection(shape, target)
+        rejection = _whole_l2_by_rejection(shape, target)
     except NoExactSampler as refusal:
         if shape.dimension > MOST_WHOLE_DIMENSIONS:
             limits = (
                 f"Drawing a random variance first takes up to {MOST_WHOLE_DIMENSIONS} free dimensions; this lattice has {shape.dimension}."
             )
             raise NoExactSampler(f"{refusal} {limits}") from None
-    from holdfast.samplers.l2_mixture import MixedL2Laplace
-
-    return affordable(lambda: MixedL2Laplace(shape.reduced_basis(), target.epsilon), Reason.WHOLE_MIXED, shape, target, KLEIN_PRICE)
+    by_rejection = inf if rejection is None else cell_draws(rejection.noise)
+    if rejection is not None and (by_rejection <= TRY_COST * shape.dimension or shape.dimension > MOST_WHOLE_DIMENSIONS):
+        return rejection
+    mixed = affordable(lambda: MixedL2Laplace(shape.reduced_basis(), target.epsilon), Reason.WHOLE_MIXED, shape, target, KLEIN_PRICE)
+    if rejection is None:
+        return mixed
+    by_mixture = cell_draws(mixed.noise)
+    if by_mixture <= by_rejection:
+        return Choice(mixed.sampler, mixed.reason, Compared(by_mixture, by_rejection))
+    return Choice(rejection.sampler, rejection.reason, Compared(by_rejection, by_mixture))
 
 
 def _whole_l2_by_rejection(shape: Whole, target: L2Laplace) -> Choice:
@@ -272,7 +284,7 @@ def _whole_l2_by_rejection(shape: Whole, target: L2Laplace) -> Choice:
         raise NoExactSampler(f"Laplace noise in l2 is drawn from Laplace draws in l1 of all blocks. {refusal}") from None
     if parts is None:
         raise NoExactSampler(too_many_tries(shape, tries, target))
-    make = lambda: Rejection(shape.size, parts.draw, weaker.epsilon, target.epsilon, proposal_tries=parts.expected_tries)  # noqa: E731
+    make = lambda: Rejection(shape.size, parts.draw, weaker.epsilon, target.epsilon, proposal_tries=parts.price)  # noqa: E731
     return affordable(make, Reason.WHOLE, shape, target)
 
 
@@ -325,8 +337,11 @@ class SideBySide:
         return np.concatenate([sampler.draw(n, words) for sampler in self.samplers], axis=1)
 
     @property
-    def expected_tries(self) -> float:
-        return max((sampler.expected_tries for sampler in self.samplers), default=1.0)
+    def price(self) -> float:
+        """Cell draws of one draw, for each cell: at least the tries of every part."""
+        tries = max((sampler.expected_tries for sampler in self.samplers), default=1.0)
+        cells = sum(sampler.cells for sampler in self.samplers)
+        return max(tries, sum(map(cell_draws, self.samplers)) / max(cells, 1))
 
 
 def _product_gaussian(shape: OneSum | Grid, target: Gaussian, reason: Reason) -> Choice:

@@ -32,6 +32,8 @@ _REASONS = {
     Reason.OTHER: "the mechanism's own sampler",
 }
 
+_OTHERS = {Reason.COUPLED: "rejection", Reason.WHOLE_MIXED: "rejection", Reason.WHOLE: "a random variance, then Klein's sampler,"}
+"""The sampler that was looked at and not taken."""
 SHAPES_TOLD = 3
 """Shapes of blocks whose assessment is told in a guarantee; all are in its fields."""
 
@@ -40,7 +42,7 @@ def reason_phrase(reason: Reason, compared: Compared | None = None) -> str:
     """Why a sampler was chosen, and what it and the other one would cost where both were looked at."""
     if compared is None:
         return _REASONS[reason]
-    other = "rejection" if reason is Reason.COUPLED else "coupling from the past"
+    other = _OTHERS.get(reason, "coupling from the past")
     return f"{_REASONS[reason]}: {duration(compared.taken)} a draw, where {other} would take {duration(compared.other)}"
 
 

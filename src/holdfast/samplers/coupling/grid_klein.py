@@ -22,13 +22,10 @@ from numpy.typing import NDArray
 
 from holdfast.randomness import Words
 from holdfast.samplers.coupling.grid_form import GridForm
-from holdfast.samplers.coupling.klein_step import Proposal, exact_coordinate
+from holdfast.samplers.coupling.klein_step import LOST, Proposal, exact_coordinate, margin
 from holdfast.samplers.coupling.uniforms import as_doubles
 
 Ints = NDArray[np.int64]
-
-LOST = Fraction(1, 50)
-"""What stretching costs: a try is accepted less often by a factor of at least exp(-this)."""
 
 
 class GridKlein:
@@ -36,7 +33,7 @@ class GridKlein:
 
     def __init__(self, form: GridForm, slack: float = 0.0) -> None:
         self.form, self.slack = form, slack
-        self.xi = 2.0 ** -math.ceil(math.log2(form.dimension / LOST))
+        self.xi = margin(form.dimension, LOST)
         self.tolerance = 0.4 * self.xi * self.xi
         self.allowance = Fraction(self.xi)
         """Target over proposal passes its ideal bound by a factor of at most exp(this) for each coordinate: XI (1/2 + 1/16 + 1/4)."""

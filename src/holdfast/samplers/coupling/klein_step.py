@@ -38,8 +38,11 @@ from holdfast.samplers.coupling.uniforms import as_doubles
 Ints = NDArray[np.int64]
 Doubles = NDArray[np.float64]
 
-LOST = Fraction(1, 50)
+LOST = Fraction(1, 2000)
+LOST_WHERE_LARGE = Fraction(1, 50)
 """What stretching costs: a try is accepted less often by a factor of at least exp(-this)."""
+LARGE = 64
+"""Free dimensions beyond which doubles meet the first certificate only where the margin is wider."""
 CENTRE_LOSS = 2.0**-30
 FINE_BITS = 256
 
@@ -60,6 +63,11 @@ class Proposal:
     error: float
 
 
+def margin(dimension: int, lost: Fraction) -> float:
+    """XI: the power of two at or below lost / dimension, by integers."""
+    return 0.5 ** (math.ceil(dimension / lost) - 1).bit_length()
+
+
 def exact_coordinate(i: int, centre: Fraction, variance: Fraction, taken: NDArray[np.uint32], base: int, words: Words) -> int:
     """The integer that the two words of coordinate i give, exactly."""
     whole = math.floor(centre + Fraction(1, 2))
@@ -72,7 +80,7 @@ class DenseKlein:
 
     def __init__(self, form: GeneralForm, slack: float = 0.0) -> None:
         self.form, self.slack = form, slack
-        self.xi = 2.0 ** -math.ceil(math.log2(form.dimension / LOST))
+        self.xi = margin(form.dimension, LOST if form.dimension <= LARGE else LOST_WHERE_LARGE)
         self.most_off = self.xi / 4
         self.allowance = Fraction(self.xi)
         """Target over proposal passes its ideal bound by a factor of at most exp(this) for each coordinate: XI/2 + XI/6 + 2^-30."""
