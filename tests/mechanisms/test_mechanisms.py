@@ -237,7 +237,7 @@ class TestImpossibleRequests:
         universe = hf.Universe.product({name: [str(i) for i in range(8)] for name in "abc"})
         lattice = hf.lattice(universe, [hf.margin("a", "b"), hf.margin("a", "c"), hf.margin("b", "c")])
         law = hf.GeneralizedLaplace(epsilon="1/4").law(lattice)  # nothing is chosen yet
-        with pytest.raises(NoExactSampler, match=r"8 x 8 x 8.*150 free.*GeneralizedGaussian.*RoundedProjection.* variance of a cell"):
+        with pytest.raises(NoExactSampler, match=r"8 x 8 x 8.*250 free.*GeneralizedGaussian.*RoundedProjection.* variance of a cell"):
             law.sample(1)
         assert hf.RoundedProjection(epsilon="1/4").law(lattice).sampler.status == "exact"
         assert hf.GeneralizedGaussian(rho="1/10").law(lattice).sampler.status == "exact"

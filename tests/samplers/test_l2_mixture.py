@@ -21,6 +21,7 @@ from holdfast.lattices.algebra import kernel_basis, reduced_basis, to_numpy
 from holdfast.lattices.shapes import General, Grid, OneSum, Whole
 from holdfast.laws import L2Laplace
 from holdfast.randomness import NoiseKey, Words
+from holdfast.samplers.cost import cell_draws
 from holdfast.samplers.l2_mixture import NEAR, STEP, Closeness, MixedL2Laplace, Variances
 from holdfast.samplers.table import Reason, choose
 from holdfast.testing import ALPHA, ListedWords, check_fit_categories
@@ -277,9 +278,13 @@ def test_accept_words_around_the_threshold(square: int) -> None:
 
 
 def test_it_draws_what_rejection_refuses() -> None:
-    """A small lattice stays with rejection, whose draws are part of the stream's format; 10 x 10 was refused once; a huge one still is."""
+    """A small lattice stays with rejection; 5 x 5 could be drawn so, but costs more; 10 x 10 was refused once."""
     small = choose(Whole((OneSum(3), Grid((2, 2)))), L2Laplace(HALF))
     assert small.reason is Reason.WHOLE
+    middle = choose(Whole((Grid((5, 5)),)), L2Laplace(HALF))
+    assert middle.reason is Reason.WHOLE_MIXED
+    assert middle.compared is not None
+    assert cell_draws(middle.noise) == middle.compared.taken < middle.compared.other
     large = choose(Whole((Grid((10, 10)), OneSum(4))), L2Laplace(HALF))
     assert large.reason is Reason.WHOLE_MIXED
     assert large.noise.expected_tries < 1.1

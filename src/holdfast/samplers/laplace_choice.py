@@ -25,8 +25,9 @@ CHEAP = 1_000_000
 """Cell draws, some 50 ms, up to which rejection is taken unseen."""
 ASKED = 36
 """A sampler that was asked for may cost this many times more: half an hour."""
-MAX_DIMENSION = 150
-"""Free dimensions of blocks other than two-way tables, up to which a basis is prepared."""
+MAX_DIMENSION = 250
+"""Free dimensions of blocks other than two-way tables, up to which a basis is prepared: 7 x 7 x 7 takes two seconds, and one more for a
+draw."""
 
 
 def grid_laplace(shape: Grid, target: L1Laplace) -> Choice:
@@ -50,7 +51,10 @@ def general_laplace(shape: General, target: L1Laplace) -> Choice:
 
 def coupled(shape: Grid | General, target: L1Laplace) -> Choice:
     """Coupling from the past, because it was asked for."""
-    return Choice(_coupling(shape, target, ASKED * table.MAX_CELL_TRIES), Reason.ASKED)
+    try:
+        return Choice(_coupling(shape, target, ASKED * table.MAX_CELL_TRIES), Reason.ASKED)
+    except NoExactSampler as refusal:
+        raise NoExactSampler(f'{refusal} With sampler = "auto" rejection is looked at too: it draws the same law.') from None
 
 
 def _better(rejection: BlockSampler | None, tries: float, reason: Reason, shape: Grid | General, target: L1Laplace) -> Choice:
@@ -96,4 +100,4 @@ def _coupling(shape: Grid | General, target: L1Laplace, most: float) -> Coupling
 
 def _check_cost(cost: float, most: float) -> None:
     if cost > most:
-        raise NoExactSampler(f"Coupling from the past would take {duration(cost)} for one draw, which is refused too.")
+        raise NoExactSampler(f"Coupling from the past would take {duration(cost)} for one draw, which is refused.")

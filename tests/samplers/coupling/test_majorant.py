@@ -10,6 +10,7 @@ from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.errors import InternalError
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.samplers.coupling import majorant as room
 from holdfast.samplers.coupling.majorant import KNEE, SLOPE, certify, log_theta, majorant, majorant_doubles
@@ -28,6 +29,8 @@ def test_a_knee_behind_the_inflection_or_a_smaller_slope_is_not_certified(
     monkeypatch.setattr(room, name, wrong)
     monkeypatch.setattr(room, "HALVINGS", 12)
     assert not certify()
+    with pytest.raises(InternalError, match="nothing is drawn"):
+        majorant_doubles([Fraction(1)])
     certify.cache_clear()
 
 

@@ -58,7 +58,7 @@ def first_at(cumulative, value):  # type: ignore[no-untyped-def]
 def choose(cumulative, rest, eta, u, mode):  # type: ignore[no-untyped-def]
     """An index at or below (LOWER), at or above (UPPER) the true one; EXACT: the true one, or -1 where doubles leave it open.
 
-    The uniform lies in [u, u + 2^-53), all sums are right up to a relative eta / 2, and atoms after the table add between 0 and `rest`.
+    The uniform lies in [u, u + 2^-53), all sums are right up to a relative eta / 4, and atoms after the table add between 0 and `rest`.
     """
     total = cumulative[cumulative.size - 1]
     low, high = 0, cumulative.size
@@ -236,7 +236,10 @@ def run_back(u, known, columns, taus, weights, beyond, floor, slack, least, lowe
 
 @loop(error_model="numpy", _nrt=False)
 def log_sum(distance, variance):  # type: ignore[no-untyped-def]
-    """log theta: the sum over k of exp(-(k - distance)^2 / (2 variance)) over its integral; |distance| <= 1/2. Error below 2^-46."""
+    """log theta: the sum over k of exp(-(k - distance)^2 / (2 variance)) over its integral; |distance| <= 1/2.
+
+    Error below 2^-46 for variances from 1 / (2 STEEPEST) on, and 2^-46 / (2 STEEPEST variance) below: that of the largest exponent.
+    """
     if variance >= FLAT_FROM:
         return 0.0
     if variance >= POISSON_FROM:
@@ -247,6 +250,13 @@ def log_sum(distance, variance):  # type: ignore[no-untyped-def]
     for k in range(-10, 11):
         total += math.exp(-(k - distance) * (k - distance) * half)
     return math.log(total) - 0.5 * math.log(2.0 * math.pi * variance)
+
+
+@loop(_nrt=False)
+def nearest_whole(centre):  # type: ignore[no-untyped-def]
+    """floor(centre + 1/2) without its rounding: .5 - 2^-54 is nearest to 0."""
+    whole = math.floor(centre)
+    return whole + 1 if centre - whole >= 0.5 else whole
 
 
 @loop(error_model="numpy", _nrt=False)
@@ -326,7 +336,7 @@ def draw_coordinates(start, above, precisions, stretch, tolerance, u, x, centres
             return i, True
         centres[i] = centre
         variances[i] = stretch / precisions[i]
-        whole = math.floor(centre + 0.5)
+        whole = nearest_whole(centre)
         k, certain = coordinate(centre - whole, variances[i], u[i], slack)
         if not certain:
             return i, False
@@ -341,13 +351,13 @@ def log_ratio(z, taus, x, centres, variances):  # type: ignore[no-untyped-def]
     for f in range(z.size):
         target += np.float64(z[f]) * np.float64(z[f]) / taus[f]
     for i in range(x.size):
-        whole = math.floor(centres[i] + 0.5)
+        whole = nearest_whole(centres[i])
         distance = centres[i] - whole
         off = (np.float64(x[i]) - whole) - distance
         proposed += off * off / variances[i]
         if variances[i] < FLAT_FROM:
             logs += log_sum(distance, variances[i])
-            error += 2.0**-44
+            error += 2.0**-44 * (1.0 + 0.5 / (STEEPEST * variances[i]))
         else:
             error += 2.0**-76
     error += (z.size + 8) * UNIT * target + (x.size + 8) * UNIT * (proposed + abs(logs))

@@ -12,7 +12,19 @@ import math
 import numpy as np
 
 from holdfast.exact._loop_compiled import loop
-from holdfast.samplers.coupling._coupling_compiled import APART, BEYOND, DONE, EXACT, LOWER, OPEN, UNIT, UPPER, choose, coordinate
+from holdfast.samplers.coupling._coupling_compiled import (
+    APART,
+    BEYOND,
+    DONE,
+    EXACT,
+    LOWER,
+    OPEN,
+    UNIT,
+    UPPER,
+    choose,
+    coordinate,
+    nearest_whole,
+)
 
 SMALL_EXPONENT = 1 / 32
 """Up to here eight terms of the series of exp leave out less than 2^-55."""
@@ -170,6 +182,20 @@ def conductance_between(low, high, tau):  # type: ignore[no-untyped-def]
 
 
 @loop(error_model="numpy", _nrt=False)
+def begin_row(p, tau, suffix, below, prefix, kernel, inverse, mean, right):  # type: ignore[no-untyped-def]
+    """K and about H^-1 of a row with p rows after it; means of 1 / tau over these, and what lies to the right of each cell."""
+    c = tau.size
+    for a in range(c):
+        for b in range(c):
+            kernel[a, b] = prefix[a, b] + suffix[a, b]
+        mean[a] = below[a] / (p * p) if p > 0.0 else 0.0
+    ground_row(kernel, tau, inverse)
+    right[c - 1] = 0.0
+    for a in range(c - 2, -1, -1):
+        right[a] = right[a + 1] + (1.0 / tau[a + 1] + mean[a + 1])
+
+
+@loop(error_model="numpy", _nrt=False)
 def grid_sweep(mode, u, index, known, tables, slopes, scalars, tau, suffix, below, prefix, kernel, inverse, rows, cumulative):  # type: ignore[no-untyped-def]
     """One sweep of a chain over a grid, row by row; returns the cell at which it had to stop, or the number of cells.
 
@@ -188,14 +214,7 @@ def grid_sweep(mode, u, index, known, tables, slopes, scalars, tau, suffix, belo
     upper[:] = 0.0
     for i in range(r_count):
         p = r_count - 1.0 - i
-        for a in range(c):
-            for b in range(c):
-                kernel[a, b] = prefix[a, b] + suffix[i, a, b]
-            mean[a] = below[i, a] / (p * p) if p > 0.0 else 0.0
-        ground_row(kernel, tau[i], inverse)
-        right[c - 1] = 0.0
-        for a in range(c - 2, -1, -1):
-            right[a] = right[a + 1] + (1.0 / tau[i, a + 1] + mean[a + 1])
+        begin_row(p, tau[i], suffix[i], below[i], prefix, kernel, inverse, mean, right)
         left = 0.0
         for j in range(c):
             e = i * c + j
@@ -306,6 +325,38 @@ def potential_error(kernel, tau, j, y, demand, units, q, d):  # type: ignore[no-
     return 1.001 * off
 
 
+@loop(_nrt=False)
+def least_of(tau):  # type: ignore[no-untyped-def]
+    least = math.inf
+    for i in range(tau.shape[0]):
+        for a in range(tau.shape[1]):
+            least = min(least, tau[i, a])
+    return least
+
+
+@loop(_nrt=False)
+def begin_potentials(tau, inverse, demand, left, y):  # type: ignore[no-untyped-def]
+    """Of a row of which nothing is drawn: left = tau, and y about H^-1 demand."""
+    c = tau.size
+    for a in range(c):
+        left[a] = tau[a]
+        y[a] = 0.0
+    for a in range(c):
+        for b in range(c):
+            y[b] += inverse[a, b] * demand[a]
+
+
+@loop(_nrt=False)
+def force_last_row(z, c):  # type: ignore[no-untyped-def]
+    """The last row of a table of c columns, such that all columns have sum zero."""
+    last = z.size - c
+    for j in range(c):
+        total = np.int64(0)
+        for e in range(j, last, c):
+            total += z[e]
+        z[last + j] = -total
+
+
 @loop(error_model="numpy", _nrt=False)
 def grid_coordinates(  # type: ignore[no-untyped-def]
     tau, stretch, tolerance, u, x, count, centres, variances, z, slack, suffix, inverses, inverse, rows, measured
@@ -317,11 +368,7 @@ def grid_coordinates(  # type: ignore[no-untyped-def]
     """
     r_count, c = tau.shape
     units = r_count + c + 16.0
-    least = math.inf
-    for i in range(r_count):
-        for a in range(c):
-            least = min(least, tau[i, a])
-    reach = 3.0 / least
+    reach = 3.0 / least_of(tau)
     g, r, y, q, demand, left = rows[0], rows[1], rows[2], rows[3], rows[4], rows[5]
     demand[:] = 0.0
     measured[0] = 0.0
@@ -330,12 +377,7 @@ def grid_coordinates(  # type: ignore[no-untyped-def]
     for i in range(r_count - 1):
         kernel = suffix[i]
         ground_row(kernel, tau[i], inverse)
-        for a in range(c):
-            left[a] = tau[i, a]
-            y[a] = 0.0
-        for a in range(c):
-            for b in range(c):
-                y[b] += inverse[a, b] * demand[a]
+        begin_potentials(tau[i], inverse, demand, left, y)
         taken = np.int64(0)
         for j in range(c - 1):
             t = tau[i, j]
@@ -357,7 +399,7 @@ def grid_coordinates(  # type: ignore[no-untyped-def]
             centres[n] = centre
             variances[n] = ideal * stretch
             if n >= count:
-                whole = math.floor(centre + 0.5)
+                whole = nearest_whole(centre)
                 k, certain = coordinate(centre - whole, variances[n], u[n], slack)
                 if not certain:
                     return n, False
@@ -374,9 +416,5 @@ def grid_coordinates(  # type: ignore[no-untyped-def]
             n += 1
         z[i * c + c - 1] = -taken
         demand[c - 1] += np.float64(taken)
-    for j in range(c):
-        total = np.int64(0)
-        for i in range(r_count - 1):
-            total += z[i * c + j]
-        z[(r_count - 1) * c + j] = -total
+    force_last_row(z, c)
     return n, False

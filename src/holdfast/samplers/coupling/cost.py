@@ -13,7 +13,7 @@ from holdfast.samplers.pilot import Acceptance, Piloted, estimate_acceptance
 
 UPDATES = 7
 """Of each cell, in a try."""
-ATOM_COST, ENTRY_COST = 40.0, 0.17
+ATOM_COST, ENTRY_COST = 40.0, 0.055
 TWO_WAY_ATOM_COST, TWO_WAY_ENTRY_COST = 24.0, 0.01
 """Cell draws that an atom and an entry of the square take, for any matrix and for two-way tables."""
 PILOT_CELLS, LEAST_TRIES, MOST_TRIES = 2e7, 8, 1 << 10

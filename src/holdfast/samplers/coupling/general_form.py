@@ -14,7 +14,7 @@ import numpy as np
 from flint import arb, arb_mat, fmpz_mat
 from numpy.typing import NDArray
 
-from holdfast.errors import InvalidParameter
+from holdfast.errors import InvalidParameter, NoExactSampler
 from holdfast.exact.balls import ball, enclosure, float_down, float_up, precision
 from holdfast.lattices import algebra
 from holdfast.lattices.gram_schmidt import gram_schmidt
@@ -27,6 +27,8 @@ Doubles = NDArray[np.float64]
 
 BITS = 128
 SLACK_UNITS = 64
+LARGEST_CORRECTION = 600.0
+"""Of a cell: its exponential is a double, and no try would ever be accepted beyond."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,17 @@ class GeneralForm:
 
     # What is prepared once, from public facts.
 
+    @property
+    def atoms(self) -> int:
+        """Atoms that compiled loops know."""
+        return self.mixture.atoms
+
     @cached_property
     def columns(self) -> Doubles:
-        """a_e as rows of an array: small integers."""
+        """a_e as rows of an array: integers so small that doubles hold every sum of tau a a' (checked; [theory T174] needs it)."""
+        largest = max(sum(entry * entry for entry in row) for row in self.rows)
+        if largest * self.mixture.tau(self.atoms - 1) / self._unit >= 1 << 53:
+            raise NoExactSampler("Coupling from the past takes rows of smaller integers than these.")
         return np.ascontiguousarray(np.array(self.rows, dtype=np.float64).T)
 
     @cached_property
@@ -75,6 +85,8 @@ class GeneralForm:
     @cached_property
     def weights(self) -> Doubles:
         """m_j sqrt(tau_j) exp(phi_f(tau_j)), right to a relative 2^-49."""
+        if self.corrections.max() > LARGEST_CORRECTION:
+            raise NoExactSampler("Coupling from the past has no hope here: the vectors of a basis of this block are too long.")
         return np.ascontiguousarray(self.mixture.weights * np.exp(self.corrections))
 
     @cached_property

@@ -19,6 +19,7 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import NDArray
 
+from holdfast.errors import InternalError
 from holdfast.exact.balls import ball, enclosure, precision
 
 KNEE = Fraction(83, 10)
@@ -51,6 +52,7 @@ def majorant(x: arb) -> arb:
 
 def majorant_doubles(arguments: Iterable[Fraction]) -> NDArray[np.float64]:
     """The majorant at rational points, each the double nearest to a ball of TABLE_BITS bits: relative error below 2^-52."""
+    check_certified()
     with precision(TABLE_BITS):
         return np.array([enclosure(majorant(ball(x))).nearest() for x in arguments], dtype=np.float64)
 
@@ -79,6 +81,12 @@ def certify() -> bool:
         slope = ball(SLOPE)
         bent = _holds(lambda x: _derivatives(x)[1] > 0, POISSON_FROM, KNEE)
         return bent and _holds(lambda x: _derivatives(x)[0] < slope, KNEE, LARGE)
+
+
+def check_certified() -> None:
+    """Before a table is made of the majorant: the proof by computation, once in a process (30 ms)."""
+    if not certify():
+        raise InternalError("The correction was not proved convex and steep enough: nothing is drawn.")
 
 
 def _holds(test: Callable[[arb], bool], begin: Fraction, end: Fraction, halvings: int = HALVINGS) -> bool:

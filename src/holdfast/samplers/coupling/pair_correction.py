@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.samplers.coupling.majorant import KNEE, SLOPE
+from holdfast.samplers.coupling.majorant import KNEE, SLOPE, check_certified
 from holdfast.samplers.coupling.mixture import Mixture
 
 Doubles = NDArray[np.float64]
@@ -49,6 +49,7 @@ class PairCorrection:
     @cached_property
     def own(self) -> Doubles:
         """For every atom of the table."""
+        check_certified()
         return _falling(majorant_above(1.0 / self.mixture.taus))
 
     @cached_property

@@ -27,7 +27,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from holdfast.errors import InternalError, InvalidParameter
-from holdfast.exact.balls import ball
+from holdfast.exact.balls import ball, precision
 from holdfast.exact.parameters import Exact, positive_fraction, sample_size
 from holdfast.exact.predicates import is_below
 from holdfast.lattices import algebra
@@ -55,6 +55,7 @@ FIRST_STEPS = 3
 CHUNK_CELLS = 1 << 12
 """Cells of tries that take their words together. A constant: the order of words depends on it."""
 PILOT_UNIT = Fraction(1, 1 << 10)
+PILOT_BITS = 128
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,7 @@ class CouplingLaplace:
                 return coalesced(self.form, uniform, steps)
             time = steps - row
             j = self.form.law([int(i) for i in state], cell).index(uniform(cell, time).cell)
-            if j >= self.form.mixture.atoms:
+            if j >= self.form.atoms:
                 return coalesced(self.form, uniform, steps)
             found[time, cell] = j
 
@@ -268,8 +269,15 @@ class CouplingLaplace:
         while len(found) < tries:
             for base, taken, first in self._words(tries - len(found), words):
                 made = self._try(base, taken, first, words)
-                found.append(math.floor(-min(0.0, made.log_chance) / float(PILOT_UNIT)) if made.error < 1 else -1)
+                found.append(math.floor(-min(0.0, self._log_chance(made)) / float(PILOT_UNIT)))
         return np.array(found, dtype=np.int64)
+
+    def _log_chance(self, made: _Try) -> float:
+        """By doubles where they say something, else by balls."""
+        if made.error < 1:
+            return made.log_chance
+        with precision(PILOT_BITS):
+            return float(self.chance(made.indices, made.proposal).log().mid())
 
 
 def _grid_rows(axes: tuple[int, ...]) -> Ints:
