@@ -101,7 +101,7 @@ def enclose_conductance(matrix, inverse, column, tau, floor, y, r):  # type: ign
         error += abs(y[i]) * size
         off = abs(r[i]) + (k + 4) * UNIT * size
         squares += off * off
-    error *= (2 * k + 12) * UNIT
+    error *= (3 * k + 12) * UNIT
     low = value - error
     high = value + error + 1.001 * squares / floor
     if not low > 0.0:
