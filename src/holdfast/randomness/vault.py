@@ -23,8 +23,8 @@ from holdfast.randomness.claims import Claims
 from holdfast.randomness.labels import Label, encode_label
 
 KEY_BYTES = 32
-STREAM_VERSION = 3
-"""Changes whenever the words of some label, or what samplers make of them, would change; part of every derived key."""
+STREAM_VERSION = 2
+"""Changes whenever the words of some label would change; part of every derived key."""
 
 _COUNTER_MODULUS = 2**128
 

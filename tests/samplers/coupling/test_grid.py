@@ -27,7 +27,7 @@ from holdfast.testing import ALPHA, check_fit_categories, two_sample_p_value
 from ..lattice_points import counted, enumerated, margin_rows
 
 HALF, QUARTER = Fraction(1, 2), Fraction(1, 4)
-KNOWN = [[-1, 0, 0, 1, 1, 0, 0, -1, 0, 0, 0, 0], [1, 2, 0, -3, -1, 1, -1, 1, 0, -3, 1, 2]]
+KNOWN = [[-1, -1, 0, 2, 1, 0, -1, 0, 0, 1, 1, -2], [-3, 0, 1, 2, 1, 1, -1, -1, 2, -1, 0, -1]]
 
 
 def stream(label: str) -> Words:
