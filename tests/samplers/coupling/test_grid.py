@@ -58,12 +58,12 @@ def test_atoms_after_the_table_of_the_loops_are_found_by_the_reference(monkeypat
     """Loops that leave out one atom in a hundred, in place of one in 2^62, give the same states; an open step there ends too."""
     plain = CouplingLaplace.of_grid((2, 2), HALF)
     words = stream("beyond")
-    tries = [(base, first, plain._variances(base, first, words)) for base, _, first in plain._words(12, words)]
+    tries = [(base, first, plain._variances(base, first, words)) for base, _, first in plain._words(18, words)]
     monkeypatch.setattr("holdfast.samplers.coupling.grid_form.LEFT_OUT", 2.0**-6)
     for slack in (0.0, 2.0**-5):
         short = CouplingLaplace.of_grid((2, 2), HALF, slack=slack)
         assert isinstance(short.form, GridForm)
-        assert short.form.atoms < max(max(state) for _, _, state in tries)
+        assert short.form.atoms <= max(max(state) for _, _, state in tries)
         for base, first, state in tries:
             assert short._variances(base, first, words) == state
 
