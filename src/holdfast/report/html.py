@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from html import escape
@@ -88,23 +88,28 @@ def names(values: Sequence[str], shown: int) -> Html:
     return join(*pieces, f"; and {number(more)} more, listed in card.json" if more and pieces else None)
 
 
-def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> Html:
-    """A table whose first column names its rows. One of many columns becomes a list on narrow screens, and has its roles written out."""
+def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Set[int] = frozenset()) -> Html:
+    """A table whose first column names its rows; columns of numbers end at the right.
+
+    One of many columns becomes a list on narrow screens, and has its roles written out.
+    """
     wide = len(header) > 2
 
     def given(role: str, **more: str) -> dict[str, str]:
         return {**more, **({"role": role} if wide else {})}
 
+    def right(place: int) -> dict[str, str]:
+        return {"class_": "number"} if place in numbers else {}
+
     def cells(row: Sequence[str]) -> Html:
-        labels = ({"data_label": name} if wide else {} for name in header[1:])
+        labels = ({**({"data_label": name} if wide else {}), **right(place)} for place, name in enumerate(header[1:], 1))
         return join(
             tag("th", row[0], **given("rowheader", scope="row")),
             *(tag("td", cell, **given("cell", **label)) for cell, label in zip(row[1:], labels, strict=True)),
         )
 
-    head = tag(
-        "thead", tag("tr", *(tag("th", cell, **given("columnheader", scope="col")) for cell in header), **given("row")), **given("rowgroup")
-    )
+    titles = (tag("th", cell, **given("columnheader", scope="col", **right(place))) for place, cell in enumerate(header))
+    head = tag("thead", tag("tr", *titles, **given("row")), **given("rowgroup"))
     body = tag("tbody", *(tag("tr", cells(row), **given("row")) for row in rows), **given("rowgroup"))
     return tag("table", tag("caption", caption), head, body, **given("table", **({"class_": "wide"} if wide else {})))
 
@@ -116,6 +121,11 @@ def number(value: float) -> str:
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     return f"{Decimal(repr(value)):,f}" if 1e-6 <= abs(value) < 1e15 else repr(value)
+
+
+def decimal_text(value: str) -> str:
+    """An exact decimal without zeros that say nothing: 20.500 as 20.5."""
+    return value.rstrip("0").rstrip(".") if "." in value else value
 
 
 def rounded_up(value: float, digits: int = 3) -> str:

@@ -18,6 +18,7 @@ from holdfast.report.frame import Say, render
 from holdfast.report.html import (
     Html,
     code,
+    decimal_text,
     items,
     join,
     name,
@@ -45,6 +46,7 @@ from holdfast.report.page import (
     moved_words,
     noun,
     parameter_words,
+    promise_points,
     release_frame,
     revision_words,
     say_of,
@@ -106,7 +108,11 @@ def _tiles(card: Card) -> tuple[Tile, ...]:
     spread = card["expected_error"]["cell_standard_deviation"]
     typical, which = (spread["median"], "typical") if spread["median"] else (spread["largest"], "largest")
     tiles = [
-        Tile(say("report.cells"), number(card["table"]["cells"]), say(f"report.one_{noun(card)}")),
+        Tile(
+            say("report.cells"),
+            number(card["table"]["cells"]),
+            say("report.left_out" if is_suppressed(card) else f"report.one_{noun(card)}"),
+        ),
         Tile(say("report.kept"), number(card["kept"]["totals"]), say("report.kept_note"), exact=True),
         Tile(say("report.exposed"), number(card["exposed"]["cells"]), say("report.exposed_note"), exact=True),
     ]
@@ -153,7 +159,7 @@ def _promise(card: Card) -> Section:
         "promise",
         "The promise",
         None if card["release"]["private"] else paragraph("With a test key the promise does not hold. It would hold for a secret key."),
-        paragraph(guarantee["words"], class_="fine"),
+        tag("div", items(promise_points(card)), class_="fine"),
         table("The promise in numbers", ("When", "The promise"), cost_rows(card)),
         paragraph(
             f"It holds between {guarantee['relation']}. Status: {guarantee['status']}. It does not cover the kept totals and what follows "
@@ -222,7 +228,7 @@ def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Sectio
         none = "No total is kept." if is_suppressed(card) else "No total is kept: every sum carries noise."
         return _section("kept", heading, paragraph(none), known, *_exposed(card))
     rows = [
-        (name(label), name(statement), total if isinstance(total, str) else number(total))
+        (name(label), name(statement), decimal_text(total) if isinstance(total, str) else number(total))
         for statement, label, total in kept_rows[:SHOWN_KEPT]
     ]
     rest, moved = len(kept_rows) - len(rows), moved_words(card)
@@ -236,7 +242,7 @@ def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Sectio
             f". {moved}" if moved else ".",
         ),
         known,
-        table("Kept totals", ("Total of", "Statement", "Value"), rows) if rows else None,
+        table("Kept totals", ("Total of", "Statement", "Value"), rows, numbers={2}) if rows else None,
         paragraph(f"{plural(rest, 'more kept total')}, listed in kept.csv.") if rest else None,
         *_exposed(card),
     )

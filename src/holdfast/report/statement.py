@@ -24,6 +24,7 @@ from holdfast.report.page import (
     is_suppressed,
     moved_words,
     parameter_words,
+    promise_points,
     promised,
     release_frame,
     revision_words,
@@ -59,7 +60,7 @@ class StatementFacts:
     error: tuple[Tile, ...]
     error_words: tuple[Html, ...]
     not_promised: tuple[Html, ...]
-    promise: Html
+    promise: tuple[Html, ...]
     relation: Html
     parameters: tuple[tuple[Html, Html], ...]
     check: tuple[Html, ...]
@@ -97,7 +98,7 @@ def statement_facts(card: Card, say: Say) -> StatementFacts:
         error=_error_tiles(card, say),
         error_words=_error_words(card, say),
         not_promised=_not_promised(card, say),
-        promise=text(guarantee["words"]),
+        promise=tuple(map(text, promise_points(card))),
         relation=say("statement.relation", relation=guarantee["relation"], status=guarantee["status"]),
         parameters=_parameters(card, say),
         check=(

@@ -167,8 +167,6 @@ SIZE_CAPTION = (
 )
 
 
-RANKED_TITLE = "The largest {noun}s by {level}, with intervals."
-
 INTERVALS = {
     "law": "Each line covers the true {noun} with probability {level} or more, whatever it is, computed from the law of the noise",
     "normal": "Each line reaches {factor} standard deviations each way, which is {level} for normal noise",
@@ -210,6 +208,11 @@ def interval_text(low: float, high: float) -> str:
     return plain_number(low) if low == high else f"{plain_number(low)} to {plain_number(high)}"
 
 
+def ranked_title(ranked: _Ranked, noun: str) -> str:
+    lines = "" if ranked.intervals == "none" else ", with intervals"
+    return f"The largest {noun}s by {ranked.level}{lines}."
+
+
 def ranked_header(ranked: _Ranked, noun: str) -> tuple[str, ...]:
     return ranked.level, f"Published {noun}", f"Interval ({percent(ranked.confidence)})"
 
@@ -235,9 +238,6 @@ HEAT_TITLE = "Published {noun}s by {row} and {column}."
 HEAT_UNSURE_KEY = "corner: standard deviation above 25 % of the number"
 
 
-HEAT_CAPTION = "Darker where the {noun} is larger; about equally many in each shade. A dark corner warns of much noise."
-
-
 class _Grid(Protocol):
     @property
     def rows(self) -> Sequence[str]: ...
@@ -253,6 +253,16 @@ class _Grid(Protocol):
     def deviations(self) -> Sequence[Sequence[float | None]]: ...
 
 
+def heat_caption(grid: _Grid, noun: str) -> str:
+    corner = " A dark corner warns of much noise." if has_deviations(grid) else ""
+    return f"Darker where the {noun} is larger; about equally many in each shade.{corner}"
+
+
+def has_deviations(grid: _Grid) -> bool:
+    """Whether any standard deviation is known: without one nothing is marked."""
+    return any(deviation is not None for row in grid.deviations for deviation in row)
+
+
 def heat_header(grid: _Grid, noun: str) -> tuple[str, ...]:
     return f"{grid.row_title}, {grid.column_title}", f"Published {noun}", "Standard deviation"
 
@@ -264,8 +274,9 @@ def heat_words(grid: _Grid, known: Sequence[float], limit: float, noun: str) -> 
     size = f"{len(grid.rows):,} rows and {len(grid.columns):,} columns"
     if not known:
         return f"{size}; nothing is published."
+    marks = _marked(marked, len(known), limit) if has_deviations(grid) else "Standard deviations are not known."
     spread = f"{noun}s from {plain_number(min(known))} to {plain_number(max(known))}"
-    return f"{size}, {spread}, darker where larger. {_marked(marked, len(known), limit)}"
+    return f"{size}, {spread}, darker where larger. {marks}"
 
 
 def _marked(marked: int, numbers: int, limit: float) -> str:

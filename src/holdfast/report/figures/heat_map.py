@@ -9,11 +9,12 @@ from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, box, cut, label, picture, short, tick_words, width_of
 from holdfast.report.html import Html
 from holdfast.wording.figures import (
-    HEAT_CAPTION,
     HEAT_TITLE,
     HEAT_UNSURE_KEY,
     NOT_KNOWN,
     NOT_PUBLISHED,
+    has_deviations,
+    heat_caption,
     heat_header,
     heat_words,
     plain_number,
@@ -54,13 +55,13 @@ def heat_figure(grid: Grid, noun: str = "count") -> Figure:
             pieces += _cell(value, grid.deviations[row][column], (left + wide * column, y, wide), edges, numbers)
     bottom = TOP + HIGH * len(grid.rows) + 18
     width = max(WIDTH, left + wide * len(grid.columns) + 4)
-    svg = picture("heat-map", title, words, bottom + KEY * 2, *pieces, *_keys(edges, bottom), width=width)
+    svg = picture("heat-map", title, words, bottom + KEY * 2, *pieces, *_keys(edges, bottom, has_deviations(grid)), width=width)
     data = tuple(
         (f"{name}, {across}", NOT_PUBLISHED if value is None else plain_number(value), NOT_KNOWN if deviation is None else short(deviation))
         for name, values, deviations in zip(grid.rows, grid.values, grid.deviations, strict=True)
         for across, value, deviation in zip(grid.columns, values, deviations, strict=True)
     )
-    return Figure("heat-map", title, svg, HEAT_CAPTION.format(noun=noun), words, heat_header(grid, noun), data)
+    return Figure("heat-map", title, svg, heat_caption(grid, noun), words, heat_header(grid, noun), data)
 
 
 def shade_edges(values: list[float]) -> list[float]:
@@ -98,11 +99,13 @@ def _cell(value: float | None, deviation: float | None, place: tuple[float, floa
     return out
 
 
-def _keys(edges: list[float], y: float) -> list[Html]:
+def _keys(edges: list[float], y: float, marks: bool) -> list[Html]:
     shades = [*(shade_of(edge, edges) for edge in edges), shade_of(math.inf, edges)]
     out: list[Html] = []
     x = 8.0
     for shade, words in zip(shades, shade_words(edges), strict=True):
         out += [box(x, y - 9, 11, 11, fill=RAMP[shade], stroke=INK, stroke_width="0.6"), label(words, x + 15, y)]
         x += 24 + width_of(words)
+    if not marks:
+        return out
     return [*out, Html(f'<path d="M9 {y + KEY - 8:.1f}h6v6z" fill="{INK}"></path>'), label(HEAT_UNSURE_KEY, 23, y + KEY)]

@@ -23,12 +23,12 @@ from holdfast.report.figures.svg import (
 from holdfast.report.html import Html
 from holdfast.wording.figures import (
     NOT_KNOWN,
-    RANKED_TITLE,
     VALUE_AXIS,
     interval_text,
     plain_number,
     ranked_caption,
     ranked_header,
+    ranked_title,
     ranked_words,
 )
 
@@ -41,7 +41,7 @@ ABOVE = 13
 
 def ranked_figure(ranked: Ranked, noun: str = "count") -> Figure:
     """Given: one bar or more."""
-    title = RANKED_TITLE.format(level=ranked.level, noun=noun)
+    title = ranked_title(ranked, noun)
     words = ranked_words(ranked)
     widest = max(width_of(bar.name) for bar in ranked.bars) + 10
     ends = [end for bar in ranked.bars for end in (bar.value, bar.low, bar.high) if end is not None]
