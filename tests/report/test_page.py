@@ -149,7 +149,7 @@ def test_tables_are_readable_without_seeing_them() -> None:
 def test_the_promise_is_a_list_that_repeats_no_name() -> None:
     fixed = "They fix 9 cells, which are published without noise"
     words = f"Asked for: rho = 0.1 for one person. Take two. {fixed} (a=1, b=St. Louis and others). It ends with AES-256."
-    card = a_card(guarantee__words=words, guarantee__asked__words="rho = 0.1 for one person", exposed__names=["a=1", "b=St. Louis"])
+    card = a_card(guarantee__words=words, guarantee__asked__words="rho = 0.1 for one person", exposed__names=["a=1"])
     assert promise_points(card) == ["Take two.", f"{fixed}.", "It ends with AES-256."]
 
 

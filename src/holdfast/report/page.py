@@ -191,11 +191,11 @@ def exposed_names(card: Card) -> Html | None:
 
 def promise_points(card: Card) -> list[str]:
     """The promise in full, sentence by sentence, without what every page tells elsewhere: the budget asked for, names of exposed cells."""
-    guarantee, some = card["guarantee"], ", ".join(card["exposed"]["names"])
+    guarantee, known = card["guarantee"], card["exposed"]["names"]
     asked = "" if guarantee["asked"] is None else f"Asked for: {guarantee['asked']['words']}. "
     words = str(guarantee["words"]).removeprefix(asked)
-    for named in (f" ({some})", f" ({some} and others)") if some else ():
-        words = words.replace(named, "")
+    if known:  # the card lists the first few of the names in the promise
+        words = re.sub(rf" \({re.escape(', '.join(known))}.*?\)(?=\.)", "", words)
     return re.split(r"(?<=[a-z0-9)]\.) (?=[A-Z])", words)
 
 
