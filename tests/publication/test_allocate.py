@@ -21,6 +21,7 @@ from holdfast.publication.allocate import Allocation
 from holdfast.tables import Hierarchy, Universe
 from holdfast.testing import ALPHA
 from holdfast.testing.fit import check_p_value
+from holdfast.wording.allocation import allocation_lines
 from tests.running import Ran
 
 ROUNDED = 1 + 2e-3
@@ -172,7 +173,7 @@ def _margins(found: Allocation, level: Any) -> list[tuple[Any, Fraction]]:
     ("workload", "more", "told"),
     [
         ({"county": 0}, {}, "county, total: a standard deviation of 0 needs an infinite budget. Keep these totals exactly"),
-        ({"county": -1}, {}, "the standard deviation of 'county' is negative"),
+        ({"county": -1}, {}, r"the standard deviation of 'county' is negative\. Write a number above 0"),
         ({"county": "1e-200"}, {}, "the square of a number must lie between 1e-150 and 1e150"),
         ({"state": 5}, {}, "state, total is kept exactly: its error is 0, and it needs no budget. Leave it out"),
         ({"town": 5}, {}, "there is no level 'town'. Known: 'state', 'county', 'sex', 'total'"),
@@ -264,3 +265,9 @@ def test_a_mechanism_without_shares_has_no_targets(work: Path, run: Callable[...
     refused = run("plan", "run.toml", "--target", "county=5")
     assert refused.code == 2
     assert "which generalized-laplace does not do" in refused.err
+
+
+def test_one_share_is_not_compared_with_itself() -> None:
+    fields = {"goal": "targets", "rho": "1", "per": "unit", "reached": [], "levels": [], "within": 1.0, "equal_shares": 1.0}
+    assert list(allocation_lines(fields))[-1].endswith("a rho more than 0.1 % lower; equal shares do as well.")
+    assert list(allocation_lines({**fields, "equal_shares": 1.5}))[-1].endswith("equal shares have one 1.5 times as large.")

@@ -210,6 +210,22 @@ class TestRefusedBeforeTheDraw:
         with pytest.raises(RequestTooLarge, match="a block of 9 cells"):
             crossing.save(tmp_path / "large", view_base=1)
 
+    def test_totals_that_are_not_rows_and_columns_alone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The search may take very long, or find nothing: said before anything is drawn."""
+        monkeypatch.setattr(view, "MOST_DRAWS", 10)
+        cube = hf.Universe.product({"a": ["0", "1", "2"], "b": ["0", "1", "2"], "c": ["0", "1", "2"]})
+        keep = [hf.margin("a", "b"), hf.margin("a", "c"), hf.margin("b", "c")]
+        noise = hf.GeneralizedGaussian(sigma_squared=9)
+        made = hf.release(hf.Table(cube, np.arange(27) % 4), keep, noise, key=hf.NoiseKey.for_tests("cube"), release_id="cube")
+        with pytest.raises(InvalidParameter, match="only a search finds whole numbers, so a view is not written with the release"):
+            made.save(tmp_path / "out", view_base=1)
+        assert not (tmp_path / "out").exists()
+        assert (made.table.counts < 0).any()
+        assert (made.publication_view().counts >= 0).all()
+        monkeypatch.setattr(view_crossing, "MOST_SEARCHED", 26)
+        with pytest.raises(RequestTooLarge, match="a block of 27 cells and are not rows and columns alone"):
+            made.publication_view()
+
     def test_noise_that_reads_counts(self, tmp_path: Path) -> None:
         bounded = released(mechanism=hf.Conditional(epsilon="1/2", lower=0))
         with pytest.raises(InvalidParameter, match="the noise depends on the true counts, so a view is not written with the release"):

@@ -120,7 +120,8 @@ def _shares_of(given: Mapping[Any, Any], what: str = "share", alone: str = DETAI
         for margin, share in margins.items():
             exact = exact_fraction(share, f"the {what} of {level!r}")
             if exact < 0:
-                raise _WrongShares(f"the {what} of {level!r} is negative. Write 0 or more.")
+                least = "a number above 0" if what == "standard deviation" else "0 or more"
+                raise _WrongShares(f"the {what} of {level!r} is negative. Write {least}.")
             wanted = _name(margin, "margin")
             yield Share(name, (wanted,) if isinstance(wanted, str) and wanted not in (TOTAL, DETAILED) else wanted, exact)
 

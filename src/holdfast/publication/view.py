@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from holdfast.display import shorten
 from holdfast.errors import HoldfastError, InvalidParameter, InvariantBroken, RequestTooLarge
 from holdfast.invariants.rows import Kept
-from holdfast.lattices.shapes import Free, OneSum, Pinned
+from holdfast.lattices.shapes import Free, Grid, OneSum, Pinned
 from holdfast.laws import Reads
 from holdfast.publication.listings import free_name
 from holdfast.publication.plan import Plan
@@ -76,6 +76,8 @@ class ViewMaker:
         self._moves = moves = facts.moves
         root = np.full(len(facts.universe), -1, dtype=np.int64)
         self._crossing: list[tuple[Ints, Any]] = []
+        self._searched = 0
+        """Cells of the largest block for which corners of a linear program need not be whole."""
         self._has_free = any(isinstance(shape, Free) for _, shape, _ in moves.blocks.used())
         # All free cells together are the first root: no total of theirs is kept.
         count = int(self._has_free)
@@ -89,6 +91,8 @@ class ViewMaker:
             elif not isinstance(shape, Pinned):
                 by_cell = moves.matrix.tocsc()
                 self._crossing += [(block, _rows_over(by_cell, block)) for block in cells]
+                if not (isinstance(shape, OneSum) or (isinstance(shape, Grid) and len(shape.axes) == 2)):
+                    self._searched = max(self._searched, shape.size)
         self._cells = np.flatnonzero(root >= 0)
         self._tree = TopDown(root[self._cells], [unit[self._cells] for _, unit in self.levels]) if count else None
 
@@ -105,9 +109,14 @@ class ViewMaker:
         """The solver that finds cells whose kept totals cross: another one may find other views. None where there are no such cells."""
         return solver_here() if self._crossing else None
 
+    @property
+    def searches(self) -> bool:
+        """Whether counts of zero or more may have to be searched for: under rows and columns a linear program always finds them."""
+        return self._searched > 0
+
     def check_sizes(self) -> None:
         """Refuse blocks that the solver does not take."""
-        check_size(max((len(cells) for cells, _ in self._crossing), default=0))
+        check_size(max((len(cells) for cells, _ in self._crossing), default=0), self._searched)
 
     @property
     def solved_cells(self) -> int:
@@ -117,6 +126,8 @@ class ViewMaker:
     def made(self, counts: Ints, base: int, *, nonnegative: bool) -> Ints:
         """The view of published counts; InvariantBroken where it is not what it says, which would be a fault of ours."""
         out = counts.copy()
+        if base > 1 or (nonnegative and any((counts[cells] < 0).any() for cells, _ in self._crossing)):
+            self.check_sizes()
         if self._tree is not None:
             own = counts[self._cells]
             roots = self._tree.sums(own)[0].copy()
@@ -440,8 +451,8 @@ def check_folder_view(plan: Plan, base: int | None) -> None:
     assert plan.facts.published_totals is not None
     check_totals(plan.facts.kept, list(plan.facts.published_totals), base)
     reads, maker = plan.drawing.channel.target.reads, ViewMaker(plan)
-    if reads is not Reads.NOTHING or (base > 1 and not maker.has_multiples):
-        raise InvalidParameter(not_in_folder(bounded=reads is not Reads.NOTHING), field="view_base")
+    if reads is not Reads.NOTHING or maker.searches or (base > 1 and not maker.has_multiples):
+        raise InvalidParameter(not_in_folder(base, bounded=reads is not Reads.NOTHING), field="view_base")
     maker.check_sizes()
 
 

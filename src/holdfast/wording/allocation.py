@@ -40,10 +40,8 @@ def allocation_lines(fields: Mapping[str, Any]) -> Iterator[str]:
 def _quality(fields: Mapping[str, Any]) -> str:
     what = {"targets": "rho", "sum": "sum of variances"}.get(fields["goal"], "largest variance")
     over, equal = 100 * (fields["within"] - 1), fields["equal_shares"]
-    return (
-        f"no other shares of these margins have a {what} more than {max(over, 0.1):.2g} % lower; "
-        f"equal shares have one {equal:.3g} times as large."
-    )
+    beside = "equal shares do as well." if f"{equal:.3g}" == "1" else f"equal shares have one {equal:.3g} times as large."
+    return f"no other shares of these margins have a {what} more than {max(over, 0.1):.2g} % lower; {beside}"
 
 
 def _name(name: str | Sequence[str]) -> str:
