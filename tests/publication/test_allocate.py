@@ -173,7 +173,7 @@ def _margins(found: Allocation, level: Any) -> list[tuple[Any, Fraction]]:
     ("workload", "more", "told"),
     [
         ({"county": 0}, {}, "county, total: a standard deviation of 0 needs an infinite budget. Keep these totals exactly"),
-        ({"county": -1}, {}, r"the standard deviation of 'county' is negative\. Write a number above 0"),
+        ({"county": -1}, {}, "the standard deviation of 'county' is negative. Write a number above 0"),
         ({"county": "1e-200"}, {}, "the square of a number must lie between 1e-150 and 1e150"),
         ({"state": 5}, {}, "state, total is kept exactly: its error is 0, and it needs no budget. Leave it out"),
         ({"town": 5}, {}, "there is no level 'town'. Known: 'state', 'county', 'sex', 'total'"),

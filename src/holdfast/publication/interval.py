@@ -50,7 +50,7 @@ class Interval:
         return {**plain, "method": self.method, "covered": self.covered, "doubt": self.doubt}
 
     def __repr__(self) -> str:
-        return f"Interval({float(self.low):.6g} to {float(self.high):.6g}, level {self.level:g}, {self.method})"
+        return f"Interval({float(self.low):.6g} to {float(self.high):.6g}, level {self.level!r}, {self.method})"
 
 
 def interval_of(
