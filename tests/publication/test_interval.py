@@ -13,6 +13,8 @@ import pytest
 import holdfast as hf
 from holdfast.errors import HoldfastError, InvalidParameter, RequestTooLarge
 from holdfast.publication import error_laws as module
+from holdfast.publication.interval import Interval
+from holdfast.publication.interval_sets import Intervals
 from holdfast.samplers.cost import cell_draws
 
 UNIVERSE = hf.Universe.product({"town": ["a", "b"], "sex": ["F", "M"]})
@@ -96,6 +98,16 @@ class TestEnds:
             found = release.interval(0, 0.5)
             covered += found.low <= Fraction("0.55") <= found.high
         assert covered >= 3
+
+    def test_ends_as_doubles_lie_outwards(self) -> None:
+        third = Fraction(1, 3)  # its double is below it, that of its negative above
+        found = Interval(-third, third, 0.9, third, "simulated")
+        fields = found.to_fields()
+        frame = Intervals((found,), 0.9, None).frame
+        for low, high in ((fields["low"], fields["high"]), (frame["low"][0].as_py(), frame["high"][0].as_py())):
+            assert Fraction(low) < -third
+            assert third < Fraction(high)
+        assert fields["published"] == float(third)
 
     def test_ranks_against_binomial_sums_in_fractions(self) -> None:
         for level in (Fraction(1, 2), Fraction(3, 4)):

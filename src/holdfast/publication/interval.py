@@ -46,11 +46,19 @@ class Interval:
     def to_fields(self) -> dict[str, Any]:
         """As plain values: whole numbers as they are, others as doubles, None for what is not finite."""
         ends = {name: getattr(self, name) for name in ("published", "low", "high")}
-        plain = {name: end if isinstance(end, int) else float(end) if math.isfinite(end) else None for name, end in ends.items()}
+        plain = {name: end if isinstance(end, int) else as_double(name, end) if math.isfinite(end) else None for name, end in ends.items()}
         return {**plain, "method": self.method, "covered": self.covered, "doubt": self.doubt}
 
     def __repr__(self) -> str:
         return f"Interval({float(self.low):.6g} to {float(self.high):.6g}, level {self.level!r}, {self.method})"
+
+
+def as_double(name: str, end: End) -> float:
+    """As a double: ends outwards, so that what lies inside stays there."""
+    near = float(end)
+    if name == "low" and near > end:
+        return math.nextafter(near, -math.inf)
+    return math.nextafter(near, math.inf) if name == "high" and near < end else near
 
 
 def interval_of(
