@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import holdfast as hf
+from holdfast.channels.covariance import public_draws
 from holdfast.errors import HoldfastError, InvalidParameter, RequestTooLarge
 from holdfast.publication import error_laws as module
 from holdfast.publication.interval import Interval
@@ -25,6 +28,66 @@ KEY = "intervals"
 def answered(mechanism: Any, values: Any = (0.5, 0.25, 0.25), rows: Any = (), **others: Any) -> Any:
     given = {"invariants": rows, "sensitivity": "1", "mechanism": mechanism, "places": 4, "on_grid": True, "release_id": "a"}
     return hf.answer(list(values), **{"key": hf.NoiseKey.for_tests(KEY), **given, **others})
+
+
+class TestCostlyDraws:
+    """Draws of a block are the same for every query: those that take long are announced, and kept."""
+
+    def test_they_are_announced_once_and_kept(self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level("INFO", logger="holdfast")
+        monkeypatch.setattr(module, "USUAL_CELLS", 1)  # few draws
+        monkeypatch.setattr(module, "WORTH_KEEPING", 1)
+        monkeypatch.setattr("holdfast.wording.samplers.LONG_DRAW", 1)
+        drawn: list[int] = []
+
+        def counted(sampler: Any, label: Any, count: int) -> Any:
+            drawn.append(count)
+            return public_draws(sampler, label, count)
+
+        monkeypatch.setattr(module, "public_draws", counted)
+        codes = ["1", "2", "3", "4"]
+        table = hf.Table(hf.Universe.product({"a": codes, "b": codes}), np.arange(16))
+        release = hf.release(table, [hf.margin("a"), hf.margin("b")], hf.GeneralizedLaplace(1), key=hf.NoiseKey.for_tests(KEY))
+        found = [release.interval(query, 0.9) for query in (0, [1, 1] + [0] * 14, 0)]
+        assert drawn == [module.LEAST_DRAWS]
+        (said,) = [record.message for record in caplog.records if "interval" in record.message]
+        assert said.startswith("The interval needs 1,000 draws of this noise: about ")
+        assert found[0] == found[2]
+        assert {one.method for one in found} == {"simulated"}
+
+    def test_what_is_kept_is_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "WORTH_KEEPING", 1)
+        monkeypatch.setattr(module, "MOST_KEPT", 2 * module.DRAWS)
+        release = hf.release(TABLE, [hf.margin("town")], hf.GeneralizedLaplace(1), key=hf.NoiseKey.for_tests(KEY))
+        ends = [release.interval(cell, 0.9, method="simulated") for cell in (0, 2, 0)]
+        assert [one.shape for one in module._kept[release.plan.drawing].values()] == [(module.DRAWS, 2)]
+        assert ends[0] == ends[2]
+
+
+class TestOutwards:
+    """Ends that are no doubles, and ends of which not all digits are shown, are moved outwards."""
+
+    @given(st.fractions(), st.fractions(min_value=0))
+    def test_the_interval_of_doubles_and_of_digits_holds_the_exact_one(self, low: Fraction, width: Fraction) -> None:
+        found = Interval(low, low + width, 0.9, low, "simulated")
+        fields = found.to_fields()
+        if width:
+            assert Fraction(fields["low"]) <= low
+            assert low + width <= Fraction(fields["high"])
+            assert math.nextafter(fields["low"], math.inf) > low
+            assert math.nextafter(fields["high"], -math.inf) < low + width
+        else:
+            assert fields["low"] == fields["high"] == fields["published"] == float(low)
+        if width > abs(low) / 10**5:
+            shown = repr(found).removeprefix("Interval(").replace(",", "").split(" level")[0].split(" to ")
+            assert Fraction(shown[0]) <= low
+            assert low + width <= Fraction(shown[1])
+
+    def test_the_last_digit(self) -> None:
+        found = Interval(Fraction(518300, 6841), Fraction(500, 6), 0.9, Fraction(80), "simulated")
+        assert repr(found) == "Interval(75.7637 to 83.3334, level 0.9, simulated)"
+        assert repr(Interval(-math.inf, math.inf, 0.9, 1, "simulated")) == "Interval(-inf to inf, level 0.9, simulated)"
+        assert repr(Interval(1_234_567, 2_345_678, 0.9, 2_000_000, "kept")) == "Interval(1234567 to 2345678, level 0.9, kept)"
 
 
 class TestEnds:

@@ -11,6 +11,7 @@ Blocks with equal coefficients have equal laws, so that a whole margin asks for 
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal, NamedTuple, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +36,9 @@ from holdfast.laws.level_moments import LevelVariances
 from holdfast.laws.short_moves import covers, form_variance, plain_s_squared, short_moves
 from holdfast.publication.queries import LARGEST_COEFFICIENT
 from holdfast.samplers.cost import cell_draws, duration
+from holdfast.wording.samplers import long_interval_sentence
+
+logger = logging.getLogger(__name__)
 
 Ints = NDArray[np.int64]
 Method = Literal["kept", "lattice sum", "sub-Gaussian", "convolution", "simulated"]
@@ -47,6 +52,8 @@ DOUBT = 1e-6
 """Probability, over the draws, that a simulated interval covers the truth less often than its level says ([theory T112])."""
 USUAL_CELLS, MOST_CELLS = 4 * 10**8, 10**9
 """Cell draws for one interval, and those at most: about 20 seconds, and a minute."""
+WORTH_KEEPING, MOST_KEPT = 2 * 10**7, 2**25
+"""Draws of a block that took so many cell draws, a second, are kept for the next query: so many numbers of a drawing at most."""
 LARGEST = 2**53
 PLAIN = Gaussian(Fraction(1))
 """For questions to a lattice that no law decides."""
@@ -115,6 +122,10 @@ def rank(level: float, draws: int) -> int:
         most = math.floor(1000 * DOUBT ** (1 / draws)) / 1000
         raise InvalidParameter(f"A level of {level} is too near 1 for {draws:,} draws of the law. Ask for {most} or less.", field="level")
     return int(enough[0])
+
+
+_kept: WeakKeyDictionary[Drawing, dict[tuple[str | int, ...], Ints]] = WeakKeyDictionary()
+"""Costly draws of blocks, which are the same for every query, as long as the drawing lives."""
 
 
 class ErrorLaws:
@@ -286,8 +297,7 @@ class ErrorLaws:
 
     def draw_count(self, parts: Sequence[Part]) -> int:
         """How many draws an interval is made of: from what one costs, never from a clock."""
-        samplers = [(shape, own, self.drawing.choice(shape).noise) for shape, own, _ in parts]
-        cost = sum(max(own.size, cell_draws(sampler) * (own.size if isinstance(shape, Free) else 1)) for shape, own, sampler in samplers)
+        cost = sum(map(self._cost, parts))
         count = int(min(DRAWS, max(LEAST_DRAWS, USUAL_CELLS / max(cost, 1))))
         if count * cost > MOST_CELLS:
             raise RequestTooLarge(
@@ -296,24 +306,49 @@ class ErrorLaws:
             )
         return count
 
+    def _cost(self, part: Part) -> float:
+        """Cell draws of one draw of a block, or of all its free cells."""
+        shape, own, _ = part
+        return max(own.size, cell_draws(self.drawing.choice(shape).noise) * (own.size if isinstance(shape, Free) else 1))
+
     def draws(self, parts: Sequence[Part], label: str = "interval", count: int = 0) -> Ints:
-        """Draws of the errors of queries, one row a query, from a public key."""
+        """Draws of the errors of queries, one row a query, from a public key. Long work is announced."""
         count = count or self.draw_count(parts)
+        new = [part for part in parts if (*self._names(part[0], part[1], label), count) not in self._drawn]
+        if told := long_interval_sentence(count, count * sum(map(self._cost, new))):
+            logger.info(told)
         queries = len(parts[0][2]) if parts else 1
         out = np.zeros((queries, count), dtype=np.float64)
         for shape, own, values in parts:
             blocks = [own] if not isinstance(shape, Free) else own[:, None]
             rows = [values] if not isinstance(shape, Free) else values.T[:, :, None]
-            sampler = self.drawing.choice(shape).noise
-            assert not isinstance(sampler, ChainSampler)
             for cells, row in zip(blocks, rows, strict=True):
-                names = (label, json.dumps(self.target.fields), json.dumps(shape.fields), str(int(cells[0])))
-                out += row.astype(np.float64) @ public_draws(sampler, names, count).astype(np.float64).T
+                out += row.astype(np.float64) @ self._block_draws(shape, cells, label, count).astype(np.float64).T
         if np.abs(out).max(initial=0.0) >= LARGEST:
             raise RequestTooLarge(
                 "The error of this query leaves the whole numbers of doubles. Ask about fewer cells, or smaller coefficients."
             )
         return out.astype(np.int64)
+
+    @property
+    def _drawn(self) -> dict[tuple[str | int, ...], Ints]:
+        return _kept.setdefault(self.drawing, {})
+
+    def _names(self, shape: Shape, cells: Ints, label: str) -> tuple[str, ...]:
+        return label, json.dumps(self.target.fields), json.dumps(shape.fields), str(int(cells[0]))
+
+    def _block_draws(self, shape: Shape, cells: Ints, label: str, count: int) -> Ints:
+        """Draws of one block: those of an earlier query, where they were kept."""
+        sampler, names = self.drawing.choice(shape).noise, self._names(shape, cells, label)
+        assert not isinstance(sampler, ChainSampler)
+        if (*names, count) in self._drawn:
+            return self._drawn[*names, count]
+        made = public_draws(sampler, names, count)
+        if count * cell_draws(sampler) >= WORTH_KEEPING and made.size <= MOST_KEPT:
+            while sum(one.size for one in self._drawn.values()) + made.size > MOST_KEPT:
+                del self._drawn[next(iter(self._drawn))]  # the oldest
+            self._drawn[*names, count] = made
+        return made
 
 
 def _signed(shape: OneSum, values: Ints) -> Ints:

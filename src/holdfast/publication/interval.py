@@ -17,6 +17,7 @@ from holdfast.publication.error_laws import Ask, ErrorLaws, Method, Reach
 from holdfast.publication.plan import Plan
 from holdfast.publication.queries import Query, coefficients
 from holdfast.tables.grid import Grid
+from holdfast.wording.intervals import ends_text
 
 Ints = NDArray[np.int64]
 End = Fraction | int | float
@@ -44,21 +45,28 @@ class Interval:
     doubt: float = 0.0
 
     def to_fields(self) -> dict[str, Any]:
-        """As plain values: whole numbers as they are, others as doubles, None for what is not finite."""
-        ends = {name: getattr(self, name) for name in ("published", "low", "high")}
-        plain = {name: end if isinstance(end, int) else as_double(name, end) if math.isfinite(end) else None for name, end in ends.items()}
+        """As plain values: whole numbers as they are, others as `doubles`, None for what is not finite."""
+        ends = {name: getattr(self, name) for name in self.doubles}
+        plain = {name: end if isinstance(end, int) else self.doubles[name] if math.isfinite(end) else None for name, end in ends.items()}
         return {**plain, "method": self.method, "covered": self.covered, "doubt": self.doubt}
 
+    @property
+    def doubles(self) -> dict[str, float]:
+        """published, low and high: ends are rounded outwards, unless both are one number."""
+        side = 0 if self.low == self.high else 1
+        return {"published": float(self.published), "low": _double(self.low, -side), "high": _double(self.high, side)}
+
     def __repr__(self) -> str:
-        return f"Interval({float(self.low):.6g} to {float(self.high):.6g}, level {self.level!r}, {self.method})"
+        fields = self.to_fields()
+        return f"Interval({ends_text(fields['low'], fields['high'])}, level {self.level!r}, {self.method})"
 
 
-def as_double(name: str, end: End) -> float:
-    """As a double: ends outwards, so that what lies inside stays there."""
-    near = float(end)
-    if name == "low" and near > end:
-        return math.nextafter(near, -math.inf)
-    return math.nextafter(near, math.inf) if name == "high" and near < end else near
+def _double(value: End, side: int) -> float:
+    """The nearest double below (side -1), above (1) or on either side (0)."""
+    nearest = float(value)
+    if side * nearest < side * value:
+        return math.nextafter(nearest, side * math.inf)
+    return nearest
 
 
 def interval_of(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from holdfast.channels import Facts
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.publication.error_laws import DOUBT, DRAWS, Ask, ErrorLaw, ErrorLaws, Reach, SimulatedSum, rank
-from holdfast.publication.interval import Interval, around, as_double, check_level, check_nonnegative, published_sum
+from holdfast.publication.interval import Interval, around, check_level, check_nonnegative, published_sum
 from holdfast.publication.plan import Plan
 from holdfast.publication.queries import Query, coefficients, margin_cells
 from holdfast.publication.reading import Readable
@@ -61,12 +61,12 @@ class Intervals(Sequence[Interval]):
 
     @property
     def frame(self) -> Any:
-        """A pyarrow.Table: codes of a margin, published number, low, high, method; answers as doubles."""
+        """A pyarrow.Table: codes of a margin, published number, low, high, method; answers and ratios as doubles, ends rounded outwards."""
         import pyarrow as pa
 
         whole = all(isinstance(end, int) for found in self for end in (found.published, found.low, found.high))
         numbers = {
-            name: pa.array([getattr(found, name) if whole else as_double(name, getattr(found, name)) for found in self])
+            name: pa.array([getattr(found, name) if whole else found.doubles[name] for found in self])
             for name in ("published", "low", "high")
         }
         return pa.table({**(self.codes or {}), **numbers, "method": pa.array([found.method for found in self])})

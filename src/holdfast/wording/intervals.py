@@ -67,6 +67,12 @@ def _number(value: float | None, none: str = "", rounding: str = ROUND_HALF_EVEN
     return f"{exact.quantize(Decimal(1).scaleb(-places), rounding, Context(prec=400)).normalize():,f}"
 
 
+def ends_text(low: float | None, high: float | None) -> str:
+    """ "12.3456 to 20": of one number the nearest digits, of two those outwards."""
+    down, up = (ROUND_HALF_EVEN, ROUND_HALF_EVEN) if low == high else (ROUND_FLOOR, ROUND_CEILING)
+    return f"{_number(low, '-inf', down)} to {_number(high, 'inf', up)}".replace(",", "")
+
+
 def name_of(codes: Iterable[tuple[str, str]]) -> str:
     """For example "county 17031, sex F"."""
     return ", ".join(f"{column} {code}" for column, code in codes)

@@ -81,3 +81,10 @@ def long_draw_sentence(cell_draws: float) -> str | None:
     if cell_draws < LONG_DRAW:
         return None
     return f"Drawing takes {duration(cell_draws)} on average, by the number of tries that is expected."
+
+
+def long_interval_sentence(count: int, cell_draws: float) -> str | None:
+    """The same before an interval from draws; `cell_draws`: of all of them."""
+    if cell_draws < LONG_DRAW:
+        return None
+    return f"The interval needs {count:,} draws of this noise: {duration(cell_draws)}."
