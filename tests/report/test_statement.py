@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
+from holdfast.report.figures.facts import ReportFacts
 from holdfast.report.page import NOT_PRIVATE
+from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
+from holdfast.wording.numbers import factor
+from holdfast.wording.odds import largest_odds, right_guesses
 from tests.snapshot_files import Snapshot
 
 from .cards import HOSTILE, INCOMPLETE, LEVELS, Page, a_card, with_every_text
@@ -94,6 +100,34 @@ class TestBudget:
         assert f"50 of 100 without the table, at most {right} of 100 with it" in page.text
         bars = [float(bar["width"] or "") for bar in page.all("rect")]
         assert bars[1::2] == [180.0, pytest.approx(3.6 * float(right), abs=0.06)]
+
+    def test_the_odds_are_the_factor_of_the_promise(self) -> None:
+        costs = {"distance": 2, "kind": "pure", "epsilon": "1", "delta": "0", "rho": None}
+        assert "odds of at most 2.719 to 1" in read(guarantee__per_person=costs).text, "e is 2.71828..."
+        assert factor(Fraction(1)) == "2.719"
+
+    @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 100), Fraction(1, 2)])
+    def test_odds_and_share_of_right_guesses_belong_together(self, delta: Fraction) -> None:
+        odds = Fraction(largest_odds(Fraction(1), delta))
+        # The share is rounded up to a thousandth; odds up by less than a thousandth of them, which moves the share by a quarter of that.
+        assert Fraction(-1, 4000) <= right_guesses(Fraction(1), delta) - odds / (1 + odds) <= Fraction(1, 1000)
+
+    def test_figures_of_the_error_are_those_of_the_report(self) -> None:
+        spread = {"smallest": 4.95088, "median": 4.95088, "largest": 4.95088}
+        said = read(expected_error__cell_standard_deviation=spread).text
+        report = Page(report_html(a_card(expected_error__cell_standard_deviation=spread), [], ReportFacts())).text
+        for shown in ("4.95", "9.71"):  # 1.96 * 4.95088 = 9.7037, rounded up
+            assert re.search(rf"(?<![\d.]){re.escape(shown)}(?![\d])", said)
+            assert re.search(rf"(?<![\d.]){re.escape(shown)}(?![\d])", report)
+        assert "4.96" not in said + report
+        assert "1.96 standard deviations" in said
+        assert "two standard deviations" not in said
+
+    def test_where_most_cells_are_exact_the_noise_of_the_others_is_told(self) -> None:
+        said = read(expected_error__cell_standard_deviation={"smallest": 0.0, "median": 0.0, "largest": 3.14643}).text
+        assert "Largest error of one count" in said
+        assert "3.15" in said
+        assert "Typical error" not in said
 
     def test_what_was_asked_for_one_person_is_said_once(self) -> None:
         asked = {"per": "person", "parameters": {"epsilon": "48/125"}, "words": "epsilon = 0.384 for one person who changes cell"}

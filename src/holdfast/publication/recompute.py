@@ -176,7 +176,7 @@ class Recomputed:
         }
         for name, page in made.items():
             if pages[name] != page.encode():
-                yield f"{name} is not the page that follows from the card"
+                yield f"{name} is not the page that follows from the card, or another build of this version of Holdfast made it"
 
 
 def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, listed: Sequence[KeptRow]) -> Recomputed:

@@ -133,6 +133,13 @@ def rounded_up(value: float, digits: int = 3) -> str:
     return number(float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(value))))
 
 
+def three_digits(value: float) -> str:
+    """The nearest number of three digits, plain where that is possible: 12,300 or 0.0125; whole numbers below 10,000 as they are."""
+    if value == int(value) and abs(value) < 10_000:
+        return number(int(value))
+    return number(float(f"{value:.3g}"))
+
+
 def show(value: str | float | bool | None) -> str:
     """A value of a card. A fraction gets its decimal beside it: exact where it ends, else rounded up and said to be."""
     if value is None:
@@ -173,4 +180,4 @@ def plural(count: int, noun: str) -> str:
 
 
 def sd_text(value: float | None, zero: str = "exact") -> str:
-    return "not published, not estimated, or depends on the data" if value is None else f"0 ({zero})" if value == 0 else number(value)
+    return "not published, not estimated, or depends on the data" if value is None else f"0 ({zero})" if value == 0 else three_digits(value)

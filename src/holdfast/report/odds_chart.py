@@ -5,15 +5,15 @@ from __future__ import annotations
 from fractions import Fraction
 
 from holdfast.report.frame import Say
-from holdfast.report.html import Html, number, rounded_up, tag
+from holdfast.report.html import Html, number, tag
 from holdfast.report.parts import Figure, Table
 
 WIDTH, ROW, BAR = 360, 50, 24
 """As wide as a telephone: the text keeps its size there."""
 
 
-def odds_figure(say: Say, unit: str, after: Fraction) -> Figure:
-    """Two bars. `after`: the largest share of right guesses with the table; without it half of them are right."""
+def odds_figure(say: Say, unit: str, after: Fraction, odds: str) -> Figure:
+    """Two bars. `after`: the largest share of right guesses with the table, and the odds of that; without it half of them are right."""
     before = Fraction(1, 2)
     shares = [(say("statement.without_table"), before), (say("statement.with_table"), after)]
     title = say("statement.odds_title", unit=unit, before=hundredths(before), after=hundredths(after))
@@ -28,9 +28,7 @@ def odds_figure(say: Say, unit: str, after: Fraction) -> Figure:
         width=str(WIDTH),
         height=str(2 * ROW),
     )
-    caption = (
-        say("statement.odds_caption", odds=rounded_up(float(after / (1 - after)))) if after < 1 else say("statement.odds_caption_sure")
-    )
+    caption = say("statement.odds_caption", odds=odds) if after < 1 else say("statement.odds_caption_sure")
     header = (say("statement.odds_guess"), say("statement.odds_right"))
     return Figure(
         "odds", picture, caption, Table(title, header, tuple((label, hundredths(share)) for label, share in shares), frozenset({1}))

@@ -362,11 +362,12 @@ def _use(card: Card, facts: ReportFacts) -> Section:
     if not error_is_known(card):
         return _section("use", heading, items(lines))
     guide = (
-        f"Two of three {what}s are within about one standard deviation of the {true_words(card)} one, and 95 of 100 within about two. "
-        "That is the normal law, as a guide (1.96); Laplace noise reaches about 2.1 standard deviations for 95 of 100. For any noise that "
-        "is zero on average, at least 95 of 100 are within 4.48 (Chebyshev's inequality)."
+        f"Two of three {what}s are within about one standard deviation of the {true_words(card)} one, and 95 of 100 within about 1.96. "
+        "That is the normal law, as a guide; Laplace noise reaches about 2.1 standard deviations for 95 of 100. For any noise that "
+        "is zero on average, at least 95 of 100 are within 4.48 (Chebyshev's inequality). "
     )
-    return _section("use", heading, *_example(facts, what, say_of(card)), items(lines), paragraph(guide))
+    exact = say_of(card)("report.intervals", command=code("holdfast interval folder"))
+    return _section("use", heading, *_example(facts, what, say_of(card)), items(lines), paragraph(guide, exact))
 
 
 def _example(facts: ReportFacts, what: str, say: Say) -> tuple[Html, ...]:

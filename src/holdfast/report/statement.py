@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from holdfast.report.frame import Say, render
-from holdfast.report.html import Html, code, join, name, names, number, plural, rounded_up, sd_text, short, text
+from holdfast.report.html import Html, code, join, name, names, number, plural, rounded_up, sd_text, short, text, three_digits
 from holdfast.report.odds_chart import odds_figure
 from holdfast.report.page import (
     LIST_TELLS,
@@ -35,7 +35,7 @@ from holdfast.report.page import (
     without_noise,
 )
 from holdfast.report.parts import Figure, Tile
-from holdfast.wording.odds import right_guesses
+from holdfast.wording.odds import largest_odds, right_guesses
 
 # What is longer would not leave the rest room on two pages; the whole lists are in card.json.
 SHOWN_STATEMENTS = 5
@@ -85,12 +85,12 @@ def statement_facts(card: Card, say: Say) -> StatementFacts:
     unit = guarantee["unit"]
     person = guarantee["per_person"] is not None
     costs = guarantee["per_person"] or guarantee["smallest_secret"]
-    share = right_guesses(_exact(costs.get("epsilon")), _exact(costs.get("delta")))
+    promise = _exact(costs.get("epsilon")), _exact(costs.get("delta"))
     return StatementFacts(
         budget=_budget(card, say),
         budget_words=(*(() if release["private"] else (say("statement.test_key"),)), text(release["ledger_words"])),
         meaning=say("statement.meaning_person", unit=unit) if person else say("statement.meaning_secret"),
-        odds=odds_figure(say, unit, share),
+        odds=odds_figure(say, unit, right_guesses(*promise), largest_odds(*promise)),
         meaning_words=() if guarantee["status"] == "exact" else (say("statement.estimated"),),
         exact=_exact_lines(card, say),
         exposed=_exposed(card, say),
@@ -233,13 +233,13 @@ def _error_tiles(card: Card, say: Say) -> tuple[Tile, ...]:
     spread = error["cell_standard_deviation"]
     if is_suppressed(card) or not error_is_known(card) or spread["median"] is None or not spread["largest"]:
         return ()
-    label = say("statement.error_tile" if step_of(card) is None else "statement.error_tile_values")
-    tiles = [Tile(label, rounded_up(spread["median"]), say("statement.error_note", basis=error["basis"]))]
-    tiles.append(Tile(say("statement.error_reach"), rounded_up(1.96 * spread["median"]), say("statement.error_reach_note")))
+    which = "error_tile" if spread["median"] else "error_largest"  # where most cells are exact, a typical one says nothing
+    label = say(f"statement.{which}" if step_of(card) is None else f"statement.{which}_values")
+    shown, note = (spread["median"], "statement.error_note") if spread["median"] else (spread["largest"], "statement.error_note_largest")
+    tiles = [Tile(label, three_digits(shown), say(note, basis=error["basis"]))]
+    tiles.append(Tile(say("statement.error_reach"), rounded_up(1.96 * shown), say("statement.error_reach_note")))
     if spread["smallest"] != spread["largest"]:
-        ends = [
-            sd_text(spread[end], without_noise(card)) if not spread[end] else rounded_up(spread[end]) for end in ("smallest", "largest")
-        ]
+        ends = [sd_text(spread[end], without_noise(card)) for end in ("smallest", "largest")]
         reach = say("statement.error_range_value", smallest=ends[0], largest=ends[1])
         tiles.append(Tile(say("statement.error_range"), reach, say("statement.error_range_note")))
     return tuple(tiles)

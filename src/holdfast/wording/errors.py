@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from holdfast.channels.layout import LevelError
+from holdfast.wording.figures import three
 
 _BASES = {
     "exact": "exact",
@@ -41,13 +42,17 @@ def error_sentences(
             f"The error of a released {noun} averages to zero. Its standard deviation is too small to be estimated: in every draw of the "
             "public law it was 0. Kept totals have no error."
         )
-    spread = f" ({smallest:.3g} to {largest:.3g})" if smallest != largest else ""
+    spread = f" ({three(smallest)} to {three(largest)})" if smallest != largest else ""
     missing = f"It was not estimated for {not_estimated:,} cells, because draws of their noise take too long. " if not_estimated else ""
     most = "at most " if basis == "upper bound" else ""
     what, apart = ("noise", " Rounding the answers to the grid is no noise, and is not counted here.") if rounded else ("error", "")
+    if median:
+        size = f"{most}{three(median)} for a typical cell{spread}"
+    else:  # a typical cell says nothing about those with noise
+        zero = "too small to be estimated" if basis == "estimated" else "0"
+        size = f"{zero} for half of the cells or more, and {most or 'up to '}{three(largest)} for the others"
     return (
-        f"The {what} of a released {noun} averages to zero; its standard deviation is {most}{median:.3g} for a typical cell{spread}. "
-        f"{missing}Kept totals have no {what}.{apart}"
+        f"The {what} of a released {noun} averages to zero; its standard deviation is {size}. {missing}Kept totals have no {what}.{apart}"
     )
 
 

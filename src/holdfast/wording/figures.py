@@ -169,7 +169,8 @@ SIZE_CAPTION = (
 
 INTERVALS = {
     "law": "Each line covers the true {noun} with probability {level} or more, whatever it is, computed from the law of the noise",
-    "normal": "Each line reaches {factor} standard deviations each way, which is {level} for normal noise",
+    "normal": "Each line reaches {factor} standard deviations each way, which is {level} for normal noise; `holdfast interval` goes by the "
+    "law itself",
     "none": "How far a {noun} may be off depends on the true ones, so no intervals are shown",
     "exact": "These {noun}s carry no noise",
 }

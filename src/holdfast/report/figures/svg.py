@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from holdfast.report.html import Html, Piece, number, tag
+from holdfast.report.html import Html, Piece, tag, three_digits
 
 Place: TypeAlias = Callable[[float], float]
 
@@ -94,10 +94,8 @@ def width_of(words: str) -> float:
 
 
 def short(value: float) -> str:
-    """Three digits, plain where that is possible: 12,300 or 0.0125; whole numbers below 10,000 as they are."""
-    if value == int(value) and abs(value) < 10_000:
-        return number(int(value))
-    return number(float(f"{value:.3g}"))
+    """A number on a figure: as standard deviations are shown on all pages."""
+    return three_digits(value)
 
 
 def tick_words(value: float) -> str:
