@@ -243,3 +243,15 @@ def test_figures_of_estimates_are_readable() -> None:
     universe = hf.Universe.product({"a": ["0", "1", "2"], "b": ["0", "1", "2"]})
     words = hf.plan(universe, [hf.margin("a"), hf.margin("b")], hf.GeneralizedLaplace(20, norm="l2")).to_fields()["expected_error"]["words"]
     assert "too small to be estimated: in every draw of the public law it was 0" in words
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_noise_that_no_draw_had_is_not_said_to_be_none(norm: Any) -> None:
+    universe = hf.Universe.product({"a": ["0", "1", "2"], "b": ["0", "1", "2"]})
+    table = hf.Table(universe, np.arange(9))
+    release = hf.release(table, [hf.margin("a"), hf.margin("b")], hf.GeneralizedLaplace(20, norm=norm), key=hf.NoiseKey.for_tests("rare"))
+    assert release.table.standard_deviations is not None
+    assert np.isnan(release.table.standard_deviations).all()
+    said = release.plan.to_fields()["expected_error"]
+    assert set(said["cell_standard_deviation"].values()) == {None}
+    assert "too small to be estimated" in said["words"]

@@ -204,6 +204,14 @@ class Covariance:
             out[found.cells] = found.diagonal()
         return out
 
+    def unseen(self) -> NDArray[np.bool_]:
+        """Cells whose variance was estimated, and was 0 in every draw: it is small, and not 0."""
+        out = np.zeros(self.cells, dtype=np.bool_)
+        for found in self.shapes:
+            if found.variance.basis == "estimated":
+                out[found.cells] = found.diagonal() == 0
+        return out
+
     def of(self, query: Any) -> float:
         """Variance of the noise of sum of query_i y_i; 0 for kept totals."""
         vector = np.asarray(query, dtype=np.float64)

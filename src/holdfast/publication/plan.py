@@ -104,12 +104,16 @@ class Plan:
     @cached_property
     def deviations(self) -> NDArray[np.float64] | None:
         """Standard deviation of every cell's noise, to six digits, so that it is the same on every machine; None where it depends on the
-        data, no number where it was not estimated.
+        data, no number where it was not estimated, or where noise is so rare that no draw had any.
         """
         if self.covariance is None:
             return None if self.drawing.channel.target.publishes_cells else np.zeros(len(self.facts.universe))
         variances, which = np.unique(self.covariance.diagonal(), return_inverse=True)
-        return np.array([float(f"{v**0.5 * self.unit:.6g}") for v in variances])[which]
+        rounded = np.array([float(f"{v**0.5 * self.unit:.6g}") for v in variances])[which]
+        unseen = self.covariance.unseen()
+        unseen[self.facts.lattice.exposed_cells] = False
+        rounded[unseen] = math.nan
+        return rounded
 
     @property
     def unit(self) -> float:

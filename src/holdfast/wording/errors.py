@@ -28,6 +28,11 @@ def error_sentences(
     """From the standard deviations of the cells' noise; None where none is added, where it depends on the data, or where it was not
     estimated. `noun`: what is released; `rounded`: after it was brought to a grid.
     """
+    if basis == "estimated" and not largest:
+        return (
+            f"The error of a released {noun} averages to zero. Its standard deviation is too small to be estimated: in every draw of the "
+            "public law it was 0. Kept totals have no error."
+        )
     if smallest is None or median is None or largest is None:
         if basis == "unknown":
             return "The error of a released count depends on the counts, so nothing is said about it here. Kept totals have no error."
@@ -37,11 +42,6 @@ def error_sentences(
                 "take too long. Kept totals have no error."
             )
         return "No noise is added: counts that the kept totals do not fix are left out. Kept totals have no error."
-    if basis == "estimated" and largest == 0:
-        return (
-            f"The error of a released {noun} averages to zero. Its standard deviation is too small to be estimated: in every draw of the "
-            "public law it was 0. Kept totals have no error."
-        )
     spread = f" ({three(smallest)} to {three(largest)})" if smallest != largest else ""
     missing = f"It was not estimated for {not_estimated:,} cells, because draws of their noise take too long. " if not_estimated else ""
     most = "at most " if basis == "upper bound" else ""
