@@ -12,7 +12,7 @@ from holdfast.wording.errors import error_sentences
     [
         ("upper bound", "is 0 for half of the cells or more, and at most 1,230 for the others."),
         ("exact", "is 0 for half of the cells or more, and up to 1,230 for the others."),
-        ("estimated", "is too small to be estimated for half of the cells or more, and up to 1,230 for the others."),
+        ("estimated", "is 0 for half of the cells or more, and up to 1,230 for the others."),
     ],
 )
 def test_where_most_cells_are_exact_the_others_are_spoken_of(basis: str, said: str) -> None:

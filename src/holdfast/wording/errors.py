@@ -48,9 +48,8 @@ def error_sentences(
     what, apart = ("noise", " Rounding the answers to the grid is no noise, and is not counted here.") if rounded else ("error", "")
     if median:
         size = f"{most}{three(median)} for a typical cell{spread}"
-    else:  # a typical cell says nothing about those with noise
-        zero = "too small to be estimated" if basis == "estimated" else "0"
-        size = f"{zero} for half of the cells or more, and {most or 'up to '}{three(largest)} for the others"
+    else:  # a typical cell, which kept totals fix, says nothing about those with noise
+        size = f"0 for half of the cells or more, and {most or 'up to '}{three(largest)} for the others"
     return (
         f"The {what} of a released {noun} averages to zero; its standard deviation is {size}. {missing}Kept totals have no {what}.{apart}"
     )
