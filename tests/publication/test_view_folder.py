@@ -15,7 +15,9 @@ import holdfast as hf
 from holdfast.errors import InvalidParameter, RequestTooLarge, VerificationFailed
 from holdfast.publication import view, view_crossing
 from holdfast.publication.release import Release
+from holdfast.wording.view import changed_sentence
 from tests.publication.test_verify_mutations import with_right_checksums
+from tests.report.cards import Page
 from tests.running import Run
 from tests.snapshot_files import Snapshot
 
@@ -49,9 +51,31 @@ def test_the_folder_holds_the_view_under_names_of_its_own(folder: Path) -> None:
     assert np.array_equal(hf.load(folder).publication_view(base=5).counts, made.counts)
 
 
+def test_the_pages_tell_of_the_view_and_its_biases(folder: Path) -> None:
+    said = json.loads((folder / "view.json").read_text())
+    report, statement = (Page((folder / name).read_text(encoding="utf-8")).text for name in ("report.html", "statement.html"))
+    assert "The folder also has a publication view (files named view, base 5)" in statement
+    assert said["words"] in report
+    assert said["bias"]["words"] in report
+    assert said["bias"]["lines"], "there are biases to look for"
+    for line in said["bias"]["lines"]:
+        assert f"{line['level']} {line['size']} {line['units']:,} {line['bias']:+.3f} {line['standard_error']:.3f}" in report
+
+
+def test_pages_that_keep_silent_about_the_view_are_reported(folder: Path, tmp_path: Path) -> None:
+    silent = released().save(tmp_path / "silent")
+    for name in ("report.html", "statement.html"):
+        shutil.copy(silent / name, folder / name)
+    with_right_checksums(folder)
+    with pytest.raises(VerificationFailed, match=r"statement\.html is not the page .* report\.html is not the page"):
+        hf.verify(folder)
+
+
 def test_without_a_base_there_is_none(tmp_path: Path) -> None:
     folder = released().save(tmp_path / "out")
     assert not [path.name for path in folder.iterdir() if path.name.startswith("view")]
+    for name in ("report.html", "statement.html"):
+        assert "publication view" not in (folder / name).read_text(encoding="utf-8")
     assert "publication view" not in hf.verify(folder).recomputed
 
 
@@ -149,6 +173,11 @@ class TestTampered:
         changed = int((numbers.ravel() != crossing.table.counts).sum())
         given = {**said, "solver": "scipy 0.0", "changed": changed}
         (folder / "view.json").write_text(json.dumps(given))
+        with_right_checksums(folder)
+        with pytest.raises(VerificationFailed, match=r"says: report\.html is not the page"):  # it tells of another number of cells
+            hf.verify(folder)
+        page = (folder / "report.html").read_text(encoding="utf-8")
+        (folder / "report.html").write_text(page.replace(changed_sentence(said), changed_sentence(given)), encoding="utf-8")
         with_right_checksums(folder)
         assert [text for text in hf.verify(folder).left if "another solver" in text]
         lines = given["bias"]["lines"]

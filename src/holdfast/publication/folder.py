@@ -85,19 +85,20 @@ def fill_folder(release: Release, temporary: Path, output: Output) -> None:
             save_frame(mark_frame(frame) if marked and name == "csv" else frame, temporary / f"{stem}{FORMATS[name].suffix}")
     if view is not None:
         write_synced(temporary / VIEW_WORDS, view.to_json().encode())
+    beside = None if view is None else view.to_fields()
     write_synced(temporary / KEPT_FILE, kept_csv(release.plan.facts.kept, release.totals, release.table.grid, marked=marked))
     exposed = exposed_csv(release.exposure, release.table.counts, release.table.count_name, release.table.grid, marked=marked)
     write_synced(temporary / EXPOSED_FILE, exposed)
     key = None if output.sign is None else load_signing_key(output.sign)
     card = release.card_model.to_be_signed_by(None if key is None else public_key_of(key))
     card = card.with_marked_formulas() if marked else card
-    write_synced(temporary / "statement.html", statement_html(card.to_dict()).encode())
+    write_synced(temporary / "statement.html", statement_html(card.to_dict(), beside).encode())
     kept_rows = shown_rows(release.kept_rows, release.plan.facts.kept, release.table.grid)
     areas = None
     if output.map is not None:
         write_synced(temporary / MAP_FILE, output.map.public())
         areas = folder_areas((temporary / MAP_FILE).read_bytes(), release.plan, release.table)
-    facts = report_facts(release.plan, release.table, areas)
+    facts = report_facts(release.plan, release.table, areas, beside)
     write_synced(temporary / "report.html", report_html(card.to_dict(), kept_rows, facts).encode())
     made = card.with_files({path.name: _checksum(path) for path in sorted(temporary.iterdir())})
     if key is not None:

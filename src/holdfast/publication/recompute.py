@@ -161,8 +161,8 @@ class Recomputed:
         if not right:
             yield f"{EXPOSED_FILE} is not what the kept totals expose"
 
-    def page_problems(self, pages: dict[str, bytes], area_map: bytes | None = None) -> Iterator[str]:
-        """Pages that are not what this version makes of the card, with the map of the folder if there is one."""
+    def page_problems(self, pages: dict[str, bytes], area_map: bytes | None = None, view: dict[str, Any] | None = None) -> Iterator[str]:
+        """Pages that are not what this version makes of the card, with the map of the folder and what view.json says, if there are any."""
         try:
             areas = None if area_map is None else folder_areas(area_map, self.plan, self.table)
         except HoldfastError:
@@ -171,8 +171,8 @@ class Recomputed:
         fields = {**self.card.to_dict(), "files": {}, "signature": None}
         kept_rows = shown_rows(self.kept_rows, self.plan.facts.kept, self.table.grid)
         made = {
-            "statement.html": statement_html(fields),
-            "report.html": report_html(fields, kept_rows, report_facts(self.plan, self.table, areas)),
+            "statement.html": statement_html(fields, view),
+            "report.html": report_html(fields, kept_rows, report_facts(self.plan, self.table, areas, view)),
         }
         for name, page in made.items():
             if pages[name] != page.encode():

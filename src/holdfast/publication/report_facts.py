@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +22,8 @@ SHOWN_LAWS = 1
 """Rows of the figure of margins, and charts of noise: `release.plot` draws all."""
 
 
-def report_facts(plan: Plan, table: ReleasedTable, areas: Areas | None = None) -> ReportFacts:
-    """Figures that this release can have: none of them where counts are left out."""
+def report_facts(plan: Plan, table: ReleasedTable, areas: Areas | None = None, view: Mapping[str, Any] | None = None) -> ReportFacts:
+    """Figures that this release can have: none of them where counts are left out. `view`: what view.json says, if there is one."""
     noise = tuple(noise_charts(plan.drawing, SHOWN_LAWS))
     if not table.published.all():
         return ReportFacts(noise=noise)
@@ -39,6 +40,7 @@ def report_facts(plan: Plan, table: ReleasedTable, areas: Areas | None = None) -
         areas=areas,
         example=facts.example_of(plan, table),
         noise=noise,
+        view=view,
     )
 
 

@@ -272,11 +272,13 @@ def _recomputed_problems(place: Path, again: Recomputed, frames: dict[str, Any])
     content = {name: _guarded(name, partial(read_plain, place / name, again.card.files[name].bytes)) for name in (EXPOSED_FILE, *PAGES)}
     exposed = content.pop(EXPOSED_FILE)
     yield from _guarded(EXPOSED_FILE, lambda: list(again.exposed_problems(exposed)))
-    if again.same_version and not of_card:  # of a card that is no card of a release no page can be made
+    of_view = list(_view_problems(place, again))
+    yield from of_view
+    if again.same_version and not of_card and not of_view:  # of a card that is no card of a release no page can be made
         listed = again.card.files.get(MAP_FILE)
         given = None if listed is None else _guarded(MAP_FILE, partial(read_plain, place / MAP_FILE, listed.bytes))
-        yield from again.page_problems(content, given)
-    yield from _view_problems(place, again)
+        view = json.loads(read_json_text(place / VIEW_WORDS)) if VIEW_WORDS in again.card.files else None
+        yield from again.page_problems(content, given, view)
 
 
 def _view_problems(place: Path, again: Recomputed) -> Iterator[str]:

@@ -58,6 +58,7 @@ from holdfast.report.page import (
 )
 from holdfast.report.parts import Section, Tile
 from holdfast.wording.figures import percent, plain_number
+from holdfast.wording.view import BIAS_HEADER, bias_rows, changed_sentence
 
 SHOWN_KEPT = 3
 SHOWN_STATEMENTS = 100
@@ -91,7 +92,7 @@ def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int | str]], fac
         sections += (_kept(card, kept_rows), _promise(card), _verify(card))
     else:
         apart = (_bounds(card),) if is_bounded(card) else (_grid(card),) if step_of(card) is not None else ()
-        sections += (_how_far_off(card, facts), _use(card, facts), *_pictures(card, facts), *apart)
+        sections += (_how_far_off(card, facts), _use(card, facts), *_pictures(card, facts), *apart, *_view(card, facts))
         sections += (_kept(card, kept_rows), _promise(card), _noise(card, facts), _verify(card))
     say = say_of(card)
     frame = release_frame(card, title)
@@ -302,6 +303,22 @@ def _pictures(card: Card, facts: ReportFacts) -> tuple[Section, ...]:
         *([] if facts.ranked is None else [ranked_figure(facts.ranked, what)]),
     ]
     return (_section("pictures", say_of(card)(f"report.pictures_{what}"), figures=figures),) if figures else ()
+
+
+def _view(card: Card, facts: ReportFacts) -> tuple[Section, ...]:
+    """The publication view in the folder, and how far it is off on average."""
+    if (said := facts.view) is None:
+        return ()
+    say, rows = say_of(card), bias_rows(said)
+    return (
+        _section(
+            "view",
+            say("report.view"),
+            paragraph(said["words"], " ", changed_sentence(said), " ", say("report.view_files")),
+            paragraph(said["bias"]["words"]),
+            table(say("report.view_bias"), BIAS_HEADER, rows, numbers={2, 3, 4}) if rows else None,
+        ),
+    )
 
 
 def _negative(card: Card) -> str:

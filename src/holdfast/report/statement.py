@@ -6,8 +6,10 @@ the end the exact parameters and the lines to sign. Long lists are in files of t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from holdfast.report.frame import Say, render
 from holdfast.report.html import Html, code, join, name, names, number, plural, rounded_up, sd_text, short, text, three_digits
@@ -67,19 +69,21 @@ class StatementFacts:
     sign: Html
 
 
-def statement_html(card: Card) -> str:
+def statement_html(card: Card, view: Mapping[str, Any] | None = None) -> str:
     """The statement of a release, from its card.
 
     Given:       the card as plain values, in the shape of card.schema.json. `files` and `signature` are not read: the statement is made
-                 before them.
-    Guarantees:  a pure function of the card; every text in it is escaped; nothing is loaded from elsewhere.
+                 before them. `view`: what view.json says, where the folder has a publication view.
+    Guarantees:  a pure function of its arguments; every text in it is escaped; nothing is loaded from elsewhere.
     """
     say = say_of(card)
     frame = release_frame(card, say.plain("statement.title", id=card["release"]["id"]))
-    return render("statement.html.j2", language=say.language, **frame, eyebrow=say("page.statement"), **vars(statement_facts(card, say)))
+    return render(
+        "statement.html.j2", language=say.language, **frame, eyebrow=say("page.statement"), **vars(statement_facts(card, say, view))
+    )
 
 
-def statement_facts(card: Card, say: Say) -> StatementFacts:
+def statement_facts(card: Card, say: Say, view: Mapping[str, Any] | None = None) -> StatementFacts:
     """Everything on the page but its frame."""
     release, guarantee = card["release"], card["guarantee"]
     unit = guarantee["unit"]
@@ -92,7 +96,7 @@ def statement_facts(card: Card, say: Say) -> StatementFacts:
         meaning=say("statement.meaning_person", unit=unit) if person else say("statement.meaning_secret"),
         odds=odds_figure(say, unit, right_guesses(*promise), largest_odds(*promise)),
         meaning_words=() if guarantee["status"] == "exact" else (say("statement.estimated"),),
-        exact=_exact_lines(card, say),
+        exact=(*_exact_lines(card, say), *(() if view is None else (say("statement.view", base=view["base"]),))),
         exposed=_exposed(card, say),
         error_title=say("statement.error" if step_of(card) is None else "statement.error_values"),
         error=_error_tiles(card, say),

@@ -63,12 +63,25 @@ def not_in_folder(base: int, *, bounded: bool) -> str:
     )
 
 
+BIAS_HEADER = ("Level", "True size", "Units", "Bias", "Standard error")
+
+
+def bias_rows(fields: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """The table of biases, from what stands beside a view: empty where none were simulated."""
+    return [
+        (line["level"], line["size"], f"{line['units']:,}", f"{line['bias']:+.3f}", f"{line['standard_error']:.3f}")
+        for line in fields["bias"]["lines"]
+    ]
+
+
+def changed_sentence(fields: Mapping[str, Any]) -> str:
+    return f"{fields['changed']:,} of {fields['cells']:,} cells differ from their released count."
+
+
 def view_lines(fields: Mapping[str, Any]) -> list[str]:
     """What the command prints: a sentence, and a line for each size class."""
-    out = [fields["words"], f"{fields['changed']:,} of {fields['cells']:,} cells differ from their released count."]
-    lines = [("level", "true size", "units", "bias", "standard error")]
-    for line in fields["bias"]["lines"]:
-        lines.append((line["level"], line["size"], f"{line['units']:,}", f"{line['bias']:+.3f}", f"{line['standard_error']:.3f}"))
+    out = [fields["words"], changed_sentence(fields)]
+    lines = [tuple(title.lower() for title in BIAS_HEADER), *bias_rows(fields)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     shown = ["  ".join((line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:]))) for line in lines]
     return [*out, fields["bias"]["words"], *(shown if len(shown) > 1 else ())]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 Law = Sequence[tuple[int, float]]
 LIMITS = (0.05, 0.10, 0.25, 0.50)
@@ -182,3 +183,5 @@ class ReportFacts:
     areas: Areas | None = None
     example: Example | None = None
     noise: tuple[NoiseLaw, ...] = ()
+    view: Mapping[str, Any] | None = None
+    """What view.json says, where the folder has a publication view."""
