@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import fcntl
 import json
+import os
 import pickle
 from collections.abc import Callable
 from fractions import Fraction
@@ -29,7 +31,7 @@ from holdfast.errors import (
     WrongState,
 )
 from holdfast.privacy.ledger import Ledger
-from holdfast.publication import booking, pipeline
+from holdfast.publication import booking, folder, pipeline
 from holdfast.wording.ledger import ledger_screen
 from tests.ledger.helpers import run_sql
 from tests.publication.bookings import (
@@ -319,3 +321,16 @@ def test_where_the_secret_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyP
             assert booking.secret_from_environment() == SECRET
     monkeypatch.setenv("HOLDFAST_KEY", "another secret of the office")
     assert booking.secret_from_environment() == b"another secret of the office"
+
+
+def test_a_signal_between_the_lock_and_its_handle_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fcntl, "flock", interrupted)
+    with pytest.raises(KeyboardInterrupt), booking.Unbooked().exclusive_folder(folder.Output(tmp_path / "out")):
+        pass
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(KeyboardInterrupt):
+        folder.try_to_write(tmp_path / "out", 10)
+    assert os.listdir(tmp_path) == []

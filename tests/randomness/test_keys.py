@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.errors import ForkedKey, InvalidParameter, KeyClosed, KeyMisuse, StreamReused
 from holdfast.randomness import NoiseKey
+from holdfast.randomness.claims import Claims
 from holdfast.randomness.vault import STREAM_VERSION, purpose
 from tests.randomness.vaults import vault_of
 
@@ -59,8 +60,17 @@ def test_labels_lanes_and_subkeys_give_different_words():
 
 
 def test_the_version_is_part_of_every_key():
-    assert STREAM_VERSION == 2
-    assert b"stream version 2:" in purpose("anything")
+    assert STREAM_VERSION == 3
+    assert b"stream version 3:" in purpose("anything", is_private=True)
+
+
+def test_a_secret_and_a_test_key_of_the_same_bytes_have_no_word_in_common():
+    """And test keys keep their words from version to version: they protect nothing, and known answers are made with them."""
+    assert b"stream version 2:" in purpose("anything", is_private=False)
+    secret, test = (NoiseKey._open(bytes(32), is_private, Claims()) for is_private in (True, False))
+    for label in (("a",), ("b", 1)):
+        assert not set(words(secret, *label)) & set(words(test, *label))
+        assert not set(words(secret.derive("x"), *label)) & set(words(test.derive("x"), *label))
 
 
 def test_a_label_opens_once():

@@ -164,12 +164,10 @@ class Unbooked(Booking):
     def exclusive_folder(self, output: Output) -> Iterator[Path]:
         temporary = output.folder.absolute().parent / f"{TEMPORARY}{secrets.token_hex(8)}"
         remove_leftovers(temporary.parent)
-        try:
-            handle = take_lock(lock_of(temporary))
-        except OSError as error:
-            raise output_problem(error, output.folder) from None
-        try:  # before the folder is there: a signal may come at any moment
+        handle = None
+        try:  # before the lock and the folder are there: a signal may come at any moment
             try:
+                handle = take_lock(lock_of(temporary))
                 temporary.mkdir(mode=0o700)
             except OSError as error:
                 raise output_problem(error, output.folder) from None

@@ -145,9 +145,10 @@ def try_to_write(folder: Path, cells: int) -> None:
     """
     parent = folder.absolute().parent
     trial = parent / f"{TEMPORARY}{secrets.token_hex(8)}"
+    lock = None
     try:
-        lock = take_lock(lock_of(trial))  # so that it is not taken for what a killed run left
         try:
+            lock = take_lock(lock_of(trial))  # so that it is not taken for what a killed run left
             os.mkdir(trial, mode=0o700)
             with open(trial / CARD, "wb") as file:
                 file.write(bytes(TRIAL_BYTES))

@@ -41,11 +41,14 @@ def take_lock(path: Path) -> int:
         os.close(handle)  # who held it was done and removed it
 
 
-def drop_lock(path: Path, handle: int) -> None:
-    """A lock file that cannot be removed does no harm: nobody holds it."""
+def drop_lock(path: Path, handle: int | None) -> None:
+    """A lock file that cannot be removed does no harm: nobody holds it. Without a handle only for a name that no other process uses: a
+    signal came after the file was made and before its handle was known here.
+    """
     with contextlib.suppress(OSError):
         path.unlink()
-    os.close(handle)
+    if handle is not None:
+        os.close(handle)
 
 
 def remove_leftovers(parent: Path) -> None:

@@ -60,7 +60,7 @@ class NoiseKey(NotCopied):
             raise InvalidParameter(
                 f"The seed of a test key is an int or a str; found {type(seed).__name__}. Write for example for_tests(1)."
             )
-        return cls._open(hmac_sha256(_PUBLIC_TEST_SECRET, purpose("test key") + encode_label((seed,))), False, Claims())
+        return cls._open(hmac_sha256(_PUBLIC_TEST_SECRET, purpose("test key", is_private=False) + encode_label((seed,))), False, Claims())
 
     @property
     def is_private(self) -> bool:

@@ -57,4 +57,4 @@ def _cipher(secret: bytes, second: bytes, salt: bytes) -> AESGCM:
         )
     if not isinstance(second, bytes) or len(second) != KEY_BYTES:
         raise KeyMisuse("The second secret of a sealed key is damaged. The key cannot be opened.")
-    return AESGCM(hmac_sha256(second, purpose("sealing") + Scrypt(salt=salt, length=32, n=2**14, r=8, p=1).derive(secret)))
+    return AESGCM(hmac_sha256(second, purpose("sealing", is_private=True) + Scrypt(salt=salt, length=32, n=2**14, r=8, p=1).derive(secret)))

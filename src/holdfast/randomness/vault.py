@@ -23,8 +23,12 @@ from holdfast.randomness.claims import Claims
 from holdfast.randomness.labels import Label, encode_label
 
 KEY_BYTES = 32
-STREAM_VERSION = 2
-"""Changes whenever the words of some label would change; part of every derived key."""
+STREAM_VERSION = 3
+"""Changes whenever the same secret would give another release: other words of a label, or other noise drawn from them. Part of every key
+derived from a secret, so that two versions never draw from the same words.
+"""
+TEST_WORDS_VERSION = 2
+"""The same for test keys, which protect nothing: it changes with the words alone, so that known answers tell what samplers do."""
 
 _COUNTER_MODULUS = 2**128
 
@@ -35,9 +39,10 @@ class Closable(Protocol):
     def close(self) -> None: ...
 
 
-def purpose(what: str) -> bytes:
+def purpose(what: str, *, is_private: bool) -> bytes:
     """The message that derives one kind of key; no purpose is a prefix of another."""
-    return f"holdfast randomness, stream version {STREAM_VERSION}: {what};".encode("ascii")
+    version = STREAM_VERSION if is_private else TEST_WORDS_VERSION
+    return f"holdfast randomness, stream version {version}: {what};".encode("ascii")
 
 
 def hmac_sha256(key: bytes | bytearray, message: bytes) -> bytes:
@@ -103,8 +108,8 @@ class Vault(NotCopied):
         self._process = os.getpid()
         self._dependents: weakref.WeakSet[Closable] = weakref.WeakSet()
         self._master = bytearray(master)
-        self._mac_key = bytearray(hmac_sha256(master, purpose("label tags")))
-        self._encryption_key = bytearray(hmac_sha256(master, purpose("keystream")))
+        self._mac_key = bytearray(hmac_sha256(master, purpose("label tags", is_private=is_private)))
+        self._encryption_key = bytearray(hmac_sha256(master, purpose("keystream", is_private=is_private)))
         self._cmac: CMAC | None = start_cmac(self._mac_key)
 
     def check(self) -> None:
@@ -135,7 +140,7 @@ class Vault(NotCopied):
     def subkey_master(self, name: bytes) -> bytes:
         """The master secret of the subkey `name` (an encoded label)."""
         self.check()
-        return hmac_sha256(self._master, purpose("subkey") + name)
+        return hmac_sha256(self._master, purpose("subkey", is_private=self.is_private) + name)
 
     def keystream(self, tag: int, block: int) -> CipherContext:
         """AES-256-CTR under K_enc from counter tag + block."""
