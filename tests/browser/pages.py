@@ -24,8 +24,8 @@ SAID: dict[str, Any] = {
 }
 
 
-def written(release: Release, folder: Path) -> Pages:
-    saved = release.save(folder / "out")
+def written(release: Release, folder: Path, **how: Any) -> Pages:
+    saved = release.save(folder / "out", **how)
     return {page: (saved / f"{page}.html").read_text(encoding="utf-8") for page in ("statement", "report")}
 
 
@@ -41,10 +41,10 @@ def tracts(shared_data: Path, folder: Path) -> Pages:
 
 
 def four_by_four(shared_data: Path, folder: Path) -> Pages:
-    """With a secret key, so that no banner is on its pages; nothing on them depends on the noise."""
+    """With a secret key, so that no banner is on its pages, and with a publication view."""
     table = real_table(shared_data, "fcsm_wp22_delinquent_children", ["county", "education"], "count")
     keep = [hf.margin("county"), hf.margin("education")]
-    return written(hf.release(table, keep, hf.GeneralizedLaplace("1/4"), release_id="children", **SAID), folder)
+    return written(hf.release(table, keep, hf.GeneralizedLaplace("1/4"), release_id="children", **SAID), folder, view_base=1)
 
 
 def flights(shared_data: Path, folder: Path) -> Pages:
