@@ -148,8 +148,10 @@ def _letters(text: str) -> str:
 
 def _lost(texts: list[str], printed: list[str]) -> list[str]:
     """Texts that no printed page has: cut off, or hidden by something."""
-    # A text may go on on the next page, after what stands in the margins there: so it is looked for by its beginning and its end.
-    whole = _letters("".join(printed))
+    # A text may go on on the next page, after what stands in the margin there: so it is looked for by its beginning and its end, and
+    # without that margin too, since a page may break inside these.
+    bodies = [re.sub(r"\A(.*\n){0,2}?.*Page \d+ of \d+\s*\n", "", text) for text in printed]
+    whole = f"{_letters(''.join(printed))}\n{_letters(''.join(bodies))}"
     pieces = ((text, _letters(text)) for text in texts)
     return [f"not printed: {text[:80]}" for text, letters in pieces if letters[:40] not in whole or letters[-40:] not in whole]
 
