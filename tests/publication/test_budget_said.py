@@ -60,8 +60,10 @@ class TestAskedFor:
         assert card["words"].startswith(f"Asked for: {words}. ")
         assert card["why"] in card["words"]
         assert repr(release.guarantee).startswith(f"Guarantee(asked: {mechanism.asked}; one person: ")
-        text = (release.save(tmp_path / "out") / "statement.html").read_text()
-        promise = text[text.index("The promise in numbers") :]
+        folder = release.save(tmp_path / "out")
+        statement, report = ((folder / page).read_text() for page in ("statement.html", "report.html"))
+        assert statement.index(">The budget<") < statement.index(">What it means<") < statement.index(">What is exact<")
+        promise = report[report.index("The promise in numbers") :]
         assert promise.index("Asked for") < promise.index(words) < promise.index("Each unit of")
         said_before = "for one person" in words and mechanism is not PAIR  # a pure promise, asked for one person: just these numbers
         assert (">One person<" in promise) is not said_before
@@ -160,7 +162,7 @@ class TestApproval:
         card = json.loads((folder / "card.json").read_text())["release"]
         assert {name: card[name] for name in said} == said
         page = (folder / "statement.html").read_text()
-        assert all(text in page for text in ("2030-04-01", "Office of &lt;Towns&gt;", "Approved by", "A. Chief, Director"))
+        assert all(text in page for text in ("2030-04-01", "Office of &lt;Towns&gt;", "approved by <bdi>A. Chief, Director</bdi>"))
         assert hf.verify(folder)
 
     def test_nothing_is_made_up(self) -> None:
