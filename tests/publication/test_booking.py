@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import pickle
+import shutil
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -334,3 +335,23 @@ def test_a_signal_between_the_lock_and_its_handle_leaves_nothing_behind(tmp_path
     with pytest.raises(KeyboardInterrupt):
         folder.try_to_write(tmp_path / "out", 10)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_signal_while_the_unfinished_folder_is_removed_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    removed = shutil.rmtree
+    calls: list[object] = []
+
+    def interrupted_once(*given: Any, **named: Any) -> None:
+        calls.append(given)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        removed(*given, **named)
+
+    monkeypatch.setattr(shutil, "rmtree", interrupted_once)
+    with pytest.raises(KeyboardInterrupt):
+        folder.try_to_write(tmp_path / "out", 10)
+    assert (os.listdir(tmp_path), len(calls)) == ([], 2)
+    calls.clear()
+    with pytest.raises(KeyboardInterrupt), booking.Unbooked().exclusive_folder(folder.Output(tmp_path / "out")):
+        pass
+    assert (os.listdir(tmp_path), len(calls)) == ([], 2)

@@ -39,7 +39,7 @@ from holdfast.privacy.ledger.state import state_folder
 from holdfast.privacy.ledger.values import ESTIMATED
 from holdfast.publication.folder import CARD, Output, output_problem, put_in_place
 from holdfast.publication.history import GRANT, disjoint_from, grant_facts, public_facts
-from holdfast.publication.leftovers import TEMPORARY, drop_lock, lock_of, remove_leftovers, take_lock
+from holdfast.publication.leftovers import TEMPORARY, clear, drop_lock, lock_of, remove_leftovers, take_lock
 from holdfast.publication.order import Order, software
 from holdfast.publication.plan import Plan
 from holdfast.randomness import NoiseKey
@@ -173,8 +173,11 @@ class Unbooked(Booking):
                 raise output_problem(error, output.folder) from None
             yield temporary
         finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-            drop_lock(lock_of(temporary), handle)
+            try:
+                clear(temporary, handle)
+            except BaseException:  # a signal: once more, and to the end
+                clear(temporary, None)
+                raise
 
 
 class Booked(Booking):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
 from holdfast.publication.card import Card, other_version
 from holdfast.publication.given_files import read_json_text
-from holdfast.publication.leftovers import BEFORE, TEMPORARY, drop_lock, lock_of, take_lock
+from holdfast.publication.leftovers import BEFORE, TEMPORARY, clear, lock_of, take_lock
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, exposed_csv, kept_csv, shown_rows
 from holdfast.publication.maps import MAP_FILE, MapRequest, folder_areas
 from holdfast.publication.report_facts import report_facts
@@ -153,8 +153,11 @@ def try_to_write(folder: Path, cells: int) -> None:
             with open(trial / CARD, "wb") as file:
                 file.write(bytes(TRIAL_BYTES))
         finally:
-            shutil.rmtree(trial, ignore_errors=True)
-            drop_lock(lock_of(trial), lock)
+            try:
+                clear(trial, lock)
+            except BaseException:  # a signal: once more, and to the end
+                clear(trial, None)
+                raise
         left = shutil.disk_usage(parent).free
     except OSError as error:
         raise output_problem(error, folder) from None

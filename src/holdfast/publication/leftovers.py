@@ -51,6 +51,12 @@ def drop_lock(path: Path, handle: int | None) -> None:
         os.close(handle)
 
 
+def clear(folder: Path, handle: int | None) -> None:
+    """Remove an unfinished folder whose name no other process uses, and its lock."""
+    shutil.rmtree(folder, ignore_errors=True)
+    drop_lock(lock_of(folder), handle)
+
+
 def remove_leftovers(parent: Path) -> None:
     """Remove what killed runs without a ledger left in this folder, and say so; name what stays."""
     try:
