@@ -218,7 +218,8 @@ def changed(old: str, new: str) -> str:
 
 BIG = "a,b,n\n" + "".join(f"{i},{j},{i + j}\n" for i in range(20) for j in range(20))
 GRID = RUN.replace('["state", "county"]', '["a", "b"]').replace('"people"', '"n"').replace('[["state"]]', '[["a"], ["b"]]')
-GRID = GRID.replace("allow_exposed = 1\n", "").replace('"1/2"', '"1/100"')  # less than coupling from the past takes
+GRID = GRID.replace("allow_exposed = 1\n", "")
+TOO_SMALL = GRID.replace('"1/2"', '"1/100"')  # an epsilon below what coupling from the past takes
 BAD: dict[str, tuple[str, str, int]] = {
     "unknown key": (changed("epsilon =", "epsilom ="), COUNTIES, 7),
     "missing file": (changed("counties.csv", "none.csv"), COUNTIES, 7),
@@ -238,7 +239,7 @@ BAD: dict[str, tuple[str, str, int]] = {
     "everything fixed": (changed('[["state"]]', '[["state", "county"]]'), COUNTIES, 6),
     "unknown column kept": (changed('[["state"]]', '[["sate"]]'), COUNTIES, 7),
     "unknown code": (changed('margins = [["state"]]', 'subsets = [{column = "state", codes = ["99"]}]'), COUNTIES, 6),
-    "no exact sampler": (GRID, BIG, 8),
+    "no exact sampler": (TOO_SMALL, BIG, 8),
     "noise beyond 64 bits": (changed('"1/2"', '"1e-18"'), COUNTIES, 2),
     "a negative count": (RUN, COUNTIES.replace(f",{SECRET}", f",-{SECRET}"), 5),
     "a count that is none": (RUN, COUNTIES.replace(f",{SECRET}", f",{SECRET}.5"), 5),
@@ -277,10 +278,10 @@ class TestBadInput:
             assert (planned.code, planned.out, planned.err) == (code, "", ran.err)
 
     def test_the_grid_is_refused_with_both_alternatives(self, work: Path, run: Callable[..., Ran]) -> None:
-        (work / "run.toml").write_text(GRID)
+        (work / "run.toml").write_text(TOO_SMALL)
         (work / "counties.csv").write_text(BIG)
         assert "GeneralizedGaussian" in run("plan", "run.toml").err
-        (work / "run.toml").write_text(GRID.replace("generalized-laplace", "rounded-projection"))
+        (work / "run.toml").write_text(TOO_SMALL.replace("generalized-laplace", "rounded-projection"))
         assert run("release", "run.toml", "-o", "out").code == 0
         assert run("verify", "out").code == 0
 
