@@ -78,16 +78,19 @@ def _better(rejection: BlockSampler | None, tries: float, reason: Reason, shape:
 def _coupling(shape: Grid | General, target: L1Laplace, most: float) -> CouplingLaplace:
     """The sampler; NoExactSampler where it costs more than `most` cell draws, or where there is none for this epsilon.
 
-    The cost of one try is known by the shape: where it is too much already, nothing is prepared.
+    The cost of one try is known by the shape: where a pilot's would be too much already, nothing is prepared.
     """
-    from holdfast.samplers.coupling.cost import try_cost
+    from holdfast.samplers.coupling.cost import LEAST_TRIES, try_cost
 
     is_two_way = isinstance(shape, Grid) and len(shape.axes) == 2
     if not is_two_way and shape.dimension > MAX_DIMENSION:
         raise NoExactSampler(
             f"Coupling from the past takes up to {MAX_DIMENSION} free dimensions of such a block, and this one has {shape.dimension}."
         )
-    _check_cost(try_cost(shape.axes, shape.size - shape.dimension), most)
+    one_try = try_cost(shape.axes, shape.size - shape.dimension)
+    _check_cost(one_try, most)
+    if LEAST_TRIES * one_try > most:
+        raise NoExactSampler(f"Trying out coupling from the past would take {duration(LEAST_TRIES * one_try)}, which is refused.")
     from holdfast.samplers.coupling.sampler import CouplingLaplace
 
     if isinstance(shape, Grid):
