@@ -15,7 +15,7 @@ from holdfast.analysis.blocks import Read, by_classes, cell_weight
 from holdfast.analysis.posterior import Posterior, posterior_of
 from holdfast.analysis.priors import Flat, Listed, NegativeBinomial, Poisson, Prior
 from holdfast.analysis.published import Published
-from holdfast.errors import InvalidParameter, RequestTooLarge, VerificationFailed
+from holdfast.errors import InvalidParameter, InvalidStatement, RequestTooLarge, VerificationFailed
 from holdfast.laws.marginals import cell_probabilities
 from holdfast.testing.fit import check_fit, check_fit_categories, fits
 from tests.analysis import brute
@@ -366,10 +366,16 @@ class TestReading:
         with pytest.raises(InvalidParameter, match="publishes no cells"):
             hf.posterior(made, Flat(), 0)
 
-    @pytest.mark.parametrize("query", [6, -1, True, {"town": "d"}, {"age": "1"}, [1, 0], np.ones(6), "a", None], ids=repr)
+    @pytest.mark.parametrize("query", [6, -1, True, {"town": "d"}, {"age": "1"}, [1, 0], np.ones(6), None], ids=repr)
     def test_bad_queries(self, query) -> None:
         with pytest.raises(InvalidParameter):
             hf.posterior(self.release(), Flat(), query)
+
+    def test_a_text_is_a_condition(self) -> None:
+        by_text, by_codes = (hf.posterior(self.release(), Flat(), query) for query in ("town = 'a'", {"town": "a"}))
+        assert repr(by_text) == repr(by_codes)
+        with pytest.raises(InvalidStatement, match="there is no column 'a'"):
+            hf.posterior(self.release(), Flat(), "a")
 
     def test_codes_that_no_cell_has_together(self) -> None:
         universe = hf.Universe.listed({"town": ["a", "b"], "sex": ["F", "M"]})
