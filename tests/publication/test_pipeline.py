@@ -163,6 +163,9 @@ class TestTheSameWithALedgerAndWithout:
         assert (one["release"].pop("ledger"), other["release"].pop("ledger")) == (entry, None)
         assert entry is not None
         assert one["release"].pop("ledger_words") != other["release"].pop("ledger_words")
+        granted, nothing = one["release"].pop("grant"), other["release"].pop("grant")
+        assert granted is not None
+        assert nothing is None
         one.pop("files"), other.pop("files")
         assert one == other
 
