@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import warnings
 from dataclasses import replace
-import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
