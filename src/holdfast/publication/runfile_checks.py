@@ -97,6 +97,10 @@ def check_universe(table: TableSection, folder: str) -> None:
             if isinstance(codes, str):
                 check_file(("table", "cells", column), codes, folder)
     _check_trees(table, folder)
+    _check_labels(table, folder)
+
+
+def _check_labels(table: TableSection, folder: str) -> None:
     for column, said in table.labels.items():
         place = ("table", "labels", column)
         _check_columns(place, [column], list(table.cells))
