@@ -23,7 +23,7 @@ from holdfast.privacy.asked import Asked
 from holdfast.privacy.secrets import secrets_of
 from holdfast.wording import describe
 from holdfast.wording.budget import budget_why
-from holdfast.wording.guarantee import guarantee_fields
+from holdfast.wording.guarantee import guarantee_fields, guarantee_sentences
 from tests.examples import examples
 from tests.privacy.reference import real
 from tests.snapshot_files import Snapshot
@@ -182,7 +182,23 @@ def test_fields_are_json_and_exact(made: Guarantee) -> None:
         "identities": False,
     }
     words = {"relation": "tables with the same kept totals", "status_note": "", "why": budget_why(made), "words": describe(made)}
-    assert guarantee_fields(made) == {**fields, **words}
+    assert guarantee_fields(made) == {**fields, **words, "sentences": guarantee_sentences(made)}
+
+
+@pytest.mark.parametrize("cells", [2, 9])
+def test_sentences_are_a_list_without_what_stands_elsewhere(cells: int) -> None:
+    """No name of a cell, whatever it looks like; put together, and with the names and the budget, they are the paragraph."""
+    names = ("a=1", "b=St. Louis). They fix nothing (")
+    made = pure(exposed=Exposed(cells=cells, names=names), asked=Asked(per="person", epsilon=Fraction(1, 2)))
+    sentences, rest = guarantee_sentences(made), describe(made)
+    assert f"They fix {cells} cells, which are published without noise." in sentences
+    assert not any(name in said for said in sentences for name in names)
+    for said in sentences:
+        before, found, after = rest.partition(said)
+        assert found, said
+        rest = before + after
+    told = "By name" if cells == 2 else "Among them"
+    assert rest.split() == f"Asked for: epsilon = 0.5 for one person who changes cell. {told}: {'; '.join(names)}.".split()
 
 
 def test_from_the_facts_of_a_lattice() -> None:

@@ -52,7 +52,7 @@ LEVELS: dict[str, Any] = {
 """Changes of a card: the budget has shares for levels."""
 
 CARD: dict[str, Any] = {
-    "schema_version": "3.4",
+    "schema_version": "3.5",
     "release": {
         "id": "counties-2030-v1",
         "date": "2030-04-01",
@@ -158,7 +158,9 @@ CARD: dict[str, Any] = {
         "per_person": {"distance": 2, "kind": "pure", "epsilon": "48/125", "delta": "0", "rho": "1152/15625"},
         "smallest_secret": {"distance": 2, "found": "exact", "kind": "pure", "epsilon": "48/125", "delta": "0", "rho": "1152/15625"},
         "why": "One person who changes cell lowers one count and raises another: 2 in l1 distance.",
-        "words": "Whoever sees the table can hardly tell whether one person lives in one county of a state or in another.",
+        "sentences": ["Whoever sees the table can hardly tell whether one person lives in one county of a state or in another."],
+        "words": "Asked for: epsilon = 0.192. Whoever sees the table can hardly tell whether one person lives in one county of a state or "
+        "in another.",
     },
     "expected_error": {
         "cell_standard_deviation": {"smallest": 0.0, "median": 7.2, "largest": 7.3},

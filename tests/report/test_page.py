@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.report.html import Html, decimal_text, name, number, rounded_up, settings, show, table, tag, text
-from holdfast.report.page import cost_rows, promise_points
+from holdfast.report.page import cost_rows
 
 from .cards import HOSTILE, Page, a_card
 
@@ -144,13 +144,6 @@ def test_tables_are_readable_without_seeing_them() -> None:
     assert [attributes["scope"] for attributes in page.all("th")] == ["col", "col", "row", "row"]
     assert len(page.all("td")) == 2
     assert "<y>" in page.text
-
-
-def test_the_promise_is_a_list_that_repeats_no_name() -> None:
-    fixed = "They fix 9 cells, which are published without noise"
-    words = f"Asked for: rho = 0.1 for one person. Take two. {fixed} (a=1, b=St. Louis and others). It ends with AES-256."
-    card = a_card(guarantee__words=words, guarantee__asked__words="rho = 0.1 for one person", exposed__names=["a=1"])
-    assert promise_points(card) == ["Take two.", f"{fixed}.", "It ends with AES-256."]
 
 
 def test_columns_of_numbers_end_at_the_right_and_exact_decimals_lose_idle_zeros() -> None:

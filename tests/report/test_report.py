@@ -49,8 +49,8 @@ class TestWords:
         page = read()
         snapshot(page.lines)
         card = a_card()
-        for part in ("guarantee", "expected_error", "exposed"):
-            assert card[part]["words"] in page.text
+        for said in (*card["guarantee"]["sentences"], card["expected_error"]["words"], card["exposed"]["words"]):
+            assert said in page.text
 
     def test_how_far_off(self) -> None:
         """Median 7.2: normal quantiles of 2/3 and 95 % are 0.9674 and 1.95996; Chebyshev's factor is sqrt(20). All rounded up."""

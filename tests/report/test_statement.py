@@ -56,8 +56,8 @@ class TestWords:
         page = read()
         snapshot(page.lines)
         card = a_card()
-        for part in ("guarantee", "exposed"):
-            assert card[part]["words"] in page.text
+        for said in (*card["guarantee"]["sentences"], card["exposed"]["words"]):
+            assert said in page.text
         assert "Typical error of one count 7.2 standard deviation of a typical cell (exact)" in page.text
 
     @pytest.mark.parametrize("name", SAID)

@@ -37,8 +37,9 @@ from holdfast.tables.labels import ColumnLabels, Labels
 
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
-SCHEMA_VERSION = "3.4"
-"""3.4: words for columns and codes.
+SCHEMA_VERSION = "3.5"
+"""3.5: the promise as a list of sentences.
+3.4: words for columns and codes.
 3.3: the language of the pages, and what the ledger had granted.
 3.2: real-valued answers on a grid; identifiers are as in run files; how formulas stand in CSV files.
 3.1: cells under a kept total of 0 take no noise, and the relation of the promise says that no count is negative.
@@ -336,7 +337,7 @@ class Card(Part):
 
     model_config = ConfigDict(title="Card of a Holdfast release")
 
-    schema_version: Literal["3.4"] = Field(description="Version of this schema.")
+    schema_version: Literal["3.5"] = Field(description="Version of this schema.")
     release: ReleaseInfo = Field(description="Which release this is.")
     table: TableInfo = Field(description="The published table, as far as everyone may know it.")
     kept: KeptInfo = Field(description="What holds exactly in the released table.")

@@ -105,6 +105,7 @@ def _promise_fields(guarantee: dict[str, Any]) -> dict[str, Any]:
         "conditioning",
         "answers",
         "per_unit",
+        "sentences",
         "words",
     )
     squared = "distance squared" if guarantee["distances_are_squared"] else "distance"

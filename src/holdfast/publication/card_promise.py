@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, Strict
 
 from holdfast.publication.card_answers import AnswersInfo
-from holdfast.publication.card_fields import Costs, Count, Part, Text
+from holdfast.publication.card_fields import Costs, Count, Part, Text, Texts
 
 
 class RelationInfo(Part):
@@ -90,4 +90,7 @@ class GuaranteeInfo(Part):
         description="The promise for the smallest change that leaves every kept total as it is. Numbers are rounded up."
     )
     why: Text = Field(description="Why one person, one unit of distance and the smallest secret do not cost the same, in a sentence.")
-    words: Text = Field(description="The promise in one plain paragraph.")
+    sentences: Texts = Field(
+        description="The promise in plain sentences, without the budget asked for and names of exposed cells: see asked and exposed."
+    )
+    words: Text = Field(description="All of it in one paragraph.")

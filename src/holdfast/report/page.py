@@ -189,16 +189,6 @@ def exposed_names(card: Card) -> Html | None:
     return join(lead, names(some, len(some)), f". Listed in exposed.csv with true {noun(card)}s, and marked in the table.{allowed}")
 
 
-def promise_points(card: Card) -> list[str]:
-    """The promise in full, sentence by sentence, without what every page tells elsewhere: the budget asked for, names of exposed cells."""
-    guarantee, known = card["guarantee"], card["exposed"]["names"]
-    asked = "" if guarantee["asked"] is None else f"Asked for: {guarantee['asked']['words']}. "
-    words = str(guarantee["words"]).removeprefix(asked)
-    if known:  # the card lists the first few of the names in the promise
-        words = re.sub(rf" \({re.escape(', '.join(known))}.*?\)(?=\.)", "", words)
-    return re.split(r"(?<=[a-z0-9)]\.) (?=[A-Z])", words)
-
-
 def distance_words(card: Card) -> str:
     """The distance in which the promise is stated, squared where it is."""
     guarantee = card["guarantee"]

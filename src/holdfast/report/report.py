@@ -46,7 +46,6 @@ from holdfast.report.page import (
     moved_words,
     noun,
     parameter_words,
-    promise_points,
     release_frame,
     revision_words,
     say_of,
@@ -160,7 +159,7 @@ def _promise(card: Card) -> Section:
         "promise",
         "The promise",
         None if card["release"]["private"] else paragraph("With a test key the promise does not hold. It would hold for a secret key."),
-        tag("div", items(promise_points(card)), class_="fine"),
+        tag("div", items(guarantee["sentences"]), class_="fine"),
         table("The promise in numbers", ("When", "The promise"), cost_rows(card)),
         paragraph(
             f"It holds between {guarantee['relation']}. Status: {guarantee['status']}. It does not cover the kept totals and what follows "

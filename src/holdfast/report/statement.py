@@ -26,7 +26,6 @@ from holdfast.report.page import (
     is_suppressed,
     moved_words,
     parameter_words,
-    promise_points,
     promised,
     release_frame,
     revision_words,
@@ -102,7 +101,7 @@ def statement_facts(card: Card, say: Say, view: Mapping[str, Any] | None = None)
         error=_error_tiles(card, say),
         error_words=_error_words(card, say),
         not_promised=_not_promised(card, say),
-        promise=tuple(map(text, promise_points(card))),
+        promise=tuple(map(text, guarantee["sentences"])),
         relation=say("statement.relation", relation=guarantee["relation"], status=guarantee["status"]),
         parameters=_parameters(card, say),
         check=(

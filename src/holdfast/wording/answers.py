@@ -8,7 +8,8 @@ from typing import Any
 
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise
-from holdfast.wording.budget import asked_phrase, reach_sentences, steps_phrase
+from holdfast.wording.budget import asked_sentence, reach_sentences, steps_phrase
+from holdfast.wording.exposure import named_sentences
 from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor, listed, number
 
 WEAKER = "Definition 2.5 of [GGY22] also covers neighbours whose invariants differ; this promise, like any on a grid, does not."
@@ -41,8 +42,8 @@ def answers_relation(guarantee: Guarantee) -> str:
     return f"{same} that satisfy the identities" if guarantee.relation.identities else same
 
 
-def answers_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str:
-    """The promise, for whom, what is not protected, and what it rests on."""
+def answers_sentences(guarantee: Guarantee, delta: Exact | None, *, whole: bool) -> list[str]:
+    """The promise, for whom, what is not protected, and what it rests on; `whole` as for counts."""
     answers = guarantee.answers
     assert answers is not None
     lead = guarantee.per_person(delta=delta) or guarantee.per_smallest_secret(delta=delta)
@@ -50,18 +51,18 @@ def answers_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str:
     pairs = f"Take any two {answers_relation(guarantee)} that differ in one {guarantee.unit} ({neighbours})."
     sentences = [
         "" if guarantee.person is not None else f"WARNING: {nobody_sentences(guarantee)}",
-        "" if guarantee.asked is None else f"Asked for: {asked_phrase(guarantee.asked, guarantee)}.",
+        asked_sentence(guarantee) if whole else "",
         pairs if guarantee.person is not None else f"Take two {answers_relation(guarantee)} that are as near as that.",
         _promise(guarantee, lead),
         reach_sentences(guarantee),
-        _not_protected(guarantee),
+        *_not_protected(guarantee, whole),
         "The noise follows its stated law exactly, and no published number has more bits than the grid.",
         FAIR_BITS,
         SHARED_KEY if guarantee.key_is_shared else "",
         WEAKER if guarantee.relation.same_totals else "",
         _warning(guarantee, lead),
     ]
-    return " ".join(filter(None, sentences))
+    return list(filter(None, sentences))
 
 
 def nobody_sentences(guarantee: Guarantee) -> str:
@@ -97,24 +98,24 @@ def _promise(guarantee: Guarantee, lead: Promise) -> str:
     return f"{start}, and a further probability of at most {delta} (epsilon = {number(lead.epsilon)}, delta = {delta} {who}; {zcdp})."
 
 
-def _not_protected(guarantee: Guarantee) -> str:
-    exposed = guarantee.exposed
-    listed = ""
+def _not_protected(guarantee: Guarantee, whole: bool) -> list[str]:
+    exposed, unit = guarantee.exposed, guarantee.unit
+    last = [f"What can be learned about a {unit} from other people's data is not limited."]
     if guarantee.relation.same_cells:
-        listed = " The list of cells came with the data and was not declared public: that a cell is on it is not protected."
+        last.insert(0, "The list of cells came with the data and was not declared public: that a cell is on it is not protected.")
     if not guarantee.relation.same_totals:
-        return f"No invariant is kept.{listed} What can be learned about a {guarantee.unit} from other people's data is not limited."
-    cells = ""
+        return ["No invariant is kept.", *last]
+    cells = []
     if exposed.cells:
-        names = f" ({', '.join(exposed.names)}{' and others' if exposed.cells > len(exposed.names) else ''})" if exposed.names else ""
-        fixed = "1 answer, which is" if exposed.cells == 1 else f"{exposed.cells} answers, which are"
-        cells = f" They fix {fixed} published without noise{names}."
+        fixed = "1 answer, which is" if exposed.cells == 1 else f"{exposed.cells:,} answers, which are"
+        cells = [f"They fix {fixed} published without noise.", *(named_sentences(exposed.names, exposed.cells) if whole else [])]
     rounded = "" if guarantee.answers is None or guarantee.answers.on_grid else ", rounded where the grid does not have their values,"
-    return (
-        f"The invariants{rounded} are published without noise, and neither they nor what follows from them is protected.{cells} If a "
-        f"{guarantee.unit}'s data change an invariant, everyone sees that it changed.{listed} What can be learned about a {guarantee.unit} "
-        "from other people's data is not limited."
-    )
+    return [
+        f"The invariants{rounded} are published without noise, and neither they nor what follows from them is protected.",
+        *cells,
+        f"If a {unit}'s data change an invariant, everyone sees that it changed.",
+        *last,
+    ]
 
 
 def _warning(guarantee: Guarantee, lead: Promise) -> str:

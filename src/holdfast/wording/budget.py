@@ -27,6 +27,11 @@ def asked_phrase(asked: Asked, guarantee: Guarantee) -> str:
     return f"{numbers} for each unit of {squared}{guarantee.distance.distance} between two tables"
 
 
+def asked_sentence(guarantee: Guarantee) -> str:
+    """Empty where there was nothing to ask for."""
+    return "" if guarantee.asked is None else f"Asked for: {asked_phrase(guarantee.asked, guarantee)}."
+
+
 def budget_rows(guarantee: Guarantee) -> list[tuple[str, str]]:
     """The budget on a screen: what was asked for, then what it comes to. The smallest secret only where it is not one person."""
     asked, person = guarantee.asked, guarantee.per_person()

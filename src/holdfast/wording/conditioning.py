@@ -25,33 +25,35 @@ def conditioning_fields(guarantee: Guarantee) -> dict[str, Any] | None:
     if found is None:
         return None
     lead = guarantee.per_person() or guarantee.per_smallest_secret()
-    return {**found.to_fields(), "why": _BASES[found.basis], "posterior": posterior_sentences(guarantee, lead)}
+    return {**found.to_fields(), "why": _BASES[found.basis], "posterior": " ".join(posterior_sentences(guarantee, lead))}
 
 
-def conditioning_sentences(guarantee: Guarantee, lead: Promise) -> str:
+def conditioning_sentences(guarantee: Guarantee, lead: Promise) -> list[str]:
     """What the law is, what its bounds cost, what is known beforehand, and what the running time tells; empty without inequalities."""
     found = guarantee.conditioning
     if found is None or not guarantee.relation.within_bounds:
-        return ""
+        return []
     distance = f"{'squared ' if guarantee.distance.is_squared else ''}{guarantee.distance.distance}"
     name = "rate" if guarantee.kind == "pure" else "rho"
-    return (
+    return [
         f"The published table is drawn around the true one, inside the bounds; without bounds the law would have a {name} of "
-        f"{_short(found.rate)} for each unit of {distance}. Bounds make the law depend on the true table, so the promise counts "
-        f"1 + gamma times as much, gamma = {_short(found.gamma)} ({_BASES[found.basis]}). {posterior_sentences(guarantee, lead)} "
-        f"{_neighbourhood(found)}The "
-        f"bounds are public, and that the true table lies within them is not protected.{columns_sentence(guarantee.exposed.columns)} How "
-        "long the draw takes depends on the true counts: whoever can measure it learns more than what is published."
-    )
+        f"{_short(found.rate)} for each unit of {distance}.",
+        "Bounds make the law depend on the true table, so the promise counts 1 + gamma times as much, gamma = "
+        f"{_short(found.gamma)} ({_BASES[found.basis]}).",
+        *posterior_sentences(guarantee, lead),
+        *_neighbourhood(found),
+        f"The bounds are public, and that the true table lies within them is not protected.{columns_sentence(guarantee.exposed.columns)}",
+        "How long the draw takes depends on the true counts: whoever can measure it learns more than what is published.",
+    ]
 
 
-def _neighbourhood(found: Conditioning) -> str:
-    """What kept totals and bounds leave of one person's neighbourhood ([GM20] section 5.1); empty where it is whole."""
+def _neighbourhood(found: Conditioning) -> list[str]:
+    """What kept totals and bounds leave of one person's neighbourhood ([GM20] section 5.1); nothing where it is whole."""
     parts = [
         *([f"in {found.disrupted} of {found.blocks} no two such tables are as near as one person could move"] if found.disrupted else []),
         *([f"in {found.destroyed} of {found.blocks} there is one table only, and nothing is promised"] if found.destroyed else []),
     ]
-    return f"Of the parts of the table that are drawn on their own, {' and '.join(parts)}. " if parts else ""
+    return [f"Of the parts of the table that are drawn on their own, {' and '.join(parts)}."] if parts else []
 
 
 def _short(value: Fraction) -> str:
@@ -60,7 +62,7 @@ def _short(value: Fraction) -> str:
     return exact if len(exact) <= 8 else f"about {format_up(value, 4)}"
 
 
-def posterior_sentences(guarantee: Guarantee, lead: Promise) -> str:
+def posterior_sentences(guarantee: Guarantee, lead: Promise) -> tuple[str, str]:
     """The posterior interval, and its condition."""
     power = number(lead.epsilon)
     one = f"one {guarantee.unit}"
@@ -75,6 +77,7 @@ def posterior_sentences(guarantee: Guarantee, lead: Promise) -> str:
             f"of at most {chance}"
         )
     return (
-        f"For whoever knows the kept totals and the bounds, what is published {told}. For what is believed of {one} alone this holds where "
-        "the answer is independent of all others, given the totals and the bounds; kept totals and close bounds can tie answers together."
+        f"For whoever knows the kept totals and the bounds, what is published {told}.",
+        f"For what is believed of {one} alone this holds where the answer is independent of all others, given the totals and the bounds; "
+        "kept totals and close bounds can tie answers together.",
     )

@@ -61,6 +61,13 @@ def columns_sentence(columns: Sequence[str]) -> str:
     return f" {noun} {', '.join(columns)}, which bounds come from, {verb}."
 
 
+def named_sentences(names: Sequence[str], cells: int) -> list[str]:
+    """Exposed cells by name, where names are known: all of them, or the first few."""
+    if not names:
+        return []
+    return [f"By name: {'; '.join(names)}." if len(names) == cells else f"Among them: {'; '.join(names)}."]
+
+
 def structure_sentences(facts: ExposedAlone) -> str:
     """What is known of it so far."""
     fixed, pinned = facts.fixed, facts.pinned

@@ -1,4 +1,4 @@
-"""A guarantee in plain words: one paragraph for readers who know no mathematics, with the exact parameters in brackets."""
+"""A guarantee in plain words: sentences for readers who know no mathematics, with the exact parameters in brackets."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise, Relation
 from holdfast.privacy.parameters import format_exact
-from holdfast.wording.answers import answers_fields, answers_paragraph, answers_relation
-from holdfast.wording.budget import asked_fields, asked_phrase, budget_why
+from holdfast.wording.answers import answers_fields, answers_relation, answers_sentences
+from holdfast.wording.budget import asked_fields, asked_sentence, budget_why
 from holdfast.wording.conditioning import conditioning_fields, conditioning_sentences
+from holdfast.wording.exposure import named_sentences
 from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor, number
 from holdfast.wording.samplers import chain_error_sentences
 from holdfast.wording.zeros import zeros_source
@@ -26,6 +27,7 @@ def guarantee_fields(guarantee: Guarantee) -> dict[str, Any]:
         "conditioning": conditioning_fields(guarantee),
         "answers": answers_fields(guarantee),
         "status_note": chain_error_sentences(guarantee),
+        "sentences": guarantee_sentences(guarantee),
         "words": guarantee_paragraph(guarantee),
     }
 
@@ -45,48 +47,53 @@ def relation_phrase(relation: Relation) -> str:
 
 
 def guarantee_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str:
-    """What is promised, for whom, what is not protected, how sure it is, and what it rests on."""
+    """All sentences in one paragraph."""
+    return " ".join(guarantee_sentences(guarantee, delta, whole=True))
+
+
+def guarantee_sentences(guarantee: Guarantee, delta: Exact | None = None, *, whole: bool = False) -> list[str]:
+    """What is promised, for whom, what is not protected, how sure it is, and what it rests on.
+
+    Given:  whole: with the budget as it was asked for and the names of exposed cells, which pages and cards have in places of their own.
+    """
     if guarantee.answers is not None:
-        return answers_paragraph(guarantee, delta)
+        return answers_sentences(guarantee, delta, whole=whole)
     if guarantee.costs_nothing:
         depends = "depends on the kept totals alone" if _has_totals(guarantee) else "does not depend on the counts"
-        return (
+        first = (
             f"What is published {depends}: any two {relation_phrase(guarantee.relation)} give the same publication (pure differential "
-            f"privacy, epsilon = 0). {_not_protected(guarantee)}"
+            "privacy, epsilon = 0)."
         )
+        return [first, *_not_protected(guarantee, whole)]
     lead = guarantee.per_person(delta=delta) or guarantee.per_smallest_secret(delta=delta)
     sentences = [
-        _asked(guarantee),
-        _pairs(guarantee),
+        asked_sentence(guarantee) if whole else "",
+        *_pairs(guarantee),
         _promise(guarantee, lead),
         budget_why(guarantee),
-        conditioning_sentences(guarantee, lead),
-        _not_protected(guarantee),
-        _status(guarantee),
+        *conditioning_sentences(guarantee, lead),
+        *_not_protected(guarantee, whole),
+        *_status(guarantee),
         FAIR_BITS,
         SHARED_KEY if guarantee.key_is_shared else "",
         _warning(guarantee, lead),
     ]
-    return " ".join(filter(None, sentences))
+    return list(filter(None, sentences))
 
 
-def _asked(guarantee: Guarantee) -> str:
-    return "" if guarantee.asked is None else f"Asked for: {asked_phrase(guarantee.asked, guarantee)}."
-
-
-def _pairs(guarantee: Guarantee) -> str:
+def _pairs(guarantee: Guarantee) -> list[str]:
     """Between which tables the promise is."""
     unit, kept = guarantee.unit, _has_totals(guarantee)
     if guarantee.person is None:
-        return (
-            f"No {unit} can change alone: every change of a single {unit} would {'show in a kept total' if kept else 'break an identity'}. "
+        return [
+            f"No {unit} can change alone: every change of a single {unit} would {'show in a kept total' if kept else 'break an identity'}.",
             f"Any two {relation_phrase(guarantee.relation)} differ by at least {_distance(guarantee, guarantee.smallest_secret)}"
-            f"{_unsure(guarantee)}. Take two at that distance."
-        )
+            f"{_unsure(guarantee)}. Take two at that distance.",
+        ]
     records = "" if guarantee.max_records == 1 else f", with up to {guarantee.max_records} records"
     what = f"in whether one {unit} is counted" if guarantee.only_added else f"in where one {unit} is counted"
     that = "and" if guarantee.relation.identities else "that"
-    return f"Take any two {relation_phrase(guarantee.relation)} {that} differ only {what}{records}."
+    return [f"Take any two {relation_phrase(guarantee.relation)} {that} differ only {what}{records}."]
 
 
 def _unsure(guarantee: Guarantee) -> str:
@@ -121,81 +128,80 @@ def _nearest(guarantee: Guarantee) -> str:
     return f", {number(value)} for the smallest secret"
 
 
-def _not_protected(guarantee: Guarantee) -> str:
-    sentences = [
-        _totals(guarantee) if _has_totals(guarantee) else _no_totals(guarantee),
-        _list_of_cells(guarantee),
-        "The promise is for one record: whoever has several is protected less." if guarantee.unit == "record" else "",
+def _not_protected(guarantee: Guarantee, whole: bool) -> list[str]:
+    return [
+        *(_totals(guarantee, whole) if _has_totals(guarantee) else _no_totals(guarantee)),
+        *_list_of_cells(guarantee),
+        *(["The promise is for one record: whoever has several is protected less."] if guarantee.unit == "record" else []),
         f"What can be learned about a {guarantee.unit} from other people's data is not limited.",
     ]
-    return " ".join(filter(None, sentences))
 
 
 def _has_totals(guarantee: Guarantee) -> bool:
     return guarantee.exposed.kept_sums > 0 or guarantee.relation.same_totals
 
 
-def _no_totals(guarantee: Guarantee) -> str:
+def _no_totals(guarantee: Guarantee) -> list[str]:
     unit, nothing = guarantee.unit, "No totals are kept exactly: nothing is published without noise"
     if guarantee.costs_nothing:
         nothing = "No totals are kept, and no count is published"
     if guarantee.relation.identities:
-        return f"{nothing}, except what the identities say of every data set. {_identities(guarantee)}"
+        return [f"{nothing}, except what the identities say of every data set.", *_identities(guarantee)]
     if guarantee.relation.same_cells:
-        return f"{nothing}, except the list of cells."
+        return [f"{nothing}, except the list of cells."]
     if guarantee.person_can_be_added:
-        return f"{nothing}, and whether a {unit} is counted at all is protected."
-    return f"{nothing}. The promise holds for pairs of tables that both obey what is known of every data set."
+        return [f"{nothing}, and whether a {unit} is counted at all is protected."]
+    return [f"{nothing}.", "The promise holds for pairs of tables that both obey what is known of every data set."]
 
 
-def _identities(guarantee: Guarantee) -> str:
+def _identities(guarantee: Guarantee) -> list[str]:
     """Where identities are all that noise leaves alone."""
     unit = guarantee.unit
     counted = f"whether a {unit} is counted at all is protected in cells under no identity" if guarantee.person_can_be_added else ""
-    zeros = f" {_zeros(guarantee)}" if guarantee.relation.non_negative else ""
     holds = "The promise holds for pairs of tables that both satisfy them"
-    return f"{holds}{f': {counted}' if counted else ''}.{zeros}"
+    return [f"{holds}{f': {counted}' if counted else ''}.", *_zeros(guarantee)]
 
 
-def _zeros(guarantee: Guarantee) -> str:
+def _zeros(guarantee: Guarantee) -> list[str]:
+    if not guarantee.relation.non_negative:
+        return []
     source = zeros_source(_has_totals(guarantee), guarantee.relation.identities)
-    return f"Cells under {source} of 0 can only be 0; those left out of the draw (kept.zeros on the card) take no noise."
+    return [f"Cells under {source} of 0 can only be 0; those left out of the draw (kept.zeros on the card) take no noise."]
 
 
-def _totals(guarantee: Guarantee) -> str:
+def _totals(guarantee: Guarantee, whole: bool) -> list[str]:
     exposed, unit = guarantee.exposed, guarantee.unit
-    fixed = "They fix no single cell by themselves; particular values, such as a total of zero, may."
+    fixed = ["They fix no single cell by themselves; particular values, such as a total of zero, may."]
     if exposed.cells:
-        names = f" ({', '.join(exposed.names)}{' and others' if exposed.cells > len(exposed.names) else ''})" if exposed.names else ""
-        cells = "1 cell, which is" if exposed.cells == 1 else f"{exposed.cells} cells, which are"
-        fixed = f"They fix {cells} published without noise{names}."
-    if guarantee.relation.non_negative:
-        fixed += f" {_zeros(guarantee)}"
+        cells = "1 cell, which is" if exposed.cells == 1 else f"{exposed.cells:,} cells, which are"
+        fixed = [f"They fix {cells} published without noise.", *(named_sentences(exposed.names, exposed.cells) if whole else [])]
     no_sum = "no kept total and no identity" if guarantee.relation.identities else "no kept total"
     counted = (
         f"Whether a {unit} is counted at all is protected only in cells under {no_sum}."
         if guarantee.person_can_be_added
         else f"Whether a {unit} is counted at all is not protected where it would change a kept total."
     )
-    return (
+    holds = (
         f"The promise holds for pairs of {relation_phrase(guarantee.relation)}: the kept totals are published exactly, and neither they "
-        f"nor what follows from them is protected. {fixed} {counted}"
+        "nor what follows from them is protected."
     )
+    return [holds, *fixed, *_zeros(guarantee), counted]
 
 
-def _list_of_cells(guarantee: Guarantee) -> str:
+def _list_of_cells(guarantee: Guarantee) -> list[str]:
     if not guarantee.relation.same_cells:
-        return ""
-    return (
-        f"The list of cells came with the data and was not declared public: that a cell is on it is not protected, nor a {guarantee.unit} "
-        "who is the only one in it from being known to be there."
-    )
+        return []
+    unit = guarantee.unit
+    return [
+        "The list of cells came with the data and was not declared public: that a cell is on it is not protected.",
+        f"Where only one {unit} is in a cell, the list gives this {unit} away.",
+    ]
 
 
-def _status(guarantee: Guarantee) -> str:
+def _status(guarantee: Guarantee) -> list[str]:
     if guarantee.status == "exact":
-        return "The noise follows its stated law exactly, with no rounding error."
-    return f"This promise is an estimate and not a proof. {chain_error_sentences(guarantee)}"
+        return ["The noise follows its stated law exactly, with no rounding error."]
+    return ["This promise is an estimate and not a proof.", chain_error_sentences(guarantee)]
 
 
 def _warning(guarantee: Guarantee, lead: Promise) -> str:
