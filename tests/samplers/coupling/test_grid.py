@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from flint import arb
 
-from holdfast.errors import InvalidParameter
+from holdfast.errors import InvalidParameter, NoExactSampler
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.randomness import NoiseKey, Words
+from holdfast.samplers.coupling.conditional import gaussian_sum
 from holdfast.samplers.coupling.general_form import GeneralForm
 from holdfast.samplers.coupling.grid_form import GridForm
 from holdfast.samplers.coupling.grid_klein import GridKlein, ideal_parameters
@@ -192,6 +193,33 @@ def test_four_by_four_agrees_with_rejection() -> None:
     theirs = np.abs(GridLaplace((4, 4), QUARTER).draw(n, stream("agree, rejection"))).sum(axis=1)
     assert two_sample_p_value(ours // 4, theirs // 4) > ALPHA
     assert two_sample_p_value(ours // 4, theirs // 4 + 2) < ALPHA  # eight of some forty more are seen
+
+
+def test_three_by_three_agrees_with_rejection_where_epsilon_is_a_thousandth() -> None:
+    """Sums of absolute values, some four thousand; a quarter more is seen."""
+    epsilon, n = Fraction(1, 1000), 1500
+    ours = np.abs(CouplingLaplace.of_grid((3, 3), epsilon).draw(n, stream("small epsilon"))).sum(axis=1)
+    theirs = np.abs(GridLaplace((3, 3), epsilon).draw(n, stream("small epsilon, rejection"))).sum(axis=1)
+    assert two_sample_p_value(ours // 200, theirs // 200) > ALPHA
+    assert two_sample_p_value(ours // 200, theirs * 5 // 4 // 200) < ALPHA
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 50), Fraction(1, 3), Fraction(7), Fraction(500)], ids=str)
+def test_sums_over_the_integers_are_those_of_their_terms(variance: Fraction) -> None:
+    with precision(128):
+        for distance in (Fraction(0), Fraction(-1, 3), Fraction(1, 2)):
+            plain = sum(((-ball((k - distance) ** 2 / (2 * variance))).exp() for k in range(-400, 401)), arb(0))
+            found = gaussian_sum(distance, variance)
+            assert abs(found - plain) < arb(2) ** -110 * plain
+            assert found.rad() < arb(2) ** -110 * plain
+
+
+def test_an_axis_whose_sums_doubles_cannot_hold_is_refused() -> None:
+    """At epsilon 1/256 the widest atom has 2^53 units once it is taken some 200,000 times; the smaller epsilon, the sooner."""
+    mixture = mixture_for(Fraction(1, 256), 40_000)
+    assert GridForm(2, 20_000, mixture).tables.shape == (4, GridForm(2, 20_000, mixture).atoms)
+    with pytest.raises(NoExactSampler, match="shorter axes"):
+        GridForm(2, 900_000, mixture).tables  # noqa: B018
 
 
 def test_restarting_slow_tries_would_bias_the_law() -> None:

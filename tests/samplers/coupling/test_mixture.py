@@ -9,13 +9,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from flint import arb
+from flint import arb, arb_mat
 
 from holdfast.errors import NoExactSampler
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.samplers.coupling import mixture_fit
 from holdfast.samplers.coupling.mixture import EXCESS_ERROR, LEFT_OUT_BITS, Mixture
-from holdfast.samplers.coupling.mixture_fit import UNIT, Fit, fit_for, fitted, mixture_for, proved_vertex, suggested_vertices
+from holdfast.samplers.coupling.mixture_fit import UNIT, Fit, fit_for, fitted, mixture_for
+from holdfast.samplers.coupling.vertex import Programme, Vertex, solution, suggested_vertices
 
 EPSILONS = [Fraction(1, 20), Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(4)]
 
@@ -31,7 +32,7 @@ def excess_term_by_term(mixture: Mixture, k: int, atoms: int) -> arb:
     return total.log() + ball(mixture.epsilon) * k
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("epsilon", [*EPSILONS, *(pytest.param(Fraction(1, n), marks=pytest.mark.long) for n in (256, 1000, 1024))])
 def test_the_loss_bounds_the_ratio_at_every_integer(epsilon: Fraction) -> None:
     mixture = mixture_for(epsilon, 100)
     wanted = float(fit_for(100).delta)
@@ -99,7 +100,7 @@ def test_the_smallest_variance_is_as_large_as_the_cusp_allows() -> None:
     assert list(taus.values()) == sorted(taus.values(), reverse=True)
 
 
-@pytest.mark.parametrize("epsilon", [Fraction(1, 129), Fraction(5)])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 1025), Fraction(5)])
 def test_an_epsilon_out_of_range_is_refused(epsilon: Fraction) -> None:
     with pytest.raises(NoExactSampler, match="epsilon between"):
         mixture_for(epsilon, 9)
@@ -110,16 +111,35 @@ def test_the_vertex_is_proved_and_no_other_one_is() -> None:
     epsilon, fit = Fraction(1), fit_for(9)
     mixture = mixture_for(epsilon, 9)
     with precision(128):
-        wanted = mixture_fit.programme(epsilon, mixture_fit.candidates(epsilon, mixture.step), mixture.step, fit)
+        wanted, _ = mixture_fit.programme(epsilon, mixture_fit.candidates(epsilon, mixture.step), mixture.step, fit)
         columns, rows = next(suggested_vertices(wanted))
-        found = proved_vertex(wanted, columns, rows)
-        assert found is not None
-        assert len(found) == mixture.head
+        vertex = Vertex.at(wanted, columns, rows)
+        assert vertex is not None
+        assert vertex.is_the_only_solution
+        assert vertex.neighbour() is None
+        assert len(vertex.x) == mixture.head
         loose = next(r for r in range(wanted.matrix.nrows()) if r not in rows)
         spare = next(j for j in range(wanted.matrix.ncols()) if j not in columns)
-        assert proved_vertex(wanted, columns, [loose, *rows[1:]]) is None
-        assert proved_vertex(wanted, [spare, *columns[1:]], rows) is None
-        assert proved_vertex(wanted, columns[1:], rows[1:]) is None
+        for others in ((columns, [loose, *rows[1:]]), ([spare, *columns[1:]], rows), (columns[1:], rows[1:])):
+            other = Vertex.at(wanted, *others)
+            assert other is None or not other.is_the_only_solution
+
+
+def test_pivots_go_from_a_neighbour_of_the_solution_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Maximise 3 x + 2 y over x + y <= 4, x + 3 y <= 9, x <= 3: the solution is (3, 1), and doubles are made to suggest other vertices."""
+    wanted = Programme(arb_mat([[1, 1], [1, 3], [1, 0]]), [arb(4), arb(9), arb(3)], [arb(-3), arb(-2)])
+    for corner in (([1], [1]), ([0], [2]), ([0, 1], [0, 1]), ([0, 1], [0, 2])):  # (0, 3), (3, 0), (1.5, 2.5), (3, 1)
+        monkeypatch.setattr("holdfast.samplers.coupling.vertex.suggested_vertices", lambda _, corner=corner: iter([corner]))
+        found = solution(wanted)
+        assert found is not None
+        assert {column: float(value.mid()) for column, value in found.items()} == {0: 3.0, 1: 1.0}
+
+
+def test_a_programme_of_two_solutions_or_none_is_not_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """x + y <= 1 with equal costs has an edge of solutions; without a bound there is none."""
+    monkeypatch.setattr("holdfast.samplers.coupling.vertex.suggested_vertices", lambda _: iter([([0], [0])]))
+    assert solution(Programme(arb_mat([[1, 1]]), [arb(1)], [arb(-1), arb(-1)])) is None
+    assert solution(Programme(arb_mat([[1, -1]]), [arb(1)], [arb(-1), arb(-1)])) is None
 
 
 def test_masses_do_not_depend_on_the_digits_of_the_proof(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,9 @@ from flint import arb, ctx
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.predicates import extra_integer
 from holdfast.randomness import Words
+from holdfast.samplers.coupling.majorant import log_theta
 from holdfast.samplers.coupling.mixture import Mixture
+from holdfast.samplers.theta import theta_ratio_ball
 
 GUARD_BITS = 64
 FIRST_BITS, MORE_BITS = 48, 128
@@ -102,15 +104,15 @@ def integer_at(distance: Fraction, variance: Fraction, cell: int, bits: int, wor
     depth = 0
     while True:
         with precision(bits + 2 * GUARD_BITS):
-            total = gaussian_sum(distance, variance)
-            scale, reached, n = arb(2) ** bits / total, arb(0), 0
+            centre, half, scale = ball(distance), 1 / ball(2 * variance), arb(2) ** bits / gaussian_sum(distance, variance)
+            reached, n = arb(0), 0
             while True:
                 k = (n + 1) // 2 if n % 2 else -(n // 2)
-                reached += (-ball((k - distance) ** 2 / (2 * variance))).exp()
-                share = enclosure(reached * scale)
-                if share.lower >= cell + 1:
+                reached += (-((k - centre) ** 2) * half).exp()
+                share = reached * scale
+                if share >= cell + 1:
                     return k  # all before k had a share of at most `cell`
-                if share.upper > cell:
+                if not share <= cell:
                     break
                 n += 1
         cell = (cell << MORE_BITS) | extra_integer(words, index, depth)
@@ -119,14 +121,4 @@ def integer_at(distance: Fraction, variance: Fraction, cell: int, bits: int, wor
 
 def gaussian_sum(distance: Fraction, variance: Fraction) -> arb:
     """The sum over all integers k of exp(-(k - distance)^2 / (2 variance)), as a ball; |distance| <= 1/2."""
-    total, k = (-ball(distance**2 / (2 * variance))).exp(), 1
-    tiny = arb(2) ** (-ctx.prec)
-    while True:
-        terms = [(-ball((n - distance) ** 2 / (2 * variance))).exp() for n in (k, -k)]
-        total += terms[0] + terms[1]
-        # From k on exponents grow by at least (2 k - 1 + 1/2) / (2 variance) a step: a geometric series.
-        ratio = (-ball(Fraction(4 * k - 1) / (4 * variance))).exp()
-        rest = (terms[0] + terms[1]) * ratio / (1 - ratio)
-        if rest < tiny * total:
-            return total + arb(0).union(rest)
-        k += 1
+    return (2 * arb.pi() * ball(variance)).sqrt() * log_theta(1 / ball(variance)).exp() * theta_ratio_ball(variance, distance)

@@ -17,6 +17,7 @@ import numpy as np
 from flint import arb, fmpz_mat
 from numpy.typing import NDArray
 
+from holdfast.errors import NoExactSampler
 from holdfast.exact.balls import ball, enclosure, float_down, float_up, precision
 from holdfast.samplers.coupling.conditional import ConditionalLaw
 from holdfast.samplers.coupling.mixture import Mixture
@@ -61,8 +62,10 @@ class GridForm:
 
     @cached_property
     def tables(self) -> Doubles:
-        """Rows: tau, 1 / tau, weights of cells with a coordinate, weights of the others."""
+        """Rows: tau, 1 / tau, weights of cells with a coordinate, weights of the others. Doubles hold the sum of a line [theory T175]."""
         m, n = self.mixture, self.atoms
+        if max(self.rows, self.columns) * m.tau(n - 1) / self._unit >= 1 << 53:
+            raise NoExactSampler("Coupling from the past takes shorter axes than these at so small an epsilon.")
         taus, weights = m.taus[:n], m.weights[:n]
         return np.ascontiguousarray(np.stack([taus, 1.0 / taus, weights * np.exp(self.pairs.own[:n]), weights]))
 

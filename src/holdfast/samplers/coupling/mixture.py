@@ -155,7 +155,7 @@ class Mixture:
 
     @cached_property
     def taus(self) -> Doubles:
-        """tau_j of the table's atoms: exact, and so are sums of fewer than 2^20 of them."""
+        """tau_j of the table's atoms: exact, and so are the sums of them that are needed, which the forms check."""
         return _frozen([float(self.tau(j)) for j in range(self.atoms)])
 
     @cached_property

@@ -5,25 +5,23 @@ sum_j m_j sqrt(2 pi tau_j) 2 exp(-2 pi^2 g tau_j), which punishes narrow Gaussia
 totals leave it: near 1 in large tables. Candidates: from SMALLEST_TAU on by a factor of 1.1, from where that passes `step` on by steps.
 
 The masses decide which draw belongs to which random words, so they must be the same on every machine and with every version of the solver.
-The solver (SciPy, HiGHS) only suggests which atoms and which rows belong to the solution; balls prove that it is the only one
-[theory T162], and its masses are rounded from balls.
+The solver (SciPy, HiGHS) only suggests which atoms and which rows belong to the solution; balls go on from there and prove that what they
+found is the only one (vertex.py, [theory T162]), and its masses are rounded from balls.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain, product
 from typing import NamedTuple
 
-import numpy as np
 from flint import arb, arb_mat
 
 from holdfast.errors import NoExactSampler, PrecisionExhausted
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.samplers.coupling.mixture import Mixture
+from holdfast.samplers.coupling.vertex import Programme, solution
 
 UNIT = Fraction(1, 1 << 12)
 """Atoms are multiples of this."""
@@ -35,7 +33,7 @@ VERTEX_BITS = 128
 TAIL_END, ROWS_END = 200, 45
 TIE_BREAK = 1 << 10
 """Wide Gaussians cost nothing; a small cost of their own, sum m / sqrt(tau), decides between solutions that differ in these alone."""
-SMALLEST_EPSILON, LARGEST_EPSILON = Fraction(1, 128), Fraction(4)
+SMALLEST_EPSILON, LARGEST_EPSILON = Fraction(1, 1024), Fraction(4)
 
 
 class Fit(NamedTuple):
@@ -100,17 +98,10 @@ def _rows(epsilon: Fraction) -> list[int]:
     return chosen
 
 
-class Programme(NamedTuple):
-    """minimise costs x over matrix x <= bounds, x >= 0; x_j scale_j is the mass of candidate j. Balls of VERTEX_BITS bits."""
-
-    matrix: arb_mat
-    bounds: list[arb]
-    costs: list[arb]
-    scale: list[arb]
-
-
-def programme(epsilon: Fraction, taus: list[Fraction], step: Fraction, fit: Fit) -> Programme:
-    """The linear programme of a fit. Candidates are scaled by what the continuous mixture has in their place, costs by the largest."""
+def programme(epsilon: Fraction, taus: list[Fraction], step: Fraction, fit: Fit) -> tuple[Programme, list[arb]]:
+    """The linear programme of a fit, in balls of VERTEX_BITS bits, and `scale`: x_j scale_j is the mass of candidate j, which is what the
+    continuous mixture has in its place where x_j = 1. Costs are divided by the largest.
+    """
     e, t = ball(epsilon), [ball(tau) for tau in taus]
     widths = [ball(tau - before) for before, tau in zip([Fraction(0), *taus], taus, strict=False)]
     density = [e * width / (2 * arb.pi() * tau).sqrt() for width, tau in zip(widths, t, strict=True)]
@@ -126,7 +117,7 @@ def programme(epsilon: Fraction, taus: list[Fraction], step: Fraction, fit: Fit)
     largest = max(narrow, key=lambda cost: float(cost.mid()))
     costs = [cost / largest + s / (e * tau.sqrt()) / TIE_BREAK for cost, s, tau in zip(narrow, scale, t, strict=True)]
     matrix = arb_mat(upper + [[-entry for entry in row] for row in upper])
-    return Programme(matrix, above + below, costs, scale)
+    return Programme(matrix, above + below, costs), scale
 
 
 def _tail_terms(epsilon: Fraction, cut: Fraction, step: Fraction) -> list[tuple[arb, arb, arb]]:
@@ -139,48 +130,13 @@ def _tail_terms(epsilon: Fraction, cut: Fraction, step: Fraction) -> list[tuple[
 def _solve(epsilon: Fraction, taus: list[Fraction], step: Fraction, fit: Fit) -> list[Fraction]:
     """Masses of the candidates: the unique solution of the programme, with MASS_BITS significant bits; most are 0."""
     with precision(VERTEX_BITS):
-        wanted = programme(epsilon, taus, step, fit)
-        for columns, rows in suggested_vertices(wanted):
-            x = proved_vertex(wanted, columns, rows)
-            if x is not None:
-                return [_rounded(x[j] * wanted.scale[j]) if j in x else Fraction(0) for j in range(len(taus))]
+        wanted, scale = programme(epsilon, taus, step, fit)
+        x = solution(wanted)
+        if x is not None:
+            return [_rounded(x[j] * scale[j]) if j in x else Fraction(0) for j in range(len(taus))]
     raise NoExactSampler(
         f"Coupling from the past needs a mixture of Gaussians, and none was found for epsilon {epsilon}. Change epsilon a little."
     )
-
-
-def suggested_vertices(wanted: Programme) -> Iterator[tuple[list[int], list[int]]]:
-    """Columns and rows of vertices that a solver in doubles takes for the solution, as many rows as columns."""
-    from scipy.optimize import linprog
-
-    matrix = np.array([float(entry.mid()) for entry in wanted.matrix.entries()]).reshape(wanted.matrix.nrows(), -1)
-    bounds, costs = (np.array([float(value.mid()) for value in values]) for values in (wanted.bounds, wanted.costs))
-    for method, tolerance in product(("highs-ds", "highs-ipm"), (1e-10, 1e-9, 1e-8, 1e-7)):
-        options = {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
-        found = linprog(costs, A_ub=matrix, b_ub=bounds, method=method, options=options)
-        if found.status == 0:
-            columns = np.flatnonzero(found.x > 0)
-            by_multiplier = np.argsort(found.ineqlin.marginals, kind="stable")  # 0 or below; a tight row has one below 0
-            yield columns.tolist(), by_multiplier[: len(columns)].tolist()
-
-
-def proved_vertex(wanted: Programme, columns: list[int], rows: list[int]) -> dict[int, arb] | None:
-    """The x_j > 0 of the vertex where these rows are tight, if balls prove that it is the only solution [theory T162]; else None."""
-    a, b, c = wanted.matrix, wanted.bounds, wanted.costs
-    square = arb_mat([[a[r, j] for j in columns] for r in rows])
-    try:
-        x = square.solve(arb_mat([[b[r]] for r in rows])).entries()
-        y = square.transpose().solve(arb_mat([[c[j]] for j in columns])).entries()
-    except ZeroDivisionError:
-        return None
-    slacks = (b[r] - sum((a[r, j] * value for j, value in zip(columns, x, strict=True)), arb(0)) for r in _others(a.nrows(), rows))
-    reduced = (c[j] - sum((a[r, j] * value for r, value in zip(rows, y, strict=True)), arb(0)) for j in _others(a.ncols(), columns))
-    is_solution = all(value > 0 for value in chain(x, slacks, reduced)) and all(value < 0 for value in y)
-    return dict(zip(columns, x, strict=True)) if is_solution else None
-
-
-def _others(n: int, chosen: list[int]) -> list[int]:
-    return sorted(set(range(n)) - set(chosen))
 
 
 def _rounded(value: arb) -> Fraction:
