@@ -169,9 +169,15 @@ def short(value: str | float | None) -> str:
 
 
 def settings(values: Mapping[str, str | float | bool | None]) -> str:
-    """epsilon = 24/125 (= 0.192), norm = l1; what is null does not apply and is left out"""
-    given = [f"{key.replace('_', ' ')} = {show(value)}" for key, value in values.items() if value is not None]
+    """epsilon 24/125 (= 0.192), norm l1; what is null does not apply and is left out"""
+    given = [f"{key.replace('_', ' ')} {show(value)}" for key, value in values.items() if value is not None]
     return ", ".join(given) or "not stated"
+
+
+def capital(value: str) -> str:
+    """With a capital first letter, where there is one."""
+    made = value[:1].upper() + value[1:]
+    return Html(made) if isinstance(value, Html) else made
 
 
 def plural(count: int, noun: str) -> str:

@@ -21,18 +21,24 @@ def odds_figure(say: Say, unit: str, after: Fraction, odds: str) -> Figure:
         "svg",
         tag("title", title, id="odds-title"),
         *(piece for at, (label, share) in enumerate(shares) for piece in _bar(say, at * ROW, label, share)),
-        tag("line", x1=str(WIDTH / 2), x2=str(WIDTH / 2), y1="14", y2=str(ROW + BAR + 24), stroke="var(--ink)", stroke_dasharray="2 3"),
+        *(_half(begin, end, ink) for begin, end, ink in ((16, ROW + 20, "ink"), (ROW + 20, ROW + 20 + BAR, "paper"), (94, 100, "ink"))),
         role="img",
         aria_labelledby="odds-title",
         viewBox=f"0 0 {WIDTH} {2 * ROW}",
         width=str(WIDTH),
         height=str(2 * ROW),
     )
-    caption = say("statement.odds_caption", odds=odds) if after < 1 else say("statement.odds_caption_sure")
+    told = number(int(odds)) if odds.isdecimal() else odds
+    caption = say("statement.odds_caption_sure") if odds == "infinity" else say("statement.odds_caption", odds=told)
     header = (say("statement.odds_guess"), say("statement.odds_right"))
     return Figure(
         "odds", picture, caption, Table(title, header, tuple((label, hundredths(share)) for label, share in shares), frozenset({1}))
     )
+
+
+def _half(begin: int, end: int, ink: str) -> Html:
+    """A piece of the line at 50 of 100."""
+    return tag("line", x1=str(WIDTH / 2), x2=str(WIDTH / 2), y1=str(begin), y2=str(end), stroke=f"var(--{ink})", stroke_dasharray="3 3")
 
 
 def hundredths(share: Fraction) -> str:

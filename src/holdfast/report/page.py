@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 from holdfast.report.frame import Say
-from holdfast.report.html import Html, join, name, names, number, plural, rounded_up, sd_text, settings, show, tag, text
+from holdfast.report.html import Html, capital, join, name, names, number, plural, sd_text, settings, short, show, tag, text
 
 Card: TypeAlias = Mapping[str, Any]
 
@@ -119,6 +119,12 @@ def parameter_words(card: Card) -> str:
     return settings(given)
 
 
+def mechanism_words(card: Card) -> str:
+    """The mechanism by its name, and its parameters: Generalized Gaussian: rho 0.1, per person"""
+    given = card["mechanism"]["name"].replace("-", " ").replace("laplace", "Laplace").replace("gaussian", "Gaussian")
+    return f"{capital(given)}: {parameter_words(card)}" if card["mechanism"]["parameters"] else capital(given)
+
+
 def _share(level: Any, margin: Any, share: Any) -> str:
     """A share of the budget: county by all other columns 1/5; county by sex x age 1/5; county in all 1/2."""
     level, margin = (" x ".join(map(str, name)) if isinstance(name, list) else str(name) for name in (level, margin))
@@ -204,8 +210,10 @@ def cost_rows(card: Card) -> list[tuple[str, str]]:
     if alone is None:
         what = "table with the same kept totals" if step_of(card) is None else "data set with the same invariants"
         rows.append((f"One {unit}", f"no {unit} can change alone: another {what} differs in more"))
-    elif asked is None or asked["per"] != "person" or settings(asked["parameters"]) != promised(alone):  # else it would be said twice
-        rows.append((f"One {unit}", promised(alone)))
+    else:
+        asked_so = asked is not None and asked["per"] == "person" and same_numbers(asked["parameters"], alone)
+        if not asked_so or alone["kind"] == "zcdp":  # else it would be said twice
+            rows.append((f"One {unit}", promised(alone)))
     return [*rows, *distance_rows(card)]
 
 
@@ -224,20 +232,20 @@ def distance_rows(card: Card) -> list[tuple[str, str]]:
 
 
 def promised(costs: Card) -> str:
-    """The numbers of one kind of promise, without those that say the same in another: "epsilon = 0.5"; "rho = 0.1, so epsilon = 2.88183
-    with delta = 1e-10"."""
+    """The numbers of one kind of promise, without those that say the same in another: epsilon 0.5; rho 0.1, so epsilon 2.89 with
+    delta 1e-10."""
     names = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",)}.get(costs.get("kind", ""))
     if names is None:
         return settings({key: value for key, value in costs.items() if key not in ("kind", "found", "distance", "distance squared")})
-    given = ", ".join(f"{key} = {_six_digits(costs[key])}" for key in names)
+    given = ", ".join(f"{key} {short(costs[key])}" for key in names)
     if costs["kind"] != "zcdp" or costs.get("epsilon") is None:
         return given
-    return f"{given}, so epsilon = {_six_digits(costs['epsilon'])} with delta = {_six_digits(costs['delta'])}"
+    return f"{given}, so epsilon {short(costs['epsilon'])} with delta {short(costs['delta'])}"
 
 
-def _six_digits(value: str) -> str:
-    """A long decimal rounded up; another text as it is."""
-    return rounded_up(float(value), 6) if re.fullmatch(r"\d+\.\d{6,}", value, re.ASCII) else show(value)
+def same_numbers(asked: Card, costs: Card) -> bool:
+    """Whether what was asked for is what is promised."""
+    return all(short(value) == short(costs.get(key)) for key, value in asked.items())
 
 
 def say_of(card: Card) -> Say:
@@ -263,7 +271,7 @@ def release_frame(card: Card, title: str) -> dict[str, Any]:
     said += [say("statement.approved_by", approver=name(release["approver"]))] if release["approver"] is not None else []
     return {
         "title": title,
-        "subtitle": join(*[piece for part in said for piece in (" · ", part)][1:]),
+        "subtitle": join(*[piece for part in said for piece in ("\u00a0· ", part)][1:]),
         "footer": say.plain("page.release", id=release["id"]),
         "colophon": say("page.made", versions=versions),
         "banner": banner(card),

@@ -19,12 +19,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture with its caption, and the numbers it shows as a table. `name` is its id, one of a kind on the page."""
+    """A picture with title and caption, and the numbers it shows as a table. `name` is its id, one of a kind on the page."""
 
     name: str
     picture: Html
     caption: str
     data: Table | None = None
+    title: str = ""
 
 
 @dataclass(frozen=True)

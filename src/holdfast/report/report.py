@@ -298,8 +298,8 @@ def _pictures(card: Card, facts: ReportFacts) -> tuple[Section, ...]:
     figures = [
         *([] if facts.areas is None else [map_figure(facts.areas, what)]),
         *([] if facts.grid is None else [heat_figure(facts.grid, what)]),
-        *([] if facts.sizes is None else [size_figure(facts.sizes, what)]),
         *([] if facts.ranked is None else [ranked_figure(facts.ranked, what)]),
+        *([] if facts.sizes is None else [size_figure(facts.sizes, what)]),
     ]
     return (_section("pictures", say_of(card)(f"report.pictures_{what}"), figures=figures),) if figures else ()
 

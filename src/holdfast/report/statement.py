@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from holdfast.report.frame import Say, render
-from holdfast.report.html import Html, code, join, name, names, number, plural, rounded_up, sd_text, short, text, three_digits
+from holdfast.report.html import Html, capital, code, join, name, names, number, plural, rounded_up, short, text, three_digits
 from holdfast.report.odds_chart import odds_figure
 from holdfast.report.page import (
     LIST_TELLS,
@@ -24,11 +24,12 @@ from holdfast.report.page import (
     error_is_known,
     is_bounded,
     is_suppressed,
+    mechanism_words,
     moved_words,
-    parameter_words,
     promised,
     release_frame,
     revision_words,
+    same_numbers,
     say_of,
     status_words,
     step_of,
@@ -56,13 +57,14 @@ class StatementFacts:
     odds: Figure
     meaning_words: tuple[Html, ...]
     exact: tuple[Html, ...]
-    exposed: tuple[Html, ...]
+    exposed: Html
+    exposed_names: tuple[Html, ...]
+    exposed_words: tuple[Html, ...]
     error_title: Html
     error: tuple[Tile, ...]
     error_words: tuple[Html, ...]
     not_promised: tuple[Html, ...]
     promise: tuple[Html, ...]
-    relation: Html
     parameters: tuple[tuple[Html, Html], ...]
     check: tuple[Html, ...]
     sign: Html
@@ -97,12 +99,13 @@ def statement_facts(card: Card, say: Say, view: Mapping[str, Any] | None = None)
         meaning_words=() if guarantee["status"] == "exact" else (say("statement.estimated"),),
         exact=(*_exact_lines(card, say), *(() if view is None else (say("statement.view", base=view["base"]),))),
         exposed=_exposed(card, say),
+        exposed_names=tuple(map(name, card["exposed"]["names"][:SHOWN_EXPOSED])),
+        exposed_words=_exposed_words(card),
         error_title=say("statement.error" if step_of(card) is None else "statement.error_values"),
         error=_error_tiles(card, say),
         error_words=_error_words(card, say),
         not_promised=_not_promised(card, say),
         promise=tuple(map(text, guarantee["sentences"])),
-        relation=say("statement.relation", relation=guarantee["relation"], status=guarantee["status"]),
         parameters=_parameters(card, say),
         check=(
             say("statement.check_suppressed" if is_suppressed(card) else "statement.check_words", command=code("holdfast verify folder")),
@@ -124,7 +127,7 @@ def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
     guarantee, release = card["guarantee"], card["release"]
     unit, asked, alone = guarantee["unit"], guarantee["asked"], guarantee["per_person"]
     tiles = []
-    as_asked = alone is not None and asked is not None and asked["per"] == "person" and _same_numbers(asked["parameters"], alone)
+    as_asked = alone is not None and asked is not None and asked["per"] == "person" and same_numbers(asked["parameters"], alone)
     if alone is None:
         value, note = _large(guarantee["smallest_secret"], say)
         nobody = say("statement.nobody_alone", unit=unit)
@@ -174,10 +177,6 @@ def _entry(head: str) -> str:
     return f"{number_of}:{digest[:ENTRY_DIGITS]}" if digest else head[:ENTRY_DIGITS]
 
 
-def _same_numbers(asked: Card, costs: Card) -> bool:
-    return all(short(value) == short(costs.get(key)) for key, value in asked.items())
-
-
 def _numbers(parameters: Card) -> str:
     return ", ".join(f"{key.replace('_', ' ')} {short(value)}" for key, value in parameters.items())
 
@@ -209,25 +208,23 @@ def _others(card: Card, say: Say) -> Html:
     return say("statement.others_counts") if step is None else say("statement.others_values", step=step)
 
 
-def _exposed(card: Card, say: Say) -> tuple[Html, ...]:
-    exposed, zeros = card["exposed"], card["kept"]["zeros"]
+def _exposed(card: Card, say: Say) -> Html:
+    """How many cells, what the office knew of it, and the beginning of their list."""
+    exposed, allowed = card["exposed"], card["release"]["allow_exposed"]
     said = [text(exposed["words"])]
     if exposed["cells"]:
-        allowed, some = card["release"]["allow_exposed"], exposed["names"][:SHOWN_EXPOSED]
-        if allowed:
-            said.append(say("statement.acknowledged", count=allowed))
-        said.append(
-            say("statement.exposed_all" if len(some) == exposed["cells"] else "statement.exposed_some", names=names(some, SHOWN_EXPOSED))
-        )
-        said.append(say("statement.exposed_file"))
-    out = [join(*(piece for line in said for piece in (line, " ")))]
-    if zeros["cells"]:
-        out.append(text(zeros["words"]))
-    if (told := LIST_TELLS.get(card["table"]["universe"])) is not None:
-        out.append(text(told))
-    if (changed := revision_words(card)) is not None:
-        out.append(changed)
-    return tuple(out)
+        said += [say("statement.acknowledged", count=allowed)] if allowed else []
+        said.append(say("statement.exposed_file", count=exposed["cells"]))
+    if shown := len(exposed["names"][:SHOWN_EXPOSED]):
+        said.append(say("statement.exposed_all" if shown == exposed["cells"] else "statement.exposed_some"))
+    return join(*[piece for line in said for piece in (" ", line)][1:])
+
+
+def _exposed_words(card: Card) -> tuple[Html, ...]:
+    """What else tells of counts: totals of zero, the list of cells, a revision."""
+    zeros = card["kept"]["zeros"]
+    told, changed = LIST_TELLS.get(card["table"]["universe"]), revision_words(card)
+    return tuple(map(text, filter(None, (zeros["words"] if zeros["cells"] else None, told, changed))))
 
 
 def _error_tiles(card: Card, say: Say) -> tuple[Tile, ...]:
@@ -242,9 +239,9 @@ def _error_tiles(card: Card, say: Say) -> tuple[Tile, ...]:
     tiles = [Tile(label, three_digits(shown), say(note, basis=error["basis"]))]
     tiles.append(Tile(say("statement.error_reach"), rounded_up(1.96 * shown), say("statement.error_reach_note")))
     if spread["smallest"] != spread["largest"]:
-        ends = [sd_text(spread[end], without_noise(card)) for end in ("smallest", "largest")]
-        reach = say("statement.error_range_value", smallest=ends[0], largest=ends[1])
-        tiles.append(Tile(say("statement.error_range"), reach, say("statement.error_range_note")))
+        reach = say("statement.error_range_value", smallest=three_digits(spread["smallest"]), largest=three_digits(spread["largest"]))
+        zero = "statement.error_range_note" if spread["smallest"] else "statement.error_range_zero"
+        tiles.append(Tile(say("statement.error_range"), reach, say(zero, zero=without_noise(card))))
     return tuple(tiles)
 
 
@@ -271,10 +268,6 @@ def _not_promised(card: Card, say: Say) -> tuple[Html, ...]:
     return tuple(lines)
 
 
-def _check(card: Card, say: Say) -> Html:
-    return say("statement.check_suppressed" if is_suppressed(card) else "statement.check_words", command=code("holdfast verify folder"))
-
-
 def _parameters(card: Card, say: Say) -> tuple[tuple[Html, Html], ...]:
     mechanism, kept = card["mechanism"], card["kept"]
     sums = say("statement.independent", count=kept["independent"], free=kept["free_dimensions"])
@@ -284,10 +277,11 @@ def _parameters(card: Card, say: Say) -> tuple[tuple[Html, Html], ...]:
     more = [f"{number(len(groups) - SHOWN_GROUPS)} more in card.json"] if len(groups) > SHOWN_GROUPS else []
     drawn = "; ".join([status_words(card), *groups[:SHOWN_GROUPS], *more])
     rows: list[tuple[str, str]] = [
+        (say("statement.relation"), capital(card["guarantee"]["relation"])),
         *distance_rows(card)[: 2 if card["guarantee"]["per_person"] is not None else 1],  # the smallest change is the budget else
-        (say("statement.mechanism"), f"{mechanism['name']}: {parameter_words(card)}" if mechanism["parameters"] else mechanism["name"]),
-        (say("statement.law"), mechanism["law"]),
+        (say("statement.mechanism"), mechanism_words(card)),
+        (say("statement.law"), capital(mechanism["law"])),
         (say("statement.kept_sums"), sums),
-        (say("statement.drawing"), drawn),
+        (say("statement.drawing"), capital(drawn)),
     ]
     return tuple((text(label), text(value)) for label, value in rows)

@@ -74,10 +74,11 @@ def error_caption(basis: str, noun: str) -> str:
 
 def error_words(spreads: Sequence[_Spread]) -> str:
     """Every row of the chart."""
-    return "; ".join(f"{spread.name}: {_spread(spread)}" for spread in spreads) + "."
+    return "; ".join(f"{spread.name}: {spread_words(spread)}" for spread in spreads) + "."
 
 
-def _spread(spread: _Spread) -> str:
+def spread_words(spread: _Spread) -> str:
+    """3.15 (0 to 3.16); one number where all are alike."""
     if spread.median is None or spread.smallest is None or spread.largest is None:
         return NOT_KNOWN
     if spread.largest == 0:

@@ -63,15 +63,21 @@ def not_in_folder(base: int, *, bounded: bool) -> str:
     )
 
 
+EXACT = "exact"
 BIAS_HEADER = ("Level", "True size", "Units", "Bias", "Standard error")
 
 
 def bias_rows(fields: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """The table of biases, from what stands beside a view: empty where none were simulated."""
     return [
-        (line["level"], line["size"], f"{line['units']:,}", f"{line['bias']:+.3f}", f"{line['standard_error']:.3f}")
+        (line["level"], line["size"], f"{line['units']:,}", *_bias(line["bias"], line["standard_error"]))
         for line in fields["bias"]["lines"]
     ]
+
+
+def _bias(bias: float, error: float) -> tuple[str, str]:
+    """Bias and its standard error; a kept total was the same in every draw."""
+    return (EXACT, "-") if bias == 0 == error else (f"{bias:+.3f}", f"{error:.3f}")
 
 
 def changed_sentence(fields: Mapping[str, Any]) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from holdfast.report.figures.facts import Area, Areas
 from holdfast.report.figures.figure import Figure
-from holdfast.report.figures.heat_map import UNSURE, is_unsure, shade_edges, shade_of
-from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, box, dot, label, picture, short, width_of
+from holdfast.report.figures.heat_map import KEY, UNSURE, is_unsure, shade_edges, shade_keys, shade_of
+from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, box, dot, label, picture, short
 from holdfast.report.html import Html, tag
 from holdfast.wording.figures import (
     MAP_NONE_KEY,
@@ -23,10 +23,9 @@ from holdfast.wording.figures import (
     map_header,
     map_words,
     plain_number,
-    shade_words,
 )
 
-MARGIN, TALLEST, KEY = 4, 420, 16
+MARGIN, TALLEST = 4, 420
 Point = tuple[float, float]
 
 
@@ -39,8 +38,12 @@ def map_figure(areas: Areas, noun: str = "count") -> Figure:
     place, height = _projection(areas)
     shapes = [piece for area in areas.areas for piece in _area(area, place, edges)]
     marks = [_mark(*middle) for area in areas.areas if _unsure(area) and (middle := _middle(area, place)) is not None]
-    keys, end = _keys(edges, height + 20, any(area.value is None for area in areas.areas))
-    svg = picture("map", title, words, end, *shapes, *marks, *keys)
+    keys, end = shade_keys(edges, height + 20)
+    keys += [_mark(13.5, end - 4), label(MAP_UNSURE_KEY, 23, end)]
+    if any(area.value is None for area in areas.areas):
+        end += KEY
+        keys += [box(8, end - 9, 11, 11, fill="#fff", stroke=GREY, stroke_dasharray="1 1"), label(MAP_NONE_KEY, 23, end)]
+    svg = picture("map", title, words, end + 8, *shapes, *marks, *keys)
     data = tuple(
         (
             area.name,
@@ -107,20 +110,3 @@ def _ring(ring: Sequence[Point], place: tuple[float, float, float, float]) -> st
     if len(points) < 3:
         return f"M{points[0][0]} {points[0][1]}h.4v.4h-.4z"
     return "M" + "L".join(" ".join(point) for point in points) + "z"
-
-
-def _keys(edges: list[float], y: float, missing: bool) -> tuple[list[Html], float]:
-    out: list[Html] = []
-    x = 8.0
-    shades = [*(shade_of(edge, edges) for edge in edges), shade_of(math.inf, edges)]
-    for shade, words in zip(shades, shade_words(edges), strict=True):
-        if x + 15 + width_of(words) > WIDTH:
-            x, y = 8.0, y + KEY
-        out += [box(x, y - 9, 11, 11, fill=RAMP[shade], stroke=INK, stroke_width="0.6"), label(words, x + 15, y)]
-        x += 24 + width_of(words)
-    y += KEY
-    out += [_mark(13.5, y - 4), label(MAP_UNSURE_KEY, 23, y)]
-    if missing:
-        y += KEY
-        out += [box(8, y - 9, 11, 11, fill="#fff", stroke=GREY, stroke_dasharray="1 1"), label(MAP_NONE_KEY, 23, y)]
-    return out, y + 8

@@ -1,4 +1,4 @@
-"""Standard deviations by level or by margin: a dot at the median, a line from the smallest to the largest."""
+"""Standard deviations by level or by margin: a dot at the median, a line from the smallest to the largest; what is exact is black."""
 
 from __future__ import annotations
 
@@ -6,12 +6,22 @@ from collections.abc import Sequence
 
 from holdfast.report.figures.facts import Spread
 from holdfast.report.figures.figure import Figure
-from holdfast.report.figures.svg import GREY, MAIN, WIDTH, Place, axis_below, cut, dot, label, line, picture, short, spread_scale
-from holdfast.report.html import Html, number
-from holdfast.wording.figures import ERROR_HEADER, ERROR_TITLES, EXACT, NOT_KNOWN, SD_AXIS, error_caption, error_words, units_word
+from holdfast.report.figures.svg import HALO, INK, MAIN, WIDTH, Place, axis_below, cut, dot, label, line, picture, spread_scale, width_of
+from holdfast.report.html import Html, join, number, tag, three_digits
+from holdfast.wording.figures import (
+    ERROR_HEADER,
+    ERROR_TITLES,
+    EXACT,
+    NOT_KNOWN,
+    SD_AXIS,
+    error_caption,
+    error_words,
+    spread_words,
+    units_word,
+)
 
 LEFT, TOP, ROW = 8, 6, 30
-END = WIDTH - 48
+END = WIDTH - 16
 
 
 def error_figure(kind: str, spreads: Sequence[Spread], basis: str, noun: str = "count") -> Figure:
@@ -29,16 +39,16 @@ def error_figure(kind: str, spreads: Sequence[Spread], basis: str, noun: str = "
 
 def _row(spread: Spread, y: float, across: Place) -> list[Html]:
     middle = y + 21
-    out = [label(cut(f"{spread.name} ({units_word(spread.units)})", WIDTH - LEFT - 8), LEFT + 8, y + 12)]
+    value = spread_words(spread)
+    name = cut(f"{spread.name} ({units_word(spread.units)}): ", WIDTH - LEFT - 12 - 1.15 * width_of(value))
+    out = [label(join(name, tag("tspan", value, font_weight="bold")), LEFT, y + 12, **HALO)]
     if spread.median is None or spread.smallest is None or spread.largest is None:
-        return [*out, label(NOT_KNOWN, LEFT + 8, middle + 4, fill=GREY)]
+        return out
     if spread.largest > spread.smallest:
         out.append(
             line(across(spread.smallest), middle, across(spread.largest), middle, stroke=MAIN, stroke_width="5", stroke_opacity="0.45")
         )
-    out.append(dot(across(spread.median), middle, 4.5, stroke="#fff"))
-    words = EXACT if spread.largest == 0 else short(spread.median)
-    return [*out, label(words, max(across(spread.largest), across(spread.median)) + 9, middle + 4)]
+    return [*out, dot(across(spread.median), middle, 4.5, stroke="#fff", fill=MAIN if spread.largest else INK)]
 
 
 def _data(spread: Spread) -> tuple[str, ...]:
@@ -46,5 +56,5 @@ def _data(spread: Spread) -> tuple[str, ...]:
     return (
         spread.name,
         number(spread.units),
-        *(NOT_KNOWN if value is None else EXACT if value == 0 else short(value) for value in figures),
+        *(NOT_KNOWN if value is None else EXACT if value == 0 else three_digits(value) for value in figures),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.report import parts
-from holdfast.report.html import Html, join, table, tag
+from holdfast.report.html import Html, paragraph, table, tag
 from holdfast.wording.figures import DATA, first_rows
 
 MOST_ROWS = 400
@@ -34,18 +34,22 @@ class Figure:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
+    @property
+    def heading(self) -> str:
+        """The title as it stands above the drawing."""
+        return self.title.removesuffix(".")
+
     def part(self) -> parts.Figure:
         """The same for the frame of a page, which lays it out; of a long table the first rows."""
-        told = join(tag("strong", self.title), " ", self.caption)
         caption = self.title if len(self.rows) <= MOST_ROWS else f"{self.title} {first_rows(MOST_ROWS, len(self.rows))}"
         data = parts.Table(caption, self.header, self.rows[:MOST_ROWS], frozenset(range(1, len(self.header))))
-        return parts.Figure(self.name, Html(self.svg.replace(STANDALONE, "", 1)), told, data)
+        return parts.Figure(self.name, Html(self.svg.replace(STANDALONE, "", 1)), self.caption, data, self.heading)
 
     def html(self) -> Html:
         """Drawing, title and caption, and the table, which opens on demand."""
         data = tag("details", tag("summary", DATA), table(self.title, self.header, self.rows))
-        caption = tag("figcaption", tag("strong", self.title), " ", self.caption)
-        return tag("figure", Html(self.svg.replace(STANDALONE, "", 1)), caption, data)
+        title = paragraph(tag("strong", self.heading))
+        return tag("figure", title, Html(self.svg.replace(STANDALONE, "", 1)), tag("figcaption", self.caption), data)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the drawing to an .svg file; an existing file is refused."""

@@ -55,7 +55,11 @@ def heat_figure(grid: Grid, noun: str = "count") -> Figure:
             pieces += _cell(value, grid.deviations[row][column], (left + wide * column, y, wide), edges, numbers)
     bottom = TOP + HIGH * len(grid.rows) + 18
     width = max(WIDTH, left + wide * len(grid.columns) + 4)
-    svg = picture("heat-map", title, words, bottom + KEY * 2, *pieces, *_keys(edges, bottom, has_deviations(grid)), width=width)
+    keys, end = shade_keys(edges, bottom)
+    if has_deviations(grid):
+        keys += [Html(f'<path d="M9 {end - 8:.1f}h6v6z" fill="{INK}"></path>'), label(HEAT_UNSURE_KEY, 23, end)]
+        end += KEY
+    svg = picture("heat-map", title, words, end - 8, *pieces, *keys, width=width)
     data = tuple(
         (f"{name}, {across}", NOT_PUBLISHED if value is None else plain_number(value), NOT_KNOWN if deviation is None else short(deviation))
         for name, values, deviations in zip(grid.rows, grid.values, grid.deviations, strict=True)
@@ -99,13 +103,14 @@ def _cell(value: float | None, deviation: float | None, place: tuple[float, floa
     return out
 
 
-def _keys(edges: list[float], y: float, marks: bool) -> list[Html]:
+def shade_keys(edges: list[float], y: float) -> tuple[list[Html], float]:
+    """What each shade stands for, in as many lines as it takes, and where the next line is."""
     shades = [*(shade_of(edge, edges) for edge in edges), shade_of(math.inf, edges)]
     out: list[Html] = []
     x = 8.0
     for shade, words in zip(shades, shade_words(edges), strict=True):
+        if x + 15 + width_of(words) > WIDTH:
+            x, y = 8.0, y + KEY
         out += [box(x, y - 9, 11, 11, fill=RAMP[shade], stroke=INK, stroke_width="0.6"), label(words, x + 15, y)]
         x += 24 + width_of(words)
-    if not marks:
-        return out
-    return [*out, Html(f'<path d="M9 {y + KEY - 8:.1f}h6v6z" fill="{INK}"></path>'), label(HEAT_UNSURE_KEY, 23, y + KEY)]
+    return out, y + KEY

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from holdfast.report.figures.facts import NoiseLaw
 from holdfast.report.figures.figure import Figure
-from holdfast.report.figures.svg import ACCENT, GREY, MAIN, WIDTH, box, label, line, picture, tick_words
+from holdfast.report.figures.svg import GREY, GRID, MAIN, RAMP, WIDTH, Place, box, label, line, linear, nice_ticks, picture, tick_words
 from holdfast.report.html import Html, number
 from holdfast.wording.figures import NOISE_AXIS, NOISE_COMPUTED, NOISE_SIMULATED, noise_header, noise_picture, noise_words, percent
 
-TOP, PLOT, LEFT = 8, 84, 8
+TOP, PLOT, LEFT = 8, 84, 44
+END = WIDTH - 16
 BASE = TOP + PLOT
 MAX_BARS = 81
 WIDEST = 40.0
@@ -36,10 +37,11 @@ def noise_figure(index: int, given: NoiseLaw) -> Figure:
     caption = noise_words(given.law, given.draws, given.zero_error, width, reach(given.law, 0.95))
     highest = max(bars, key=lambda bar: bar.share)
     words = noise_picture(bars[0].position * width, bars[-1].position * width, highest.position * width, highest.share)
-    left, step = _scale(bars)
+    across, step = _scale(bars, width)
     top = max((bar.share + bar.error for bar in bars), default=0.0) or 1.0
-    pieces = [piece for bar in bars for piece in _bar(bar, LEFT + (bar.position - left) * step, step, top)]
-    svg = picture(f"noise-{index}", title, words, BASE + 36, *pieces, *_axis(width, bars))
+    up = linear(0.0, top, BASE, TOP)
+    drawn = [piece for bar in bars for piece in _bar(bar, across(bar.position * width), step, up, given.draws is not None)]
+    svg = picture(f"noise-{index}", title, words, BASE + 36, *_axes(across, up, bars, width, top), *drawn, line(LEFT, BASE, END, BASE))
     middle = sorted(bars, key=lambda bar: abs(bar.position))[:ROWS]
     rows = tuple(_data(bar, width, given.draws is not None) for bar in sorted(middle, key=lambda bar: bar.position))
     return Figure(f"noise-{index}", title, svg, caption, words, noise_header(given.draws is not None), rows)
@@ -76,31 +78,32 @@ def _bars(given: NoiseLaw) -> tuple[int, list[NoiseBar]]:
     return width, [NoiseBar(at, shares[at], errors[at]) for at in sorted(whole or shares)]
 
 
-def _scale(bars: Sequence[NoiseBar]) -> tuple[int, float]:
-    left, right = bars[0].position, bars[-1].position
-    return left, min((WIDTH - 2 * LEFT) / (right - left + 1), WIDEST)
+def _scale(bars: Sequence[NoiseBar], width: int) -> tuple[Place, float]:
+    """(where a value of the noise stands, the width of a bar): in the middle of the room where few bars do not fill it."""
+    first, last = bars[0].position, bars[-1].position
+    step = min((END - LEFT) / (last - first + 1), WIDEST)
+    start = (LEFT + END - step * (last - first)) / 2
+    return linear(0, width, start - first * step, start - (first - 1) * step), step
 
 
-def _bar(bar: NoiseBar, x: float, step: float, top: float) -> list[Html]:
-    high = PLOT * bar.share / top
-    out = [box(x + 0.1 * step, BASE - high, 0.8 * step, high, fill=MAIN)]
+def _bar(bar: NoiseBar, x: float, step: float, up: Place, simulated: bool) -> list[Html]:
+    """Computed bars are dark; simulated ones pale, with a line for their error."""
+    out = [box(x - 0.4 * step, up(bar.share), 0.8 * step, BASE - up(bar.share), fill=RAMP[2] if simulated else MAIN)]
     if not bar.error:
         return out
-    low, up = (BASE - PLOT * max(bar.share + way * bar.error, 0.0) / top for way in (-1, 1))
-    return [*out, line(x + step / 2, low, x + step / 2, up, stroke=ACCENT, stroke_width="1.5")]
+    return [*out, line(x, up(max(bar.share - bar.error, 0.0)), x, up(bar.share + bar.error), stroke_width="1.3")]
 
 
-def _axis(width: int, bars: Sequence[NoiseBar]) -> list[Html]:
-    left, step = _scale(bars)
-    right = bars[-1].position
-    end = LEFT + (right - left + 1) * step
-    marks = sorted({left, right} | ({0} if left <= 0 <= right else set()))
-    anchors = {left: "start", right: "end"} if len(marks) > 1 else {}
-    labels = [
-        label(tick_words(mark * width), LEFT + (mark - left + 0.5) * step, BASE + 14, anchors.get(mark, "middle") if mark else "middle")
-        for mark in marks
+def _axes(across: Place, up: Place, bars: Sequence[NoiseBar], width: int, top: float) -> list[Html]:
+    low, high = bars[0].position * width, bars[-1].position * width
+    values = [tick for tick in nice_ticks(low, high, 6) if low <= tick <= high and tick == int(tick)] or [float(low)]
+    shares = [tick for tick in nice_ticks(0.0, top, 3) if tick <= top]
+    return [
+        *(line(LEFT, up(tick), END, up(tick), stroke=GRID) for tick in shares[1:]),
+        *(label(percent(tick), LEFT - 5, up(tick) + 4, "end") for tick in shares),
+        *(label(tick_words(tick), across(tick), BASE + 14, "middle") for tick in values),
+        label(NOISE_AXIS, END, BASE + 29, "end", fill=GREY),
     ]
-    return [line(LEFT, BASE, end, BASE), *labels, label(NOISE_AXIS, max(end, 120.0), BASE + 29, "end", fill=GREY)]
 
 
 def _data(bar: NoiseBar, width: int, simulated: bool) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.report.figures.facts import LIMITS, Shares
 from holdfast.report.figures.figure import Figure
-from holdfast.report.figures.svg import INK, RAMP, WIDTH, Place, axis_below, box, cut, label, linear, picture
+from holdfast.report.figures.svg import HALO, INK, RAMP, WIDTH, Place, axis_below, box, cut, label, linear, picture
 from holdfast.report.html import Html, number
 from holdfast.wording.figures import (
     RELATIVE_CAPTION,
@@ -43,7 +43,7 @@ def relative_figure(shares: Sequence[Shares], noun: str = "count") -> Figure:
 
 
 def _row(found: Shares, y: float, across: Place) -> list[Html]:
-    out = [label(cut(f"{found.name} ({units_word(found.numbers)})", WIDTH - LEFT - 8), LEFT, y + 13)]
+    out = [label(cut(f"{found.name} ({units_word(found.numbers)})", WIDTH - LEFT - 8), LEFT, y + 13, **HALO)]
     begin = 0
     for count, shade in zip((found.exact, *found.classes), SHADES, strict=True):
         if count:

@@ -32,6 +32,8 @@ RAMP = ("#e9f0f8", "#c2d5e9", "#8fb1d6", "#5484b8", "#1b4f8a")
 """From little to much: each step darker than the one before, so that grey print keeps the order."""
 MUCH = 12
 """Times by which values differ for their axis to be logarithmic."""
+HALO = {"stroke": "#fff", "stroke_width": "3", "stroke_linejoin": "round", "paint_order": "stroke"}
+"""Of a label that lies on lines: they stop before it."""
 FONT = "'Noto Sans', 'Liberation Sans', Arial, sans-serif"
 
 
