@@ -80,7 +80,7 @@ class TestWords:
     def test_long_lists_are_cut_with_their_number(self) -> None:
         names = [f"cell {i}" for i in range(1500)]
         cut = read(exposed__names=names, exposed__cells=2_000_000).text
-        assert "Among them: cell 0 ; cell 1 ; cell 2 . All are listed in exposed.csv" in cut
+        assert "All are listed in exposed.csv, and marked in the table. Among them: cell 0 cell 1 cell 2" in cut
         assert "cell 3" not in cut
         groups = a_card()["sampler"]["groups"] * 10
         assert "; 17 more in card.json" in read(sampler__groups=groups).text

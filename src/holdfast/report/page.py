@@ -6,7 +6,6 @@ Pages are self-contained (no script, no outside resource) and pure functions of 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias
