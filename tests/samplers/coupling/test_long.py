@@ -64,7 +64,7 @@ def test_first_rows_of_grids(axes: tuple[int, int], size: int, epsilon: Fraction
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 @pytest.mark.parametrize("rows", [ROW, TWO_ROWS], ids=["one row", "two rows"])
 def test_matrices_that_are_not_unimodular(rows: NDArray[np.int64], epsilon: Fraction) -> None:
-    """Form J; power: an epsilon that is 10 % larger is seen."""
+    """Power: an epsilon that is 10 % larger is seen."""
     z = CouplingLaplace.of_rows(rows, epsilon).draw(DRAWS, stream(f"matrix {rows.shape} {epsilon}"))
     reach = int(20 / epsilon)
     check_fit_categories(counted(z, epsilon), enumerated(rows, epsilon, reach), name=f"{rows.shape} at {epsilon}")
@@ -87,7 +87,7 @@ def test_grids_agree_with_long_chains(axes: tuple[int, int], epsilon: str, draws
 
 @pytest.mark.long
 def test_all_two_way_margins_of_a_cube_agree_with_a_long_chain() -> None:
-    """3 x 3 x 3, 27 cells, rank 19: form J."""
+    """3 x 3 x 3, 27 cells, rank 19."""
     basis = to_numpy(reduced_basis(kernel_basis(margin_rows((3, 3, 3)))))
     kernel = LineGibbs(Target.laplace(27, Fraction(1, 2)), Listed(basis.T))
     means = {

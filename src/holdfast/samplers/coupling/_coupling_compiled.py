@@ -19,26 +19,13 @@ UNIT = 2.0**-53
 """Unit roundoff, and the width of a uniform's cell."""
 NARROW = 0.25
 """Relative errors above this are not used."""
+KNOTS = 64.0
+"""Of the convex correction, in a unit: 2^KNOT_BITS (convex_correction.py)."""
 POISSON_FROM = 1.0
 FLAT_FROM = 2.75
 """From this s^2 on log theta is below 2^-76."""
 STEEPEST = 128.0
 """1 / (2 s^2) up to which doubles draw a coordinate."""
-
-
-@loop(error_model="numpy", _nrt=False)
-def cumulate(weights, taus, conductance, cumulative):  # type: ignore[no-untyped-def]
-    """Sums of weights[j] / sqrt(conductance + taus[j]) over j = 0, 1, ...; with an infinite conductance of weights[j]."""
-    if conductance == math.inf:
-        for j in range(taus.size):
-            cumulative[j] = weights[j]
-    else:
-        for j in range(taus.size):
-            cumulative[j] = weights[j] / math.sqrt(conductance + taus[j])
-    total = 0.0
-    for j in range(taus.size):
-        total += cumulative[j]
-        cumulative[j] = total
 
 
 @loop(_nrt=False)
@@ -146,28 +133,107 @@ def invert(matrix, inverse, work):  # type: ignore[no-untyped-def]
                         inverse[i, l] -= factor * inverse[p, l]
 
 
+@loop(_nrt=False)
+def convex_height(x, heights, rises):  # type: ignore[no-untyped-def]
+    """G, linear between knots; x in steps of a knot. Right to two roundings."""
+    k = min(np.int64(x), rises.size - 1)
+    return heights[k] + rises[k] * (x - k)
+
+
 @loop(error_model="numpy", _nrt=False)
-def sweep(mode, u, index, known, columns, taus, weights, beyond, floor, slack, matrix, inverse, work, y, r, cumulative):  # type: ignore[no-untyped-def]
+def convex_exponents(e, x_now, sums, tables, exponents):  # type: ignore[no-untyped-def]
+    """What cell e adds to Phi at each near atom, minus what it adds at the last: into `exponents`. Returns a bound of their error.
+
+    sums are X_i with cell e at x_now. Without it, and with any atom in place of it, they are exact. Where all atoms of the cell leave X_i
+    between two knots, G is linear: such coordinates are one sum.
+    """
+    starts, coordinates, squares, inverses, heights, rises = tables
+    near = inverses.size
+    most, least = inverses[0], inverses[near - 1]
+    for j in range(near):
+        exponents[j] = 0.0
+    slope, size = 0.0, 0.0
+    for n in range(starts[e], starts[e + 1]):
+        w = squares[n] * KNOTS
+        y = sums[coordinates[n]] * KNOTS - w * x_now
+        k = min(np.int64(y + w * least), rises.size - 1)
+        if k == min(np.int64(y + w * most), rises.size - 1):
+            slope += w * rises[k]
+        else:
+            low = convex_height(y + w * least, heights, rises)
+            for j in range(near - 1):
+                exponents[j] += convex_height(y + w * inverses[j], heights, rises) - low
+            size += low
+    for j in range(near):
+        exponents[j] += slope * (inverses[j] - least)
+    return (starts[e + 1] - starts[e] + 16.0) * 2.0 * UNIT * (size + exponents[0])
+
+
+@loop(error_model="numpy", _nrt=False)
+def convex_cumulate(e, x_now, sums, tables, weights, taus, conductance, exponents, cumulative):  # type: ignore[no-untyped-def]
+    """Sums of weights[j] exp(exponents[j]) / sqrt(conductance + taus[j]); returns a bound of the error of the exponents."""
+    near = tables[3].size
+    error = convex_exponents(e, x_now, sums, tables, exponents)
+    for j in range(near):
+        cumulative[j] = weights[j] * math.exp(exponents[j])
+    for j in range(near, taus.size):
+        cumulative[j] = weights[j]
+    if conductance != math.inf:
+        for j in range(taus.size):
+            cumulative[j] /= math.sqrt(conductance + taus[j])
+    total = 0.0
+    for j in range(taus.size):
+        total += cumulative[j]
+        cumulative[j] = total
+    return error
+
+
+@loop(_nrt=False)
+def convex_sums(index, tables, sums):  # type: ignore[no-untyped-def]
+    """X_i of a state: exact."""
+    starts, coordinates, squares, inverses, _, _ = tables
+    sums[:] = 0.0
+    for e in range(index.size):
+        x = inverses[min(index[e], inverses.size - 1)]
+        for n in range(starts[e], starts[e + 1]):
+            sums[coordinates[n]] += squares[n] * x
+
+
+@loop(_nrt=False)
+def convex_move(e, change, tables, sums):  # type: ignore[no-untyped-def]
+    """X_i after x of cell e changed: exact."""
+    starts, coordinates, squares = tables[0], tables[1], tables[2]
+    for n in range(starts[e], starts[e + 1]):
+        sums[coordinates[n]] += squares[n] * change
+
+
+@loop(error_model="numpy", _nrt=False)
+def sweep(mode, u, index, known, public, tables, work):  # type: ignore[no-untyped-def]
     """One sweep of a chain over all cells; returns the cell at which it had to stop, or the number of cells.
 
-    known[e] >= 0 is the index of cell e where it was found exactly before (EXACT).
+    known[e] >= 0 is the index of cell e where it was found exactly before (EXACT). public, tables and work: general_form.py.
     """
+    columns, taus, weights, scalars = public
+    matrix, inverse, scratch, lines, sums, exponents, cumulative = work
     d, k = columns.shape
+    beyond, floor, slack = scalars[0], scalars[1], scalars[2]
+    inverses, y = tables[3], lines[0]
+    last = inverses.size - 1
     sum_matrix(columns, taus, index, matrix)
-    invert(matrix, inverse, work)
+    invert(matrix, inverse, scratch)
+    convex_sums(index, tables, sums)
     for e in range(d):
         column = columns[e]
-        tau = taus[index[e]]
-        conductance, width = enclose_conductance(matrix, inverse, column, tau, floor, y, r)
+        tau, x = taus[index[e]], inverses[min(index[e], last)]
+        conductance, width = enclose_conductance(matrix, inverse, column, tau, floor, y, lines[1])
         j = known[e] if mode == EXACT else -1
         if j < 0:
             if width == math.inf and mode == UPPER:
-                conductance, eta = math.inf, slack
-            else:
-                eta = slack + 2.0 * width / (conductance + taus[0])
-            cumulate(weights[e], taus, conductance, cumulative)
+                conductance, width = math.inf, 0.0
+            eta = slack + (2.0 * width / (conductance + taus[0]) if width > 0.0 else 0.0)
+            eta += 4.0 * convex_cumulate(e, x, sums, tables, weights, taus, conductance, exponents, cumulative)
             scale = 1.0 if conductance == math.inf else 1.0 / math.sqrt(conductance + taus[taus.size - 1])
-            j = choose(cumulative, beyond[e] * scale * 1.001, eta, u[e], mode)
+            j = choose(cumulative, beyond * scale * 1.001, eta, u[e], mode)
         if j < 0 or j >= taus.size:
             return e
         if j != index[e]:
@@ -183,23 +249,28 @@ def sweep(mode, u, index, known, columns, taus, weights, beyond, floor, slack, m
                 scaled = factor * y[i]
                 for l in range(k):
                     inverse[i, l] -= scaled * y[l]
+            convex_move(e, inverses[min(j, last)] - x, tables, sums)
             index[e] = j
     return d
 
 
 @loop(error_model="numpy", _nrt=False)
-def run_back(u, known, columns, taus, weights, beyond, floor, slack, least, lower, upper, stop, matrix, inverse, work, y, r, cumulative):  # type: ignore[no-untyped-def]
+def run_back(u, known, public, tables, least, ends, lower, upper, stop, work):  # type: ignore[no-untyped-def]
     """Both chains from time -T to time 0; row s of u has the uniforms of time -T + s.
 
-    The first sweep uses bounds of every conditional instead of the conditionals: an infinite conductance above, that of the least state
-    (`least`) below. Once the chains have met, one goes on, and each of its steps must be certain. `stop` gets (row, cell) of an open one.
+    The first sweep uses bounds of every conditional instead of the conditionals: all others infinite above, all others at the first atom
+    below, with conductances of `least` and X_i of `ends`. Once the chains have met, one goes on, and each of its steps must be certain.
+    `stop` gets (row, cell) of an open one.
     """
     steps, d = u.shape
+    _, taus, weights, scalars = public
+    exponents, cumulative = work[5], work[6]
+    beyond, slack, inverses = scalars[0], scalars[2], tables[3]
     for e in range(d):
-        cumulate(weights[e], taus, least[e], cumulative)
-        lower[e] = choose(cumulative, 0.0, slack, u[0, e], LOWER)
-        cumulate(weights[e], taus, math.inf, cumulative)
-        upper[e] = choose(cumulative, beyond[e] * 1.001, slack, u[0, e], UPPER)
+        off = convex_cumulate(e, inverses[0], ends[0], tables, weights, taus, least[e], exponents, cumulative)
+        lower[e] = choose(cumulative, 0.0, slack + 4.0 * off, u[0, e], LOWER)
+        off = convex_cumulate(e, inverses[inverses.size - 1], ends[1], tables, weights, taus, math.inf, exponents, cumulative)
+        upper[e] = choose(cumulative, beyond * 1.001, slack + 4.0 * off, u[0, e], UPPER)
         if upper[e] >= taus.size:
             return BEYOND
     for s in range(1, steps):
@@ -207,22 +278,15 @@ def run_back(u, known, columns, taus, weights, beyond, floor, slack, least, lowe
         for e in range(d):
             if lower[e] != upper[e]:
                 apart = True
+        done = sweep(LOWER if apart else EXACT, u[s], lower, known[s], public, tables, work)
         if apart:
-            done = sweep(
-                LOWER, u[s], lower, known[s], columns, taus, weights, beyond, floor, slack, matrix, inverse, work, y, r, cumulative
-            )
-            done = sweep(
-                UPPER, u[s], upper, known[s], columns, taus, weights, beyond, floor, slack, matrix, inverse, work, y, r, cumulative
-            )
+            done = sweep(UPPER, u[s], upper, known[s], public, tables, work)
             if done < d:
                 return BEYOND
+        elif done < d:
+            stop[0], stop[1] = s, done
+            return OPEN
         else:
-            done = sweep(
-                EXACT, u[s], lower, known[s], columns, taus, weights, beyond, floor, slack, matrix, inverse, work, y, r, cumulative
-            )
-            if done < d:
-                stop[0], stop[1] = s, done
-                return OPEN
             for e in range(d):
                 upper[e] = lower[e]
     ended = DONE

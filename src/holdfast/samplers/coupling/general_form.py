@@ -1,4 +1,4 @@
-"""Coupling from the past for any integer matrix: dense algebra of the size of its rank, correction in form J.
+"""Coupling from the past for any integer matrix: dense algebra of the size of its rank.
 
 Legend: A is k x d with independent rows a_e as columns; L = {z in Z^d : A z = 0}, a basis of ALL of L as columns of B, in the order in
 which coordinates are drawn (an LLL-reduced one from its last vector to its first); T = diag(tau), M = A T A', Q = B' T^-1 B.
@@ -19,16 +19,14 @@ from holdfast.exact.balls import ball, enclosure, float_down, float_up, precisio
 from holdfast.lattices import algebra
 from holdfast.lattices.gram_schmidt import gram_schmidt
 from holdfast.samplers.coupling.conditional import ConditionalLaw
+from holdfast.samplers.coupling.convex_correction import ConvexCorrection
 from holdfast.samplers.coupling.mixture import Mixture
-from holdfast.samplers.coupling.product_correction import product_table
 
 Ints = NDArray[np.int64]
 Doubles = NDArray[np.float64]
 
 BITS = 128
-SLACK_UNITS = 64
-LARGEST_CORRECTION = 600.0
-"""Of a cell: its exponential is a double, and no try would ever be accepted beyond."""
+SLACK_UNITS = 128
 
 
 @dataclass(frozen=True)
@@ -78,23 +76,15 @@ class GeneralForm:
         return np.ascontiguousarray(algebra.to_numpy(self.basis).astype(np.float64))
 
     @cached_property
-    def corrections(self) -> Doubles:
+    def convex(self) -> ConvexCorrection:
         reversed_basis = algebra.to_numpy(self.basis)[:, ::-1]  # Gram-Schmidt takes out what comes earlier; here, what is drawn later
-        return product_table(gram_schmidt(np.ascontiguousarray(reversed_basis)), self.mixture)
+        return ConvexCorrection(gram_schmidt(np.ascontiguousarray(reversed_basis)), self.mixture)
 
     @cached_property
-    def weights(self) -> Doubles:
-        """m_j sqrt(tau_j) exp(phi_f(tau_j)), right to a relative 2^-49."""
-        if self.corrections.max() > LARGEST_CORRECTION:
-            raise NoExactSampler("Coupling from the past has no hope here: the vectors of a basis of this block are too long.")
-        return np.ascontiguousarray(self.mixture.weights * np.exp(self.corrections))
-
-    @cached_property
-    def beyond(self) -> Doubles:
+    def beyond(self) -> float:
         """At or above the weight of all atoms after the table."""
         with precision(BITS):
-            rest = float_up(enclosure(self.mixture.weight_from(self.mixture.atoms)).upper)
-        return np.asarray(rest * np.exp(self.corrections[:, -1]) * (1 + 2.0**-40))
+            return float_up(enclosure(self.mixture.weight_from(self.mixture.atoms)).upper)
 
     @property
     def slack(self) -> float:
@@ -132,27 +122,28 @@ class GeneralForm:
         """Both chains from time -T on, T = len(u): (how it ended, the state of the lower chain, where it stopped)."""
         from holdfast.samplers.coupling import _coupling_compiled as loops
 
-        k, d = len(self.rows), self.cells
+        k, d, convex = len(self.rows), self.cells, self.convex
         lower, upper, stop = np.zeros(d, np.int64), np.zeros(d, np.int64), np.zeros(2, np.int64)
-        tables = self.columns, self.mixture.taus, self.weights, self.beyond, self.floor, self.slack + slack, self.least
-        matrix, inverse, work, y, r = np.empty((k, k)), np.empty((k, k)), np.empty((k, k)), np.empty(k), np.empty(k)
-        ended = loops.run_back(u, known, *tables, lower, upper, stop, matrix, inverse, work, y, r, np.empty(self.mixture.atoms))
+        scalars = np.array([self.beyond, self.floor, self.slack + slack])
+        public = self.columns, self.mixture.taus, self.mixture.weights, scalars
+        squares = np.empty((k, k)), np.empty((k, k)), np.empty((k, k))
+        lines = np.empty((2, k)), np.empty(self.dimension), np.empty(convex.near), np.empty(self.mixture.atoms)
+        ended = loops.run_back(u, known, public, convex.tables, self.least, convex.ends, lower, upper, stop, (*squares, *lines))
         return ended, lower, (int(stop[0]), int(stop[1]))
 
     # The exact side.
 
     def law(self, indices: list[int], cell: int) -> ConditionalLaw:
         """The conditional law of one cell given the others."""
-        return self._law(cell, self.conductance(indices, cell))
+        return self._law(self.convex.exponents(indices, cell), self.conductance(indices, cell))
 
     def top_law(self, cell: int) -> ConditionalLaw:
         """A law above every conditional of the cell."""
-        return self._law(cell, None)
+        return self._law(self.convex.flattest(cell), None)
 
-    def _law(self, cell: int, conductance: Fraction | None) -> ConditionalLaw:
-        last = self.mixture.atoms - 1
-        own = lambda j: Fraction(float(self.corrections[cell, min(j, last)]))  # noqa: E731
-        return ConditionalLaw(self.mixture, own, lambda _: Fraction(0), conductance)
+    def _law(self, exponents: list[Fraction], conductance: Fraction | None) -> ConditionalLaw:
+        last = len(exponents) - 1
+        return ConditionalLaw(self.mixture, lambda j: exponents[min(j, last)], lambda _: Fraction(0), conductance)
 
     def conductance(self, indices: list[int], cell: int) -> Fraction:
         """C = det(M_-e) / (det(M_-e + a a') - det(M_-e)), M_-e the matrix without cell e: rational."""
@@ -179,13 +170,11 @@ class GeneralForm:
 
     def correction(self, indices: list[int]) -> arb:
         """Phi, as a ball at flint's current precision."""
-        last = self.mixture.atoms - 1
-        return sum((arb(float(self.corrections[e, min(j, last)])) for e, j in enumerate(indices)), arb(0))
+        return ball(self.convex.value(indices))
 
     def correction_in_doubles(self, indices: Ints) -> tuple[float, float]:
         """(Phi, its error), for atoms in the table."""
-        value = float(self.corrections[np.arange(self.cells), indices].sum())
-        return value, value * self.cells * 2.0**-52
+        return self.convex.in_doubles(indices)
 
     @cached_property
     def log_scale(self) -> tuple[int, int]:

@@ -91,7 +91,7 @@ class CouplingLaplace:
 
     @classmethod
     def of_rows(cls, rows: algebra.Matrix, epsilon: Exact, *, slack: float = 0.0) -> CouplingLaplace:
-        """The sampler for any integer matrix (form J)."""
+        """The sampler for any integer matrix."""
         epsilon = positive_fraction(epsilon, "epsilon")
         matrix = algebra.as_matrix(rows)
         kept = algebra.to_numpy(algebra.take_rows(matrix, algebra.independent_rows(matrix))).tolist()

@@ -1,0 +1,204 @@
+"""The convex correction on products of hierarchies: above the truth and monotone in rationals, exact in doubles, the law by enumeration."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from flint import arb
+from numpy.typing import NDArray
+
+from holdfast.exact.balls import ball, precision
+from holdfast.lattices.algebra import to_numpy
+from holdfast.lattices.shapes import Levels
+from holdfast.lattices.trees import Tree
+from holdfast.randomness import NoiseKey, Words
+from holdfast.samplers.coupling._coupling_compiled import convex_exponents, convex_move, convex_sums
+from holdfast.samplers.coupling.convex_correction import HEIGHT_BITS, KNOT_BITS, _heights
+from holdfast.samplers.coupling.general_form import GeneralForm
+from holdfast.samplers.coupling.majorant import log_theta, majorant
+from holdfast.samplers.coupling.reference import coalesced
+from holdfast.samplers.coupling.sampler import CouplingLaplace
+from holdfast.samplers.coupling.uniforms import SweepUniform
+from holdfast.testing import ALPHA, check_fit_categories
+from holdfast.testing.fit import _score_categories
+
+from ..lattice_points import counted, enumerated, summary
+
+EPSILONS = [Fraction(1, 4), Fraction(1, 2), Fraction(1)]
+UNEVEN = Levels((Tree(((2,), (2, 1))), Tree.plain(2)), ((0, 1), (1, 0)))
+"""Two counties of two tracts and of one, by sex: county totals and the sex margin are kept; 6 cells, 3 free dimensions."""
+ONE_WAY = Levels((Tree.plain(2), Tree.plain(3), Tree.plain(2)), ((0, 0, 1), (0, 1, 0), (1, 0, 0)))
+"""2 x 3 x 2 with its three one-way margins; 7 free dimensions."""
+SHAPES = {"uneven tree by two": UNEVEN, "2 x 3 x 2": ONE_WAY}
+KNOWN = [[5, -5, -3, 3, -1, 1, 1, -1, -2, 2, 0, 0], [-3, 3, 1, 1, 1, -3, 0, 0, -1, -1, 2, 0]]
+
+
+def stream(label: str) -> Words:
+    return NoiseKey.for_tests(label).stream("convex coupling")
+
+
+def rows_of(shape: Levels) -> NDArray[np.int64]:
+    rows = shape.matrix()
+    assert rows is not None
+    return rows
+
+
+def form_of(name: str, epsilon: Fraction) -> GeneralForm:
+    form = CouplingLaplace.of_rows(rows_of(SHAPES[name]), epsilon).form
+    assert isinstance(form, GeneralForm)
+    return form
+
+
+def some_states(form: GeneralForm, count: int, label: str) -> list[list[int]]:
+    """States of all kinds: cells at the least atom, at far ones and between."""
+    drawn = stream(label).take(count * form.cells).reshape(count, form.cells)
+    return [[0 if w % 3 == 0 else int(w % 17) if w % 3 == 1 else int(w % 90) for w in row.tolist()] for row in drawn]
+
+
+def precisions(form: GeneralForm, state: list[int]) -> list[Fraction]:
+    """1 / s_i^2 of all coordinates, those drawn later eliminated first, in rationals: what the correction has to be above."""
+    basis = to_numpy(form.basis).tolist()
+    taus, m = [form.mixture.tau(j) for j in state], form.dimension
+    gram = [[sum((row[i] * row[l] / tau for row, tau in zip(basis, taus, strict=True)), Fraction(0)) for l in range(m)] for i in range(m)]
+    for i in range(m - 1, 0, -1):
+        for a in range(i):
+            for b in range(i):
+                gram[a][b] -= gram[a][i] * gram[i][b] / gram[i][i]
+    return [gram[i][i] for i in range(m)]
+
+
+def test_the_height_is_convex_and_above_the_majorant() -> None:
+    """At knots and between, and far beyond the last; nowhere much above."""
+    heights, rises = _heights()
+    assert all(a <= b for a, b in pairwise(rises))
+    assert heights == [sum(rises[:k]) for k in range(len(heights))]
+    with precision(80):
+        for k in [*range(0, len(rises), 23), len(rises) - 1]:
+            for part in (Fraction(0), Fraction(1, 3), Fraction(9, 10)) if k < len(rises) - 1 else (Fraction(0), Fraction(2000)):
+                x, height = (k + part) / (1 << KNOT_BITS), (heights[k] + rises[k] * part) / (1 << HEIGHT_BITS)
+                if x:
+                    assert majorant(ball(x)) <= ball(height) <= majorant(ball(x)) + 2.0**-20
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_correction_is_above_the_truth(name: str, epsilon: Fraction) -> None:
+    """Phi >= sum of H(1 / s^2) over all coordinates, s^2 in rationals; doubles and rationals of Phi agree."""
+    form = form_of(name, epsilon)
+    for state in [[0] * form.cells, *some_states(form, 3, "dominates")]:
+        phi = form.convex.value(state)
+        with precision(100):
+            assert sum((log_theta(ball(x)) for x in precisions(form, state)), arb(0)) < ball(phi)
+        value, error = form.correction_in_doubles(np.array(state))
+        assert abs(Fraction(value) - phi) <= Fraction(error) < Fraction(1, 10**12)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_higher_state_gives_a_flatter_correction(name: str) -> None:
+    """What monotony needs, in rationals: where other cells rise, every step from one atom to the next costs less or the same."""
+    form = form_of(name, Fraction(1, 2))
+
+    def steps(state: list[int], cell: int) -> NDArray[np.object_]:
+        return np.diff(np.array(form.convex.exponents(state, cell), dtype=object))
+
+    for low, other in zip(some_states(form, 3, "low"), some_states(form, 3, "high"), strict=True):
+        high = [max(pair) for pair in zip(low, other, strict=True)]
+        for cell in range(form.cells):
+            assert (steps(low, cell) <= steps(high, cell)).all()
+            assert (steps(high, cell) <= np.diff(np.array(form.convex.flattest(cell), dtype=object))).all()
+            assert (steps(high, cell) <= 0).all()
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_sums_are_exact_in_doubles_and_exponents_as_near_as_they_say(name: str) -> None:
+    """Also after a cell has moved: nothing drifts."""
+    form = form_of(name, Fraction(1))
+    convex, tables = form.convex, form.convex.tables
+    unit, sums, found = Fraction(1, 1 << sum(convex._bits)), np.empty(form.dimension), np.empty(convex.near)
+    for state in some_states(form, 3, "exact"):
+        convex_sums(np.array(state), tables, sums)
+        for cell in range(form.cells):
+            x = tables.inverses[min(state[cell], convex.near - 1)]
+            error = convex_exponents(cell, x, sums, tables, found)
+            for value, true in zip(found.tolist(), convex.exponents(state, cell), strict=True):
+                assert abs(Fraction(value) - true) <= Fraction(error) < Fraction(1, 10**12)
+            state[cell] = (state[cell] * 7 + 3) % 40
+            convex_move(cell, tables.inverses[min(state[cell], convex.near - 1)] - x, tables, sums)
+            assert [Fraction(value) for value in sums.tolist()] == [value * unit for value in convex.sums(state)]
+
+
+def test_the_sandwich_finds_the_state_of_the_ideal_chains() -> None:
+    sampler, words = CouplingLaplace.of_rows(rows_of(UNEVEN), Fraction(1, 2)), stream("ideal")
+    for base, _, first in sampler._words(3, words):
+        ideal = coalesced(sampler.form, lambda cell, time, base=base: SweepUniform(words, base + cell, time))  # type: ignore[misc]
+        assert sampler._variances(base, first, words) == ideal
+
+
+def test_wider_errors_change_no_draw() -> None:
+    for name in SHAPES:
+        plain = CouplingLaplace.of_rows(rows_of(SHAPES[name]), Fraction(1, 2)).draw(3, stream("slack"))
+        for slack in (2.0**-30, 2.0**-8):
+            widened = CouplingLaplace.of_rows(rows_of(SHAPES[name]), Fraction(1, 2), slack=slack)
+            assert np.array_equal(widened.draw(3, stream("slack")), plain)
+
+
+def first_pair_law(epsilon: float, bins: Fraction, size: int) -> dict[int, float]:
+    """The law of `summary` of the first two cells of ONE_WAY, all tables counted: six pairs of sums r1, r2, r3 and minus these, whose first
+    cells add up to 0; Fourier transforms modulo `size` over those.
+    """
+    axis = np.fft.fftfreq(size, 1 / size).astype(np.int64)
+    weight = np.exp(-epsilon * np.abs(axis))
+    pair = np.fft.fft(weight * np.exp(-epsilon * np.abs(axis[:, None] - axis)), axis=1)  # by sum r and frequency
+    law: dict[int, float] = {}
+    at = np.arange(size)
+    for r1 in range(size):
+        r3 = (-r1 - at) % size
+        others = (pair * pair[r3] * pair[-at % size] * pair[-r3 % size]).sum(axis=0) * pair[-r1 % size]
+        mass = np.maximum(np.fft.ifft(others).real[-at % size], 0) * weight * np.exp(-epsilon * np.abs(axis[r1] - axis))
+        keys = summary(np.stack([axis, axis[r1] - axis], axis=1), bins)
+        for key, value in enumerate(np.bincount(keys, weights=mass)):
+            if value > 0:
+                law[key] = law.get(key, 0.0) + float(value)
+    total = sum(law.values())
+    return {key: value / total for key, value in law.items()}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
+def test_the_law_on_an_uneven_tree_by_two(epsilon: Fraction) -> None:
+    """Every table listed; power: an epsilon that is 10 % larger is seen."""
+    rows, reach = rows_of(UNEVEN), int(20 / epsilon)
+    z = CouplingLaplace.of_rows(rows, epsilon).draw(20_000, stream(f"uneven {epsilon}"))
+    assert not (rows @ z.T).any()
+    check_fit_categories(counted(z, epsilon), enumerated(rows, epsilon, reach), name=f"uneven tree by two at {epsilon}")
+    wrong = enumerated(rows, epsilon, reach, slope=epsilon * Fraction(11, 10))
+    assert _score_categories(counted(z, epsilon), wrong).p_value < ALPHA
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
+def test_the_law_on_one_way_margins_of_three_axes(epsilon: Fraction) -> None:
+    """The first two cells; power: an epsilon that is 10 % larger is seen."""
+    rows, size = rows_of(ONE_WAY), 256 if epsilon < Fraction(1, 2) else 128
+    z = CouplingLaplace.of_rows(rows, epsilon).draw(20_000, stream(f"one way {epsilon}"))
+    assert not (rows @ z.T).any()
+    first = counted(z[:, :2], epsilon)
+    check_fit_categories(first, first_pair_law(float(epsilon), epsilon, size), name=f"2 x 3 x 2 at {epsilon}")
+    assert _score_categories(first, first_pair_law(1.1 * float(epsilon), epsilon, size)).p_value < ALPHA
+
+
+def test_known_draws() -> None:
+    """The same on every machine, until the format of the stream changes."""
+    z = CouplingLaplace.of_rows(rows_of(ONE_WAY), Fraction(1, 2)).draw(2, stream("known answer"))
+    assert z.tolist() == KNOWN
+
+
+def test_the_law_in_short() -> None:
+    """The uneven tree at epsilon 1; power: an epsilon that is a quarter larger is seen."""
+    rows, epsilon = rows_of(UNEVEN), Fraction(1)
+    found = counted(CouplingLaplace.of_rows(rows, epsilon).draw(3000, stream("short")), epsilon)
+    check_fit_categories(found, enumerated(rows, epsilon, 20), name="uneven tree by two, in short")
+    assert _score_categories(found, enumerated(rows, epsilon, 20, slope=Fraction(5, 4))).p_value < ALPHA
