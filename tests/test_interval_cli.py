@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.wording.intervals import METHODS, interval_lines
+from holdfast.wording.intervals import CUT, METHODS, interval_lines
 from tests.running import Ran
 from tests.snapshot_files import Snapshot
 
@@ -69,8 +69,9 @@ def test_machines_get_what_python_gives(folder: Path, run: Callable[..., Ran]) -
     [
         (["--where", "county = '999'"], 2, "No cell meets the condition"),
         (["--where", "county = '031'", "--level", "1"], 2, "between 0 and 1"),
-        (["--where", "county ="], 6, "cannot be used"),
-        (["--where", "town = 'a'"], 6, "no column"),
+        (["--where", "county ="], 2, "cannot be used"),
+        (["--where", "town = 'a'"], 2, "no column"),
+        (["--where", "county = '031'", "--minus", "town = 'a'"], 2, "no column"),
         ([], 2, "--where"),
         (["--by", "town"], 2, "The table has the columns state, county"),
         (["--by", "state", "--where", "county = '031'"], 2, "--where"),
@@ -102,6 +103,20 @@ def test_ends_are_rounded_outwards() -> None:
     first, second, *_ = interval_lines(fields)
     assert first == "x: published 0.666667; the true number lies from 0.123456 to 1,234.57."
     assert second == "x: published 0.666667; the true number lies from no lower bound to 0."
+
+
+def test_counts_below_zero_have_a_hint() -> None:
+    one = {"name": "x", "published": 2, "low": -1, "high": 5, "method": "convolution", "doubt": 0.0}
+    for cut, low, told in ((False, -1, True), (False, 0, False), (False, None, False), (True, -1, False), (None, -1, False)):
+        fields = {"level": 0.9, "joint": None, "intervals": [{**one, "low": low}], "nonnegative": cut}
+        assert (interval_lines(fields)[-1] == CUT) is told
+
+
+def test_the_hint_is_for_sums_of_counts(folder: Path, run: Callable[..., Ran]) -> None:
+    asked = ["interval", "out", "--where", "county = '001'"]
+    for more, cut in (([], False), (["--minus", "county = '031'"], None), (["--over", "state = '17'"], False), (["--nonnegative"], True)):
+        made = json.loads(run(*asked, *more, "--json").out)
+        assert made["nonnegative"] is cut
 
 
 def test_nothing_is_said_about_chance_where_there_is_none() -> None:

@@ -251,6 +251,8 @@ class TestRefused:
             ([0] * 8, "no cell"),
             ([1] * 7, "8 whole numbers"),
             ([0.5] * 8, "8 whole numbers"),
+            ([[1], [2, 3]], "8 whole numbers"),
+            (None, "A query is"),
             (8, "cells 0 to 7"),
             (True, "A query is"),
             ({"area": 3}, "Codes of 'area' are texts, in quotes, such as 'a'. Got 3"),

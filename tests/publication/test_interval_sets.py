@@ -54,10 +54,39 @@ class TestMargins:
         assert repr(release.intervals(by="area")) == "Intervals(4 sums, level 0.95, together, union bound)"
         assert repr(release.intervals([0], 0.9, simultaneous=False)) == "Intervals(1 sums, level 0.9, each for itself)"
 
+    def test_frames_name_the_queries(self) -> None:
+        release = released(keep=[hf.margin("region")])
+        asked = [0, "area = 'c'", {"region": ["1", "2"], "sex": "F"}, {}, [1, 2, 0, 0, 0, 0, 0, 0]]
+        frame = release.intervals(asked).frame
+        assert frame.column_names == ["query", "published", "low", "high", "method"]
+        named = ["region 1, area a, sex F", "area = 'c'", "region 1 or 2, sex F", "all cells", "query 5"]
+        assert frame.column("query").to_pylist() == named
+        assert [one["name"] for one in release.intervals(asked).to_fields()["intervals"]] == named
+
+    def test_columns_that_are_called_as_ours(self) -> None:
+        universe = hf.Universe.product({"low": ["a", "b"], "method": ["x", "y"]})
+        release = released(table=hf.Table(universe, np.array([5, 3, 2, 9])))
+        frame = release.intervals(by=["low", "method"]).frame
+        assert frame.column_names == ["low", "method", "published", "interval_low", "high", "interval_method"]
+        assert frame.column("low").to_pylist() == ["a", "a", "b", "b"]
+
     def test_folders(self, tmp_path: Path) -> None:
         release = released(SHARES)
         loaded = hf.load(release.save(tmp_path / "out"))
         assert loaded.intervals(by="area", level=0.9).intervals == release.intervals(by="area", level=0.9).intervals
+
+
+class TestOneQuery:
+    @pytest.mark.parametrize("query", [0, np.int64(3), "area = 'a'", {"area": "a"}], ids=str)
+    def test_it_is_a_list_of_one(self, query: Any) -> None:
+        release = released()
+        (found,) = release.intervals(query)
+        assert found == release.intervals([query])[0] == release.interval(query)
+
+    def test_levels_that_nobody_names(self) -> None:
+        release = released()
+        assert release.interval(0) == hf.interval(release, 0) == release.interval(0, 0.95)
+        assert release.intervals([0]).level == 0.95
 
 
 class TestTogether:
@@ -133,7 +162,7 @@ class TestRefused:
     def test_what_is_no_list(self) -> None:
         release = released()
         asked: dict[str, Any]
-        for asked in ({}, {"queries": [0], "by": "area"}, {"queries": []}, {"queries": "area = 'a'"}, {"by": []}):
+        for asked in ({}, {"queries": [0], "by": "area"}, {"queries": []}, {"queries": 1.5}, {"by": []}, {"by": 3}, {"by": [3]}):
             with pytest.raises(InvalidParameter):
                 release.intervals(**asked)
         with pytest.raises(InvalidParameter, match="The table has the columns"):

@@ -10,6 +10,8 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import HoldfastError, InvalidCode, InvalidParameter, UnknownColumn, VerificationFailed
+from holdfast.publication.queries import coefficients
+from holdfast.publication.query_names import query_label
 from holdfast.publication.release import Release
 from holdfast.publication.runfile import load_run
 from holdfast.publication.sums import Level, level_title, sums_of
@@ -209,3 +211,65 @@ def test_wrong_labels_in_python(tmp_path):
         universe.with_labels(Labels((read_labels(tmp_path / "codes.csv", "sex", ["sex"], "label"),)))
     with pytest.raises(InvalidParameter, match="the last"):
         ColumnLabels("sex", by=("sex", "age"))
+
+
+class TestIntervals:
+    """What readers ask for is called by labels on the screen, and by both for machines."""
+
+    def test_names_of_queries(self, work):
+        universe = _released(work).plan.facts.universe
+        named = {
+            "county = '031'": "Illinois, Cook County",  # labels of counties go by states
+            "county = '031' and sex = 'F'": "Illinois, Cook County, women",
+            "state = '51'": "Virginia",
+            "sex = 'F' and age in ('a', 'b')": "women",
+            "age = 'b' and sex != 'F'": "men, age=b",
+            "age = 'b'": None,  # has no label
+            "state = '17' or sex = 'F'": None,  # no codes say which cells these are
+            "sex = 'F' or sex = 'M'": None,  # all cells
+        }
+        for query, label in named.items():
+            assert query_label(coefficients(query, universe), universe) == label
+        assert query_label(2 * coefficients("sex = 'F'", universe), universe) is None
+        assert query_label(coefficients(2, universe), universe) == "Illinois, Cook County, men, 18 to 24"
+
+    def test_a_few_codes_are_named_and_many_are_not(self):
+        universe = hf.Universe.product({"town": list("abcdef")})
+        table = hf.Table(universe, np.arange(6)).with_labels({"town": {code: code.upper() for code in "abcdef"}})
+        for codes, label in (("abc", "A or B or C"), ("abcd", None)):
+            assert query_label(coefficients({"town": list(codes)}, universe), table.universe) == label
+
+    def test_margins_by_columns_and_levels(self, work):
+        release = _released(work)
+        found = release.intervals(by=["state", "county", "sex"])
+        assert found.labels[:3] == ("Illinois, Cook County, women", "Illinois, Cook County, men", "Illinois, Washington County, women")
+        assert release.intervals(by="county").labels == (None, None, None)  # without its state a county has no name
+        frame = found.frame
+        assert frame.column_names[:5] == ["state", "county", "sex", "label", "published"]
+        assert found.to_fields()["intervals"][0]["codes"] == {"state": "17", "county": "031", "sex": "F"}
+        tree = hf.Hierarchy({"N": None, "S": None, "a": "N", "b": "N", "c": "S"}, ["region", "place"])
+        towns = hf.Table(hf.Universe.product({"town": ["a", "b", "c"]}, hierarchies={"town": tree}), np.array([5, 6, 7]))
+        named = towns.with_labels({"town": {"N": "North", "a": "Ash"}})
+        made = hf.release(named, [hf.total()], hf.GeneralizedLaplace("1"), key=hf.NoiseKey.for_tests("levels"))
+        assert made.intervals(by="region").labels == ("North", None)
+        assert made.intervals(by=["region", "town"]).labels == ("North, Ash", "North, town=b", None)
+
+    def test_the_command(self, work, run, snapshot):
+        _released(work).save(work / "out")
+        for asked in (
+            ["interval", str(work / "out"), "--where", "county = '031' and sex = 'F'", "--percent-of", "county = '031'"],
+            ["interval", str(work / "out"), "--by", "state", "--by", "sex"],
+            ["view", str(work / "out")],
+        ):
+            snapshot(run(*asked).out, " ".join((asked[0], *asked[2:])))
+        made = json.loads(run("interval", str(work / "out"), "--where", "state = '17'", "--json").out)["intervals"][0]
+        assert (made["name"], made["label"]) == ("state = '17'", "Illinois")
+
+    def test_views_have_the_names_of_levels_beside_the_columns(self, work):
+        release = _released(work)
+        fields = release.publication_view().to_fields()
+        assert fields["levels"] == ["state", "state, county", "state, county, sex"]
+        assert fields["level_labels"] == ["state", "state, County", "state, County, Sex"]
+        assert "level_labels" not in _released(work, labelled=False).publication_view().to_fields()
+        with pytest.raises(InvalidParameter, match=r"Illinois"):
+            release.publication_view(base=5)

@@ -96,6 +96,16 @@ def test_what_has_no_noise_of_one_law_is_not_simulated(mechanism: Mechanism, sai
 def test_what_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidParameter, match=r"A published folder is given by its path\. Got 3\."):
         hf.load(3)  # type: ignore[arg-type]
+    for given in (3, None, [], b"out"):
+        for ask in (hf.verify, hf.load):
+            with pytest.raises(InvalidParameter, match="A published folder is given by its path"):
+                ask(given)  # type: ignore[operator]
+        with pytest.raises(InvalidParameter, match="Give a release, or the folder it was saved in"):
+            hf.interval(given, 0)  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameter, match="Official totals are a Table, or the path of a file"):
+        hf.verify(tmp_path, 3)  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameter, match="public key"):
+        hf.verify(tmp_path, signer=3)  # type: ignore[arg-type]
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     with pytest.raises(VerificationFailed, match=r"'empty' has no readable card\.json"):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.analysis.published import Source, published
+from holdfast.analysis.published import Source, readable
 from holdfast.publication.interval import Interval, interval_of
-from holdfast.publication.queries import Query
+from holdfast.publication.queries import LEVEL, Query
 
 
-def interval(release: Source, query: Query, level: float, **asked: Any) -> Interval:
+def interval(release: Source, query: Query, level: float = LEVEL, **asked: Any) -> Interval:
     """As `Release.interval`, from a release, a loaded one, or its folder, which is verified first."""
-    source = published(release)
-    return interval_of(source.plan, source.counts, query, level, **asked)
+    source = readable(release)
+    return interval_of(source.plan, source.table.counts, query, level, **asked)

@@ -13,6 +13,7 @@ from holdfast.errors import InvalidParameter
 from holdfast.laws import Reads
 from holdfast.publication.plan import Plan
 from holdfast.publication.reading import Readable
+from holdfast.publication.recompute import Recomputed
 from holdfast.publication.verify import read_verified
 from holdfast.tables import Universe
 
@@ -39,11 +40,16 @@ class Published:
         return self.plan.drawing
 
 
-def published(source: Source) -> Published:
-    """From a release, a loaded one, or its folder, which is verified first."""
+def readable(source: Source) -> Readable | Recomputed:
+    """A release, a loaded one, or its folder, which is verified first."""
     if not isinstance(source, str | os.PathLike | Readable):
         raise InvalidParameter(f"Give a release, or the folder it was saved in. Got {type(source).__name__}.")
-    again = source if isinstance(source, Readable) else read_verified(source)
+    return source if isinstance(source, Readable) else read_verified(source)
+
+
+def published(source: Source) -> Published:
+    """As `readable`; refused where there is nothing to infer from."""
+    again = readable(source)
     found = Published(again.table.universe, again.table.counts, again.plan)
     target = found.drawing.channel.target
     if not target.publishes_cells:

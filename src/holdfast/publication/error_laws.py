@@ -1,6 +1,6 @@
 """The law of the error of a sum of published numbers, from the public law of the noise: by the best way there is for it.
 
-    kept          no move changes the sum: there is no error
+    kept          no move changes the sum: there is no error; under every mechanism
     lattice sum   Gaussian noise: a discrete Gaussian up to known factors, or the sub-Gaussian bound where that is smaller [theory T140]
     convolution   Laplace noise on free cells and cells under one kept total, narrow Gaussian noise there [theory T142]
     simulated     all else: draws of the public law, and a probability that they mislead [theory T112]
@@ -34,8 +34,10 @@ from holdfast.laws.convolved import Convolved, cell_of, convolved
 from holdfast.laws.lattice_sums import LatticeSum, flatness, flatness_of, log_theta
 from holdfast.laws.level_moments import LevelVariances
 from holdfast.laws.short_moves import covers, form_variance, plain_s_squared, short_moves
+from holdfast.publication.kept_sums import KeptSums
 from holdfast.publication.queries import LARGEST_COEFFICIENT
 from holdfast.samplers.cost import cell_draws, duration
+from holdfast.wording.intervals import BY_CHAIN, NO_LAW, ONLY_KEPT
 from holdfast.wording.samplers import long_interval_sentence
 
 logger = logging.getLogger(__name__)
@@ -131,24 +133,36 @@ _kept: WeakKeyDictionary[Drawing, dict[tuple[str | int, ...], Ints]] = WeakKeyDi
 class ErrorLaws:
     """Laws of errors of queries, for one drawing: those already found are kept.
 
-    Given:  noise of one law, which sees no data, drawn exactly; else InvalidParameter.
+    Given:  noise of one law, which sees no data, drawn exactly; under every other mechanism sums that the kept totals give. All else is
+            InvalidParameter.
     """
 
     def __init__(self, drawing: Drawing, ask: Ask = "auto") -> None:
         if ask not in ("auto", "simulated"):
             raise InvalidParameter("method is 'auto', or 'simulated' for draws of the public law.", field="method")
-        target = drawing.channel.target
-        if not target.publishes_cells or target.reads is not Reads.NOTHING:
-            raise InvalidParameter(
-                "This release adds no noise of one law to its numbers: there is no interval that holds whatever they are. "
-                "holdfast.posterior tells what follows from a prior."
-            )
-        if not drawing.is_exact:
-            raise InvalidParameter(
-                "The noise was drawn by a Markov chain, whose draws depend on one another: no interval is proved for it."
-            )
-        self.drawing, self.target, self.ask = drawing, target, ask
+        self.drawing, self.target, self.ask = drawing, drawing.channel.target, ask
         self._known: dict[object, ErrorLaw] = {}
+
+    @cached_property
+    def has_law(self) -> bool:
+        """Whether the noise has one law that sees no data, drawn exactly. Else only sums that the kept totals give are known."""
+        return self.target.publishes_cells and self.target.reads is Reads.NOTHING and self.drawing.is_exact
+
+    @cached_property
+    def _kept_sums(self) -> KeptSums:
+        return KeptSums(self.drawing.channel.facts)
+
+    def published(self, counts: Ints, cells: Ints, coefficients: Ints) -> int:
+        """What the published numbers give for a sum, in steps where answers are on a grid."""
+        if not self.target.publishes_cells:
+            return self._kept_value(cells, coefficients)
+        return sum(int(a) * int(b) for a, b in zip(coefficients.tolist(), counts[cells].tolist(), strict=True))
+
+    def _kept_value(self, cells: Ints, coefficients: Ints) -> int:
+        found = self._kept_sums.value(cells, coefficients)
+        if found is not None:
+            return found
+        raise InvalidParameter(ONLY_KEPT if not self.target.publishes_cells else NO_LAW if self.drawing.is_exact else BY_CHAIN)
 
     @cached_property
     def _homes(self) -> tuple[Ints, Ints, list[tuple[Shape, Ints]]]:
@@ -200,6 +214,9 @@ class ErrorLaws:
         """The law of sum_i coefficients[i] * (published - true number of cells[i]); each cell is named once."""
         used = coefficients != 0
         cells, coefficients = cells[used], coefficients[used]
+        if not self.has_law:
+            self._kept_value(cells, coefficients)
+            return KeptSum()
         key = self._key(cells, coefficients)
         if key not in self._known:
             self._known[key] = self._found([part for part in self.parts(cells, coefficients[None]) if not self._is_kept(part)])
@@ -273,7 +290,7 @@ class ErrorLaws:
         Guarantees:  the flatness is that of every such sum, or less: any move may be one that is subtracted, so that its length is at most
                      twice that of the longer ([theory T140]). Variances are rounded up to ten bits.
         """
-        if not isinstance(self.target, LevelGaussian) or self.ask != "auto":
+        if not isinstance(self.target, LevelGaussian) or self.ask != "auto" or not self.has_law:
             return None
         variances, log_loss = np.zeros(int(numbers.max()) + 1), 0.0
         for shape, cells in self._homes[2]:

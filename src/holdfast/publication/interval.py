@@ -83,8 +83,9 @@ def interval_of(
 ) -> Interval:
     """The interval for a number made of true numbers, from their published ones and the plan.
 
-    Given:       queries as `publication/queries.py` takes them; noise that sees no data, drawn exactly. 0 < level < 1. One at most of
-                 minus (the difference), over (the ratio) and percent_of (100 times the ratio).
+    Given:       queries as `publication/queries.py` takes them; noise that sees no data, drawn exactly, or sums that the kept totals give,
+                 which are known under every mechanism. 0 < level < 1. One at most of minus (the difference), over (the ratio) and
+                 percent_of (100 times the ratio).
     Reference:   [theory T140], [theory T112]; [theory T143] for ratios.
     """
     check_level(level)
@@ -110,7 +111,7 @@ def sum_interval(facts: Facts, laws: ErrorLaws, counts: Ints, wanted: Ints, leve
     """For a sum with whole coefficients."""
     cells = np.flatnonzero(wanted)
     found = laws.of(cells, wanted[cells]).reach(1 - level)
-    return around(facts, wanted, published_sum(counts, wanted), found, level, nonnegative)
+    return around(facts, wanted, laws.published(counts, cells, wanted[cells]), found, level, nonnegative)
 
 
 def around(facts: Facts, wanted: Ints, here: int, found: Reach, level: float, nonnegative: bool) -> Interval:
@@ -122,11 +123,6 @@ def around(facts: Facts, wanted: Ints, here: int, found: Reach, level: float, no
         return Interval(low, high, level, here, found.method, found.covered, found.doubt)
     room, step = found.reach + rounding_room(facts, facts.grid, wanted), facts.grid.step
     return Interval((here - room) * step, (here + room) * step, level, here * step, found.method, found.covered, found.doubt)
-
-
-def published_sum(counts: Ints, wanted: Ints) -> int:
-    cells = np.flatnonzero(wanted)
-    return sum(int(a) * int(b) for a, b in zip(wanted[cells].tolist(), counts[cells].tolist(), strict=True))
 
 
 def rounding_room(facts: Facts, grid: Grid, wanted: Ints) -> Fraction:

@@ -24,7 +24,7 @@ from holdfast.laws import Gaussian, LevelGaussian
 from holdfast.laws.lattice_sums import flatness
 from holdfast.laws.short_moves import GaussianTarget, covers, form_variance, short_moves
 from holdfast.publication.error_laws import DOUBT, ErrorLaws, Method, Part, Reach, rank
-from holdfast.publication.interval import End, Interval, check_nonnegative, published_sum, rounding_room
+from holdfast.publication.interval import End, Interval, check_nonnegative, rounding_room
 from holdfast.publication.plan import Plan
 
 Ints = NDArray[np.int64]
@@ -46,8 +46,8 @@ def ratio_interval(
         check_nonnegative(facts, above, below)
     if facts.grid is not None and any(rounding_room(facts, facts.grid, wanted) for wanted in (above, below)):
         raise InvalidParameter("These answers were rounded to a grid: ratios of them have no interval. Ask about the two sums.")
-    A, B = published_sum(counts, above), published_sum(counts, below)
     bottom = laws.of(*_sparse(below)).reach(1 - level)
+    A, B = (laws.published(counts, *_sparse(wanted)) for wanted in (above, below))
     if bottom.method == "kept":
         if B == 0:
             raise InvalidParameter("The denominator is known to be 0: there is no ratio.")

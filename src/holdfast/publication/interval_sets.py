@@ -8,7 +8,7 @@ All at once, they hold together with probability `level` or more:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 from holdfast.channels import Facts
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.publication.error_laws import DOUBT, DRAWS, Ask, ErrorLaw, ErrorLaws, Reach, SimulatedSum, rank
-from holdfast.publication.interval import Interval, around, check_level, check_nonnegative, published_sum
+from holdfast.publication.interval import Interval, around, check_level, check_nonnegative
+from holdfast.publication.listings import free_name
 from holdfast.publication.plan import Plan
 from holdfast.publication.queries import Query, coefficients, margin_cells
+from holdfast.publication.query_names import margin_labels, query_label, query_name
 from holdfast.publication.reading import Readable
 from holdfast.tables import Universe
-from holdfast.wording.intervals import asked_name, name_of
+from holdfast.wording.intervals import asked_name, name_of, unnamed_query
 
 Ints = NDArray[np.int64]
 Joint = Literal["union bound", "simulated"]
@@ -45,6 +47,10 @@ class Intervals(Sequence[Interval]):
     joint: Joint | None
     codes: Mapping[str, tuple[str, ...]] | None = None
     """Of a margin: the codes of each sum, by column or level."""
+    names: tuple[str, ...] = ()
+    """Of a list: what each query asks for."""
+    labels: tuple[str | None, ...] | None = None
+    """Where the table has labels: those of each sum, None where it has none."""
 
     @overload
     def __getitem__(self, index: int) -> Interval: ...
@@ -61,23 +67,34 @@ class Intervals(Sequence[Interval]):
 
     @property
     def frame(self) -> Any:
-        """A pyarrow.Table: codes of a margin, published number, low, high, method; answers and ratios as doubles, ends rounded outwards."""
+        """A pyarrow.Table: codes of a margin, or the query; its label where the table has labels; published number, low, high, method;
+        answers and ratios as doubles, ends rounded outwards.
+        """
         import pyarrow as pa
 
         whole = all(isinstance(end, int) for found in self for end in (found.published, found.low, found.high))
-        numbers = {
-            name: pa.array([getattr(found, name) if whole else found.doubles[name] for found in self])
-            for name in ("published", "low", "high")
-        }
-        return pa.table({**(self.codes or {}), **numbers, "method": pa.array([found.method for found in self])})
+        columns: dict[str, Any] = dict(self.codes or ({"query": self.names} if self.names else {}))
+        own: dict[str, list[Any]] = {} if self.labels is None else {"label": list(self.labels)}
+        for name in ("published", "low", "high"):
+            own[name] = [getattr(found, name) if whole else found.doubles[name] for found in self]
+        own["method"] = [found.method for found in self]
+        return pa.table({**columns, **{free_name(name, columns, "interval"): pa.array(values) for name, values in own.items()}})
 
-    def to_fields(self, names: Sequence[str] | None = None) -> dict[str, Any]:
-        """As plain values; `names`: what each sum is called, for a list of queries."""
-        rows = zip(*self.codes.values(), strict=True) if self.codes else ()
-        shown = [name_of(zip(self.codes or (), row, strict=True)) for row in rows] or names
-        shown = shown or [f"query {number}" for number in range(1, len(self) + 1)]
-        listed = [{"name": name, **found.to_fields()} for name, found in zip(shown, self, strict=True)]
+    def to_fields(self) -> dict[str, Any]:
+        """As plain values."""
+        listed = []
+        rows = self.rows or [{}] * len(self)
+        names = self.names or [name_of(codes.items()) for codes in rows]
+        for name, codes, label, found in zip(names, rows, self.labels or [None] * len(self), self, strict=True):
+            known = {"codes": codes} if codes else {}
+            listed.append({"name": name, **known, **({} if label is None else {"label": label}), **found.to_fields()})
         return {"level": self.level, "joint": self.joint, "intervals": listed}
+
+    @property
+    def rows(self) -> list[dict[str, str]]:
+        """Of a margin: the codes of each sum."""
+        codes = self.codes or {}
+        return [dict(zip(codes, row, strict=True)) for row in zip(*codes.values(), strict=True)]
 
     def __repr__(self) -> str:
         together = "each for itself" if self.joint is None else f"together, {self.joint}"
@@ -87,7 +104,7 @@ class Intervals(Sequence[Interval]):
 def intervals_of(
     plan: Plan,
     counts: Ints,
-    queries: Sequence[Query] | None,
+    queries: Query | Sequence[Query] | None,
     level: float,
     *,
     by: str | Sequence[str] | None = None,
@@ -103,12 +120,14 @@ def intervals_of(
     if (queries is None) == (by is None):
         raise InvalidParameter("Give a list of queries, or the columns of a margin with by=..., and not both.")
     laws, facts, alpha = ErrorLaws(plan.drawing, method), plan.facts, 1 - float(level)
-    codes, several = None, None
+    called: dict[str, Any] = {}
+    several = None
     if by is not None:
-        numbers, codes = margin_cells([by] if isinstance(by, str) else list(by), facts.universe)
-        sums, several = _margin(numbers, counts), laws.of_margin(numbers)
+        numbers, codes = margin_cells(list(by) if isinstance(by, Iterable) and not isinstance(by, str) else [by], facts.universe)
+        sums, several = _margin(numbers, counts, laws), laws.of_margin(numbers)
+        called = {"codes": codes, "labels": margin_labels(codes, facts.universe)}
     else:
-        sums = _listed(queries, facts.universe, counts)
+        sums, called = _listed(queries, facts.universe, counts, laws)
         if len(sums) >= MANY and all(len(cells) == 1 and row[0] == 1 for cells, row, _ in sums):
             of_cells = laws.of_margin(np.arange(len(counts)))
             several = None if of_cells is None else [of_cells[int(cells[0])] for cells, _, _ in sums]
@@ -120,7 +139,7 @@ def intervals_of(
     if simultaneous:
         reaches, joint = _together(laws, sums, each, alpha)
     made = (around(facts, _dense(facts, one), one[2], reach, float(level), nonnegative) for one, reach in zip(sums, reaches, strict=True))
-    return Intervals(tuple(made), float(level), joint, codes)
+    return Intervals(tuple(made), float(level), joint, **called)
 
 
 def asked_intervals(
@@ -132,35 +151,53 @@ def asked_intervals(
     simultaneous: bool,
     **how: Any,
 ) -> dict[str, Any]:
-    """Fields of what the command line asks for: sums of cells that meet conditions, with or without another condition, or a margin."""
-    given: dict[str, Any] = {name: other for name, other in others.items() if other is not None}
+    """Fields of what the command line asks for: sums of cells that meet conditions, with or without another condition, or a margin.
+    `nonnegative`: whether it was used; None where it cannot be.
+    """
+    given = {name: other for name, other in others.items() if other is not None}
     if bool(where) == bool(by) or (by and given):
         raise InvalidParameter(
             "Ask for sums of cells with --where, or for all sums of a margin with --by; differences, ratios and percentages are of --where."
         )
+    cut = None if source.table.grid is not None or "minus" in given else bool(how.get("nonnegative"))
+    return {**_asked(source, where, by, given, level, simultaneous, **how).to_fields(), "nonnegative": cut}
+
+
+def _asked(
+    source: Readable, where: Sequence[str], by: Sequence[str], given: Mapping[str, Any], level: float, simultaneous: bool, **how: Any
+) -> Intervals:
     if by:
-        return source.intervals(by=by, level=level, simultaneous=simultaneous, **how).to_fields()
+        return source.intervals(by=by, level=level, simultaneous=simultaneous, **how)
     if not given:
-        return source.intervals(where, level, simultaneous=simultaneous and len(where) > 1, **how).to_fields(where)
+        return source.intervals(where, level, simultaneous=simultaneous and len(where) > 1, **how)
     if simultaneous:
         raise InvalidParameter("--together is for sums: differences, ratios and percentages hold each for itself.")
     made = tuple(source.interval(query, level, **given, **how) for query in where)
-    return Intervals(made, float(level), None).to_fields([asked_name(query, given) for query in where])
+    universe = source.table.universe
+    ((word, other),) = given.items()
+    names = tuple(asked_name(query, word, other) for query in where)
+    labels = [[query_label(coefficients(query, universe), universe) for query in (one, other)] for one in where]
+    called = tuple(None if label is None or beside is None else asked_name(label, word, beside) for label, beside in labels)
+    return Intervals(made, float(level), None, names=names, labels=called)
 
 
 Sum = tuple[Ints, Ints, int]
 """Cells, their coefficients, the published sum."""
 
 
-def _listed(queries: Sequence[Query] | None, universe: Universe, counts: Ints) -> list[Sum]:
-    if not queries or isinstance(queries, str | Mapping):
-        raise InvalidParameter("Give a list of one query or more.")
-    out = []
-    for query in queries:
+def _listed(queries: Query | Sequence[Query] | None, universe: Universe, counts: Ints, laws: ErrorLaws) -> tuple[list[Sum], dict[str, Any]]:
+    """The sums, and what they are called."""
+    asked = [queries] if isinstance(queries, str | Mapping | int | np.integer) else queries
+    if asked is None or not isinstance(asked, Iterable) or not len(asked := list(asked)):
+        raise InvalidParameter("Give a query, or a list of one query or more.")
+    sums, names, labels = [], [], []
+    for number, query in enumerate(asked, start=1):
         wanted = coefficients(query, universe)
         cells = np.flatnonzero(wanted)
-        out.append((cells, wanted[cells], published_sum(counts, wanted)))
-    return out
+        sums.append((cells, wanted[cells], laws.published(counts, cells, wanted[cells])))
+        names.append(query_name(query, universe) or unnamed_query(number))
+        labels.append(query_label(wanted, universe))
+    return sums, {"names": tuple(names), "labels": tuple(labels) if universe.labels.columns else None}
 
 
 def _dense(facts: Facts, given: Sum) -> Ints:
@@ -171,12 +208,13 @@ def _dense(facts: Facts, given: Sum) -> Ints:
     return out
 
 
-def _margin(numbers: Ints, counts: Ints) -> list[Sum]:
+def _margin(numbers: Ints, counts: Ints, laws: ErrorLaws) -> list[Sum]:
     order = np.argsort(numbers, kind="stable")
     starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
-    sums = np.add.reduceat(counts[order], starts)
-    groups = np.split(order, starts[1:])
-    return [(cells, np.ones(len(cells), dtype=np.int64), int(total)) for cells, total in zip(groups, sums, strict=True)]
+    groups = [(cells, np.ones(len(cells), dtype=np.int64)) for cells in np.split(order, starts[1:])]
+    if not laws.target.publishes_cells:
+        return [(cells, row, laws.published(counts, cells, row)) for cells, row in groups]
+    return [(*group, int(total)) for group, total in zip(groups, np.add.reduceat(counts[order], starts), strict=True)]
 
 
 def _together(laws: ErrorLaws, sums: Sequence[Sum], each: Sequence[ErrorLaw], alpha: float) -> tuple[list[Reach], Joint]:

@@ -20,6 +20,8 @@ Query = int | str | Mapping[str, Any] | Any
 cells with them; a condition such as "age >= 18 and sex = 'F'", for the sum of all cells that meet it; or whole numbers, one for each
 cell."""
 LARGEST_COEFFICIENT = 2**24
+LEVEL = 0.95
+"""Of an interval, where nobody says."""
 
 
 def coefficients(query: Query, universe: Universe) -> Ints:
@@ -35,7 +37,10 @@ def coefficients(query: Query, universe: Universe) -> Ints:
         out = np.zeros(cells, dtype=np.int64)
         out[query] = 1
         return out
-    found = np.asarray(query)
+    try:
+        found = np.asarray(query)
+    except ValueError:  # rows of different lengths
+        found = np.zeros(0)
     if found.dtype.kind not in "iu" or found.shape != (cells,):
         raise InvalidParameter(
             f"A query is a cell's number, codes such as {{{universe.columns[0]!r}: ...}}, a condition on codes, or {cells} whole numbers, "
@@ -49,7 +54,10 @@ def coefficients(query: Query, universe: Universe) -> Ints:
 
 
 def _meeting(condition: str, universe: Universe) -> Ints:
-    inside = cells_meeting(condition, universe, quoted_codes=True)
+    try:
+        inside = cells_meeting(condition, universe, quoted_codes=True)
+    except InvalidStatement as error:  # what is asked is wrong, and no kept total
+        raise InvalidParameter(str(error), field="query") from None
     if not inside.any():
         raise InvalidParameter(f"No cell meets the condition {shorten(condition)!r}.")
     return inside.astype(np.int64)
@@ -86,8 +94,8 @@ def _codes_of(name: str, universe: Universe) -> tuple[Mapping[str, int], Ints]:
 
 def margin_cells(names: Sequence[str], universe: Universe) -> tuple[Ints, dict[str, tuple[str, ...]]]:
     """(the number of the sum that each cell goes into; by name the code of each sum) of the margin by columns or levels of hierarchies."""
-    if not names:
-        raise InvalidParameter("A margin has one column or more.")
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InvalidParameter("A margin has one column or more, each by its name, such as by=['state', 'sex'].", field="by")
     number = np.zeros(len(universe), dtype=np.int64)
     codes: dict[str, tuple[str, ...]] = {}
     for name in names:

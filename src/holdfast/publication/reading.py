@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.publication.queries import Query
+from holdfast.publication.queries import LEVEL, Query
 
 if TYPE_CHECKING:
     from holdfast.publication.error_laws import Ask
@@ -43,7 +43,7 @@ class Readable:
     def interval(
         self,
         query: Query,
-        level: float,
+        level: float = LEVEL,
         *,
         minus: Query | None = None,
         over: Query | None = None,
@@ -51,12 +51,13 @@ class Readable:
         nonnegative: bool = False,
         method: Ask = "auto",
     ) -> Interval:
-        """Where a true number lies, with probability `level` or more over the noise: from the public law, whatever the true numbers are.
+        """Where a true number lies, with probability `level` (0.95) or more over the noise: from the public law, whatever the true
+        numbers are.
 
         Given:  query: a cell's number, codes such as {"state": "17"} for the sum of all cells with them, a condition such as "age >= 18",
                 or whole numbers, one for each cell. `minus`, `over`, `percent_of`: another query, for a difference, a ratio, a percentage.
                 `nonnegative` uses that counts are not below 0. method="simulated" takes draws of the law where more is known.
-                Noise that sees no data, drawn exactly.
+                Noise that sees no data, drawn exactly; sums that the kept totals give are exact under every mechanism.
         """
         from holdfast.publication.interval import interval_of
 
@@ -74,15 +75,15 @@ class Readable:
 
     def intervals(
         self,
-        queries: Sequence[Query] | None = None,
-        level: float = 0.95,
+        queries: Query | Sequence[Query] | None = None,
+        level: float = LEVEL,
         *,
         by: str | Sequence[str] | None = None,
         simultaneous: bool = True,
         nonnegative: bool = False,
         method: Ask = "auto",
     ) -> Intervals:
-        """As `interval`, for a list of queries, or for all sums of a margin by columns or levels of hierarchies (`by`). With
+        """As `interval`, for a query or a list of them, or for all sums of a margin by columns or levels of hierarchies (`by`). With
         simultaneous=True all of them hold together with probability `level`, else each does for itself.
         """
         from holdfast.publication.interval_sets import intervals_of

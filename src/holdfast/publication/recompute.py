@@ -32,7 +32,7 @@ from holdfast.publication.card_content import make_card
 from holdfast.publication.listings import EXPOSED_FILE, STRUCTURE, exposed_csv, shown_rows
 from holdfast.publication.maps import MAP_FILE, folder_areas
 from holdfast.publication.order import KeptRow, software
-from holdfast.publication.plan import Plan, exposure_after, prepare
+from holdfast.publication.plan import Plan, decided, exposure_after, prepare
 from holdfast.publication.released import ReleasedTable
 from holdfast.publication.report_facts import report_facts
 from holdfast.report.report import report_html
@@ -199,7 +199,9 @@ def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, li
     if mechanism.publishes_cells:  # what the totals make 0 takes no noise
         facts = replace(facts, published_totals=tuple(rows.totals(counts) for rows in facts.kept.rows))
     plan = prepare(facts, mechanism, said=chains)
-    table = counts if mechanism.publishes_cells else _some_table(facts.lattice, facts.kept, listed)
+    if not mechanism.publishes_cells:
+        plan = decided(plan, _listed_totals(facts.kept, listed))
+    table = counts if mechanism.publishes_cells else _some_table(facts.lattice, plan.facts.published_totals or ())
     found = (
         plan.exposure if table is None else exposure_after(plan.drawing.channel, [rows.totals(table) for rows in facts.kept.rows], table)
     )
@@ -208,15 +210,21 @@ def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, li
     return Recomputed(card, plan, made, table, found, listed)
 
 
-def _some_table(moves: Lattice, kept: Kept, listed: Sequence[KeptRow]) -> Ints | None:
+def _listed_totals(kept: Kept, listed: Sequence[KeptRow]) -> list[Ints]:
+    """One array for each entry of the kept rows: kept totals as they are listed, identities as they are declared."""
+    totals, out = iter(listed), []
+    for rows in kept.rows:
+        known = rows.values if isinstance(rows.values, tuple) else [rows.values or 0] * rows.count
+        values = [next(totals)[2] for _ in range(rows.count)] if rows.kind == "kept" else known
+        out.append(np.array(values, dtype=np.int64))
+    return out
+
+
+def _some_table(moves: Lattice, totals: Sequence[Ints]) -> Ints | None:
     """Any integer table with these kept totals: U A V = D gives A (V D^-1 U t) = t. None where the table is too large for that."""
     if moves.cells > MAX_SOLVED_CELLS:
         return None
-    totals = iter(listed)
-    values: list[int] = []
-    for rows in kept.rows:
-        known = rows.values if isinstance(rows.values, tuple) else [rows.values or 0] * rows.count
-        values += [next(totals)[2] for _ in range(rows.count)] if rows.kind == "kept" else known
+    values = [int(total) for given in totals for total in given]
     U, D, V = moves.smith()
     turned = [sum(int(U[i, j]) * value for j, value in enumerate(values)) for i in range(U.nrows())]
     rank = moves.rank

@@ -110,15 +110,16 @@ def verify(
                  compared where this version of Holdfast made them. What follows from nothing (ONLY_SIGNED) a signature alone protects; how
                  far one person can move real-valued answers (DECLARED) is taken as declared.
     """
+    place = _given(folder, against, signer)
     with _escaped():
-        return _verified(Path(folder), against, signer)
+        return _verified(place, against, signer)
 
 
 def verify_folder(
     folder: str | os.PathLike[str], against: Table | str | os.PathLike[str] | None = None, *, signer: str | os.PathLike[str] | None = None
 ) -> Verified | VerifiedCellKeys:
     """As `verify`; of tables by the cell key method what can be checked of them."""
-    place = Path(folder)
+    place = _given(folder, against, signer)
     with _escaped():
         if not _holds_cell_keys(place):
             return _verified(place, against, signer)
@@ -158,10 +159,20 @@ def _verified(place: Path, against: Table | str | os.PathLike[str] | None, signe
 
 def read_verified(folder: str | os.PathLike[str]) -> Recomputed:
     """A published folder that was checked as `verify` does, for who goes on working with it."""
+    place = _given(folder)
+    with _escaped():
+        return _checked(place, None)[0]
+
+
+def _given(folder: object, against: object = None, signer: object = None) -> Path:
+    """The folder; refuses what is no path, and what else may be given beside it."""
     if not isinstance(folder, str | os.PathLike):
         raise InvalidParameter(f"A published folder is given by its path. Got {shorten(repr(folder))}.")
-    with _escaped():
-        return _checked(Path(folder), None)[0]
+    if not isinstance(against, Table | str | os.PathLike | None):
+        raise InvalidParameter(f"Official totals are a Table, or the path of a file. Got {shorten(repr(against))}.", field="against")
+    if not isinstance(signer, str | os.PathLike | None):
+        raise InvalidParameter(f"A signer is given by the path of a public key. Got {shorten(repr(signer))}.", field="signer")
+    return Path(folder)
 
 
 @contextmanager

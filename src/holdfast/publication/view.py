@@ -209,6 +209,19 @@ class PublicationView:
         """The levels of the table, coarse to fine. Their sums were fitted one after the other where kept totals do not cross."""
         return tuple(name for name, _ in self._maker.levels)
 
+    @property
+    def level_labels(self) -> tuple[str, ...] | None:
+        """What the levels are called; None where the table has no labels."""
+        universe = self.released.universe
+        if not universe.labels.columns:
+            return None
+        called: dict[str, str] = {}
+        for place, column in enumerate(universe.columns):
+            tree, above = universe.hierarchies.get(column), universe.columns[:place]
+            names = {name: name for name in (() if tree is None else tree.levels)} | {column: universe.labels.column(column)}
+            called |= {", ".join((*above, name)): ", ".join((*map(universe.labels.column, above), label)) for name, label in names.items()}
+        return tuple(called[name] for name in self.levels)
+
     @cached_property
     def draws(self) -> int:
         """Simulated releases behind `bias`; 0 where there is none."""
@@ -249,6 +262,7 @@ class PublicationView:
             "base": self.base,
             "nonnegative": self.nonnegative,
             "levels": list(self.levels),
+            **({} if (called := self.level_labels) is None else {"level_labels": list(called)}),
             "solver": self._maker.solver,
             "cells": len(self.counts),
             "changed": int(np.count_nonzero(self.counts != self.released.counts)),
@@ -463,7 +477,7 @@ def check_totals(kept: Kept, totals: list[Ints], base: int) -> None:
     wrong = [
         (rows, int(row), int(values[row])) for rows, values in zip(kept.rows, totals, strict=True) for row in np.flatnonzero(values % base)
     ]
-    named = [(rows.name(row) or rows.statement, total) for rows, row, total in wrong[:NAMED_TOTALS]]
+    named = [(rows.name(row, kept.universe.labels) or rows.statement, total) for rows, row, total in wrong[:NAMED_TOTALS]]
     fitting = [other for other in BASES if not any((values % other).any() for values in totals)]
     raise InvalidParameter(totals_no_multiples(base, named, len(wrong), fitting), field="base")
 

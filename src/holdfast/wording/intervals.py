@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
@@ -18,6 +18,18 @@ METHODS = {
     "lies inside less often than said.",
 }
 """By the method of an interval."""
+ALL_CELLS = "all cells"
+CUT = "Counts are not below 0: --nonnegative uses that, and costs no probability."
+
+NO_LAW = (
+    "What this release publishes depends on the true counts: no interval holds whatever they are, but for sums that its kept totals give. "
+    "Ask for one of these; holdfast.posterior tells what follows from a prior."
+)
+ONLY_KEPT = "This release publishes kept totals only, and they do not give this sum. Ask for a kept total, or for sums and differences of them."
+BY_CHAIN = (
+    "The noise was drawn by a Markov chain, whose draws depend on one another: no interval is proved for it, but for sums that the kept "
+    "totals give. Ask for one of these."
+)
 
 
 def interval_lines(fields: Mapping[str, Any]) -> list[str]:
@@ -28,11 +40,12 @@ def interval_lines(fields: Mapping[str, Any]) -> list[str]:
     methods = dict.fromkeys(one["method"] for one in bounded)
     doubt = max(one["doubt"] for one in found)
     sure = [_sure(fields)] if any(one["method"] != "kept" for one in bounded) else []  # of kept totals there is nothing to be sure of
-    return [*shown, *sure, *(METHODS[method].format(doubt=doubt) for method in methods)]
+    below = [CUT] if fields.get("nonnegative") is False and any(one["low"] is not None and one["low"] < 0 for one in found) else []
+    return [*shown, *sure, *(METHODS[method].format(doubt=doubt) for method in methods), *below]
 
 
 def _line(one: Mapping[str, Any]) -> str:
-    name = shorten(printable(one["name"]), 200)
+    name = shorten(printable(one.get("label") or one["name"]), 200)
     if one["method"] == "kept" and one["low"] == one["high"]:
         number = _number(one["low"])
         exact = Decimal(number.replace(",", "")) == Decimal(one["low"])
@@ -78,9 +91,16 @@ def name_of(codes: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{column} {code}" for column, code in codes)
 
 
-def asked_name(query: str, others: Mapping[str, str]) -> str:
-    """A condition, and what it is compared with."""
-    words = {"minus": "{} minus {}", "over": "{} over {}", "percent_of": "{} in percent of {}"}
-    for other, condition in others.items():
-        query = words[other].format(query, condition)
-    return query
+def either(names: Sequence[str]) -> str:
+    """ "F or M"."""
+    return " or ".join(names)
+
+
+def unnamed_query(number: int) -> str:
+    """A query that is only coefficients."""
+    return f"query {number}"
+
+
+def asked_name(query: str, word: str, other: str) -> str:
+    """A condition, and what it is compared with: `word` is minus, over or percent_of."""
+    return {"minus": "{} minus {}", "over": "{} over {}", "percent_of": "{} in percent of {}"}[word].format(query, other)

@@ -68,9 +68,10 @@ BIAS_HEADER = ("Level", "True size", "Units", "Bias", "Standard error")
 
 
 def bias_rows(fields: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """The table of biases, from what stands beside a view: empty where none were simulated."""
+    """The table of biases, from what stands beside a view: empty where none were simulated. Levels have labels where columns do."""
+    called = dict(zip(fields["levels"], fields.get("level_labels", fields["levels"]), strict=True))
     return [
-        (line["level"], line["size"], f"{line['units']:,}", *_bias(line["bias"], line["standard_error"]))
+        (called.get(line["level"], line["level"]), line["size"], f"{line['units']:,}", *_bias(line["bias"], line["standard_error"]))
         for line in fields["bias"]["lines"]
     ]
 
