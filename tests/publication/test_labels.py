@@ -242,6 +242,7 @@ class TestIntervals:
     def test_margins_by_columns_and_levels(self, work):
         release = _released(work)
         found = release.intervals(by=["state", "county", "sex"])
+        assert found.labels is not None
         assert found.labels[:3] == ("Illinois, Cook County, women", "Illinois, Cook County, men", "Illinois, Washington County, women")
         assert release.intervals(by="county").labels == (None, None, None)  # without its state a county has no name
         frame = found.frame

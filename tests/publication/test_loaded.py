@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,12 +97,13 @@ def test_what_has_no_noise_of_one_law_is_not_simulated(mechanism: Mechanism, sai
 def test_what_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidParameter, match=r"A published folder is given by its path\. Got 3\."):
         hf.load(3)  # type: ignore[arg-type]
+    given: Any
     for given in (3, None, [], b"out"):
         for ask in (hf.verify, hf.load):
             with pytest.raises(InvalidParameter, match="A published folder is given by its path"):
-                ask(given)  # type: ignore[operator]
+                ask(given)
         with pytest.raises(InvalidParameter, match="Give a release, or the folder it was saved in"):
-            hf.interval(given, 0)  # type: ignore[arg-type]
+            hf.interval(given, 0)
     with pytest.raises(InvalidParameter, match="Official totals are a Table, or the path of a file"):
         hf.verify(tmp_path, 3)  # type: ignore[arg-type]
     with pytest.raises(InvalidParameter, match="public key"):

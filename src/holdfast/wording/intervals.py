@@ -25,7 +25,9 @@ NO_LAW = (
     "What this release publishes depends on the true counts: no interval holds whatever they are, but for sums that its kept totals give. "
     "Ask for one of these; holdfast.posterior tells what follows from a prior."
 )
-ONLY_KEPT = "This release publishes kept totals only, and they do not give this sum. Ask for a kept total, or for sums and differences of them."
+ONLY_KEPT = (
+    "This release publishes kept totals only, and they do not give this sum. Ask for a kept total, or for sums and differences of them."
+)
 BY_CHAIN = (
     "The noise was drawn by a Markov chain, whose draws depend on one another: no interval is proved for it, but for sums that the kept "
     "totals give. Ask for one of these."
