@@ -261,3 +261,51 @@ class TestMapsInFolders:
         with pytest.raises(UnreadableInput, match="no pairs of numbers"):
             release.save(tmp_path / "out", map=far, map_code="id")
         assert not (tmp_path / "out").exists()
+
+
+class TestNestedAreas:
+    """County 001 is in two states: a map says which one by the codes of both, or is refused."""
+
+    def made(self, states: list[str], counties: list[str]) -> Release:
+        pairs = [(*pair, sex) for pair in zip(states, counties, strict=True) for sex in ("F", "M")]
+        columns = dict(zip(("state", "county", "sex"), map(list, zip(*pairs, strict=True)), strict=True))
+        table = hf.Table(hf.Universe.listed(columns), np.arange(100, 100 + len(pairs)))
+        return hf.release(table, [hf.margin("state")], hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests("nested"), release_id="n")
+
+    def shown(self, release: Release, folder: Path, codes: list[str], level: str | None = None) -> dict[str, str]:
+        path = folder / f"{'-'.join(codes)}.geojson"
+        figure = release.plot.map(geojson(path, places=[((k, 0), code) for k, code in enumerate(codes)]), "id", level)
+        return {row[0]: row[1] for row in figure.rows}
+
+    @pytest.mark.parametrize("level", [None, "county"])
+    def test_the_code_of_both_columns(self, level: str | None, tmp_path: Path) -> None:
+        release = self.made(["17", "17", "18"], ["001", "003", "001"])
+        first, second, third = release.table.counts.reshape(3, 2).sum(axis=1).tolist()
+        found = self.shown(release, tmp_path, ["17001", "17003", "18001", "19001"], level)
+        assert found == {"17001": str(first), "17003": str(second), "18001": str(third), "19001": "none"}
+
+    @pytest.mark.parametrize("level", [None, "county"])
+    def test_half_a_code_is_refused(self, level: str | None, tmp_path: Path) -> None:
+        release = self.made(["17", "17", "18"], ["001", "003", "001"])
+        said = r"'001' of the map could mean several areas: codes of 'county' are told apart by state\. Name with map_code .* '1[78]001'"
+        with pytest.raises(InvalidParameter, match=said):
+            self.shown(release, tmp_path, ["001", "003"], level)
+
+    def test_two_areas_of_one_short_code_are_refused_and_of_a_full_one_drawn(self, tmp_path: Path) -> None:
+        short, full = self.made(["17", "17", "18"], ["001", "003", "005"]), self.made(["17", "17", "18"], ["17001", "17003", "18005"])
+        assert self.shown(short, tmp_path, ["001", "005"])["005"] == str(int(short.table.counts[4:].sum()))
+        with pytest.raises(InvalidParameter, match="could mean several areas"):
+            self.shown(short, tmp_path, ["001", "005", "001"])
+        assert self.shown(full, tmp_path, ["17001", "18005", "17001"])["17001"] == str(int(full.table.counts[:2].sum()))  # an island
+
+    def test_codes_of_other_columns_do_not_get_in_the_way(self, tmp_path: Path) -> None:
+        table = hf.Table(hf.Universe.product({"area": ["F", "M", "X"], "sex": ["F", "M"]}), np.arange(6))
+        release = hf.release(table, [], hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests("two"), release_id="t")
+        assert self.shown(release, tmp_path, ["F", "M"], None)["F"] == str(int(release.table.counts[:2].sum()))
+
+    def test_it_is_refused_before_anything_is_written(self, tmp_path: Path) -> None:
+        release = self.made(["17", "17", "18"], ["001", "003", "001"])
+        path = geojson(tmp_path / "half.geojson", places=[((0, 0), "001")])
+        with pytest.raises(InvalidParameter, match="could mean several areas"):
+            release.save(tmp_path / "out", map=path, map_code="id")
+        assert not (tmp_path / "out").exists()

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from holdfast.display import shorten
 from holdfast.errors import InvalidParameter, UnreadableInput
 from holdfast.publication.plan import Plan
 from holdfast.publication.released import ReleasedTable
-from holdfast.publication.sums import Level, Sums, find_level, levels_of, names_of, sums_of
+from holdfast.publication.sums import Level, find_level, levels_of, names_of, nested_columns, sums_of
 from holdfast.report.figures.facts import Area, Areas
+from holdfast.tables import Universe
 
 MAP_FILE = "map.geojson"
 """In an output folder: the areas of a map, their codes, and nothing else of the file that the office named."""
@@ -98,7 +101,7 @@ def check_folder_map(plan: Plan, request: MapRequest | None) -> None:
         return
     if not plan.drawing.channel.target.publishes_cells:
         raise InvalidParameter("This release leaves counts out: there are no numbers of all areas for a map. Leave map out.", field="map")
-    _matching(plan, _codes(read_map(request.file), request.code)[1], request.level)
+    _matching(plan, _codes(read_map(request.file), request.code)[0], request.level)
 
 
 def folder_areas(content: bytes, plan: Plan, table: ReleasedTable) -> Areas:
@@ -113,10 +116,11 @@ def folder_areas(content: bytes, plan: Plan, table: ReleasedTable) -> Areas:
 def map_facts(plan: Plan, table: ReleasedTable, given: MapFile, code: str, level: str | None) -> Areas:
     """The areas of a map with the numbers of a level: by default the level that has the most codes in common with the map.
 
-    Guarantees:  every area of the file is there, in its order; codes are compared as texts.
+    Guarantees:  every area of the file is there, in its order; codes are compared as texts. A code that could mean two units, or a unit
+                 that could be two areas, is refused: county 001 is in many states.
     """
     codes, wanted = _codes(given, code)
-    found_level, place = _matching(plan, wanted, level)
+    found_level, place = _matching(plan, codes, level)
     sums = sums_of(plan, table, found_level)
     areas = []
     for feature, found in zip(given.features, codes, strict=True):
@@ -125,7 +129,7 @@ def map_facts(plan: Plan, table: ReleasedTable, given: MapFile, code: str, level
         value = None if unit is None else float(sums.values[unit])
         name = found or "" if unit is None or not sums.universe.labels.columns else sums.name(unit)
         areas.append(Area(name, tuple(_rings(feature, "map")), value, deviation))
-    without = sum(name not in wanted for name in place)
+    without = len(set(place.values()) - {unit for name, unit in place.items() if name in wanted})
     return Areas(sums.title, tuple(areas), without, given.degrees)
 
 
@@ -140,32 +144,80 @@ def _codes(given: MapFile, code: str) -> tuple[list[str | None], set[str]]:
     return codes, {found for found in codes if found is not None}
 
 
-def _matching(plan: Plan, wanted: set[str], level: str | None) -> tuple[Level, dict[str, int]]:
-    """The level that is drawn, and the place of each of its codes."""
-    candidates = [find_level(plan, level)] if level is not None else _candidates(plan)
-    best: tuple[int, Level, dict[str, int]] | None = None
-    for candidate in candidates:
-        place = dict(_places(names_of(plan, candidate)))
-        found = len(wanted & place.keys())
+def _matching(plan: Plan, codes: Sequence[str | None], level: str | None) -> tuple[Level, dict[str, int]]:
+    """The level that is drawn, and the unit of each code that a map may have for it: the level with the most codes of the map."""
+    areas = Counter(code for code in codes if code is not None)
+    best: tuple[int, Level, list[Written]] | None = None
+    for candidate in [_told_apart(plan, find_level(plan, level))] if level is not None else _candidates(plan):
+        written = list(_written(plan, candidate))
+        found = len(areas.keys() & {one.code for one in written})
         if found and (best is None or found > best[0]):
-            best = found, candidate, place
+            best = found, candidate, written
     if best is None:
         raise InvalidParameter("No code of the map is a code of the table. Compare how codes are written: '017' and '17' are two codes.")
-    return best[1], best[2]
+    _, chosen, written = best
+    place: dict[str, int] = {}
+    for one in written:
+        if one.code in areas and (place.get(one.code, one.unit) != one.unit or (one.short and areas[one.code] > 1)):
+            columns = (*_above(plan.facts.universe, chosen), *chosen.columns)
+            raise InvalidParameter(_ambiguous(one, columns), field="map_code")
+        place[one.code] = one.unit
+    return chosen, place
 
 
 def _candidates(plan: Plan) -> list[Level]:
-    universe = plan.facts.universe
-    return [*levels_of(plan)[1:], *(Level(column, (column,)) for column in universe.columns)]
+    columns = plan.facts.universe.columns
+    return [*levels_of(plan)[1:], *(_told_apart(plan, Level(column, (column,))) for column in columns)]
 
 
-def _places(sums: Sums) -> Iterator[tuple[str, int]]:
-    """Codes of units as a map may have them: the code itself, and codes of several columns written together ("17" and "031": "17031")."""
+def _told_apart(plan: Plan, level: Level) -> Level:
+    """The level itself; where its codes repeat under those of other columns, with these."""
+    whole = Level(level.name, (*_above(plan.facts.universe, level), *level.columns))
+    return level if level.of_tree is not None or len(names_of(plan, whole).values) == len(names_of(plan, level).values) else whole
+
+
+def _above(universe: Universe, level: Level) -> tuple[str, ...]:
+    """The columns that the last one of a level is nested in, but for those of the level."""
+    if level.of_tree is not None or not level.columns:
+        return ()
+    axis = next(axis for axis in nested_columns(universe) if level.columns[-1] in axis)
+    return tuple(column for column in axis[: axis.index(level.columns[-1])] if column not in level.columns)
+
+
+class Written(NamedTuple):
+    """A code that a map may have for a unit. `short`: it does not say under which codes of other columns the unit lies."""
+
+    code: str
+    unit: int
+    short: bool
+    joined: str
+    """The code that says it."""
+
+
+def _written(plan: Plan, level: Level) -> Iterator[Written]:
+    """Codes of units as a map may have them: the code itself ("031"), and behind those of the columns it is nested in ("17031")."""
+    sums = names_of(plan, level)
     if len(sums.values) > MOST_AREAS:
         return
+    universe = plan.facts.universe
+    above = _above(universe, level)
+    nested = above or _above(universe, Level(level.name, level.columns[-1:])) == level.columns[:-1] != ()
     for unit in range(len(sums.values)):
-        codes = sums.codes(unit)
-        yield "".join(codes[column] for column in sums.own_columns()), unit
+        own = sums.codes(unit)
+        codes = [sums.some_codes(unit)[column] for column in above] + list(own.values())
+        joined, last = "".join(codes), codes[-1]
+        if nested:
+            full = last.startswith(joined[: -len(last)])
+            yield Written(last, unit, not full, last if full else joined)
+        yield Written(joined, unit, False, joined)
+
+
+def _ambiguous(one: Written, columns: Sequence[str]) -> str:
+    *above, last = columns
+    return (
+        f"The code {shorten(one.code)!r} of the map could mean several areas: codes of {last!r} are told apart by {' and '.join(above)}. "
+        f"Name with map_code a property that holds them together, such as {shorten(one.joined)!r}."
+    )
 
 
 def _properties(feature: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -69,11 +69,15 @@ class Sums:
 
     def codes(self, unit: int) -> dict[str, str]:
         """The codes of a unit by column; of a level of a tree, the code of the tree."""
-        codes = self.universe.cell(int(self._some_cell[unit]))
+        codes = self.some_codes(unit)
         if self.level.of_tree is not None:
             column = self.level.columns[0]
             return {column: _above(self.universe, column, self.level.of_tree)[codes[column]]}
         return {column: codes[column] for column in self.level.columns}
+
+    def some_codes(self, unit: int) -> dict[str, str]:
+        """The codes of one of its cells, by column."""
+        return self.universe.cell(int(self._some_cell[unit]))
 
     def own_columns(self) -> tuple[str, ...]:
         """The columns that name a unit: those that others determine are left out."""
@@ -108,14 +112,14 @@ def levels_of(plan: Plan) -> list[Level]:
     if isinstance(layout, LevelLayout):
         inner = [_named_level(universe, name) for name in layout.names[1:]]
     else:
-        inner = [Level(axis[place], axis[: place + 1]) for axis in _axes(universe) if len(axis) > 1 for place in range(len(axis))]
+        inner = [Level(axis[place], axis[: place + 1]) for axis in nested_columns(universe) if len(axis) > 1 for place in range(len(axis))]
     return [whole, *(level for level in inner if _units(universe, level) < len(universe)), *([cells] if len(universe) > 1 else [])]
 
 
 def margins_of(plan: Plan) -> list[Level]:
     """The whole table, columns that are not nested, pairs of them, and the cells."""
     universe = plan.facts.universe
-    alone = [axis[0] for axis in _axes(universe) if len(axis) == 1 and universe.code_count(axis[0]) > 1]
+    alone = [axis[0] for axis in nested_columns(universe) if len(axis) == 1 and universe.code_count(axis[0]) > 1]
     chosen = [(column,) for column in alone] + (list(combinations(alone, 2)) if len(alone) <= MOST_PAIRS else [])
     inner = [Level(" x ".join(columns), columns) for columns in chosen]
     inner = [level for level in inner if _units(universe, level) < len(universe)]
@@ -285,7 +289,7 @@ def _units(universe: Universe, level: Level) -> int:
     return len(universe.group(level.columns)[1])
 
 
-def _axes(universe: Universe) -> list[tuple[str, ...]]:
+def nested_columns(universe: Universe) -> list[tuple[str, ...]]:
     """Columns apart, where all combinations occur; those of which some do not occur together are one axis, in their order."""
     if universe.is_product or len(universe.columns) > MOST_COLUMNS:
         return [(column,) for column in universe.columns]
