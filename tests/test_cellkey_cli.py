@@ -46,7 +46,7 @@ class TestDesign:
         assert table.key_size == 2**32
         # Two cell keys of the paper's Example 2.
         assert table.lookup(np.array([25, 25]), np.array([2552, 1200124], np.uint64)).tolist() == [-25, -23]
-        assert "2^16 keys" in Path("made.html").read_text(encoding="utf-8")
+        assert "2¹⁶ keys" in Path("made.html").read_text(encoding="utf-8")
 
     def test_for_machines(self, run: Run, folder: Path) -> None:
         done = run("cellkey", "design", "--epsilon", "0.5", "--delta", "1e-4", "--json")

@@ -55,15 +55,18 @@ def test_fields_are_plain() -> None:
 
 def test_a_check_shows_all_its_figures() -> None:
     shown = words(cellkey_html(DESIGN))
-    for size in ("2^8 keys: too few, 13 noise values would be lost", "2^16 keys: plateau", "2^32 keys: plateau", "2^64 keys: plateau"):
+    for size in ("2⁸ keys: too few, 13 noise values would be lost", "2¹⁶ keys: plateau", "2³² keys: plateau", "2⁶⁴ keys: plateau"):
         assert size in shown
-    assert "before rounding to keys" in shown
+    assert "2⁸, too few: 13 noise values would be lost - - 2¹⁶ 0.000107 0.511 2³² 0.0000991 0.498 2⁶⁴ 0.0000991 0.498" in shown
+    assert "Before rounding to keys" in shown
     assert "both counts at least 25" in shown
     assert "do not compose" in shown
     assert "no differential privacy guarantee" in shown
     by_hand = words(cellkey_html(CHECK))
     assert "A count of one is told from zero with probability 0.5, whatever epsilon is." in by_hand
-    assert by_hand.count("The noise is 0 with probability") == 4
+    assert by_hand.count("The noise is 0 with probability") == 3, "a count without noise has no chart"
+    assert "Keys 100,000,000" in by_hand
+    assert "0 0 0 100 % none 1 0 1 0 % -1 to 1" in by_hand, "no range of noise where there is none"
 
 
 def test_zeros_that_stay_are_said_to_tell() -> None:

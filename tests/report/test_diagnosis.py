@@ -150,8 +150,8 @@ class TestFigures:
     def test_one_for_each_block_with_names_of_its_own(self) -> None:
         page = read(rows=[a_row("metropolis", 90), a_row("line_gibbs", 40), a_row("line_gibbs", 30, block="one sum of 5 cells")])
         identifiers = [attributes["id"] for which in ("title", "desc") for attributes in page.all(which) if "id" in attributes]
-        assert identifiers == ["curves-0", "curves-1", "curves-0-words", "curves-1-words"]
-        assert [(svg["role"], svg["aria-labelledby"]) for svg in page.all("svg")] == [("img", "curves-0"), ("img", "curves-1")]
+        assert identifiers == ["curves-0-title", "curves-1-title", "curves-0-words", "curves-1-words"]
+        assert [(svg["role"], svg["aria-labelledby"]) for svg in page.all("svg")] == [("img", "curves-0-title"), ("img", "curves-1-title")]
         assert len(page.all("polyline")) == 9
         assert len(page.all("figcaption")) == len(page.all("desc")) == 2
 

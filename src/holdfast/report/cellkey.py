@@ -9,14 +9,18 @@ from typing import Any, TypeAlias
 from holdfast.report.delta_chart import DeltaCurve, delta_figure
 from holdfast.report.figures.facts import NoiseLaw
 from holdfast.report.figures.noise import noise_figure
+from holdfast.report.figures.svg import RAISED
 from holdfast.report.frame import Say, render
-from holdfast.report.html import Html, code, name, number, tag, text
+from holdfast.report.html import Html, code, name, number, tag, text, three_digits
 from holdfast.report.page import NOT_PRIVATE
 from holdfast.report.parts import Figure, Table
+from holdfast.wording.figures import percent
 
 Fields: TypeAlias = Mapping[str, Any]
 
 SHOWN_LAWS = 8
+DUST = 1e-6
+"""A smaller bias is what rounding to keys leaves."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class CheckFacts:
     given: tuple[tuple[Html, Html], ...]
     words: tuple[Html, ...]
     deltas: Figure
-    curves: tuple[tuple[Html, Html], ...]
+    sizes: Table
     rows: Table
     more: Html | None
     laws: tuple[Figure, ...]
@@ -62,16 +66,17 @@ def check_facts(fields: Fields, say: Say) -> CheckFacts:
         ("cellkey.rows_one", "cellkey.rows_one_on") if made["first"] == made["last"] else ("cellkey.rows_value", "cellkey.rows_value_on")
     )
     curves = _curves(fields, say)
-    chosen = [*rows[: SHOWN_LAWS - 1], *rows[SHOWN_LAWS - 1 :][-1:]]  # the smallest counts and the last row shown
+    noisy = [row for row in rows if any(noise for noise, _ in row["law"])]
+    chosen = [*noisy[: SHOWN_LAWS - 1], *noisy[SHOWN_LAWS - 1 :][-1:]]  # the smallest counts with noise and the last row shown
     return CheckFacts(
         given=(
             (say("cellkey.rows_label"), say(names[bool(made["repeat"])], first=made["first"], last=made["last"])),
-            (say("cellkey.keys_label"), text(str(made["key_size"]))),
+            (say("cellkey.keys_label"), text(_keys(made["key_size"]))),
             (say("cellkey.lowest_label"), say("cellkey.lowest_value", lowest=made["lowest_result"])),
         ),
         words=tuple(map(text, fields["words"])),
         deltas=delta_figure(say("cellkey.deltas_title", counts=fields["losses"]["counts"]), curves, say),
-        curves=tuple((text(curve.label), text(curve.words)) for curve in curves),
+        sizes=_sizes(fields, say),
         rows=_rows(rows, say),
         more=say("cellkey.more_rows", count=fields["more_rows"]) if fields["more_rows"] else None,
         laws=tuple(
@@ -119,7 +124,7 @@ def perturbed_facts(fields: Fields, say: Say) -> PerturbedFacts:
         else None,
         gap_words=tuple(text(one["words"]) for one in gaps),
         keys=(
-            (say("cellkey.record_keys"), text(str(fields["settings"]["record_keys"]))),
+            (say("cellkey.record_keys"), text(_keys(fields["settings"]["record_keys"]))),
             (say("cellkey.cell_keys"), _cell_keys(fields["settings"], say)),
             (say("cellkey.distance"), text(fields["distance_words"])),
             (say("cellkey.ledger"), say("cellkey.not_recorded") if ledger is None else say("cellkey.recorded", entry=code(ledger))),
@@ -128,19 +133,49 @@ def perturbed_facts(fields: Fields, say: Say) -> PerturbedFacts:
 
 
 def _cell_keys(settings: Fields, say: Say) -> Html:
-    folded = say("cellkey.folded_not") if settings["size"] == settings["modulus"] else say("cellkey.folded", size=settings["size"])
-    return say("cellkey.modulus", modulus=settings["modulus"], folded=say("cellkey.mixed", folded=folded) if settings["mixed"] else folded)
+    size, modulus = (_keys(settings[key]) for key in ("size", "modulus"))
+    folded = say("cellkey.folded_not") if size == modulus else say("cellkey.folded", size=size)
+    return say("cellkey.modulus", modulus=modulus, folded=say("cellkey.mixed", folded=folded) if settings["mixed"] else folded)
 
 
 def _curves(fields: Fields, say: Say) -> list[DeltaCurve]:
     losses = fields["losses"]
-    sizes = [DeltaCurve(say("cellkey.size", size=size["key_size"]), size["curve"], size["words"]) for size in fields["key_sizes"]]
+    sizes = [DeltaCurve(say("cellkey.size", size=_keys(size["key_size"])), size["curve"], size["words"]) for size in fields["key_sizes"]]
     if fields["before"]:
         first = DeltaCurve(say("cellkey.before"), fields["before"], say("cellkey.before_words"))
     else:
-        words = say("cellkey.plateau", delta=f"{losses['plateau']:.6g}", epsilon=f"{losses['plateau_epsilon']:.6g}")
-        first = DeltaCurve(say("cellkey.own", size=fields["table"]["key_size"]), fields["own"], words)
+        words = say("cellkey.plateau", delta=three_digits(losses["plateau"]), epsilon=three_digits(losses["plateau_epsilon"]))
+        first = DeltaCurve(say("cellkey.own", size=_keys(fields["table"]["key_size"])), fields["own"], words)
     return [first, *sizes]
+
+
+def _sizes(fields: Fields, say: Say) -> Table:
+    """Where delta stops falling: as the table is, and for other numbers of keys."""
+    own = say("cellkey.own", size=_keys(fields["table"]["key_size"]))
+    rows = [] if fields["before"] else [(own, *_plateau(fields["losses"]))]
+    rows += [
+        (say("cellkey.too_few", count=size["lost"], size=_keys(size["key_size"])), "-", "-")
+        if size["lost"]
+        else (_keys(size["key_size"]), *_plateau(size))
+        for size in fields["key_sizes"]
+    ]
+    header = tuple(say(f"cellkey.sizes_{column}") for column in ("keys", "delta", "epsilon"))
+    return Table(say("cellkey.sizes_caption"), header, tuple(rows), frozenset({1, 2}))
+
+
+def _plateau(found: Fields) -> tuple[str, str]:
+    return three_digits(found["plateau"]), three_digits(found["plateau_epsilon"])
+
+
+def _keys(size: Any) -> str:
+    """A number of keys: 2³², or with its commas."""
+    base, power, exponent = str(size).partition("^")
+    return f"{base}{exponent.translate(RAISED)}" if power else number(int(base)) if base.isdecimal() else base
+
+
+def _range(noise: Sequence[int], say: Say) -> Html:
+    """From the lowest value to the highest; none where there is only 0."""
+    return say("cellkey.range_value", lowest=min(noise), highest=max(noise)) if any(noise) else say("cellkey.range_none")
 
 
 def _rows(rows: Sequence[Fields], say: Say) -> Table:
@@ -150,10 +185,10 @@ def _rows(rows: Sequence[Fields], say: Say) -> Table:
         tuple(
             (
                 number(row["count"]),
-                f"{row['bias']:+.2g}",
-                f"{row['variance']:.4g}",
-                f"{100 * row['stays']:.3g} %",
-                say("cellkey.range_value", lowest=min(noise for noise, _ in row["law"]), highest=max(noise for noise, _ in row["law"])),
+                f"{row['bias']:+.2g}" if abs(row["bias"]) > DUST else "0",
+                three_digits(row["variance"]),
+                percent(row["stays"]),
+                _range([noise for noise, _ in row["law"]], say),
             )
             for row in rows
         ),

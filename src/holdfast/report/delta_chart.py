@@ -1,28 +1,46 @@
-"""delta against epsilon, as inline SVG: one line for each law. The vertical axis is logarithmic and ends at 1.
+"""delta against epsilon: one line for each law. The vertical axis is logarithmic and ends at 1.
 
-Lines differ by their dashes and marks, not by colour alone, and their main figures stand in words as well.
+Lines differ by their dashes, not by colour alone, and their main figures stand in words as well.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from holdfast.report.curve_chart import AXIS, LEFT, LINE, NAME, PLOT, RIGHT, SAMPLE, TOP, WIDTH, label_at, round_ticks, short, stroke
+from holdfast.report.figures.svg import (
+    ACCENT,
+    INK,
+    MAIN,
+    WIDTH,
+    axis_below,
+    axis_left,
+    label,
+    legend_line,
+    linear,
+    logarithmic,
+    nice_ticks,
+    on_page,
+    picture,
+    polyline,
+    power_words,
+    short,
+    steps_down,
+)
 from holdfast.report.frame import Say
-from holdfast.report.html import Html, join, tag
 from holdfast.report.parts import Figure, Table
 
-SIDE = LEFT + 18
-"""Labels such as 1e-10 are wider than those of other charts."""
+LEFT, RIGHT, TOP, PLOT = 42, 14, 24, 150
+END, BASE = WIDTH - RIGHT, TOP + PLOT
+AXIS, LINE = 52, 17
 LOWEST = 1e-20
 ROWS = 12
 """Of the table of data, about."""
 STYLES = (
-    {"stroke": "#16191d", "stroke_width": "2.4"},
-    {"stroke": "#1b4f8a", "stroke_width": "1.6"},
-    {"stroke": "#a8530b", "stroke_width": "1.6", "stroke_dasharray": "8 4"},
+    {"stroke": INK, "stroke_width": "2.4"},
+    {"stroke": MAIN, "stroke_width": "1.6"},
+    {"stroke": ACCENT, "stroke_width": "1.6", "stroke_dasharray": "8 4"},
     {"stroke": "#2e5e1e", "stroke_width": "1.6", "stroke_dasharray": "2 3"},
     {"stroke": "#6a1b6a", "stroke_width": "1.6", "stroke_dasharray": "10 3 2 3"},
     {"stroke": "#7a6a00", "stroke_width": "1.6", "stroke_dasharray": "4 2 1 2 1 2"},
@@ -42,31 +60,24 @@ def delta_figure(title: str, curves: Sequence[DeltaCurve], say: Say) -> Figure:
     last = max(epsilon for curve in curves for epsilon, _ in curve.points)
     positive = [delta for curve in curves for _, delta in curve.points if delta > 0]
     bottom = max(10.0 ** math.floor(math.log10(min([*positive, 0.5])) - 0.3), LOWEST)
-    height = TOP + PLOT + AXIS + LINE * len(curves)
-
-    def place(epsilon: float, delta: float) -> tuple[float, float]:
-        x = SIDE + (WIDTH - SIDE - RIGHT) * epsilon / last
-        return x, TOP + PLOT * math.log(min(max(delta, bottom), 1.0)) / math.log(bottom)
-
+    across, up = linear(0.0, last, LEFT, END), logarithmic(bottom, 1.0, BASE, TOP)
+    ticks = [tick for tick in nice_ticks(0.0, last, 6) if tick <= last]
     words = " ".join(f"{curve.label}: {curve.words}." for curve in curves)
-    picture = tag(
-        "svg",
-        tag("title", title, id="deltas"),
-        tag("desc", words, id="deltas-words"),
-        *_frame(last, bottom, place),
+    svg = picture(
+        "deltas",
+        title,
+        words,
+        BASE + AXIS + LINE * len(curves) - 8,
+        label(say("cellkey.delta"), 2, 12),
+        *axis_left(up, steps_down(1.0, bottom), LEFT, END, power_words),
+        *axis_below(across, ticks, TOP, BASE, say("cellkey.epsilon"), END),
         *(
-            tag("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in curve.points)), fill="none", **style)
+            polyline([(across(epsilon), up(min(delta, 1.0))) for epsilon, delta in curve.points], **style)
             for curve, style in zip(curves, STYLES, strict=False)
         ),
-        *(piece for at, curve in enumerate(curves) for piece in _legend(curve, at)),
-        role="img",
-        aria_labelledby="deltas",
-        aria_describedby="deltas-words",
-        viewBox=f"0 0 {WIDTH} {height}",
-        width=str(WIDTH),
-        height=str(height),
+        *(piece for at, curve in enumerate(curves) for piece in legend_line(BASE + AXIS + LINE * at, curve.label, **STYLES[at])),
     )
-    return Figure("deltas-figure", picture, join(title, ". ", say("cellkey.deltas_note")), _data(title, curves, say))
+    return Figure("deltas-figure", on_page(svg), say("cellkey.deltas_note"), _data(title, curves, say), title)
 
 
 def _data(title: str, curves: Sequence[DeltaCurve], say: Say) -> Table:
@@ -83,22 +94,3 @@ def _data(title: str, curves: Sequence[DeltaCurve], say: Say) -> Table:
         tuple((short(epsilon), *(at(curve, epsilon) for curve in curves)) for epsilon in places),
         frozenset(range(1, len(curves) + 1)),
     )
-
-
-def _frame(last: float, bottom: float, place: Callable[[float, float], tuple[float, float]]) -> list[Html]:
-    base, right = TOP + PLOT, WIDTH - RIGHT
-    out = [stroke(SIDE, base, right, base, stroke="#16191d"), stroke(SIDE, TOP, SIDE, base, stroke="#16191d")]
-    decades = round(-math.log10(bottom))
-    for decade in range(0, decades + 1, max(1, math.ceil(decades / 10))):
-        _, y = place(0.0, 10.0**-decade)
-        out += [stroke(SIDE, y, right, y, stroke="#c3c9d0"), label_at(f"1e-{decade}" if decade else "1", SIDE - 6, y + 4, "end")]
-    for epsilon in round_ticks(last):
-        x, _ = place(epsilon, 1.0)
-        anchor = "end" if x > right - 12 else "middle"
-        out += [stroke(x, base, x, base + 5, stroke="#16191d"), label_at(short(epsilon), x, base + 18, anchor)]
-    return [*out, label_at("epsilon; delta upwards, logarithmic", (SIDE + right) / 2, base + 35, "middle")]
-
-
-def _legend(curve: DeltaCurve, at: int) -> list[Html]:
-    y = TOP + PLOT + AXIS + LINE * at
-    return [stroke(SAMPLE, y, SAMPLE + 44, y, **STYLES[at]), label_at(curve.label, NAME, y + 4)]

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 from holdfast.report.curve_chart import curve_figure
 from holdfast.report.frame import Say, render
-from holdfast.report.html import Html, name, names, number, settings, tag, text
+from holdfast.report.html import Html, name, names, number, tag, text, three_digits
+from holdfast.report.page import mechanism_words
 from holdfast.report.parts import Figure, Table
 
 Fields: TypeAlias = Mapping[str, Any]
@@ -76,11 +77,11 @@ def diagnosis_facts(fields: Fields, say: Say) -> DiagnosisFacts:
 
 
 def _given(fields: Fields, say: Say) -> tuple[tuple[Html, Html], ...]:
-    mechanism, kept = fields["mechanism"], fields["kept"]
+    kept = fields["kept"]
     return (
         (say("diagnosis.table"), say("diagnosis.cells", count=fields["table"]["cells"])),
         (say("diagnosis.kept"), names(kept, SHOWN_STATEMENTS) if kept else say("diagnosis.kept_nothing")),
-        (say("diagnosis.mechanism"), text(f"{mechanism['name']}, {settings(mechanism['parameters'])}")),
+        (say("diagnosis.mechanism"), text(mechanism_words(fields))),
         (say("diagnosis.pairs"), say("diagnosis.pairs_words", pairs=fields["pairs"], sweeps=fields["most_sweeps"])),
     )
 
@@ -103,6 +104,7 @@ def _found(rows: Sequence[Fields], say: Say) -> Table:
             )
             for row in rows
         ),
+        frozenset({2, 3, 4, 6, 7}),
     )
 
 
@@ -122,6 +124,7 @@ def _moving(rows: Sequence[Fields], say: Say) -> Table:
         say("diagnosis.moving_caption"),
         tuple(say(f"diagnosis.{column}") for column in ("block", "kernel", "accepted", "effective", "autocorrelation")),
         tuple(_movement(row, say) for row in rows),
+        frozenset({2}),
     )
 
 
@@ -133,6 +136,6 @@ def _movement(row: Fields, say: Say) -> tuple[str, ...]:
         row["block"],
         row["kernel"],
         f"{100 * moved['acceptance_rate']:.3g} %",
-        missing if size is None else say("diagnosis.of_draws", size=size, draws=moved["draws"]),
-        missing if time is None else number(time),
+        missing if size is None else say("diagnosis.of_draws", size=three_digits(size), draws=moved["draws"]),
+        missing if time is None else three_digits(time),
     )

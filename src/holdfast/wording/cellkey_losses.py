@@ -52,18 +52,23 @@ def plateau_sentences(losses: Losses) -> list[str]:
     """Where delta stops falling, and why."""
     plateau = losses.plateau_bounds.upper
     if plateau == 0:
-        return [f"From epsilon = {number(losses.plateau_epsilon)} on delta is zero: both counts can give the same values."]
+        return [f"From epsilon {_about(losses.plateau_epsilon)} on delta is zero: both counts can give the same values."]
     who = "the population without the record, or only the one with it," if losses.queries > 1 else "one of the two counts"
-    begin = number(losses.plateau_epsilon)
     said = [
-        f"The delta stops falling at {number(float_up(plateau))}, from epsilon = {begin} on: that is the chance of a value "
-        f"that only {who} can give, and no epsilon gets below it."
+        f"The delta stops falling at {_about(float_up(plateau))}, from epsilon {_about(losses.plateau_epsilon)} on: that is the chance of "
+        f"a value that only {who} can give, and no epsilon gets below it."
     ]
     if losses.floor is not None:
-        said.append(f"With {losses.key_size} keys no such chance other than zero can be below {losses.floor}.")
+        said.append(f"With {losses.key_size:,} keys no such chance other than zero can be below 1 in {losses.key_size:,}.")
     if plateau >= LARGE_DELTA:
         said.append("So large a delta is no protection in the sense of differential privacy.")
     return said
+
+
+def _about(value: float) -> str:
+    """Three digits, and that it is about so much where they are not all of it."""
+    rounded = Fraction(f"{value:.3g}")
+    return f"{'' if rounded == Fraction(value) else 'about '}{number(rounded)}"
 
 
 def zero_sentences(losses: Losses) -> list[str]:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.report import parts
+from holdfast.report.figures.svg import on_page
 from holdfast.report.html import Html, paragraph, table, tag
 from holdfast.wording.figures import DATA, first_rows
 
 MOST_ROWS = 400
 """Of the data on a page; files have all of them."""
-STANDALONE = ' xmlns="http://www.w3.org/2000/svg"'
-"""What a file of its own needs, and an element of a page does not."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,13 @@ class Figure:
         """The same for the frame of a page, which lays it out; of a long table the first rows."""
         caption = self.title if len(self.rows) <= MOST_ROWS else f"{self.title} {first_rows(MOST_ROWS, len(self.rows))}"
         data = parts.Table(caption, self.header, self.rows[:MOST_ROWS], frozenset(range(1, len(self.header))))
-        return parts.Figure(self.name, Html(self.svg.replace(STANDALONE, "", 1)), self.caption, data, self.heading)
+        return parts.Figure(self.name, on_page(self.svg), self.caption, data, self.heading)
 
     def html(self) -> Html:
         """Drawing, title and caption, and the table, which opens on demand."""
         data = tag("details", tag("summary", DATA), table(self.title, self.header, self.rows))
         title = paragraph(tag("strong", self.heading))
-        return tag("figure", title, Html(self.svg.replace(STANDALONE, "", 1)), tag("figcaption", self.caption), data)
+        return tag("figure", title, on_page(self.svg), tag("figcaption", self.caption), data)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the drawing to an .svg file; an existing file is refused."""

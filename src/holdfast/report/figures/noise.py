@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from holdfast.report.figures.facts import NoiseLaw
 from holdfast.report.figures.figure import Figure
-from holdfast.report.figures.svg import GREY, GRID, MAIN, RAMP, WIDTH, Place, box, label, line, linear, nice_ticks, picture, tick_words
+from holdfast.report.figures.svg import GREY, MAIN, RAMP, WIDTH, Place, axis_left, box, label, line, linear, nice_ticks, picture, tick_words
 from holdfast.report.html import Html, number
 from holdfast.wording.figures import NOISE_AXIS, NOISE_COMPUTED, NOISE_SIMULATED, noise_header, noise_picture, noise_words, percent
 
@@ -99,8 +99,7 @@ def _axes(across: Place, up: Place, bars: Sequence[NoiseBar], width: int, top: f
     values = [tick for tick in nice_ticks(low, high, 6) if low <= tick <= high and tick == int(tick)] or [float(low)]
     shares = [tick for tick in nice_ticks(0.0, top, 3) if tick <= top]
     return [
-        *(line(LEFT, up(tick), END, up(tick), stroke=GRID) for tick in shares[1:]),
-        *(label(percent(tick), LEFT - 5, up(tick) + 4, "end") for tick in shares),
+        *axis_left(up, shares, LEFT, END, percent),
         *(label(tick_words(tick), across(tick), BASE + 14, "middle") for tick in values),
         label(NOISE_AXIS, END, BASE + 29, "end", fill=GREY),
     ]

@@ -9,12 +9,12 @@ from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import (
     ACCENT,
     GREY,
-    GRID,
     MAIN,
     TEXT,
     WIDTH,
     Place,
     axis_below,
+    axis_left,
     decades,
     dot,
     label,
@@ -22,7 +22,6 @@ from holdfast.report.figures.svg import (
     logarithmic,
     picture,
     short,
-    tick_words,
 )
 from holdfast.report.html import Html, number
 from holdfast.wording.figures import SIZE_AXIS, SIZE_CAPTION, SIZE_HEADER, SIZE_TITLE, SIZE_UPWARDS, percent, size_words
@@ -48,8 +47,7 @@ def size_figure(sizes: Sizes, noun: str = "count") -> Figure:
     top = max(bubble.numbers for bubble in sizes.bubbles)
     pieces = [
         *axis_below(across, across_ticks, TOP, BASE, SIZE_AXIS.format(noun=noun)),
-        *(line(LEFT, up(tick), END, up(tick), stroke=GRID) for tick in up_ticks),
-        *(label(tick_words(tick), LEFT - 6, up(tick) + 4, "end") for tick in up_ticks),
+        *axis_left(up, up_ticks, LEFT, END),
         label(SIZE_UPWARDS, 2, 12, fill=GREY),
         *_equal_lines(across, up, (across_ticks[0], across_ticks[-1]), (up_ticks[0], up_ticks[-1])),
         *(

@@ -30,6 +30,7 @@ MAIN = "#1b4f8a"
 ACCENT = "#a8530b"
 RAMP = ("#e9f0f8", "#c2d5e9", "#8fb1d6", "#5484b8", "#1b4f8a")
 """From little to much: each step darker than the one before, so that grey print keeps the order."""
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MUCH = 12
 """Times by which values differ for their axis to be logarithmic."""
 HALO = {"stroke": "#fff", "stroke_width": "3", "stroke_linejoin": "round", "paint_order": "stroke"}
@@ -57,6 +58,11 @@ def picture(name: str, title: str, words: str, height: float, *pieces: Piece, wi
     )
 
 
+def on_page(svg: str) -> Html:
+    """The drawing as an element of a page, which does not need what a file of its own needs."""
+    return Html(svg.replace(' xmlns="http://www.w3.org/2000/svg"', "", 1))
+
+
 def coordinate(value: float) -> str:
     """With two decimals at most, without a minus before a zero."""
     shown = f"{value:.2f}".rstrip("0").rstrip(".")
@@ -78,6 +84,15 @@ def box(x: float, y: float, width: float, height: float, **style: str) -> Html:
 
 def dot(x: float, y: float, radius: float, **style: str) -> Html:
     return tag("circle", cx=coordinate(x), cy=coordinate(y), r=coordinate(radius), **({"fill": MAIN} | style))
+
+
+def polyline(points: Sequence[tuple[float, float]], **style: str) -> Html:
+    return tag("polyline", points=" ".join(f"{coordinate(x)},{coordinate(y)}" for x, y in points), fill="none", **style)
+
+
+def legend_line(y: float, words: str, **style: str) -> list[Html]:
+    """A line of a legend: a piece of the line it explains, and its words."""
+    return [line(6, y - 4, 50, y - 4, **style), label(words, 58, y)]
 
 
 def cut(words: str, room: float) -> str:
@@ -108,6 +123,14 @@ def tick_words(value: float) -> str:
     return short(value)
 
 
+def power_words(value: float) -> str:
+    """A label on a logarithmic axis: 1, 0.1, 0.01, 10⁻³."""
+    exponent = round(math.log10(value))
+    if exponent > -3 or not math.isclose(value, 10.0**exponent):
+        return short(value)
+    return f"10{str(exponent).translate(RAISED)}"
+
+
 def nice_ticks(low: float, high: float, about: int = 4) -> list[float]:
     """Round numbers from at most `low` to at least `high`, about so many steps of 1, 2 or 5 times a power of ten."""
     span = high - low or abs(high) or 1.0
@@ -121,6 +144,14 @@ def decades(low: float, high: float) -> list[float]:
     """Powers of ten from at most `low` to at least `high`; both positive."""
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
     return [10.0**k for k in range(first, max(last, first + 1) + 1)]
+
+
+def steps_down(high: float, low: float) -> list[float]:
+    """Powers of ten from `high`, one itself, down to `low`, ten of them at most; with 2 and 5 times them where there are only two."""
+    last = math.floor(-math.log10(low / high) + 1e-9)
+    if last < 2:
+        return [high * part / 10**k for k in range(last + 1) for part in ((1.0,) if k == 0 else (5.0, 2.0, 1.0))]
+    return [high / 10**k for k in range(0, last + 1, math.ceil((last + 1) / 10))]
 
 
 def linear(low: float, high: float, start: float, end: float) -> Place:
@@ -145,11 +176,17 @@ def spread_scale(smallest: float, largest: float, start: float, end: float) -> t
     return (lambda value: upwards(value) if value > 0 else start), [0.0, *powers]
 
 
-def axis_below(place: Place, ticks: Sequence[float], top: float, base: float, words: str) -> list[Html]:
-    """Lines upwards from each tick with its number under it, and what the numbers are."""
-    ends = place(ticks[0]), place(ticks[-1])
+def axis_below(place: Place, ticks: Sequence[float], top: float, base: float, words: str, end: float | None = None) -> list[Html]:
+    """Lines upwards from each tick with its number under it, and what the numbers are. `end`: where the last tick is not the end."""
+    ends = place(ticks[0]), place(ticks[-1]) if end is None else end
     out = [line(place(tick), top, place(tick), base, stroke=GRID) for tick in ticks]
-    room = (ends[1] - ends[0]) / max(len(ticks) - 1, 1)
+    room = (place(ticks[-1]) - ends[0]) / max(len(ticks) - 1, 1)
     every = max(1, math.ceil(max(width_of(tick_words(tick)) + 6 for tick in ticks) / room)) if room > 0 else 1
     out += [label(tick_words(tick), place(tick), base + 14, "middle") for tick in ticks[::every]]
     return [*out, line(ends[0], base, ends[1], base), label(words, ends[1], base + 29, "end", fill=GREY)]
+
+
+def axis_left(place: Place, ticks: Sequence[float], left: float, end: float, words: Callable[[float], str] = tick_words) -> list[Html]:
+    """Lines across from each tick, with its number before it."""
+    lines = [line(left, place(tick), end, place(tick), stroke=GRID) for tick in ticks]
+    return [*lines, *(label(words(tick), left - 6, place(tick) + 4, "end") for tick in ticks)]
