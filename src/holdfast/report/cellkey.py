@@ -152,7 +152,7 @@ def _curves(fields: Fields, say: Say) -> list[DeltaCurve]:
 def _sizes(fields: Fields, say: Say) -> Table:
     """Where delta stops falling: as the table is, and for other numbers of keys."""
     own = say("cellkey.own", size=_keys(fields["table"]["key_size"]))
-    rows = [] if fields["before"] else [(own, *_plateau(fields["losses"]))]
+    rows: list[tuple[str, str, str]] = [] if fields["before"] else [(own, *_plateau(fields["losses"]))]
     rows += [
         (say("cellkey.too_few", count=size["lost"], size=_keys(size["key_size"])), "-", "-")
         if size["lost"]

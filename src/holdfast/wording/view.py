@@ -63,7 +63,7 @@ def not_in_folder(base: int, *, bounded: bool) -> str:
     )
 
 
-EXACT = "exact"
+NO_BIAS = "none"
 BIAS_HEADER = ("Level", "True size", "Units", "Bias", "Standard error")
 
 
@@ -77,8 +77,8 @@ def bias_rows(fields: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _bias(bias: float, error: float) -> tuple[str, str]:
-    """Bias and its standard error; a kept total was the same in every draw."""
-    return (EXACT, "-") if bias == 0 == error else (f"{bias:+.3f}", f"{error:.3f}")
+    """Bias and its standard error; none where the mean was the same in every draw, as that of kept totals."""
+    return (NO_BIAS, "-") if bias == 0 == error else (f"{bias:+.3f}", f"{error:.3f}")
 
 
 def changed_sentence(fields: Mapping[str, Any]) -> str:
