@@ -133,6 +133,23 @@ def test_the_law_lies_between_its_bounds(target: Any, shape: Any) -> None:
     assert checked >= 4 or float(getattr(target, "sigma_squared", 4)) < 1.1  # of very narrow noise little is known
 
 
+@pytest.mark.parametrize("axes", [(2, 3), (3, 3), (4, 4), (2, 2, 3)])
+def test_the_moves_of_a_cell_are_the_same_for_every_cell_of_a_grid(axes: tuple[int, ...]) -> None:
+    """They were not: two cells of one table had intervals of different lengths. Lengths are those of Gram-Schmidt vectors, by elimination."""
+    found = set()
+    for cell in range(math.prod(axes)):
+        query = np.eye(math.prod(axes), dtype=np.int64)[cell]
+        moves = short_moves(Gaussian(Fraction(2)), Grid(axes), query[None])
+        assert np.abs(moves.values).tolist() == [[1]]
+        found.add(tuple(moves.still))
+    (still,) = found
+    basis = np.ones((1, 1))
+    for n in axes:
+        basis = np.kron(basis, np.eye(n - 1, n) - np.eye(n - 1, n, 1))
+    lengths = np.diag(np.linalg.qr(basis.T, mode="r")) ** 2
+    assert still == pytest.approx((2 / lengths[:-1]).tolist(), rel=1e-12)
+
+
 def test_a_law_of_less_variance_would_break_the_bounds() -> None:
     """Power: with the variance a tenth too small, tails are above what the bound says."""
     target, shape, query = Gaussian(Fraction(3, 2)), OneSum(4), np.array([1, 1, 0, 0])

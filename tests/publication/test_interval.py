@@ -290,7 +290,7 @@ class TestRefused:
     def test_too_many_cells(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "MOST_CELLS", 1000)
         with pytest.raises(RequestTooLarge):
-            answered(hf.ProjectedLaplace(1), rows=[[1, 1, 1]]).interval(0, 0.9)
+            answered(hf.ProjectedLaplace(1), rows=[[1, 1, 1]]).interval([1, 2, 0], 0.9)
 
     def test_costly_draws_are_fewer_and_too_costly_ones_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         release = hf.release(TABLE, [hf.total()], hf.GeneralizedLaplace("1/4", norm="l2"), key=hf.NoiseKey.for_tests(KEY))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import holdfast as hf
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.publication import interval_sets as module
-from holdfast.publication.error_laws import ErrorLaws
+from holdfast.publication.error_laws import ConvolvedSum, ErrorLaws, SimulatedSum
 
 UNIVERSE = hf.Universe.listed({"region": ["1"] * 4 + ["2"] * 4, "area": list("aabbccdd"), "sex": ["F", "M"] * 4})
 TABLE = hf.Table(UNIVERSE, np.array([5, 3, 2, 9, 0, 1, 4, 4]))
@@ -122,13 +123,33 @@ def method_laplace() -> Any:
 
 
 class TestLawsThatAreShared:
-    @pytest.mark.parametrize(("mechanism", "shared"), [(hf.GeneralizedLaplace("1/4"), True), (hf.RoundedProjection("1/4"), False)])
-    def test_cells_of_a_grid(self, mechanism: Any, shared: bool) -> None:
-        """Laplace noise is the same in every cell of a two-way table; rounding is not."""
+    @pytest.mark.parametrize(
+        ("mechanism", "query", "shared"),
+        [(hf.GeneralizedLaplace("1/4"), [1], True), (hf.RoundedProjection("1/4"), [1], True), (hf.RoundedProjection("1/4"), [1, 1], False)],
+    )
+    def test_cells_of_a_grid(self, mechanism: Any, query: list[int], shared: bool) -> None:
+        """The noise is the same in every cell of a two-way table; rounding goes through the cells in an order, so that pairs differ."""
         universe = hf.Universe.product({"a": ["1", "2", "3"], "b": ["1", "2", "3"]})
         plan = hf.plan(universe, [hf.margin("a"), hf.margin("b")], mechanism)
-        laws, one = ErrorLaws(plan.drawing), np.ones(1, dtype=np.int64)
-        assert (laws.of(np.array([0]), one) is laws.of(np.array([5]), one)) == shared
+        laws, row = ErrorLaws(plan.drawing), np.array(query)
+        cells = np.arange(len(query))
+        assert (laws.of(cells, row) is laws.of(cells + 3, row)) == shared
+
+    def test_rounding_a_cell_has_a_law_that_its_draws_follow(self) -> None:
+        """A corner and the middle of a two-way table, and a cell under one total: the same shares of draws as the law says."""
+        universe = hf.Universe.product({"a": ["1", "2", "3"], "b": ["1", "2", "3"]})
+        for keep, cells in (([hf.margin("a"), hf.margin("b")], (0, 4)), ([hf.margin("a")], (1,))):
+            drawing = hf.plan(universe, keep, hf.RoundedProjection("1/2")).drawing
+            for cell in cells:
+                ones = np.ones(1, dtype=np.int64)
+                computed = ErrorLaws(drawing).of(np.array([cell]), ones)
+                drawn = ErrorLaws(drawing, "simulated").of(np.array([cell]), ones)
+                assert isinstance(computed, ConvolvedSum)
+                assert isinstance(drawn, SimulatedSum)
+                for t in range(6):
+                    share = float((drawn.errors <= t).mean())
+                    inside = float(computed.law.within[t])
+                    assert abs(share - inside) < 6 * math.sqrt(inside * (1 - inside) / len(drawn.errors))  # never by chance: 2e-9 each
 
     def test_cells_under_one_total(self) -> None:
         """Rounding takes a uniform set of them, so that they are alike, and so are blocks of one size."""

@@ -36,6 +36,7 @@ MAX_POINTS = 1 << 21
 MAX_PRODUCTS = 1 << 26
 """Points of the mean over y, times points of x: a second or two."""
 CHUNK = 1 << 20
+UNBOUNDED = 1 << 62
 WIDEST_GAUSSIAN = 25
 """Variance up to which Gaussian cells are taken: beyond, the lattice sum is as good."""
 
@@ -91,10 +92,11 @@ class GaussianCell:
 
 @dataclass(frozen=True, eq=False)
 class Convolved:
-    """Law:  e in step Z; within[t] = P[|e| <= t step], off by ERROR at most."""
+    """Law:  e in step Z; within[t] = P[|e| <= t step], off by ERROR at most. `work`: points of the transforms that it took."""
 
     step: int
     within: Floats
+    work: int = 0
 
     def reach(self, alpha: float) -> int | None:
         """The least r, a multiple of the step, with P[|e| > r] <= alpha; None where alpha is too small to be told from the error."""
@@ -115,10 +117,10 @@ def cell_of(target: object) -> Cell | None:
     return None
 
 
-def convolved(cell: Cell, free: Ints, totals: Sequence[Ints]) -> Convolved | None:
+def convolved(cell: Cell, free: Ints, totals: Sequence[Ints], most: int = UNBOUNDED) -> Convolved | None:
     """Of the sum over free cells with these coefficients, and over blocks under one total: one array of coefficients each.
 
-    Guarantees:  None where there would be too many points.
+    Guarantees:  None where there would be too many points, of one transform, or `most` of all together.
     """
     blocks = [_classes(row) for row in totals]
     step = math.gcd(*free.tolist(), *(w for classes in blocks for w, _ in classes))
@@ -126,11 +128,15 @@ def convolved(cell: Cell, free: Ints, totals: Sequence[Ints]) -> Convolved | Non
         return Convolved(1, np.ones(1))
     alone = Counter(abs(int(w)) // step for w in free if w)
     alike = Counter(tuple((w // step, n) for w, n in classes) for classes in blocks if len(classes) > 1)
+    spans = sum(_span(cell, _cells(classes)) for classes in alike)
+    if spans > most:
+        return None
     given = [(classes, times, chance) for classes, times in alike.items() if (chance := _log_chance(cell, classes)) is not None]
     if len(given) < len(alike):
         return None
     points = _points(cell, alone, given)
-    if points > MAX_POINTS:
+    work = spans + points * (1 + len(alone) + len(given))
+    if points > MAX_POINTS or work > most:
         return None
     x = 2 * math.pi * np.arange(points // 2 + 1) / points
     phi = np.ones(len(x))
@@ -142,7 +148,7 @@ def convolved(cell: Cell, free: Ints, totals: Sequence[Ints]) -> Convolved | Non
             return None
         phi *= part**times
     law = np.fft.irfft(phi, points)[: points // 2]
-    return Convolved(step, np.cumsum(np.concatenate([law[:1], 2 * law[1:]])))
+    return Convolved(step, np.cumsum(np.concatenate([law[:1], 2 * law[1:]])), work)
 
 
 def _classes(row: Ints) -> Classes:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 
@@ -68,11 +69,9 @@ class LatticeSum:
 @lru_cache(maxsize=1 << 14)
 def discrete_reach(variance: float, alpha: float) -> int:
     """The least t that the bounds prove to have P[|k| > t] <= alpha, k with weights exp(-k^2 / (2 variance)) on the integers."""
-    from scipy.special import erfcinv
-
     if variance == 0:
         return 0
-    t = max(0, math.floor(math.sqrt(2 * variance) * float(erfcinv(min(alpha, 1.0))) - 0.5) - 1)
+    t = max(0, math.floor(-math.sqrt(variance) * NormalDist().inv_cdf(min(alpha, 1.0) / 2) - 0.5) - 1)
     while tail_bound(variance, t) > alpha:
         t += 1
     while t and tail_bound(variance, t - 1) <= alpha:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ MAX_POINTS = 1 << 21
 def cell_probabilities(target: Target, shape: Shape) -> Floats | None:
     """P[z = -r], ..., P[z = r] of a cell of a block of this shape, for an r beyond which it hardly goes; None where there is no figure."""
     if isinstance(target, Rounded) and (isinstance(shape, OneSum) or (isinstance(shape, Grid) and len(shape.axes) == 2)):
-        return _rounded(shape.axes, float(target.epsilon))
+        return _rounded(tuple(shape.axes), float(target.epsilon))
     if not isinstance(target, L1Laplace | Gaussian | Rounded) or not isinstance(shape, Free | OneSum):
         return None
     reach = _reach(target, 1)
@@ -68,7 +68,8 @@ def _weights(target: L1Laplace | Gaussian | Rounded, k: NDArray[np.int64]) -> Fl
     return np.exp(-float(target.epsilon) * np.abs(k))
 
 
-def _rounded(axes: Sequence[int], epsilon: float) -> Floats | None:
+@lru_cache(maxsize=8)
+def _rounded(axes: tuple[int, ...], epsilon: float) -> Floats | None:
     """Of a cell that goes to the floor or the ceiling of its projection. N u_1 is an integer, N the number of cells."""
     cells = math.prod(axes)
     spread = 2 * math.exp(-epsilon) / math.expm1(-epsilon) ** 2
@@ -88,4 +89,6 @@ def _rounded(axes: Sequence[int], epsilon: float) -> Floats | None:
     above = np.arange(cells) / cells
     stay, rise = table @ (1 - above), table @ above
     made = np.maximum(np.concatenate((stay, [0.0])) + np.concatenate(([0.0], rise)), 0.0)
-    return np.asarray(made / made.sum())
+    found = np.asarray(made / made.sum())
+    found.flags.writeable = False  # it is kept
+    return found

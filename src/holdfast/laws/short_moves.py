@@ -65,11 +65,7 @@ def short_moves(target: GaussianTarget, shape: Shape, queries: Ints) -> ShortMov
         signs = 1 if shape.signs is None else np.array(shape.signs, dtype=np.int64)
         return _sorted_out(*_chain(queries * signs, sigma_squared))
     if isinstance(shape, Grid):
-        table = queries.reshape(-1, *shape.axes)
-        for axis in range(1, table.ndim):
-            table = np.diff(table, axis=axis)
-        found = table.reshape(len(queries), -1).T
-        return _sorted_out(found, np.full(len(found), sigma_squared / 2 ** len(shape.axes)))
+        return _sorted_out(*_of_grid(shape, queries, sigma_squared))
     if isinstance(shape, Levels):
         return _sorted_out(*_joined(_of_levels(shape, queries, sigma_squared), len(queries)))
     assert isinstance(shape, General)
@@ -126,6 +122,31 @@ def _along_runs(still: NDArray[np.bool_], s_squared: float | Floats) -> Floats:
     last = np.maximum.accumulate(np.where(still, 0, place))
     run = place - last
     return np.asarray(s_squared * np.where(still, 2 * run / (run + 1), 1.0))
+
+
+def _of_grid(shape: Grid, queries: Ints, sigma_squared: float) -> Found:
+    """Products of differences of neighbours, along each axis those places first where the queries have least: the moves of one cell are
+    then the same whichever cell it is.
+    """
+    table = queries.reshape(-1, *shape.axes)
+    for axis in range(1, table.ndim):
+        order = np.argsort(np.abs(np.moveaxis(table, axis, 0)).reshape(shape.axes[axis - 1], -1).sum(axis=1), kind="stable")
+        table = np.take(table, order, axis=axis)
+    for axis in range(1, table.ndim):
+        table = np.diff(table, axis=axis)
+    return table.reshape(len(queries), -1).T, sigma_squared * _products(np.asarray(~table.any(axis=0))).ravel()
+
+
+def _products(still: NDArray[np.bool_]) -> Floats:
+    """s^2 of products of differences, one place for each, for sigma^2 = 1: the i-th along an axis gives i / (i + 1), after those before it,
+    if no product up to here along all axes changes a query; else 1 / 2 ([theory T197]).
+    """
+    own = np.ones(still.shape)
+    for axis, n in enumerate(still.shape):
+        still = np.logical_and.accumulate(still, axis=axis)
+        place = np.arange(1, n + 1).reshape([-1 if k == axis else 1 for k in range(still.ndim)])
+        own = own * (place / (place + 1))
+    return np.where(still, own, 0.5**still.ndim)
 
 
 def _of_levels(shape: Levels, queries: Ints, sigma_squared: float) -> Iterator[Found]:

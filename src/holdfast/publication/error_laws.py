@@ -2,7 +2,8 @@
 
     kept          no move changes the sum: there is no error; under every mechanism
     lattice sum   Gaussian noise: a discrete Gaussian up to known factors, or the sub-Gaussian bound where that is smaller [theory T140]
-    convolution   Laplace noise on free cells and cells under one kept total, narrow Gaussian noise there [theory T142]
+    convolution   Laplace noise on free cells and cells under one kept total, narrow Gaussian noise there [theory T142]; single cells
+                  under rounded projection
     simulated     all else: draws of the public law, and a probability that they mislead [theory T112]
 
 Blocks with equal coefficients have equal laws, so that a whole margin asks for few.
@@ -10,11 +11,13 @@ Blocks with equal coefficients have equal laws, so that a whole margin asks for 
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import json
 import logging
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -30,9 +33,10 @@ from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.shapes import Free, Grid, OneSum, Shape, Units
 from holdfast.laws import Gaussian, LevelGaussian, Reads, Rounded
-from holdfast.laws.convolved import Convolved, cell_of, convolved
+from holdfast.laws.convolved import UNBOUNDED, Convolved, cell_of, convolved
 from holdfast.laws.lattice_sums import LatticeSum, flatness, flatness_of, log_theta
 from holdfast.laws.level_moments import LevelVariances
+from holdfast.laws.marginals import cell_probabilities
 from holdfast.laws.short_moves import covers, form_variance, plain_s_squared, short_moves
 from holdfast.publication.kept_sums import KeptSums
 from holdfast.publication.queries import LARGEST_COEFFICIENT
@@ -56,6 +60,8 @@ USUAL_CELLS, MOST_CELLS = 4 * 10**8, 10**9
 """Cell draws for one interval, and those at most: about 20 seconds, and a minute."""
 WORTH_KEEPING, MOST_KEPT = 2 * 10**7, 2**25
 """Draws of a block that took so many cell draws, a second, are kept for the next query: so many numbers of a drawing at most."""
+QUICK_WORK, BLOCK_WORK = 2**24, 2_000
+"""Cells of blocks and points of transforms that the sums of a page may take, about a second; and what a block takes beside its cells."""
 LARGEST = 2**53
 PLAIN = Gaussian(Fraction(1))
 """For questions to a lattice that no law decides."""
@@ -130,6 +136,23 @@ _kept: WeakKeyDictionary[Drawing, dict[tuple[str | int, ...], Ints]] = WeakKeyDi
 """Costly draws of blocks, which are the same for every query, as long as the drawing lives."""
 
 
+class Blocks:
+    """Shape and cells of each block by its number; a table of a million small blocks holds a few arrays."""
+
+    def __init__(self, kinds: Sequence[tuple[Shape, Ints]]) -> None:
+        """`kinds`: shapes with the cells of their blocks, one row a block."""
+        self.kinds = kinds
+        self.first = [0, *itertools.accumulate(len(cells) for _, cells in kinds)][: len(kinds)]
+
+    def __getitem__(self, number: int) -> tuple[Shape, Ints]:
+        kind = bisect.bisect_right(self.first, number) - 1
+        shape, cells = self.kinds[kind]
+        return shape, cells[number - self.first[kind]]
+
+    def __iter__(self) -> Iterator[tuple[Shape, Ints]]:
+        return ((shape, row) for shape, cells in self.kinds for row in cells)
+
+
 class ErrorLaws:
     """Laws of errors of queries, for one drawing: those already found are kept.
 
@@ -142,6 +165,7 @@ class ErrorLaws:
             raise InvalidParameter("method is 'auto', or 'simulated' for draws of the public law.", field="method")
         self.drawing, self.target, self.ask = drawing, drawing.channel.target, ask
         self._known: dict[object, ErrorLaw] = {}
+        self._left = QUICK_WORK
 
     @cached_property
     def has_law(self) -> bool:
@@ -165,21 +189,17 @@ class ErrorLaws:
         raise InvalidParameter(ONLY_KEPT if not self.target.publishes_cells else NO_LAW if self.drawing.is_exact else BY_CHAIN)
 
     @cached_property
-    def _homes(self) -> tuple[Ints, Ints, list[tuple[Shape, Ints]]]:
-        """(the number of each cell's block, -1 where it has no noise; its place there; shape and cells of each block). Free cells count
-        as one block.
-        """
+    def _homes(self) -> tuple[Ints, Ints, Blocks]:
+        """(the number of each cell's block, -1 where it has no noise; its place there; the blocks). Free cells count as one block."""
+        tasks = self.drawing.channel.tasks()
         home = np.full(self.drawing.channel.facts.lattice.cells, -1, dtype=np.int64)
         place = np.zeros(len(home), dtype=np.int64)
-        blocks: list[tuple[Shape, Ints]] = []
-        free = [task.cells.ravel() for task in self.drawing.channel.tasks() if isinstance(task.shape, Free)]
-        if free:
-            blocks.append((Free(1), np.concatenate(free)))
-        for task in self.drawing.channel.tasks():
-            if not isinstance(task.shape, Free):
-                blocks += [(task.shape, cells) for cells in task.cells]
-        for number, (_, cells) in enumerate(blocks):
-            home[cells], place[cells] = number, np.arange(len(cells))
+        free = [task.cells.ravel() for task in tasks if isinstance(task.shape, Free)]
+        kinds: list[tuple[Shape, Ints]] = [(Free(1), np.concatenate(free)[None])] if free else []
+        kinds += [(task.shape, task.cells) for task in tasks if not isinstance(task.shape, Free)]
+        blocks = Blocks(kinds)
+        for first, (_, cells) in zip(blocks.first, kinds, strict=True):
+            home[cells], place[cells] = first + np.arange(len(cells))[:, None], np.arange(cells.shape[1])
         return home, place, blocks
 
     @cached_property
@@ -219,15 +239,34 @@ class ErrorLaws:
             return KeptSum()
         key = self._key(cells, coefficients)
         if key not in self._known:
-            self._known[key] = self._found([part for part in self.parts(cells, coefficients[None]) if not self._is_kept(part)])
+            parts = self._moving(cells, coefficients)
+            self._known[key] = self._computed(parts) or self._simulated(parts)
+        return self._known[key]
+
+    def without_draws(self, cells: Ints) -> ErrorLaw | None:
+        """The same law of the plain sum over these cells; None where only draws tell, or where it would take more work than is left of
+        QUICK_WORK for all sums that this is asked for: for pages, which a moment must do.
+        """
+        ones = np.ones(len(cells), dtype=np.int64)
+        if not self.has_law:
+            return None if self._kept_sums.value(cells, ones) is None else KeptSum()
+        key = self._key(cells, ones)
+        if key not in self._known:
+            home, _, blocks = self._homes
+            numbers = np.unique(home[cells])
+            self._left -= BLOCK_WORK * len(numbers)
+            if self._left >= 0:
+                self._left -= sum(blocks[number][1].size for number in numbers.tolist() if number >= 0)
+            found = self._computed(self._moving(cells, ones), self._left) if self._left >= 0 else None
+            if found is None:
+                return None
+            self._left -= found.law.work if isinstance(found, ConvolvedSum) else 0
+            self._known[key] = found
         return self._known[key]
 
     def _key(self, cells: Ints, coefficients: Ints) -> object:
-        """Equal where the laws are: the order of cells does not matter for free cells and under one total, nor which cell of a grid; but
-        there rounded projection goes through cells in an order.
-        """
+        """Equal where the laws are: the order of cells does not matter for free cells and under one total, nor which cell of a grid."""
         home, place, blocks = self._homes
-        alike = OneSum if isinstance(self.target, Rounded) else OneSum | Grid
         keys: Counter[object] = Counter()
         homes = home[cells]
         for number in np.unique(homes).tolist():
@@ -235,13 +274,19 @@ class ErrorLaws:
                 continue
             inside = homes == number if number != homes[0] or number != homes[-1] else slice(None)
             own, shape = coefficients[inside], blocks[number][0]
-            if isinstance(shape, Free) or (len(own) == 1 and isinstance(shape, alike)):
+            if isinstance(shape, Free) or (len(own) == 1 and self._cells_alike(shape)):
                 keys[id(shape), np.sort(np.abs(own)).tobytes()] += 1
             elif isinstance(shape, OneSum) and shape.signs is None:
                 keys[id(shape), np.sort(own).tobytes()] += 1
             else:
                 keys[id(shape), place[cells[inside]].tobytes(), own.tobytes()] += 1
         return frozenset(keys.items())
+
+    def _cells_alike(self, shape: Shape) -> bool:
+        """Rounded projection goes through the cells of a grid in an order, but each cell of a two-way table goes to the whole number below
+        or above, with a chance that its own projection decides.
+        """
+        return isinstance(shape, OneSum) or (isinstance(shape, Grid) and (not isinstance(self.target, Rounded) or len(shape.axes) == 2))
 
     def _is_kept(self, part: Part) -> bool:
         """Whether no move of a block changes a query: decided in whole numbers. Of the lattice taken whole nobody knows."""
@@ -256,12 +301,16 @@ class ErrorLaws:
         kinds = Free if isinstance(self.target, Rounded) else Free | OneSum  # without totals, rounded projection is plain Laplace noise
         return cell_of(self.target) is not None and all(isinstance(shape, kinds) for shape, _, _ in parts)
 
-    def _found(self, parts: Sequence[Part]) -> ErrorLaw:
-        """Of blocks in which some move changes the query."""
+    def _moving(self, cells: Ints, coefficients: Ints) -> list[Part]:
+        """Blocks in which some move changes the query."""
+        return [part for part in self.parts(cells, coefficients[None]) if not self._is_kept(part)]
+
+    def _computed(self, parts: Sequence[Part], most: int = UNBOUNDED) -> ErrorLaw | None:
+        """Without draws; None where only draws tell, or draws were asked for. `most`: points of convolutions."""
         if not parts:
             return KeptSum()
         if self.ask == "simulated":
-            return self._simulated(parts)
+            return None
         law: GaussianSum | None = None
         if self._closed(parts):
             law = self._gaussian(parts)
@@ -272,10 +321,22 @@ class ErrorLaws:
             assert cell is not None
             free = [values[0] for shape, _, values in parts if isinstance(shape, Free)]
             rows = [_signed(shape, values[0]) for shape, _, values in parts if isinstance(shape, OneSum)]
-            found = convolved(cell, np.concatenate([np.zeros(0, dtype=np.int64), *free]), rows)
+            found = convolved(cell, np.concatenate([np.zeros(0, dtype=np.int64), *free]), rows, most)
             if found is not None:
                 return ConvolvedSum(found)
-        return self._simulated(parts) if law is None else law
+        return law or self._rounded_cell(parts)
+
+    def _rounded_cell(self, parts: Sequence[Part]) -> ErrorLaw | None:
+        """One cell under rounded projection, where its law is known."""
+        shape, _, values = parts[0]
+        if len(parts) > 1 or np.count_nonzero(values) > 1 or not isinstance(self.target, Rounded):
+            return None
+        law = cell_probabilities(self.target, shape)
+        if law is None:
+            return None
+        half = len(law) // 2
+        within = np.cumsum(np.concatenate([law[half : half + 1], law[half + 1 :] + law[:half][::-1]]))
+        return ConvolvedSum(Convolved(int(np.abs(values).max()), within, len(law)))
 
     def _gaussian(self, parts: Sequence[Part]) -> GaussianSum:
         assert isinstance(self.target, Gaussian | LevelGaussian)

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.chains.sampler import ChainSampler
 from holdfast.channels.layout import LevelError
 from holdfast.errors import InvalidParameter
-from holdfast.laws.marginals import cell_probabilities
+from holdfast.laws import Reads
+from holdfast.publication.error_laws import ErrorLaws
+from holdfast.publication.interval import Interval, around
 from holdfast.publication.plan import Plan
 from holdfast.publication.released import ReleasedTable
 from holdfast.publication.sums import Level, Sums, deviations_of, level_title, sums_of
@@ -18,13 +19,13 @@ from holdfast.report.figures.facts import LIMITS, Bar, Bubble, Example, Grid, Ra
 from holdfast.tables import Universe
 from holdfast.wording.figures import level_by_margin
 
+Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Ends = tuple[float | None, float | None]
 
 CONFIDENCE = 0.95
 NORMAL = 1.959964
 """Standard deviations that hold 95 of 100 of normal noise."""
-ROUNDING = 1e-9
-"""Far more than probabilities of a cell's law may be off: intervals are never too short."""
 MOST_ROWS, MOST_COLUMNS = 60, 60
 PER_DECADE, DEVIATIONS_PER_DECADE = 6, 8
 """Bubbles of the figure of sizes."""
@@ -94,58 +95,47 @@ def _bubbles(value: Floats, deviation: Floats) -> tuple[Bubble, ...]:
     return tuple(Bubble(float(f"{a:.4g}"), float(f"{b:.4g}"), n) for a, b, n in rows)
 
 
-def ranked(plan: Plan, sums: Sums, most: int) -> Ranked:
+def ranked(plan: Plan, table: ReleasedTable, sums: Sums, most: int) -> Ranked:
     """The largest sums of a level with the ends of their intervals; equal ones in the order of the table."""
-    order = np.argsort(-sums.values, kind="stable")[:most]
-    reach, kind = _reaches(plan, sums, order)
-    bars = []
-    for place, unit in enumerate(order.tolist()):
-        value, far = float(sums.values[unit]), reach[place]
-        low, high = (None, None) if np.isnan(far) else (float(f"{value - far:.12g}"), float(f"{value + far:.12g}"))
-        bars.append(Bar(sums.name(unit), value, low, high))
+    order = np.argsort(-sums.values, kind="stable")[:most].tolist()
+    ends, kind = _ends(plan, table, sums, order)
+    bars = (Bar(sums.name(unit), float(sums.values[unit]), *pair) for unit, pair in zip(order, ends, strict=True))
     return Ranked(sums.title, tuple(bars), len(sums.values), kind, CONFIDENCE)
 
 
-def _reaches(plan: Plan, sums: Sums, units: NDArray[np.int64]) -> tuple[Floats, str]:
-    """(how far each of these sums may be off, how that was found)."""
+def _ends(plan: Plan, table: ReleasedTable, sums: Sums, units: Sequence[int]) -> tuple[list[Ends], str]:
+    """(low and high for each of these sums, how they were found: a key of wording/figures.py)."""
+    found = computed_intervals(plan, table, [np.flatnonzero(sums.unit_of == unit) for unit in units])
+    if found is not None:
+        exact = all(interval.method == "kept" for interval in found)
+        return [(interval.doubles["low"], interval.doubles["high"]) for interval in found], "exact" if exact else "law"
     deviations = sums.deviations[units]
     if np.isnan(deviations).any():
-        return np.full(len(units), np.nan), "none"
-    if not deviations.any():
-        return np.zeros(len(units)), "exact"
-    of_cells = cell_reaches(plan) if len(sums.values) == len(sums.unit_of) else None
-    if of_cells is not None:
-        cells = np.empty(len(sums.values), dtype=np.int64)
-        cells[sums.unit_of] = np.arange(len(sums.unit_of))
-        found = of_cells[cells[units]]
-        if not np.isnan(found).any():
-            return found * plan.unit, "law"
-    return np.ceil(NORMAL * deviations) if plan.facts.grid is None else NORMAL * deviations, "normal"
+        return [(None, None)] * len(units), "none" if plan.covariance is None else "unknown"
+    return [_normal(plan, float(value), float(sd)) for value, sd in zip(sums.values[units], deviations, strict=True)], "normal"
 
 
-def cell_reaches(plan: Plan) -> Floats | None:
-    """For each cell the least r such that its noise lies within r with probability 95 %, from its law; no number where that is not known.
+def _normal(plan: Plan, value: float, deviation: float) -> tuple[float, float]:
+    far = NORMAL * deviation if plan.facts.grid is not None else float(np.ceil(NORMAL * deviation))
+    return float(f"{value - far:.12g}"), float(f"{value + far:.12g}")
 
-    None where answers are rounded to their grid, or a chain draws them.
+
+def computed_intervals(plan: Plan, table: ReleasedTable, sums: Sequence[Ints]) -> list[Interval] | None:
+    """What `interval` says of the sums over these cells; None where one of them would have to be simulated, which is too long for a page,
+    or where there are none because the noise depends on the counts or comes from a chain.
     """
-    drawing, grid = plan.drawing, plan.facts.grid
-    if not drawing.is_exact or (grid is not None and not grid.on_grid):
+    if plan.drawing.channel.target.reads is not Reads.NOTHING or not plan.drawing.is_exact or not table.published.all():
         return None
-    out = np.zeros(len(plan.facts.universe))
-    by_shape: dict[object, float] = {}
-    for task in drawing.channel.tasks():
-        if task.shape not in by_shape:
-            sampler = drawing.choice(task.shape).sampler
-            law = None if isinstance(sampler, ChainSampler) else cell_probabilities(drawing.channel.target, task.shape)
-            by_shape[task.shape] = np.nan if law is None else _reach(law)
-        out[task.cells] = by_shape[task.shape]
+    laws, out = ErrorLaws(plan.drawing), []
+    for cells in sums:
+        law = laws.without_draws(cells)
+        if law is None:
+            return None
+        wanted = np.zeros(len(table) if plan.facts.grid is not None else 0, dtype=np.int64)
+        if plan.facts.grid is not None:
+            wanted[cells] = 1
+        out.append(around(plan.facts, wanted, int(table.counts[cells].sum()), law.reach(1 - CONFIDENCE), CONFIDENCE, False))
     return out
-
-
-def _reach(law: Floats) -> float:
-    half = len(law) // 2
-    inside = law[half] + np.concatenate(([0.0], np.cumsum(law[half + 1 :] + law[:half][::-1])))
-    return float(np.searchsorted(inside, CONFIDENCE + ROUNDING))
 
 
 def grid_of(plan: Plan, table: ReleasedTable, columns: Sequence[str] | None) -> Grid:
@@ -189,14 +179,10 @@ def example_of(plan: Plan, table: ReleasedTable) -> Example | None:
     both = covariance.of(query)
     query[other] = -1.0
     apart = covariance.of(query)
-    reaches = cell_reaches(plan)
-    far = np.nan if reaches is None else reaches[cell] * plan.unit
-    by_law = not np.isnan(far)
-    far = far if by_law else NORMAL * deviations[cell]
-    if plan.facts.grid is None:
-        far = float(np.ceil(far))
+    found = computed_intervals(plan, table, [np.array([cell])])
     value = float(table.values[cell])
+    low, high = _normal(plan, value, float(deviations[cell])) if found is None else (found[0].doubles[end] for end in ("low", "high"))
     names = plan.facts.universe.cell_name(cell), plan.facts.universe.cell_name(other)
     numbers = (float(f"{max(v, 0.0) ** 0.5 * plan.unit:.6g}") for v in (both, apart))
-    own = float(deviations[cell]), value - far, value + far, by_law
+    own = float(deviations[cell]), low, high, found is not None
     return Example(names[0], value, *own, names[1], float(table.values[other]), float(deviations[other]), *numbers)

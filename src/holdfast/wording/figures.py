@@ -173,6 +173,7 @@ INTERVALS = {
     "normal": "Each line reaches {factor} standard deviations each way, which is {level} for normal noise; `holdfast interval` goes by the "
     "law itself",
     "none": "How far a {noun} may be off depends on the true ones, so no intervals are shown",
+    "unknown": "How far the noise moves these {noun}s was not estimated, because that would take too long, so no intervals are shown",
     "exact": "These {noun}s carry no noise",
 }
 
@@ -211,7 +212,7 @@ def interval_text(low: float, high: float) -> str:
 
 
 def ranked_title(ranked: _Ranked, noun: str) -> str:
-    lines = "" if ranked.intervals == "none" else ", with intervals"
+    lines = "" if ranked.intervals in ("none", "unknown") else ", with intervals"
     return f"The largest {noun}s by {ranked.level}{lines}."
 
 

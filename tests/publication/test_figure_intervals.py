@@ -1,0 +1,156 @@
+"""Bars of figures and the worked example end where `interval` does, for every kind of release; and none is told where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.errors import InvalidParameter
+from holdfast.publication import error_laws
+from holdfast.publication.figure_facts import CONFIDENCE, NORMAL, computed_intervals, ranked
+from holdfast.publication.release import Release
+from holdfast.publication.report_facts import report_facts
+from holdfast.publication.sums import Level, levels_of, margins_of, sums_of
+from holdfast.wording.figures import interval_text
+
+COUNTIES = {"state": list("11112222"), "county": ["1a", "1a", "1b", "1b", "2a", "2a", "2a", "2a"], "tract": list("abcdefgh")}
+FOUR = hf.Universe.product({"county": list("ABCD"), "education": ["low", "medium", "high", "very high"]})
+BOTH = [hf.margin("county"), hf.margin("education")]
+AIRPORTS = hf.Universe.product({"dest": ["ACK", "BOS", "SFO"], "hour": list("567"), "carrier": ["AA", "UA", "WN"]})
+
+
+def release(universe: hf.Universe, keep: list[Any], mechanism: Any) -> Release:
+    counts = np.random.default_rng(3).poisson(40, len(universe))
+    return hf.release(hf.Table(universe, counts), keep, mechanism, key=hf.NoiseKey.for_tests("bars"), release_id="bars")
+
+
+def answers() -> Release:
+    made: Release = hf.answer(
+        [12.5, 7.25, 0.75, 20.5],
+        invariants=[[1, 1, 1, -1], [0, 0, 0, 1]],
+        sensitivity="1/2",
+        mechanism=hf.ProjectedLaplace(epsilon="1"),
+        key=hf.NoiseKey.for_tests("a"),
+        release_id="a",
+    )
+    return made
+
+
+COMPUTED: dict[str, Callable[[], Release]] = {
+    "tracts": lambda: release(hf.Universe.listed(COUNTIES), [hf.margin("state")], hf.GeneralizedGaussian(rho="1/10", per="person")),
+    "tracts, laplace": lambda: release(hf.Universe.listed(COUNTIES), [hf.margin("state")], hf.GeneralizedLaplace("1/4")),
+    "shares of levels": lambda: release(
+        hf.Universe.listed(COUNTIES),
+        [hf.total()],
+        hf.GeneralizedGaussian(rho="1/10", levels={"state": "1/4", "county": "1/4", "tract": "1/2"}),
+    ),
+    "4 x 4, gaussian": lambda: release(FOUR, BOTH, hf.GeneralizedGaussian(sigma_squared=3)),
+    "flights": lambda: release(AIRPORTS, [hf.margin("dest", "hour"), hf.margin("dest", "carrier")], hf.GeneralizedGaussian(rho="1/50")),
+    "three margins": lambda: release(AIRPORTS, [hf.margin(c) for c in AIRPORTS.columns], hf.GeneralizedGaussian(rho="1/10")),
+    "no kept total": lambda: release(FOUR, [], hf.GeneralizedLaplace("1/3")),
+    "rounded": lambda: release(hf.Universe.product({"a": list("123")}), [hf.total()], hf.RoundedProjection("1/4")),
+    "real-valued": answers,
+}
+SIMULATED: dict[str, Callable[[], Release]] = {
+    "4 x 4": lambda: release(FOUR, BOTH, hf.GeneralizedLaplace("1/4")),
+    "chains": lambda: release(
+        hf.Universe.product({"a": list("12")}), [hf.total()], hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta="3/100")
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", COMPUTED)
+def test_bars_and_the_example_are_the_intervals_of_the_folder(kind: str, tmp_path: Path) -> None:
+    """Every bar of every level and margin, and the example; those of the report stand on its page."""
+    loaded, noisy = hf.load(COMPUTED[kind]().save(tmp_path / "out")), 0
+    for level in dict.fromkeys((*levels_of(loaded.plan), *margins_of(loaded.plan))):
+        sums = sums_of(loaded.plan, loaded.table, level)
+        found = ranked(loaded.plan, loaded.table, sums, 100)
+        order = np.argsort(-sums.values, kind="stable")
+        wanted = [loaded.interval((sums.unit_of == unit).astype(np.int64), CONFIDENCE) for unit in order]
+        assert [(bar.low, bar.high) for bar in found.bars] == [(one.doubles["low"], one.doubles["high"]) for one in wanted]
+        assert found.intervals == ("exact" if {one.method for one in wanted} == {"kept"} else "law")
+        noisy += found.intervals == "law"
+    assert noisy
+    facts, page = report_facts(loaded.plan, loaded.table), (tmp_path / "out" / "report.html").read_text()
+    assert facts.ranked is not None
+    assert facts.ranked.bars
+    for bar in facts.ranked.bars:
+        assert bar.low is not None
+        assert bar.high is not None
+        assert interval_text(bar.low, bar.high) in page
+    example = facts.example
+    assert example is not None
+    (cell,) = (cell for cell in range(len(loaded.table)) if loaded.plan.facts.universe.cell_name(cell) == example.name)
+    ends = loaded.interval(cell, CONFIDENCE).doubles
+    assert (example.low, example.high, example.by_law) == (ends["low"], ends["high"], True)
+    assert {row[2] for row in loaded.plot.ranked("cells").rows} >= {interval_text(example.low, example.high)}
+
+
+@pytest.mark.parametrize("kind", SIMULATED)
+def test_where_only_draws_tell_bars_say_that_they_are_normal(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = SIMULATED[kind]()
+    monkeypatch.setattr(error_laws, "public_draws", None)  # no draw is made for a page
+    plan, table = made.plan, made.table
+    found = ranked(plan, table, sums_of(plan, table, levels_of(plan)[-1]), 3)
+    assert found.intervals == "normal"
+    assert plan.deviations is not None
+    order = np.argsort(-table.values, kind="stable")
+    reaches = np.ceil(NORMAL * plan.deviations[order[:3]])
+    assert [(bar.low, bar.high) for bar in found.bars] == [(v - r, v + r) for v, r in zip(table.values[order[:3]], reaches, strict=True)]
+    assert "1.96 standard deviations" in made.plot.ranked("cells").caption
+    example = report_facts(plan, table).example
+    assert example is not None
+    assert not example.by_law
+
+
+def test_what_would_take_too_long_for_a_page_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same sums, with less work allowed: then bars are normal, and `interval` still goes by the law."""
+    made = COMPUTED["tracts, laplace"]()
+    sums = sums_of(made.plan, made.table, Level("county", ("state", "county")))
+    assert ranked(made.plan, made.table, sums, 3).intervals == "law"
+    monkeypatch.setattr(error_laws, "QUICK_WORK", error_laws.BLOCK_WORK + 4 + 100)  # one block of four cells, and no transform
+    assert ranked(made.plan, made.table, sums, 3).intervals == "normal"
+    assert made.interval({"county": "1a"}, CONFIDENCE).method == "convolution"
+    monkeypatch.setattr(error_laws, "QUICK_WORK", error_laws.BLOCK_WORK)
+    assert computed_intervals(made.plan, made.table, [np.array([0])]) is None
+
+
+class TestWithoutKnownErrors:
+    """Where the noise depends on the counts, or counts are left out, nothing is said of errors."""
+
+    def test_conditional_noise_has_bars_and_a_heat_map_without_them(self, tmp_path: Path) -> None:
+        cells = hf.Universe.product({"town": ["Aldham", "Brookfield", "Carrow", "Deal"], "sex": ["F", "M"]})
+        made = release(cells, [hf.margin("sex")], hf.Conditional(epsilon="1/2"))
+        loaded = hf.load(made.save(tmp_path / "out"))
+        facts = report_facts(loaded.plan, loaded.table)
+        assert facts.ranked is not None
+        assert facts.grid is not None
+        assert sorted(bar.value for bar in facts.ranked.bars) == sorted(loaded.table.counts.tolist())[-len(facts.ranked.bars) :]
+        assert {(bar.low, bar.high) for bar in facts.ranked.bars} == {(None, None)}
+        assert facts.ranked.intervals == "none"
+        assert facts.grid.values == loaded.table.counts.reshape(4, 2).tolist()
+        assert facts.grid.deviations == [[None, None]] * 4
+        assert (facts.example, facts.sizes, facts.relative, facts.levels) == (None, None, (), ())
+        bars, heat = loaded.plot.ranked("cells"), loaded.plot.heat_map()
+        assert "intervals" not in bars.title
+        assert {row[2] for row in bars.rows} == {row[2] for row in heat.rows} == {"not known"}
+        assert 'stroke-width="1.3"' not in bars.svg
+        assert "Standard deviations are not known." in heat.words
+        assert "corner" not in heat.caption + heat.svg
+        with pytest.raises(InvalidParameter, match="no noise of one law"):
+            loaded.interval(0, CONFIDENCE)
+
+    def test_suppression_has_neither(self, tmp_path: Path) -> None:
+        loaded = hf.load(release(FOUR, BOTH, hf.Suppression()).save(tmp_path / "out"))
+        facts = report_facts(loaded.plan, loaded.table)
+        assert (facts.ranked, facts.grid, facts.example, facts.sizes, facts.relative, facts.noise) == (None, None, None, None, (), ())
+        for figure in (loaded.plot.ranked, loaded.plot.heat_map):
+            with pytest.raises(InvalidParameter, match="leaves counts out"):
+                figure()
+        assert "standard deviation" not in (tmp_path / "out" / "report.html").read_text().lower()
