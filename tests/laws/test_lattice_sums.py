@@ -135,7 +135,7 @@ def test_the_law_lies_between_its_bounds(target: Any, shape: Any) -> None:
 
 @pytest.mark.parametrize("axes", [(2, 3), (3, 3), (4, 4), (2, 2, 3)])
 def test_the_moves_of_a_cell_are_the_same_for_every_cell_of_a_grid(axes: tuple[int, ...]) -> None:
-    """They were not: two cells of one table had intervals of different lengths. Lengths are those of Gram-Schmidt vectors, by elimination."""
+    """They were not: two cells of one table had intervals of different lengths. Lengths are those of Gram-Schmidt vectors, from QR."""
     found = set()
     for cell in range(math.prod(axes)):
         query = np.eye(math.prod(axes), dtype=np.int64)[cell]
@@ -143,7 +143,7 @@ def test_the_moves_of_a_cell_are_the_same_for_every_cell_of_a_grid(axes: tuple[i
         assert np.abs(moves.values).tolist() == [[1]]
         found.add(tuple(moves.still))
     (still,) = found
-    basis = np.ones((1, 1))
+    basis: Any = np.ones((1, 1))
     for n in axes:
         basis = np.kron(basis, np.eye(n - 1, n) - np.eye(n - 1, n, 1))
     lengths = np.diag(np.linalg.qr(basis.T, mode="r")) ** 2
