@@ -143,8 +143,11 @@ class TestWithoutKnownErrors:
         assert 'stroke-width="1.3"' not in bars.svg
         assert "Standard deviations are not known." in heat.words
         assert "corner" not in heat.caption + heat.svg
-        with pytest.raises(InvalidParameter, match="no noise of one law"):
+        with pytest.raises(InvalidParameter, match="depends on the true counts"):
             loaded.interval(0, CONFIDENCE)
+        kept = loaded.plot.ranked("sex")
+        assert "carry no noise" in kept.caption
+        assert sorted(row[2] for row in kept.rows) == sorted(f"{loaded.interval({'sex': sex}, CONFIDENCE).low:,}" for sex in "FM")
 
     def test_suppression_has_neither(self, tmp_path: Path) -> None:
         loaded = hf.load(release(FOUR, BOTH, hf.Suppression()).save(tmp_path / "out"))

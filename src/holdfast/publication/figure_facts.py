@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from holdfast.channels.layout import LevelError
 from holdfast.errors import InvalidParameter
-from holdfast.laws import Reads
 from holdfast.publication.error_laws import ErrorLaws
 from holdfast.publication.interval import Interval, around
 from holdfast.publication.plan import Plan
@@ -122,10 +121,8 @@ def _normal(plan: Plan, value: float, deviation: float) -> tuple[float, float]:
 
 def computed_intervals(plan: Plan, table: ReleasedTable, sums: Sequence[Ints]) -> list[Interval] | None:
     """What `interval` says of the sums over these cells; None where one of them would have to be simulated, which is too long for a page,
-    or where there are none because the noise depends on the counts or comes from a chain.
+    or where there is none, because the noise depends on the counts or comes from a chain.
     """
-    if plan.drawing.channel.target.reads is not Reads.NOTHING or not plan.drawing.is_exact or not table.published.all():
-        return None
     laws, out = ErrorLaws(plan.drawing), []
     for cells in sums:
         law = laws.without_draws(cells)
