@@ -12,8 +12,9 @@ PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 # Dependencies by hash, then the project itself without dependencies: nothing that was not locked is installed.
 PROJECT := --no-deps --no-build-isolation
 
-# Settings of the user's own Python must not leak into the environment we build and test.
-unexport PYTHONPATH PYTHONHOME
+# Settings of the user's own Python must not leak into the environment we build and test: not its packages, and not the wish to keep no
+# compiled files, with which each of the many processes that tests start would compile all packages anew, for seconds.
+unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 export PYTHONNOUSERSITE := 1
 export PIP_USER := 0
 
