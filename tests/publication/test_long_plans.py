@@ -17,6 +17,7 @@ import holdfast as hf
 from holdfast.channels import covariance
 from holdfast.publication import noise_charts
 from holdfast.samplers.cost import cell_draws
+from holdfast.samplers.coupling.sampler import CouplingLaplace
 from holdfast.samplers.table import choose
 from tests.running import Run
 
@@ -75,6 +76,62 @@ def test_a_plan_of_a_grid_by_coupling_from_the_past(drawn: list[float]) -> None:
     )
     assert 1 <= group["expected_tries"] < 2
     assert len(drawn) == 1
+
+
+def exact_cell_variance() -> float:
+    """Of a cell of 3 x 3 under l1 noise at epsilon 1, by enumeration: an entry of 12 would have a chance below e^-40."""
+    a, b, c, d = np.meshgrid(*[np.arange(-11, 12)] * 4, sparse=True)
+    others = (a + b, c + d, a + c, b + d, a + b + c + d)
+    weights = np.exp(-1.0 * sum(abs(entry) for entry in (a, b, c, d, *others)))
+    return float((weights * a**2).sum() / weights.sum())
+
+
+def test_tries_are_weighed_where_most_of_them_would_be_thrown_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The estimate agrees with enumeration; with equal weights it would not. Too little room for enough tries, and there is none."""
+    monkeypatch.setattr(covariance, "FEW_TRIES", 1)
+    monkeypatch.setattr(covariance, "PILOT_CELLS", 1)
+    mechanism = hf.GeneralizedLaplace(epsilon=1, sampler="coupling_from_past")
+    keep = [hf.margin("a"), hf.margin("b")]
+    monkeypatch.setattr(covariance, "LEAST_DRAWS", 3_000)
+    found = hf.plan(grid(3), keep, mechanism)
+    exact, error = exact_cell_variance() ** 0.5, found.expected_error
+    assert error.basis == "estimated"
+    assert 0 < error.error < 0.03
+    assert error.median is not None
+    assert abs(error.median / exact - 1) < 5 * error.error
+    real = CouplingLaplace.weighed
+    monkeypatch.setattr(CouplingLaplace, "weighed", lambda *given: (real(*given)[0], np.zeros(given[1])))
+    equal = hf.plan(grid(3), keep, mechanism).expected_error
+    assert equal.median is not None
+    assert abs(equal.median / exact - 1) > 5 * equal.error
+    monkeypatch.setattr(covariance, "COSTLY_CELLS", 1e5)
+    assert hf.plan(grid(3), keep, mechanism).expected_error.basis == "not estimated"
+
+
+def test_weights_that_leave_few_tries_give_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(covariance, "PILOT_CELLS", 1)
+    monkeypatch.setattr(covariance, "FEW_TRIES", 1)
+    real = CouplingLaplace.weighed
+    monkeypatch.setattr(CouplingLaplace, "weighed", lambda *given: (real(*given)[0], -10.0 * np.arange(given[1])))
+    mechanism = hf.GeneralizedLaplace(epsilon=1, sampler="coupling_from_past")
+    assert hf.plan(grid(3), [hf.margin("a"), hf.margin("b")], mechanism).expected_error.basis == "not estimated"
+
+
+def test_a_few_draws_of_many_cells_that_are_alike_say_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """l2 noise on 8 x 8 cells, with room for 30 draws: once not estimated, although 1,470 free values are known then."""
+    keep, mechanism = [hf.margin("a"), hf.margin("b")], hf.GeneralizedLaplace(epsilon=1, norm="l2")
+    plan = hf.plan(grid(8), keep, mechanism)
+    cost = cell_draws(next(iter(plan.drawing.choices.values())).noise)
+    monkeypatch.setattr(covariance, "PILOT_CELLS", 1)
+    few, usual = [], plan.expected_error
+    for room in (30, 9):
+        monkeypatch.setattr(covariance, "COSTLY_CELLS", room * cost * 1.01)
+        few.append(hf.plan(grid(8), keep, mechanism).expected_error)
+    assert [error.basis for error in (usual, *few)] == ["estimated", "estimated", "not estimated"]
+    assert usual.median is not None
+    assert few[0].median is not None
+    assert 0.01 < few[0].error < 0.1
+    assert abs(few[0].median / usual.median - 1) < 5 * few[0].error
 
 
 @pytest.mark.parametrize("size", [8, 10])

@@ -22,6 +22,9 @@ from holdfast.lattices.shapes import General, Grid, OneSum, Whole
 from holdfast.laws import L2Laplace
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.cost import cell_draws
+from holdfast.samplers.coupling.sampler import CouplingLaplace
+from holdfast.samplers.grid_laplace import GridLaplace
+from holdfast.samplers.l2_laplace import L2Laplace as Rejection
 from holdfast.samplers.l2_mixture import NEAR, STEP, Closeness, MixedL2Laplace, Variances
 from holdfast.samplers.table import Reason, choose
 from holdfast.testing import ALPHA, ListedWords, check_fit_categories
@@ -296,6 +299,34 @@ def test_it_draws_what_rejection_refuses() -> None:
     assert z.any()
     again = pickle.loads(pickle.dumps(large.noise))
     assert np.array_equal(again.draw(2, words("large")), z)
+
+
+def test_rejection_is_not_tried_out_where_a_rule_leaves_no_doubt(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Its l1 draws, their pilots and their compiled loops took longer than all the rest; a long preparation is announced."""
+    choose.cache_clear()
+    for sampler in (GridLaplace, CouplingLaplace):
+        monkeypatch.setattr(sampler, "__init__", lambda *_: pytest.fail("an l1 sampler was prepared"))
+    monkeypatch.setattr("holdfast.lattices.shapes.general.LONG_DIMENSION", 49)
+    caplog.set_level("INFO", "holdfast")
+    found = choose(Whole((Grid((8, 8)),)), L2Laplace(HALF))
+    assert isinstance(found.sampler, MixedL2Laplace)
+    assert found.reason is Reason.WHOLE_MIXED
+    assert found.compared is not None
+    assert found.compared.taken == cell_draws(found.noise)
+    assert found.compared.other > 10 * found.compared.taken
+    assert "49 free dimensions is prepared, once: about 1 seconds" in caplog.text
+
+
+@pytest.mark.long
+def test_a_rule_of_thumb_changes_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On both sides of where the two samplers cost the same, with the rule and without it."""
+    shapes = [Whole((Grid((axis, axis)),)) for axis in (4, 5, 6)] + [Whole((OneSum(axis),)) for axis in (12, 24, 40)]
+    by_rule = [type(choose(shape, L2Laplace(ONE)).sampler) for shape in shapes]
+    monkeypatch.setattr("holdfast.samplers.table.NO_DOUBT", math.inf)
+    choose.cache_clear()
+    assert [type(choose(shape, L2Laplace(ONE)).sampler) for shape in shapes] == by_rule
+    assert set(by_rule) == {MixedL2Laplace, Rejection}
+    choose.cache_clear()
 
 
 def test_a_lattice_that_is_no_product_is_taken_whole() -> None:

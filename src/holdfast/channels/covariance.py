@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from holdfast.laws.moments import fraction_variance, free_laplace_variance
 from holdfast.laws.target import Basis, Form, Target, Variance
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.cost import cell_draws
-from holdfast.samplers.protocol import BlockSampler
+from holdfast.samplers.protocol import BlockSampler, Weighed
 from holdfast.samplers.rounded_projection import RoundedSampler
 
 if TYPE_CHECKING:  # a drawing names alternatives when it is refused, with their variance
@@ -42,9 +43,13 @@ LARGEST_COEFFICIENT = 2**31
 PILOT_DRAWS, PILOT_CELLS = 10_000, 5_000_000
 """At most so many draws, and about so many cell draws, for a variance that has no closed form."""
 LEAST_DRAWS, COSTLY_CELLS = 100, 50_000_000
-"""Fewer draws say too little. Shapes of which so many cost more than PILOT_CELLS share this many cell draws, some seconds, in the order of
-the tasks; what is then left is not estimated. Both are counts: the clock decides nothing.
+"""Fewer draws say too little, unless many cells share one number. Shapes of which so many cost more than PILOT_CELLS share this many cell
+draws, some seconds, in the order of the tasks; what is then left is not estimated. All are counts: the clock decides nothing.
 """
+FEWEST_DRAWS, LEAST_VALUES = 10, 1_000
+"""Where 100 draws are too many: at least so many, which have so many free values of cells that are alike."""
+FEW_TRIES = 2
+"""Tries of a draw from which on all of them are looked at, weighted, instead of those kept."""
 CHAIN_DRAWS, BATCHES = 2_000, 40
 """Tables followed along one chain, two sweeps apart, and the batches from which their standard error is taken."""
 
@@ -250,15 +255,14 @@ def covariance_of(drawing: Drawing) -> Covariance:
     parts = []
     for shape, cells in gathered.items():
         sampler = drawing.choice(shape).noise
-        costly = _costly_cells(channel.target, sampler, shape)
-        known = of_shape(channel.target, sampler, shape, _joined(cells)) if costly <= left else _unknown(shape, _joined(cells))
-        parts.append(known)
-        left -= costly if costly <= left else 0.0
+        count = _count(channel.target, sampler, shape, left)
+        parts.append(of_shape(channel.target, sampler, shape, _joined(cells), count))
+        left -= 0.0 if count is None else count * _unit_cost(sampler)
     return Covariance(channel.facts.lattice.cells, parts, of_target=not drawing.is_exact)
 
 
-def of_shape(target: Target, sampler: BlockSampler, shape: Shape, cells: Ints) -> ShapeCovariance:
-    """The blocks of one shape, drawn by this sampler."""
+def of_shape(target: Target, sampler: BlockSampler, shape: Shape, cells: Ints, count: int | None = None) -> ShapeCovariance:
+    """The blocks of one shape, drawn by this sampler. `count`: of draws, or of tries, where they are needed; None is as many as usual."""
     known = target.block_variance(shape)
     if known is None and isinstance(target, Rounded) and isinstance(sampler, RoundedSampler):
         spread = free_laplace_variance(target.epsilon)
@@ -268,21 +272,45 @@ def of_shape(target: Target, sampler: BlockSampler, shape: Shape, cells: Ints) -
             base = Variance(0.0, spread * frame @ frame.T, relative_error=1e-12)
         first = fraction_variance(shape.axes, target.epsilon) if isinstance(shape, Grid) else None
         return ShapeCovariance(cells, shape, base, rounding_error(sampler, ("rounding error", *_names(target, shape)), first))
-    return ShapeCovariance(cells, shape, _estimated(target, sampler, shape) if known is None else known)
+    return ShapeCovariance(cells, shape, _estimated(target, sampler, shape, count) if known is None else known)
 
 
-def _unknown(shape: Shape, cells: Ints) -> ShapeCovariance:
+def _unknown(shape: Shape) -> Variance:
     """Not estimated: figures that are no numbers, except of kept sums, which have no error."""
     matrix = None if isinstance(shape, Grid) else np.full((shape.size, shape.size), math.nan)
-    return ShapeCovariance(cells, shape, Variance(math.nan, matrix, "not estimated", math.inf))
+    return Variance(math.nan, matrix, "not estimated", math.inf)
 
 
-def _costly_cells(target: Target, sampler: BlockSampler, shape: Shape) -> float:
-    """Cell draws that an estimate costs, where one is made and they are more than usual; else 0."""
+def _count(target: Target, sampler: BlockSampler, shape: Shape, left: float) -> int | None:
+    """Draws, or tries, for an estimate that costs more than usual, within what is left; None where it costs no more."""
     if isinstance(sampler, ChainSampler | RoundedSampler) or target.block_variance(shape) is not None:
-        return 0.0
-    least = LEAST_DRAWS * cell_draws(sampler)
-    return 0.0 if least <= PILOT_CELLS else least
+        return None
+    if LEAST_DRAWS * cell_draws(sampler) <= PILOT_CELLS:
+        return None
+    return int(min(left, LEAST_DRAWS * cell_draws(sampler)) / _unit_cost(sampler))
+
+
+def _by_tries(sampler: BlockSampler) -> TypeGuard[Weighed]:
+    return isinstance(sampler, Weighed) and sampler.expected_tries >= FEW_TRIES
+
+
+def _unit_cost(sampler: BlockSampler) -> float:
+    """Of what a costly estimate is made of."""
+    return sampler.try_cost if _by_tries(sampler) else cell_draws(sampler)
+
+
+def _needed(shape: Shape) -> float:
+    """Independent draws, or what is worth as many, that say enough."""
+    return min(LEAST_DRAWS, max(FEWEST_DRAWS, LEAST_VALUES / _alike(shape)))
+
+
+def _alike(shape: Shape) -> int:
+    """Free dimensions, at least, whose cells share one variance in `_estimated`."""
+    if isinstance(shape, Grid):
+        return shape.dimension
+    if isinstance(shape, Whole) and all(isinstance(part, Free | OneSum | Grid) for part in shape.parts):
+        return min(copies * part.dimension for part, copies in Counter(shape.parts).items())
+    return 1
 
 
 def _polarised(form: Form, size: int) -> Floats:
@@ -296,20 +324,44 @@ def _joined(cells: list[Ints]) -> Ints:
     return cells[0] if len(cells) == 1 else np.concatenate(cells)
 
 
-def _estimated(target: Target, sampler: BlockSampler, shape: Shape) -> Variance:
+def _estimated(target: Target, sampler: BlockSampler, shape: Shape, count: int | None) -> Variance:
     """From draws of the public law. Where all draws were zero nothing is known about the mean: its error is infinity."""
-    draws = public_draws(sampler, ("expected error", *_names(target, shape)), None).astype(np.float64)
+    label = ("expected error", *_names(target, shape))
+    if count is not None and count < _needed(shape):
+        return _unknown(shape)
+    if count is not None and _by_tries(sampler):
+        return _from_tries(sampler, shape, label, count)
+    draws = public_draws(sampler, label, count).astype(np.float64)
     if isinstance(shape, Whole):
         return _of_whole(shape, draws, sampler)
-    squares = draws**2
-    if isinstance(shape, Grid):  # one number for all cells: those of a grid are alike
-        cell = squares.mean(axis=1)
-        mean = float(cell.mean())
-        error = float(standard_error(cell, sampler)) / mean if mean > 0 else math.inf
-        return Variance(mean / _projection_share(shape), None, "estimated", error)
-    means = squares.mean(axis=0)
-    errors = standard_error(squares, sampler) / np.where(means > 0, means, 1.0)
-    return Variance(0.0, draws.T @ draws / len(draws), "estimated", float(np.where(means > 0, errors, math.inf).max()))
+    values = _values(shape, draws)
+    means = values.mean(axis=0)
+    return _of_means(shape, draws, np.ones(len(draws)), means, standard_error(values, sampler))
+
+
+def _from_tries(sampler: Weighed, shape: Shape, label: tuple[str, ...], count: int) -> Variance:
+    """From so many tries, kept or not, weighted by their chances: a ratio of means, with the error of its linear part."""
+    with NoiseKey.for_tests("public draws") as key, key.stream(*label, "tries") as words:
+        tries, logs = sampler.weighed(count, words)
+    weights = np.exp(logs - logs.max())
+    if weights.sum() ** 2 < _needed(shape) * (weights**2).sum():  # what they are worth, in draws
+        return _unknown(shape)
+    draws = tries.astype(np.float64)
+    values = _values(shape, draws)
+    means = weights @ values / weights.sum()
+    return _of_means(shape, draws, weights, means, np.sqrt(weights**2 @ (values - means) ** 2) / weights.sum())
+
+
+def _values(shape: Shape, draws: Floats) -> Floats:
+    """Whose means are wanted: squares of all cells, those of a grid as one number, since they are alike."""
+    return (draws**2).mean(axis=1, keepdims=True) if isinstance(shape, Grid) else draws**2
+
+
+def _of_means(shape: Shape, draws: Floats, weights: Floats, means: Floats, errors: Floats) -> Variance:
+    error = float(np.where(means > 0, errors / np.where(means > 0, means, 1.0), math.inf).max())
+    if isinstance(shape, Grid):
+        return Variance(float(means[0]) / _projection_share(shape), None, "estimated", error)
+    return Variance(0.0, (draws.T * weights) @ draws / weights.sum(), "estimated", error)
 
 
 def _of_whole(whole: Whole, draws: Floats, sampler: BlockSampler) -> Variance:

@@ -7,7 +7,6 @@ longer to prepare than to draw.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from holdfast.errors import NoExactSampler
@@ -35,7 +34,7 @@ def grid_laplace(shape: Grid, target: L1Laplace) -> Choice:
     from holdfast.samplers.grid_laplace import GridLaplace, rule_of_thumb_tries
 
     tries = rule_of_thumb_tries(shape.axes)
-    if target.epsilon <= Fraction(1, 2) and tries > table.HOPELESS_TRIES:  # no pilot would say otherwise
+    if target.epsilon <= table.RULE_EPSILON and tries > table.HOPELESS_TRIES:  # no pilot would say otherwise
         return _better(None, tries, Reason.SMALL_GRID, shape, target)
     rejection = GridLaplace(shape.axes, target.epsilon)
     return _better(rejection, rejection.expected_tries, Reason.SMALL_GRID, shape, target)

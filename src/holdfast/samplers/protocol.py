@@ -38,6 +38,20 @@ class BlockSampler(Protocol):
 
 
 @runtime_checkable
+class Weighed(Protocol):
+    """A sampler whose tries can be looked at, kept or not: weighted by their chances to be kept they have the law of its draws. For figures
+    about the law, where draws would throw most tries away.
+    """
+
+    @property
+    def try_cost(self) -> float:
+        """In cell draws (samplers/cost.py)."""
+
+    def weighed(self, tries: int, words: Words) -> tuple[Ints, NDArray[np.float64]]:
+        """(so many independent tries, shape (tries, cells); logarithms of their chances, in doubles)."""
+
+
+@runtime_checkable
 class InputSampler(Protocol):
     """Draws what is published from confidential input: for targets that read counts or cell keys (laws/target.py, `Reads`).
 

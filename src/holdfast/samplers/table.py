@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -45,6 +46,10 @@ CELL_BY_CELL = 150
 """Free dimensions up to which general blocks are drawn without looking at classes of equal columns."""
 HOPELESS_TRIES = 1e12
 """By rule of thumb, at small epsilon: refused without a pilot."""
+RULE_EPSILON = Fraction(1, 2)
+"""Up to here rules of thumb hold: the pilots of two-way tables, sums and free cells found .7 to 4.4 times their tries."""
+NO_DOUBT = 10
+"""A sampler that costs so many times more by a rule of thumb is not tried out."""
 MOST_WHOLE_DIMENSIONS = 600
 """Free dimensions of a lattice taken whole up to which Klein's sampler is prepared: ten seconds, or twenty."""
 UNSAYABLE_TRIES = 1e20
@@ -162,7 +167,7 @@ def _check_hope_for_grid(shape: Grid, target: L1Laplace) -> None:
     from holdfast.samplers.grid_laplace import rule_of_thumb_tries
 
     tries = rule_of_thumb_tries(shape.axes)
-    if target.epsilon <= Fraction(1, 2) and tries > HOPELESS_TRIES:  # no pilot would say otherwise
+    if target.epsilon <= RULE_EPSILON and tries > HOPELESS_TRIES:  # no pilot would say otherwise
         raise NoExactSampler(too_many_tries(shape, tries, target))
 
 
@@ -242,12 +247,22 @@ def _by_classes(shape: General) -> bool:
 
 
 def _whole_l2_laplace(shape: Whole, target: L2Laplace) -> Choice:
-    """Rejection, or Klein's sampler at a random variance: whichever takes fewer cell draws (samplers/cost.py)."""
-    from holdfast.samplers.l2_mixture import TRY_COST, MixedL2Laplace
+    """Rejection, or Klein's sampler at a random variance: whichever takes fewer cell draws (samplers/cost.py). Where a rule of thumb leaves
+    no doubt, rejection is not tried out: that would take longer than all the rest.
+    """
+    from holdfast.samplers.l2_laplace import proposal_epsilon_for, rule_of_thumb_tries
+    from holdfast.samplers.l2_mixture import TRY_COST
 
+    weaker = L1Laplace(proposal_epsilon_for(target.epsilon, shape.size))
+    by_thumb = shape.size * rule_of_thumb_tries(shape.dimension) if weaker.epsilon <= RULE_EPSILON else 0.0
+    if shape.dimension <= MOST_WHOLE_DIMENSIONS and by_thumb > NO_DOUBT * TRY_COST * shape.dimension:
+        with suppress(NoExactSampler):
+            mixed = _whole_l2_mixed(shape, target)
+            if by_thumb > NO_DOUBT * cell_draws(mixed.noise):
+                return Choice(mixed.sampler, mixed.reason, Compared(cell_draws(mixed.noise), by_thumb))
     rejection: Choice | None = None
     try:
-        rejection = _whole_l2_by_rejection(shape, target)
+        rejection = _whole_l2_by_rejection(shape, target, weaker)
     except NoExactSampler as refusal:
         if shape.dimension > MOST_WHOLE_DIMENSIONS:
             limits = (
@@ -257,7 +272,7 @@ def _whole_l2_laplace(shape: Whole, target: L2Laplace) -> Choice:
     by_rejection = inf if rejection is None else cell_draws(rejection.noise)
     if rejection is not None and (by_rejection <= TRY_COST * shape.dimension or shape.dimension > MOST_WHOLE_DIMENSIONS):
         return rejection
-    mixed = affordable(lambda: MixedL2Laplace(shape.reduced_basis(), target.epsilon), Reason.WHOLE_MIXED, shape, target, KLEIN_PRICE)
+    mixed = _whole_l2_mixed(shape, target)
     if rejection is None:
         return mixed
     by_mixture = cell_draws(mixed.noise)
@@ -266,17 +281,25 @@ def _whole_l2_laplace(shape: Whole, target: L2Laplace) -> Choice:
     return Choice(rejection.sampler, rejection.reason, Compared(by_rejection, by_mixture))
 
 
-def _whole_l2_by_rejection(shape: Whole, target: L2Laplace) -> Choice:
-    from holdfast.samplers.l2_laplace import L2Laplace as Rejection
-    from holdfast.samplers.l2_laplace import proposal_epsilon_for, rule_of_thumb_tries
+def _whole_l2_mixed(shape: Whole, target: L2Laplace) -> Choice:
+    from holdfast.lattices.shapes.general import announce
+    from holdfast.samplers.l2_mixture import MixedL2Laplace
 
-    weaker = L1Laplace(proposal_epsilon_for(target.epsilon, shape.size))
+    announce(shape.dimension)
+    return affordable(lambda: MixedL2Laplace(shape.reduced_basis(), target.epsilon), Reason.WHOLE_MIXED, shape, target, KLEIN_PRICE)
+
+
+def _whole_l2_by_rejection(shape: Whole, target: L2Laplace, weaker: L1Laplace) -> Choice:
+    """From l1 draws of the law `weaker`."""
+    from holdfast.samplers.l2_laplace import L2Laplace as Rejection
+    from holdfast.samplers.l2_laplace import rule_of_thumb_tries
+
     tries = rule_of_thumb_tries(shape.dimension)
     try:
         for part in shape.parts:
             if isinstance(part, Grid):
                 _check_hope_for_grid(part, weaker)
-        if weaker.epsilon > Fraction(1, 2) or tries <= HOPELESS_TRIES:  # else no sampler of a part and no pilot would say otherwise
+        if weaker.epsilon > RULE_EPSILON or tries <= HOPELESS_TRIES:  # else no sampler of a part and no pilot would say otherwise
             parts = SideBySide(tuple(choose(part, weaker).noise for part in shape.parts))
         else:
             parts = None

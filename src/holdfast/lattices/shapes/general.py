@@ -198,7 +198,7 @@ def announce(dimension: int) -> None:
     """Say how long dense algebra will take, where it takes long."""
     if dimension >= LONG_DIMENSION:
         seconds = max(1, round(SECONDS_AT_500 * (dimension / 500) ** 3))
-        logger.info("A general block of %s free dimensions is prepared, once: about %s seconds. A short basis first.", dimension, seconds)
+        logger.info("A block of %s free dimensions is prepared, once: about %s seconds.", dimension, seconds)
 
 
 @lru_cache(maxsize=256)

@@ -154,9 +154,13 @@ class CouplingLaplace:
                 if self._accepts(made, taken, base, words):
                     out[done] = made.proposal.z
                     done += 1
-        if self._is_turned and isinstance(self.form, GridForm):
-            out = out.reshape(n, self.form.rows, self.form.columns).transpose(0, 2, 1).reshape(n, self.cells)
-        return np.ascontiguousarray(out)
+        return self._ordered(out)
+
+    def _ordered(self, values: Ints) -> Ints:
+        """Vectors of the form, with their cells as the block has them."""
+        if not (self._is_turned and isinstance(self.form, GridForm)):
+            return values
+        return np.ascontiguousarray(values.reshape(-1, self.form.rows, self.form.columns).transpose(0, 2, 1)).reshape(-1, self.cells)
 
     @property
     def words_per_try(self) -> int:
@@ -265,12 +269,18 @@ class CouplingLaplace:
 
     def pilot_exponents(self, tries: int, words: Words) -> Ints:
         """Minus the logarithm of the chance of so many tries, in units, rounded down."""
-        found: list[int] = []
-        while len(found) < tries:
-            for base, taken, first in self._words(tries - len(found), words):
+        return np.floor(-self.weighed(tries, words)[1] / float(PILOT_UNIT)).astype(np.int64)
+
+    def weighed(self, tries: int, words: Words) -> tuple[Ints, Doubles]:
+        """So many tries, none thrown away, and the logarithm of each one's chance to be kept; see protocol.Weighed."""
+        values, logs = np.empty((tries, self.cells), dtype=np.int64), np.empty(tries)
+        done = 0
+        while done < tries:
+            for base, taken, first in self._words(tries - done, words):
                 made = self._try(base, taken, first, words)
-                found.append(math.floor(-min(0.0, self._log_chance(made)) / float(PILOT_UNIT)))
-        return np.array(found, dtype=np.int64)
+                values[done], logs[done] = made.proposal.z, min(0.0, self._log_chance(made))
+                done += 1
+        return self._ordered(values), logs
 
     def _log_chance(self, made: _Try) -> float:
         """By doubles where they say something, else by balls."""
