@@ -52,7 +52,7 @@ class TestNamesOnlyWhatWorksHere:
     @pytest.mark.parametrize(
         ("mechanism", "lattice", "count"),
         [
-            (hf.GeneralizedLaplace("1/200"), grid(20, 20), 2),
+            (hf.GeneralizedLaplace("1/2000"), grid(20, 20), 2),
             (hf.GeneralizedLaplace("1/4"), grid(8, 8, 8), 2),
             (hf.GeneralizedLaplace("1/4", "l2"), grid(30, 30), 3),
             (hf.GeneralizedLaplace("1/4", "l2"), grid(10, 10, 10), 2),  # not norm = "l1": it is refused too
