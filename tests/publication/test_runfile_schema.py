@@ -15,6 +15,8 @@ from holdfast.mechanisms.registry import MECHANISMS
 from holdfast.publication import runfile_sections as sections
 from holdfast.publication.runfile_schema import SCHEMA_FILE, run_schema, schema_text
 from holdfast.publication.runfile_sections import keys_at
+from holdfast.publication.starting import Choices, start
+from holdfast.wording.run_keys import KEYS, comment_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("run-files.md", "levels.md", "conditioning.md", "answers.md")]
@@ -107,12 +109,12 @@ def test_the_file_in_the_package_is_the_one_that_is_made():
     assert SCHEMA_FILE.read_text(encoding="utf-8") == schema_text()
 
 
-@pytest.mark.parametrize("name", sorted(sections._LISTED))
+@pytest.mark.parametrize("name", sorted(sections.SECTIONS))
 def test_every_table_has_the_keys_that_the_reader_knows(name):
-    schema = run_schema()["definitions"][sections._LISTED[name].__name__]
+    schema = run_schema()["definitions"][sections.SECTIONS[name].__name__]
     assert sorted(schema["properties"]) == sorted(set(keys_at((name,))))
     assert schema["additionalProperties"] is False
-    own = sections._LISTED[name].model_fields
+    own = sections.SECTIONS[name].model_fields
     assert sorted(schema.get("required", [])) == sorted(key for key, field in own.items() if field.is_required())
 
 
@@ -160,6 +162,75 @@ def test_run_files_of_the_pages_are_accepted(toml):
 def test_mistakes_are_found(old, new):
     assert old in EXAMPLES[0]
     assert not accepted(EXAMPLES[0].replace(old, new, 1))
+
+
+def described(properties: dict[str, Any], place: str) -> dict[str, str | None]:
+    """The sentence of every key, also of tables in lists."""
+    found = {}
+    for name, shape in properties.items():
+        found[f"{place}.{name}"] = shape.get("description")
+        found |= described(shape.get("items", {}).get("properties", {}), f"{place}.{name}")
+    return found
+
+
+def test_every_key_has_one_sentence_from_one_source():
+    whole = run_schema()
+    found = described(whole["properties"], "run file")
+    for section, model in sections.SECTIONS.items():
+        found |= described(whole["definitions"][model.__name__]["properties"], section)
+    assert len(found) > 100
+    for key, said in found.items():
+        assert said is not None, key
+        assert re.fullmatch(r"[A-Z][^\n]{8,130}\.", said), key
+        assert not re.search(r"[.!?] [A-Z]", said), key  # one sentence
+    every = {sentence for keys in KEYS.values() for sentence in keys.values()}
+    assert set(found.values()) == every  # none is left over
+
+
+def test_words_beside_a_reference_are_read():
+    """Draft 7 passes over what stands beside $ref, so that editors would not show it."""
+    text = json.loads(schema_text())
+
+    def beside(part: Any) -> bool:
+        if isinstance(part, list):
+            return any(map(beside, part))
+        return isinstance(part, dict) and (("$ref" in part and len(part) > 1) or any(map(beside, part.values())))
+
+    assert not beside(text)
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "words"),
+    [
+        ("release", "mechanism", "generalized-laplace"),
+        ("release", "sampler", "coupling_from_past"),
+        ("release", "per", "person"),
+        ("release", "formulas", "mark"),
+        ("release", "noise", "gaussian"),
+        ("release", "norm", "l2"),
+        ("release", "calibration", "tight"),
+        ("release", "view_base", 3),
+        ("release", "gamma", "best"),
+        ("table", "separator", ";"),
+    ],
+)
+def test_words_to_choose_from_are_completed(section, key, words):
+    found = run_schema()["definitions"][sections.SECTIONS[section].__name__]["properties"][key]
+    assert words in found["enum"]
+
+
+def test_the_first_run_file_has_the_same_sentences(tmp_path):
+    (tmp_path / "t.csv").write_text("county,sex,people\n1,F,3\n")
+    chosen = Choices(("county", "sex"), "people", ("total", "county"), public=True)
+    start(tmp_path / "t.csv", chosen, tmp_path / "run.toml")
+    section, seen = "", 0
+    for line in (tmp_path / "run.toml").read_text().splitlines():
+        section = line[1:-1] if line.startswith("[") else section
+        key, sign, rest = line.removeprefix("# ").partition(" = ")
+        if sign and "{" not in rest:
+            assert rest.partition(" # ")[2] == comment_of(section, key)
+            seen += 1
+    assert seen == 17
 
 
 def test_the_schema_is_plain_json_without_a_host():

@@ -88,7 +88,24 @@ def _plain(value: object) -> object:
     return float(value.text) if isinstance(value, FloatText) else value
 
 
-@shaped({"type": "array", "items": {"type": "object"}})
+_BOUND = {"anyOf": [{"type": ["integer", "string"]}, {"type": "array", "items": {"type": "integer"}}, {"type": "object"}]}
+_ROW = {
+    "type": "object",
+    "properties": {
+        "total": {"enum": [True]},
+        "margin": {"type": "array", "items": {"type": "string"}},
+        "subset": {"type": "string"},
+        "linear": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+        "codes": {"type": "array", "items": {"type": "string"}},
+        "by": {"type": "array", "items": {"type": "string"}},
+        "at_least": _BOUND,
+        "at_most": _BOUND,
+    },
+    "additionalProperties": False,
+}
+
+
+@shaped({"type": "array", "items": _ROW})
 def rows_key(key: Key, raw: object) -> tuple[Inequality, ...]:
     """The reader of `rows` in a run file: a list of tables."""
     if not isinstance(raw, list) or not all(isinstance(row, dict) for row in raw):

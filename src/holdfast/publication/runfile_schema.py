@@ -6,6 +6,7 @@ run.schema.json beside this file is made from it (`python -m holdfast.publicatio
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from holdfast.mechanisms.registry import MECHANISMS
-from holdfast.publication.runfile_sections import AnswerDocument, Document, ReleaseSection
+from holdfast.publication.runfile_sections import SECTIONS, AnswerDocument, Document, ReleaseSection
+from holdfast.wording.run_keys import said_of
 
 SCHEMA_FILE = Path(__file__).with_name("run.schema.json")
 BESIDE = "holdfast.schema.json"
@@ -29,12 +31,16 @@ def run_schema() -> dict[str, Any]:
     parts = {name: _plain(part) for name, part in made["$defs"].items()}
     counts, answers = parts.pop(Document.__name__), parts.pop(AnswerDocument.__name__)
     _add_mechanisms(parts[ReleaseSection.__name__])
+    for section, model in SECTIONS.items():
+        _describe(parts[model.__name__]["properties"], section)
+    properties = {**answers["properties"], **counts["properties"]}
+    _describe(properties, "")
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$id": "urn:holdfast:run",
         "title": "Run file of a Holdfast release",
         "type": "object",
-        "properties": {**answers["properties"], **counts["properties"]},
+        "properties": properties,
         "required": [name for name in counts["required"] if name in answers["required"]],
         "oneOf": [{"required": [name]} for part in (counts, answers) for name in part["required"] if not _in_both(name, counts, answers)],
         "additionalProperties": False,
@@ -54,7 +60,7 @@ def _add_mechanisms(release: dict[str, Any]) -> None:
             known = shapes.setdefault(key.name, [])
             if key.shape not in known:
                 known.append(key.shape)
-    release["properties"] |= {name: found[0] if len(found) == 1 else {"anyOf": found} for name, found in shapes.items()}
+    release["properties"] |= {name: _one_shape(found) for name, found in shapes.items()}
     release["additionalProperties"] = False
     release["allOf"] = [
         {
@@ -66,6 +72,23 @@ def _add_mechanisms(release: dict[str, Any]) -> None:
         }
         for name, made in MECHANISMS.items()
     ]
+
+
+def _one_shape(found: list[Any]) -> Any:
+    """What any of several mechanisms takes under one key: of lists of words, all of them."""
+    if len(found) > 1 and all("enum" in shape for shape in found):
+        return {**found[0], "enum": list(dict.fromkeys(word for shape in found for word in shape["enum"]))}
+    return copy.deepcopy(found[0]) if len(found) == 1 else {"anyOf": found}
+
+
+def _describe(properties: dict[str, Any], section: str) -> None:
+    """Each key with its sentence, and those of the tables that mechanisms take in lists. Beside a reference words do not count in draft 7."""
+    for name, shape in properties.items():
+        if (said := said_of(section, name)) is not None:
+            properties[name] = {"description": said, **({"allOf": [shape]} if "$ref" in shape else shape)}
+        own = shape.get("items", {}).get("properties")
+        if own is not None:
+            _describe(own, name)
 
 
 def _plain(part: Any) -> Any:

@@ -436,7 +436,7 @@ class AnswerDocument(Section):
     release: ReleaseSection
 
 
-_LISTED: dict[str, type[Section]] = {
+SECTIONS: dict[str, type[Section]] = {
     "margins": MarginSection,
     "subsets": SubsetSection,
     "areas": AreasSection,
@@ -449,11 +449,12 @@ _LISTED: dict[str, type[Section]] = {
     "keep": KeepSection,
     "release": ReleaseSection,
 }
+"""By the key that holds them."""
 
 
 def keys_at(place: Place) -> Sequence[str]:
     """The known keys of the table at this place."""
-    model = next((_LISTED[part] for part in reversed(place) if part in _LISTED), Document)
+    model = next((SECTIONS[part] for part in reversed(place) if part in SECTIONS), Document)
     own = [key.name for made in MECHANISMS.values() for key in made.run_file_keys] if model is ReleaseSection else []
     return [*model.model_fields, *dict.fromkeys(own)]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
+from holdfast.wording.run_keys import comment_of
+
 WHICH_COUNT = "Which column holds the counts? (none: one row is one record)"
 WHICH_CELLS = "Which columns tell cells apart?"
 WHICH_TOTALS = "Which totals must be exact? Columns such as county, or county:sex; total for the whole table; none"
@@ -39,20 +41,18 @@ def run_file_text(
         "# A run file describes one release. Go through it line by line; `holdfast plan` then shows what the release would do.",
         "",
         "[table]",
-        _said("source", _text(source), "confidential; paths start at the folder of this file"),
+        _said("table", "source", _text(source)),
     ]
     if count is not None:
         lines += [
-            _said("cells", _texts(cells), "columns whose codes name a cell"),
-            _said("count", _text(count), "the column of counts"),
-            _said("public", "true", "the list of cells is public: the same whatever the counts, zeros included")
-            if public
-            else _said("# public", "true", "if the list of cells is the same whatever the counts, zeros included"),
+            _said("table", "cells", _texts(cells)),
+            _said("table", "count", _text(count)),
+            _said("table", "public", "true", out=not public),
         ]
     lines += [
-        _said("unit", _text(unit), "whose privacy is promised"),
-        _said("max_records", "1", "the most records one unit may have"),
-        _said("# name", '"Residents by county"', "what the office calls the table"),
+        _said("table", "unit", _text(unit)),
+        _said("table", "max_records", "1"),
+        _said("table", "name", '"Residents by county"', out=True),
     ]
     if count is None:
         lines += [
@@ -64,18 +64,18 @@ def run_file_text(
         ]
     lines += ["", *_labels(cells, codes), "", "# What is kept is published exactly, and is not protected.", "[keep]"]
     lines += [
-        _said("total", "true" if total else "false", "the total of all cells"),
-        _said("margins", f"[{', '.join(map(_texts, margins))}]", 'for instance [["county"], ["county", "sex"]]'),
+        _said("keep", "total", "true" if total else "false"),
+        _said("keep", "margins", f"[{', '.join(map(_texts, margins))}]"),
         "",
         "[release]",
-        _said("id", _text(release_id), "one name for one release; it is charged once"),
-        _said("# date", '"2030-04-01"', "as the office gives it"),
-        _said("# office", '"Statistical Office"', "who publishes it"),
-        _said("# approver", '"A. Chief, Director"', "who approved it"),
-        _said("mechanism", _text(mechanism), "or another: docs/run-files.md has all"),
-        *(_said(key, _text(value), "the budget, exact: a text") for key, value in budget.items()),
-        _said("per", _text(per), "whom the budget is for" if per == "person" else "the budget is for one unit of distance"),
-        _said("# ledger", '"budget.ledger"', "left out: one beside this file records the release"),
+        _said("release", "id", _text(release_id)),
+        _said("release", "date", '"2030-04-01"', out=True),
+        _said("release", "office", '"Statistical Office"', out=True),
+        _said("release", "approver", '"A. Chief, Director"', out=True),
+        _said("release", "mechanism", _text(mechanism)),
+        *(_said("release", key, _text(value)) for key, value in budget.items()),
+        _said("release", "per", _text(per)),
+        _said("release", "ledger", '"budget.ledger"', out=True),
     ]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
@@ -96,8 +96,10 @@ def written_sentences(name: str, schema: str | None, records: bool) -> str:
     return f"Wrote {name}.{beside}{codes}\nNext: holdfast plan {name}"
 
 
-def _said(key: str, value: str, comment: str) -> str:
-    return f"{f'{key} = {value}':<{WIDTH}} # {comment}"
+def _said(section: str, key: str, value: str, *, out: bool = False) -> str:
+    """A line with what its key says behind it; `out`: commented out, for who wants it."""
+    line = f"# {key} = {value}" if out else f"{key} = {value}"
+    return f"{line:<{WIDTH}} # {comment_of(section, key)}"
 
 
 def _text(value: str) -> str:
