@@ -82,7 +82,7 @@ def _one_shape(found: list[Any]) -> Any:
 
 
 def _describe(properties: dict[str, Any], section: str) -> None:
-    """Each key with its sentence, also in tables that mechanisms take in lists. What stands beside a reference does not count in draft 7."""
+    """Each key with its sentence, also in tables that mechanisms list. What stands beside a reference does not count in draft 7."""
     for name, shape in properties.items():
         if (said := said_of(section, name)) is not None:
             properties[name] = {"description": said, **({"allOf": [shape]} if "$ref" in shape else shape)}
