@@ -52,7 +52,7 @@ class StatementFacts:
     """What the statement says, in the order of its sections; `templates/statement.html.j2` arranges it."""
 
     budget: tuple[Tile, ...]
-    budget_words: tuple[Html, ...]
+    budget_words: Html
     meaning: Html
     odds: Figure
     meaning_words: tuple[Html, ...]
@@ -93,7 +93,7 @@ def statement_facts(card: Card, say: Say, view: Mapping[str, Any] | None = None)
     promise = _exact(costs.get("epsilon")), _exact(costs.get("delta"))
     return StatementFacts(
         budget=_budget(card, say),
-        budget_words=(*(() if release["private"] else (say("statement.test_key"),)), text(release["ledger_words"])),
+        budget_words=join(*(() if release["private"] else (say("statement.test_key"), " ")), release["ledger_words"]),
         meaning=say("statement.meaning_person", unit=unit) if person else say("statement.meaning_secret"),
         odds=odds_figure(say, unit, right_guesses(*promise), largest_odds(*promise)),
         meaning_words=() if guarantee["status"] == "exact" else (say("statement.estimated"),),
