@@ -6,13 +6,12 @@ Pages are self-contained (no script, no outside resource) and pure functions of 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.report.html import Html, number, text
-from holdfast.wording.catalogue import ENGLISH, sentence
+from holdfast.wording.catalogue import ENGLISH, Sentences, sentence
 
 if TYPE_CHECKING:
     import jinja2
@@ -21,21 +20,17 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 
 class Say:
-    """Sentences of one language as HTML: say("page.release", id="a<b"). Values are escaped; whole numbers get their commas."""
+    """Sentences of one language as HTML: say("page.release", id="a<b"). Values are escaped; whole numbers get their commas.
+
+    plain:  the same as text, not escaped, for drawings and for what a template escapes in its own way.
+    """
 
     def __init__(self, language: str = ENGLISH) -> None:
         self.language = language
+        self.plain = Sentences(language)
 
     def __call__(self, name: str, /, **values: str | float) -> Html:
-        return Html(text(self._form(name, values)).format(**{key: shown(value) for key, value in values.items()}))
-
-    def plain(self, name: str, /, **values: str | float) -> str:
-        """The same as text, not escaped: for what a template escapes in its own way."""
-        return self._form(name, values).format(**values)
-
-    def _form(self, name: str, values: Mapping[str, str | float]) -> str:
-        count = values.get("count")
-        return sentence(self.language, name, count if isinstance(count, int) else None)
+        return Html(text(self.plain.form(name, values)).format(**{key: shown(value) for key, value in values.items()}))
 
 
 def shown(value: str | float | None) -> Html:

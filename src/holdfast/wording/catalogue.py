@@ -36,3 +36,23 @@ def sentence(language: str, name: str, count: int | None = None) -> str:
     """The sentence of this name, with its places for values; for `count` things, where it has forms for one and for more."""
     forms = catalogue(language)[name]
     return forms["one"] if count == 1 and "one" in forms else forms["other"]
+
+
+class Sentences:
+    """Sentences of one language as plain text: said("page.release", id="r1"). Whole numbers get their commas."""
+
+    def __init__(self, language: str = ENGLISH) -> None:
+        self.language = language
+
+    def __call__(self, name: str, /, **values: str | int) -> str:
+        return self.form(name, values).format(**{key: f"{value:,}" if isinstance(value, int) else value for key, value in values.items()})
+
+    def form(self, name: str, values: Mapping[str, str | float]) -> str:
+        """The sentence with its places; its form goes by the value `count`."""
+        count = values.get("count")
+        return sentence(self.language, name, count if isinstance(count, int) else None)
+
+    def nouns(self, kind: str) -> dict[str, str]:
+        """What a table holds, "count" or "value", for the places {noun} and {nouns}, and {Noun} and {Nouns} where a sentence begins."""
+        small, large = (catalogue(self.language)[f"noun.{name}"] for name in (kind, f"{kind}_first"))
+        return {"noun": small["one"], "nouns": small["other"], "Noun": large["one"], "Nouns": large["other"]}
