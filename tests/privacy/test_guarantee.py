@@ -198,7 +198,7 @@ def test_sentences_are_a_list_without_what_stands_elsewhere(cells: int) -> None:
         assert found, said
         rest = before + after
     told = "By name" if cells == 2 else "Among them"
-    assert rest.split() == f"Asked for: epsilon = 0.5 for one person who changes cell. {told}: {'; '.join(names)}.".split()
+    assert rest.split() == f"Requested: epsilon = 0.5 for one person who changes cell. {told}: {'; '.join(names)}.".split()
 
 
 def test_from_the_facts_of_a_lattice() -> None:

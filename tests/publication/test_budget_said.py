@@ -54,17 +54,17 @@ class TestAskedFor:
         release = hf.release(a_table(), [hf.margin("a")], mechanism, key=hf.NoiseKey.for_tests(1), release_id="r1")
         plan, card = release.plan, release.card["guarantee"]
         lines = str(plan).splitlines()
-        assert f"Budget     asked for: {words}" in lines
-        assert lines[-1].startswith(f"Promise    Asked for: {words}. ")
+        assert f"Budget     requested: {words}" in lines
+        assert lines[-1].startswith(f"Promise    Requested: {words}. ")
         assert plan.to_fields()["guarantee"]["asked"] == card["asked"] == {**mechanism.asked.to_fields(), "words": words}
-        assert card["words"].startswith(f"Asked for: {words}. ")
+        assert card["words"].startswith(f"Requested: {words}. ")
         assert card["why"] in card["words"]
         assert repr(release.guarantee).startswith(f"Guarantee(asked: {mechanism.asked}; one person: ")
         folder = release.save(tmp_path / "out")
         statement, report = ((folder / page).read_text() for page in ("statement.html", "report.html"))
         assert statement.index(">The budget<") < statement.index(">What it means<") < statement.index(">What is exact<")
         promise = report[report.index("The promise in numbers") :]
-        assert promise.index("Asked for") < promise.index(words) < promise.index("Each unit of")
+        assert promise.index("As requested") < promise.index(words) < promise.index("Each unit of")
         said_before = "for one person" in words and mechanism is not PAIR  # a pure promise, asked for one person: just these numbers
         assert (">One person<" in promise) is not said_before
         assert any(line.strip().startswith("one person: ") for line in lines) is not said_before
@@ -72,8 +72,8 @@ class TestAskedFor:
     @pytest.mark.parametrize(("mechanism", "words"), ASKED_OF_ANSWERS, ids=[repr(mechanism) for mechanism, _ in ASKED_OF_ANSWERS])
     def test_comes_first_for_answers_too(self, mechanism: Any, words: str) -> None:
         release = hf.answer([1, 2], invariants=[[1, 1]], sensitivity=2, mechanism=mechanism, key=hf.NoiseKey.for_tests(1))
-        assert f"Budget     asked for: {words}" in str(release.plan).splitlines()
-        assert release.card["guarantee"]["words"].startswith(f"Asked for: {words}. ")
+        assert f"Budget     requested: {words}" in str(release.plan).splitlines()
+        assert release.card["guarantee"]["words"].startswith(f"Requested: {words}. ")
 
     def test_every_mechanism_hands_it_on(self) -> None:
         made = {type(mechanism) for mechanism, _ in [*ASKED, *ASKED_OF_ANSWERS]}

@@ -159,7 +159,7 @@ CARD: dict[str, Any] = {
         "smallest_secret": {"distance": 2, "found": "exact", "kind": "pure", "epsilon": "48/125", "delta": "0", "rho": "1152/15625"},
         "why": "One person who changes cell lowers one count and raises another: 2 in l1 distance.",
         "sentences": ["Whoever sees the table can hardly tell whether one person lives in one county of a state or in another."],
-        "words": "Asked for: epsilon = 0.192. Whoever sees the table can hardly tell whether one person lives in one county of a state or "
+        "words": "Requested: epsilon = 0.192. Whoever sees the table can hardly tell whether one person lives in one county of a state or "
         "in another.",
     },
     "expected_error": {

@@ -10,11 +10,13 @@ import pytest
 
 from holdfast.report.figures.facts import NoiseLaw, ReportFacts
 from holdfast.report.figures.noise import MAX_BARS
-from holdfast.report.page import NOT_PRIVATE
 from holdfast.report.report import report_html
+from holdfast.wording.catalogue import Sentences
 from tests.snapshot_files import Snapshot
 
 from .cards import HOSTILE, INCOMPLETE, LEVELS, Page, a_card, with_every_text
+
+NOT_PRIVATE = Sentences()("page.not_private")
 
 KEPT = [("margin(state)", f"state={i:02d}", 1_000_003 * i) for i in range(1, 52)]
 
@@ -57,20 +59,20 @@ class TestWords:
         text = read().text
         assert 0.9674215661017010 <= 0.9675
         assert math.sqrt(20) <= 4.4722
-        assert "cell, median 7.2 6.97 14.2 32.2" in text
-        assert "cell, smallest 0 (exact) 0 0 0" in text
+        assert "typical cell 7.2 6.97 14.2 32.2" in text
+        assert "cell with the least noise 0 (exact) 0 0 0" in text
         assert "normal approximation" in text
         assert "Chebyshev" in text
         assert (
-            "cell, median not published, not estimated, or depends on the data - - -"
+            "typical cell not known - - -"
             in read(expected_error__cell_standard_deviation__median=None).text
         )
 
     def test_levels_are_shown_and_the_advice_goes_by_them(self, snapshot: Snapshot) -> None:
         page = read(**LEVELS)
         snapshot(page.lines_beyond(read()))
-        assert "they do not cancel" not in page.text
-        assert "they do not cancel" in read().text
+        assert "errors add up" not in page.text
+        assert "errors add up" in read().text
         broken = {**LEVELS, "mechanism__parameters": {"levels": "[" * 100_000}}
         assert "levels [[[" in read(**broken).text
 
@@ -79,7 +81,7 @@ class TestWords:
         page = Page(report_html(a_card(), rows, ReportFacts()))
         assert "county=3 margin(county) 3" in page.text
         assert "county=4" not in page.text
-        assert "3,140 more kept totals, listed in kept.csv." in page.text
+        assert "3,140 more kept totals are in kept.csv." in page.text
 
     def test_nothing_kept(self, snapshot: Snapshot) -> None:
         page = Page(report_html(a_card(kept__totals=0, kept__statements=[]), [], ReportFacts()))

@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 
 from holdfast.report.figures.facts import ReportFacts
-from holdfast.report.page import NOT_PRIVATE
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
+from holdfast.wording.catalogue import Sentences
 from holdfast.wording.numbers import factor
 from holdfast.wording.odds import largest_odds, right_guesses
 from tests.snapshot_files import Snapshot
 
 from .cards import HOSTILE, INCOMPLETE, LEVELS, Page, a_card, with_every_text
+
+NOT_PRIVATE = Sentences()("page.not_private")
 
 
 def read(**changes: Any) -> Page:
@@ -103,7 +105,7 @@ class TestBudget:
 
     def test_the_odds_are_the_factor_of_the_promise(self) -> None:
         costs = {"distance": 2, "kind": "pure", "epsilon": "1", "delta": "0", "rho": None}
-        assert "odds of at most 2.719 to 1" in read(guarantee__per_person=costs).text, "e is 2.71828..."
+        assert "become at most 2.719 to 1" in read(guarantee__per_person=costs).text, "e is 2.71828..."
         assert factor(Fraction(1)) == "2.719"
 
     @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 100), Fraction(1, 2)])
@@ -132,14 +134,14 @@ class TestBudget:
     def test_what_was_asked_for_one_person_is_said_once(self) -> None:
         asked = {"per": "person", "parameters": {"epsilon": "48/125"}, "words": "epsilon = 0.384 for one person who changes cell"}
         text = read(guarantee__asked=asked).text
-        assert "Budget for one person, as asked for epsilon 0.384" in text
+        assert "Budget for one person, as requested epsilon 0.384" in text
         assert text.count("0.384") == 1
 
     def test_kinds_of_promises(self) -> None:
         costs = {"distance squared": 2, "kind": "zcdp", "epsilon": "2.88182800918", "delta": "1e-10", "rho": "0.1"}
         assert "Budget for one person rho 0.1 epsilon 2.89 with delta 1e-10" in read(guarantee__per_person=costs).text
         costs = {"distance": 2, "kind": "approximate", "epsilon": "1/3", "delta": "1e-9", "rho": None}
-        assert "Budget for one person epsilon 1/3 with delta 1e-09" in read(guarantee__per_person=costs).text
+        assert "Budget for one person epsilon 1/3 with delta 1e-9" in read(guarantee__per_person=costs).text
 
     def test_the_sections_come_in_the_order_in_which_an_approver_asks(self) -> None:
         titles = ["The budget", "What it means", "What is exact", "What is exposed", "How far off", "What is not promised", "Sign-off"]

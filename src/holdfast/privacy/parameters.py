@@ -11,8 +11,8 @@ from holdfast.exact.parameters import BUDGET_RANGE, Exact, exact_fraction, exact
 
 SHORT = 12
 """Longest decimal, in characters, that is preferred to p/q."""
-SHORT_TEXT = 14
-"""Longest exact number, in characters, that stands in a sentence."""
+SHORT_TEXT, GIVEN_TEXT = 9, 14
+"""Longest exact number, in characters, that stands in a sentence; of a number that someone gave."""
 FLOAT_DIGITS = 12
 """Digits of a rounded number in fields for machines."""
 
@@ -87,9 +87,16 @@ def format_up(value: Fraction, digits: int) -> str:
 
 
 def format_short(value: Fraction | float) -> str:
-    """As text for people: exact where it is exact and short, else six digits rounded up."""
+    """As text for people: all of it where that is short (0.384, 1/1024), else three digits rounded up. Of equal numbers the same."""
+    exact = Fraction(value)
+    text = min(format_exact(exact), str(exact), key=len)
+    return text if len(text) <= SHORT_TEXT else format_up(exact, 3)
+
+
+def format_given(value: Fraction) -> str:
+    """A number that someone gave: exact where that is not very long, else six digits rounded up."""
     text = format_exact(value)
-    return text if isinstance(value, Fraction) and len(text) <= SHORT_TEXT else format_up(Fraction(value), 6)
+    return text if len(text) <= GIVEN_TEXT else format_up(value, 6)
 
 
 def round_up(value: Fraction, digits: int) -> Fraction:

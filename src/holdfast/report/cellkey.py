@@ -12,7 +12,6 @@ from holdfast.report.figures.noise import noise_figure
 from holdfast.report.figures.svg import RAISED
 from holdfast.report.frame import Say, render
 from holdfast.report.html import Html, code, name, number, tag, text, three_digits
-from holdfast.report.page import NOT_PRIVATE
 from holdfast.report.parts import Figure, Table
 from holdfast.wording.figures import percent
 
@@ -96,8 +95,8 @@ def perturbed_html(fields: Fields) -> str:
         heading=say("cellkey.published", id=name(release["id"])),
         eyebrow=say("page.cellkey"),
         footer=title,
-        banner=None if release["private"] else tag("strong", NOT_PRIVATE),
-        mark=None if release["private"] else NOT_PRIVATE,
+        banner=None if release["private"] else tag("strong", say("page.not_private")),
+        mark=None if release["private"] else say.plain("page.not_private"),
         **vars(perturbed_facts(fields, say)),
     )
 

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 from holdfast.report.curve_chart import curve_figure
 from holdfast.report.frame import Say, render
-from holdfast.report.html import Html, name, names, number, tag, text, three_digits
-from holdfast.report.page import mechanism_words
+from holdfast.report.html import Html, name, number, tag, text, three_digits
+from holdfast.report.page import mechanism_words, names
 from holdfast.report.parts import Figure, Table
 
 Fields: TypeAlias = Mapping[str, Any]
@@ -80,8 +80,8 @@ def _given(fields: Fields, say: Say) -> tuple[tuple[Html, Html], ...]:
     kept = fields["kept"]
     return (
         (say("diagnosis.table"), say("diagnosis.cells", count=fields["table"]["cells"])),
-        (say("diagnosis.kept"), names(kept, SHOWN_STATEMENTS) if kept else say("diagnosis.kept_nothing")),
-        (say("diagnosis.mechanism"), text(mechanism_words(fields))),
+        (say("diagnosis.kept"), names(say, kept, SHOWN_STATEMENTS) if kept else say("diagnosis.kept_nothing")),
+        (say("diagnosis.mechanism"), text(mechanism_words(say, fields["mechanism"]))),
         (say("diagnosis.pairs"), say("diagnosis.pairs_words", pairs=fields["pairs"], sweeps=fields["most_sweeps"])),
     )
 

@@ -9,6 +9,8 @@ from fractions import Fraction
 from html import escape
 from typing import TypeAlias
 
+from holdfast.wording.numbers import number as short_number
+
 MAX_NAME = 120
 """A longer name is cut on the pages; card.json and kept.csv hold it whole."""
 
@@ -81,13 +83,6 @@ def items(pieces: Iterable[str]) -> Html:
     return tag("ul", *(tag("li", piece) for piece in pieces))
 
 
-def names(values: Sequence[str], shown: int) -> Html:
-    """Names in a row, the first ones shown."""
-    pieces = [piece for value in values[:shown] for piece in (text("; "), name(value))][1:]
-    more = len(values) - min(shown, len(values))
-    return join(*pieces, f"; and {number(more)} more, listed in card.json" if more and pieces else None)
-
-
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Set[int] = frozenset()) -> Html:
     """A table whose first column names its rows; columns of numbers end at the right.
 
@@ -140,50 +135,33 @@ def three_digits(value: float) -> str:
     return number(float(f"{value:.3g}"))
 
 
-def show(value: str | float | bool | None) -> str:
-    """A value of a card. A fraction gets its decimal beside it: exact where it ends, else rounded up and said to be."""
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
+def show(value: str | float) -> str:
+    """A value of a card. A fraction gets its decimal beside it: exact where it ends, else rounded up and said to be at most that."""
     if not isinstance(value, str):
         return number(value)
     if not (match := re.fullmatch(r"(\d{1,40})/(\d{1,40})", value, re.ASCII)) or not int(match[2]):
         return value
     fraction = Fraction(int(match[1]), int(match[2]))
     rounded = Context(prec=6, rounding=ROUND_CEILING).divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
-    decimal = number(float(rounded))
-    return f"{value} (= {decimal})" if Fraction(rounded) == fraction else f"{value} (at most {decimal})"
+    exact = Fraction(rounded) == fraction
+    return f"{value} ({'=' if exact else '≤'} {number(float(rounded)) if exact else rounded_up(float(rounded))})"
 
 
-def short(value: str | float | None) -> str:
-    """A number of a promise for people: 0.384 for 48/125; a fraction without a short decimal as it is; longer ones rounded up."""
+def short(value: str | float) -> str:
+    """A number of a promise, as sentences have it; another text as it is."""
     try:
-        exact = Fraction(str(value))
+        return short_number(Fraction(str(value)))
     except (ValueError, ZeroDivisionError):
         return show(value)
-    decimal = Context(prec=6, rounding=ROUND_CEILING).divide(Decimal(exact.numerator), Decimal(exact.denominator))
-    if Fraction(decimal) == exact:
-        return number(float(decimal))
-    return str(exact) if len(str(exact)) <= 9 else rounded_up(float(decimal))
 
 
 def settings(values: Mapping[str, str | float | bool | None]) -> str:
     """epsilon 24/125 (= 0.192), norm l1; what is null does not apply and is left out"""
     given = [f"{key.replace('_', ' ')} {show(value)}" for key, value in values.items() if value is not None]
-    return ", ".join(given) or "not stated"
+    return ", ".join(given) or "-"
 
 
 def capital(value: str) -> str:
     """With a capital first letter, where there is one."""
     made = value[:1].upper() + value[1:]
     return Html(made) if isinstance(value, Html) else made
-
-
-def plural(count: int, noun: str) -> str:
-    """1 cell, 3,143 cells"""
-    return f"{number(count)} {noun}" if count == 1 else f"{number(count)} {noun}s"
-
-
-def sd_text(value: float | None, zero: str = "exact") -> str:
-    return "not published, not estimated, or depends on the data" if value is None else f"0 ({zero})" if value == 0 else three_digits(value)

@@ -6,39 +6,28 @@ Pages are self-contained (no script, no outside resource) and pure functions of 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 from holdfast.report.frame import Say
-from holdfast.report.html import Html, capital, join, name, names, number, plural, sd_text, settings, short, show, tag, text
+from holdfast.report.html import Html, capital, join, name, number, settings, short, show, tag, text, three_digits
 
 Card: TypeAlias = Mapping[str, Any]
 
-SHOWN_EXPOSED = 5
-
-NOT_PRIVATE = "NOT PRIVATE: drawn with a test key"
 
 NOT_KNOWN = "not known"
 """The basis of figures that depend on the counts (wording/errors.py)."""
 
-STATUS_WORDS = {
-    "exact": "exact: the noise that was drawn has exactly the stated law",
-    "estimated": "estimated: how close the noise is to the stated law was estimated, not proven",
-}
+STATUSES = ("exact", "estimated")
+UNIVERSES = {"declared": "declared", "as listed": "listed", "observed": "observed"}
+"""Where a list of cells comes from, as the card has it -> as names of sentences have it."""
 
-UNIVERSE_WORDS = {
-    "declared": "declared, and the same whatever the data",
-    "as listed": "as listed in the given table; the list was not declared public",
-    "observed": "the cells that occur in the data",
-}
 
-LIST_TELLS = {
-    "as listed": "The list of cells came with the data and was not declared public: it may show which cells are not empty. If it holds "
-    "only cells that are not empty, kept totals may tell more counts than are named here.",
-    "observed": "The list of cells was taken from the data, so it shows which cells are not empty.",
-}
-"""What the list of cells itself may tell, by where it comes from; a declared one tells nothing."""
+def say_of(card: Card) -> Say:
+    """Sentences in the language that the card names."""
+    return Say(card["release"]["language"])
 
 
 def table_name(card: Card) -> str:
@@ -47,8 +36,21 @@ def table_name(card: Card) -> str:
 
 
 def status_words(card: Card) -> str:
-    status = card["sampler"]["status"]
-    return "nothing is drawn: no noise is added" if is_suppressed(card) else STATUS_WORDS.get(status, status)
+    """Whether the law of the noise is exact."""
+    say, status = say_of(card), card["sampler"]["status"]
+    return say("page.status_none") if is_suppressed(card) else say(f"page.status_{status}") if status in STATUSES else text(status)
+
+
+def universe_words(card: Card) -> str:
+    """Where the list of cells comes from."""
+    given = card["table"]["universe"]
+    return say_of(card)(f"page.universe_{UNIVERSES[given]}") if given in UNIVERSES else text(given)
+
+
+def list_tells(card: Card) -> Html | None:
+    """What the list of cells itself may tell: nothing where it was declared."""
+    given = UNIVERSES.get(card["table"]["universe"])
+    return None if given in (None, "declared") else say_of(card)(f"page.tells_{given}")
 
 
 def is_suppressed(card: Card) -> bool:
@@ -70,26 +72,42 @@ def step_of(card: Card) -> str | None:
 def moved_words(card: Card) -> str:
     """Invariants whose true values the grid does not have; nothing where there are none."""
     grid = card["table"]["grid"]
-    if grid is None or not grid["moved"]:
-        return ""
-    all_of_them = plural(card["kept"]["totals"], "kept total")
-    return f"Of {all_of_them}, {number(grid['moved'])} had to be rounded: the grid does not have the true value."
+    return "" if grid is None or not grid["moved"] else say_of(card)("page.moved", count=card["kept"]["totals"], moved=grid["moved"])
 
 
-def without_noise(card: Card) -> str:
+def without_noise(card: Card) -> Html:
     """What a number without noise is, where its standard deviation stands."""
-    return "no noise" if moved_words(card) else "exact"
+    return say_of(card)("page.no_noise" if moved_words(card) else "page.exact")
 
 
-def true_words(card: Card) -> str:
-    """What released numbers are compared with: noise is added to answers as rounded to the grid."""
+def is_rounded(card: Card) -> bool:
+    """Whether noise was added to answers as rounded to the grid, and not to the answers themselves."""
     grid = card["table"]["grid"]
-    return "true" if grid is None or grid["on_grid"] else "rounded true"
+    return grid is not None and not grid["on_grid"]
 
 
 def noun(card: Card) -> str:
-    """What the table holds."""
+    """What the table holds, as names of sentences have it."""
     return "count" if step_of(card) is None else "value"
+
+
+def nouns(card: Card) -> dict[str, str]:
+    """The same for sentences."""
+    return say_of(card).plain.nouns(noun(card))
+
+
+def names(say: Say, values: Sequence[str], shown: int) -> Html:
+    """Names in a row, the first ones shown."""
+    some = join(*[piece for value in values[:shown] for piece in (text("; "), name(value))][1:])
+    more = len(values) - shown
+    return some if more <= 0 or not some else say("page.more_names", names=some, more=more)
+
+
+def sd_text(say: Say, value: float | None, zero: str | None = None) -> str:
+    """A standard deviation; `zero` says what none is."""
+    if value is None:
+        return say("page.not_known")
+    return three_digits(value) if value else say("page.zero", what=say("page.exact") if zero is None else zero)
 
 
 def error_is_known(card: Card) -> bool:
@@ -98,12 +116,12 @@ def error_is_known(card: Card) -> bool:
     return bool(error["basis"] != NOT_KNOWN or error["cell_standard_deviation"]["largest"] is not None)
 
 
-def parameter_words(card: Card) -> str:
+def parameter_words(say: Say, parameters: Mapping[str, Any]) -> str:
     """The parameters of the mechanism; inequalities of sums and shares as sentences have them, not as the card stores them."""
-    given = dict(card["mechanism"]["parameters"])
+    given = dict(parameters)
     if "levels" in given:
         with suppress(TypeError, ValueError, RecursionError):  # no shares that we write: shown as they stand
-            given["levels"] = f"[{'; '.join(_share(*row) for row in json.loads(given['levels']))}]"
+            given["levels"] = f"[{'; '.join(_share(say, *row) for row in json.loads(given['levels']))}]"
     if "rows" in given:
         try:
             rows = [
@@ -118,19 +136,18 @@ def parameter_words(card: Card) -> str:
     return settings(given)
 
 
-def mechanism_words(card: Card) -> str:
+def mechanism_words(say: Say, mechanism: Card) -> str:
     """The mechanism by its name, and its parameters: Generalized Gaussian: rho 0.1, per person"""
-    given = card["mechanism"]["name"].replace("-", " ").replace("laplace", "Laplace").replace("gaussian", "Gaussian")
-    return f"{capital(given)}: {parameter_words(card)}" if card["mechanism"]["parameters"] else capital(given)
+    called = capital(mechanism["name"].replace("-", " ").replace("laplace", "Laplace").replace("gaussian", "Gaussian"))
+    return f"{called}: {parameter_words(say, mechanism['parameters'])}" if mechanism["parameters"] else called
 
 
-def _share(level: Any, margin: Any, share: Any) -> str:
-    """A share of the budget: county by all other columns 1/5; county by sex x age 1/5; county in all 1/2."""
+def _share(say: Say, level: Any, margin: Any, share: Any) -> str:
+    """A share of the budget: county, totals: 1/2; county, by sex x age: 1/5; county, by all other columns: 1/5."""
     level, margin = (" x ".join(map(str, name)) if isinstance(name, list) else str(name) for name in (level, margin))
-    return f"{level} {_MARGINS.get(margin, f'by {margin}')} {share}"
+    which = f"page.share_{margin}" if margin in ("total", "detailed") else "page.share_by"
+    return say.plain(which, level=level, margin=margin, share=str(share))
 
-
-_MARGINS = {"total": "in all", "detailed": "by all other columns"}
 
 _WAYS = ("at_least", "at_most")
 
@@ -154,12 +171,13 @@ def _sums(side: Any) -> str:
 
 def level_rows(card: Card) -> list[tuple[Html, Html, str, str]]:
     """For every level and margin that the card tells: level, margin, number of units, standard deviation with its range."""
-    return [(name(row["level"]), name(row["margin"]), number(row["units"]), _range(row)) for row in card["expected_error"]["levels"]]
+    say = say_of(card)
+    return [(name(row["level"]), name(row["margin"]), number(row["units"]), _range(say, row)) for row in card["expected_error"]["levels"]]
 
 
-def _range(row: Card) -> str:
-    low, middle, high = (sd_text(row[which]) for which in ("smallest", "median", "largest"))
-    return middle if low == high else f"{middle} ({low} to {high})"
+def _range(say: Say, row: Card) -> str:
+    low, middle, high = (sd_text(say, row[which]) for which in ("smallest", "median", "largest"))
+    return middle if low == high else say("page.range", middle=middle, low=low, high=high)
 
 
 def revision_words(card: Card) -> Html | None:
@@ -167,13 +185,8 @@ def revision_words(card: Card) -> Html | None:
     revision = card["kept"]["revision"]
     if revision is None:
         return None
-    changed = plural(revision["changed"], "kept total")
-    return join(
-        "This release revises ",
-        name(revision["of"]),
-        f": {changed} differ{'s' if revision['changed'] == 1 else ''} from before. Both values are public, and so is each difference"
-        f"{'' if revision['changed'] else ', which is zero'}. The two releases together promise less than either.",
-    )
+    which = "page.revision" if revision["changed"] else "page.revision_none"
+    return say_of(card)(which, count=revision["changed"], of=name(revision["of"]))
 
 
 def column_names(card: Card) -> list[str]:
@@ -182,74 +195,84 @@ def column_names(card: Card) -> list[str]:
     return [called.get(column) or column for column in card["table"]["columns"]]
 
 
-def exposed_names(card: Card) -> Html | None:
-    """A few of the exposed cells, and where all of them are."""
-    exposed = card["exposed"]
-    if not exposed["cells"]:
-        return None
-    some = exposed["names"][:SHOWN_EXPOSED]
-    lead = " By name: " if len(some) == exposed["cells"] else " Among them: "
-    number = card["release"]["allow_exposed"]
-    allowed = f" Before the draw the office allowed {plural(number, 'cell')} to be published exactly." if number else ""
-    return join(lead, names(some, len(some)), f". Listed in exposed.csv with true {noun(card)}s, and marked in the table.{allowed}")
+def exposed_words(card: Card, shown: int) -> Html:
+    """How many cells are published exactly, what the office knew of it, where they are listed, and what the list of the first is."""
+    say, exposed, allowed = say_of(card), card["exposed"], card["release"]["allow_exposed"]
+    said = [text(exposed["words"])]
+    if exposed["cells"]:
+        said += [say("page.acknowledged", count=allowed)] if allowed else []
+        said.append(say("page.exposed_file", count=exposed["cells"]))
+    if begun := len(exposed["names"][:shown]):
+        said.append(say("page.exposed_all" if begun == exposed["cells"] else "page.exposed_some"))
+    return sentences(said)
 
 
-def distance_words(card: Card) -> str:
+def sentences(said: Iterable[str | None]) -> Html:
+    """One after the other; None is none."""
+    return join(*[piece for one in said if one is not None for piece in (" ", one)][1:])
+
+
+def distance_words(card: Card) -> Html:
     """The distance in which the promise is stated, squared where it is."""
     guarantee = card["guarantee"]
-    named = "distance over the measured levels" if guarantee["distance"] == "levels" else f"{guarantee['distance']} distance"
-    return f"squared {named}" if "distance squared" in guarantee["smallest_secret"] else named
+    which = "page.levels_distance" if guarantee["distance"] == "levels" else "page.distance"
+    squared = "_squared" if _is_squared(card) else ""
+    return say_of(card)(f"{which}{squared}", norm=guarantee["distance"])
+
+
+def _is_squared(card: Card) -> bool:
+    return "distance squared" in card["guarantee"]["smallest_secret"]
 
 
 def cost_rows(card: Card) -> list[tuple[str, str]]:
     """The promise in numbers: what was asked for, then one person, one unit of distance and the smallest secret where they are others."""
-    guarantee = card["guarantee"]
+    guarantee, say = card["guarantee"], say_of(card)
     unit, asked, alone = guarantee["unit"], guarantee["asked"], guarantee["per_person"]
-    rows = [] if asked is None else [("Asked for", str(asked["words"]))]
+    one = say("page.cost_one", unit=unit)
+    rows: list[tuple[str, str]] = [] if asked is None else [(say("page.cost_asked"), str(asked["words"]))]
     if alone is None:
-        what = "table with the same kept totals" if step_of(card) is None else "data set with the same invariants"
-        rows.append((f"One {unit}", f"no {unit} can change alone: another {what} differs in more"))
+        rows.append((one, say(f"page.cost_nobody_{noun(card)}", unit=unit)))
     else:
         asked_so = asked is not None and asked["per"] == "person" and same_numbers(asked["parameters"], alone)
         if not asked_so or alone["kind"] == "zcdp":  # else it would be said twice
-            rows.append((f"One {unit}", promised(alone)))
+            rows.append((one, promised(say, alone)))
     return [*rows, *distance_rows(card)]
 
 
 def distance_rows(card: Card) -> list[tuple[str, str]]:
     """The promise for one unit of distance, and for the smallest secret where it is another than one person."""
-    guarantee = card["guarantee"]
+    guarantee, say = card["guarantee"], say_of(card)
     secret, alone, distance, step = guarantee["smallest_secret"], guarantee["per_person"], distance_words(card), step_of(card)
     measure = secret.get("distance squared", secret.get("distance"))
-    told = f"in {distance}" if step is None else f"{'squared ' if 'distance squared' in secret else ''}steps of {step}"
-    away = "" if measure is None else f", {measure} {told}"
-    each = f"Each unit of {distance} between two tables" if step is None else f"Each step of {step}, a unit of {distance}"
-    rows = [(each, promised(guarantee["per_unit"]))]
+    each = say("page.cost_each", distance=distance) if step is None else say("page.cost_each_step", step=step, distance=distance)
+    rows: list[tuple[str, str]] = [(each, promised(say, guarantee["per_unit"]))]
     if alone is None or any(secret[key] != alone.get(key) for key in secret if key != "found"):
-        rows.append((f"The smallest change that keeps every kept total{away}", promised(secret)))
+        smallest = say("page.cost_smallest")
+        if measure is not None:
+            far = "page.cost_far" if step is None else "page.cost_far_squared_steps" if _is_squared(card) else "page.cost_far_steps"
+            smallest = join(smallest, " ", say(far, measure=str(measure), distance=distance, step=step or ""))
+        rows.append((smallest, promised(say, secret)))
     return rows
 
 
-def promised(costs: Card) -> str:
-    """The numbers of one kind of promise, without those that say the same in another: epsilon 0.5; rho 0.1, so epsilon 2.89 with
-    delta 1e-10."""
-    names = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",)}.get(costs.get("kind", ""))
-    if names is None:
+def promised(say: Say, costs: Card) -> str:
+    """The numbers of one kind of promise, without those that say the same in another: epsilon 0.5; rho 0.1 (epsilon 2.89 with
+    delta 1e-10)."""
+    named = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",)}.get(costs.get("kind", ""))
+    if named is None:
         return settings({key: value for key, value in costs.items() if key not in ("kind", "found", "distance", "distance squared")})
-    given = ", ".join(f"{key} {short(costs[key])}" for key in names)
+    given = ", ".join(f"{key} {short(costs[key])}" for key in named)
     if costs["kind"] != "zcdp" or costs.get("epsilon") is None:
         return given
-    return f"{given}, so epsilon {short(costs['epsilon'])} with delta {short(costs['delta'])}"
+    return say("page.converted", rho=given, epsilon=short(costs["epsilon"]), delta=short(costs["delta"]))
 
 
 def same_numbers(asked: Card, costs: Card) -> bool:
-    """Whether what was asked for is what is promised."""
-    return all(short(value) == short(costs.get(key)) for key, value in asked.items())
-
-
-def say_of(card: Card) -> Say:
-    """Sentences in the language that the card names."""
-    return Say(card["release"]["language"])
+    """Whether what was asked for is what is promised, to the last digit."""
+    try:
+        return all(costs.get(key) is not None and Fraction(value) == Fraction(costs[key]) for key, value in asked.items())
+    except (ValueError, ZeroDivisionError):
+        return False
 
 
 def banner(card: Card) -> Html | None:
@@ -274,5 +297,5 @@ def release_frame(card: Card, title: str) -> dict[str, Any]:
         "footer": say.plain("page.release", id=release["id"]),
         "colophon": say("page.made", versions=versions),
         "banner": banner(card),
-        "mark": None if release["private"] else NOT_PRIVATE,
+        "mark": None if release["private"] else say.plain("page.not_private"),
     }

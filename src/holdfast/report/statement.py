@@ -12,20 +12,21 @@ from fractions import Fraction
 from typing import Any
 
 from holdfast.report.frame import Say, render
-from holdfast.report.html import Html, capital, code, join, name, names, number, plural, rounded_up, short, text, three_digits
+from holdfast.report.html import Html, capital, code, join, name, rounded_up, short, text, three_digits
 from holdfast.report.odds_chart import odds_figure
 from holdfast.report.page import (
-    LIST_TELLS,
-    UNIVERSE_WORDS,
     Card,
     column_names,
     distance_rows,
     distance_words,
     error_is_known,
+    exposed_words,
     is_bounded,
     is_suppressed,
+    list_tells,
     mechanism_words,
     moved_words,
+    names,
     promised,
     release_frame,
     revision_words,
@@ -34,6 +35,7 @@ from holdfast.report.page import (
     status_words,
     step_of,
     table_name,
+    universe_words,
     without_noise,
 )
 from holdfast.report.parts import Figure, Tile
@@ -98,7 +100,7 @@ def statement_facts(card: Card, say: Say, view: Mapping[str, Any] | None = None)
         odds=odds_figure(say, unit, right_guesses(*promise), largest_odds(*promise)),
         meaning_words=() if guarantee["status"] == "exact" else (say("statement.estimated"),),
         exact=(*_exact_lines(card, say), *(() if view is None else (say("statement.view", base=view["base"]),))),
-        exposed=_exposed(card, say),
+        exposed=exposed_words(card, SHOWN_EXPOSED),
         exposed_names=tuple(map(name, card["exposed"]["names"][:SHOWN_EXPOSED])),
         exposed_words=_exposed_words(card),
         error_title=say("statement.error" if step_of(card) is None else "statement.error_values"),
@@ -167,7 +169,7 @@ def _large(costs: Card, say: Say) -> tuple[str, str]:
             return f"rho {rho}", say("statement.converted", epsilon=epsilon, delta=delta)
         case "zcdp", {"rho": rho}:
             return f"rho {rho}", ""
-    return promised(costs), ""
+    return promised(say, costs), ""
 
 
 def _entry(head: str) -> str:
@@ -183,17 +185,17 @@ def _numbers(parameters: Card) -> str:
 
 def _exact_lines(card: Card, say: Say) -> tuple[Html, ...]:
     given, kept = card["table"], card["kept"]
-    universe = UNIVERSE_WORDS.get(given["universe"], given["universe"])
-    lines = [say("statement.cells", count=given["cells"], columns=names(column_names(card), SHOWN_COLUMNS), universe=universe)]
-    statements, moved = names(kept["statements"], SHOWN_STATEMENTS), moved_words(card)
+    columns = names(say, column_names(card), SHOWN_COLUMNS)
+    lines = [say("statement.cells", count=given["cells"], columns=columns, universe=universe_words(card))]
+    statements, moved = names(say, kept["statements"], SHOWN_STATEMENTS), moved_words(card)
     if not kept["totals"]:
-        lines.append(say("statement.kept_none_suppressed" if is_suppressed(card) else "statement.kept_none"))
+        lines.append(say("page.kept_none_suppressed" if is_suppressed(card) else "page.kept_none"))
     elif moved:
         lines.append(say("statement.kept_rounded", count=kept["totals"], statements=statements, moved=moved))
     else:
         lines.append(say("statement.kept", count=kept["totals"], statements=statements))
     if kept["identities"]:
-        lines.append(say("statement.identities", statements=names(kept["identities"], SHOWN_STATEMENTS)))
+        lines.append(say("page.identities", statements=names(say, kept["identities"], SHOWN_STATEMENTS)))
     lines.append(_others(card, say))
     return tuple(lines)
 
@@ -208,23 +210,10 @@ def _others(card: Card, say: Say) -> Html:
     return say("statement.others_counts") if step is None else say("statement.others_values", step=step)
 
 
-def _exposed(card: Card, say: Say) -> Html:
-    """How many cells, what the office knew of it, and the beginning of their list."""
-    exposed, allowed = card["exposed"], card["release"]["allow_exposed"]
-    said = [text(exposed["words"])]
-    if exposed["cells"]:
-        said += [say("statement.acknowledged", count=allowed)] if allowed else []
-        said.append(say("statement.exposed_file", count=exposed["cells"]))
-    if shown := len(exposed["names"][:SHOWN_EXPOSED]):
-        said.append(say("statement.exposed_all" if shown == exposed["cells"] else "statement.exposed_some"))
-    return join(*[piece for line in said for piece in (" ", line)][1:])
-
-
 def _exposed_words(card: Card) -> tuple[Html, ...]:
     """What else tells of counts: totals of zero, the list of cells, a revision."""
     zeros = card["kept"]["zeros"]
-    told, changed = LIST_TELLS.get(card["table"]["universe"]), revision_words(card)
-    return tuple(map(text, filter(None, (zeros["words"] if zeros["cells"] else None, told, changed))))
+    return tuple(map(text, filter(None, (zeros["words"] if zeros["cells"] else None, list_tells(card), revision_words(card)))))
 
 
 def _error_tiles(card: Card, say: Say) -> tuple[Tile, ...]:
@@ -273,13 +262,15 @@ def _parameters(card: Card, say: Say) -> tuple[tuple[Html, Html], ...]:
     sums = say("statement.independent", count=kept["independent"], free=kept["free_dimensions"])
     if kept["zeros"]["cells"]:
         sums = join(sums, "; ", say("statement.left_out", count=kept["zeros"]["cells"]))
-    groups = [f"{group['kind']}: {group['sampler']} ({plural(group['cells'], 'cell')})" for group in card["sampler"]["groups"]]
-    more = [f"{number(len(groups) - SHOWN_GROUPS)} more in card.json"] if len(groups) > SHOWN_GROUPS else []
-    drawn = "; ".join([status_words(card), *groups[:SHOWN_GROUPS], *more])
+    groups = [
+        say("statement.group", kind=group["kind"], sampler=group["sampler"], count=group["cells"]) for group in card["sampler"]["groups"]
+    ]
+    more = [say("statement.more_groups", more=len(groups) - SHOWN_GROUPS)] if len(groups) > SHOWN_GROUPS else []
+    drawn = Html("; ".join([status_words(card), *groups[:SHOWN_GROUPS], *more]))
     rows: list[tuple[str, str]] = [
         (say("statement.relation"), capital(card["guarantee"]["relation"])),
         *distance_rows(card)[: 2 if card["guarantee"]["per_person"] is not None else 1],  # the smallest change is the budget else
-        (say("statement.mechanism"), mechanism_words(card)),
+        (say("statement.mechanism"), mechanism_words(say, mechanism)),
         (say("statement.law"), capital(mechanism["law"])),
         (say("statement.kept_sums"), sums),
         (say("statement.drawing"), capital(drawn)),

@@ -75,7 +75,7 @@ def nobody_sentences(guarantee: Guarantee) -> str:
     nearest, reach = (steps_phrase(steps, is_squared) for steps in (guarantee.smallest_secret, answers.reach))
     return (
         f"No {unit} can change alone. Any two {answers_relation(guarantee)} are {nearest} apart or more, and one {unit} moves the answers "
-        f"by {reach} at most: every such move shows in an invariant. What was asked for one {unit} is a promise for nobody."
+        f"by {reach} at most: every such move shows in an invariant. What was requested for one {unit} is a promise for nobody."
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.privacy.asked import Asked
 from holdfast.privacy.guarantee import Guarantee
+from holdfast.privacy.parameters import format_given
 from holdfast.wording.numbers import number
 
 
@@ -18,7 +19,7 @@ def asked_fields(guarantee: Guarantee) -> dict[str, Any] | None:
 
 def asked_phrase(asked: Asked, guarantee: Guarantee) -> str:
     """ "epsilon = 1, delta = 1e-9 for one person who changes cell"."""
-    numbers = ", ".join(f"{name} = {number(value)}" for name, value in asked.numbers.items())
+    numbers = ", ".join(f"{name} = {format_given(value)}" for name, value in asked.numbers.items())
     if asked.per is None:
         return f"noise of {numbers}"
     if asked.per == "person":
@@ -29,13 +30,13 @@ def asked_phrase(asked: Asked, guarantee: Guarantee) -> str:
 
 def asked_sentence(guarantee: Guarantee) -> str:
     """Empty where there was nothing to ask for."""
-    return "" if guarantee.asked is None else f"Asked for: {asked_phrase(guarantee.asked, guarantee)}."
+    return "" if guarantee.asked is None else f"Requested: {asked_phrase(guarantee.asked, guarantee)}."
 
 
 def budget_rows(guarantee: Guarantee) -> list[tuple[str, str]]:
     """The budget on a screen: what was asked for, then what it comes to. The smallest secret only where it is not one person."""
     asked, person = guarantee.asked, guarantee.per_person()
-    rows = [] if asked is None else [("asked for", asked_phrase(asked, guarantee))]
+    rows = [] if asked is None else [("requested", asked_phrase(asked, guarantee))]
     if person is None:
         rows.append((f"one {guarantee.unit}", f"no {guarantee.unit} can change alone"))
     elif asked is None or asked_phrase(asked, guarantee) != f"{person} for {_one(guarantee)}":  # else it would be said twice

@@ -37,7 +37,7 @@ def ledger_screen(account: Account, last: Event) -> str:
         f"Ledger    {last.ledger}, {last.seq} events",
         f"Granted   {granted} for one {unit} changing cell{promise}",
         *_grants(account.grants),
-        f"Releases  as asked for: cost for one {unit}" if account.releases else "Releases  none yet",
+        f"Releases  as requested: cost for one {unit}" if account.releases else "Releases  none yet",
         *_releases(list(account.releases.values())),
         f"Spent     {_spent(balance)}",
         *([] if balance.left is None else [f"Left      {_left(balance)}"]),

@@ -32,7 +32,7 @@ def factor(epsilon: Fraction | float) -> str:
 
 
 def number(value: Fraction | float) -> str:
-    """As text: exact where it is exact and short, else six digits rounded up."""
+    """As text: all of it where that is short, else three digits rounded up."""
     return format_short(value)
 
 
