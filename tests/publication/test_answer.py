@@ -154,7 +154,7 @@ class TestTheWholeWay:
     def test_distances_on_the_grid_are_said_in_steps(self, mechanism: Any, away: str) -> None:
         """The sensitivity is 2 in l1 distance, in values; the smallest secret was said to be so too."""
         release = answered(mechanism=mechanism, places=12)
-        assert f"The smallest change that keeps every kept total, {away} of 2^-12" in dict(cost_rows(release.card))
+        assert f"The smallest change that keeps every total ({away} of 2^-12)" in dict(cost_rows(release.card))
         assert f"smallest secret, {away}" in dict(budget_rows(release.guarantee))
 
     def test_the_text_of_a_plan(self, snapshot: Snapshot) -> None:

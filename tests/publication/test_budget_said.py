@@ -10,6 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.errors import InvalidParameter, InvalidRun
@@ -17,6 +19,7 @@ from holdfast.lattices.exposure_facts import ExposedAlone
 from holdfast.mechanisms.registry import MECHANISMS
 from holdfast.privacy import zcdp_delta
 from holdfast.privacy.ledger import Ledger
+from holdfast.privacy.parameters import format_short
 from holdfast.publication.runfile import load_run
 from holdfast.wording.budget import budget_rows
 from holdfast.wording.exposure import VALUES_LATER
@@ -111,7 +114,7 @@ class TestAskedFor:
         def rows(keep: list[Any], **options: Any) -> dict[str, str]:
             return dict(budget_rows(hf.plan(a_table(**options), keep, hf.GeneralizedLaplace("1/4")).guarantee))
 
-        asked = {"asked for": "epsilon = 0.25 for each unit of l1 distance between two tables"}
+        asked = {"requested": "epsilon = 0.25 for each unit of l1 distance between two tables"}
         unit = {"one unit of l1 distance": "epsilon = 0.25"}
         assert rows([hf.margin("a")]) == {**asked, "one person": "epsilon = 0.5", **unit}
         assert list(rows([hf.margin("a")])) == ["asked for", "one person", "one unit of l1 distance"]
@@ -236,3 +239,26 @@ class TestBeforeTheDraw:
         older = {name: value for name, value in asdict(facts).items() if name != "values_known"}
         assert ExposedAlone.from_fields(older) == facts
         assert not facts.values_known
+
+
+def test_numbers_of_a_promise_have_three_digits_rounded_up_and_are_the_same_everywhere(tmp_path: Path) -> None:
+    """The exact one stands in the fields of the card only."""
+    release = hf.release(
+        a_table(), [hf.margin("a")], hf.GeneralizedGaussian(rho="1/10", per="person"), key=hf.NoiseKey.for_tests(1), release_id="r1"
+    )
+    card = release.card["guarantee"]
+    exact = card["per_person"]["epsilon"]
+    assert exact.startswith("2.88182"), "of rho 1/10 at delta 1e-10"
+    folder = release.save(tmp_path / "out")
+    said = {"terminal": str(release.plan), "card": card["words"], "list": " ".join(card["sentences"])}
+    said |= {page: (folder / f"{page}.html").read_text(encoding="utf-8") for page in ("statement", "report")}
+    for place, text in said.items():
+        assert "2.89" in text, place
+        assert "2.881" not in text, place
+
+
+@given(st.one_of(st.fractions(min_value=Fraction(1, 10**12), max_value=10**6), st.floats(min_value=1e-12, max_value=1e6)))
+def test_a_short_number_is_never_below_and_depends_on_the_value_alone(value: Fraction | float) -> None:
+    shown = Fraction(format_short(value))
+    assert value <= shown <= Fraction(value) * Fraction(101, 100)
+    assert format_short(Fraction(value)) == format_short(value)

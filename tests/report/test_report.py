@@ -63,10 +63,7 @@ class TestWords:
         assert "cell with the least noise 0 (exact) 0 0 0" in text
         assert "normal approximation" in text
         assert "Chebyshev" in text
-        assert (
-            "typical cell not known - - -"
-            in read(expected_error__cell_standard_deviation__median=None).text
-        )
+        assert "typical cell not known - - -" in read(expected_error__cell_standard_deviation__median=None).text
 
     def test_levels_are_shown_and_the_advice_goes_by_them(self, snapshot: Snapshot) -> None:
         page = read(**LEVELS)

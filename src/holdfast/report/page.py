@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from fractions import Fraction
 from typing import Any, TypeAlias
 
 from holdfast.report.frame import Say
@@ -268,11 +267,8 @@ def promised(say: Say, costs: Card) -> str:
 
 
 def same_numbers(asked: Card, costs: Card) -> bool:
-    """Whether what was asked for is what is promised, to the last digit."""
-    try:
-        return all(costs.get(key) is not None and Fraction(value) == Fraction(costs[key]) for key, value in asked.items())
-    except (ValueError, ZeroDivisionError):
-        return False
+    """Whether what was asked for is what is promised, as both are shown."""
+    return all(costs.get(key) is not None and short(value) == short(costs[key]) for key, value in asked.items())
 
 
 def banner(card: Card) -> Html | None:

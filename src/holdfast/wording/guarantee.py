@@ -7,7 +7,6 @@ from typing import Any
 
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise, Relation
-from holdfast.privacy.parameters import format_exact
 from holdfast.wording.answers import answers_fields, answers_relation, answers_sentences
 from holdfast.wording.budget import asked_fields, asked_sentence, budget_why
 from holdfast.wording.conditioning import conditioning_fields, conditioning_sentences
@@ -111,9 +110,7 @@ def _promise(guarantee: Guarantee, lead: Promise) -> str:
     if guarantee.kind == "zcdp":
         assert lead.rho is not None
         each = f"for each unit of squared {guarantee.distance.distance}{_nearest(guarantee)}"
-        return (
-            f"{extra} zero-concentrated differential privacy, rho = {format_exact(lead.rho)} {who}, {_parameter(guarantee, 'rho')} {each})."
-        )
+        return f"{extra} zero-concentrated differential privacy, rho = {number(lead.rho)} {who}, {_parameter(guarantee, 'rho')} {each})."
     parameters = f"epsilon = {_parameter(guarantee, 'epsilon')}, delta = {_parameter(guarantee, 'delta')}"
     return f"{extra} approximate differential privacy, {parameters} {each})."
 
@@ -221,4 +218,4 @@ def _distance(guarantee: Guarantee, value: int | Fraction) -> str:
 
 
 def _parameter(guarantee: Guarantee, name: str) -> str:
-    return format_exact(getattr(guarantee, name))
+    return number(getattr(guarantee, name))
