@@ -169,7 +169,7 @@ class TestPerturb:
     def test_a_prime_tells_how_uneven_it_is(self, run: Run, folder: Path) -> None:
         write_table(SILENT, "silent.json")
         words = ["silent.json" if word == "noise.json" else "2^32" if word == "0.8" else word for word in MADE]
-        assert "delta + (1 + e^epsilon) × 2.32831e-9" in run(*words, "--modulus", "4294967291", "--no-ledger").out
+        assert "delta + (1 + e^epsilon) × 2.33e-9" in run(*words, "--modulus", "4294967291", "--no-ledger").out
         assert "far from uniform" in run(*words[:-1], "two", "--modulus", "3000000019", "--no-ledger").err
 
     def test_files_of_ons_take_the_sum_modulo_their_keys(self, run: Run, folder: Path) -> None:

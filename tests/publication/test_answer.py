@@ -148,7 +148,7 @@ class TestTheWholeWay:
         assert said in release.card["guarantee"]["answers"]["words"]
         page = statement_html(release.card)
         assert said in page
-        assert "Whoever can move the answers by more than is stated here" in page.partition("What is not promised")[2]
+        assert "Anyone who can move the answers by more than is stated here" in page.partition("What is not promised")[2]
 
     @pytest.mark.parametrize(("mechanism", "away"), [(MECHANISMS[0], "2 steps"), (MECHANISMS[2], "2 squared steps")], ids=str)
     def test_distances_on_the_grid_are_said_in_steps(self, mechanism: Any, away: str) -> None:
@@ -273,7 +273,7 @@ class TestAPromiseForNobody:
         for page in ("statement.html", "report.html"):
             text = (folder / page).read_text()
             assert self.NOBODY in re.sub(r"</li>\s*<li>", " ", text)  # the promise is a list of its sentences
-            assert ("no person can change alone: another data set" in text) is (page == "report.html")
+            assert ("No person can change alone: the nearest data set" in text) is (page == "report.html")
             assert ("No person can change alone: every such change shows in a kept total." in text) is (page == "statement.html")
             assert "epsilon = 1 for one person)" not in text
 
@@ -537,12 +537,12 @@ class TestBadInput:
         rows = [[1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1]]
         folder = answered(["1/3"] + [0] * 5, invariants=rows, places=6).save(tmp_path / "out")
         assert json.loads((folder / "card.json").read_text())["table"]["grid"]["moved"] == 1
-        said = "Of 2 kept totals, 1 had to be rounded: the grid does not have the true value."
+        said = "1 of 2 kept totals had to be rounded: their true values are not on the grid."
         for page in ("statement.html", "report.html"):
             assert said in (folder / page).read_text()
             assert "0 (exact)" not in (folder / page).read_text()
         assert "Kept exactly" not in (folder / "statement.html").read_text()
-        assert "Distance between released and rounded true value" in (folder / "report.html").read_text()
+        assert "Distance between the released and the rounded true value" in (folder / "report.html").read_text()
         hf.verify(folder)
         kept = answered(["1/3", "-1/3"] + [0] * 4, invariants=rows, places=6).save(tmp_path / "kept")
         assert json.loads((kept / "card.json").read_text())["table"]["grid"]["moved"] == 0

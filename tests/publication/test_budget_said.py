@@ -117,7 +117,7 @@ class TestAskedFor:
         asked = {"requested": "epsilon = 0.25 for each unit of l1 distance between two tables"}
         unit = {"one unit of l1 distance": "epsilon = 0.25"}
         assert rows([hf.margin("a")]) == {**asked, "one person": "epsilon = 0.5", **unit}
-        assert list(rows([hf.margin("a")])) == ["asked for", "one person", "one unit of l1 distance"]
+        assert list(rows([hf.margin("a")])) == ["requested", "one person", "one unit of l1 distance"]
         alone = {"one person": "no person can change alone", **unit, "smallest secret, 4 in l1 distance": "epsilon = 1"}
         assert rows(GRID) == {**asked, **alone}
         records = {"one person": "epsilon = 1.5", **unit, "smallest secret, 2 in l1 distance": "epsilon = 0.5"}

@@ -202,7 +202,7 @@ def test_what_a_promise_with_delta_says_about_odds() -> None:
     assert p[log_odds > float(lead.epsilon)].sum() > 8 * float(lead.delta)
     assert p[log_odds > float(lead.epsilon) + math.log(2)].sum() <= 2 * float(lead.delta)
     words = hf.describe(plan.guarantee)
-    assert "by a factor of more than 2 e^0.864322 with a probability of at most 2e-10" in words
+    assert "by a factor of more than 2 e^0.865 with a probability of at most 2e-10" in words
     assert "further probability of 1e-10" not in words
     exact = hf.describe(planned(hf.Conditional("1/2")).guarantee)
     assert "odds between two such tables that differ in one person by a factor between e^-1 and e^1" in exact
