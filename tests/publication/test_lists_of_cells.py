@@ -51,7 +51,7 @@ def test_a_list_that_is_not_declared_public_is_a_condition_of_the_promise(tmp_pa
     }
     assert card["guarantee"]["relation"] == "tables with the same kept totals and the same cells"
     assert "was not declared public" in card["guarantee"]["words"]
-    assert "It holds between tables with the same kept totals and the same cells." in pages
+    assert "pairs of tables with the same kept totals and the same cells" in pages
     assert pages.count("came with the data and was not declared public") >= 2
     assert "zero included" not in pages + json.dumps(card)
     assert "zeros included" not in pages + json.dumps(card)
