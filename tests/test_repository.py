@@ -334,11 +334,13 @@ class TestReferences:
 
     @staticmethod
     def docstrings() -> list[tuple[Path, str]]:
-        """Every bare string under src: docstrings of modules, classes and functions, and those below constants."""
+        """Every bare string in files under src that hold a key: docstrings of modules, classes, functions, and those below constants."""
+        texts = [(path, path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))]
         return [
             (path, node.value.value)
-            for path in sorted(SOURCE.rglob("*.py"))
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            for path, text in texts
+            if REFERENCE_KEY.search(text)
+            for node in ast.walk(ast.parse(text))
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         ]
 

@@ -88,8 +88,9 @@ class Import:
 def find_problems(package: Path, allowed: Mapping[str, tuple[str, ...]] = ALLOWED) -> list[str]:
     """All problems in the package at this folder, one printable line each, in the order of the files."""
     problems = list(_table_problems(package, allowed))
+    units = {child.stem for child in package.iterdir() if child.is_dir() or child.suffix == ".py"}
     for path in sorted(package.rglob("*.py")):
-        problems.extend(f"{path}:{line}: {text}" for line, text in _file_problems(path, package, allowed))
+        problems.extend(f"{path}:{line}: {text}" for line, text in _file_problems(path, package, units, allowed))
     return problems
 
 
@@ -104,7 +105,7 @@ def _table_problems(package: Path, allowed: Mapping[str, tuple[str, ...]]) -> It
             yield f"{Path(__file__)}: ALLOWED names {unit!r}, which is not in {package}. Remove the entry until it is built."
 
 
-def _file_problems(path: Path, package: Path, allowed: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[int, str]]:
+def _file_problems(path: Path, package: Path, units: set[str], allowed: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[int, str]]:
     source = path.read_text(encoding="utf-8")
     lines = len(source.splitlines())
     if lines > MAX_LINES:
@@ -115,14 +116,10 @@ def _file_problems(path: Path, package: Path, allowed: Mapping[str, tuple[str, .
         yield 1, f"{unit!r} is not in the table of imports. Add it to ALLOWED in tools/check_imports.py, with what it may import."
         return
 
-    tree = ast.parse(source, filename=str(path))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
-            yield node.lineno, "wildcard import. Name what is imported."
-
-    units = {child.stem for child in package.iterdir() if child.is_dir() or child.suffix == ".py"}
-    for found in _imports(tree, path, package):
+    for found in _imports(ast.parse(source, filename=str(path)), path, package):
         top, *rest = found.module.split(".")
+        if found.module.endswith(".*"):
+            yield found.line, "wildcard import. Name what is imported."
         if top == PACKAGE:
             target = rest[0] if rest and rest[0] in units else "__init__"
             if target != unit and target not in allowed[unit]:

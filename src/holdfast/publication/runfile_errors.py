@@ -104,7 +104,7 @@ class Problem(Exception):
 
     def message(self, file: str, toml: str) -> str:
         """File, line where it can be found, field, what is wrong, what to do."""
-        line = self.line if self.line is not None else line_of(key_lines(toml), self.place)
+        line = line_of(key_lines(toml), self.place) if self.line is None and self.place else self.line
         parts = [file, *([f"line {line}"] if line is not None else []), *([dotted(self.place)] if self.place else [])]
         return f"{', '.join(parts)}: {self.text}"
 
