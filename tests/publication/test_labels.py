@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.channels import Facts
 from holdfast.errors import HoldfastError, InvalidCode, InvalidParameter, UnknownColumn, VerificationFailed
+from holdfast.publication.card import LabelInfo
 from holdfast.publication.queries import coefficients
 from holdfast.publication.query_names import query_label
 from holdfast.publication.release import Release
 from holdfast.publication.runfile import load_run
 from holdfast.publication.sums import Level, level_title, sums_of
 from holdfast.tables.labels import ColumnLabels, Labels, read_labels
+from holdfast.wording.statements import kept_words, labels_of
 
 CELLS = [(state, county, sex, age) for state, county in (("17", "031"), ("17", "189"), ("51", "191")) for sex in "FM" for age in ("a", "b")]
 RUN = """\
@@ -274,3 +277,42 @@ class TestIntervals:
         assert "level_labels" not in _released(work, labelled=False).publication_view().to_fields()
         with pytest.raises(InvalidParameter, match=r"Illinois"):
             release.publication_view(base=5)
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        (hf.total(), "the whole table"),
+        (hf.margin("county"), "by County"),
+        (hf.margin("state", "sex", "age"), "by state, Sex and age"),
+        (hf.subset("sex", ["F"], by=["county"]), "Sex women, by County"),
+        (hf.subset("county", node="17"), "County under Illinois"),
+        (hf.subset("age = 'b'", by=["state"]), "cells with age = 'b', by state"),
+        (hf.areas("county", {"North": ["17031"], "South": ["17043", "18001"]}, by=["sex"]), "2 areas of County (North, South), by Sex"),
+        (hf.linear([[1] * 12]), "a sum with coefficients"),
+        (hf.linear([[1] * 12, [0] * 11 + [1]]), "2 sums with coefficients"),
+    ],
+    ids=str,
+)
+def test_statements_in_words(statement, words):
+    tree = hf.Hierarchy.from_prefixes(["17031", "17043", "18001"], [2], levels=["state", "county"])
+    codes = {"county": ["17031", "17043", "18001"], "sex": ["F", "M"], "age": ["a", "b"]}
+    table = hf.Table(hf.Universe.product(codes, hierarchies={"county": tree}), np.arange(12))
+    named = table.with_labels({"sex": {"F": "women"}, "county": {"17": "Illinois"}}, {"county": "County", "sex": "Sex"})
+    facts = Facts.of(named, [statement])
+    assert kept_words(facts.definitions, named.universe.labels) == [words]
+    assert kept_words(facts.definitions, labels_of(LabelInfo.fields_of(named.universe.labels))) == [words]  # from a card
+    assert kept_words(facts.definitions, named.universe.labels, "identity") == []
+
+
+def test_statements_on_pages_and_in_plans(work):
+    release = _released(work)
+    assert str(release.plan).splitlines()[:2] == [
+        "Table      12 cells by state, County, Sex, age (declared)",
+        "Kept       by state: 2 totals, 2 independent; 10 free dimensions",
+    ]
+    release.save(work / "out")
+    for page in ("report.html", "statement.html"):
+        text = (work / "out" / page).read_text()
+        assert "margin(" not in text
+        assert "by state" in text

@@ -215,6 +215,9 @@ def with_every_text(hostile: str) -> dict[str, Any]:
         card[part][key] = {hostile: hostile}
     card["software"] = {hostile: hostile}
     card["release"]["language"] = CARD["release"]["language"]  # one of a list
+    subset = {"type": "subset", "column": None, "codes": None, "node": None, "condition": hostile, "by": [hostile]}
+    card["kept"]["definitions"] = [{**subset, "kind": "kept"}, {**subset, "kind": "identity"}]
+    card["kept"]["identities"] = [hostile]
     return card
 
 

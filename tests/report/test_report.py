@@ -81,7 +81,7 @@ class TestWords:
         assert "3,140 more kept totals are in kept.csv." in page.text
 
     def test_nothing_kept(self, snapshot: Snapshot) -> None:
-        page = Page(report_html(a_card(kept__totals=0, kept__statements=[]), [], ReportFacts()))
+        page = Page(report_html(a_card(kept__totals=0, kept__statements=[], kept__definitions=[]), [], ReportFacts()))
         snapshot(page.lines_beyond(read([])))
         assert "kept totals would no longer hold" not in page.text
 

@@ -36,8 +36,15 @@ SAID: dict[str, dict[str, Any]] = {
         "exposed__words": "No cell is exposed.",
         "kept__totals": 0,
         "kept__statements": [],
+        "kept__definitions": [],
     },
-    "identities": {"kept__identities": ["subset(x)"]},
+    "identities": {
+        "kept__identities": ["subset(x = '1')"],
+        "kept__definitions": [
+            {"type": "margin", "kind": "kept", "columns": ["state"]},
+            {"type": "subset", "kind": "identity", "column": None, "codes": None, "node": None, "condition": "x = '1'", "by": []},
+        ],
+    },
     "a deviation that depends on the data": {"expected_error__cell_standard_deviation__median": None},
     "suppression": {"mechanism__name": "suppression", "mechanism__parameters": {}, "sampler__groups": []},
     "a revision": {"kept__revision": {"of": "counties-2030-v0", "changed": 1, "totals": ["state=01: 5 before, 6 now"]}},

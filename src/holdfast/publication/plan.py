@@ -40,6 +40,7 @@ from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
 from holdfast.wording.exposure import columns_sentence, exposed_sentences
 from holdfast.wording.guarantee import guarantee_fields
 from holdfast.wording.samplers import reason_phrase
+from holdfast.wording.statements import kept_words
 from holdfast.wording.zeros import ZerosStatus, law_without_zeros, zeros_sentence, zeros_source
 
 logger = logging.getLogger(__name__)
@@ -251,11 +252,12 @@ class Plan:
         if facts.grid is not None and self.guarantee.person is None:
             yield "WARNING", nobody_warning(self.guarantee)
         what = "cells" if facts.grid is None else f"answers in steps of {facts.grid.step_text}"
-        yield "Table", f"{fields['cells']:,} {what} by {', '.join(universe.columns)} ({universe.support})"
+        yield "Table", f"{fields['cells']:,} {what} by {', '.join(map(universe.labels.column, universe.columns))} ({universe.support})"
         totals, free = count_of(f"{kept['totals']:,}", "total"), count_of(f"{kept['free_dimensions']:,}", "free dimension")
-        yield "Kept", f"{', '.join(kept['statements']) or 'nothing'}: {totals}, {kept['independent']:,} independent; {free}"
+        words = {kind: "; ".join(kept_words(facts.definitions, universe.labels, kind)) for kind in ("kept", "identity")}
+        yield "Kept", f"{words['kept'] or 'nothing'}: {totals}, {kept['independent']:,} independent; {free}"
         if kept["identities"]:
-            yield "Always", f"{', '.join(kept['identities'])}: true of every data set, exposes nothing"
+            yield "Always", f"{words['identity']}: true of every data set, exposes nothing"
         yield "Exposed", fields["exposed"]["words"]
         if kept["zeros"]["status"] != "none":
             yield "Zeros", kept["zeros"]["words"]

@@ -60,6 +60,7 @@ from holdfast.report.page import (
 )
 from holdfast.report.parts import Section, Tile
 from holdfast.wording.figures import percent, plain_number
+from holdfast.wording.statements import kept_words, labels_of
 from holdfast.wording.view import bias_rows
 
 SHOWN_KEPT = 3
@@ -195,14 +196,17 @@ def _reach(say: Say, sd: float | None, zero: str) -> tuple[str, str, str, str]:
 
 def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Section:
     kept, say, moved = card["kept"], say_of(card), moved_words(card)
+    labels = labels_of(card["table"]["labels"])
+    words, identities = (kept_words(kept["definitions"], labels, kind) for kind in ("kept", "identity"))
+    called = dict(zip(kept["statements"], words, strict=True))
     if not kept["totals"]:
         said = say("page.kept_none_suppressed" if is_suppressed(card) else "page.kept_none")
     else:
         which = "report.kept_rounded" if moved else "report.kept_exact"
-        said = say(which, statements=names(say, kept["statements"], SHOWN_STATEMENTS), moved=moved)
-    known = names(say, kept["identities"], SHOWN_STATEMENTS)
+        said = say(which, statements=names(say, words, SHOWN_STATEMENTS), moved=moved)
+    known = names(say, identities, SHOWN_STATEMENTS)
     rows = [
-        (name(label), name(statement), decimal_text(total) if isinstance(total, str) else number(total))
+        (name(label), name(called.get(statement, statement)), decimal_text(total) if isinstance(total, str) else number(total))
         for statement, label, total in kept_rows[:SHOWN_KEPT]
     ]
     header = tuple(say(f"report.kept_{column}") for column in ("total", "statement", "value"))

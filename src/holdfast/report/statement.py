@@ -40,6 +40,7 @@ from holdfast.report.page import (
 )
 from holdfast.report.parts import Figure, Tile
 from holdfast.wording.odds import largest_odds, right_guesses
+from holdfast.wording.statements import kept_words, labels_of
 
 # What is longer would not leave the rest room on two pages; the whole lists are in card.json.
 SHOWN_STATEMENTS = 5
@@ -187,7 +188,8 @@ def _exact_lines(card: Card, say: Say) -> tuple[Html, ...]:
     given, kept = card["table"], card["kept"]
     columns = names(say, column_names(card), SHOWN_COLUMNS)
     lines = [say("statement.cells", count=given["cells"], columns=columns, universe=universe_words(card))]
-    statements, moved = names(say, kept["statements"], SHOWN_STATEMENTS), moved_words(card)
+    labels, moved = labels_of(given["labels"]), moved_words(card)
+    statements, identities = (names(say, kept_words(kept["definitions"], labels, kind), SHOWN_STATEMENTS) for kind in ("kept", "identity"))
     if not kept["totals"]:
         lines.append(say("page.kept_none_suppressed" if is_suppressed(card) else "page.kept_none"))
     elif moved:
@@ -195,7 +197,7 @@ def _exact_lines(card: Card, say: Say) -> tuple[Html, ...]:
     else:
         lines.append(say("statement.kept", count=kept["totals"], statements=statements))
     if kept["identities"]:
-        lines.append(say("page.identities", statements=names(say, kept["identities"], SHOWN_STATEMENTS)))
+        lines.append(say("page.identities", statements=identities))
     lines.append(_others(card, say))
     return tuple(lines)
 
