@@ -15,12 +15,8 @@ CODES = 60
 
 def labels_of(given: Sequence[Mapping[str, Any]]) -> Labels:
     """The labels of a table, from its card."""
-    return Labels(
-        tuple(
-            ColumnLabels(one["column"], one["name"], tuple(one["by"]), {tuple(codes): label for codes, label in one["codes"]})
-            for one in given
-        )
-    )
+    columns = [(one["column"], one["name"], tuple(one["by"]), {tuple(codes): label for codes, label in one["codes"]}) for one in given]
+    return Labels(tuple(ColumnLabels(*column) for column in columns))
 
 
 def statement_words(given: Mapping[str, Any], labels: Labels) -> str:
