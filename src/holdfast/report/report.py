@@ -197,7 +197,7 @@ def _reach(say: Say, sd: float | None, zero: str) -> tuple[str, str, str, str]:
 def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Section:
     kept, say, moved = card["kept"], say_of(card), moved_words(card)
     labels = labels_of(card["table"]["labels"])
-    words, identities = (kept_words(kept["definitions"], labels, kind) for kind in ("kept", "identity"))
+    words, identities = (kept_words(kept["definitions"], labels, kind, say.language) for kind in ("kept", "identity"))
     called = dict(zip(kept["statements"], words, strict=True))
     if not kept["totals"]:
         said = say("page.kept_none_suppressed" if is_suppressed(card) else "page.kept_none")

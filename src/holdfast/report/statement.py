@@ -189,7 +189,8 @@ def _exact_lines(card: Card, say: Say) -> tuple[Html, ...]:
     columns = names(say, column_names(card), SHOWN_COLUMNS)
     lines = [say("statement.cells", count=given["cells"], columns=columns, universe=universe_words(card))]
     labels, moved = labels_of(given["labels"]), moved_words(card)
-    statements, identities = (names(say, kept_words(kept["definitions"], labels, kind), SHOWN_STATEMENTS) for kind in ("kept", "identity"))
+    words = [kept_words(kept["definitions"], labels, kind, say.language) for kind in ("kept", "identity")]
+    statements, identities = (names(say, said, SHOWN_STATEMENTS) for said in words)
     if not kept["totals"]:
         lines.append(say("page.kept_none_suppressed" if is_suppressed(card) else "page.kept_none"))
     elif moved:

@@ -7,8 +7,8 @@ from typing import Any
 
 from holdfast.display import listed
 from holdfast.tables.labels import ColumnLabels, Labels
+from holdfast.wording.catalogue import ENGLISH, Sentences
 
-WHOLE = "the whole table"
 CODES = 60
 """Characters of the codes of one statement."""
 
@@ -19,40 +19,42 @@ def labels_of(given: Sequence[Mapping[str, Any]]) -> Labels:
     return Labels(tuple(ColumnLabels(*column) for column in columns))
 
 
-def statement_words(given: Mapping[str, Any], labels: Labels) -> str:
-    """From the plain form of a statement, as cards have it."""
+def kept_words(definitions: Sequence[Mapping[str, Any]], labels: Labels, kind: str = "kept", language: str = ENGLISH) -> list[str]:
+    """The statements of one kind in their order, kept ones or identities, from their plain form, as cards have it."""
+    said = Sentences(language)
+    return [_words(given, labels, said) for given in definitions if given["kind"] == kind]
+
+
+def _words(given: Mapping[str, Any], labels: Labels, said: Sentences) -> str:
     match given["type"]:
         case "margin":
-            return _by(given["columns"], labels) or WHOLE
+            return _by(given["columns"], labels, said) or said("statements.whole")
         case "subset":
-            what = _cells(given, labels)
+            what = _cells(given, labels, said)
         case "areas":
-            what = f"{len(given['sets'])} areas of {labels.column(given['column'])} ({listed([name for name, _ in given['sets']], CODES)})"
+            names = listed([name for name, _ in given["sets"]], CODES)
+            what = said("statements.areas", count=len(given["sets"]), column=labels.column(given["column"]), names=names)
         case _:
-            return f"{len(given['rows'])} sums with coefficients" if len(given["rows"]) != 1 else "a sum with coefficients"
-    by = _by(given["by"], labels)
-    return f"{what}, {by}" if by else what
+            return said("statements.sums", count=len(given["rows"]))
+    by = _by(given["by"], labels, said)
+    return said("statements.with_by", what=what, by=by) if by else what
 
 
-def _cells(given: Mapping[str, Any], labels: Labels) -> str:
+def _cells(given: Mapping[str, Any], labels: Labels, said: Sentences) -> str:
     if given["condition"] is not None:
-        return f"cells with {given['condition']}"
-    column = given["column"]
+        return said("statements.cells", condition=given["condition"])
+    column, called = given["column"], labels.column(given["column"])
     if given["node"] is not None:
-        return f"{labels.column(column)} under {_code(column, given['node'], labels)}"
-    return f"{labels.column(column)} {listed([_code(column, code, labels) for code in given['codes']], CODES)}"
+        return said("statements.under", column=called, node=_code(column, given["node"], labels))
+    return said("statements.codes", column=called, codes=listed([_code(column, code, labels) for code in given["codes"]], CODES))
 
 
 def _code(column: str, code: str, labels: Labels) -> str:
     return labels.code(column, {column: code}) or code
 
 
-def _by(columns: Sequence[str], labels: Labels) -> str:
+def _by(columns: Sequence[str], labels: Labels, said: Sentences) -> str:
     """ "by county, sex and age"; nothing where there are no columns."""
-    names = [labels.column(column) for column in columns]
-    return f"by {' and '.join((', '.join(names[:-1]), names[-1]) if len(names) > 1 else names)}" if names else ""
-
-
-def kept_words(definitions: Sequence[Mapping[str, Any]], labels: Labels, kind: str = "kept") -> list[str]:
-    """The statements of one kind, in their order: kept ones or identities."""
-    return [statement_words(given, labels) for given in definitions if given["kind"] == kind]
+    *first, last = [labels.column(column) for column in columns] or [""]
+    named = said("statements.and", first=", ".join(first), last=last) if first else last
+    return said("statements.by", columns=named) if columns else ""
