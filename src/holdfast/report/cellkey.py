@@ -109,9 +109,9 @@ def perturbed_facts(fields: Fields, say: Say) -> PerturbedFacts:
         words=tuple(map(text, fields["words"])),
         tables=Table(
             say("cellkey.tables_caption"),
-            tuple(say(f"cellkey.{column}") for column in ("table", "cells", "file")),
-            tuple((one["name"], number(one["cells"]), code(one["file"])) for one in fields["tables"]),
-            frozenset({1}),
+            tuple(say(f"cellkey.{column}") for column in ("table", "file", "cells")),
+            tuple((one["name"], code(one["file"]), number(one["cells"])) for one in fields["tables"]),
+            frozenset({2}),
         ),
         gaps=Table(
             say("cellkey.gaps_caption"),

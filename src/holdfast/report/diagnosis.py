@@ -124,7 +124,6 @@ def _moving(rows: Sequence[Fields], say: Say) -> Table:
         say("diagnosis.moving_caption"),
         tuple(say(f"diagnosis.{column}") for column in ("block", "kernel", "accepted", "effective", "autocorrelation")),
         tuple(_movement(row, say) for row in rows),
-        frozenset({2}),
     )
 
 
