@@ -36,6 +36,10 @@ TOOLS = {
 
 DURATIONS = Path(__file__).with_name("durations.txt")
 
+FIRST = ("chains", "cellkey", "samplers")
+"""Folders whose tests come first. Of two workers one begins with the chains and the other in the samplers: on a fresh clone, where each
+compiles the loops that it meets, hardly one is compiled by both."""
+
 COLLECTED = pytest.StashKey[int]()
 FIT_CHECKS = pytest.StashKey[int]()
 UNUSED_SNAPSHOTS = pytest.StashKey[list[str]]()
@@ -82,10 +86,16 @@ def _leave_cases_to_the_long_group(config: pytest.Config, items: list[pytest.Ite
         raise pytest.UsageError(f"Every test marked `ordinary` has an ordinary case. These have none: {', '.join(empty)}")
 
 
+def _rank(item: pytest.Item) -> int:
+    folder = item.nodeid.removeprefix("tests/").partition("/")[0]
+    return FIRST.index(folder) if folder in FIRST else len(FIRST)
+
+
 @pytest.hookimpl(tryfirst=True)  # before a choice by -m or -k: it must not make a snapshot look unused
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what takes long, by measurement: tests/durations.txt lists functions (tools/mark_durations.py writes it). Find what snapshots
-    belong to no test; on a refresh leave the tests that have none out."""
+    """Put FIRST first. Mark what takes long, by measurement: tests/durations.txt lists functions (tools/mark_durations.py writes it). Find
+    what snapshots belong to no test; on a refresh leave the tests that have none out."""
+    items.sort(key=_rank)
     listed = {line.split(maxsplit=1)[1] for line in DURATIONS.read_text(encoding="utf-8").splitlines()}
     for item in items:
         if item.nodeid.split("[")[0] in listed:

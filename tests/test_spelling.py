@@ -32,7 +32,7 @@ def test_what_counts_as_python(text: str, is_python: bool) -> None:
     assert (PYTHON.search(text) is not None) == is_python
 
 
-@pytest.mark.ordinary("release", "refused-no")
+@pytest.mark.ordinary("release", "refused-no-ledger")
 @pytest.mark.parametrize("command", ["plan", "release"])
 @pytest.mark.parametrize("name", REFUSED)
 def test_no_message_is_in_python(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, command: str) -> None:

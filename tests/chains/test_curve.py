@@ -73,6 +73,7 @@ def chernoff_range(law: dict[int, Fraction], n: int, alpha: float, largest_s: fl
     return max(edge(-s) for s in grid), min(edge(s) for s in grid)
 
 
+@pytest.mark.ordinary("1-1]", "4-9", "12-6")
 @pytest.mark.parametrize(("lag", "t"), [(1, 1), (4, 2), (4, 9), (12, 1), (12, 6)])
 def test_the_estimate_is_near_its_expectation(lag: int, t: int) -> None:
     """False alarm at most 2e-10 each, by Chernoff's bound. Before the tail, distances one step off lie outside: a shift would be seen."""

@@ -36,6 +36,9 @@ NOT_RUN = ("make", "git", "cd")
 EVASIVE = {"py", "python3", "pycon", "sh", "bash", "shell", "zsh"}
 """Names of languages under which an example would escape this test."""
 
+LONG_PAGES = ("chains", "comparison", "distributed", "floating-answers", "intervals")
+"""Pages whose examples start processes or draw much: the long group runs them."""
+
 SHELL_SYNTAX = {"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1"}
 SECONDS = 600
 """Generous: it only ends a command that hangs."""
@@ -197,7 +200,7 @@ def _examples() -> Iterator[object]:
     for page in PAGES:
         found = blocks(page)
         if any(block.language == "python" for block in found):
-            yield pytest.param(page, None, id=f"{name_of(page)}-python")
+            yield pytest.param(page, None, id=f"{name_of(page)}-python", marks=[pytest.mark.long] if page.stem in LONG_PAGES else [])
         for block in found:
             if block.language == "console":
                 yield pytest.param(page, block, id=f"{name_of(page)}-console-line-{block.line}")

@@ -52,7 +52,7 @@ NARROW: list[IntegerLaw] = [
 ]
 
 
-@pytest.mark.ordinary("='7/3')", "'25/2', center", "tilt", "lower", "Geometric", "Weighted", "Bernoulli", "Uniform")
+@pytest.mark.ordinary("='7/3')", "'25/2', center='-7/3'", "tilt='1/", "lower=12", "'7/2'", "Weighted", "Bernoulli", "Uniform")
 @pytest.mark.parametrize("law", NARROW, ids=repr)
 def test_draws_follow_the_certified_law(law: IntegerLaw) -> None:
     values = law.sample(DRAWS, NoiseKey.for_tests("fit"))

@@ -160,6 +160,7 @@ def random_release(seed: int) -> tuple[hf.Table, Any]:
     return table, hf.release(table, keep[kind], mechanism, key=hf.NoiseKey.for_tests(f"view {seed}"))
 
 
+@pytest.mark.ordinary("1")  # 14 seeds, two or more of each kind
 @pytest.mark.parametrize("seed", range(50))
 def test_views_of_random_tables_keep_totals_add_up_and_are_not_negative(seed: int) -> None:
     table, release = random_release(seed)

@@ -56,6 +56,7 @@ SOURCES: dict[str, Callable[[list[str], bool], Any]] = {
 }
 
 
+@pytest.mark.ordinary("product", "leading", "accent", "NFKC", "empty-")
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("pair", PAIRS)
 def test_codes_that_differ_only_in_blanks_case_or_unicode_form(source, pair) -> None:

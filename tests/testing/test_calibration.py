@@ -126,6 +126,7 @@ def test_figures_in_the_text():
         assert [worst_of_two_bins(least, ALPHA, kind) for least in (10, 15, 20, 30, 50)] == pytest.approx(stated, rel=0.03)
 
 
+@pytest.mark.ordinary("60-", "100-100", "500-", "10000-1e-09")
 @pytest.mark.parametrize("level", [ALPHA, 1e-4])
 @pytest.mark.parametrize(("first", "second"), [(60, 60), (100, 100), (60, 1000), (500, 2000), (1000, 10_000)])
 def test_two_samples_alarm_no_more_often_than_stated(level: float, first: int, second: int):
