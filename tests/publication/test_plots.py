@@ -98,7 +98,7 @@ def test_ranked_bars_are_the_published_numbers_with_intervals_of_the_law(release
     reach = int(found.high - found.published)
     assert math.fsum(law[half - reach : half + reach + 1]) >= 0.95 > math.fsum(law[half - reach + 1 : half + reach])
     assert [row[2] for row in figure.rows] == [f"{value - reach:,} to {value + reach:,}" for value in published]
-    assert "computed from the law of the noise" in figure.caption
+    assert "by the law of the noise" in figure.caption
 
 
 def test_intervals_without_a_law_say_that_they_are_normal() -> None:
@@ -153,7 +153,7 @@ def test_a_map_has_the_numbers_of_its_areas(release: Release, tmp_path: Path) ->
     ]
     assert len(list(ElementTree.fromstring(figure.svg).iter(f"{SVG}path"))) == 4
     fewer = release.plot.map(geojson(tmp_path / "n.geojson", places=SQUARES[:1]), "id")
-    assert "2 of the table have no area in the map file." in fewer.caption
+    assert "2 units of the table have no area in the map file." in fewer.caption
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_no_sentence_is_left_over() -> None:
     """Each is named where pages are made; a family such as sign_name by its beginning."""
     for name in catalogue(ENGLISH):
         page, _, last = name.partition(".")
-        whole = f'"{name}"' in SOURCES
+        whole = f'"{name}"' in SOURCES or f"'{name}'" in SOURCES
         family = f'"{page}.' in SOURCES and re.search(rf'["_.]{last.rpartition("_")[2]}"', SOURCES)
         assert whole or family, name
 

@@ -107,7 +107,7 @@ class TestCharts:
         assert len({round(y + height, 2) for _, y, _, height in bars}) == 1
         assert bars[0][0] < bars[1][0] < bars[2][0]
         assert "Probability of each value of the noise: three" in page.text
-        assert "Computed from the law. The noise is 0 with probability 50 %. At least 95 of 100 values lie from -1 to 1." in page.text
+        assert "Computed from the law. The noise is 0 with a probability of 50 %. At least 95 of 100 values lie from -1 to 1." in page.text
         labels = {text["x"]: text for text in page.all("text")}
         assert {f"{x + width / 2:g}" for x, _, width, _ in bars} <= labels.keys(), "each value stands in the middle under its bar"
 

@@ -11,7 +11,6 @@ from holdfast.publication.card import SCHEMA_VERSION, Card, LabelInfo
 from holdfast.publication.card_answers import GridInfo
 from holdfast.publication.plan import Plan, exposed_fields
 from holdfast.tables import Hierarchy
-from holdfast.wording.catalogue import ENGLISH
 from holdfast.wording.ledger import recorded_sentence
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def card_of(release: Release) -> Card:
     said: dict[str, Any] = {
         **{"id": release.id, "date": order.date, "office": order.office, "approver": order.approver},
         **{"private": release.private, "ledger": release.entry, "signer": None, "allow_exposed": order.allow_exposed},
-        **{"grant": release.booking.grant, "language": ENGLISH, "formulas": "as they are"},
+        **{"grant": release.booking.grant, "language": release.language, "formulas": "as they are"},
     }
     return make_card(release.plan, release.exposure, said, _revision(release), release.booking.software)
 

@@ -16,7 +16,6 @@ from holdfast.publication.released import ReleasedTable
 from holdfast.publication.sums import Level, Sums, deviations_of, level_title, sums_of
 from holdfast.report.figures.facts import LIMITS, Bar, Bubble, Example, Grid, Ranked, Shares, SizeClass, Sizes, Spread
 from holdfast.tables import Universe
-from holdfast.wording.figures import level_by_margin
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -49,7 +48,7 @@ def _spread(title: str, found: Floats) -> Spread:
 def level_spread(found: LevelError) -> Spread:
     """A margin of a level of the budget, as the card has it."""
     low, middle, high = (float(f"{value:.6g}") for value in (found.smallest, found.median, found.largest))
-    return Spread(level_by_margin(found.level, found.margin), found.units, low, middle, high, looked_at=found.units)
+    return Spread(found.level, found.units, low, middle, high, looked_at=found.units, margin=found.margin)
 
 
 def shares(sums: Sums) -> Shares | None:

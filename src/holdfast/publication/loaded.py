@@ -43,6 +43,10 @@ class Loaded(Readable):
         return bool(self.card["release"]["private"])
 
     @property
+    def language(self) -> str:
+        return str(self.card["release"]["language"])
+
+    @property
     def guarantee(self) -> Guarantee:
         return self.plan.guarantee
 

@@ -17,7 +17,6 @@ from holdfast.laws.marginals import cell_probabilities
 from holdfast.report.figures.facts import NoiseLaw
 from holdfast.samplers.cost import cell_draws
 from holdfast.samplers.protocol import BlockSampler, InputSampler
-from holdfast.wording.figures import noise_place
 
 CELLS = 4_000
 """About so many cell draws a picture: few enough that a small release never loads the compiled loops."""
@@ -45,14 +44,13 @@ def noise_charts(drawing: Drawing, most: int = MOST) -> list[NoiseLaw]:
         kind = (sampler.name, sampler.cells)
         if kind in charts or len(charts) == most:
             continue
-        label = noise_place(sampler.cells)
-        found = _exact(drawing, shape, sampler, label)
+        found = _exact(drawing, shape, sampler)
         cost = 0.0 if found is not None or isinstance(sampler, ChainSampler) else _count(sampler) * cell_draws(sampler)
         if found is not None and any(_alike(found, other) for other in charts.values()):
             continue
         if cost <= left:
             left -= cost
-            charts[kind] = found or _simulated(drawing, shape, sampler, label)
+            charts[kind] = found or _simulated(drawing, shape, sampler)
     return list(charts.values())
 
 
@@ -68,7 +66,7 @@ def _count(sampler: BlockSampler) -> int:
     return max(2, CELLS // sampler.cells)
 
 
-def _exact(drawing: Drawing, shape: Shape, sampler: BlockSampler, label: str) -> NoiseLaw | None:
+def _exact(drawing: Drawing, shape: Shape, sampler: BlockSampler) -> NoiseLaw | None:
     """From the law; of a chain, whose law is not the one it aims at, from its draws."""
     found = None if isinstance(sampler, ChainSampler) else cell_probabilities(drawing.channel.target, shape)
     if found is None:
@@ -76,10 +74,10 @@ def _exact(drawing: Drawing, shape: Shape, sampler: BlockSampler, label: str) ->
     half = len(found) // 2
     inside = found[half] + np.concatenate(([0.0], np.cumsum(found[half + 1 :] + found[:half][::-1])))
     reach = int(np.searchsorted(inside, SHOWN))
-    return NoiseLaw(label, [(k, float(f"{found[half + k]:.9g}")) for k in range(-reach, reach + 1)])
+    return NoiseLaw(sampler.cells, [(k, float(f"{found[half + k]:.9g}")) for k in range(-reach, reach + 1)])
 
 
-def _simulated(drawing: Drawing, shape: Shape, sampler: BlockSampler, label: str) -> NoiseLaw:
+def _simulated(drawing: Drawing, shape: Shape, sampler: BlockSampler) -> NoiseLaw:
     names = ("noise chart", json.dumps(drawing.channel.target.fields), json.dumps(shape.fields))
     count = _count(sampler)
     draws = public_draws(sampler, names, -(-count // BATCHES) * BATCHES if isinstance(sampler, ChainSampler) else count)
@@ -87,4 +85,4 @@ def _simulated(drawing: Drawing, shape: Shape, sampler: BlockSampler, label: str
     reach = int(np.sort(np.abs(draws), axis=None)[int(np.ceil(SHOWN * draws.size)) - 1])
     law = [(k, n / draws.size) for k, n in zip(values.tolist(), times.tolist(), strict=True) if abs(k) <= reach]
     errors = [float(f"{float(standard_error((draws == k).mean(axis=1), sampler)):.3g}") for k, _ in law]
-    return NoiseLaw(label, law, draws.size, errors)
+    return NoiseLaw(sampler.cells, law, draws.size, errors)

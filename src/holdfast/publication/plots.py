@@ -20,6 +20,7 @@ from holdfast.report.figures.noise import noise_figure
 from holdfast.report.figures.ranked import ranked_figure
 from holdfast.report.figures.relative import relative_figure
 from holdfast.report.figures.sizes import size_figure
+from holdfast.wording.catalogue import ENGLISH, Sentences
 
 if TYPE_CHECKING:
     from holdfast.publication.plan import Plan
@@ -36,8 +37,8 @@ class Plot:
     of the budget; several columns may be given as a list.
     """
 
-    def __init__(self, plan: Plan, table: ReleasedTable) -> None:
-        self._plan, self._table = plan, table
+    def __init__(self, plan: Plan, table: ReleasedTable, language: str = ENGLISH) -> None:
+        self._plan, self._table, self._say = plan, table, Sentences(language)
 
     def error_by_level(self) -> Figure:
         """Standard deviations from the whole table over nested columns, or levels of the budget, to the cells."""
@@ -52,36 +53,36 @@ class Plot:
         found = facts.sizes(sums_of(self._plan, self._table, find_level(self._plan, level)), self._table.grid is None)
         if found is None:
             raise _unknown()
-        return size_figure(found, self._noun)
+        return size_figure(self._say, found, self._noun)
 
     def relative_errors(self) -> Figure:
         """The share of published numbers whose standard deviation is above 5, 10, 25 and 50 % of the number, for every level."""
         found = relative_shares([sums_of(self._plan, self._table, level) for level in levels_of(self._plan)])
         if not found:
             raise _unknown()
-        return relative_figure(found, self._noun)
+        return relative_figure(self._say, found, self._noun)
 
     def ranked(self, level: str | Sequence[str] | None = None, most: int = 20) -> Figure:
         """The largest numbers of a level with 95 % intervals; by default of the coarsest level that carries noise."""
         if not isinstance(most, int) or not 1 <= most <= MOST_BARS:
             raise InvalidParameter(f"most is a number of bars from 1 to {MOST_BARS}.", field="most")
         sums = sums_of(self._plan, self._table, find_level(self._plan, level))
-        return ranked_figure(facts.ranked(self._plan, self._table, sums, most), self._noun)
+        return ranked_figure(self._say, facts.ranked(self._plan, self._table, sums, most), self._noun)
 
     def heat_map(self, columns: Sequence[str] | None = None) -> Figure:
         """A two-way table in shades; `columns` are needed where the table has more than two."""
-        return heat_figure(facts.grid_of(self._plan, self._table, columns), self._noun)
+        return heat_figure(self._say, facts.grid_of(self._plan, self._table, columns), self._noun)
 
     def map(self, file: str | os.PathLike[str], code: str, level: str | None = None) -> Figure:
         """Numbers on a map: a GeoJSON file whose features hold the codes of the level in the property `code`."""
-        return map_figure(map_facts(self._plan, self._table, read_map(file), code, level), self._noun)
+        return map_figure(self._say, map_facts(self._plan, self._table, read_map(file), code, level), self._noun)
 
     def noise(self, kind: int = 0) -> Figure:
         """The law of a cell's noise: of the first kind of block, or of another."""
         laws = noise_charts(self._plan.drawing)
         if not 0 <= kind < len(laws):
             raise InvalidParameter(f"There are {len(laws)} kinds of noise to draw. Got {kind}.", field="kind")
-        return noise_figure(kind + 1, laws[kind])
+        return noise_figure(self._say, kind + 1, laws[kind])
 
     @property
     def _noun(self) -> str:
@@ -91,7 +92,7 @@ class Plot:
         if self._plan.covariance is None:
             raise _unknown()
         basis = self._plan.to_fields()["expected_error"]["basis"]
-        return error_figure(kind, spreads, basis, self._noun)
+        return error_figure(self._say, kind, spreads, basis, self._noun)
 
 
 def _unknown() -> InvalidParameter:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.publication.queries import LEVEL, Query
+from holdfast.wording.catalogue import ENGLISH
 
 if TYPE_CHECKING:
     from holdfast.publication.error_laws import Ask
@@ -34,11 +35,16 @@ class Readable:
         def private(self) -> bool: ...
 
     @property
+    def language(self) -> str:
+        """Of its pages and figures."""
+        return ENGLISH
+
+    @property
     def plot(self) -> Plot:
         """Figures of the published table and its noise, as SVG: `plot.error_by_level()` and the like."""
         from holdfast.publication.plots import Plot
 
-        return Plot(self.plan, self.table)
+        return Plot(self.plan, self.table, self.language)
 
     def interval(
         self,

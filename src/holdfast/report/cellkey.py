@@ -79,7 +79,7 @@ def check_facts(fields: Fields, say: Say) -> CheckFacts:
         rows=_rows(rows, say),
         more=say("cellkey.more_rows", count=fields["more_rows"]) if fields["more_rows"] else None,
         laws=tuple(
-            noise_figure(at, NoiseLaw(say.plain("cellkey.one_count", count=row["count"]), row["law"])).part()
+            noise_figure(say.plain, at, NoiseLaw(say.plain("cellkey.one_count", count=row["count"]), row["law"])).part()
             for at, row in enumerate(chosen)
         ),
     )

@@ -179,11 +179,11 @@ def _how_far_off(card: Card, facts: ReportFacts) -> Section:
 
 
 def _error_figures(card: Card, facts: ReportFacts) -> list[Figure]:
-    basis, what = card["expected_error"]["basis"], noun(card)
+    basis, what, say = card["expected_error"]["basis"], noun(card), say_of(card).plain
     return [
-        *([error_figure("level", facts.levels, basis, what)] if facts.levels else []),
-        *([error_figure("margin", facts.margins, basis, what)] if facts.margins else []),
-        *([relative_figure(facts.relative, what)] if facts.relative else []),
+        *([error_figure(say, "level", facts.levels, basis, what)] if facts.levels else []),
+        *([error_figure(say, "margin", facts.margins, basis, what)] if facts.margins else []),
+        *([relative_figure(say, facts.relative, what)] if facts.relative else []),
     ]
 
 
@@ -227,7 +227,7 @@ def _exposed(card: Card) -> tuple[Html | None, ...]:
     others = (zeros["words"] if zeros["cells"] else None, list_tells(card), revision_words(card))
     return (
         paragraph(exposed_words(card, SHOWN_EXPOSED)),
-        items(map(name, some)) if some else None,
+        tag("ul", *(tag("li", name(cell)) for cell in some), class_="names") if some else None,
         *(paragraph(said) for said in others if said is not None),
     )
 
@@ -257,7 +257,7 @@ def _noise(card: Card, facts: ReportFacts) -> Section:
         "noise",
         say("report.noise"),
         tag("dl", *(tag("div", tag("dt", label), tag("dd", value)) for label, value in told), class_="facts"),
-        figures=[noise_figure(place, law) for place, law in enumerate(facts.noise, 1) if law.law],
+        figures=[noise_figure(say.plain, place, law) for place, law in enumerate(facts.noise, 1) if law.law],
         after=tag(
             "details",
             tag("summary", say("report.blocks")),
@@ -269,14 +269,14 @@ def _noise(card: Card, facts: ReportFacts) -> Section:
 
 def _pictures(card: Card, facts: ReportFacts) -> tuple[Section, ...]:
     """The published numbers themselves; nothing where there is nothing to draw."""
-    what = noun(card)
+    what, say = noun(card), say_of(card)
     figures = [
-        *([] if facts.areas is None else [map_figure(facts.areas, what)]),
-        *([] if facts.grid is None else [heat_figure(facts.grid, what)]),
-        *([] if facts.ranked is None else [ranked_figure(facts.ranked, what)]),
-        *([] if facts.sizes is None else [size_figure(facts.sizes, what)]),
+        *([] if facts.areas is None else [map_figure(say.plain, facts.areas, what)]),
+        *([] if facts.grid is None else [heat_figure(say.plain, facts.grid, what)]),
+        *([] if facts.ranked is None else [ranked_figure(say.plain, facts.ranked, what)]),
+        *([] if facts.sizes is None else [size_figure(say.plain, facts.sizes, what)]),
     ]
-    return (_section("pictures", say_of(card)(f"report.pictures_{what}"), figures=figures),) if figures else ()
+    return (_section("pictures", say(f"report.pictures_{what}"), figures=figures),) if figures else ()
 
 
 def _view(card: Card, facts: ReportFacts) -> tuple[Section, ...]:

@@ -13,46 +13,39 @@ from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.heat_map import KEY, UNSURE, is_unsure, shade_edges, shade_keys, shade_of
 from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, box, dot, label, picture, short
 from holdfast.report.html import Html, tag
-from holdfast.wording.figures import (
-    MAP_NONE_KEY,
-    MAP_TITLE,
-    MAP_UNSURE_KEY,
-    NOT_KNOWN,
-    NOT_PUBLISHED,
-    map_caption,
-    map_header,
-    map_words,
-    plain_number,
-)
+from holdfast.wording.catalogue import Sentences
+from holdfast.wording.figures import map_caption, map_words, percent, plain_number
 
 MARGIN, TALLEST = 4, 420
 Point = tuple[float, float]
 
 
-def map_figure(areas: Areas, noun: str = "count") -> Figure:
+def map_figure(say: Sentences, areas: Areas, noun: str = "count") -> Figure:
     """Given: one area or more with two points or more."""
-    title = MAP_TITLE.format(level=areas.level, noun=noun)
+    title = say("figures.map_title", level=areas.level, **say.nouns(noun))
     known = [area.value for area in areas.areas if area.value is not None]
     edges = shade_edges(known)
-    words = map_words(areas, known, sum(_unsure(area) for area in areas.areas), UNSURE, noun)
+    words = map_words(say, areas, known, sum(_unsure(area) for area in areas.areas), UNSURE, noun)
     place, height = _projection(areas)
     shapes = [piece for area in areas.areas for piece in _area(area, place, edges)]
     marks = [_mark(*middle) for area in areas.areas if _unsure(area) and (middle := _middle(area, place)) is not None]
-    keys, end = shade_keys(edges, height + 20)
-    keys += [_mark(13.5, end - 4), label(MAP_UNSURE_KEY, 23, end)]
+    keys, end = shade_keys(say, edges, height + 20)
+    keys += [_mark(13.5, end - 4), label(say("figures.map_unsure", limit=percent(UNSURE)), 23, end)]
     if any(area.value is None for area in areas.areas):
         end += KEY
-        keys += [box(8, end - 9, 11, 11, fill="#fff", stroke=GREY, stroke_dasharray="1 1"), label(MAP_NONE_KEY, 23, end)]
+        keys += [box(8, end - 9, 11, 11, fill="#fff", stroke=GREY, stroke_dasharray="1 1"), label(say("figures.map_missing"), 23, end)]
     svg = picture("map", title, words, end + 8, *shapes, *marks, *keys)
+    nothing, unknown = say("figures.nothing"), say("page.not_known")
     data = tuple(
         (
             area.name,
-            NOT_PUBLISHED if area.value is None else plain_number(area.value),
-            NOT_KNOWN if area.deviation is None else short(area.deviation),
+            nothing if area.value is None else plain_number(area.value),
+            unknown if area.deviation is None else short(area.deviation),
         )
         for area in areas.areas
     )
-    return Figure("map", title, svg, map_caption(areas, noun), words, map_header(areas.level, noun), data)
+    header = (areas.level, say("figures.published", **say.nouns(noun)), say("figures.sd"))
+    return Figure("map", title, svg, map_caption(say, areas, noun), words, header, data, say.language)
 
 
 def _unsure(area: Area) -> bool:

@@ -8,39 +8,33 @@ from holdfast.report.figures.facts import Spread
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import HALO, INK, MAIN, WIDTH, Place, axis_below, cut, dot, label, line, picture, spread_scale, width_of
 from holdfast.report.html import Html, join, number, tag, three_digits
-from holdfast.wording.figures import (
-    ERROR_HEADER,
-    ERROR_TITLES,
-    EXACT,
-    NOT_KNOWN,
-    SD_AXIS,
-    error_caption,
-    error_words,
-    spread_words,
-    units_word,
-)
+from holdfast.wording.catalogue import Sentences
+from holdfast.wording.figures import error_words, level_by_margin, spread_words
 
 LEFT, TOP, ROW = 8, 6, 30
 END = WIDTH - 16
 
 
-def error_figure(kind: str, spreads: Sequence[Spread], basis: str, noun: str = "count") -> Figure:
+def error_figure(say: Sentences, kind: str, spreads: Sequence[Spread], basis: str, noun: str = "count") -> Figure:
     """`kind` is "level" or "margin"; `basis` says how the standard deviations were found. One spread or more."""
-    title = ERROR_TITLES[kind].format(noun=noun)
-    words = error_words(spreads)
+    title = say(f"figures.error_{kind}")
+    words = error_words(say, spreads)
     base = TOP + ROW * len(spreads)
     positive = [value for spread in spreads for value in (spread.smallest, spread.median, spread.largest) if value]
     across, ticks = spread_scale(min(positive, default=0.0), max(positive, default=0.0), LEFT + 4, END)
-    rows = [piece for place, spread in enumerate(spreads) for piece in _row(spread, TOP + ROW * place, across)]
+    rows = [piece for place, spread in enumerate(spreads) for piece in _row(say, spread, TOP + ROW * place, across)]
     name = f"error-by-{kind}"
-    svg = picture(name, title, words, base + 36, *axis_below(across, ticks, TOP, base, SD_AXIS), *rows)
-    return Figure(name, title, svg, error_caption(basis, noun), words, ERROR_HEADER, tuple(_data(spread) for spread in spreads))
+    svg = picture(name, title, words, base + 36, *axis_below(across, ticks, TOP, base, say("figures.sd_axis")), *rows)
+    caption = say("figures.error_caption", basis=basis, **say.nouns(noun))
+    header = tuple(say(f"figures.error_{column}") for column in ("name", "units", "smallest", "median", "largest"))
+    return Figure(name, title, svg, caption, words, header, tuple(_data(say, spread) for spread in spreads), say.language)
 
 
-def _row(spread: Spread, y: float, across: Place) -> list[Html]:
+def _row(say: Sentences, spread: Spread, y: float, across: Place) -> list[Html]:
     middle = y + 21
-    value = spread_words(spread)
-    name = cut(f"{spread.name} ({units_word(spread.units)}): ", WIDTH - LEFT - 12 - 1.15 * width_of(value))
+    value = spread_words(say, spread)
+    of = say("figures.units", name=level_by_margin(say, spread.name, spread.margin), count=spread.units)
+    name = cut(f"{of}: ", WIDTH - LEFT - 12 - 1.15 * width_of(value))
     out = [label(join(name, tag("tspan", value, font_weight="bold")), LEFT, y + 12, **HALO)]
     if spread.median is None or spread.smallest is None or spread.largest is None:
         return out
@@ -51,10 +45,10 @@ def _row(spread: Spread, y: float, across: Place) -> list[Html]:
     return [*out, dot(across(spread.median), middle, 4.5, stroke="#fff", fill=MAIN if spread.largest else INK)]
 
 
-def _data(spread: Spread) -> tuple[str, ...]:
+def _data(say: Sentences, spread: Spread) -> tuple[str, ...]:
     figures = (spread.smallest, spread.median, spread.largest)
     return (
-        spread.name,
+        level_by_margin(say, spread.name, spread.margin),
         number(spread.units),
-        *(NOT_KNOWN if value is None else EXACT if value == 0 else three_digits(value) for value in figures),
+        *(say("page.not_known") if value is None else three_digits(value) if value else say("page.exact") for value in figures),
     )

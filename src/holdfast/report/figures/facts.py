@@ -16,6 +16,7 @@ class Spread:
     """Standard deviations of the sums over the units of one level or margin; None where they are not known.
 
     units:     how many sums there are; `looked_at`: of how many the standard deviation was computed.
+    margin:    of a level of the budget: by which columns, or None for the level itself.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Spread:
     median: float | None
     largest: float | None
     looked_at: int
+    margin: str | None = None
 
 
 @dataclass(frozen=True)
@@ -155,11 +157,12 @@ class Areas:
 class NoiseLaw:
     """The law of a cell's noise: values with their probabilities, at least 99 in 100 together, or their shares in simulated draws.
 
-    place:   of the cell, in words. `draws`: cells drawn where the shares were simulated; None where they were computed.
+    place:   of the cell: how many its block has, or in words.
+    draws:   cells drawn where the shares were simulated; None where they were computed.
     errors:  standard errors of the shares, where they were simulated, one for each value.
     """
 
-    place: str
+    place: str | int
     law: Law
     draws: int | None = None
     errors: Sequence[float] = ()

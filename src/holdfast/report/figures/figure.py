@@ -9,7 +9,7 @@ from pathlib import Path
 from holdfast.report import parts
 from holdfast.report.figures.svg import on_page
 from holdfast.report.html import Html, paragraph, table, tag
-from holdfast.wording.figures import DATA, first_rows
+from holdfast.wording.catalogue import ENGLISH, Sentences
 
 MOST_ROWS = 400
 """Of the data on a page; files have all of them."""
@@ -22,7 +22,7 @@ class Figure:
     svg:      one element, without links, scripts or outside fonts; its description holds `words`.
     caption:  how the drawing is read.
     words:    what the drawing tells, for those who do not see it.
-    header:   of the table of data; `rows`: its rows, as they are shown.
+    header:   of the table of data; `rows`: its rows, as they are shown. `language`: of all of it.
     """
 
     name: str
@@ -32,6 +32,7 @@ class Figure:
     words: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    language: str = ENGLISH
 
     @property
     def heading(self) -> str:
@@ -40,13 +41,14 @@ class Figure:
 
     def part(self) -> parts.Figure:
         """The same for the frame of a page, which lays it out; of a long table the first rows."""
-        caption = self.title if len(self.rows) <= MOST_ROWS else f"{self.title} {first_rows(MOST_ROWS, len(self.rows))}"
+        some = Sentences(self.language)("figures.first_rows", shown=MOST_ROWS, rows=len(self.rows))
+        caption = self.title if len(self.rows) <= MOST_ROWS else f"{self.title} {some}"
         data = parts.Table(caption, self.header, self.rows[:MOST_ROWS], frozenset(range(1, len(self.header))))
         return parts.Figure(self.name, on_page(self.svg), self.caption, data, self.heading)
 
     def html(self) -> Html:
         """Drawing, title and caption, and the table, which opens on demand."""
-        data = tag("details", tag("summary", DATA), table(self.title, self.header, self.rows))
+        data = tag("details", tag("summary", Sentences(self.language)("page.data")), table(self.title, self.header, self.rows))
         title = paragraph(tag("strong", self.heading))
         return tag("figure", title, on_page(self.svg), tag("figcaption", self.caption), data)
 

@@ -8,18 +8,8 @@ from holdfast.report.figures.facts import Grid
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, box, cut, label, picture, short, tick_words, width_of
 from holdfast.report.html import Html
-from holdfast.wording.figures import (
-    HEAT_TITLE,
-    HEAT_UNSURE_KEY,
-    NOT_KNOWN,
-    NOT_PUBLISHED,
-    has_deviations,
-    heat_caption,
-    heat_header,
-    heat_words,
-    plain_number,
-    shade_words,
-)
+from holdfast.wording.catalogue import Sentences
+from holdfast.wording.figures import has_deviations, heat_caption, heat_words, percent, plain_number, shade_words
 
 TOP, HIGH, KEY = 34, 20, 16
 NAMES, NARROW, SHOWN, WELL = 110, 9.0, 34.0, 60.0
@@ -28,16 +18,16 @@ UNSURE = 0.25
 """Above this relative standard deviation a number is marked."""
 
 
-def heat_figure(grid: Grid, noun: str = "count") -> Figure:
+def heat_figure(say: Sentences, grid: Grid, noun: str = "count") -> Figure:
     """Given: one row and one column or more."""
-    title = HEAT_TITLE.format(row=grid.row_title, column=grid.column_title, noun=noun)
+    title = say("figures.heat_title", row=grid.row_title, column=grid.column_title, **say.nouns(noun))
     room = max(NAMES, WIDTH - 4 - WELL * len(grid.columns))
     left = min(max(width_of(row) for row in (*grid.rows, grid.row_title)) + 8, room)
     wide = max((WIDTH - left - 4) / len(grid.columns), NARROW)
     numbers = wide >= SHOWN
     known = [value for row in grid.values for value in row if value is not None]
     edges = shade_edges(known)
-    words = heat_words(grid, known, UNSURE, noun)
+    words = heat_words(say, grid, known, UNSURE, noun)
     pieces: list[Html] = [
         label(cut(grid.column_title, WIDTH - left), left, 12, fill=GREY),
         label(cut(grid.row_title, left - 4), 2, 28, fill=GREY),
@@ -55,17 +45,22 @@ def heat_figure(grid: Grid, noun: str = "count") -> Figure:
             pieces += _cell(value, grid.deviations[row][column], (left + wide * column, y, wide), edges, numbers)
     bottom = TOP + HIGH * len(grid.rows) + 18
     width = max(WIDTH, left + wide * len(grid.columns) + 4)
-    keys, end = shade_keys(edges, bottom)
+    keys, end = shade_keys(say, edges, bottom)
     if has_deviations(grid):
-        keys += [Html(f'<path d="M9 {end - 8:.1f}h6v6z" fill="{INK}"></path>'), label(HEAT_UNSURE_KEY, 23, end)]
+        keys += [
+            Html(f'<path d="M9 {end - 8:.1f}h6v6z" fill="{INK}"></path>'),
+            label(say("figures.heat_unsure", limit=percent(UNSURE)), 23, end),
+        ]
         end += KEY
     svg = picture("heat-map", title, words, end - 8, *pieces, *keys, width=width)
+    nothing, unknown = say("figures.nothing"), say("page.not_known")
     data = tuple(
-        (f"{name}, {across}", NOT_PUBLISHED if value is None else plain_number(value), NOT_KNOWN if deviation is None else short(deviation))
+        (f"{name}, {across}", nothing if value is None else plain_number(value), unknown if deviation is None else short(deviation))
         for name, values, deviations in zip(grid.rows, grid.values, grid.deviations, strict=True)
         for across, value, deviation in zip(grid.columns, values, deviations, strict=True)
     )
-    return Figure("heat-map", title, svg, heat_caption(grid, noun), words, heat_header(grid, noun), data)
+    header = (f"{grid.row_title}, {grid.column_title}", say("figures.published", **say.nouns(noun)), say("figures.sd"))
+    return Figure("heat-map", title, svg, heat_caption(say, grid, noun), words, header, data, say.language)
 
 
 def shade_edges(values: list[float]) -> list[float]:
@@ -103,12 +98,12 @@ def _cell(value: float | None, deviation: float | None, place: tuple[float, floa
     return out
 
 
-def shade_keys(edges: list[float], y: float) -> tuple[list[Html], float]:
+def shade_keys(say: Sentences, edges: list[float], y: float) -> tuple[list[Html], float]:
     """What each shade stands for, in as many lines as it takes, and where the next line is."""
     shades = [*(shade_of(edge, edges) for edge in edges), shade_of(math.inf, edges)]
     out: list[Html] = []
     x = 8.0
-    for shade, words in zip(shades, shade_words(edges), strict=True):
+    for shade, words in zip(shades, shade_words(say, edges), strict=True):
         if x + 15 + width_of(words) > WIDTH:
             x, y = 8.0, y + KEY
         out += [box(x, y - 9, 11, 11, fill=RAMP[shade], stroke=INK, stroke_width="0.6"), label(words, x + 15, y)]

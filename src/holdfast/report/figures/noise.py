@@ -10,7 +10,8 @@ from holdfast.report.figures.facts import NoiseLaw
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import GREY, MAIN, RAMP, WIDTH, Place, axis_left, box, label, line, linear, nice_ticks, picture, tick_words
 from holdfast.report.html import Html, number
-from holdfast.wording.figures import NOISE_AXIS, NOISE_COMPUTED, NOISE_SIMULATED, noise_header, noise_picture, noise_words, percent
+from holdfast.wording.catalogue import Sentences
+from holdfast.wording.figures import between, noise_header, noise_place, noise_words, percent
 
 TOP, PLOT, LEFT = 8, 84, 44
 END = WIDTH - 16
@@ -30,21 +31,23 @@ class NoiseBar:
     error: float
 
 
-def noise_figure(index: int, given: NoiseLaw) -> Figure:
+def noise_figure(say: Sentences, index: int, given: NoiseLaw) -> Figure:
     """Given: `index` tells the charts of a page apart; one value or more."""
     width, bars = _bars(given)
-    title = (NOISE_COMPUTED if given.draws is None else NOISE_SIMULATED).format(place=given.place)
-    caption = noise_words(given.law, given.draws, given.zero_error, width, reach(given.law, 0.95))
+    place = given.place if isinstance(given.place, str) else noise_place(say, given.place)
+    title = say("figures.noise_computed" if given.draws is None else "figures.noise_simulated", place=place)
+    caption = noise_words(say, given.law, given.draws, given.zero_error, width, reach(given.law, 0.95))
     highest = max(bars, key=lambda bar: bar.share)
-    words = noise_picture(bars[0].position * width, bars[-1].position * width, highest.position * width, highest.share)
+    ends = {name: bar.position * width for name, bar in (("low", bars[0]), ("high", bars[-1]), ("highest", highest))}
+    words = say("figures.noise_picture", share=percent(highest.share), **ends)
     across, step = _scale(bars, width)
     top = max((bar.share + bar.error for bar in bars), default=0.0) or 1.0
     up = linear(0.0, top, BASE, TOP)
     drawn = [piece for bar in bars for piece in _bar(bar, across(bar.position * width), step, up, given.draws is not None)]
-    svg = picture(f"noise-{index}", title, words, BASE + 36, *_axes(across, up, bars, width, top), *drawn, line(LEFT, BASE, END, BASE))
+    svg = picture(f"noise-{index}", title, words, BASE + 36, *_axes(say, across, up, bars, width, top), *drawn, line(LEFT, BASE, END, BASE))
     middle = sorted(bars, key=lambda bar: abs(bar.position))[:ROWS]
-    rows = tuple(_data(bar, width, given.draws is not None) for bar in sorted(middle, key=lambda bar: bar.position))
-    return Figure(f"noise-{index}", title, svg, caption, words, noise_header(given.draws is not None), rows)
+    rows = tuple(_data(say, bar, width, given.draws is not None) for bar in sorted(middle, key=lambda bar: bar.position))
+    return Figure(f"noise-{index}", title, svg, caption, words, noise_header(say, given.draws is not None), rows, say.language)
 
 
 def reach(law: Sequence[tuple[int, float]], share: float) -> int | None:
@@ -94,18 +97,18 @@ def _bar(bar: NoiseBar, x: float, step: float, up: Place, simulated: bool) -> li
     return [*out, line(x, up(max(bar.share - bar.error, 0.0)), x, up(bar.share + bar.error), stroke_width="1.3")]
 
 
-def _axes(across: Place, up: Place, bars: Sequence[NoiseBar], width: int, top: float) -> list[Html]:
+def _axes(say: Sentences, across: Place, up: Place, bars: Sequence[NoiseBar], width: int, top: float) -> list[Html]:
     low, high = bars[0].position * width, bars[-1].position * width
     values = [tick for tick in nice_ticks(low, high, 6) if low <= tick <= high and tick == int(tick)] or [float(low)]
     shares = [tick for tick in nice_ticks(0.0, top, 3) if tick <= top]
     return [
         *axis_left(up, shares, LEFT, END, percent),
         *(label(tick_words(tick), across(tick), BASE + 14, "middle") for tick in values),
-        label(NOISE_AXIS, END, BASE + 29, "end", fill=GREY),
+        label(say("figures.noise_axis"), END, BASE + 29, "end", fill=GREY),
     ]
 
 
-def _data(bar: NoiseBar, width: int, simulated: bool) -> tuple[str, ...]:
+def _data(say: Sentences, bar: NoiseBar, width: int, simulated: bool) -> tuple[str, ...]:
     middle, half = bar.position * width, width // 2
-    of = number(middle) if width == 1 else f"{number(middle - half)} to {number(middle + half)}"
+    of = number(middle) if width == 1 else between(say, number(middle - half), number(middle + half))
     return (of, percent(bar.share), *((percent(bar.error),) if simulated else ()))

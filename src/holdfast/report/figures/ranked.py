@@ -21,16 +21,8 @@ from holdfast.report.figures.svg import (
     width_of,
 )
 from holdfast.report.html import Html
-from holdfast.wording.figures import (
-    NOT_KNOWN,
-    VALUE_AXIS,
-    interval_text,
-    plain_number,
-    ranked_caption,
-    ranked_header,
-    ranked_title,
-    ranked_words,
-)
+from holdfast.wording.catalogue import Sentences
+from holdfast.wording.figures import interval_words, level_words, percent, plain_number, ranked_caption, ranked_title, ranked_words
 
 TOP, ROW, HIGH = 6, 19, 12
 NAMES = 130
@@ -39,10 +31,10 @@ ABOVE = 13
 """Height of a name above its bar."""
 
 
-def ranked_figure(ranked: Ranked, noun: str = "count") -> Figure:
+def ranked_figure(say: Sentences, ranked: Ranked, noun: str = "count") -> Figure:
     """Given: one bar or more."""
-    title = ranked_title(ranked, noun)
-    words = ranked_words(ranked)
+    title = ranked_title(say, ranked, noun)
+    words = ranked_words(say, ranked)
     widest = max(width_of(bar.name) for bar in ranked.bars) + 10
     ends = [end for bar in ranked.bars for end in (bar.value, bar.low, bar.high) if end is not None]
     ticks = nice_ticks(min(0.0, *ends), max(0.0, *ends))
@@ -57,11 +49,15 @@ def ranked_figure(ranked: Ranked, noun: str = "count") -> Figure:
         for bar, top in zip(ranked.bars, tops, strict=True)
     ]
     rows = [piece for bar, top in zip(ranked.bars, tops, strict=True) for piece in _row(bar, top + above, across)]
-    axis = axis_below(across, ticks, TOP, base, VALUE_AXIS.format(noun=noun))
+    axis = axis_below(across, ticks, TOP, base, say("figures.value_axis", **say.nouns(noun)))
     svg = picture("ranked", title, words, base + 36, *axis, *rows, *names, line(across(0), TOP, across(0), base))
-    return Figure(
-        "ranked", title, svg, ranked_caption(ranked, noun), words, ranked_header(ranked, noun), tuple(_data(bar) for bar in ranked.bars)
+    header = (
+        level_words(say, ranked.level),
+        say("figures.published", **say.nouns(noun)),
+        say("figures.interval", level=percent(ranked.confidence)),
     )
+    data = tuple((bar.name, plain_number(bar.value), interval_words(say, bar) or say("page.not_known")) for bar in ranked.bars)
+    return Figure("ranked", title, svg, ranked_caption(say, ranked, noun), words, header, data, say.language)
 
 
 def _row(bar: Bar, y: float, across: Place) -> list[Html]:
@@ -73,8 +69,3 @@ def _row(bar: Bar, y: float, across: Place) -> list[Html]:
     low, high = across(bar.low), across(bar.high)
     ticks = (line(x, middle - 4, x, middle + 4, stroke=INK, stroke_width="1.3") for x in (low, high))
     return [*out, line(low, middle, high, middle, stroke=INK, stroke_width="1.3"), *ticks]
-
-
-def _data(bar: Bar) -> tuple[str, ...]:
-    ends = NOT_KNOWN if bar.low is None or bar.high is None else interval_text(bar.low, bar.high)
-    return bar.name, plain_number(bar.value), ends

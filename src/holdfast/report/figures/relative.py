@@ -8,16 +8,8 @@ from holdfast.report.figures.facts import LIMITS, Shares
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import HALO, INK, RAMP, WIDTH, Place, axis_below, box, cut, label, linear, picture
 from holdfast.report.html import Html, number
-from holdfast.wording.figures import (
-    RELATIVE_CAPTION,
-    RELATIVE_TITLE,
-    SHARE_AXIS,
-    class_words,
-    percent,
-    relative_header,
-    relative_words,
-    units_word,
-)
+from holdfast.wording.catalogue import Sentences
+from holdfast.wording.figures import class_words, level_words, percent, relative_header, relative_words
 
 LEFT, TOP, ROW, HIGH, KEY = 8, 6, 38, 14, 16
 END = WIDTH - 16
@@ -25,25 +17,32 @@ SHADES = ("#ffffff", *RAMP)
 """Numbers without noise are white."""
 
 
-def relative_figure(shares: Sequence[Shares], noun: str = "count") -> Figure:
+def relative_figure(say: Sentences, shares: Sequence[Shares], noun: str = "count") -> Figure:
     """One level or more."""
-    title = RELATIVE_TITLE.format(noun=noun)
-    words = relative_words(shares, LIMITS)
+    told = say.nouns(noun)
+    title = say("figures.relative_title", **told)
+    words = relative_words(say, shares, LIMITS)
     base = TOP + ROW * len(shares)
     across = linear(0.0, 1.0, LEFT, END)
-    rows = [piece for place, found in enumerate(shares) for piece in _row(found, TOP + ROW * place, across)]
-    axis = axis_below(linear(0, 100, LEFT, END), [0, 25, 50, 75, 100], TOP, base, SHARE_AXIS.format(noun=noun))
-    keys = _keys(base + 50)
+    rows = [piece for place, found in enumerate(shares) for piece in _row(say, found, TOP + ROW * place, across)]
+    axis = axis_below(linear(0, 100, LEFT, END), [0, 25, 50, 75, 100], TOP, base, say("figures.share_axis", **told))
+    keys = _keys(say, base + 50)
     svg = picture("relative-errors", title, words, base + 50 + KEY + 8, *axis, *rows, *keys)
     data = tuple(
-        (found.name, number(found.numbers), *(percent(found.above(place) / (found.numbers or 1)) for place in range(len(LIMITS))))
+        (
+            level_words(say, found.name),
+            number(found.numbers),
+            *(percent(found.above(place) / (found.numbers or 1)) for place in range(len(LIMITS))),
+        )
         for found in shares
     )
-    return Figure("relative-errors", title, svg, RELATIVE_CAPTION.format(noun=noun), words, relative_header(LIMITS), data)
+    return Figure(
+        "relative-errors", title, svg, say("figures.relative_caption", **told), words, relative_header(say, LIMITS), data, say.language
+    )
 
 
-def _row(found: Shares, y: float, across: Place) -> list[Html]:
-    out = [label(cut(f"{found.name} ({units_word(found.numbers)})", WIDTH - LEFT - 8), LEFT, y + 13, **HALO)]
+def _row(say: Sentences, found: Shares, y: float, across: Place) -> list[Html]:
+    out = [label(cut(say("figures.units", name=level_words(say, found.name), count=found.numbers), WIDTH - LEFT - 8), LEFT, y + 13, **HALO)]
     begin = 0
     for count, shade in zip((found.exact, *found.classes), SHADES, strict=True):
         if count:
@@ -53,9 +52,9 @@ def _row(found: Shares, y: float, across: Place) -> list[Html]:
     return out
 
 
-def _keys(y: float) -> list[Html]:
+def _keys(say: Sentences, y: float) -> list[Html]:
     out: list[Html] = []
-    for place, (shade, words) in enumerate(zip(SHADES, class_words(LIMITS), strict=True)):
+    for place, (shade, words) in enumerate(zip(SHADES, class_words(say, LIMITS), strict=True)):
         x, line = LEFT + 115 * (place % 3), y + KEY * (place // 3)
         out += [box(x, line - 9, 11, 11, fill=shade, stroke=INK, stroke_width="0.6"), label(words, x + 16, line)]
     return out

@@ -24,7 +24,8 @@ from holdfast.report.figures.svg import (
     short,
 )
 from holdfast.report.html import Html, number
-from holdfast.wording.figures import SIZE_AXIS, SIZE_CAPTION, SIZE_HEADER, SIZE_TITLE, SIZE_UPWARDS, percent, size_words
+from holdfast.wording.catalogue import Sentences
+from holdfast.wording.figures import between, percent, size_words
 
 LEFT, TOP, PLOT = 48, 34, 150
 END = WIDTH - 34
@@ -35,10 +36,11 @@ LARGEST, LEAST = 9.0, 2.2
 """Radius of the bubble with the most numbers, and of the smallest."""
 
 
-def size_figure(sizes: Sizes, noun: str = "count") -> Figure:
+def size_figure(say: Sentences, sizes: Sizes, noun: str = "count") -> Figure:
     """Given: one bubble or more."""
-    title = SIZE_TITLE.format(noun=noun)
-    words = size_words(sizes, noun)
+    told = say.nouns(noun)
+    title = say("figures.size_title", **told)
+    words = size_words(say, sizes, noun)
     low, high = min(b.size for b in sizes.bubbles), max(b.size for b in sizes.bubbles)
     least, most = min(b.deviation for b in sizes.bubbles), max(b.deviation for b in sizes.bubbles)
     across_ticks, up_ticks = decades(low, high), decades(least / 1.5, most * 1.5)
@@ -46,9 +48,9 @@ def size_figure(sizes: Sizes, noun: str = "count") -> Figure:
     up = logarithmic(up_ticks[0], up_ticks[-1], BASE, TOP)
     top = max(bubble.numbers for bubble in sizes.bubbles)
     pieces = [
-        *axis_below(across, across_ticks, TOP, BASE, SIZE_AXIS.format(noun=noun)),
+        *axis_below(across, across_ticks, TOP, BASE, say("figures.value_axis", **told)),
         *axis_left(up, up_ticks, LEFT, END),
-        label(SIZE_UPWARDS, 2, 12, fill=GREY),
+        label(say("figures.sd_axis"), 2, 12, fill=GREY),
         *_equal_lines(across, up, (across_ticks[0], across_ticks[-1]), (up_ticks[0], up_ticks[-1])),
         *(
             dot(across(b.size), up(b.deviation), max(LARGEST * math.sqrt(b.numbers / top), LEAST), fill=MAIN, fill_opacity="0.7")
@@ -56,9 +58,9 @@ def size_figure(sizes: Sizes, noun: str = "count") -> Figure:
         ),
     ]
     svg = picture("error-by-size", title, words, BASE + 36, *pieces)
-    return Figure(
-        "error-by-size", title, svg, SIZE_CAPTION.format(noun=noun), words, SIZE_HEADER, tuple(_data(found) for found in sizes.classes)
-    )
+    caption = say("figures.size_caption", **told)
+    header = tuple(say(f"figures.size_{column}", **told) for column in ("number", "numbers", "sd", "relative"))
+    return Figure("error-by-size", title, svg, caption, words, header, tuple(_data(say, found) for found in sizes.classes), say.language)
 
 
 def _equal_lines(across: Place, up: Place, wide: tuple[float, float], tall: tuple[float, float]) -> list[Html]:
@@ -81,12 +83,12 @@ def _equal_lines(across: Place, up: Place, wide: tuple[float, float], tall: tupl
     return out
 
 
-def _data(found: SizeClass) -> tuple[str, ...]:
-    of = f"{short(found.low)} to {short(found.high)}" if found.low < found.high else short(found.low)
+def _data(say: Sentences, found: SizeClass) -> tuple[str, ...]:
+    of = between(say, short(found.low), short(found.high))
     spread = (
         short(found.median)
         if found.smallest == found.largest
-        else f"{short(found.median)} ({short(found.smallest)} to {short(found.largest)})"
+        else say("page.range", middle=short(found.median), low=short(found.smallest), high=short(found.largest))
     )
     middle = math.sqrt(found.low * found.high)
     return of, number(found.numbers), spread, percent(found.median / middle)
