@@ -20,6 +20,7 @@ from holdfast.laws.marginals import cell_probabilities
 from holdfast.publication.noise_charts import noise_charts
 from holdfast.report.figures.facts import NoiseLaw
 from holdfast.report.figures.noise import noise_figure
+from holdfast.wording.catalogue import Sentences
 
 UNIVERSE = hf.Universe.product({"a": ["1", "2", "3"], "b": ["1", "2", "3"]})
 
@@ -98,7 +99,8 @@ def chart(keep: list[Any], mechanism: Any) -> NoiseLaw:
 
 
 def said(found: NoiseLaw) -> str:
-    return noise_figure(1, found).caption
+    """The caption, with common spaces."""
+    return noise_figure(Sentences(), 1, found).caption.replace("\u00a0", " ")
 
 
 class TestCharts:
@@ -109,7 +111,7 @@ class TestCharts:
         found = chart([], hf.GeneralizedLaplace("1/4"))
         assert found.draws is None
         assert dict(found.law)[0] == pytest.approx((1 - rate) / (1 + rate), rel=1e-8)
-        assert said(found).startswith(f"Computed from the law. The noise is 0 with probability {100 * (1 - rate) / (1 + rate):.1f} %.")
+        assert said(found).startswith(f"Computed from the law. The noise is 0 with a probability of {100 * (1 - rate) / (1 + rate):.1f} %.")
         assert math.fsum(p for _, p in found.law) > 0.9975
 
     def test_a_simulated_one_says_so_with_its_standard_error(self) -> None:
@@ -118,7 +120,7 @@ class TestCharts:
         zero = dict(found.law)[0]
         assert found.zero_error > math.sqrt(zero * (1 - zero) / found.draws) / 3
         assert said(found).startswith(
-            f"Not computed: {found.draws:,} cells drawn from the public law. {100 * zero:.1f} % of them had noise 0 (standard error"
+            f"Not computed, but drawn from the public law for {found.draws:,} cells: in {100 * zero:.1f} % of them the noise was 0 (standard error"
         )
 
     def test_the_standard_error_is_one(self) -> None:
@@ -140,8 +142,8 @@ class TestCharts:
     def test_bars_are_of_equal_width_in_whole_numbers_and_zero_is_not_read_from_one(self, epsilon: str) -> None:
         """Two-sided geometric noise: every bar is the sum of its values, so heights fall by one factor from bar to bar."""
         found = chart([], hf.GeneralizedLaplace(epsilon))
-        figure = noise_figure(1, found)
-        text = figure.svg + figure.caption
+        figure = noise_figure(Sentences(), 1, found)
+        text = figure.svg + said(found)
         heights = [float(h) for h in re.findall(r'<rect[^>]*height="([0-9.]+)"', text)]
         width = int(next(iter(re.findall(r"Each bar covers ([0-9,]+)", text)), "1"))
         assert width % 2 == 1
@@ -152,4 +154,4 @@ class TestCharts:
         assert heights == heights[::-1]
         rate = math.exp(-float(Fraction(epsilon)))
         zero = 100 * (1 - rate) / (1 + rate)
-        assert f"The noise is 0 with probability {zero:.1f} %" in text or f"The noise is 0 with probability {zero:.2g} %" in text
+        assert f"The noise is 0 with a probability of {zero:.1f} %" in text or f"The noise is 0 with a probability of {zero:.2g} %" in text

@@ -16,7 +16,8 @@ from holdfast.publication.figure_facts import CONFIDENCE, NORMAL, computed_inter
 from holdfast.publication.release import Release
 from holdfast.publication.report_facts import report_facts
 from holdfast.publication.sums import Level, levels_of, margins_of, sums_of
-from holdfast.wording.figures import interval_text
+from holdfast.wording.catalogue import Sentences
+from holdfast.wording.figures import interval_words, plain_number
 
 COUNTIES = {"state": list("11112222"), "county": ["1a", "1a", "1b", "1b", "2a", "2a", "2a", "2a"], "tract": list("abcdefgh")}
 FOUR = hf.Universe.product({"county": list("ABCD"), "education": ["low", "medium", "high", "very high"]})
@@ -83,13 +84,13 @@ def test_bars_and_the_example_are_the_intervals_of_the_folder(kind: str, tmp_pat
     for bar in facts.ranked.bars:
         assert bar.low is not None
         assert bar.high is not None
-        assert interval_text(bar.low, bar.high) in page
+        assert (interval_words(Sentences(), bar) or "none") in page
     example = facts.example
     assert example is not None
     (cell,) = (cell for cell in range(len(loaded.table)) if loaded.plan.facts.universe.cell_name(cell) == example.name)
     ends = loaded.interval(cell, CONFIDENCE).doubles
     assert (example.low, example.high, example.by_law) == (ends["low"], ends["high"], True)
-    assert {row[2] for row in loaded.plot.ranked("cells").rows} >= {interval_text(example.low, example.high)}
+    assert {row[2] for row in loaded.plot.ranked("cells").rows} >= {f"{plain_number(example.low)} to {plain_number(example.high)}"}
 
 
 @pytest.mark.parametrize("kind", SIMULATED)
