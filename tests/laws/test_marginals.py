@@ -119,9 +119,8 @@ class TestCharts:
         assert found.draws is not None
         zero = dict(found.law)[0]
         assert found.zero_error > math.sqrt(zero * (1 - zero) / found.draws) / 3
-        assert said(found).startswith(
-            f"Not computed, but drawn from the public law for {found.draws:,} cells: in {100 * zero:.1f} % of them the noise was 0 (standard error"
-        )
+        share = f"in {100 * zero:.1f} % of them the noise was 0 (standard error"
+        assert said(found).startswith(f"Not computed, but drawn from the public law for {found.draws:,} cells: {share}")
 
     def test_the_standard_error_is_one(self) -> None:
         """Nine cells of a block are drawn together: the error of their share is that of whole draws. Seven errors are never reached."""
