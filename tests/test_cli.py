@@ -219,7 +219,7 @@ def changed(old: str, new: str) -> str:
 BIG = "a,b,n\n" + "".join(f"{i},{j},{i + j}\n" for i in range(20) for j in range(20))
 GRID = RUN.replace('["state", "county"]', '["a", "b"]').replace('"people"', '"n"').replace('[["state"]]', '[["a"], ["b"]]')
 GRID = GRID.replace("allow_exposed = 1\n", "")
-TOO_SMALL = GRID.replace('"1/2"', '"1/100"')  # an epsilon below what coupling from the past takes
+TOO_SMALL = GRID.replace('"1/2"', '"1/1000"')  # an epsilon below what coupling from the past takes
 BAD: dict[str, tuple[str, str, int]] = {
     "unknown key": (changed("epsilon =", "epsilom ="), COUNTIES, 7),
     "missing file": (changed("counties.csv", "none.csv"), COUNTIES, 7),
