@@ -47,8 +47,17 @@ def four_by_four(shared_data: Path, folder: Path) -> Pages:
     return written(hf.release(table, keep, hf.GeneralizedLaplace("1/4"), release_id="children", **SAID), folder, view_base=1)
 
 
+AIRPORTS = {"ATL": "Atlanta", "BOS": "Boston", "CLT": "Charlotte", "DFW": "Dallas/Fort Worth", "FLL": "Fort Lauderdale", "MIA": "Miami"}
+CARRIERS = {"9E": "Endeavor Air", "AA": "American Airlines", "B6": "JetBlue Airways", "DL": "Delta Air Lines", "US": "US Airways"}
+
+
 def flights(shared_data: Path, folder: Path) -> Pages:
+    """With labels, of some codes only."""
     table = real_table(shared_data, "nycflights13_dest_hour_carrier", ["dest", "hour", "carrier"], "flights_2013")
+    hours = {str(hour): f"{hour}:00 to {hour}:59" for hour in range(24)}
+    table = table.with_labels(
+        {"dest": AIRPORTS, "hour": hours, "carrier": CARRIERS}, {"dest": "Destination", "hour": "Hour", "carrier": "Carrier"}
+    )
     keep = [hf.margin("dest", "hour"), hf.margin("dest", "carrier")]
     key = hf.NoiseKey.for_tests("flights")
     return written(hf.release(table, keep, hf.GeneralizedGaussian(rho="1/50"), key=key, release_id="flights-2013", **SAID), folder)

@@ -22,6 +22,7 @@ from holdfast.publication.view import BASES, ViewMaker, class_errors, level_part
 from holdfast.publication.view_crossing import crossing_block
 from holdfast.publication.view_tree import Step, nearest_multiple, nearest_parts
 from holdfast.testing.fit import ALPHA, check_p_value, two_sample_p_value
+from holdfast.wording.view import bias_rows
 from tests.examples import examples
 
 Ints = NDArray[np.int64]
@@ -286,6 +287,17 @@ def test_the_table_of_biases_is_the_mean_over_simulated_releases() -> None:
     assert largest.bias < -10 * largest.standard_error  # and large ones pay
     towns = [line for line in view.bias if line.level == "town"]
     assert all(line.bias == line.standard_error == 0 for line in towns)  # kept totals have none
+
+
+def test_a_class_whose_mean_never_changes_has_no_bias_and_is_not_said_to_be_exact() -> None:
+    """All cells under kept totals in one size class: their errors add up to zero in every draw, though each has some."""
+    truth = np.full(36, 300)
+    release = hf.release(hf.Table(SMALL, truth), [hf.margin("town")], LAPLACE, key=hf.NoiseKey.for_tests("even"))
+    view = release.publication_view()
+    assert (view.counts != truth).any()
+    (cells,) = (line for line in view.bias if line.level == "cell")
+    assert (cells.units, cells.bias, cells.standard_error) == (36, 0, 0)
+    assert ("cell", "100 to 499", "36", "none", "-") in bias_rows(view.to_fields())
 
 
 class TestWhatIsRefused:

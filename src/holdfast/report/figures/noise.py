@@ -100,7 +100,7 @@ def _bar(bar: NoiseBar, x: float, step: float, up: Place, simulated: bool) -> li
 def _axes(say: Sentences, across: Place, up: Place, bars: Sequence[NoiseBar], width: int, top: float) -> list[Html]:
     low, high = bars[0].position * width, bars[-1].position * width
     values = [tick for tick in nice_ticks(low, high, 6) if low <= tick <= high and tick == int(tick)] or [float(low)]
-    shares = [tick for tick in nice_ticks(0.0, top, 3) if tick <= top]
+    shares = [tick for tick in nice_ticks(0.0, top, 4) if tick <= top]
     return [
         *axis_left(up, shares, LEFT, END, percent),
         *(label(tick_words(tick), across(tick), BASE + 14, "middle") for tick in values),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.report.figures.facts import Bar, Ranked
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import (
+    HALO,
     INK,
     RAMP,
     WIDTH,
@@ -43,7 +44,7 @@ def ranked_figure(say: Sentences, ranked: Ranked, noun: str = "count") -> Figure
     across = linear(ticks[0], ticks[-1], left, WIDTH - 8 - width_of(tick_words(ticks[-1])) / 2)
     tops = [TOP + (ROW + above) * place for place in range(len(ranked.bars))]
     names = [
-        label(cut(bar.name, WIDTH - left - 6), left + 4, top + ABOVE)
+        label(cut(bar.name, WIDTH - left - 6), left + 4, top + ABOVE, **HALO)
         if above
         else label(cut(bar.name, left - 6), left - 6, top + ROW / 2 + 4, "end")
         for bar, top in zip(ranked.bars, tops, strict=True)
