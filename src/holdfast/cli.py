@@ -198,6 +198,7 @@ def plan(
     """Show what a release would do: kept, exposed, samplers, promise, expected error, price. No column of counts is read; nothing is
     written.
     """
+    from holdfast.publication.maps import check_folder_map
     from holdfast.publication.runfile import load_run
     from holdfast.wording.exposure import to_acknowledge_sentence
     from holdfast.wording.ledger import price_sentences
@@ -207,6 +208,7 @@ def plan(
         table = run.read_declarations()
     found = _allocated(run, table, target) if target else None
     made = make_plan(run if found is None else dataclasses.replace(run, mechanism=found.mechanism), table)
+    check_folder_map(made, run.map)  # what the release would refuse
     said = _price(run, made, ledger, no_ledger)
     with working("Planning"):
         fields, text = (made.to_fields(), "") if as_json else ({}, str(made))

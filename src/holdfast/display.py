@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Sequence
+from difflib import get_close_matches
 from html import escape
 from itertools import islice
 
@@ -48,6 +49,13 @@ def listed(names: Sequence[str], limit: int = LINE, show: Callable[[str], str] =
         length += len(short) + 2
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more:,} more" if more else "")
+
+
+def nearest(word: str, known: Iterable[str], form: str = "{}") -> str:
+    """ "Did you mean source? " or nothing."""
+    plain = {name.lower(): name for name in known}
+    close = get_close_matches(word.lower(), list(plain), n=1, cutoff=0.6)
+    return f"Did you mean {form.format(plain[close[0]])}? " if close else ""
 
 
 def named_codes(codes: Iterable[tuple[str, str]]) -> str:

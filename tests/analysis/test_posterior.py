@@ -15,7 +15,7 @@ from holdfast.analysis.blocks import Read, by_classes, cell_weight
 from holdfast.analysis.posterior import Posterior, posterior_of
 from holdfast.analysis.priors import Flat, Listed, NegativeBinomial, Poisson, Prior
 from holdfast.analysis.published import Published
-from holdfast.errors import InvalidParameter, InvalidStatement, RequestTooLarge, VerificationFailed
+from holdfast.errors import InvalidParameter, RequestTooLarge, VerificationFailed
 from holdfast.laws.marginals import cell_probabilities
 from holdfast.testing.fit import check_fit, check_fit_categories, fits
 from tests.analysis import brute
@@ -374,7 +374,7 @@ class TestReading:
     def test_a_text_is_a_condition(self) -> None:
         by_text, by_codes = (hf.posterior(self.release(), Flat(), query) for query in ("town = 'a'", {"town": "a"}))
         assert repr(by_text) == repr(by_codes)
-        with pytest.raises(InvalidStatement, match="there is no column 'a'"):
+        with pytest.raises(InvalidParameter, match="there is no column 'a'"):
             hf.posterior(self.release(), Flat(), "a")
 
     def test_codes_that_no_cell_has_together(self) -> None:

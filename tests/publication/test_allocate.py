@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -177,7 +178,10 @@ def _margins(found: Allocation, level: Any) -> list[tuple[Any, Fraction]]:
         ({"county": "1e-200"}, {}, "the square of a number must lie between 1e-150 and 1e150"),
         ({"state": 5}, {}, "state, total is kept exactly: its error is 0, and it needs no budget. Leave it out"),
         ({"town": 5}, {}, "there is no level 'town'. Known: 'state', 'county', 'sex', 'total'"),
+        ({"countie": 5}, {}, "there is no level 'countie'. Did you mean 'county'? Known"),
+        ({("state", "conty"): 5}, {}, "there is no column 'conty'. Did you mean 'county'? Columns"),
         ({"county": {"age": 5}}, {}, "there is no column or level 'age' beside the units of 'county'"),
+        ({("state", "county"): {"sexe": 5}}, {}, "beside the units of 'state x county'. Did you mean 'sex'? Margins"),
         ({"county": {"sex": 5, "detailed": 4}}, {}, "a margin is named twice, by two of its names"),
         ({}, {}, "A workload is a mapping from levels to a standard deviation"),
         ({3: 4}, {}, "a level is named by a text or a tuple of columns"),
@@ -251,6 +255,7 @@ def test_the_command_line_finds_the_budget(work: Path, run: Callable[..., Ran]) 
         (["county=0"], "needs an infinite budget"),
         (["county=five"], "'county'"),
         (["state=5"], "kept exactly"),
+        (["countie=5"], "Did you mean 'county'?"),
     ],
 )
 def test_the_command_line_refuses(targets: list[str], told: str, work: Path, run: Callable[..., Ran]) -> None:
@@ -265,6 +270,40 @@ def test_a_mechanism_without_shares_has_no_targets(work: Path, run: Callable[...
     refused = run("plan", "run.toml", "--target", "county=5")
     assert refused.code == 2
     assert "which generalized-laplace does not do" in refused.err
+
+
+def test_machines_get_numbers_of_six_digits_and_bounds_are_rounded_up() -> None:
+    found = hf.allocate(UNEVEN, STATES, {"county": {"total": 5, "sex": "7/3"}}, per="person")
+    fields = found.to_fields()
+    for row, reached in zip(fields["reached"], found.reached, strict=True):
+        assert reached.deviation * (1 - 1e-11) <= row["reached"] <= reached.deviation * (1 + 1e-5)
+    assert found.within * (1 - 1e-11) <= fields["within"] <= found.within * (1 + 1e-5)
+    assert fields["equal_shares"] == pytest.approx(found.equal, rel=1e-5)
+    written = json.dumps(fields)
+    assert not re.search(r"\d\.\d{6}|\d{7}", written), written
+
+
+def test_what_is_reached_at_most_is_rounded_up() -> None:
+    row = {"level": "county", "margin": "total", "target": "5"}
+    fields = {"goal": "targets", "rho": "1", "per": "unit", "levels": [], "within": 1.0, "equal_shares": 1.0}
+    for reached, said in (
+        (4.99914, "at most 5 "),
+        (4.9981, "at most 4.999 "),
+        (0.0123401, "at most 0.01235 "),
+        (1234567.0, "at most 1235000 "),
+    ):
+        lines = list(allocation_lines({**fields, "reached": [{**row, "reached": reached}]}))
+        assert said in lines[2]
+
+
+def test_codes_that_repeat_are_told_with_the_column_they_repeat_under(work: Path, run: Callable[..., Ran]) -> None:
+    rows = [f"{state},{county},{sex},7\n" for state, county in (("1", "001"), ("1", "003"), ("2", "001")) for sex in "FM"]
+    (work / "people.csv").write_text("state,county,sex,people\n" + "".join(rows))
+    refused = run("plan", "run.toml", "--target", "county=5")
+    assert (refused.code, refused.out) == (2, "")
+    told = "Codes of 'county' repeat under those of 'state': name the level by both columns, ('state', 'county'), on the command line"
+    assert told in refused.err
+    assert run("plan", "run.toml", "--no-ledger", "--target", "state x county=5").code == 0
 
 
 def test_one_share_is_not_compared_with_itself() -> None:

@@ -26,6 +26,7 @@ from holdfast.report.figures.facts import LIMITS
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.heat_map import shade_edges, shade_of
 from holdfast.report.figures.svg import RAMP
+from tests.running import Run
 
 SVG = "{http://www.w3.org/2000/svg}"
 CODES = {"area": ["a", "b & <c>", "d"], "sex": ["F", "M"]}
@@ -301,6 +302,17 @@ class TestNestedAreas:
         table = hf.Table(hf.Universe.product({"area": ["F", "M", "X"], "sex": ["F", "M"]}), np.arange(6))
         release = hf.release(table, [], hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests("two"), release_id="t")
         assert self.shown(release, tmp_path, ["F", "M"], None)["F"] == str(int(release.table.counts[:2].sum()))
+
+    def test_a_plan_refuses_it(self, tmp_path: Path, run: Run) -> None:
+        (tmp_path / "t.csv").write_text("state,county,n\n17,001,5\n17,003,6\n18,001,7\n")
+        geojson(tmp_path / "half.geojson", places=[((0, 0), "001")])
+        (tmp_path / "run.toml").write_text(
+            '[table]\nsource = "t.csv"\ncells = ["state", "county"]\ncount = "n"\n[keep]\n[release]\nid = "r"\nepsilon = "1"\n'
+            'mechanism = "generalized-laplace"\nper = "person"\nmap = "half.geojson"\nmap_code = "id"\n'
+        )
+        ran = run("plan", str(tmp_path / "run.toml"), "--no-ledger")
+        assert (ran.code, ran.out) == (2, "")
+        assert "could mean several areas" in ran.err
 
     def test_it_is_refused_before_anything_is_written(self, tmp_path: Path) -> None:
         release = self.made(["17", "17", "18"], ["001", "003", "001"])

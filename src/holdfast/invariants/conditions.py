@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.display import nearest
 from holdfast.errors import InvalidStatement
 from holdfast.tables.universe import Universe
 
@@ -141,7 +142,9 @@ class _Parser:
             raise self._error(f"expected a column, found {name!r}")
         column = name[1:-1].replace('""', '"') if name.startswith('"') else name
         if column not in self._universe.codes:
-            raise self._error(f"there is no column {column!r}; there are {', '.join(self._universe.columns)}")
+            near = nearest(column, self._universe.columns, "{!r}")
+            near = f"{near}Names match exactly." if near else ""
+            raise self._error(f"there is no column {column!r}; there are {', '.join(self._universe.columns)}", near)
         if self._accept("in"):
             return self._cells(column, operator.eq, "=", self._list())
         group, symbol = self._next("a comparison")
@@ -216,6 +219,6 @@ class _Parser:
         if not self._accept(word):
             raise self._error(f"expected {word!r}")
 
-    def _error(self, what: str) -> InvalidStatement:
+    def _error(self, what: str, advice: str = "") -> InvalidStatement:
         shown = self._condition if len(self._condition) <= 200 else self._condition[:197] + "..."
-        return InvalidStatement(f"The condition {shown!r} cannot be used: {what}.")
+        return InvalidStatement(f"The condition {shown!r} cannot be used: {what}. {advice}".rstrip())

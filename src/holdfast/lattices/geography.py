@@ -16,6 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.display import nearest
 from holdfast.errors import InvalidParameter, InvalidStatement, NothingLeft
 from holdfast.invariants.rows import Kept, RowFamily
 from holdfast.lattices.trees import Tree
@@ -199,7 +200,8 @@ def _partition(universe: Universe, name: LevelName) -> tuple[tuple[str, ...], In
     if isinstance(name, tuple):
         for column in name:
             if column not in universe.codes:
-                raise InvalidParameter(f"levels: there is no column {column!r}. Columns: {', '.join(map(repr, universe.columns))}.")
+                near, columns = nearest(column, universe.columns, "{!r}"), ", ".join(map(repr, universe.columns))
+                raise InvalidParameter(f"levels: there is no column {column!r}. {near}Columns: {columns}.")
         return name, universe.group(name)[0], name
     if name in universe.codes:
         return (name,), universe.group([name])[0], name
@@ -220,7 +222,8 @@ def _partition(universe: Universe, name: LevelName) -> tuple[tuple[str, ...], In
             found = unit[universe.code_indices(column)]
             return (column,), np.unique(found, return_inverse=True)[1].astype(np.int64), name
     known = dict.fromkeys([*universe.columns, *(level for tree in universe.hierarchies.values() for level in tree.levels), TOTAL])
-    raise InvalidParameter(f"levels: there is no level {name!r}. Known: {', '.join(map(repr, known))}; or a tuple of columns.")
+    near = nearest(name, known, "{!r}")
+    raise InvalidParameter(f"levels: there is no level {name!r}. {near}Known: {', '.join(map(repr, known))}; or a tuple of columns.")
 
 
 def _place(universe: Universe, columns: tuple[str, ...], name: LevelName) -> tuple[int, int, tuple[str, ...], bool]:
@@ -245,13 +248,25 @@ def _check_nested(coarse: Ints, fine: Ints, above: LevelName, below: LevelName) 
         )
 
 
+def _repeats(universe: Universe, finest: LevelName) -> str:
+    """What to do where codes of the finest level repeat under those of another column, as county 001 in many states; else nothing."""
+    if not isinstance(finest, str) or finest not in universe.columns:
+        return ""
+    for column in universe.columns[: universe.columns.index(finest)]:
+        if len(universe.group((column, finest))[1]) < universe.code_count(column) * universe.code_count(finest):
+            both = f"({column!r}, {finest!r}), on the command line '{column} x {finest}'"
+            return f"Codes of {finest!r} repeat under those of {column!r}: name the level by both columns, {both}."
+    return ""
+
+
 def _arranged(universe: Universe, places: dict[str, Ints], leaf: Ints, order: Ints, finest: LevelName) -> Ints:
     """Cell numbers, units in the order of the tree."""
     size = math.prod(map(len, places.values()))
     if size * len(order) != len(universe):
+        advice = _repeats(universe, finest) or "Declare all combinations (zeros included), or leave levels out."
         raise InvalidParameter(
             f"levels: every unit of {finest!r} must have the same {size} cells by {', '.join(map(repr, places)) or 'no other column'}; "
-            f"{len(order)} units have {len(universe)} cells. Declare all combinations (zeros included), or leave levels out."
+            f"{len(order)} units have {len(universe)} cells. {advice}"
         )
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))

@@ -12,7 +12,7 @@ import numpy as np
 
 from holdfast.channels import Channel, Facts
 from holdfast.channels.layout import LevelLayout
-from holdfast.display import listed, shorten
+from holdfast.display import listed, nearest, shorten
 from holdfast.errors import InvalidParameter, InvalidStatement
 from holdfast.exact.parameters import exact_fraction
 from holdfast.lattices.blocks import Blocks
@@ -296,8 +296,9 @@ def _no_margin(facts: Facts, found: Geography, share: Share, name: str) -> str:
             f"levels: level {name!r} of {uneven!r} has units of different sizes. Beside the units, levels must divide evenly to be "
             f"drawn exactly: measure {uneven!r} itself, or make {uneven!r} the geography."
         )
-    known = listed([*found.margins, TOTAL, DETAILED])
-    return f"levels: there is no column or level {name!r} beside the units of {share.level!r}. Margins may be by {known}."
+    names = [*found.margins, TOTAL, DETAILED]
+    near, of = nearest(name, names, "{!r}"), " x ".join([share.level] if isinstance(share.level, str) else share.level)
+    return f"levels: there is no column or level {name!r} beside the units of {of!r}. {near}Margins may be by {listed(names)}."
 
 
 def _layout(whole: Units, found: Geography, measured: list[Measured], zeros: Zeros | None) -> LevelLayout:

@@ -84,20 +84,25 @@ class Allocation:
         return "\n".join(run_file_lines(format_exact(self.rho), [(s.level, s.margin, format_exact(s.share)) for s in self.shares]))
 
     def to_fields(self) -> dict[str, Any]:
-        """JSON-ready; shares and budget exact."""
+        """JSON-ready; shares and budget exact, other numbers to six digits, those that are bounds rounded up."""
         rows = [
             {
                 "level": row.level,
                 "margin": row.margin,
                 "target": None if row.target is None else format_exact(row.target),
-                "reached": row.deviation,
+                "reached": _up(row.deviation),
             }
             for row in self.reached
         ]
         return {
             **{"goal": self.goal, "rho": format_exact(self.rho), "per": self.mechanism.per},
             "levels": [{"level": s.level, "margin": s.margin, "share": format_exact(s.share)} for s in self.shares],
-            **{"reached": rows, "within": self.within, "equal_shares": self.equal, "run_file": self.run_file},
+            **{
+                "reached": rows,
+                "within": max(_up(self.within), 1.0),
+                "equal_shares": float(f"{self.equal:.6g}"),
+                "run_file": self.run_file,
+            },
         }
 
     @property
@@ -227,6 +232,11 @@ def _factors(variances: Variances, numbers: Sequence[float], goal: Goal) -> Iter
 def _least(value: float, per: Per, records: int) -> Fraction:
     """The budget that reaches all targets, where `value` is what rho = 1 for one unit of distance leaves of the worst."""
     return round_up(Fraction(value) * (1 - DOUBT) * (L2.person_moving(records) if per == "person" else 1), DIGITS)
+
+
+def _up(value: float) -> float:
+    """Six digits, at or above the value but for what doubles do not tell."""
+    return float(round_up(Fraction(value) * (1 - DOUBT), 6)) if value else 0.0
 
 
 def _text(name: LevelName) -> str:

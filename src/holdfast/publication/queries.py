@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.display import shorten
+from holdfast.display import nearest, shorten
 from holdfast.errors import InvalidParameter, InvalidStatement, RequestTooLarge
 from holdfast.invariants.conditions import cells_meeting
-from holdfast.invariants.levels import groupings, unit_of
+from holdfast.invariants.levels import groupings, named_levels, unit_of
 from holdfast.tables import Universe
 
 Ints = NDArray[np.int64]
@@ -20,6 +20,8 @@ Query = int | str | Mapping[str, Any] | Any
 cells with them; a condition such as "age >= 18 and sex = 'F'", for the sum of all cells that meet it; or whole numbers, one for each
 cell."""
 LARGEST_COEFFICIENT = 2**24
+MOST_COMPARED = 5_000
+"""Codes among which one that is misspelt is looked for."""
 LEVEL = 0.95
 """Of an interval, where nobody says."""
 
@@ -74,7 +76,8 @@ def _with_codes(query: Mapping[str, Any], universe: Universe) -> Ints:
                 raise InvalidParameter(f"Codes of {column!r} are texts, in quotes, such as {first!r}. Got {shorten(repr(code))}.")
         unknown = [code for code in asked if code not in codes]
         if unknown:
-            raise InvalidParameter(f"{shorten(str(unknown[0]))!r} is no code of the column {column!r}.")
+            near = nearest(unknown[0], codes, "{!r}") if len(codes) <= MOST_COMPARED else ""
+            raise InvalidParameter(f"{shorten(unknown[0])!r} is no code of the column {column!r}. {near}Codes match exactly.")
         inside &= np.isin(of_cell, [codes[code] for code in asked])
     if not inside.any():
         raise InvalidParameter("No cell has these codes.")
@@ -88,7 +91,9 @@ def _codes_of(name: str, universe: Universe) -> tuple[Mapping[str, int], Ints]:
     try:
         (level,) = groupings(universe, [str(name)], "query")
     except InvalidStatement as error:
-        raise InvalidParameter(f"The table has the columns {', '.join(universe.columns)}. Got {name!r}.") from error
+        levels = [level for tree in universe.hierarchies.values() for level in named_levels(tree)]
+        near = nearest(str(name), [*universe.columns, *levels], "{!r}")
+        raise InvalidParameter(f"There is no column {name!r}. {near}The table has the columns {', '.join(universe.columns)}.") from error
     return {unit: number for number, (unit, _) in enumerate(level.units)}, unit_of(universe, level)
 
 

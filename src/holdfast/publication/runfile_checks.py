@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from holdfast.channels import Facts
+from holdfast.display import nearest
 from holdfast.errors import InvalidStatement
 from holdfast.invariants import identity, margin, total
 from holdfast.invariants.statements import Statement
@@ -17,7 +18,7 @@ from holdfast.mechanisms.keys import InvalidKey
 from holdfast.mechanisms.mechanism import PER, Mechanism, Per
 from holdfast.mechanisms.registry import mechanism_class
 from holdfast.privacy.parameters import format_short
-from holdfast.publication.runfile_errors import Place, Problem, file_label, nearest, of_key, quoted
+from holdfast.publication.runfile_errors import Place, Problem, file_label, of_key, quoted
 from holdfast.publication.runfile_sections import IdentitiesSection, KeepSection, MarginSection, ReleaseSection, TableSection
 from holdfast.tables.databases import is_url
 from holdfast.tables.text_files import file_trouble

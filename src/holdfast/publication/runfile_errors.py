@@ -13,9 +13,9 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time
-from difflib import get_close_matches
 from typing import Any, NoReturn, TypeAlias
 
+from holdfast.display import nearest
 from holdfast.mechanisms.keys import GOT, FloatText, InvalidKey
 
 Place: TypeAlias = tuple[str | int, ...]
@@ -186,13 +186,6 @@ def quoted(text: str) -> str:
 def file_label(path: str) -> str:
     """What a message calls a file: its name, without its folder; nothing where the text may hold more than a path."""
     return "the text given, left out here since it may hold a password," if _TELLING.search(path) else f"file {os.path.basename(path)!r}"
-
-
-def nearest(word: str, known: Sequence[str], form: str = "{}") -> str:
-    """ "Did you mean source? " or nothing."""
-    plain = {name.lower(): name for name in known}
-    close = get_close_matches(word.lower(), list(plain), n=1, cutoff=0.6)
-    return f"Did you mean {form.format(plain[close[0]])}? " if close else ""
 
 
 def example(place: Place) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from holdfast.display import named_codes
+from holdfast.display import named_codes, shorten
 from holdfast.errors import InvalidCode, InvalidParameter, RequestTooLarge, UnknownColumn
 from holdfast.tables.readers import open_source, read_codes
 
@@ -139,7 +139,11 @@ def read_labels(file: str | os.PathLike[str], column: str, code: Sequence[str], 
     lists = [[text[place] for place in index.tolist()] for text, index in zip((t.to_pylist() for t in texts), indices, strict=True)]
     for *codes, said in zip(*lists, strict=True):
         if found.setdefault(tuple(codes), said) != said:
-            raise InvalidCode(f"The codes {', '.join(map(repr, codes))} have two labels in {os.path.basename(file)!r}. Leave one out.")
+            told = f"The code{'s' if len(codes) > 1 else ''} {', '.join(map(repr, codes))} ha{'ve' if len(codes) > 1 else 's'} two labels"
+            raise InvalidCode(
+                f"{told} in {os.path.basename(file)!r}, such as {shorten(found[tuple(codes)])!r} and {shorten(said)!r}. Leave one out; or, "
+                f'where codes have a label only together with those of another column, name both: code = ["state", "{column}"].'
+            )
     return ColumnLabels(column, name, (*code[:-1], column), found, strict=False)
 
 

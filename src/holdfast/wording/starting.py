@@ -81,7 +81,8 @@ def run_file_text(
 
 
 def _labels(cells: Sequence[str], codes: Mapping[str, Sequence[str]]) -> Iterable[str]:
-    yield '# What pages call columns and codes; a codes file will do: county = {file = "counties.csv", label = "name"}'
+    yield '# What pages call columns and codes. A codes file will do: county = {file = "counties.csv", label = "title"}'
+    yield '# Where codes repeat from state to state: county = {file = "counties.csv", code = ["state", "county"], label = "title"}'
     yield "# [table.labels]"
     for column in cells:
         known = codes.get(column, ())
