@@ -8,7 +8,7 @@ themselves, which are no larger.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -134,36 +134,45 @@ def _of_grid(shape: Grid, queries: Ints, sigma_squared: float) -> Found:
         table = np.take(table, order, axis=axis)
     for axis in range(1, table.ndim):
         table = np.diff(table, axis=axis)
-    return table.reshape(len(queries), -1).T, sigma_squared * _products(np.asarray(~table.any(axis=0))).ravel()
+    places: list[Ints | None] = [np.arange(1, n) for n in shape.axes]
+    return table.reshape(len(queries), -1).T, sigma_squared * _products(np.asarray(~table.any(axis=0)), places).ravel()
 
 
-def _products(still: NDArray[np.bool_]) -> Floats:
-    """s^2 of products of differences, one place for each, for sigma^2 = 1: the i-th along an axis gives i / (i + 1), after those before it,
+def _products(still: NDArray[np.bool_], places: Sequence[Ints | None]) -> Floats:
+    """s^2 of products of differences, one entry for each, for sigma^2 = 1: the i-th along an axis gives i / (i + 1), after those before it,
     if no product up to here along all axes changes a query; else 1 / 2 ([theory T197]).
+
+    Given:  for each axis the number i of each difference among those of its unit, which stand together; None where there is none.
     """
-    own = np.ones(still.shape)
-    for axis, n in enumerate(still.shape):
-        still = np.logical_and.accumulate(still, axis=axis)
-        place = np.arange(1, n + 1).reshape([-1 if k == axis else 1 for k in range(still.ndim)])
-        own = own * (place / (place + 1))
-    return np.where(still, own, 0.5**still.ndim)
+    own, plain = np.ones([1] * still.ndim), 1.0
+    for axis, place in enumerate(places):
+        if place is None:
+            continue
+        if not still.all():
+            changed = np.cumsum(~still, axis=axis)
+            before = np.take(np.insert(changed, 0, 0, axis=axis), np.arange(1, len(place) + 1) - place, axis=axis)
+            still = changed == before
+        own = own * (place / (place + 1)).reshape([-1 if k == axis else 1 for k in range(still.ndim)])
+        plain /= 2
+    return np.where(still, own, plain)
 
 
 def _of_levels(shape: Levels, queries: Ints, sigma_squared: float) -> Iterator[Found]:
     """The basis of `Levels`, one table of products of contrasts for each free level vector."""
     for s in shape.free():
         part = queries.reshape(-1, *shape.axes)
+        places: list[Ints | None] = []
         for axis, (tree, level) in enumerate(zip(shape.trees, s, strict=True), start=1):
             first = np.concatenate([[0], np.cumsum(tree.sizes(level))[:-1]])
             part = np.take(part, first, axis=axis)
+            places.append(None)
             if level:
                 begins = tree.starts(level - 1)
                 reference = np.repeat(begins[:-1], np.diff(begins))
-                part = np.take(
-                    part - np.take(part, reference, axis=axis), np.flatnonzero(reference != np.arange(len(reference))), axis=axis
-                )
-        found = part.reshape(len(queries), -1).T
-        yield found, np.full(len(found), sigma_squared / 2 ** sum(level > 0 for level in s))
+                place = np.arange(len(reference)) - reference
+                part = np.take(part - np.take(part, reference, axis=axis), np.flatnonzero(place), axis=axis)
+                places[-1] = place[place > 0]
+        yield part.reshape(len(queries), -1).T, sigma_squared * _products(np.asarray(~part.any(axis=0)), places).ravel()
 
 
 def _of_classes(shape: General, queries: Ints, sigma_squared: float) -> Iterator[Found]:
@@ -215,8 +224,19 @@ def _of_units(target: LevelGaussian, shape: Units, queries: Ints) -> Iterator[Fo
             yield values[inside], _along_runs(still, s_squared)[inside]
 
 
-def plain_s_squared(target: LevelGaussian, shape: Units) -> Floats:
-    """s^2 of all moves of `short_moves`, each as it is: for a bound that holds for many queries."""
+def last_s_squared(target: Gaussian, shape: Levels) -> Floats:
+    """s^2 of moves of a product of hierarchies that are a basis, of a cell that is last along every axis all but the last change none."""
+    return _joined(_of_levels(shape, np.zeros((1, shape.size), dtype=np.int64), float(target.sigma_squared)), 1)[1]
+
+
+def plain_s_squared(target: GaussianTarget, shape: Shape) -> Floats:
+    """s^2 of all moves of `short_moves`, each as it is: for a bound that holds for many queries. For units, and products of hierarchies."""
+    if isinstance(target, Gaussian):
+        assert isinstance(shape, Levels)
+        free = list(shape.free())
+        counts = [math.prod(tree.units(k) - (tree.units(k - 1) if k else 0) for tree, k in zip(shape.trees, s, strict=True)) for s in free]
+        return np.repeat([float(target.sigma_squared) / 2 ** sum(level > 0 for level in s) for s in free], counts)
+    assert isinstance(shape, Units)
     common, out = _common_levels(shape), []
     for mask in shape.masks:
         below, kept = _weights_below(target, shape, mask), shape.deepest(mask)

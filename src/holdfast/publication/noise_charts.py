@@ -13,7 +13,7 @@ from holdfast.channels import Drawing
 from holdfast.channels.covariance import BATCHES, COSTLY_CELLS, public_draws, standard_error
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import Reads
-from holdfast.laws.marginals import cell_probabilities
+from holdfast.laws.cell_laws import cell_law
 from holdfast.report.figures.facts import NoiseLaw
 from holdfast.samplers.cost import cell_draws
 from holdfast.samplers.protocol import BlockSampler, InputSampler
@@ -23,6 +23,8 @@ CELLS = 4_000
 MOST = 3
 LOOKED_AT, SEEN = 12, 0.01
 """Shapes of blocks looked at, and the part of the highest bar by which two pictures must differ."""
+NOT_SEEN = 1e-6
+"""Errors of computed probabilities that are not told: so small a part of the highest bar."""
 SHOWN = 0.9975
 """Share of the draws that the picture shows, at least."""
 
@@ -68,13 +70,14 @@ def _count(sampler: BlockSampler) -> int:
 
 def _exact(drawing: Drawing, shape: Shape, sampler: BlockSampler) -> NoiseLaw | None:
     """From the law; of a chain, whose law is not the one it aims at, from its draws."""
-    found = None if isinstance(sampler, ChainSampler) else cell_probabilities(drawing.channel.target, shape)
+    found = None if isinstance(sampler, ChainSampler) else cell_law(drawing.channel.target, shape)
     if found is None:
         return None
-    half = len(found) // 2
-    inside = found[half] + np.concatenate(([0.0], np.cumsum(found[half + 1 :] + found[:half][::-1])))
+    law, half = found.probabilities, len(found.probabilities) // 2
+    inside = law[half] + np.concatenate(([0.0], np.cumsum(law[half + 1 :] + law[:half][::-1])))
     reach = int(np.searchsorted(inside, SHOWN))
-    return NoiseLaw(sampler.cells, [(k, float(f"{found[half + k]:.9g}")) for k in range(-reach, reach + 1)])
+    shown = [(k, float(f"{law[half + k]:.9g}")) for k in range(-reach, reach + 1)]
+    return NoiseLaw(sampler.cells, shown, most_off=found.error if found.share > NOT_SEEN else 0.0)
 
 
 def _simulated(drawing: Drawing, shape: Shape, sampler: BlockSampler) -> NoiseLaw:

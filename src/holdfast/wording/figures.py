@@ -281,15 +281,26 @@ def noise_header(say: Sentences, simulated: bool) -> tuple[str, ...]:
     return (say("figures.noise_value"), *(say(f"figures.noise_{column}") for column in columns))
 
 
-def noise_words(say: Sentences, law: Sequence[tuple[int, float]], draws: int | None, error: float, width: int, reach: int | None) -> str:
-    """Probability of no noise, the values that hold 95 of 100, and what a bar is; for simulated shares their error too."""
+def noise_words(
+    say: Sentences,
+    law: Sequence[tuple[int, float]],
+    draws: int | None,
+    error: float,
+    width: int,
+    reach: int | None,
+    most_off: float = 0.0,
+) -> str:
+    """Probability of no noise, the values that hold 95 of 100, and what a bar is; for simulated shares their error too, and for computed
+    probabilities how far each may be off.
+    """
     zero = percent(math.fsum(p for k, p in law if k == 0))
     if draws is None:
-        told = [say("figures.noise_law", zero=zero)]
+        told = [say("figures.noise_law_within", within=percent(most_off)) if most_off else say("figures.noise_law")]
+        told.append(say("figures.noise_zero", zero=zero))
     else:
         told = [say("figures.noise_draws", draws=draws, zero=zero, error=percent(error))]
     if reach is not None:
-        told.append(say("figures.noise_inside" if draws is None else "figures.noise_inside_about", low=-reach, high=reach))
+        told.append(say("figures.noise_inside_about" if most_off or draws is not None else "figures.noise_inside", low=-reach, high=reach))
     if width > 1:
         told.append(say("figures.noise_bars", width=width))
     return " ".join(told)

@@ -160,12 +160,14 @@ class NoiseLaw:
     place:   of the cell: how many its block has, or in words.
     draws:   cells drawn where the shares were simulated; None where they were computed.
     errors:  standard errors of the shares, where they were simulated, one for each value.
+    most_off: bound of the error of each computed probability; 0 where it is too small to be told.
     """
 
     place: str | int
     law: Law
     draws: int | None = None
     errors: Sequence[float] = ()
+    most_off: float = 0.0
 
     @property
     def zero_error(self) -> float:

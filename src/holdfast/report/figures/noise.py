@@ -36,7 +36,7 @@ def noise_figure(say: Sentences, index: int, given: NoiseLaw) -> Figure:
     width, bars = _bars(given)
     place = given.place if isinstance(given.place, str) else noise_place(say, given.place)
     title = say("figures.noise_computed" if given.draws is None else "figures.noise_simulated", place=place)
-    caption = noise_words(say, given.law, given.draws, given.zero_error, width, reach(given.law, 0.95))
+    caption = noise_words(say, given.law, given.draws, given.zero_error, width, reach(given.law, 0.95), given.most_off)
     highest = max(bars, key=lambda bar: bar.share)
     ends = {name: bar.position * width for name, bar in (("low", bars[0]), ("high", bars[-1]), ("highest", highest))}
     words = say("figures.noise_picture", share=percent(highest.share), **ends)
