@@ -18,6 +18,7 @@ from holdfast.laws.cell_laws import COARSE, CellLaw, all_cells, cell_law, enclos
 from holdfast.laws.few_sums import ERROR, cell_of_table
 from holdfast.publication.noise_charts import noise_charts
 from holdfast.report.figures.noise import noise_figure
+from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import percent
 from tests.laws.test_lattice_sums import units, weighed
 
@@ -167,8 +168,10 @@ class TestCharts:
             noise_charts(hf.plan(self.TABLE, keep, hf.GeneralizedGaussian(sigma_squared=2)).drawing)[0] for keep in (self.THREE, self.TWO)
         )
         assert 0 < coarse.most_off <= COARSE * dict(coarse.law)[0]
-        assert f"Computed from the law, each probability to within {percent(coarse.most_off)}." in noise_figure(1, coarse).caption
-        assert "About 95 of 100" in noise_figure(1, coarse).caption
+        assert (
+            f"Computed from the law, each probability to within {percent(coarse.most_off)}." in noise_figure(Sentences(), 1, coarse).caption
+        )
+        assert "About 95 of 100" in noise_figure(Sentences(), 1, coarse).caption
         assert fine.most_off == 0
-        assert "Computed from the law. " in noise_figure(1, fine).caption
-        assert "At least 95 of 100" in noise_figure(1, fine).caption
+        assert "Computed from the law. " in noise_figure(Sentences(), 1, fine).caption
+        assert "At least 95 of 100" in noise_figure(Sentences(), 1, fine).caption
