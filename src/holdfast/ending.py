@@ -21,7 +21,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -188,6 +188,10 @@ def _show_warning(others: Callable[..., None], message: Warning | str, category:
         others(message, category, *place, **more)
 
 
+_command = cache(typer.main.get_command)
+"""A program that runs many commands, as tests do, makes them once."""
+
+
 def _outcome(app: typer.Typer, ending: _Ending) -> BaseException | None:
     """Run the command; what it raised, which is SystemExit where all went well, or None where Typer met Ctrl-C itself."""
     arguments = ending.arguments
@@ -195,7 +199,7 @@ def _outcome(app: typer.Typer, ending: _Ending) -> BaseException | None:
         show_log("--verbose" in arguments)
         settings = [part for part in _SETTINGS if part in arguments]  # they may stand anywhere; Typer wants them first
         rest = [part for part in arguments if part not in _SETTINGS]
-        code = typer.main.get_command(app)(args=[*settings, *rest], prog_name="holdfast", standalone_mode=False)
+        code = _command(app)(args=[*settings, *rest], prog_name="holdfast", standalone_mode=False)
         if not (ending.signals and code):  # Typer returns 130 where it met Ctrl-C itself
             return SystemExit(code if isinstance(code, int) else 0)
         return None
