@@ -281,7 +281,7 @@ class TestAPromiseForNobody:
         words = self.made(mechanism=hf.ProjectedGaussian(rho="1/2")).card["guarantee"]["words"]
         assert words.startswith(self.NOBODY.replace("158", f"{121**2 + 37**2:,} squared"))
         assert "What was requested for one person is a promise for nobody." in words
-        assert "rho = 2001.25 for such a pair)" in words
+        assert "rho = 2010 for such a pair)" in words
         assert "for one person)" not in words
 
     @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)

@@ -11,8 +11,8 @@ from holdfast.exact.parameters import BUDGET_RANGE, Exact, exact_fraction, exact
 
 SHORT = 12
 """Longest decimal, in characters, that is preferred to p/q."""
-SHORT_TEXT, SHORT_FRACTION, GIVEN_TEXT = 9, 6, 14
-"""Longest exact number, in characters, that stands in a sentence: as a decimal, as p/q, and of a number that someone gave."""
+SHORT_DIGITS, SHORT_FRACTION, GIVEN_TEXT = 5, 6, 14
+"""Most digits of an exact decimal that stands in a sentence; most characters of a p/q, and of a number that someone gave."""
 FLOAT_DIGITS = 12
 """Digits of a rounded number in fields for machines."""
 
@@ -89,10 +89,9 @@ def format_up(value: Fraction, digits: int) -> str:
 def format_short(value: Fraction | float) -> str:
     """As text for people: all of it where that is short (0.384, 1/3, 1/1024), else three digits rounded up. Equal numbers read the same."""
     exact = Fraction(value)
-    text, fraction = format_exact(exact), str(exact)
-    if len(text) <= SHORT_TEXT and "/" not in text:
-        return text
-    return fraction if len(fraction) <= SHORT_FRACTION else format_up(exact, 3)
+    if not exact or round_up(exact, SHORT_DIGITS) == exact:
+        return format_exact(exact)
+    return str(exact) if len(str(exact)) <= SHORT_FRACTION else format_up(exact, 3)
 
 
 def format_given(value: Fraction) -> str:

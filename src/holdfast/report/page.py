@@ -20,6 +20,8 @@ NOT_KNOWN = "not known"
 """The basis of figures that depend on the counts (wording/errors.py)."""
 
 STATUSES = ("exact", "estimated")
+PINNED = "pinned"
+"""The shape of blocks of which nothing is drawn."""
 UNIVERSES = {"declared": "declared", "as listed": "listed", "observed": "observed"}
 """Where a list of cells comes from, as the card has it -> as names of sentences have it."""
 
@@ -139,6 +141,11 @@ def mechanism_words(say: Say, mechanism: Card) -> str:
     """The mechanism by its name, and its parameters: Generalized Gaussian: rho 0.1, per person"""
     called = capital(mechanism["name"].replace("-", " ").replace("laplace", "Laplace").replace("gaussian", "Gaussian"))
     return f"{called}: {parameter_words(say, mechanism['parameters'])}" if mechanism["parameters"] else called
+
+
+def formula(law: str) -> Html:
+    """A law as it stands on a page; the style keeps it on one line where there is room."""
+    return tag("span", capital(law), class_="formula")
 
 
 def _share(say: Say, level: Any, margin: Any, share: Any) -> str:

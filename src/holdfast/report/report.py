@@ -37,6 +37,7 @@ from holdfast.report.page import (
     cost_rows,
     error_is_known,
     exposed_words,
+    formula,
     is_bounded,
     is_rounded,
     is_suppressed,
@@ -249,7 +250,7 @@ def _noise(card: Card, facts: ReportFacts) -> Section:
     more = len(rows) - SHOWN_GROUPS
     told = [
         (say("report.mechanism"), mechanism_words(say, mechanism)),
-        (say("report.law"), capital(mechanism["law"])),
+        (say("report.law"), formula(mechanism["law"])),
         (say("report.drawn"), capital(status_words(card))),
         (say("report.free"), say("report.free_words", count=kept["independent"], free=kept["free_dimensions"])),
     ]
@@ -339,7 +340,7 @@ def _example(facts: ReportFacts, card: Card) -> tuple[Html, ...]:
         return ()
     told = {"name": name(found.name), "other": name(found.other), **nouns(card)}
     apart, deviation = abs(found.value - found.other_value), found.difference_deviation
-    which = "known" if not deviation else "far" if apart > FAR * deviation else "near"
+    which = "known" if not deviation else "far" if apart > FAR * deviation else "near" if apart else "equal"
     lines = [
         say(
             "report.example_interval" if found.by_law else "report.example_normal",

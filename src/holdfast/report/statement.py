@@ -15,12 +15,14 @@ from holdfast.report.frame import Say, render
 from holdfast.report.html import Html, capital, code, join, name, rounded_up, short, text, three_digits
 from holdfast.report.odds_chart import odds_figure
 from holdfast.report.page import (
+    PINNED,
     Card,
     column_names,
     distance_rows,
     distance_words,
     error_is_known,
     exposed_words,
+    formula,
     is_bounded,
     is_suppressed,
     list_tells,
@@ -266,7 +268,9 @@ def _parameters(card: Card, say: Say) -> tuple[tuple[Html, Html], ...]:
     if kept["zeros"]["cells"]:
         sums = join(sums, "; ", say("statement.left_out", count=kept["zeros"]["cells"]))
     groups = [
-        say("statement.group", kind=group["kind"], sampler=group["sampler"], count=group["cells"]) for group in card["sampler"]["groups"]
+        say("statement.group", kind=group["kind"], sampler=group["sampler"], count=group["cells"])
+        for group in card["sampler"]["groups"]
+        if group["kind"] != PINNED
     ]
     more = [say("statement.more_groups", more=len(groups) - SHOWN_GROUPS)] if len(groups) > SHOWN_GROUPS else []
     drawn = Html("; ".join([status_words(card), *groups[:SHOWN_GROUPS], *more]))
@@ -274,7 +278,7 @@ def _parameters(card: Card, say: Say) -> tuple[tuple[Html, Html], ...]:
         (say("statement.relation"), capital(card["guarantee"]["relation"])),
         *distance_rows(card)[: 2 if card["guarantee"]["per_person"] is not None else 1],  # the smallest change is the budget else
         (say("statement.mechanism"), mechanism_words(say, mechanism)),
-        (say("statement.law"), capital(mechanism["law"])),
+        (say("statement.law"), formula(mechanism["law"])),
         (say("statement.kept_sums"), sums),
         (say("statement.drawing"), capital(drawn)),
     ]

@@ -16,7 +16,7 @@ WEAKER = "Definition 2.5 of [GGY22] also covers neighbours whose invariants diff
 _NEIGHBOURS = {
     "replace-one": "the data of one {unit} replaced by any other",
     "add-remove": "one {unit} more or less",
-    "declared": "as the publisher means it",
+    "declared": "as the publisher defines it",
 }
 _OF_ANSWERS = ("ProjectedLaplace", "ProjectedGaussian", "ExtendedLaplace", "ExtendedGaussian")
 _OF_COUNTS = ("GeneralizedLaplace", "RoundedProjection", "GeneralizedGaussian")

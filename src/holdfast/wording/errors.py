@@ -9,7 +9,7 @@ from holdfast.wording.figures import three
 
 _BASES = {
     "exact": "exact",
-    "upper bound": "proved",
+    "upper bound": "proved upper bounds",
     "estimated": "estimated from draws of the public law",
     "not estimated": "not estimated",
     "unknown": "not known",
@@ -45,7 +45,7 @@ def error_sentences(
     spread = f" ({three(smallest)} to {three(largest)})" if smallest != largest else ""
     missing = f"It was not estimated for {not_estimated:,} cells, because draws of their noise take too long. " if not_estimated else ""
     most = "at most " if basis == "upper bound" else ""
-    what, apart = ("noise", " Rounding the answers to the grid is no noise, and is not counted here.") if rounded else ("error", "")
+    what, apart = ("noise", " Rounding the answers to the grid is not noise, and not counted here.") if rounded else ("error", "")
     if median:
         size = f"{most}{three(median)} for a typical cell{spread}"
     else:  # a typical cell, which kept totals fix, says nothing about those with noise

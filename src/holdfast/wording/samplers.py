@@ -9,6 +9,7 @@ from holdfast.privacy.guarantee import ChainFacts, Guarantee
 from holdfast.privacy.parameters import format_exact
 from holdfast.samplers.cost import duration
 from holdfast.samplers.table import Compared, Reason
+from holdfast.wording.numbers import number
 
 _REASONS = {
     Reason.NO_TOTAL: "under no kept total",
@@ -68,7 +69,7 @@ def chain_error_sentences(guarantee: Guarantee) -> str:
     )
     return (
         f"The total variation error is estimated to be at most eta = {format_exact(guarantee.eta)}, which adds (1 + e^epsilon) eta = "
-        f"{format_exact(added_delta(guarantee.epsilon, guarantee.eta))} to delta: {' '.join(chains)}"
+        f"{number(added_delta(guarantee.epsilon, guarantee.eta))} to delta: {' '.join(chains)}"
     )
 
 
