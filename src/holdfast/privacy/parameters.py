@@ -11,8 +11,8 @@ from holdfast.exact.parameters import BUDGET_RANGE, Exact, exact_fraction, exact
 
 SHORT = 12
 """Longest decimal, in characters, that is preferred to p/q."""
-SHORT_DIGITS, SHORT_FRACTION, GIVEN_TEXT = 5, 6, 14
-"""Most digits of an exact decimal that stands in a sentence; most characters of a p/q, and of a number that someone gave."""
+SHORT_DIGITS, GIVEN_TEXT = 5, 14
+"""Most digits of an exact decimal that stands in a sentence; most characters of a number that someone gave."""
 FLOAT_DIGITS = 12
 """Digits of a rounded number in fields for machines."""
 
@@ -91,7 +91,8 @@ def format_short(value: Fraction | float) -> str:
     exact = Fraction(value)
     if not exact or round_up(exact, SHORT_DIGITS) == exact:
         return format_exact(exact)
-    return str(exact) if len(str(exact)) <= SHORT_FRACTION else format_up(exact, 3)
+    is_short = exact.numerator < 100 and exact.denominator < 10_000
+    return str(exact) if is_short else format_up(exact, 3)
 
 
 def format_given(value: Fraction) -> str:
