@@ -223,6 +223,8 @@ def plan(
         print(f"Price      {price_sentences(said)}")
     if (line := to_acknowledge_sentence(len(made.exposure.fixed), run.allow_exposed)) is not None:
         print(f"To write   {line}")
+    elif found is None and (said is None or said["problem"] is None):  # nothing stands in its way
+        print(f"Next       holdfast release {run_file} -o out")
 
 
 def _allocated(run: Run, table: Declarations | HoldfastTable, targets: list[str]) -> Allocation:

@@ -192,6 +192,8 @@ class _Parser:
         if numeric:
             if group == "number":
                 return int(text)
+            if group == "name" and self._quoted_codes and symbol in _EQUALITIES:
+                raise self._error(f"a code stands in single quotes: write {symbol} '{_requoted(text)}'")
             raise self._error(f"column {column!r} holds integers: compare it with a number, not with {text}")
         if group == "text":
             return _unquoted(text)

@@ -139,6 +139,6 @@ def check_nonnegative(facts: Facts, *queries: Ints) -> None:
     """A sum of counts is not below 0; a difference may be, and so may answers."""
     if facts.grid is not None or any((wanted < 0).any() for wanted in queries):
         raise InvalidParameter(
-            "nonnegative=True is for sums of counts, and for ratios and percentages of them: differences and answers may be below 0.",
+            "nonnegative is for sums of counts, and for ratios and percentages of them: differences and answers may be below 0.",
             field="nonnegative",
         )
