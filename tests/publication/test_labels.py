@@ -207,7 +207,7 @@ def test_wrong_labels_in_python(tmp_path):
     with pytest.raises(InvalidParameter, match="one line"):
         Labels.of({"sex": {"F": "two\nlines"}})
     (tmp_path / "codes.csv").write_text("sex,label\nF,women\nF,girls\n")
-    with pytest.raises(InvalidCode, match="two labels"):
+    with pytest.raises(InvalidCode, match=r"'F' has two labels .*, such as 'women' and 'girls'\. .* name both: code = "):
         read_labels(tmp_path / "codes.csv", "sex", ["sex"], "label")
     (tmp_path / "codes.csv").write_text("sex,label\n1,women\n")
     with pytest.raises(InvalidCode, match="No code with a label"):

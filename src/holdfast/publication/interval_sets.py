@@ -118,9 +118,9 @@ def intervals_of(
     """
     check_level(level)
     if (queries is None) == (by is None):
-        raise InvalidParameter("Give a list of queries, or the columns of a margin with by=..., and not both.")
+        raise InvalidParameter("Give queries, or the columns of a margin with by=..., and not both.")
     laws, facts, alpha = ErrorLaws(plan.drawing, method), plan.facts, 1 - float(level)
-    called: dict[str, Any] = {}
+    called: dict[str, Any]
     several = None
     if by is not None:
         numbers, codes = margin_cells(list(by) if isinstance(by, Iterable) and not isinstance(by, str) else [by], facts.universe)
@@ -187,8 +187,9 @@ Sum = tuple[Ints, Ints, int]
 
 def _listed(queries: Query | Sequence[Query] | None, universe: Universe, counts: Ints, laws: ErrorLaws) -> tuple[list[Sum], dict[str, Any]]:
     """The sums, and what they are called."""
-    asked = [queries] if isinstance(queries, str | Mapping | int | np.integer) else queries
-    if asked is None or not isinstance(asked, Iterable) or not len(asked := list(asked)):
+    one = isinstance(queries, str | Mapping | int | np.integer)
+    asked = [queries] if one else list(queries) if isinstance(queries, Iterable) else []
+    if not asked:
         raise InvalidParameter("Give a query, or a list of one query or more.")
     sums, names, labels = [], [], []
     for number, query in enumerate(asked, start=1):
