@@ -115,6 +115,22 @@ class TestBudget:
         assert "become at most 2.719 to 1" in read(guarantee__per_person=costs).text, "e is 2.71828..."
         assert factor(Fraction(1)) == "2.719"
 
+    @pytest.mark.parametrize(
+        ("epsilon", "delta", "said"),
+        [
+            ("8", "0", "become at most 2,981 to 1"),  # 100 of 100 when rounded up to a thousandth, and still a limit
+            ("40", "0", "become at most 2.354e17 to 1"),
+            ("60", "0", "no limit below odds of 1,000,000,000,000 to 1"),
+            ("1", "1", "no limit below odds of 1,000,000,000,000 to 1"),
+        ],
+    )
+    def test_large_odds_are_a_number_as_long_as_there_is_one(self, epsilon: str, delta: str, said: str) -> None:
+        kind = "pure" if delta == "0" else "approximate"
+        costs = {"distance": 2, "kind": kind, "epsilon": epsilon, "delta": delta, "rho": None}
+        text = read(guarantee__per_person=costs).text
+        assert "at most 100 of 100 with it" in text
+        assert said in text
+
     @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 100), Fraction(1, 2)])
     def test_odds_and_share_of_right_guesses_belong_together(self, delta: Fraction) -> None:
         odds = Fraction(largest_odds(Fraction(1), delta))
