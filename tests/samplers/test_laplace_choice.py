@@ -22,6 +22,7 @@ from holdfast.samplers.grid_laplace import GridLaplace
 from holdfast.samplers.one_sum_laplace import OneSumLaplace
 from holdfast.samplers.pivot_laplace import PivotLaplace
 from holdfast.samplers.table import COUPLING, Compared, Reason, choose
+from holdfast.wording.samplers import reason_phrase
 
 QUARTER = L1Laplace(Fraction(1, 4))
 
@@ -95,6 +96,15 @@ class TestAuto:
         choice = choose(Grid((60, 60)), L1Laplace(Fraction(8)))
         assert isinstance(choice.sampler, GridLaplace)
 
+    def test_why_coupling_was_not_taken_is_told(self, fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Rejection of 9 x 9 at an epsilon that coupling does not take: seconds, and the plan was silent about both."""
+        choice = choose(Grid((9, 9)), L1Laplace(Fraction(1, 5000)))
+        assert isinstance(choice.sampler, GridLaplace)
+        assert choice.note == "Coupling from the past takes epsilon between 1/1024 and 4 per unit, and this is 1/5000."
+        assert choose(Grid((3, 3)), QUARTER).note == ""
+        why = "a grid small enough for rejection (coupling from the past takes epsilon between 1/1024 and 4 per unit, and this is 1/5000)"
+        assert reason_phrase(choice.reason, choice.compared, choice.note) == why
+
     def test_blocks_of_any_totals(self, fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
         shape = General(margins(4, 4), (1,) * 16)
         assert isinstance(choose(shape, QUARTER).sampler, PivotLaplace)
@@ -117,6 +127,13 @@ class TestRefused:
         monkeypatch.delattr(CouplingLaplace, "of_grid")
         with pytest.raises(NoExactSampler, match="1000 x 1000"):
             choose(Grid((1000, 1000)), QUARTER)
+
+    @pytest.mark.parametrize(("size", "is_told"), [(300, True), (1000, False)])
+    def test_what_half_an_hour_would_do_is_told(self, size: int, is_told: bool) -> None:
+        """Trying 300 x 300 out takes minutes: whoever asks for it by name gets it."""
+        with pytest.raises(NoExactSampler) as refusal:
+            choose(Grid((size, size)), QUARTER)
+        assert ('sampler = "coupling_from_past" allows half an hour for a draw.' in str(refusal.value)) == is_told
 
     def test_a_pilot_looks_no_further_where_there_is_no_hope(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """10 x 10 at epsilon 4, as if a try took an hour."""
@@ -176,3 +193,10 @@ class TestCost:
         assert Compared(1.0, 2.0) == Compared(1.0, 2.0)
         coupled = CouplingLaplace.of_grid((4, 4), Fraction(1, 4))
         assert cost.cell_draws(coupled) == coupling_cost.try_cost((4, 4), 7) * coupled.expected_tries
+
+    def test_tries_that_are_not_left_to_doubles_cost_more(self) -> None:
+        """A plan said milliseconds, and its pilot ran for minutes, where every try was in integers: 240 cells, 220 free dimensions."""
+        plain, slow = (CouplingLaplace.of_rows([[1, 2, 3, 1, 0], [0, 1, 1, 2, 1]], Fraction(1, 2)) for _ in range(2))
+        slow._klein.most_off = 0.0
+        assert plain.try_cost == coupling_cost.try_cost((5,), 2)
+        assert slow.try_cost == plain.try_cost + coupling_cost.SLOW_COST * 3**3

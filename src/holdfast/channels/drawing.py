@@ -47,6 +47,8 @@ class SamplerGroup:
     """Expected for one release, as far as rejection draws them; for coupling from the past, what takes as long."""
     compared: Compared | None = None
     """What another exact sampler would have cost, where that was looked at."""
+    note: str = ""
+    """Why another exact sampler was not looked at, where it would have been."""
 
     def joined(self, other: SamplerGroup) -> SamplerGroup:
         """Both together, for groups that one exact sampler draws; the expected tries are the larger ones."""
@@ -134,7 +136,8 @@ class Drawing:
         tries = sampler.expected_tries
         tries = None if tries is None else max(1.0, tries)
         work = blocks * cell_draws(sampler) if isinstance(sampler, Costly) or (tries or 1.0) > FEW_TRIES else 0.0
-        return SamplerGroup(shape.name, blocks, cells, sampler.name, tries, choice.reason, cell_draws=work, compared=choice.compared)
+        told = {"compared": choice.compared, "note": choice.note}
+        return SamplerGroup(shape.name, blocks, cells, sampler.name, tries, choice.reason, cell_draws=work, **told)
 
     def _shown_shapes(self) -> Iterator[tuple[Shape, int]]:
         target, blocks = self.channel.target, self.channel.blocks

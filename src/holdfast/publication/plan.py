@@ -39,7 +39,7 @@ from holdfast.wording.budget import budget_rows
 from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
 from holdfast.wording.exposure import columns_sentence, exposed_sentences
 from holdfast.wording.guarantee import guarantee_fields
-from holdfast.wording.samplers import reason_phrase
+from holdfast.wording.samplers import reason_phrase, tries_phrase
 from holdfast.wording.statements import kept_words
 from holdfast.wording.zeros import ZerosStatus, law_without_zeros, zeros_sentence, zeros_source
 
@@ -265,10 +265,10 @@ class Plan:
         for number, (what, numbers) in enumerate(budget_rows(self.guarantee) if self.mechanism.asked is not None else ()):
             yield "" if number else "Budget", f"{what}: {numbers}"
         yield "Law", said["law"]
-        for number, group in enumerate(fields["sampler"]["groups"]):
+        costs = self.drawing.sampler_plan.groups
+        for number, (group, cost) in enumerate(zip(fields["sampler"]["groups"], costs, strict=True)):
             blocks = f"{group['blocks']:,} x {group['kind']}" if group["blocks"] > 1 else group["kind"]
-            tries = group["expected_tries"]
-            tail = "its tries depend on the counts" if tries is None else f"{count_of(f'{tries:.3g}', 'try', 'tries')} expected"
+            tail = tries_phrase(cost.expected_tries, cost.cell_draws, cost.blocks == 1 and cost.compared is not None)
             tail = tail if group["chain"] is None else "an estimate"
             cells = count_of(f"{group['cells']:,}", "cell")
             yield "" if number else "Sampler", f"{blocks} ({cells}): {group['sampler']}; {group['why']}; {tail}"
@@ -308,7 +308,7 @@ def _group_fields(group: SamplerGroup) -> dict[str, Any]:
         "cells": group.cells,
         "sampler": group.sampler,
         "expected_tries": group.expected_tries,
-        "why": reason_phrase(group.reason, group.compared),
+        "why": reason_phrase(group.reason, group.compared, group.note),
         "chain": None if found is None else found.to_fields(),
     }
 

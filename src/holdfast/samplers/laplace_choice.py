@@ -67,7 +67,7 @@ def _better(rejection: BlockSampler | None, tries: float, reason: Reason, shape:
     except NoExactSampler as refusal:
         if rejection is None or not is_affordable:
             raise NoExactSampler(f"{too_many_tries(shape, tries, target)} {refusal}") from None
-        return Choice(rejection, reason)
+        return Choice(rejection, reason, note=str(refusal))
     by_coupling = cell_draws(coupling)
     if rejection is None or by_coupling <= by_rejection:
         return Choice(coupling, Reason.COUPLED, Compared(by_coupling, by_rejection))
@@ -88,8 +88,9 @@ def _coupling(shape: Grid | General, target: L1Laplace, most: float) -> Coupling
         )
     one_try = try_cost(shape.axes, shape.size - shape.dimension)
     _check_cost(one_try, most)
-    if LEAST_TRIES * one_try > most:
-        raise NoExactSampler(f"Trying out coupling from the past would take {duration(LEAST_TRIES * one_try)}, which is refused.")
+    pilot = LEAST_TRIES * one_try
+    if pilot > most:
+        raise NoExactSampler(f"Trying out coupling from the past would take {duration(pilot)}, which is refused.{_on_request(pilot, most)}")
     from holdfast.samplers.coupling.sampler import CouplingLaplace
 
     if isinstance(shape, Grid):
@@ -102,4 +103,11 @@ def _coupling(shape: Grid | General, target: L1Laplace, most: float) -> Coupling
 
 def _check_cost(cost: float, most: float) -> None:
     if cost > most:
-        raise NoExactSampler(f"Coupling from the past would take {duration(cost)} for one draw, which is refused.")
+        took = duration(cost)
+        raise NoExactSampler(f"Coupling from the past would take {took} for one draw, which is refused.{_on_request(cost, most)}")
+
+
+def _on_request(cost: float, most: float) -> str:
+    """What whoever asks for the sampler by name gets, where it has not been asked for."""
+    is_allowed = most == table.MAX_CELL_TRIES and cost <= ASKED * table.MAX_CELL_TRIES
+    return ' sampler = "coupling_from_past" allows half an hour for a draw.' if is_allowed else ""

@@ -99,6 +99,8 @@ class Choice:
     reason: Reason
     compared: Compared | None = None
     """Where another sampler was looked at."""
+    note: str = ""
+    """Where another one was to be looked at: why it could not be. A sentence."""
 
     @property
     def noise(self) -> BlockSampler:

@@ -39,12 +39,24 @@ SHAPES_TOLD = 3
 """Shapes of blocks whose assessment is told in a guarantee; all are in its fields."""
 
 
-def reason_phrase(reason: Reason, compared: Compared | None = None) -> str:
-    """Why a sampler was chosen, and what it and the other one would cost where both were looked at."""
+def reason_phrase(reason: Reason, compared: Compared | None = None, note: str = "") -> str:
+    """Why a sampler was chosen, and what it and the other one would cost where both were looked at; `note`: why the other was not."""
     if compared is None:
-        return _REASONS[reason]
+        return f"{_REASONS[reason]} ({note[0].lower()}{note[1:].removesuffix('.')})" if note else _REASONS[reason]
     other = _OTHERS.get(reason, "coupling from the past")
     return f"{_REASONS[reason]}: {duration(compared.taken)} a draw, where {other} would take {duration(compared.other)}"
+
+
+SHOWN_CELLS = 20_000
+"""Cell draws from which their time is told in a plan: a millisecond."""
+
+
+def tries_phrase(expected_tries: float | None, cell_draws: float, is_told: bool) -> str:
+    """How many tries of a block are expected, and how long all of its kind take; `is_told`: the time of the only one has been told."""
+    if expected_tries is None:
+        return "its tries depend on the counts"
+    tries = f"{count_of(f'{expected_tries:.3g}', 'try', 'tries')} expected"
+    return tries if is_told or cell_draws < SHOWN_CELLS else f"{tries}, {duration(cell_draws)} in all"
 
 
 def assessment_sentences(found: Assessed | ChainFacts) -> str:

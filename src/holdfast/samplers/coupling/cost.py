@@ -16,6 +16,8 @@ UPDATES = 7
 ATOM_COST, ENTRY_COST = 40.0, 0.055
 TWO_WAY_ATOM_COST, TWO_WAY_ENTRY_COST = 24.0, 0.01
 """Cell draws that an atom and an entry of the square take, for any matrix and for two-way tables."""
+SLOW_COST = 2.5
+"""Cell draws, times the cube of the free dimensions, of a Klein step in integers: half a second for 160."""
 PILOT_CELLS, LEAST_TRIES, MOST_TRIES = 2e7, 8, 1 << 10
 """A pilot costs so many cell draws, a second, or so many tries where these are more."""
 FIRST_TRIES, ENOUGH = 4, 0.1

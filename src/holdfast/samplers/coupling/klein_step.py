@@ -96,13 +96,8 @@ class DenseKlein:
         """The vector that words `taken` give, which begin at position `base`."""
         from holdfast.samplers.coupling import _coupling_compiled as loops
 
-        form, m = self.form, self.form.dimension
-        if indices.max() >= form.mixture.atoms:
-            return self._slowly(0, *self._fine_factors(indices), np.zeros(m, np.int64), [], taken, base, words)
-        taus = form.mixture.taus[indices]
-        above, precisions = np.empty((m, m)), np.empty(m)
-        trace = loops.factorise(form.basis_doubles, taus, above, precisions)
-        off = (form.cells + m + 10) * 2.0**-52 * trace * float(taus.max()) * self._spread
+        m = self.form.dimension
+        taus, above, precisions, off = self._factors(indices)
         if not off <= self.most_off:
             return self._slowly(0, *self._fine_factors(indices), np.zeros(m, np.int64), [], taken, base, words)
         x, centres, variances = np.zeros(m, dtype=np.int64), np.empty(m), np.empty(m)
@@ -123,6 +118,22 @@ class DenseKlein:
         value, error = loops.log_ratio(z, taus, x, centres, variances)
         value += m / 2 * math.log1p(self.xi)
         return Proposal(z, x, centres.tolist(), variances.tolist(), value, error + m * (2 * off + 2.0**-50))
+
+    def _factors(self, indices: Ints) -> tuple[Doubles, Doubles, Doubles, float]:
+        """(tau; U and D in doubles; how far they may be off, infinity after the table's last atom)."""
+        from holdfast.samplers.coupling import _coupling_compiled as loops
+
+        form, m = self.form, self.form.dimension
+        above, precisions = np.empty((m, m)), np.empty(m)
+        if indices.max() >= form.mixture.atoms:
+            return np.empty(0), above, precisions, math.inf
+        taus = form.mixture.taus[indices]
+        trace = loops.factorise(form.basis_doubles, taus, above, precisions)
+        return taus, above, precisions, (form.cells + m + 10) * 2.0**-52 * trace * float(taus.max()) * self._spread
+
+    def is_slow(self, indices: Ints) -> bool:
+        """Whether doubles do not do for these variances, and integers of FINE_BITS bits take their place."""
+        return not self._factors(indices)[-1] <= self.most_off
 
     def _slowly(
         self,

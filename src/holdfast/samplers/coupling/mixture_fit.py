@@ -64,7 +64,7 @@ def fitted(epsilon: Fraction, fit: Fit) -> Mixture:
     """The mixture whose head solves the linear programme."""
     if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
         raise NoExactSampler(
-            f"Coupling from the past takes epsilon between {SMALLEST_EPSILON} and {LARGEST_EPSILON} per unit. Got {epsilon}."
+            f"Coupling from the past takes epsilon between {SMALLEST_EPSILON} and {LARGEST_EPSILON} per unit, and this is {epsilon}."
         )
     step = _rounded_down(STEP / epsilon**2)
     taus = candidates(epsilon, step)

@@ -31,7 +31,7 @@ from holdfast.exact.balls import ball, precision
 from holdfast.exact.parameters import Exact, positive_fraction, sample_size
 from holdfast.exact.predicates import is_below
 from holdfast.lattices import algebra
-from holdfast.randomness import Words
+from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.coupling import cost
 from holdfast.samplers.coupling.conditional import gaussian_sum
 from holdfast.samplers.coupling.general_form import GeneralForm
@@ -142,7 +142,16 @@ class CouplingLaplace:
     def try_cost(self) -> float:
         """In cell draws (samplers/cost.py)."""
         axes = (self.form.rows, self.form.columns) if isinstance(self.form, GridForm) else (self.cells,)
-        return cost.try_cost(axes, self.cells - self.form.dimension)
+        return cost.try_cost(axes, self.cells - self.form.dimension) + self._slow_share * cost.SLOW_COST * self.form.dimension**3
+
+    @cached_property
+    def _slow_share(self) -> float:
+        """Share of tries whose Klein step is not left to doubles, from a few states with public words."""
+        if isinstance(self._klein, GridKlein):
+            return 0.0
+        with NoiseKey.for_tests("slow tries: " + self.pilot_label).stream("plan") as words:
+            states = [self._variances(base, first, words) for base, _, first in self._words(cost.FIRST_TRIES, words)]
+        return sum(self._klein.is_slow(np.array(state)) for state in states) / len(states)
 
     def draw(self, n: int, words: Words) -> Ints:
         """n independent draws, shape (n, cells)."""
