@@ -12,7 +12,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.channels import Facts
-from holdfast.channels.alternatives import CHAIN, MAX_DIMENSION, advice
+from holdfast.channels.alternatives import CHAIN, DRAWN_DIMENSION, MAX_DIMENSION, NOT_TRIED, advice
 from holdfast.errors import NoExactSampler
 from holdfast.lattices import Lattice
 from holdfast.laws import L1Laplace, Rounded
@@ -109,6 +109,15 @@ class TestNamesOnlyWhatWorksHere:
         finally:
             choose.cache_clear()
 
+    @pytest.mark.long
+    def test_a_hopeless_matrix_has_alternatives_with_their_variance(self) -> None:
+        """28 random totals of 140 cells, 112 free dimensions: none was named once."""
+        lattice = Lattice(np.random.default_rng(3).integers(0, 2, (28, 140)))
+        assert DRAWN_DIMENSION < max(shape.dimension for shape in lattice.blocks.shapes) <= MAX_DIMENSION
+        said = advice(hf.GeneralizedLaplace(1).channel(Facts(lattice)))
+        assert named(said) == [hf.GeneralizedGaussian(sigma_squared=2), hf.RoundedProjection(1)]
+        assert re.search(r"per unit of l1 distance, variance of a cell at most [0-9.]+", said)
+
     def test_blocks_that_take_long_to_prepare_are_not_tried(self) -> None:
         rows = np.concatenate([np.eye(2, dtype=np.int64)] * (MAX_DIMENSION + 9), axis=1)[:, : MAX_DIMENSION + 9]
         rows[:, ::3] = 1
@@ -117,6 +126,8 @@ class TestNamesOnlyWhatWorksHere:
         assert max(shape.dimension for shape in lattice.blocks.shapes) > MAX_DIMENSION
         said = advice(hf.GeneralizedLaplace("1/4").channel(Facts(lattice)))
         assert named(said) == []
+        assert said.startswith(f"{NOT_TRIED} mechanism = ")
+        assert 'mechanism = "rounded-projection" (RoundedProjection) with epsilon = 0.25 per unit of l1 distance.' in said
         assert "suppression" in said
         assert CHAIN not in said
 

@@ -25,8 +25,10 @@ from holdfast.privacy.estimated import check_can_weaken
 from holdfast.privacy.parameters import format_exact
 from holdfast.samplers.table import choose
 
-MAX_DIMENSION = 100
-"""Free dimensions of a general block up to which a sampler is tried: a second or so."""
+MAX_DIMENSION = 250
+"""Free dimensions of a general block up to which a sampler is tried: a second or two."""
+DRAWN_DIMENSION = 100
+"""Up to which a variance that has no closed form is estimated from draws, a second or so; beyond it is a bound."""
 LARGER = tuple(4**k for k in range(1, 7))
 """By how much more a Gaussian's sigma_squared is tried."""
 
@@ -36,6 +38,8 @@ CHAIN = (
 )
 
 ANSWERS = 'Use more places: then the noise has more steps. mechanism = "projected-laplace" (ProjectedLaplace) is drawn for any invariants.'
+
+NOT_TRIED = f"Other noise was not tried, because blocks beyond {MAX_DIMENSION} free dimensions take long to prepare; a plan tells about it:"
 
 NO_CELLS = np.zeros((0, 0), dtype=np.int64)
 
@@ -50,6 +54,8 @@ def advice(channel: Channel) -> str:
     tried = (next((one for one in group if is_drawn_exactly(channel, one[1])), None) for group in _proposals(channel))
     found = [words + _variance_note(channel, target) + _budget_note(channel, target) for words, target in filter(None, tried)]
     said = f"Drawn exactly here, as was tried: {'; '.join(found)}." if found else "No other noise was found that is drawn exactly here."
+    if not found and any(map(_takes_long, channel.facts.moves.blocks.shapes)):
+        said = f"{NOT_TRIED} {'; '.join(group[0][0] for group in _proposals(channel))}."
     if not found:
         said += ' mechanism = "suppression" (Suppression) publishes the kept totals alone.'
     return f"{said} {CHAIN}" if _has_chain(channel) else said
@@ -82,7 +88,10 @@ def _variance_note(channel: Channel, other: Target) -> str:
     """The largest variance of a cell's noise under rounded projection, whose parameter does not say it."""
     if not isinstance(other, Rounded):
         return ""
-    parts = [of_shape(other, choose(shape, other).noise, shape, NO_CELLS) for shape in replace(channel, target=other).shapes()]
+    parts = []
+    for shape in replace(channel, target=other).shapes():
+        count = 0 if isinstance(shape, General) and shape.dimension > DRAWN_DIMENSION else None
+        parts.append(of_shape(other, choose(shape, other).noise, shape, NO_CELLS, count))
     at_most = "at most " if any("upper bound" in part.bases(of_cells=True) for part in parts) else ""
     return f", variance of a cell {at_most}{max(float(part.diagonal().max()) for part in parts):.3g}"
 

@@ -271,7 +271,7 @@ def of_shape(target: Target, sampler: BlockSampler, shape: Shape, cells: Ints, c
             frame, _ = np.linalg.qr(shape.basis().astype(np.float64))
             base = Variance(0.0, spread * frame @ frame.T, relative_error=1e-12)
         first = fraction_variance(shape.axes, target.epsilon) if isinstance(shape, Grid) else None
-        return ShapeCovariance(cells, shape, base, rounding_error(sampler, ("rounding error", *_names(target, shape)), first))
+        return ShapeCovariance(cells, shape, base, rounding_error(sampler, ("rounding error", *_names(target, shape)), first, count))
     return ShapeCovariance(cells, shape, _estimated(target, sampler, shape, count) if known is None else known)
 
 

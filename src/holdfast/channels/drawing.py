@@ -136,8 +136,7 @@ class Drawing:
         tries = sampler.expected_tries
         tries = None if tries is None else max(1.0, tries)
         work = blocks * cell_draws(sampler) if isinstance(sampler, Costly) or (tries or 1.0) > FEW_TRIES else 0.0
-        told = {"compared": choice.compared, "note": choice.note}
-        return SamplerGroup(shape.name, blocks, cells, sampler.name, tries, choice.reason, cell_draws=work, **told)
+        return SamplerGroup(shape.name, blocks, cells, sampler.name, tries, choice.reason, None, work, choice.compared, choice.note)
 
     def _shown_shapes(self) -> Iterator[tuple[Shape, int]]:
         target, blocks = self.channel.target, self.channel.blocks

@@ -109,13 +109,15 @@ RoundingError: TypeAlias = AlongDirections | TwoWayError
 `query_basis` of sums; `error(rest, of_cells)` is the largest relative standard error of `rest` plus this, of cells or of any sum."""
 
 
-def rounding_error(sampler: RoundedSampler, label: tuple[str, ...], cell: float | None) -> RoundingError:
-    """Of the blocks that this sampler rounds; `cell`, on grids, is the closed form of the variance of the first cell."""
+def rounding_error(sampler: RoundedSampler, label: tuple[str, ...], cell: float | None, count: int | None = None) -> RoundingError:
+    """Of the blocks that this sampler rounds; `cell`, on grids, is the closed form of the variance of the first cell. `count`: of draws for
+    an estimate, 0 for a bound; None is as many as usual.
+    """
     if isinstance(sampler, RoundedGrid2):
         assert cell is not None
         return TwoWayError(sampler, label, cell)
     factors = _directions(sampler)
-    count = min(DRAWS, CELL_DRAWS // sampler.cells)
+    count = min(DRAWS, CELL_DRAWS // sampler.cells) if count is None else count
     sizes = tuple(factor.shape[1] for factor in factors)
     if cell is not None and math.prod(sizes) == 1:  # the first cell is moved by one direction alone
         return AlongDirections(factors, np.full(sizes, cell), np.zeros(sizes), "exact")
