@@ -87,6 +87,7 @@ FIELDS: dict[str, Any] = {
     "confidential_words": None,
     "table": {"name": "education", "cells": 48},
     "kept": ["margin(a)", "margin(b)"],
+    "kept_words": ["by a", "by b"],
     "mechanism": {"name": "generalized-laplace", "parameters": {"epsilon": "1/4", "norm": "l1"}},
     "pairs": 200,
     "most_sweeps": 10_000,
@@ -221,7 +222,7 @@ class TestForm:
     def test_hostile_text_changes_no_element(self, hostile: str) -> None:
         def page(text: str) -> Page:
             fields = copy.deepcopy(FIELDS)
-            fields["table"]["name"], fields["kept"] = text, [text]
+            fields["table"]["name"], fields["kept_words"] = text, [text]
             fields["mechanism"] = {"name": text, "parameters": {text: text}}
             fields["words"] = fields["together"]["words"] = text
             for row in fields["rows"]:

@@ -41,6 +41,7 @@ from holdfast.publication.folder import output_problem
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.table import EXACT
 from holdfast.tables import Declarations, Table, Universe
+from holdfast.wording.statements import kept_words
 
 LEAST_PAIRS = 4
 DEFAULT_PAIRS = 200
@@ -271,6 +272,7 @@ class Diagnosis:
             "confidential_words": CONFIDENTIAL if self.confidential else None,
             "table": {"name": self.facts.name or self.facts.count_name, "cells": len(self.facts.universe)},
             "kept": [str(s) for s in self.facts.statements if s.kind == "kept"],
+            "kept_words": kept_words(self.facts.definitions, self.facts.universe.labels),
             "mechanism": {"name": self.mechanism.name, "parameters": self.mechanism.parameters},
             "pairs": self.pairs,
             "most_sweeps": self.most_sweeps,
@@ -283,11 +285,12 @@ class Diagnosis:
     def __str__(self) -> str:
         fields = self.to_fields()
         parameters = [f"{key} = {value}" for key, value in self.mechanism.parameters.items()]
+        universe = self.facts.universe
         return "\n".join(
             [
                 *([CONFIDENTIAL] if self.confidential else []),
-                f"Table      {fields['table']['cells']:,} cells by {', '.join(self.facts.universe.columns)}",
-                f"Kept       {', '.join(fields['kept']) or 'nothing'}",
+                f"Table      {fields['table']['cells']:,} cells by {', '.join(map(universe.labels.column, universe.columns))}",
+                f"Kept       {'; '.join(fields['kept_words']) or 'nothing'}",
                 f"Mechanism  {', '.join([self.mechanism.name, *parameters])}",
                 f"Pairs      {self.pairs:,} coupled pairs for each curve, given up after {self.most_sweeps:,} sweeps",
                 *([""] if self.rows else []),

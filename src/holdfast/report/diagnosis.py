@@ -77,7 +77,7 @@ def diagnosis_facts(fields: Fields, say: Say) -> DiagnosisFacts:
 
 
 def _given(fields: Fields, say: Say) -> tuple[tuple[Html, Html], ...]:
-    kept = fields["kept"]
+    kept = fields["kept_words"]
     return (
         (say("diagnosis.table"), say("diagnosis.cells", count=fields["table"]["cells"])),
         (say("diagnosis.kept"), names(say, kept, SHOWN_STATEMENTS) if kept else say("diagnosis.kept_nothing")),
