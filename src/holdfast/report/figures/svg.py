@@ -28,7 +28,7 @@ GREY = "#4c5560"
 GRID = "#d8dde2"
 MAIN = "#1b4f8a"
 ACCENT = "#a8530b"
-RAMP = ("#e9f0f8", "#c2d5e9", "#8fb1d6", "#5484b8", "#1b4f8a")
+RAMP = ("#dde8f4", "#c2d5e9", "#8fb1d6", "#5484b8", "#1b4f8a")
 """From little to much: each step darker than the one before, so that grey print keeps the order."""
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MUCH = 12
