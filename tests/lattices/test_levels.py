@@ -69,6 +69,11 @@ def check_algebra(shape: Levels) -> None:
     inverse = basis @ np.linalg.inv((basis.T @ basis).astype(np.float64)) @ basis.T
     assert shape.project(np.eye(shape.size)) == pytest.approx(inverse, abs=1e-9)
     assert shape.projection_diagonal() == pytest.approx(np.diag(inverse), abs=1e-9)
+    for t in shape.vectors():
+        sums = np.array([shape.sums(cell, t).ravel() for cell in np.eye(shape.size, dtype=np.int64)]).T
+        left = shape.projected_sums(t).ravel()
+        assert left == pytest.approx(np.einsum("ui,ij,uj->u", sums, inverse, sums), abs=1e-9)
+        assert (left == 0).tolist() == (~(sums @ basis).any(axis=1)).tolist()
     asked = np.concatenate([rows, 3 * rows[:1] - rows[-1:], np.eye(shape.size, dtype=np.int64)])
     assert shape.are_fixed(asked).tolist() == (~(asked @ basis).any(axis=1)).tolist()
     products = shape.gram_schmidt_products(np.eye(shape.size))

@@ -62,6 +62,11 @@ class Tree:
     def places(self) -> int:
         return sum(self.children[-1])
 
+    @property
+    def is_even(self) -> bool:
+        """Whether the units of each level are divided alike, so that every place can be exchanged with every other."""
+        return all(len(set(counts)) == 1 for counts in self.children)
+
     def units(self, level: int) -> int:
         """How many units a level has."""
         return 1 if level == 0 else sum(self.children[level - 1])
@@ -78,6 +83,10 @@ class Tree:
         """The unit of a level in which each place lies."""
         return np.repeat(np.arange(self.units(level), dtype=np.int64), self.sizes(level))
 
+    def firsts(self, level: int) -> Ints:
+        """The first place of each unit of a level."""
+        return np.concatenate([[0], np.cumsum(self.sizes(level))[:-1]])
+
     def siblings(self, level: int) -> Ints:
         """For each unit of a level (1 or more) how many children its parent has, itself included."""
         counts = np.array(self.children[level - 1], dtype=np.int64)
@@ -87,11 +96,15 @@ class Tree:
         """Whether some unit of the level above has two children or more at this level."""
         return max(self.children[level - 1]) > 1
 
-    def finest_branching(self) -> Ints:
-        """For each place the finest level at which its unit has a sibling; 0 where it has none at any level."""
-        out = np.zeros(self.places, dtype=np.int64)
-        for level in range(1, self.depth + 1):
-            out[(self.siblings(level) > 1)[self.unit_of(level)]] = level
+    def units_above(self, level: int, above: int) -> Ints:
+        """For each unit of a level the unit of a level above, or of the same, in which it lies."""
+        return self.unit_of(above)[self.firsts(level)]
+
+    def finest_branching(self, level: int) -> Ints:
+        """For each unit of a level the finest level, up to this one, at which its unit has a sibling; 0 where it has none at any level."""
+        out = np.zeros(self.units(level), dtype=np.int64)
+        for above in range(1, level + 1):
+            out[(self.siblings(above) > 1)[self.units_above(level, above)]] = above
         return out
 
     def pruned(self, kept: NDArray[np.bool_]) -> Tree:

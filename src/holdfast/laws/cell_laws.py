@@ -107,7 +107,9 @@ def enclosed_law(target: GaussianTarget, shape: Shape) -> CellLaw | None:
 
 def _kinds(target: GaussianTarget, shape: Shape) -> list[tuple[LatticeSum, float]] | None:
     """(law, share of the cells that have it) for every kind of cell."""
-    if isinstance(shape, Free | OneSum | Grid) or (isinstance(shape, Levels) and shape.size <= WHOLE and all(map(_is_even, shape.trees))):
+    if isinstance(shape, Free | OneSum | Grid) or (
+        isinstance(shape, Levels) and shape.size <= WHOLE and all(tree.is_even for tree in shape.trees)
+    ):
         return [(_one_cell(target, shape, 0), 1.0)]
     if isinstance(shape, General):
         lasts, sizes = np.cumsum(shape.class_sizes) - 1, shape.class_sizes
@@ -117,11 +119,6 @@ def _kinds(target: GaussianTarget, shape: Shape) -> list[tuple[LatticeSum, float
     if shape.size <= EACH:
         return [(_one_cell(target, shape, cell), 1 / shape.size) for cell in range(shape.size)]
     return all_cells(target, shape)
-
-
-def _is_even(tree: Tree) -> bool:
-    """Whether all places of an axis are alike."""
-    return all(len(set(counts)) == 1 for counts in tree.children)
 
 
 def _one_cell(target: GaussianTarget, shape: Shape, cell: int) -> LatticeSum:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Units
+from holdfast.lattices.trees import Tree
 from holdfast.laws.gaussian import Gaussian
 from holdfast.laws.level_gaussian import LevelGaussian
 from holdfast.laws.level_moments import LevelVariances
@@ -158,13 +159,19 @@ def _products(still: NDArray[np.bool_], places: Sequence[Ints | None]) -> Floats
 
 
 def _of_levels(shape: Levels, queries: Ints, sigma_squared: float) -> Iterator[Found]:
-    """The basis of `Levels`, one table of products of contrasts for each free level vector."""
+    """The basis of `Levels`, one table of products of contrasts for each free level vector. Along axes that are divided evenly, units and
+    places come first where the queries have least: the moves of one cell are then the same whichever cell it is.
+    """
+    table = queries.reshape(-1, *shape.axes)
+    for axis, tree in enumerate(shape.trees, start=1):
+        if tree.is_even:
+            weight = np.abs(np.moveaxis(table, axis, 0)).reshape(tree.places, -1).sum(axis=1)
+            table = np.take(table, _least_first(tree, weight), axis=axis)
     for s in shape.free():
-        part = queries.reshape(-1, *shape.axes)
+        part = table
         places: list[Ints | None] = []
         for axis, (tree, level) in enumerate(zip(shape.trees, s, strict=True), start=1):
-            first = np.concatenate([[0], np.cumsum(tree.sizes(level))[:-1]])
-            part = np.take(part, first, axis=axis)
+            part = np.take(part, tree.firsts(level), axis=axis)
             places.append(None)
             if level:
                 begins = tree.starts(level - 1)
@@ -173,6 +180,15 @@ def _of_levels(shape: Levels, queries: Ints, sigma_squared: float) -> Iterator[F
                 part = np.take(part - np.take(part, reference, axis=axis), np.flatnonzero(place), axis=axis)
                 places[-1] = place[place > 0]
         yield part.reshape(len(queries), -1).T, sigma_squared * _products(np.asarray(~part.any(axis=0)), places).ravel()
+
+
+def _least_first(tree: Tree, weight: Ints) -> Ints:
+    """Places in an order that exchanges units below one unit only, those of least weight first."""
+    keys: list[Ints] = []
+    for level in range(1, tree.depth + 1):
+        unit = tree.unit_of(level)
+        keys += [np.bincount(unit, weights=weight)[unit], unit]
+    return np.lexsort(keys[::-1])
 
 
 def _of_classes(shape: General, queries: Ints, sigma_squared: float) -> Iterator[Found]:

@@ -31,7 +31,7 @@ from holdfast.chains.sampler import ChainSampler
 from holdfast.channels.covariance import public_draws
 from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.lattices.shapes import Free, Grid, OneSum, Shape, Units
+from holdfast.lattices.shapes import Free, Grid, Levels, OneSum, Shape, Units
 from holdfast.laws import Gaussian, LevelGaussian, Reads, Rounded
 from holdfast.laws.convolved import UNBOUNDED, Convolved, cell_of, convolved
 from holdfast.laws.lattice_sums import LatticeSum, flatness, flatness_of, log_theta
@@ -265,7 +265,7 @@ class ErrorLaws:
         return self._known[key]
 
     def _key(self, cells: Ints, coefficients: Ints) -> object:
-        """Equal where the laws are: the order of cells does not matter for free cells and under one total, nor which cell of a grid."""
+        """Equal where the laws are: the order of cells does not matter for free cells and under one total, nor which cell of a table."""
         home, place, blocks = self._homes
         keys: Counter[object] = Counter()
         homes = home[cells]
@@ -283,10 +283,12 @@ class ErrorLaws:
         return frozenset(keys.items())
 
     def _cells_alike(self, shape: Shape) -> bool:
-        """Rounded projection goes through the cells of a grid in an order, but each cell of a two-way table goes to the whole number below
+        """Rounded projection goes through the cells of a table in an order, but each cell of a two-way table goes to the whole number below
         or above, with a chance that its own projection decides.
         """
-        return isinstance(shape, OneSum) or (isinstance(shape, Grid) and (not isinstance(self.target, Rounded) or len(shape.axes) == 2))
+        if isinstance(self.target, Rounded):
+            return isinstance(shape, OneSum) or (isinstance(shape, Grid) and len(shape.axes) == 2)
+        return isinstance(shape, OneSum | Grid) or (isinstance(shape, Levels) and all(tree.is_even for tree in shape.trees))
 
     def _is_kept(self, part: Part) -> bool:
         """Whether no move of a block changes a query: decided in whole numbers. Of the lattice taken whole nobody knows."""

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from holdfast.channels.covariance import Covariance, ShapeCovariance
 from holdfast.channels.layout import LevelLayout
 from holdfast.errors import InvalidParameter
-from holdfast.lattices.shapes import OneSum
+from holdfast.lattices.shapes import Levels, OneSum
+from holdfast.lattices.trees import Tree
 from holdfast.laws import LevelGaussian
 from holdfast.publication.plan import Plan
 from holdfast.publication.released import ReleasedTable
@@ -213,6 +214,8 @@ def sum_variances(covariance: Covariance, unit_of: Ints, units: int) -> Floats:
             out += np.bincount(groups[:, 0], minlength=units) * one
         elif _is_plain_sum(found):
             out += _plain_sums(found, groups, units)
+        elif (at_levels := _sums_at_levels(found, groups, units)) is not None:
+            out += at_levels
         else:
             left -= _pattern_by_pattern(found, groups, out, left)
     return out
@@ -237,6 +240,30 @@ def _plain_sums(found: ShapeCovariance, groups: Ints, units: int) -> Floats:
     spread = found.variance.scale * (counts - counts**2 / size)
     sums: Floats = np.bincount(keys % units, weights=np.where(counts == size, 0.0, spread), minlength=units).astype(np.float64)
     return sums
+
+
+def _sums_at_levels(found: ShapeCovariance, groups: Ints, units: int) -> Floats | None:
+    """Of a product of hierarchies whose units are those of a level along each axis; None where they are not, or the law is another."""
+    shape, variance = found.shape, found.variance
+    other = variance.matrix is not None or variance.form is not None or found.rounding is not None or bool(variance.rounding)
+    if not isinstance(shape, Levels) or other:
+        return None
+    out = np.zeros(units)
+    for row in groups:
+        table = row.reshape(shape.axes)
+        level_vector = tuple(_coarsest(table, axis, tree) for axis, tree in enumerate(shape.trees))
+        for axis, (tree, level) in enumerate(zip(shape.trees, level_vector, strict=True)):
+            table = np.take(table, tree.firsts(level), axis=axis)
+        if len(np.unique(table)) < table.size:
+            return None
+        np.add.at(out, table.ravel(), variance.scale * shape.projected_sums(level_vector).ravel())
+    return out
+
+
+def _coarsest(table: Ints, axis: int, tree: Tree) -> int:
+    """The coarsest level inside whose units nothing changes along the axis."""
+    found = (np.take(table, tree.firsts(level)[tree.unit_of(level)], axis=axis) for level in range(tree.depth + 1))
+    return next(level for level, constant in enumerate(found) if (constant == table).all())
 
 
 def _pattern_by_pattern(found: ShapeCovariance, groups: Ints, out: Floats, left: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -139,14 +140,7 @@ class Levels(Shape):
         return self._fewest_axes == 1
 
     def fixed_cells(self) -> Ints:
-        finest = [tree.finest_branching() for tree in self.trees]
-        fixed = np.zeros(self.axes, dtype=np.bool_)
-        for t in self.kept:
-            mask = np.ones((), dtype=np.bool_)
-            for own, level in zip(finest, t, strict=True):
-                mask = np.multiply.outer(mask, own <= level)
-            fixed |= mask
-        return np.flatnonzero(fixed.ravel())
+        return np.flatnonzero(self._fixed_sums(self.depths).ravel())
 
     def log_gram_determinant(self) -> float:
         """By the squared Gram-Schmidt lengths ([theory R20]): those of the children of one unit multiply to n_unit / prod n_child."""
@@ -163,7 +157,7 @@ class Levels(Shape):
         """The sums of one table at a level vector, one entry for each combination of units."""
         out = table.reshape(self.axes)
         for axis, (tree, level) in enumerate(zip(self.trees, s, strict=True)):
-            starts = np.concatenate([[0], np.cumsum(tree.sizes(level))])[:-1]
+            starts = tree.firsts(level)
             out = out if level == tree.depth else np.add.reduceat(out, starts, axis=axis)
         return out
 
@@ -180,13 +174,37 @@ class Levels(Shape):
 
     def projection_diagonal(self) -> Floats:
         """The diagonal of the projection: what is left of a cell's own variance."""
-        out = np.ones(self.axes)
+        return self.projected_sums(self.depths).ravel()
+
+    def projected_sums(self, t: LevelVector) -> Floats:
+        """What is left of the squared length of each sum at a level vector, one entry for each combination of units; 0 for fixed sums.
+
+        Means at a level keep a unit of a coarser one as it is, and make of a finer one its part of the unit above: so only the minimum of
+        two level vectors counts.
+        """
+        signs: Counter[LevelVector] = Counter()
         for s, sign in _inclusion_exclusion(self.kept):
+            signs[tuple(map(min, s, t))] += sign
+        out = np.ones([tree.units(level) for tree, level in zip(self.trees, t, strict=True)])
+        for s, sign in signs.items():
             part = np.ones(())
-            for tree, level in zip(self.trees, s, strict=True):
-                part = np.multiply.outer(part, 1 / tree.sizes(level)[tree.unit_of(level)])
+            for tree, above, own in zip(self.trees, s, t, strict=True):
+                part = np.multiply.outer(part, tree.sizes(own) / tree.sizes(above)[tree.units_above(own, above)])
             out -= sign * part
-        return np.maximum(out, 0.0).ravel()
+        for axis, (tree, level) in enumerate(zip(self.trees, t, strict=True)):
+            out *= tree.sizes(level).reshape([-1 if k == axis else 1 for k in range(out.ndim)])
+        return np.where(self._fixed_sums(t), 0.0, np.maximum(out, 0.0))
+
+    def _fixed_sums(self, t: LevelVector) -> NDArray[np.bool_]:
+        """Which sums at a level vector no move changes: those that are sums at a kept one, units without siblings being their parents."""
+        finest = [tree.finest_branching(level) for tree, level in zip(self.trees, t, strict=True)]
+        out = np.zeros([len(own) for own in finest], dtype=np.bool_)
+        for kept in self.kept:
+            mask = np.ones((), dtype=np.bool_)
+            for own, level in zip(finest, kept, strict=True):
+                mask = np.multiply.outer(mask, own <= level)
+            out |= mask
+        return out
 
     def are_fixed(self, values: Ints) -> NDArray[np.bool_]:
         """For each row of whole coefficients whether every move leaves its sum as it is: its products with the basis, without the basis.
@@ -197,7 +215,7 @@ class Levels(Shape):
         for s in self.free():
             part = values.reshape(-1, *self.axes)
             for axis, (tree, level) in enumerate(zip(self.trees, s, strict=True), start=1):
-                first = np.concatenate([[0], np.cumsum(tree.sizes(level))[:-1]])
+                first = tree.firsts(level)
                 part = np.take(part, first, axis=axis)
                 if level:
                     begins = tree.starts(level - 1)
@@ -278,7 +296,7 @@ def _means(table: Floats, axis: int, tree: Tree, level: int) -> Floats:
     """Along an axis every value is replaced by the mean over its unit of a level."""
     if level == tree.depth:
         return table
-    starts = np.concatenate([[0], np.cumsum(tree.sizes(level))])[:-1]
+    starts = tree.firsts(level)
     sums = np.add.reduceat(table, starts, axis=axis)
     shape = [1] * table.ndim
     shape[axis] = -1
@@ -289,7 +307,7 @@ def _gram_schmidt_products(table: Floats, axis: int, tree: Tree, level: int) -> 
     """Along an axis the inner products with its Gram-Schmidt vectors of one level: the mean over a child less that over later siblings."""
     if level == 0:
         return np.asarray(table.mean(axis=axis, keepdims=True))
-    first = np.concatenate([[0], np.cumsum(tree.sizes(level))])[:-1]
+    first = tree.firsts(level)
     sums = np.moveaxis(np.add.reduceat(table, first, axis=axis), axis, -1)
     weights, begins = tree.sizes(level), tree.starts(level - 1)
     through = np.cumsum(sums, axis=-1)
