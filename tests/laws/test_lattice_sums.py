@@ -150,6 +150,14 @@ def test_the_moves_of_a_cell_are_the_same_for_every_cell_of_a_grid(axes: tuple[i
     assert still == pytest.approx((2 / lengths[:-1]).tolist(), rel=1e-12)
 
 
+def test_a_sum_that_is_one_cell_up_to_kept_sums_has_the_moves_of_that_cell() -> None:
+    """Two of the three cells of a row are the row less the third."""
+    target, shape = Gaussian(Fraction(3, 2)), Grid((3, 3))
+    cell, others = (short_moves(target, shape, np.array([[*row, 0, 0, 0, 0, 0, 0]])) for row in ((0, 0, 1), (1, 1, 0)))
+    assert others.still.tolist() == cell.still.tolist()
+    assert np.abs(others.values).tolist() == [[1]]
+
+
 def test_a_law_of_less_variance_would_break_the_bounds() -> None:
     """Power: with the variance a tenth too small, tails are above what the bound says."""
     target, shape, query = Gaussian(Fraction(3, 2)), OneSum(4), np.array([1, 1, 0, 0])

@@ -126,13 +126,14 @@ def _along_runs(still: NDArray[np.bool_], s_squared: float | Floats) -> Floats:
 
 
 def _of_grid(shape: Grid, queries: Ints, sigma_squared: float) -> Found:
-    """Products of differences of neighbours, along each axis those places first where the queries have least: the moves of one cell are
-    then the same whichever cell it is.
+    """Products of differences of neighbours, along each axis those places first where the queries have as much as at most places: the moves
+    of one cell are then the same whichever cell it is, and those of a sum that kept sums make of one.
     """
     table = queries.reshape(-1, *shape.axes)
     for axis in range(1, table.ndim):
-        order = np.argsort(np.abs(np.moveaxis(table, axis, 0)).reshape(shape.axes[axis - 1], -1).sum(axis=1), kind="stable")
-        table = np.take(table, order, axis=axis)
+        weight = np.abs(np.moveaxis(table, axis, 0)).reshape(shape.axes[axis - 1], -1).sum(axis=1)
+        known, counts = np.unique(weight, return_counts=True)
+        table = np.take(table, np.argsort(np.abs(weight - known[counts.argmax()]), kind="stable"), axis=axis)
     for axis in range(1, table.ndim):
         table = np.diff(table, axis=axis)
     places: list[Ints | None] = [np.arange(1, n) for n in shape.axes]
