@@ -34,6 +34,9 @@ TOOLS = {
 }
 """For each optional group the commands on PATH, or Python packages, of which one must be there. (A package may ship a whole server.)"""
 
+SETTINGS = ("HOLDFAST_KEY", "HOLDFAST_KEY_FILE", "HOLDFAST_LEDGER", "HOLDFAST_WITNESS")
+"""What a user's own environment may say, and no test reads."""
+
 DURATIONS = Path(__file__).with_name("durations.txt")
 
 FIRST = ("chains", "cellkey", "samplers")
@@ -58,6 +61,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # The same examples on every run: a failure can be repeated, and CI never fails for a reason the change did not cause.
     settings.register_profile("holdfast", derandomize=True, deadline=None, max_examples=examples(100))
     settings.load_profile("holdfast")
+    for name in SETTINGS:
+        os.environ.pop(name, None)
     os.environ["HOLDFAST_STATE"] = tempfile.mkdtemp(prefix="holdfast-tests-state-")  # never the user's own; processes inherit it
     unknown = required() - TOOLS.keys() - {"all"}
     if unknown:

@@ -42,8 +42,6 @@ GRANT = ("ledger", "grant", "counties", "--approver", "A. Chief", "--reason", "t
 
 @pytest.fixture(autouse=True)
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("HOLDFAST_KEY", "HOLDFAST_KEY_FILE", "HOLDFAST_LEDGER"):
-        monkeypatch.delenv(name, raising=False)
     (tmp_path / "counties.csv").write_text(COUNTIES)
     (tmp_path / "run.toml").write_text(RUN)
     monkeypatch.chdir(tmp_path)

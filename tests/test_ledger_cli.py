@@ -44,8 +44,6 @@ LEDGER_PROBLEM, WRONG_INPUT, IDENTICAL = 12, 2, 9
 @pytest.fixture(autouse=True)
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with run files and their table, which is the current one."""
-    for name in ("HOLDFAST_KEY", "HOLDFAST_KEY_FILE", "HOLDFAST_LEDGER"):
-        monkeypatch.delenv(name, raising=False)
     (tmp_path / "counties.csv").write_text(COUNTIES)
     write_run(tmp_path / "run.toml")
     monkeypatch.chdir(tmp_path)

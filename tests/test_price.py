@@ -29,8 +29,6 @@ GRANT = ("ledger", "grant", "towns", "--epsilon", "1", "--approver", "A. Chief",
 
 @pytest.fixture(autouse=True)
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("HOLDFAST_KEY", "HOLDFAST_KEY_FILE", "HOLDFAST_LEDGER"):
-        monkeypatch.delenv(name, raising=False)
     (tmp_path / "towns.csv").write_text("a,b,n\nx,1,5\nx,2,6\ny,1,7\ny,2,8\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -17,8 +17,6 @@ ACCEPT = ("ledger", "accept-restore", "--approver", "A. Chief", "--reason", "the
 
 @pytest.fixture(autouse=True)
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("HOLDFAST_KEY", "HOLDFAST_KEY_FILE", "HOLDFAST_LEDGER", "HOLDFAST_WITNESS"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOLDFAST_STATE", str(tmp_path / "state"))
     folder = tmp_path / "work"
     folder.mkdir()

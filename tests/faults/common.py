@@ -132,9 +132,3 @@ def _main(before: Callable[[], Any] | None) -> int:
 
 def the_ledger(root: Path) -> Ledger:
     return Ledger.open(root / "ledger.sqlite")
-
-
-def state_of(root: Path) -> str | None:
-    """Where the release stands in the ledger of this place."""
-    held = the_ledger(root).reservation(DATA, NAME)
-    return None if held is None else held.state

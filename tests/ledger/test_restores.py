@@ -24,8 +24,6 @@ WHY: dict[str, str] = {"approver": "A", "reason": "a copy was put back"}
 
 @pytest.fixture(autouse=True)
 def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    for name in ("HOLDFAST_KEY", "HOLDFAST_KEY_FILE", "HOLDFAST_LEDGER", "HOLDFAST_WITNESS"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOLDFAST_STATE", str(tmp_path / "state"))
     (tmp_path / "second").mkdir()
     return tmp_path / "state"

@@ -23,8 +23,6 @@ COPIES = 40
 @pytest.fixture(autouse=True)
 def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A state folder of the test's own."""
-    for name in ("HOLDFAST_KEY", "HOLDFAST_KEY_FILE", "HOLDFAST_LEDGER", "HOLDFAST_WITNESS"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOLDFAST_STATE", str(tmp_path / "state"))
     return tmp_path / "state"
 

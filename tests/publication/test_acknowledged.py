@@ -41,8 +41,6 @@ BUDGET = 'epsilon = "1/2"\nper = "person"\n'
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("HOLDFAST_KEY", "HOLDFAST_KEY_FILE", "HOLDFAST_LEDGER"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "counties.csv").write_text(CSV)
     write_run(tmp_path)

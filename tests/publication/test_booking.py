@@ -52,12 +52,6 @@ from tests.publication.bookings import (
 )
 
 
-@pytest.fixture(autouse=True)
-def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HOLDFAST_KEY", "HOLDFAST_KEY_FILE", "HOLDFAST_LEDGER"):
-        monkeypatch.delenv(name, raising=False)
-
-
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     return a_ledger(tmp_path)

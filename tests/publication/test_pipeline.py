@@ -50,12 +50,6 @@ WIDE = {
 KEY = b"a secret key of 32 bytes exactly"
 
 
-@pytest.fixture(autouse=True)
-def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HOLDFAST_KEY", "HOLDFAST_KEY_FILE", "HOLDFAST_LEDGER"):
-        monkeypatch.delenv(name, raising=False)
-
-
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     made = Ledger.open(tmp_path / "ledger.db", create=True)
