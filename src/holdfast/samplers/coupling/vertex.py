@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from flint import arb, arb_mat
 
-MOST_PIVOTS = 200
-"""From one suggestion; 84 is the most that was seen to lead to the end."""
+MOST_PIVOTS = 400
+"""From one suggestion; 179 is the most that was seen to lead to the end."""
 
 
 class Programme(NamedTuple):
