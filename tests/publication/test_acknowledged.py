@@ -71,7 +71,7 @@ class TestCommand:
         write_run(work, "allow_exposed = 2")
         assert run("release", "run.toml", "-o", "out").code == 0
         assert json.loads((work / "out" / "card.json").read_text())["release"]["allow_exposed"] == 2
-        assert "the office acknowledged that 2 cells are published exactly" in (work / "out" / "statement.html").read_text()
+        assert "the office accepted that 2 cells are published exactly" in (work / "out" / "statement.html").read_text()
         assert run("verify", "out").code == 0
 
     def test_nothing_is_charged(self, work: Path, run: Run) -> None:

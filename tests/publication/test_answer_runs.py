@@ -62,7 +62,7 @@ def test_a_total_that_the_grid_does_not_have_is_on_the_card(work: Path, run: Run
     assert (ended.code, ended.err.startswith("holdfast: Warning: 1 invariant has a value")) == (0, True)
     assert "5 cells, 1 kept total exact." in ended.out  # of two
     assert json.loads((work / "out" / "card.json").read_text())["table"]["grid"]["moved"] == 1
-    assert "Of 2 kept totals, 1 had to be rounded" in (work / "out" / "report.html").read_text()
+    assert "1 of 2 kept totals had to be rounded" in (work / "out" / "report.html").read_text()
     assert run("verify", "out").code == 0
 
 
