@@ -4,20 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.lattices.exposure_facts import ExposedAlone, Why
-
-_REASONS = {
-    Why.FIXED: "the kept totals determine this cell",
-    Why.PINNED: "the published totals leave one value, since counts are not negative",
-    Why.NEARLY_PINNED: "the published totals leave a short interval",
-    Why.SMALL_TOTAL: "a small total is itself nearly a person",
-    Why.SEARCH_CUT: "the kept totals link too many cells to look for all cells that they determine: there may be more",
-}
-
-
-def why_phrase(why: Why | str) -> str:
-    """What a value of the column "why" of `Exposure.frame()` means."""
-    return _REASONS[Why(why)]
+from holdfast.lattices.exposure_facts import ExposedAlone
 
 
 def not_acknowledged_sentences(cells: int, allowed: int, complete: bool, listed: str | None) -> str:
