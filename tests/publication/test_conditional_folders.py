@@ -81,4 +81,4 @@ def test_pages_of_other_releases_keep_their_advice(tmp_path: Path) -> None:
     _, folder = saved(tmp_path, hf.Table(HOMES, np.array([7, 3, 4, 4])), hf.Conditional(1, lower=None))
     found = pages(folder)
     assert "A count may come out negative" in found["statement"]
-    assert "A released count may be negative" in found["report"]
+    assert "A released count can be negative" in found["report"]

@@ -250,7 +250,7 @@ WRONG: list[tuple[str, str, str]] = [
      "rho = 18 for one household that changes cell with 3 records)."),
     ("no per with a chain", released(*GAUSSIAN, "epsilon = 1", 'delta = "1e-6"', 'sampler = "line_gibbs"'),
      'line 8, release.per: this key is missing: it says what the budget is for. Write per = "unit" (epsilon = 1, delta = 1e-6 for each '
-     "unit of l2 distance between two tables, so epsilon = 1.41422, delta = 1.81184e-6 for one person who changes cell)."),
+     "unit of l2 distance between two tables, so epsilon = 1.42, delta = 1.82e-6 for one person who changes cell)."),
     ("per for suppression", released('mechanism = "suppression"', 'per = "person"'),
      'line 11, release.per: this key says what a budget is for, and mechanism = "suppression" has none. Leave it out.'),
     ("per for sigma_squared", released(*GAUSSIAN, "sigma_squared = 4", 'per = "unit"'),
