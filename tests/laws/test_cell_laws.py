@@ -13,7 +13,7 @@ import pytest
 import holdfast as hf
 from holdfast.lattices.shapes import General, Grid, Levels, OneSum
 from holdfast.lattices.trees import Tree
-from holdfast.laws import Gaussian, L1Laplace, L2Laplace, LevelGaussian
+from holdfast.laws import Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded
 from holdfast.laws.cell_laws import COARSE, CellLaw, all_cells, cell_law, enclosed_law, few_sums
 from holdfast.laws.few_sums import ERROR, cell_of_table
 from holdfast.publication.noise_charts import noise_charts
@@ -133,6 +133,8 @@ def test_two_rows_are_one_row_under_one_total(target: Any) -> None:
 def test_where_only_draws_tell_there_is_no_law() -> None:
     assert cell_law(L1Laplace(Fraction(1)), Grid((3, 3))) is None
     assert cell_law(L2Laplace(Fraction(1)), OneSum(3)) is None
+    assert cell_law(Rounded(Fraction(1, 4100)), Grid((2, 3))) is None  # too many points, and rounding two rows is not rounding one
+    assert cell_law(Rounded(Fraction(1, 4100)), OneSum(3)) is not None
     assert cell_law(Gaussian(Fraction(1, 2)), Grid((20, 20))) is None
     assert cell_law(Gaussian(Fraction(1, 2)), Grid((3, 3, 3))) is None
     assert cell_of_table(3, 10**6, 1.0) is None

@@ -12,6 +12,7 @@ import pytest
 import holdfast as hf
 from holdfast.errors import InvalidParameter
 from holdfast.publication import error_laws
+from holdfast.publication import sums as sums_module
 from holdfast.publication.figure_facts import CONFIDENCE, NORMAL, computed_intervals, ranked
 from holdfast.publication.release import Release
 from holdfast.publication.report_facts import report_facts
@@ -120,6 +121,20 @@ def test_what_would_take_too_long_for_a_page_is_left(monkeypatch: pytest.MonkeyP
     assert made.interval({"county": "1a"}, CONFIDENCE).method == "convolution"
     monkeypatch.setattr(error_laws, "QUICK_WORK", error_laws.BLOCK_WORK)
     assert computed_intervals(made.plan, made.table, [np.array([0])]) is None
+
+
+def test_what_was_not_estimated_has_no_intervals_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Laplace noise of one block in three columns: no law of its sums, and here no time for their standard deviations."""
+    made = release(AIRPORTS, [hf.margin("dest"), hf.margin("hour", "carrier")], hf.GeneralizedLaplace("1/2"))
+    assert "1.96 standard deviations" in made.plot.ranked(["dest", "hour"]).caption.replace("\u00a0", " ")
+    monkeypatch.setattr(sums_module, "MOST_WORK", 0)
+    sums = sums_of(made.plan, made.table, Level("dest x hour", ("dest", "hour")))
+    found = ranked(made.plan, made.table, sums, 3)
+    assert found.intervals == "unknown"
+    assert {(bar.low, bar.high) for bar in found.bars} == {(None, None)}
+    figure = made.plot.ranked(["dest", "hour"])
+    assert "was not estimated" in figure.caption
+    assert "intervals" not in figure.title
 
 
 class TestWithoutKnownErrors:

@@ -56,7 +56,7 @@ class CellLaw:
 def cell_law(target: Target, shape: Shape) -> CellLaw | None:
     """Of a cell picked from a block of this shape; None where only draws tell."""
     found = cell_probabilities(target, shape)
-    if found is None and isinstance(shape, Grid) and len(shape.axes) == 2 and min(shape.axes) == 2:
+    if isinstance(shape, Grid) and len(shape.axes) == 2 and min(shape.axes) == 2 and isinstance(target, L1Laplace | Gaussian):
         found = cell_probabilities(_of_two_rows(target), OneSum(max(shape.axes)))
     if found is not None:
         return CellLaw(found)
@@ -67,10 +67,8 @@ def cell_law(target: Target, shape: Shape) -> CellLaw | None:
     return narrow or (enclosed if enclosed is not None and enclosed.share <= COARSE else None)
 
 
-def _of_two_rows(target: Target) -> Target:
-    if isinstance(target, L1Laplace):
-        return L1Laplace(2 * target.epsilon)
-    return Gaussian(target.sigma_squared / 2) if isinstance(target, Gaussian) else target
+def _of_two_rows(target: L1Laplace | Gaussian) -> Target:
+    return L1Laplace(2 * target.epsilon) if isinstance(target, L1Laplace) else Gaussian(target.sigma_squared / 2)
 
 
 def few_sums(target: Gaussian, shape: Shape) -> CellLaw | None:
