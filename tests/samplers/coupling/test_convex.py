@@ -1,4 +1,4 @@
-"""The convex correction on products of hierarchies: above the truth and monotone in rationals, exact in doubles, the law by enumeration."""
+"""The convex correction on products of hierarchies and on grids: above the truth, monotone, exact in doubles; the law by enumeration."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from holdfast.lattices.algebra import to_numpy
 from holdfast.lattices.shapes import Levels
 from holdfast.lattices.trees import Tree
 from holdfast.randomness import NoiseKey, Words
-from holdfast.samplers.coupling._coupling_compiled import convex_exponents, convex_move, convex_sums
-from holdfast.samplers.coupling.convex_correction import HEIGHT_BITS, KNOT_BITS, _heights
+from holdfast.samplers.coupling._coupling_compiled import exponents_at, move_sums
+from holdfast.samplers.coupling._grid_compiled import grid_exponents, grid_sums, move_grid_sums
+from holdfast.samplers.coupling.convex_correction import HEIGHT_BITS, KNOT_BITS, ConvexCorrection, heights_and_rises
 from holdfast.samplers.coupling.general_form import GeneralForm
+from holdfast.samplers.coupling.grid_form import GridForm
 from holdfast.samplers.coupling.majorant import log_theta, majorant
+from holdfast.samplers.coupling.mixture_fit import mixture_for
 from holdfast.samplers.coupling.reference import coalesced
 from holdfast.samplers.coupling.sampler import CouplingLaplace
 from holdfast.samplers.coupling.uniforms import SweepUniform
@@ -52,7 +55,7 @@ def form_of(name: str, epsilon: Fraction) -> GeneralForm:
     return form
 
 
-def some_states(form: GeneralForm, count: int, label: str) -> list[list[int]]:
+def some_states(form: GeneralForm | GridForm, count: int, label: str) -> list[list[int]]:
     """States of all kinds: cells at the least atom, at far ones and between."""
     drawn = stream(label).take(count * form.cells).reshape(count, form.cells)
     return [[0 if w % 3 == 0 else int(w % 17) if w % 3 == 1 else int(w % 90) for w in row.tolist()] for row in drawn]
@@ -72,15 +75,15 @@ def precisions(form: GeneralForm, state: list[int]) -> list[Fraction]:
 
 def test_the_height_is_convex_and_above_the_majorant() -> None:
     """At knots and between, and far beyond the last; nowhere much above."""
-    heights, rises = _heights()
+    heights, rises = heights_and_rises()
     assert all(a <= b for a, b in pairwise(rises))
     assert heights == [sum(rises[:k]) for k in range(len(heights))]
     with precision(80):
-        for k in [*range(0, len(rises), 23), len(rises) - 1]:
+        for k in [*range(0, len(rises), 7), len(rises) - 1]:
             for part in (Fraction(0), Fraction(1, 3), Fraction(9, 10)) if k < len(rises) - 1 else (Fraction(0), Fraction(2000)):
                 x, height = (k + part) / (1 << KNOT_BITS), (heights[k] + rises[k] * part) / (1 << HEIGHT_BITS)
                 if x:
-                    assert majorant(ball(x)) <= ball(height) <= majorant(ball(x)) + 2.0**-20
+                    assert majorant(ball(x)) <= ball(height) <= majorant(ball(x)) + 2.0**-17
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
@@ -96,38 +99,85 @@ def test_the_correction_is_above_the_truth(name: str, epsilon: Fraction) -> None
         assert abs(Fraction(value) - phi) <= Fraction(error) < Fraction(1, 10**12)
 
 
-@pytest.mark.parametrize("name", SHAPES)
+FORMS: dict[str, GeneralForm | GridForm] = {
+    "uneven tree by two": form_of("uneven tree by two", Fraction(1, 2)),
+    "5 x 4": GridForm(5, 4, mixture_for(Fraction(1, 2), 20)),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
 def test_a_higher_state_gives_a_flatter_correction(name: str) -> None:
     """What monotony needs, in rationals: where other cells rise, every step from one atom to the next costs less or the same."""
-    form = form_of(name, Fraction(1, 2))
+    form, convex = FORMS[name], FORMS[name].convex
 
-    def steps(state: list[int], cell: int) -> NDArray[np.object_]:
-        return np.diff(np.array(form.convex.exponents(state, cell), dtype=object))
+    def steps(exponents: list[Fraction]) -> NDArray[np.object_]:
+        return np.diff(np.array(exponents, dtype=object))
 
     for low, other in zip(some_states(form, 3, "low"), some_states(form, 3, "high"), strict=True):
         high = [max(pair) for pair in zip(low, other, strict=True)]
         for cell in range(form.cells):
-            assert (steps(low, cell) <= steps(high, cell)).all()
-            assert (steps(high, cell) <= np.diff(np.array(form.convex.flattest(cell), dtype=object))).all()
-            assert (steps(high, cell) <= 0).all()
+            assert (steps(convex.exponents(low, cell)) <= steps(convex.exponents(high, cell))).all()
+            assert (steps(convex.exponents(high, cell)) <= steps(convex.flattest(cell))).all()
+            assert (steps(convex.exponents(high, cell)) <= 0).all()
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_sums_are_exact_in_doubles_and_exponents_as_near_as_they_say(name: str) -> None:
+def by_hand(convex: ConvexCorrection, state: list[int]) -> list[Fraction]:
+    """X_i, cell by cell."""
+    found = [0] * convex.ends[0].size
+    for cell, j in enumerate(state):
+        for i, w in zip(*map(list, convex.column(cell)), strict=True):
+            found[i] += int(w) * int(convex.inverses[min(j, convex.near - 1)])
+    return [Fraction(value, 1 << convex.bits) for value in found]
+
+
+def test_grid_squares_are_those_of_the_gram_schmidt_vectors() -> None:
+    """Rounded up, by less than a unit of each factor: 1 at the cell, 1 / s^2 in its row, 1 / p^2 in its column, their product."""
+    form = GridForm(5, 4, mixture_for(Fraction(1, 2), 20))
+    unit = Fraction(1, 1 << 19)
+    for cell in range(20):
+        places, squares = form.convex.column(cell)
+        assert [divmod(int(i), 3) for i in places] == [(i, j) for i in range(min(cell // 4 + 1, 4)) for j in range(min(cell % 4 + 1, 3))]
+        for i, w in zip(places.tolist(), squares.tolist(), strict=True):
+            true = Fraction(1, (1 if i // 3 == cell // 4 else 4 - i // 3) ** 2 * (1 if i % 3 == cell % 4 else 3 - i % 3) ** 2)
+            assert true <= Fraction(w, 1 << 38) < true + 2 * unit + unit**2
+
+
+def test_loops_on_a_basis_are_exact_in_sums_and_as_near_as_they_say_in_exponents() -> None:
     """Also after a cell has moved: nothing drifts."""
-    form = form_of(name, Fraction(1))
-    convex, tables = form.convex, form.convex.tables
-    unit, sums, found = Fraction(1, 1 << sum(convex._bits)), np.empty(form.dimension), np.empty(convex.near)
+    form = form_of("2 x 3 x 2", Fraction(1))
+    convex, found, last = form.convex, np.empty(form.convex.near), form.convex.near - 1
     for state in some_states(form, 3, "exact"):
-        convex_sums(np.array(state), tables, sums)
+        sums = convex.sums(state)
         for cell in range(form.cells):
-            x = tables.inverses[min(state[cell], convex.near - 1)]
-            error = convex_exponents(cell, x, sums, tables, found)
+            x = convex.inverses[min(state[cell], last)]
+            error = exponents_at(cell, x, sums, convex.lists, convex.curve, found)
             for value, true in zip(found.tolist(), convex.exponents(state, cell), strict=True):
                 assert abs(Fraction(value) - true) <= Fraction(error) < Fraction(1, 10**12)
             state[cell] = (state[cell] * 7 + 3) % 40
-            convex_move(cell, tables.inverses[min(state[cell], convex.near - 1)] - x, tables, sums)
-            assert [Fraction(value) for value in sums.tolist()] == [value * unit for value in convex.sums(state)]
+            move_sums(cell, convex.inverses[min(state[cell], last)] - x, convex.lists, sums)
+            assert [Fraction(value, 1 << convex.bits) for value in sums.tolist()] == by_hand(convex, state)
+
+
+@pytest.mark.parametrize(("rows", "columns", "window"), [(2, 2, 64), (5, 4, 64), (9, 7, 3), (8, 2, 2)])
+def test_loops_on_a_grid_are_exact_in_sums_and_as_near_as_they_say_in_exponents(
+    rows: int, columns: int, window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.samplers.coupling.convex_correction.WINDOW", window)
+    monkeypatch.setattr("holdfast.samplers.coupling.grid_form.WINDOW", window)
+    form = GridForm(rows, columns, mixture_for(Fraction(1), rows * columns))
+    convex, found, last = form.convex, np.empty(form.convex.near), form.convex.near - 1
+    squares, sums = form.squares, np.empty((columns - 1, rows - 1), dtype=np.int64)
+    for state in [[0] * form.cells, *some_states(form, 2, "exact grid")]:
+        grid_sums(np.array(state), squares, convex.curve, *np.empty((2, columns), np.int64), sums)
+        for cell in range(form.cells):
+            x = convex.inverses[min(state[cell], last)]
+            error = grid_exponents(cell % columns, cell // columns, x, sums, squares, convex.curve, found)
+            for value, true in zip(found.tolist(), convex.exponents(state, cell), strict=True):
+                assert abs(Fraction(value) - true) <= Fraction(error) < Fraction(1, 10**11)
+            state[cell] = (state[cell] * 7 + 3) % 40
+            move_grid_sums(cell % columns, cell // columns, convex.inverses[min(state[cell], last)] - x, squares, sums)
+            assert sums.T.ravel().tolist() == convex.sums(state).tolist()
+        assert [Fraction(value, 1 << convex.bits) for value in sums.T.ravel().tolist()] == by_hand(convex, state)
 
 
 def test_the_sandwich_finds_the_state_of_the_ideal_chains() -> None:

@@ -135,7 +135,7 @@ def test_a_basis_without_hope_is_refused() -> None:
 
 def test_a_chance_above_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The assertion has teeth: a correction that does not dominate trips it."""
-    monkeypatch.setattr("holdfast.samplers.coupling.convex_correction._heights", lambda: ([0, 0], [0, 0]))
+    monkeypatch.setattr("holdfast.samplers.coupling.convex_correction.heights_and_rises", lambda: ([0, 0], [0, 0]))
     sampler = CouplingLaplace.of_rows(margin_rows((2, 2)), 1)
     with pytest.raises(InternalError, match="above 1"):
         sampler.draw(200, stream("teeth"))

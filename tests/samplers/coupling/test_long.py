@@ -52,7 +52,7 @@ def first_row_law(rows: int, columns: int, epsilon: float, bins: Fraction, size:
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 @pytest.mark.parametrize(("axes", "size"), [((2, 3), 256), ((3, 3), 256), ((3, 4), 128)])
 def test_first_rows_of_grids(axes: tuple[int, int], size: int, epsilon: Fraction) -> None:
-    """Form P; power: an epsilon that is 10 % larger is seen."""
+    """Power: an epsilon that is 10 % larger is seen."""
     z = CouplingLaplace.of_grid(axes, epsilon).draw(DRAWS, stream(f"rows {axes} {epsilon}"))
     assert not (margin_rows(axes) @ z.T).any()
     first = counted(z[:, : axes[1]], epsilon)

@@ -19,8 +19,6 @@ UNIT = 2.0**-53
 """Unit roundoff, and the width of a uniform's cell."""
 NARROW = 0.25
 """Relative errors above this are not used."""
-KNOTS = 64.0
-"""Of the convex correction, in a unit: 2^KNOT_BITS (convex_correction.py)."""
 POISSON_FROM = 1.0
 FLAT_FROM = 2.75
 """From this s^2 on log theta is below 2^-76."""
@@ -134,49 +132,63 @@ def invert(matrix, inverse, work):  # type: ignore[no-untyped-def]
 
 
 @loop(_nrt=False)
-def convex_height(x, heights, rises):  # type: ignore[no-untyped-def]
-    """G, linear between knots; x in steps of a knot. Right to two roundings."""
-    k = min(np.int64(x), rises.size - 1)
-    return heights[k] + rises[k] * (x - k)
+def height(x, curve):  # type: ignore[no-untyped-def]
+    """G at an integer x: right to three roundings."""
+    _, heights, rises, knot_bits, scale = curve
+    k = min(x >> knot_bits, rises.size - 1)
+    return heights[k] + rises[k] * (np.float64(x - (k << knot_bits)) * scale)
+
+
+@loop(_nrt=False)
+def add_bend(y, w, curve, exponents):  # type: ignore[no-untyped-def]
+    """exponents[j] += how far G(y + w x_j) is above the line through the piece of y + w x_last; returns G(y + w x_last)."""
+    inverses, _, rises, knot_bits, scale = curve
+    last = inverses.size - 1
+    start = y + w * inverses[last]
+    low, rise = height(start, curve), rises[min(start >> knot_bits, rises.size - 1)]
+    for j in range(last):
+        x = y + w * inverses[j]
+        exponents[j] += max(0.0, height(x, curve) - low - rise * (np.float64(x - start) * scale))
+    return low
 
 
 @loop(error_model="numpy", _nrt=False)
-def convex_exponents(e, x_now, sums, tables, exponents):  # type: ignore[no-untyped-def]
+def add_straight(slope, size, count, curve, exponents):  # type: ignore[no-untyped-def]
+    """The lines of all coordinates at once; returns a bound of the error of all exponents. [theory T192]"""
+    inverses, scale = curve[0], curve[4]
+    last = inverses.size - 1
+    for j in range(last):
+        exponents[j] += slope * (np.float64(inverses[j] - inverses[last]) * scale)
+    return (count + 16.0) * 2.0 * UNIT * (size + exponents[0])
+
+
+@loop(error_model="numpy", _nrt=False)
+def exponents_at(e, now, sums, lists, curve, exponents):  # type: ignore[no-untyped-def]
     """What cell e adds to Phi at each near atom, minus what it adds at the last: into `exponents`. Returns a bound of their error.
 
-    sums are X_i with cell e at x_now. Without it, and with any atom in place of it, they are exact. Where all atoms of the cell leave X_i
-    between two knots, G is linear: such coordinates are one sum.
+    sums are X_i with cell e at x = now. Where no knot lies between the values that X_i can take, G is a line.
     """
-    starts, coordinates, squares, inverses, heights, rises = tables
-    near = inverses.size
-    most, least = inverses[0], inverses[near - 1]
-    for j in range(near):
-        exponents[j] = 0.0
+    starts, coordinates, squares = lists
+    inverses, _, rises, knot_bits, _ = curve
+    most, least, end = inverses[0], inverses[inverses.size - 1], rises.size - 1
+    exponents[:] = 0.0
     slope, size = 0.0, 0.0
     for n in range(starts[e], starts[e + 1]):
-        w = squares[n] * KNOTS
-        y = sums[coordinates[n]] * KNOTS - w * x_now
-        k = min(np.int64(y + w * least), rises.size - 1)
-        if k == min(np.int64(y + w * most), rises.size - 1):
-            slope += w * rises[k]
-        else:
-            low = convex_height(y + w * least, heights, rises)
-            for j in range(near - 1):
-                exponents[j] += convex_height(y + w * inverses[j], heights, rises) - low
-            size += low
-    for j in range(near):
-        exponents[j] += slope * (inverses[j] - least)
-    return (starts[e + 1] - starts[e] + 16.0) * 2.0 * UNIT * (size + exponents[0])
+        w = squares[n]
+        y = sums[coordinates[n]] - w * now
+        k = min((y + w * least) >> knot_bits, end)
+        slope += np.float64(w) * rises[k]
+        if k != min((y + w * most) >> knot_bits, end):
+            size += add_bend(y, w, curve, exponents)
+    return add_straight(slope, size, starts[e + 1] - starts[e], curve, exponents)
 
 
 @loop(error_model="numpy", _nrt=False)
-def convex_cumulate(e, x_now, sums, tables, weights, taus, conductance, exponents, cumulative):  # type: ignore[no-untyped-def]
-    """Sums of weights[j] exp(exponents[j]) / sqrt(conductance + taus[j]); returns a bound of the error of the exponents."""
-    near = tables[3].size
-    error = convex_exponents(e, x_now, sums, tables, exponents)
-    for j in range(near):
+def cumulate(weights, taus, conductance, exponents, cumulative):  # type: ignore[no-untyped-def]
+    """Sums of weights[j] exp(exponents[j]) / sqrt(conductance + taus[j]); exponents after the last one given are 0."""
+    for j in range(exponents.size):
         cumulative[j] = weights[j] * math.exp(exponents[j])
-    for j in range(near, taus.size):
+    for j in range(exponents.size, taus.size):
         cumulative[j] = weights[j]
     if conductance != math.inf:
         for j in range(taus.size):
@@ -185,43 +197,79 @@ def convex_cumulate(e, x_now, sums, tables, weights, taus, conductance, exponent
     for j in range(taus.size):
         total += cumulative[j]
         cumulative[j] = total
-    return error
+
+
+@loop(error_model="numpy", _nrt=False)
+def first_states(u, taus, weights, beyond, slack, least, first, off, lower, upper, cumulative):  # type: ignore[no-untyped-def]
+    """The first sweep, by bounds of every conditional; whether every upper index is in the table.
+
+    first[0] and off[0] are exponents and errors where all other cells have the least atom, with a conductance of least[e]; first[1] and
+    off[1] where all are infinite.
+    """
+    for e in range(u.size):
+        cumulate(weights, taus, least[e], first[0, e], cumulative)
+        lower[e] = choose(cumulative, 0.0, slack + 4.0 * off[0, e], u[e], LOWER)
+        cumulate(weights, taus, math.inf, first[1, e], cumulative)
+        upper[e] = choose(cumulative, beyond * 1.001, slack + 4.0 * off[1, e], u[e], UPPER)
+        if upper[e] >= taus.size:
+            return False
+    return True
 
 
 @loop(_nrt=False)
-def convex_sums(index, tables, sums):  # type: ignore[no-untyped-def]
-    """X_i of a state: exact."""
-    starts, coordinates, squares, inverses, _, _ = tables
-    sums[:] = 0.0
-    for e in range(index.size):
-        x = inverses[min(index[e], inverses.size - 1)]
-        for n in range(starts[e], starts[e + 1]):
-            sums[coordinates[n]] += squares[n] * x
+def how_it_ended(lower, upper, stop):  # type: ignore[no-untyped-def]
+    """DONE or APART; stop[0] is -1 where the chains have passed each other."""
+    ended = DONE
+    for e in range(lower.size):
+        if lower[e] > upper[e]:
+            stop[0] = -1
+        if lower[e] != upper[e]:
+            ended = APART
+    return ended
 
 
 @loop(_nrt=False)
-def convex_move(e, change, tables, sums):  # type: ignore[no-untyped-def]
-    """X_i after x of cell e changed: exact."""
-    starts, coordinates, squares = tables[0], tables[1], tables[2]
+def are_apart(lower, upper):  # type: ignore[no-untyped-def]
+    for e in range(lower.size):
+        if lower[e] != upper[e]:
+            return True
+    return False
+
+
+@loop(_nrt=False)
+def move_sums(e, change, lists, sums):  # type: ignore[no-untyped-def]
+    """X_i after x of cell e changed."""
+    starts, coordinates, squares = lists
     for n in range(starts[e], starts[e + 1]):
         sums[coordinates[n]] += squares[n] * change
 
 
 @loop(error_model="numpy", _nrt=False)
-def sweep(mode, u, index, known, public, tables, work):  # type: ignore[no-untyped-def]
+def exponents_of_ends(ends, lists, curve, first, off):  # type: ignore[no-untyped-def]
+    """`first` and `off` of first_states."""
+    inverses = curve[0]
+    for e in range(first.shape[1]):
+        off[0, e] = exponents_at(e, inverses[0], ends[0], lists, curve, first[0, e])
+        off[1, e] = exponents_at(e, inverses[inverses.size - 1], ends[1], lists, curve, first[1, e])
+
+
+@loop(error_model="numpy", _nrt=False)
+def sweep(mode, u, index, known, public, work):  # type: ignore[no-untyped-def]
     """One sweep of a chain over all cells; returns the cell at which it had to stop, or the number of cells.
 
-    known[e] >= 0 is the index of cell e where it was found exactly before (EXACT). public, tables and work: general_form.py.
+    known[e] >= 0 is the index of cell e where it was found exactly before (EXACT). public and work: general_form.py.
     """
-    columns, taus, weights, scalars = public
+    columns, taus, weights, scalars, lists, curve = public
     matrix, inverse, scratch, lines, sums, exponents, cumulative = work
     d, k = columns.shape
     beyond, floor, slack = scalars[0], scalars[1], scalars[2]
-    inverses, y = tables[3], lines[0]
+    inverses, y = curve[0], lines[0]
     last = inverses.size - 1
     sum_matrix(columns, taus, index, matrix)
     invert(matrix, inverse, scratch)
-    convex_sums(index, tables, sums)
+    sums[:] = 0
+    for e in range(d):
+        move_sums(e, inverses[min(index[e], last)], lists, sums)
     for e in range(d):
         column = columns[e]
         tau, x = taus[index[e]], inverses[min(index[e], last)]
@@ -231,7 +279,8 @@ def sweep(mode, u, index, known, public, tables, work):  # type: ignore[no-untyp
             if width == math.inf and mode == UPPER:
                 conductance, width = math.inf, 0.0
             eta = slack + (2.0 * width / (conductance + taus[0]) if width > 0.0 else 0.0)
-            eta += 4.0 * convex_cumulate(e, x, sums, tables, weights, taus, conductance, exponents, cumulative)
+            eta += 4.0 * exponents_at(e, x, sums, lists, curve, exponents)
+            cumulate(weights, taus, conductance, exponents, cumulative)
             scale = 1.0 if conductance == math.inf else 1.0 / math.sqrt(conductance + taus[taus.size - 1])
             j = choose(cumulative, beyond * scale * 1.001, eta, u[e], mode)
         if j < 0 or j >= taus.size:
@@ -249,53 +298,35 @@ def sweep(mode, u, index, known, public, tables, work):  # type: ignore[no-untyp
                 scaled = factor * y[i]
                 for l in range(k):
                     inverse[i, l] -= scaled * y[l]
-            convex_move(e, inverses[min(j, last)] - x, tables, sums)
+            move_sums(e, inverses[min(j, last)] - x, lists, sums)
             index[e] = j
     return d
 
 
 @loop(error_model="numpy", _nrt=False)
-def run_back(u, known, public, tables, least, ends, lower, upper, stop, work):  # type: ignore[no-untyped-def]
-    """Both chains from time -T to time 0; row s of u has the uniforms of time -T + s.
+def run_back(u, known, public, starts, lower, upper, stop, work):  # type: ignore[no-untyped-def]
+    """Both chains from time -T to time 0; row s of u has the uniforms of time -T + s. starts: `least`, `first`, `off` of first_states.
 
-    The first sweep uses bounds of every conditional instead of the conditionals: all others infinite above, all others at the first atom
-    below, with conductances of `least` and X_i of `ends`. Once the chains have met, one goes on, and each of its steps must be certain.
-    `stop` gets (row, cell) of an open one.
+    Once the chains have met, one goes on, and each of its steps must be certain. `stop` gets (row, cell) of an open one.
     """
     steps, d = u.shape
-    _, taus, weights, scalars = public
-    exponents, cumulative = work[5], work[6]
-    beyond, slack, inverses = scalars[0], scalars[2], tables[3]
-    for e in range(d):
-        off = convex_cumulate(e, inverses[0], ends[0], tables, weights, taus, least[e], exponents, cumulative)
-        lower[e] = choose(cumulative, 0.0, slack + 4.0 * off, u[0, e], LOWER)
-        off = convex_cumulate(e, inverses[inverses.size - 1], ends[1], tables, weights, taus, math.inf, exponents, cumulative)
-        upper[e] = choose(cumulative, beyond * 1.001, slack + 4.0 * off, u[0, e], UPPER)
-        if upper[e] >= taus.size:
-            return BEYOND
+    scalars = public[3]
+    least, first, off = starts
+    if not first_states(u[0], public[1], public[2], scalars[0], scalars[2], least, first, off, lower, upper, work[6]):
+        return BEYOND
     for s in range(1, steps):
-        apart = False
-        for e in range(d):
-            if lower[e] != upper[e]:
-                apart = True
-        done = sweep(LOWER if apart else EXACT, u[s], lower, known[s], public, tables, work)
-        if apart:
-            done = sweep(UPPER, u[s], upper, known[s], public, tables, work)
-            if done < d:
+        if are_apart(lower, upper):
+            sweep(LOWER, u[s], lower, known[s], public, work)
+            if sweep(UPPER, u[s], upper, known[s], public, work) < d:
                 return BEYOND
-        elif done < d:
-            stop[0], stop[1] = s, done
-            return OPEN
         else:
+            done = sweep(EXACT, u[s], lower, known[s], public, work)
+            if done < d:
+                stop[0], stop[1] = s, done
+                return OPEN
             for e in range(d):
                 upper[e] = lower[e]
-    ended = DONE
-    for e in range(d):
-        if lower[e] > upper[e]:
-            stop[0] = -1
-        if lower[e] != upper[e]:
-            ended = APART
-    return ended
+    return how_it_ended(lower, upper, stop)
 
 
 @loop(error_model="numpy", _nrt=False)

@@ -13,45 +13,109 @@ import numpy as np
 
 from holdfast.exact._loop_compiled import loop
 from holdfast.samplers.coupling._coupling_compiled import (
-    APART,
     BEYOND,
-    DONE,
     EXACT,
     LOWER,
     OPEN,
     UNIT,
     UPPER,
+    add_bend,
+    add_straight,
+    are_apart,
     choose,
     coordinate,
+    cumulate,
+    first_states,
+    how_it_ended,
     nearest_whole,
 )
 
-SMALL_EXPONENT = 1 / 32
-"""Up to here eight terms of the series of exp leave out less than 2^-55."""
+
+@loop(_nrt=False, fastmath={"reassoc"})
+def row_slope(row, begin, end, down, up, v, shares, rises, knot_bits):  # type: ignore[no-untyped-def]
+    """(sum of v G'(row + down v) over a part of a row of coordinates, in any order; in how many of them a knot lies before row + up v)."""
+    total, bent = 0.0, 0
+    for j in range(begin, end):
+        piece = np.uint64(row[j] + down * v[j]) >> np.uint64(knot_bits)
+        bent += piece != np.uint64(row[j] + up * v[j]) >> np.uint64(knot_bits)
+        total += shares[j] * rises[piece]
+    return total, bent
 
 
 @loop(error_model="numpy", _nrt=False)
-def cumulate_pairs(weights, taus, inverses, slopes, conductance, below, above, cumulative):  # type: ignore[no-untyped-def]
-    """`cumulate` with factors exp(slopes[j] below + above / taus[j]); slopes after the last one given are equal to it."""
-    near, atoms = slopes.size, taus.size
-    for j in range(near):
-        cumulative[j] = weights[j] * math.exp(slopes[j] * below + above * inverses[j])
-    far = math.exp(slopes[near - 1] * below)
-    if near < atoms and above * inverses[near] < SMALL_EXPONENT:
-        for j in range(near, atoms):
-            x = above * inverses[j]
-            series = 1.0 + x * (1.0 + x * (1 / 2 + x * (1 / 6 + x * (1 / 24 + x * (1 / 120 + x * (1 / 720 + x / 5040))))))
-            cumulative[j] = weights[j] * far * series
-    else:
-        for j in range(near, atoms):
-            cumulative[j] = weights[j] * far * math.exp(above * inverses[j])
-    if conductance != math.inf:
-        for j in range(atoms):
-            cumulative[j] /= math.sqrt(conductance + taus[j])
-    total = 0.0
-    for j in range(atoms):
-        total += cumulative[j]
-        cumulative[j] = total
+def grid_exponents(k, l, now, sums, squares, curve, exponents):  # type: ignore[no-untyped-def]
+    """`exponents_at` for cell (l, k): its square at coordinate (j, i) is u v, each of them `one` in the cell's own column or row.
+
+    sums[i, j] belongs to column i and row j of the grid, the longer axis last. Knots reach as far as sums do. Squares grow along an axis,
+    so bent coordinates are found soon from its end.
+    """
+    u, v, shares, one, window = squares
+    inverses, _, rises, knot_bits, _ = curve
+    down, up = inverses[inverses.size - 1] - now, inverses[0] - now
+    exponents[:] = 0.0
+    slope, size = 0.0, 0.0
+    top, bottom, left, right = max(0, k - window), min(k + 1, u.size), max(0, l - window), min(l, v.size)
+    for i in range(top, bottom):
+        factor = one if i == k else u[i]
+        part, bent = row_slope(sums[i], left, right, factor * down, factor * up, v, shares, rises, knot_bits)
+        slope += np.float64(factor) * part
+        j = right
+        while bent > 0:
+            j -= 1
+            w = factor * v[j]
+            if (sums[i, j] + w * down) >> knot_bits != (sums[i, j] + w * up) >> knot_bits:
+                size += add_bend(sums[i, j] - w * now, w, curve, exponents)
+                bent -= 1
+        if l < v.size:
+            w = factor * one
+            piece = (sums[i, l] + w * down) >> knot_bits
+            slope += np.float64(w) * rises[piece]
+            if piece != (sums[i, l] + w * up) >> knot_bits:
+                size += add_bend(sums[i, l] - w * now, w, curve, exponents)
+    return add_straight(slope, size, (bottom - top) * (right - left + 1), curve, exponents)
+
+
+@loop(_nrt=False)
+def move_grid_sums(k, l, change, squares, sums):  # type: ignore[no-untyped-def]
+    """X of all coordinates after x of cell (l, k) changed; sums as above."""
+    u, v, _, one, window = squares
+    for i in range(max(0, k - window), min(k + 1, u.size)):
+        scaled = (one if i == k else u[i]) * change
+        for j in range(max(0, l - window), min(l, v.size)):
+            sums[i, j] += scaled * v[j]
+        if l < v.size:
+            sums[i, l] += scaled * one
+
+
+@loop(_nrt=False)
+def grid_sums(index, squares, curve, below, own, sums):  # type: ignore[no-untyped-def]
+    """X of all coordinates of a state, column by column; below and own: scratch, a row each."""
+    v, u, _, one, window = squares
+    inverses = curve[0]
+    c, last = v.size + 1, inverses.size - 1
+    below[:] = 0
+    for k in range(u.size - 1, -1, -1):
+        after = np.int64(0)
+        for l in range(c - 1, -1, -1):
+            below[l] += inverses[min(index[(k + 1) * c + l], last)]
+            if k + 1 + window <= u.size:
+                below[l] -= inverses[min(index[(k + 1 + window) * c + l], last)]
+            own[l] = one * inverses[min(index[k * c + l], last)] + u[k] * below[l]
+            if l < v.size:
+                after += own[l + 1]
+                if l + 1 + window <= v.size:
+                    after -= own[l + 1 + window]
+                sums[l, k] = one * own[l] + v[l] * after
+
+
+@loop(error_model="numpy", _nrt=False)
+def grid_exponents_of_ends(ends, squares, curve, first, off):  # type: ignore[no-untyped-def]
+    """`exponents_of_ends` on a grid."""
+    inverses, columns = curve[0], squares[0].size + 1
+    for e in range(first.shape[1]):
+        l, k = e // columns, e % columns
+        off[0, e] = grid_exponents(k, l, inverses[0], ends[0], squares, curve, first[0, e])
+        off[1, e] = grid_exponents(k, l, inverses[inverses.size - 1], ends[1], squares, curve, first[1, e])
 
 
 @loop(error_model="numpy", _nrt=False)
@@ -112,16 +176,11 @@ def add_row(taus, matrix):  # type: ignore[no-untyped-def]
 
 
 @loop(_nrt=False)
-def sum_below(tau, suffix, inverses):  # type: ignore[no-untyped-def]
-    """suffix[i]: the rows after i, eliminated and summed; inverses[i]: their 1 / tau, summed."""
-    last, c = tau.shape[0] - 1, tau.shape[1]
-    for a in range(c):
-        inverses[last, a] = 0.0
-        for b in range(c):
-            suffix[last, a, b] = 0.0
+def sum_below(tau, suffix):  # type: ignore[no-untyped-def]
+    """suffix[i]: the rows after i, eliminated and summed."""
+    last = tau.shape[0] - 1
+    suffix[last, :, :] = 0.0
     for i in range(last - 1, -1, -1):
-        for a in range(c):
-            inverses[i, a] = inverses[i + 1, a] + 1.0 / tau[i + 1, a]
         copy_matrix(suffix[i + 1], suffix[i])
         add_row(tau[i + 1], suffix[i])
 
@@ -182,132 +241,86 @@ def conductance_between(low, high, tau):  # type: ignore[no-untyped-def]
 
 
 @loop(error_model="numpy", _nrt=False)
-def begin_row(p, tau, suffix, below, prefix, kernel, inverse, mean, right):  # type: ignore[no-untyped-def]
-    """K and about H^-1 of a row with p rows after it; means of 1 / tau over these, and what lies to the right of each cell."""
+def begin_row(tau, suffix, prefix, kernel, inverse):  # type: ignore[no-untyped-def]
+    """K and about H^-1 of a row."""
     c = tau.size
     for a in range(c):
         for b in range(c):
             kernel[a, b] = prefix[a, b] + suffix[a, b]
-        mean[a] = below[a] / (p * p) if p > 0.0 else 0.0
     ground_row(kernel, tau, inverse)
-    right[c - 1] = 0.0
-    for a in range(c - 2, -1, -1):
-        right[a] = right[a + 1] + (1.0 / tau[a + 1] + mean[a + 1])
 
 
 @loop(error_model="numpy", _nrt=False)
-def grid_sweep(mode, u, index, known, tables, slopes, scalars, tau, suffix, below, prefix, kernel, inverse, rows, cumulative):  # type: ignore[no-untyped-def]
+def grid_sweep(mode, u, index, known, public, work):  # type: ignore[no-untyped-def]
     """One sweep of a chain over a grid, row by row; returns the cell at which it had to stop, or the number of cells.
 
-    rows: scratch of shape (7, columns): y, r, means below, sums to the right, sums of slopes above, slopes of the row, differences of y.
+    public and work: grid_form.py.
     """
+    taus, weights, scalars, squares, curve = public
+    tau, suffix, prefix, kernel, inverse, lines, scratch, sums, exponents, cumulative = work
     r_count, c = tau.shape
-    taus, inverses, own, plain = tables[0], tables[1], tables[2], tables[3]
-    beyond, slack, last_scale = scalars[0], scalars[1], 1.0
+    beyond, slack, inverses = scalars[0], scalars[1], curve[0]
+    last = inverses.size - 1
     units = r_count + c + 16.0
-    y, r, mean, right, upper = rows[0], rows[1], rows[2], rows[3], rows[4]
+    y, r = lines[0], lines[1]
     for i in range(r_count):
         for j in range(c):
             tau[i, j] = taus[index[i * c + j]]
-    sum_below(tau, suffix, below)
+    sum_below(tau, suffix)
+    grid_sums(index, squares, curve, scratch[0], scratch[1], sums)
     prefix[:] = 0.0
-    upper[:] = 0.0
     for i in range(r_count):
-        p = r_count - 1.0 - i
-        begin_row(p, tau[i], suffix[i], below[i], prefix, kernel, inverse, mean, right)
-        left = 0.0
+        begin_row(tau[i], suffix[i], prefix, kernel, inverse)
         for j in range(c):
             e = i * c + j
-            s = c - 1.0 - j
-            has_own = p > 0.0 and s > 0.0
-            line = slopes[i * (c - 1) + j] if has_own else slopes[slopes.shape[0] - 1]
-            weights = own if has_own else plain
-            y_sum = mean[j] + right[j] / (s * s) if has_own else 0.0
-            s_sum = upper[j] + left
             for b in range(c):
                 y[b] = inverse[j, b]
-            t = tau[i, j]
-            low, high = enclose_resistance(kernel, tau[i], j, y, units, 1.0 / taus[0], r, rows[6])
+            t, x = tau[i, j], inverses[min(index[e], last)]
+            low, high = enclose_resistance(kernel, tau[i], j, y, units, 1.0 / taus[0], r, lines[6])
             k = known[e] if mode == EXACT else -1
             if k < 0:
                 conductance, width = conductance_between(low, high, t)
-                eta = slack + 2.0 * width / (conductance + taus[0])
-                eta += 16.0 * units * UNIT * (line[0] * y_sum + s_sum * inverses[0])
                 if width == math.inf and mode == UPPER:
-                    conductance, eta, y_sum, s_sum = math.inf, slack, 0.0, 0.0
-                cumulate_pairs(weights, taus, inverses, line, conductance, y_sum, s_sum, cumulative)
-                last_scale = 1.0 if conductance == math.inf else 1.0 / math.sqrt(conductance + taus[taus.size - 1])
-                last_scale *= math.exp(line[line.size - 1] * y_sum + s_sum * inverses[inverses.size - 1])
-                k = choose(cumulative, beyond * last_scale * 1.001, eta, u[e], mode)
+                    conductance, width = math.inf, 0.0
+                eta = slack + (2.0 * width / (conductance + taus[0]) if width > 0.0 else 0.0)
+                eta += 4.0 * grid_exponents(j, i, x, sums, squares, curve, exponents)
+                cumulate(weights, taus, conductance, exponents, cumulative)
+                scale = 1.0 if conductance == math.inf else 1.0 / math.sqrt(conductance + taus[taus.size - 1])
+                k = choose(cumulative, beyond * scale * 1.001, eta, u[e], mode)
             if k < 0 or k >= taus.size:
                 return e
             if k != index[e]:
                 delta = taus[k] - t
                 add_square(inverse, -delta / (1.0 + delta * y[j]), y)
+                move_grid_sums(j, i, inverses[min(k, last)] - x, squares, sums)
                 index[e] = k
                 tau[i, j] = taus[k]
-            if s > 0.0:
-                slope = line[min(k, line.size - 1)] if has_own else 0.0
-                left += (upper[j] + slope) / (s * s)
-                if has_own:
-                    rows[5, j] = slope
-        if p > 0.0:
+        if i < r_count - 1:
             add_row(tau[i], prefix)
-            for j in range(c - 1):
-                upper[j] += rows[5, j] / (p * p)
     return r_count * c
 
 
 @loop(error_model="numpy", _nrt=False)
-def grid_back(  # type: ignore[no-untyped-def]
-    u, known, tables, slopes, scalars, bottom, top, lower, upper, stop, tau, suffix, below, prefix, kernel, inverse, rows, cumulative
-):
-    """`run_back` on a grid. bottom: (Y, S) of each cell where every variance is the least, above them; top: S where all are infinite."""
+def grid_back(u, known, public, starts, lower, upper, stop, work):  # type: ignore[no-untyped-def]
+    """`run_back` on a grid."""
     steps, d = u.shape
-    c = tau.shape[1]
-    r_count = d // c
-    taus, inverses, own, plain = tables[0], tables[1], tables[2], tables[3]
-    beyond, slack, least = scalars[0], scalars[1], scalars[2]
-    for e in range(d):
-        i, j = e // c, e % c
-        has_own = i < r_count - 1 and j < c - 1
-        line = slopes[i * (c - 1) + j] if has_own else slopes[slopes.shape[0] - 1]
-        weights = own if has_own else plain
-        cumulate_pairs(weights, taus, inverses, line, least, bottom[0, e], bottom[1, e], cumulative)
-        lower[e] = choose(cumulative, 0.0, slack, u[0, e], LOWER)
-        cumulate_pairs(weights, taus, inverses, line, math.inf, 0.0, top[e], cumulative)
-        last_scale = math.exp(top[e] * inverses[inverses.size - 1])
-        upper[e] = choose(cumulative, beyond * last_scale * 1.001, slack, u[0, e], UPPER)
-        if upper[e] >= taus.size:
-            return BEYOND
+    scalars = public[2]
+    least, first, off = starts
+    if not first_states(u[0], public[0], public[1], scalars[0], scalars[1], least, first, off, lower, upper, work[9]):
+        return BEYOND
     for s in range(1, steps):
-        apart = False
-        for e in range(d):
-            if lower[e] != upper[e]:
-                apart = True
-        if apart:
-            grid_sweep(LOWER, u[s], lower, known[s], tables, slopes, scalars, tau, suffix, below, prefix, kernel, inverse, rows, cumulative)
-            done = grid_sweep(
-                UPPER, u[s], upper, known[s], tables, slopes, scalars, tau, suffix, below, prefix, kernel, inverse, rows, cumulative
-            )
-            if done < d:
+        if are_apart(lower, upper):
+            grid_sweep(LOWER, u[s], lower, known[s], public, work)
+            if grid_sweep(UPPER, u[s], upper, known[s], public, work) < d:
                 return BEYOND
         else:
-            done = grid_sweep(
-                EXACT, u[s], lower, known[s], tables, slopes, scalars, tau, suffix, below, prefix, kernel, inverse, rows, cumulative
-            )
+            done = grid_sweep(EXACT, u[s], lower, known[s], public, work)
             if done < d:
                 stop[0], stop[1] = s, done
                 return OPEN
             for e in range(d):
                 upper[e] = lower[e]
-    ended = DONE
-    for e in range(d):
-        if lower[e] > upper[e]:
-            stop[0] = -1
-        if lower[e] != upper[e]:
-            ended = APART
-    return ended
+    return how_it_ended(lower, upper, stop)
 
 
 @loop(_nrt=False)
@@ -359,7 +372,7 @@ def force_last_row(z, c):  # type: ignore[no-untyped-def]
 
 @loop(error_model="numpy", _nrt=False)
 def grid_coordinates(  # type: ignore[no-untyped-def]
-    tau, stretch, tolerance, u, x, count, centres, variances, z, slack, suffix, inverses, inverse, rows, measured
+    tau, stretch, tolerance, u, x, count, centres, variances, z, slack, suffix, inverse, rows, measured
 ):
     """Klein's step on a grid: cells row by row, the last row and column forced. The first `count` coordinates are known.
 
@@ -372,7 +385,7 @@ def grid_coordinates(  # type: ignore[no-untyped-def]
     g, r, y, q, demand, left = rows[0], rows[1], rows[2], rows[3], rows[4], rows[5]
     demand[:] = 0.0
     measured[0] = 0.0
-    sum_below(tau, suffix, inverses)
+    sum_below(tau, suffix)
     n = 0
     for i in range(r_count - 1):
         kernel = suffix[i]

@@ -3,15 +3,15 @@
 Legend: atoms tau_0 < tau_1 < ... with weights w_j = m_j sqrt(tau_j) (mixture.py). Given the variances of the other cells, atom j of a cell
 has weight
 
-    w_j (C + tau_j)^(-1/2) exp(own_j + slope_j Y + S / tau_j),
+    w_j (C + tau_j)^(-1/2) exp(exponent_j),
 
-C >= 0 the conductance of the others (None: infinite), own and slope the cell's correction, Y >= 0 and S >= 0 sums over the others. own and
-slope fall in j; from the table's last atom on they stay what they are there. [theory T173]
+C >= 0 the conductance of the others (None: infinite), exponents what the cell adds to the correction: falling in j, and the last one given
+stands for all later atoms. [theory T173], [theory T191]
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import count
@@ -35,21 +35,16 @@ class ConditionalLaw:
     """The law of one cell's atom; see above."""
 
     mixture: Mixture
-    own: Callable[[int], Fraction]
-    slope: Callable[[int], Fraction]
+    exponents: Sequence[Fraction]
     conductance: Fraction | None
-    below: Callable[[], arb] = arb
-    """Y, as a ball at flint's current precision."""
-    above: Callable[[], arb] = arb
-    """S, likewise."""
 
     def cumulative(self, bits: int) -> tuple[list[arb], arb]:
         """(sums of weights over atoms 0 to j, for so many j that the rest is below 2^-bits of them; the whole sum)."""
         sums: list[arb] = []
         last, small = arb(0), arb(2) ** -bits
-        below, above = self.below(), self.above()
+        factors = [ball(exponent).exp() for exponent in self.exponents]
         for j, (tau, weight) in enumerate(_atoms(self.mixture)):
-            factor = (ball(self.own(j)) + ball(self.slope(j)) * below + above / tau).exp()
+            factor = factors[min(j, len(factors) - 1)]
             if self.conductance is not None:
                 factor /= (ball(self.conductance) + tau).sqrt()
             if j >= self.mixture.head:

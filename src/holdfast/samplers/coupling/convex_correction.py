@@ -1,4 +1,4 @@
-"""The correction of coupling from the past for any basis: the convex majorant itself, which is monotone as it stands.
+"""The correction of coupling from the past: a convex majorant of sums over cells, which is monotone as it stands.
 
 Legend: b*_i, for every coordinate i, is the Gram-Schmidt vector of its basis vector, orthogonal to those drawn later. Drawing i has
 1 / s_i^2 <= sum_f (b*_if)^2 / tau_f. With w_if at or above (b*_if)^2, x(tau) at or above 1 / tau and falling, G convex and at or above H,
@@ -6,14 +6,14 @@ Legend: b*_i, for every coordinate i, is the Gram-Schmidt vector of its basis ve
     Phi(tau) = sum_i G(X_i),   X_i = sum_f w_if x(tau_f),
 
 is at or above sum_i H(1 / s_i^2). A convex function of a sum has mixed differences that are not negative, so the coupling is monotone
-[theory T191]. All three are dyadic tables, rounded up: w and x of so few bits that every X_i and every change of it is exact in doubles,
-G linear between knots [theory T192].
+[theory T191]. All three are dyadic tables, rounded up: w and x of so few bits that every X_i is a 64-bit integer, G linear between knots
+[theory T192].
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
 from fractions import Fraction
 from functools import cache, cached_property
 from typing import NamedTuple
@@ -32,12 +32,18 @@ Doubles = NDArray[np.float64]
 
 NEAR = 16
 """Atoms from here on share one x: what they add to X_i hardly changes any more."""
-DOUBLE_BITS = 52
-INVERSE_BITS = 20
+SUM_BITS = 62
+INVERSE_BITS, SQUARE_BITS = 20, 32
 LEAST_BITS = 24
 """Bits of w and x together, below which rounding them up would cost too much."""
-KNOT_BITS = 6
+GRID_INVERSE_BITS, GRID_SQUARE_BITS = 17, 19
+"""On a grid w is a product of two numbers of so many bits."""
+WINDOW = 64
+"""Rows, and columns, that a coordinate's vector uses at most. More would hardly shorten it, and cost time on long axes."""
+KNOT_BITS = 4
 """Knots of G lie 2^-this apart."""
+MOST_KNOTS = 1 << 14
+"""Of the table that loops read; on a grid no sum reaches beyond."""
 HEIGHT_BITS = 50
 """G and its rises are whole multiples of 2^-this."""
 TABLE_BITS = 128
@@ -46,141 +52,182 @@ LARGEST_EXPONENT = 600.0
 TOO_LONG = "Coupling from the past has no hope here: the vectors of a basis of this block are too long."
 
 
-class Tables(NamedTuple):
-    """What compiled loops read. The weights of cell e are squares[starts[e] : starts[e + 1]], of the coordinates beside them."""
+class Curve(NamedTuple):
+    """x of the near atoms, in units; G at its knots and how much it rises from each to the next; a knot in units, and one over it."""
 
-    starts: Ints
-    coordinates: Ints
-    squares: Doubles
-    inverses: Doubles
+    inverses: Ints
     heights: Doubles
     rises: Doubles
+    knot_bits: int
+    scale: float
 
 
-@dataclass(frozen=True, eq=False)
-class ConvexCorrection:
-    """Phi for a basis; see above. `orthogonal` has basis vectors in the reverse of the order in which they are drawn."""
+class ConvexCorrection(ABC):
+    """Phi; see above. A form says what the squares w are, and how many bits they and x have."""
 
-    orthogonal: GramSchmidt
-    mixture: Mixture
-
-    @cached_property
-    def near(self) -> int:
+    def __init__(self, mixture: Mixture, square_bits: int, inverse_bits: int) -> None:
+        self.mixture, self.bits = mixture, square_bits + inverse_bits
+        self.near = min(mixture.atoms, int(np.searchsorted(mixture.taus, float(NEAR))) + 1)
         """Atoms that have an x of their own; the last of these stands for all later ones."""
-        return min(self.mixture.atoms, int(np.searchsorted(self.mixture.taus, float(NEAR))) + 1)
+        self.inverses = np.array([-((-1 << inverse_bits) // mixture.tau(j)) for j in range(self.near)], dtype=np.int64)
+
+    @abstractmethod
+    def column(self, cell: int) -> tuple[Ints, Ints]:
+        """(coordinates with w_if > 0 at cell f, those w in units)."""
+
+    @abstractmethod
+    def sums_of(self, x: Ints) -> Ints:
+        """sum_f w_if x_f for all coordinates i."""
 
     @cached_property
-    def _bits(self) -> tuple[int, int]:
-        """(bits of w, bits of x) after the binary point: X stays below 2^52 units, with every square rounded up by at most 1."""
-        longest = max(self.orthogonal.squared_lengths) + self.orthogonal.cells
-        spare = DOUBLE_BITS - int(longest * (1 / self.mixture.tau(0) + 1)).bit_length()
-        if spare < LEAST_BITS:
-            raise NoExactSampler(TOO_LONG)
-        of_x = min(INVERSE_BITS, spare // 2)
-        return spare - of_x, of_x
+    def curve(self) -> Curve:
+        heights, rises = heights_and_rises()
+        knot_bits = self.bits - KNOT_BITS
+        more = min(MOST_KNOTS, int(self.ends[0].max() >> knot_bits) + 2) - len(rises)
+        far = [heights[-1] + n * rises[-1] for n in range(1, more + 1)]
+        unit = 2.0**-HEIGHT_BITS
+        return Curve(self.inverses, np.array(heights + far) * unit, np.array(rises + rises[-1:] * more) * unit, knot_bits, 2.0**-knot_bits)
 
     @cached_property
-    def square_units(self) -> list[dict[int, int]]:
-        """For every cell f: w_if by coordinate i, where it is not 0, in units of 2^-(bits of w)."""
-        of_w = self._bits[0]
-        found: list[dict[int, int]] = [{} for _ in range(self.orthogonal.cells)]
-        for i, vector in enumerate(self.orthogonal.integral_vectors):
-            scale = self.orthogonal.determinants[i] ** 2
-            for f, entry in enumerate(vector):
-                if entry:
-                    found[f][i] = -((-(int(entry) ** 2) << of_w) // scale)
-        return found
-
-    @cached_property
-    def inverse_units(self) -> list[int]:
-        """x of the near atoms in units of 2^-(bits of x): 1 / tau rounded up."""
-        return [-((-1 << self._bits[1]) // self.mixture.tau(j)) for j in range(self.near)]
-
-    @cached_property
-    def tables(self) -> Tables:
-        of_w, of_x = self._bits
-        cells = self.square_units
-        starts = np.cumsum([0, *map(len, cells)])
-        coordinates = np.array([i for cell in cells for i in cell], dtype=np.int64)
-        squares = np.array([float(w) for cell in cells for w in cell.values()]) * 2.0**-of_w
-        inverses = np.array(self.inverse_units, dtype=np.float64) * 2.0**-of_x
-        heights, rises = (np.array(units, dtype=np.float64) * 2.0**-HEIGHT_BITS for units in _heights())
-        most = max(sum(cell.values()) for cell in cells) * 2.0**-of_w * inverses[0] * rises[-1] * (1 << KNOT_BITS)
-        if most > LARGEST_EXPONENT:
-            raise NoExactSampler(TOO_LONG)
-        return Tables(starts, coordinates, squares, inverses, heights, rises)
-
-    @cached_property
-    def totals(self) -> list[int]:
-        """sum_f w_if for every coordinate, in units: X_i is this times x where all cells have one atom."""
-        found = [0] * self.orthogonal.dimension
-        for cell in self.square_units:
-            for i, w in cell.items():
-                found[i] += w
-        return found
-
-    @cached_property
-    def ends(self) -> Doubles:
+    def ends(self) -> tuple[Ints, Ints]:
         """X_i where every cell has the first atom, and where every one has the last."""
-        unit = 2.0 ** -sum(self._bits)
-        return np.array([[float(total * x) * unit for total in self.totals] for x in (self.inverse_units[0], self.inverse_units[-1])])
+        totals = self.sums_of(np.ones(self.cells, dtype=np.int64))
+        return totals * self.inverses[0], totals * self.inverses[-1]
 
-    # Exactly, in rationals.
+    @property
+    @abstractmethod
+    def cells(self) -> int: ...
 
-    def inverse(self, j: int) -> int:
-        return self.inverse_units[min(j, self.near - 1)]
+    # Exactly, in integers.
 
-    def sums(self, indices: list[int]) -> list[int]:
-        """X_i in units of 2^-(bits of w and x)."""
-        found = [0] * self.orthogonal.dimension
-        for cell, j in zip(self.square_units, indices, strict=True):
-            x = self.inverse(j)
-            for i, w in cell.items():
-                found[i] += w * x
-        return found
+    def sums(self, indices: list[int] | Ints) -> Ints:
+        """X_i in units of 2^-bits."""
+        return self.sums_of(self.inverses[np.minimum(indices, self.near - 1)])
 
     def value(self, indices: list[int]) -> Fraction:
         """Phi."""
-        return sum(self._height(x) for x in self.sums(indices)) * self._unit
+        return int(self._heights(self.sums(indices)).sum()) * self._unit
 
     def exponents(self, indices: list[int], cell: int) -> list[Fraction]:
         """Phi with each near atom in place of the cell's own, minus Phi with the last of them; the other cells as they are."""
-        sums, now = self.sums(indices), self.inverse(indices[cell])
-        return self._differences(cell, {i: sums[i] - w * now for i, w in self.square_units[cell].items()})
+        return self._differences(cell, self.sums(indices), self.inverses[min(indices[cell], self.near - 1)])
 
     def flattest(self, cell: int) -> list[Fraction]:
         """The same where every other cell has the last atom: nowhere steeper than in any state."""
-        last = self.inverse_units[-1]
-        return self._differences(cell, {i: (self.totals[i] - w) * last for i, w in self.square_units[cell].items()})
+        return self._differences(cell, self.ends[1], self.inverses[-1])
 
-    def _differences(self, cell: int, others: dict[int, int]) -> list[Fraction]:
-        squares = self.square_units[cell]
-        found = [sum(self._height(others[i] + w * x) for i, w in squares.items()) for x in self.inverse_units]
+    def _differences(self, cell: int, sums: Ints, now: np.int64) -> list[Fraction]:
+        coordinates, squares = self.column(cell)
+        others = sums[coordinates] - squares * now
+        found = [int(self._heights(others + squares * x).sum()) for x in self.inverses]
         return [(value - found[-1]) * self._unit for value in found]
 
-    def _height(self, x: int) -> int:
-        """G(x) in units of `_unit`, x in units too."""
-        heights, rises = _heights()
-        knot = 1 << (sum(self._bits) - KNOT_BITS)
-        k = min(x // knot, len(rises) - 1)
-        return heights[k] * knot + rises[k] * (x - k * knot)
+    def _heights(self, x: Ints) -> NDArray[np.object_]:
+        """G(x) in units of `_unit`."""
+        heights, rises = (np.array(units, dtype=object) for units in heights_and_rises())
+        knot_bits = self.bits - KNOT_BITS
+        k = np.minimum(x >> knot_bits, len(rises) - 1)
+        return np.asarray((heights[k] << knot_bits) + rises[k] * (x - (k << knot_bits)).astype(object))
 
     @property
     def _unit(self) -> Fraction:
-        return Fraction(1, 1 << (HEIGHT_BITS + sum(self._bits) - KNOT_BITS))
+        return Fraction(1, 1 << (HEIGHT_BITS + self.bits - KNOT_BITS))
 
     def in_doubles(self, indices: Ints) -> tuple[float, float]:
         """(Phi, its error)."""
-        tables, near = self.tables, self.near - 1
-        x = np.repeat(tables.inverses[np.minimum(indices, near)], np.diff(tables.starts))
-        sums = np.bincount(tables.coordinates, weights=tables.squares * x, minlength=self.orthogonal.dimension) * (1 << KNOT_BITS)
-        k = np.minimum(sums.astype(np.int64), len(tables.rises) - 1)
-        value = float((tables.heights[k] + tables.rises[k] * (sums - k)).sum())
-        return value, value * (self.orthogonal.dimension + 8) * 2.0**-52
+        curve, x = self.curve, self.sums(indices)
+        k = np.minimum(x >> curve.knot_bits, len(curve.rises) - 1)
+        value = float((curve.heights[k] + curve.rises[k] * ((x - (k << curve.knot_bits)) * curve.scale)).sum())
+        return value, value * (x.size + 8) * 2.0**-52
+
+
+class BasisCorrection(ConvexCorrection):
+    """For any basis; `orthogonal` has its vectors in the reverse of the order in which they are drawn."""
+
+    def __init__(self, orthogonal: GramSchmidt, mixture: Mixture) -> None:
+        # Rounded up, no square gains more than 1.
+        largest = (max(orthogonal.squared_lengths) + orthogonal.cells) * (1 / mixture.tau(0) + 1)
+        spare = SUM_BITS - int(largest).bit_length()
+        if spare < LEAST_BITS:
+            raise NoExactSampler(TOO_LONG)
+        inverse_bits = min(INVERSE_BITS, spare // 2)
+        square_bits = min(SQUARE_BITS, spare - inverse_bits)
+        super().__init__(mixture, square_bits, inverse_bits)
+        self.squares = np.zeros((orthogonal.dimension, orthogonal.cells), dtype=np.int64)
+        """w, shape (coordinates, cells)."""
+        for i, vector in enumerate(orthogonal.integral_vectors):
+            scale = orthogonal.determinants[i] ** 2
+            self.squares[i] = [-((-(int(entry) ** 2) << square_bits) // scale) for entry in vector]
+        steepest = heights_and_rises()[1][-1] * 2.0 ** (KNOT_BITS - HEIGHT_BITS)
+        if float(self.squares.sum(axis=0).max()) * float(self.inverses[0]) * 2.0**-self.bits * steepest > LARGEST_EXPONENT:
+            raise NoExactSampler(TOO_LONG)
+
+    @property
+    def cells(self) -> int:
+        return int(self.squares.shape[1])
+
+    def column(self, cell: int) -> tuple[Ints, Ints]:
+        found = np.flatnonzero(self.squares[:, cell])
+        return found, self.squares[found, cell]
+
+    def sums_of(self, x: Ints) -> Ints:
+        return np.asarray(self.squares @ x)
+
+    @cached_property
+    def lists(self) -> tuple[Ints, Ints, Ints]:
+        """(starts, coordinates, w): those of cell e stand from starts[e] to starts[e + 1]."""
+        columns = [self.column(e) for e in range(self.cells)]
+        starts = np.cumsum([0, *(len(found) for found, _ in columns)], dtype=np.int64)
+        return starts, np.concatenate([found for found, _ in columns]), np.concatenate([squares for _, squares in columns])
+
+
+class GridCorrection(ConvexCorrection):
+    """For a grid drawn row by row, the last row and column forced: w at (k, l) of coordinate (i, j) is u_i[k] v_j[l] for k >= i, l >= j,
+    u_i[i] = 1 and u_i[k] = 1 / p^2 on the p rows after i, WINDOW of them at most; v likewise.
+    """
+
+    def __init__(self, rows: int, columns: int, mixture: Mixture) -> None:
+        super().__init__(mixture, 2 * GRID_SQUARE_BITS, GRID_INVERSE_BITS)
+        self.rows, self.columns = rows, columns
+        self.one = 1 << GRID_SQUARE_BITS
+        self.row_squares, self.column_squares = (
+            np.array([-(-self.one // int(n * n)) for n in _reach(length)], dtype=np.int64) for length in (rows, columns)
+        )
+        # At most (1 + 1/p + p / one) (1 + 1/s + s / one) / tau_0, and x is rounded up.
+        longest = (2 + Fraction(WINDOW, self.one)) ** 2 * (1 / mixture.tau(0) + 1)
+        if longest * (1 << self.bits) >= 1 << SUM_BITS:
+            raise NoExactSampler(TOO_LONG)
+
+    @property
+    def cells(self) -> int:
+        return self.rows * self.columns
+
+    def column(self, cell: int) -> tuple[Ints, Ints]:
+        k, l = divmod(cell, self.columns)
+        rows, columns = (np.arange(max(0, n - WINDOW), min(n + 1, length - 1)) for n, length in ((k, self.rows), (l, self.columns)))
+        u, v = np.where(rows == k, self.one, self.row_squares[rows]), np.where(columns == l, self.one, self.column_squares[columns])
+        return (rows[:, None] * (self.columns - 1) + columns).ravel(), np.outer(u, v).ravel()
+
+    def sums_of(self, x: Ints) -> Ints:
+        table = x.reshape(self.rows, self.columns)
+        table = self.one * table[:-1] + self.row_squares[:, None] * _after(table)
+        return np.asarray(self.one * table[:, :-1] + self.column_squares * _after(table.T).T).ravel()
+
+
+def _reach(length: int) -> Ints:
+    """How many of the later ones each but the last of an axis uses."""
+    return np.minimum(np.arange(length - 1, 0, -1), WINDOW)
+
+
+def _after(values: Ints) -> Ints:
+    """Sums of the later rows that each row but the last uses."""
+    sums = np.concatenate([np.zeros_like(values[:1]), np.cumsum(values, axis=0)])
+    first = np.arange(1, len(values))
+    return np.asarray(sums[first + _reach(len(values))] - sums[first])
 
 
 @cache
-def _heights() -> tuple[list[int], list[int]]:
+def heights_and_rises() -> tuple[list[int], list[int]]:
     """(G at its knots 0, 2^-KNOT_BITS, ..., how much it rises from each to the next), in units; the last rise goes on for ever.
 
     Rises are at or above those of the majorant and never fall: so G is convex, and at or above the majorant at the knots, hence between.
@@ -194,7 +241,7 @@ def _heights() -> tuple[list[int], list[int]]:
             found = enclosure(majorant(ball(Fraction(k, 1 << KNOT_BITS))))
             rise = math.ceil((found.upper - before) * (1 << HEIGHT_BITS))
             rises.append(max([rise, *rises[-1:]]))
-            before = Fraction(found.lower)
+            before = found.lower
     rises.append(max(rises[-1], math.ceil(SLOPE * (1 << (HEIGHT_BITS - KNOT_BITS)))))
     heights = [0]
     for rise in rises[:-1]:

@@ -19,7 +19,7 @@ from holdfast.exact.balls import ball, enclosure, float_down, float_up, precisio
 from holdfast.lattices import algebra
 from holdfast.lattices.gram_schmidt import gram_schmidt
 from holdfast.samplers.coupling.conditional import ConditionalLaw
-from holdfast.samplers.coupling.convex_correction import ConvexCorrection
+from holdfast.samplers.coupling.convex_correction import BasisCorrection
 from holdfast.samplers.coupling.mixture import Mixture
 
 Ints = NDArray[np.int64]
@@ -67,6 +67,11 @@ class GeneralForm:
         return np.ascontiguousarray(np.array(self.rows, dtype=np.float64).T)
 
     @cached_property
+    def tables(self) -> tuple[Doubles, Doubles]:
+        """(tau, weights) of the atoms; copies, so that loops are compiled once for arrays that may be written to and others."""
+        return self.mixture.taus.copy(), self.mixture.weights.copy()
+
+    @cached_property
     def basis(self) -> fmpz_mat:
         reduced = algebra.to_numpy(algebra.reduced_basis(algebra.kernel_basis(self.rows)))
         return algebra.as_matrix(reduced[:, ::-1])
@@ -76,9 +81,9 @@ class GeneralForm:
         return np.ascontiguousarray(algebra.to_numpy(self.basis).astype(np.float64))
 
     @cached_property
-    def convex(self) -> ConvexCorrection:
+    def convex(self) -> BasisCorrection:
         reversed_basis = algebra.to_numpy(self.basis)[:, ::-1]  # Gram-Schmidt takes out what comes earlier; here, what is drawn later
-        return ConvexCorrection(gram_schmidt(np.ascontiguousarray(reversed_basis)), self.mixture)
+        return BasisCorrection(gram_schmidt(np.ascontiguousarray(reversed_basis)), self.mixture)
 
     @cached_property
     def beyond(self) -> float:
@@ -116,34 +121,40 @@ class GeneralForm:
                 found[e] = float_down(enclosure(ball(self.mixture.tau(0)) * (1 / leverage - 1)).lower)
         return found
 
+    @cached_property
+    def first(self) -> tuple[Doubles, Doubles]:
+        """What each cell adds to Phi at every near atom, and the error of that: where the others are least, and where they are infinite."""
+        from holdfast.samplers.coupling import _coupling_compiled as loops
+
+        convex = self.convex
+        found = np.empty((2, self.cells, convex.near)), np.empty((2, self.cells))
+        loops.exponents_of_ends(convex.ends, convex.lists, convex.curve, *found)
+        return found
+
     # The compiled side.
 
     def back(self, u: Doubles, known: Ints, slack: float) -> tuple[int, Ints, tuple[int, int]]:
         """Both chains from time -T on, T = len(u): (how it ended, the state of the lower chain, where it stopped)."""
         from holdfast.samplers.coupling import _coupling_compiled as loops
 
-        k, d, convex = len(self.rows), self.cells, self.convex
+        k, d, columns, convex = len(self.rows), self.cells, self.columns, self.convex
         lower, upper, stop = np.zeros(d, np.int64), np.zeros(d, np.int64), np.zeros(2, np.int64)
         scalars = np.array([self.beyond, self.floor, self.slack + slack])
-        public = self.columns, self.mixture.taus, self.mixture.weights, scalars
+        public = columns, *self.tables, scalars, convex.lists, convex.curve
         squares = np.empty((k, k)), np.empty((k, k)), np.empty((k, k))
-        lines = np.empty((2, k)), np.empty(self.dimension), np.empty(convex.near), np.empty(self.mixture.atoms)
-        ended = loops.run_back(u, known, public, convex.tables, self.least, convex.ends, lower, upper, stop, (*squares, *lines))
+        lines = np.empty((2, k)), np.empty(self.dimension, np.int64), np.empty(convex.near), np.empty(self.mixture.atoms)
+        ended = loops.run_back(u, known, public, (self.least, *self.first), lower, upper, stop, (*squares, *lines))
         return ended, lower, (int(stop[0]), int(stop[1]))
 
     # The exact side.
 
     def law(self, indices: list[int], cell: int) -> ConditionalLaw:
         """The conditional law of one cell given the others."""
-        return self._law(self.convex.exponents(indices, cell), self.conductance(indices, cell))
+        return ConditionalLaw(self.mixture, self.convex.exponents(indices, cell), self.conductance(indices, cell))
 
     def top_law(self, cell: int) -> ConditionalLaw:
         """A law above every conditional of the cell."""
-        return self._law(self.convex.flattest(cell), None)
-
-    def _law(self, exponents: list[Fraction], conductance: Fraction | None) -> ConditionalLaw:
-        last = len(exponents) - 1
-        return ConditionalLaw(self.mixture, lambda j: exponents[min(j, last)], lambda _: Fraction(0), conductance)
+        return ConditionalLaw(self.mixture, self.convex.flattest(cell), None)
 
     def conductance(self, indices: list[int], cell: int) -> Fraction:
         """C = det(M_-e) / (det(M_-e + a a') - det(M_-e)), M_-e the matrix without cell e: rational."""

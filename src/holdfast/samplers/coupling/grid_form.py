@@ -1,4 +1,4 @@
-"""Coupling from the past on a grid of two axes that keeps the sums along both: algebra of the size of one axis, correction in form P.
+"""Coupling from the past on a grid of two axes that keeps the sums along both: algebra of the size of one axis.
 
 Legend: tau_ij for r rows and c columns. Cells are edges of the graph of rows and columns, of conductance tau. For the cells of row i the
 other rows are eliminated and node i is grounded: H = sum_{k != i} (diag(tau_k) - tau_k tau_k' / sum tau_k) + diag(tau_i), c x c, and
@@ -7,11 +7,9 @@ other rows are eliminated and node i is grounded: H = sum_{k != i} (diag(tau_k) 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from flint import arb, fmpz_mat
@@ -20,8 +18,8 @@ from numpy.typing import NDArray
 from holdfast.errors import NoExactSampler
 from holdfast.exact.balls import ball, enclosure, float_down, float_up, precision
 from holdfast.samplers.coupling.conditional import ConditionalLaw
+from holdfast.samplers.coupling.convex_correction import WINDOW, GridCorrection
 from holdfast.samplers.coupling.mixture import Mixture
-from holdfast.samplers.coupling.pair_correction import PairCorrection
 
 Ints = NDArray[np.int64]
 Doubles = NDArray[np.float64]
@@ -51,43 +49,53 @@ class GridForm:
     # What is prepared once, from public facts.
 
     @cached_property
-    def pairs(self) -> PairCorrection:
-        return PairCorrection(self.rows, self.columns, self.mixture)
+    def convex(self) -> GridCorrection:
+        return GridCorrection(self.rows, self.columns, self.mixture)
 
     @cached_property
     def atoms(self) -> int:
         """Atoms that compiled loops know."""
         rest = np.cumsum(self.mixture.weights[::-1])[::-1]
-        return max(self.pairs.near + 1, int(np.searchsorted(-rest, -rest[0] * LEFT_OUT)))
+        return max(self.convex.near, int(np.searchsorted(-rest, -rest[0] * LEFT_OUT)))
 
     @cached_property
-    def tables(self) -> Doubles:
-        """Rows: tau, 1 / tau, weights of cells with a coordinate, weights of the others. Doubles hold the sum of a line [theory T175]."""
+    def tables(self) -> tuple[Doubles, Doubles]:
+        """(tau, weights) of the atoms that loops know. Doubles hold the sum of a line [theory T175]."""
         m, n = self.mixture, self.atoms
         if max(self.rows, self.columns) * m.tau(n - 1) / self._unit >= 1 << 53:
             raise NoExactSampler("Coupling from the past takes shorter axes than these at so small an epsilon.")
-        taus, weights = m.taus[:n], m.weights[:n]
-        return np.ascontiguousarray(np.stack([taus, 1.0 / taus, weights * np.exp(self.pairs.own[:n]), weights]))
+        return m.taus[:n].copy(), m.weights[:n].copy()
 
     @cached_property
     def scalars(self) -> Doubles:
-        """At or above the weight of all atoms after the table; relative slack; at or below C where every variance is tau_0."""
+        """At or above the weight of all atoms after the table; relative slack."""
         with precision(BITS):
             rest = float_up(enclosure(self.mixture.weight_from(max(self.atoms, self.mixture.head))).upper)
         if self.atoms < self.mixture.head:
             rest += float(self.mixture.weights[self.atoms : self.mixture.head].sum()) * 1.001
-        least = self.mixture.tau(0) * Fraction(self.dimension, self.rows + self.columns - 1)
-        return np.array([rest * math.exp(self.pairs.own[0]), (2 * self.atoms + SLACK_UNITS) * 2.0**-51, float_down(least)])
+        return np.array([rest, (2 * self.atoms + SLACK_UNITS) * 2.0**-51])
 
     @cached_property
-    def starts(self) -> tuple[Doubles, Doubles]:
-        """((Y, S) of every cell at or above their values where every variance is tau_0; S at or below where all are infinite)."""
-        pairs, zero = self.pairs, np.zeros(self.cells, dtype=np.int64)
-        margin = 1 + 2.0**-40
-        below = pairs.below(np.full((self.rows, self.columns), 1.0 / self.mixture.taus[0])).ravel() * margin
-        above = pairs.above(pairs.cell_slopes(zero)).ravel() * margin
-        top = pairs.above(pairs.cell_slopes(zero + self.mixture.atoms)).ravel() / margin
-        return np.stack([below, above]), top
+    def starts(self) -> tuple[Doubles, Doubles, Doubles]:
+        """Of every cell: at or below C where every variance is tau_0; what it adds to Phi at every near atom, where the others are least
+        and where they are infinite, and the error of that.
+        """
+        from holdfast.samplers.coupling import _grid_compiled as loops
+
+        least = float_down(self.mixture.tau(0) * Fraction(self.dimension, self.rows + self.columns - 1))
+        first, off = np.empty((2, self.cells, self.convex.near)), np.empty((2, self.cells))
+        ends = self._by_column(self.convex.ends[0]), self._by_column(self.convex.ends[1])
+        loops.grid_exponents_of_ends(ends, self.squares, self.convex.curve, first, off)
+        return np.full(self.cells, least), first, off
+
+    @property
+    def squares(self) -> tuple[Ints, Ints, Doubles, int, int]:
+        """What loops read of the correction: factors of w by column and by row, the latter as doubles too, 1, and how far they reach."""
+        rows = self.convex.row_squares
+        return self.convex.column_squares, rows, rows.astype(np.float64), self.convex.one, WINDOW
+
+    def _by_column(self, sums: Ints) -> Ints:
+        return np.ascontiguousarray(sums.reshape(self.rows - 1, self.columns - 1).T)
 
     # The compiled side.
 
@@ -96,40 +104,25 @@ class GridForm:
         from holdfast.samplers.coupling import _grid_compiled as loops
 
         lower, upper, stop = np.zeros(self.cells, np.int64), np.zeros(self.cells, np.int64), np.zeros(2, np.int64)
-        scalars = self.scalars + np.array([0.0, slack, 0.0])
-        bottom, top = self.starts
-        ended = loops.grid_back(u, known, self.tables, self.pairs.slopes, scalars, bottom, top, lower, upper, stop, *self.workspace())
+        public = *self.tables, self.scalars + np.array([0.0, slack]), self.squares, self.convex.curve
+        ended = loops.grid_back(u, known, public, self.starts, lower, upper, stop, self.workspace())
         return ended, lower, (int(stop[0]), int(stop[1]))
 
-    def workspace(self) -> tuple[Doubles, ...]:
-        """tau; matrices of the rows below, and 1 / tau summed over them; of the rows above; K; the inverse of H; lines; a table's sums."""
+    def workspace(self) -> tuple[Doubles, Doubles, Doubles, Doubles, Doubles, Doubles, Ints, Ints, Doubles, Doubles]:
+        """tau; matrices of the rows below; of those above; K; the inverse of H; lines; x summed; X; exponents; a table's sums."""
         r, c = self.rows, self.columns
-        lines = np.empty((7, c)), np.empty(self.atoms)
-        return np.empty((r, c)), np.empty((r, c, c)), np.empty((r, c)), np.empty((c, c)), np.empty((c, c)), np.empty((c, c)), *lines
+        squares = np.empty((r, c)), np.empty((r, c, c)), np.empty((c, c)), np.empty((c, c)), np.empty((c, c)), np.empty((7, c))
+        return *squares, np.empty((2, c), np.int64), np.empty((c - 1, r - 1), np.int64), np.empty(self.convex.near), np.empty(self.atoms)
 
     # The exact side.
 
     def law(self, indices: list[int], cell: int) -> ConditionalLaw:
         """The conditional law of one cell given the others."""
-        i, j = divmod(cell, self.columns)
-        state = np.array(indices)
-        below = lambda: self.pairs.below(self._inverses(indices))[i, j] + arb(0)  # noqa: E731
-        above = lambda: self.pairs.above(_balls(self.pairs.cell_slopes(state)))[i, j] + arb(0)  # noqa: E731
-        return self._law(cell, self.conductance(indices, cell), below, above)
+        return ConditionalLaw(self.mixture, self.convex.exponents(indices, cell), self.conductance(indices, cell))
 
     def top_law(self, cell: int) -> ConditionalLaw:
         """A law above every conditional of the cell."""
-        return self._law(cell, None, arb, lambda: arb(self.starts[1][cell]))
-
-    def _law(self, cell: int, conductance: Fraction | None, below: Any, above: Any) -> ConditionalLaw:
-        i, j = divmod(cell, self.columns)
-        pairs, last = self.pairs, self.mixture.atoms - 1
-        if i == self.rows - 1 or j == self.columns - 1:
-            return ConditionalLaw(self.mixture, lambda _: Fraction(0), lambda _: Fraction(0), conductance, arb, above)
-        line = pairs.slopes[i * (self.columns - 1) + j]
-        own = lambda k: Fraction(float(pairs.own[min(k, last)]))  # noqa: E731
-        slope = lambda k: Fraction(float(line[min(k, pairs.near - 1)]))  # noqa: E731
-        return ConditionalLaw(self.mixture, own, slope, conductance, below, above)
+        return ConditionalLaw(self.mixture, self.convex.flattest(cell), None)
 
     def conductance(self, indices: list[int], cell: int) -> Fraction:
         """C = det(M_-e) / (det(M_-e + a a') - det(M_-e)), M_-e the matrix of the graph without the cell: rational."""
@@ -147,18 +140,11 @@ class GridForm:
 
     def correction(self, indices: list[int]) -> arb:
         """Phi, as a ball at flint's current precision."""
-        state = np.array(indices)
-        slopes = _balls(self.pairs.cell_slopes(state))
-        own = _balls(self.pairs.own[np.minimum(state, self.mixture.atoms - 1)].reshape(self.rows, self.columns))
-        phi: arb = (slopes * self.pairs.below(self._inverses(indices))).sum() + own[:-1, :-1].sum()
-        return phi
+        return ball(self.convex.value(indices))
 
     def correction_in_doubles(self, indices: Ints) -> tuple[float, float]:
         """(Phi, its error), for atoms in the table."""
-        inverses = (1.0 / self.mixture.taus[indices]).reshape(self.rows, self.columns)
-        own = self.pairs.own[indices].reshape(self.rows, self.columns)[:-1, :-1]
-        value = float((self.pairs.cell_slopes(indices) * self.pairs.below(inverses)).sum() + own.sum())
-        return value, value * (self.cells + self.rows + self.columns + 32) * 2.0**-52
+        return self.convex.in_doubles(indices)
 
     @property
     def log_scale(self) -> tuple[int, int]:
@@ -186,16 +172,3 @@ class GridForm:
         for j in range(c):
             matrix[r + j, r + j] = sum(row[j] for row in taus)
         return matrix
-
-    def _inverses(self, indices: list[int]) -> NDArray[Any]:
-        """1 / tau as an array of balls."""
-        found = np.empty(self.cells, dtype=object)
-        found[:] = [1 / ball(self.mixture.tau(j)) for j in indices]
-        return found.reshape(self.rows, self.columns)
-
-
-def _balls(values: Doubles) -> NDArray[Any]:
-    """Doubles as exact balls."""
-    found = np.empty(values.size, dtype=object)
-    found[:] = [arb(float(value)) for value in values.ravel()]
-    return found.reshape(values.shape)

@@ -51,8 +51,8 @@ class GridKlein:
             return self._slowly(0, indices, x, [], taken, base, words)
         taus = form.mixture.taus[indices]
         u, measured, count = as_doubles(taken[0::2], taken[1::2]), np.zeros(1), 0
-        _, suffix, inverses, _, _, inverse, lines, _ = form.workspace()
-        scratch = suffix, inverses, inverse, lines
+        _, suffix, _, _, inverse, lines, *_ = form.workspace()
+        scratch = suffix, inverse, lines
         grid = taus.reshape(form.rows, form.columns)
         while True:
             found = u, x, count, centres, variances, z
