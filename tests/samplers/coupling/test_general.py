@@ -82,6 +82,16 @@ def test_finer_factors_take_over_where_doubles_are_too_coarse(rows: NDArray[np.i
     assert np.array_equal(finer.draw(8, stream("fine")), plain)
 
 
+def test_finer_factors_that_are_too_coarse_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 24 binary places in place of 256 nothing would bound the accept step."""
+    sampler = CouplingLaplace.of_rows(ROW, HALF)
+    assert isinstance(sampler._klein, DenseKlein)
+    sampler._klein.most_off = -1.0
+    monkeypatch.setattr("holdfast.samplers.coupling.klein_step.FINE_BITS", 24)
+    with pytest.raises(InternalError, match="too coarse"):
+        sampler.draw(1, stream("coarse"))
+
+
 @pytest.mark.ordinary("one row")
 @pytest.mark.parametrize(
     ("rows", "epsilon", "reach", "n"),

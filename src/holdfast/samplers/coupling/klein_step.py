@@ -28,6 +28,7 @@ import numpy as np
 from flint import arb_mat
 from numpy.typing import NDArray
 
+from holdfast.errors import InternalError
 from holdfast.exact.balls import enclosure, float_up, precision
 from holdfast.lattices import algebra
 from holdfast.randomness import Words
@@ -156,12 +157,16 @@ class DenseKlein:
         return Proposal(z, x, [c for c, _ in parameters], [v for _, v in parameters], 0.0, math.inf)
 
     def _fine_factors(self, indices: Ints) -> tuple[list[list[Fraction]], list[Fraction]]:
-        """U and D in fixed point of FINE_BITS bits: the same elimination, with roundings of 2^-FINE_BITS that T176's margin covers."""
+        """U and D in fixed point of FINE_BITS bits: the same elimination, with roundings that T176's margin covers; else refused."""
         basis = algebra.to_numpy(self.form.basis).astype(object)
         one = 1 << FINE_BITS
         shares = np.array([int(one / self.form.mixture.tau(int(j))) for j in indices], dtype=object)
         gram = basis.T.dot(basis * shares[:, None])
         m = len(gram)
+        trace, longest = Fraction(int(np.trace(gram)), one) + 1, max(int(column @ column) for column in basis.T)
+        off = m * (m * (trace + 1) + longest) * self.form.mixture.tau(int(indices.max())) * Fraction(self._spread) / one
+        if not off <= Fraction(self.xi) / 4:
+            raise InternalError("The factors of a Gaussian are too coarse to bound the accept step: nothing is drawn.")
         for i in range(m - 1, -1, -1):
             column, pivot = gram[:i, i].copy(), gram[i, i]
             factors = (column << FINE_BITS) // pivot
