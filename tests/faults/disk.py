@@ -145,17 +145,19 @@ def _steps(calls: Iterator[tuple[str, str, str]], root: str) -> Iterator[Step]:
         if not any(path is not None for path in paths):
             continue
         assert all(path is not None for path in paths), arguments
-        first, other = str(paths[0]), str(paths[-1])
-        if name in ("rename", "renameat", "renameat2"):
-            yield Step("exchange" if "RENAME_EXCHANGE" in arguments else "rename", first, other)
-        elif name in ("unlink", "unlinkat", "rmdir"):
-            yield Step("remove", first)
-        elif name in ("link", "linkat"):
-            yield Step("link", first, other)
-        elif name in ("mkdir", "mkdirat"):
-            yield Step("mkdir", first)
-        else:
-            raise AssertionError(f"{name} is not understood: {arguments[:200]}")
+        yield _of_names(name, arguments, str(paths[0]), str(paths[-1]))
+
+
+def _of_names(name: str, arguments: str, first: str, other: str) -> Step:
+    if name in ("rename", "renameat", "renameat2"):
+        return Step("exchange" if "RENAME_EXCHANGE" in arguments else "rename", first, other)
+    if name in ("unlink", "unlinkat", "rmdir"):
+        return Step("remove", first)
+    if name in ("link", "linkat"):
+        return Step("link", first, other)
+    if name in ("mkdir", "mkdirat"):
+        return Step("mkdir", first)
+    raise AssertionError(f"{name} is not understood: {arguments[:200]}")
 
 
 @dataclass
