@@ -119,11 +119,18 @@ def _tiles(card: Card) -> tuple[Tile, ...]:
             say("report.left_out" if is_suppressed(card) else f"report.one_{noun(card)}"),
         ),
         Tile(say("report.kept"), number(totals), say("report.kept_note") if totals else "", exact=True),
-        Tile(say("report.exposed"), number(exposed), say("report.exposed_note" if exposed else "report.exposed_none"), exact=True),
+        Tile(say("report.exposed"), number(exposed), _exposed_note(card), exact=True),
     ]
     if typical is not None and not is_suppressed(card):
         tiles.append(Tile(say(f"report.{which}"), short(typical), say("report.typical_note")))
     return tuple(tiles)
+
+
+def _exposed_note(card: Card) -> Html:
+    """Under the number of exposed cells: it may be too small where not all that kept totals say together could be worked out."""
+    exposed = card["exposed"]
+    known = "" if exposed["complete"] else "_found"
+    return say_of(card)(f"report.exposed_note{known}" if exposed["cells"] else f"report.exposed_none{known}")
 
 
 def _what(card: Card) -> Section:
