@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import answers, cellkey, chains, conditional, laplace, lattice, levels, noise, release, subspace
+from benchmarks import answers, cellkey, chains, conditional, laplace, lattice, levels, noise, pages, release, subspace
 from benchmarks.report import Report
 
 GROUPS: Mapping[str, Callable[[], Report]] = {
@@ -16,6 +16,7 @@ GROUPS: Mapping[str, Callable[[], Report]] = {
     "lattice": lattice.run,
     "levels": levels.run,
     "release": release.run,
+    "pages": pages.run,
     "chains": chains.run,
     "laplace": laplace.run,
     "conditional": conditional.run,

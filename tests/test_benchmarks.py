@@ -24,6 +24,7 @@ from benchmarks import (
     levels,
     levels_weighted,
     noise,
+    pages,
     release,
     release_cases,
     subspace,
@@ -317,6 +318,13 @@ def test_laplace_measures_tries_beside_the_same_loop_in_doubles() -> None:
         assert all(len(row.figures) + 1 == len(table.headers) for row in table.rows)
     tries, _ = report.tables
     assert [[str(bar) for bar in row.bars] for row in tries.rows] == [["≤ 4 x plain", f"≤ {most} ms/draw"] for most in (1, 10)]
+
+
+@pytest.mark.long
+def test_pages_measures_every_kind_of_release() -> None:
+    (table,) = pages.run(side=20).tables
+    assert all(len(row.figures) + 1 == len(table.headers) for row in table.rows)
+    assert [[str(bar) for bar in row.bars] for row in table.rows] == [["≤ 3 s"]] * 4
 
 
 @pytest.mark.long
