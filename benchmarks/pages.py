@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -66,7 +67,7 @@ def measure(case: Case) -> Row:
     marks.append(time.process_time())
     report = report_html(card, kept_rows, facts)
     marks.append(time.process_time())
-    seconds = [*(after - before for before, after in zip(marks, marks[1:], strict=False)), marks[-1] - marks[0]]
+    seconds = [*(after - before for before, after in pairwise(marks)), marks[-1] - marks[0]]
     figures = [f"{cells:,}", *map(number, seconds), *(number(len(page.encode()) / 1e3) for page in (statement, report))]
     return Row(case.name, figures, [Bar("s", seconds[-1], MOST_SECONDS)])
 
@@ -87,5 +88,5 @@ def run(*, side: int = 1000) -> Report:
 
 def _notes() -> Sequence[str]:
     return [
-        "Processor time, each release once, after its card was made: the facts of the figures from plan and published table, then both pages."
+        "Processor time, each release once, after its card was made: facts of the figures from plan and published table, then both pages."
     ]
