@@ -271,7 +271,7 @@ def test_messages_about_levels_are_short() -> None:
     own = {column: Hierarchy.from_parents({"1": "n", "2": "s"}, levels=["part", "own"]) for column in ("a", "b")}
     with pytest.raises(InvalidParameter) as error:
         hf.plan(Universe.product(own), [], hf.GeneralizedGaussian(rho=1, levels={"parts": 1}))
-    assert str(error.value).count("'part'") == 1
+    assert str(error.value).partition("Known:")[2].count("'part'") == 1
     with pytest.raises(InvalidParameter, match="the shares add up to") as error:
         read_shares({"a": "1e-400"})
     assert len(str(error.value)) < 300
