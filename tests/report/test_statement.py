@@ -6,6 +6,7 @@ import re
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 from holdfast.report.figures.facts import ReportFacts
@@ -13,7 +14,7 @@ from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.numbers import factor
-from holdfast.wording.odds import largest_odds, right_guesses
+from holdfast.wording.odds import Guess
 from tests.snapshot_files import Snapshot
 
 from .cards import HOSTILE, INCOMPLETE, LEVELS, Page, a_card, with_every_text
@@ -133,9 +134,26 @@ class TestBudget:
 
     @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 100), Fraction(1, 2)])
     def test_odds_and_share_of_right_guesses_belong_together(self, delta: Fraction) -> None:
-        odds = Fraction(largest_odds(Fraction(1), delta))
+        guess = Guess(Fraction(1), delta)
+        odds = Fraction(guess.odds)
         # The share is rounded up to a thousandth; odds up by less than a thousandth of them, which moves the share by a quarter of that.
-        assert Fraction(-1, 4000) <= right_guesses(Fraction(1), delta) - odds / (1 + odds) <= Fraction(1, 1000)
+        assert Fraction(-1, 4000) <= guess.right - odds / (1 + odds) <= Fraction(1, 1000)
+
+    @pytest.mark.parametrize(("rho", "right"), [("1/40", "55.6"), ("1/10", "61.2"), ("1", "85.4"), ("4", "99.6"), ("100", "100")])
+    def test_right_guesses_by_rho(self, rho: str, right: str) -> None:
+        """Far below what epsilon and delta allow that rho is converted to, and said to hold on average."""
+        costs = {"distance": 1, "kind": "zcdp", "epsilon": "45", "delta": "1e-10", "rho": rho}
+        text = read(guarantee__per_person=costs).text
+        assert f"at most {right} of 100 with it" in text
+        assert "on average over all that may be published" in text
+
+    @pytest.mark.parametrize("rho", [Fraction(1, 100), Fraction(1, 10), Fraction(1, 2), Fraction(2), Fraction(5)])
+    def test_no_guess_from_gaussian_noise_is_right_more_often(self, rho: Fraction) -> None:
+        """Noise of that rho and its shift by one: the best of all guesses, by adding up."""
+        weights = np.exp(-float(rho) * np.arange(-200, 201) ** 2.0)
+        law = weights / weights.sum()
+        best = 0.5 + np.abs(law[1:] - law[:-1]).sum() / 4
+        assert best <= Guess(Fraction(40), Fraction(1, 10**10), rho).right <= Guess(Fraction(40), Fraction(1, 10**10)).right
 
     def test_figures_of_the_error_are_those_of_the_report(self) -> None:
         spread = {"smallest": 4.95088, "median": 4.95088, "largest": 4.95088}
@@ -159,6 +177,12 @@ class TestBudget:
         text = read(guarantee__asked=asked).text
         assert "Budget for one person, as requested epsilon 0.384" in text
         assert text.count("0.384") == 1
+
+    def test_a_requested_pair_stands_large_not_the_rho_that_keeps_it(self) -> None:
+        asked = {"per": "person", "parameters": {"epsilon": "1", "delta": "1e-6"}, "words": "epsilon = 1 with delta = 1e-6 for one person"}
+        costs = {"distance squared": 2, "kind": "zcdp", "epsilon": "1", "delta": "1e-6", "rho": "0.0243612"}
+        text = read(guarantee__asked=asked, guarantee__per_person=costs).text
+        assert "Budget for one person, as requested epsilon 1 with delta 1e-6 (rho 0.0244)" in text
 
     def test_kinds_of_promises(self) -> None:
         costs = {"distance squared": 2, "kind": "zcdp", "epsilon": "2.88182800918", "delta": "1e-10", "rho": "0.1"}

@@ -7,14 +7,15 @@ from fractions import Fraction
 from holdfast.report.frame import Say
 from holdfast.report.html import Html, number, tag
 from holdfast.report.parts import Figure, Table
+from holdfast.wording.odds import Guess
 
 WIDTH, ROW, BAR = 360, 50, 24
 """As wide as a telephone: the text keeps its size there."""
 
 
-def odds_figure(say: Say, unit: str, after: Fraction, odds: str) -> Figure:
-    """Two bars. `after`: the largest share of right guesses with the table, and the odds of that; without it half of them are right."""
-    before = Fraction(1, 2)
+def odds_figure(say: Say, unit: str, guess: Guess) -> Figure:
+    """Two bars: the largest share of right guesses with the table; without it half of them are right."""
+    before, after, odds = Fraction(1, 2), guess.right, guess.odds
     shares = [(say("statement.without_table"), before), (say("statement.with_table"), after)]
     title = say("statement.odds_title", unit=unit, before=hundredths(before), after=hundredths(after))
     picture = tag(
@@ -29,7 +30,9 @@ def odds_figure(say: Say, unit: str, after: Fraction, odds: str) -> Figure:
         height=str(2 * ROW),
     )
     told = number(int(odds)) if odds.isdecimal() else odds
-    caption = say("statement.odds_caption_sure") if odds == "infinity" else say("statement.odds_caption", odds=told)
+    caption = say("statement.odds_caption" if guess.every_outcome else "statement.odds_caption_average", odds=told)
+    if odds == "infinity":
+        caption = say("statement.odds_caption_sure")
     header = (say("statement.odds_guess"), say("statement.odds_right"))
     return Figure(
         "odds", picture, caption, Table(title, header, tuple((label, hundredths(share)) for label, share in shares), frozenset({1}))

@@ -41,7 +41,7 @@ from holdfast.report.page import (
     without_noise,
 )
 from holdfast.report.parts import Figure, Tile
-from holdfast.wording.odds import largest_odds, right_guesses
+from holdfast.wording.odds import Guess
 from holdfast.wording.statements import kept_words, labels_of
 
 # What is longer would not leave the rest room on two pages; the whole lists are in card.json.
@@ -95,12 +95,13 @@ def statement_facts(card: Card, say: Say, view: Mapping[str, Any] | None = None)
     unit = guarantee["unit"]
     person = guarantee["per_person"] is not None
     costs = guarantee["per_person"] or guarantee["smallest_secret"]
-    promise = _exact(costs.get("epsilon")), _exact(costs.get("delta"))
+    rho = _exact(costs.get("rho")) if costs.get("kind") == "zcdp" else None
+    guess = Guess(_exact(costs.get("epsilon")), _exact(costs.get("delta")), rho)
     return StatementFacts(
         budget=_budget(card, say),
         budget_words=join(*(() if release["private"] else (say("statement.test_key"), " ")), release["ledger_words"]),
         meaning=say("statement.meaning_person", unit=unit) if person else say("statement.meaning_secret"),
-        odds=odds_figure(say, unit, right_guesses(*promise), largest_odds(*promise)),
+        odds=odds_figure(say, unit, guess),
         meaning_words=() if guarantee["status"] == "exact" else (say("statement.estimated"),),
         exact=(*_exact_lines(card, say), *(() if view is None else (say("statement.view", base=view["base"]),))),
         exposed=exposed_words(card, SHOWN_EXPOSED),
@@ -139,7 +140,8 @@ def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
         tiles.append(Tile(say("statement.budget_secret"), value, join(note, ". " if note else "", nobody)))
     else:
         label = "statement.budget_person_asked" if as_asked else "statement.budget_person"
-        tiles.append(Tile(say(label, unit=unit), *_large(alone, say)))
+        pair = as_asked and "rho" not in asked["parameters"]  # what was requested stands large, not the rho that it was turned into
+        tiles.append(Tile(say(label, unit=unit), *(_large_pair if pair else _large)(alone, say)))
     if asked is not None and not as_asked:
         notes = {"person": say("statement.asked_person", unit=unit), "unit": say("statement.asked_unit", distance=distance_words(card))}
         tiles.append(Tile(say("statement.asked"), _numbers(asked["parameters"]), notes.get(asked["per"], say("statement.asked_noise"))))
@@ -150,6 +152,13 @@ def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
         tiles.append(Tile(say("statement.ledger"), say("statement.recorded"), entry))
         tiles.append(_grant(release["grant"], say))
     return tuple(tiles)
+
+
+def _large_pair(costs: Card, say: Say) -> tuple[str, str]:
+    """A requested epsilon with its delta stands large also where noise of a rho keeps it: epsilon 1, with delta 1e-6 (rho 0.0244)."""
+    if costs["kind"] != "zcdp":
+        return _large(costs, say)
+    return f"epsilon {short(costs['epsilon'])}", say("statement.with_delta_by_rho", delta=short(costs["delta"]), rho=short(costs["rho"]))
 
 
 def _grant(grant: Card | None, say: Say) -> Tile:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
+
+from flint import arb
 
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.privacy.parameters import format_up
@@ -12,24 +15,46 @@ CERTAIN_EPSILON = 50
 """From here on the bound is 1 to any number of digits that a page shows."""
 
 
-def right_guesses(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The largest share of right guesses which of two tables, both equally likely before, is the true one; rounded up to a thousandth.
+@dataclass(frozen=True)
+class Guess:
+    """A guess which of two tables, both equally likely before, is the true one, made from what is published [theory T190].
 
-    Law:         1 - (1 - delta) / (1 + e^epsilon), for any way to guess from what is published [theory T190].
+    Law:  right with probability at most (1 + d) / 2, d the largest total variation distance that the promise allows: by epsilon and delta
+          at most 1 - 2 (1 - delta) / (1 + e^epsilon), by rho at most sqrt(rho / 2) and sqrt(1 - e^-rho). The least of these counts.
     """
-    if delta >= 1 or epsilon >= CERTAIN_EPSILON:
-        return Fraction(1)
-    with precision(128):
-        share = enclosure(1 - ball(1 - delta) / (1 + ball(epsilon).exp())).upper
-    return min(Fraction(1), Fraction(math.ceil(share * 1000), 1000)) if epsilon or delta else Fraction(1, 2)
 
+    epsilon: Fraction
+    delta: Fraction
+    rho: Fraction | None = None
 
-def largest_odds(epsilon: Fraction, delta: Fraction) -> str:
-    """The odds that belong to the largest share of right guesses, (e^epsilon + delta) / (1 - delta), to four digits, rounded up.
+    @property
+    def right(self) -> Fraction:
+        """The largest share of right guesses; rounded up to a thousandth."""
+        if not (self.epsilon or self.delta):
+            return Fraction(1, 2)
+        with precision(128):
+            wrong = self._wrong()
+            share = Fraction(1) if wrong is None else enclosure(1 - wrong).upper
+        return min(Fraction(1), Fraction(math.ceil(share * 1000), 1000))
 
-    Where delta is 0 this is the factor that the promise names.
-    """
-    if delta >= 1 or epsilon >= CERTAIN_EPSILON:
-        return "infinity"
-    with precision(128):
-        return format_up(enclosure((ball(epsilon).exp() + ball(delta)) / ball(1 - delta)).upper, 4)
+    @property
+    def odds(self) -> str:
+        """The odds of that share, to four digits, rounded up; where delta is 0 the factor that the promise names."""
+        with precision(128):
+            wrong = self._wrong()
+            return "infinity" if wrong is None else format_up(enclosure((1 - wrong) / wrong).upper, 4)
+
+    @property
+    def every_outcome(self) -> bool:
+        """Whether these odds bound what any single publication may tell; else they hold on average over all that may be published."""
+        return not self.delta and self.rho is None
+
+    def _wrong(self) -> arb | None:
+        """The least share of wrong guesses; None where it is nothing that a page could show."""
+        found = []
+        if self.delta < 1 and self.epsilon < CERTAIN_EPSILON:
+            found.append(ball(1 - self.delta) / (1 + ball(self.epsilon).exp()))
+        if self.rho is not None and self.rho < CERTAIN_EPSILON:
+            apart = [ball(self.rho / 2).sqrt()] if self.rho < 2 else []
+            found += [(1 - distance) / 2 for distance in (*apart, (1 - (-ball(self.rho)).exp()).sqrt())]
+        return max(found, key=lambda share: enclosure(share).lower) if found else None
