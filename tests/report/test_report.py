@@ -55,11 +55,13 @@ class TestWords:
             assert said in page.text
 
     def test_how_far_off(self) -> None:
-        """Median 7.2: normal quantiles of 2/3 and 95 % are 0.9674 and 1.95996; Chebyshev's factor is sqrt(20). All rounded up."""
+        """Median 7.2: the normal quantile of 2/3 is 0.9674, the Laplace quantile of 95 % ln(20) / sqrt(2) = 2.118, Chebyshev's factor is
+        sqrt(20). All rounded up to whole counts.
+        """
         text = read().text
         assert 0.9674215661017010 <= 0.9675
         assert math.sqrt(20) <= 4.4722
-        assert "typical cell 7.2 6.97 14.2 32.2" in text
+        assert "typical cell 7.2 7 16 33" in text
         assert "cell with the least noise 0 (exact) 0 0 0" in text
         assert "normal approximation" in text
         assert "Chebyshev" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from fractions import Fraction
 from typing import Any
@@ -159,12 +160,29 @@ class TestBudget:
         spread = {"smallest": 4.95088, "median": 4.95088, "largest": 4.95088}
         said = read(expected_error__cell_standard_deviation=spread).text
         report = Page(report_html(a_card(expected_error__cell_standard_deviation=spread), [], ReportFacts())).text
-        for shown in ("4.95", "9.71"):  # 1.96 * 4.95088 = 9.7037, rounded up
+        for shown in ("4.95", "11"):  # 2.12 * 4.95088 = 10.496, rounded up
             assert re.search(rf"(?<![\d.]){re.escape(shown)}(?![\d])", said)
             assert re.search(rf"(?<![\d.]){re.escape(shown)}(?![\d])", report)
         assert "4.96" not in said + report
-        assert "1.96 standard deviations" in said
+        assert "2.12 standard deviations, as for Laplace noise" in said
+        assert "95 % within (as for Laplace noise)" in report
         assert "two standard deviations" not in said
+
+    @pytest.mark.parametrize(
+        ("mechanism", "factor"),
+        [
+            ("generalized-laplace", "2.12"),
+            ("rounded-projection", "2.12"),
+            ("projected-laplace", "2.12"),
+            ("extended-laplace", "2.12"),
+            ("generalized-gaussian", "1.96"),
+            ("projected-gaussian", "1.96"),
+        ],
+    )
+    def test_95_of_100_goes_by_the_tails_of_the_noise(self, mechanism: str, factor: str) -> None:
+        """Under a Laplace law 95 of 100 are within ln(20) / sqrt(2) standard deviations; 1.96 of them hold 93.7."""
+        assert 2.11 < math.log(20) / math.sqrt(2) < 2.12
+        assert f"{factor} standard deviations, as for" in read(mechanism__name=mechanism).text
 
     def test_where_most_cells_are_exact_the_noise_of_the_others_is_told(self) -> None:
         said = read(expected_error__cell_standard_deviation={"smallest": 0.0, "median": 0.0, "largest": 3.14643}).text

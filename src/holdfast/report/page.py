@@ -6,12 +6,13 @@ Pages are self-contained (no script, no outside resource) and pure functions of 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
 from holdfast.report.frame import Say
-from holdfast.report.html import Html, capital, join, name, number, settings, short, show, tag, text, three_digits
+from holdfast.report.html import Html, capital, join, name, number, rounded_up, settings, short, show, tag, text, three_digits
 
 Card: TypeAlias = Mapping[str, Any]
 
@@ -20,6 +21,8 @@ NOT_KNOWN = "not known"
 """The basis of figures that depend on the counts (wording/errors.py)."""
 
 STATUSES = ("exact", "estimated")
+LAPLACE = frozenset({"generalized-laplace", "rounded-projection", "projected-laplace", "extended-laplace"})
+"""Mechanisms whose noise is made of Laplace noise: its tails are longer than normal ones of the same standard deviation."""
 PINNED = "pinned"
 """The shape of blocks of which nothing is drawn."""
 UNIVERSES = {"declared": "declared", "as listed": "listed", "observed": "observed"}
@@ -68,6 +71,16 @@ def step_of(card: Card) -> str | None:
     """Where the table holds real-valued answers: the step of their grid; None for counts."""
     grid = card["table"]["grid"]
     return None if grid is None else "1" if grid["places"] == 0 else f"2^-{grid['places']}"
+
+
+def wide_factor(card: Card) -> tuple[float, str]:
+    """(standard deviations that hold 95 of 100, the law that says so): ln(20) / sqrt(2) under a Laplace law, and never below 1.96."""
+    return (2.12, "laplace") if card["mechanism"]["name"] in LAPLACE else (1.96, "normal")
+
+
+def distance(card: Card, value: float) -> str:
+    """Rounded up: to a whole number for counts, to three digits for answers, and where the number is too long."""
+    return number(math.ceil(value)) if step_of(card) is None and value < 1e9 else rounded_up(value)
 
 
 def moved_words(card: Card) -> str:

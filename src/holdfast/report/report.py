@@ -25,7 +25,6 @@ from holdfast.report.html import (
     name,
     number,
     paragraph,
-    rounded_up,
     table,
     tag,
     text,
@@ -35,6 +34,7 @@ from holdfast.report.page import (
     Card,
     column_names,
     cost_rows,
+    distance,
     error_is_known,
     exposed_words,
     formula,
@@ -57,6 +57,7 @@ from holdfast.report.page import (
     step_of,
     table_name,
     universe_words,
+    wide_factor,
     without_noise,
 )
 from holdfast.report.parts import Section, Tile
@@ -165,14 +166,14 @@ def _how_far_off(card: Card, facts: ReportFacts) -> Section:
         return _section("error", heading, paragraph(error["words"]), figures=figures)
     spread, zero = error["cell_standard_deviation"], without_noise(card)
     rows: list[tuple[str, ...]] = [
-        (say(f"report.reach_{which}"), *_reach(say, spread[which], zero)) for which in ("smallest", "median", "largest")
+        (say(f"report.reach_{which}"), *_reach(card, say, spread[which], zero)) for which in ("smallest", "median", "largest")
     ]
     if spread["smallest"] and spread["smallest"] > ALIKE * spread["largest"]:
         rows = rows[1:2]
     if not facts.levels and not facts.margins:
-        rows += [(name(margin["name"]), *_reach(say, margin["standard_deviation"], zero)) for margin in error["margins"]]
+        rows += [(name(margin["name"]), *_reach(card, say, margin["standard_deviation"], zero)) for margin in error["margins"]]
     caption = say("report.reach_rounded" if is_rounded(card) else "report.reach", basis=error["basis"], **nouns(card))
-    header = (nouns(card)["Noun"], *(say(f"report.reach_{column}") for column in ("sd", "normal", "wide", "any")))
+    header = (nouns(card)["Noun"], *(say(f"report.reach_{column}") for column in ("sd", "two_thirds", wide_factor(card)[1], "any")))
     levels, more = level_rows(card), len(card["expected_error"]["levels"]) - SHOWN_LEVELS
     titles = tuple(say(f"report.levels_{column}") for column in ("level", "margin", "units", "sd"))
     return _section(
@@ -195,11 +196,14 @@ def _error_figures(card: Card, facts: ReportFacts) -> list[Figure]:
     ]
 
 
-def _reach(say: Say, sd: float | None, zero: str) -> tuple[str, str, str, str]:
-    """Standard deviation, and the distances that hold for two thirds and for 95 %: normal quantiles 0.968 and 1.960; Chebyshev sqrt(20)."""
+def _reach(card: Card, say: Say, sd: float | None, zero: str) -> tuple[str, str, str, str]:
+    """Standard deviation, and the distances that hold for two thirds and for 95 %: normal quantile 0.968, which is more than that of a
+    Laplace law; `wide_factor`; Chebyshev sqrt(20).
+    """
     if not sd:
         return (sd_text(say, sd), "-", "-", "-") if sd is None else (sd_text(say, sd, zero), "0", "0", "0")
-    return sd_text(say, sd), rounded_up(0.9675 * sd), rounded_up(1.96 * sd), rounded_up(4.4722 * sd)
+    two_thirds, wide, least = (distance(card, factor * sd) for factor in (0.9675, wide_factor(card)[0], 4.4722))
+    return sd_text(say, sd), two_thirds, wide, least
 
 
 def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Section:

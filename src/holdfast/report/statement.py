@@ -12,12 +12,13 @@ from fractions import Fraction
 from typing import Any
 
 from holdfast.report.frame import Say, render
-from holdfast.report.html import Html, capital, code, join, name, rounded_up, short, text, three_digits
+from holdfast.report.html import Html, capital, code, join, name, short, text, three_digits
 from holdfast.report.odds_chart import odds_figure
 from holdfast.report.page import (
     PINNED,
     Card,
     column_names,
+    distance,
     distance_rows,
     distance_words,
     error_is_known,
@@ -38,6 +39,7 @@ from holdfast.report.page import (
     step_of,
     table_name,
     universe_words,
+    wide_factor,
     without_noise,
 )
 from holdfast.report.parts import Figure, Tile
@@ -240,7 +242,8 @@ def _error_tiles(card: Card, say: Say) -> tuple[Tile, ...]:
     label = say(f"statement.{which}" if step_of(card) is None else f"statement.{which}_values")
     shown, note = (spread["median"], "statement.error_note") if spread["median"] else (spread["largest"], "statement.error_note_largest")
     tiles = [Tile(label, three_digits(shown), say(note, basis=error["basis"]))]
-    tiles.append(Tile(say("statement.error_reach"), rounded_up(1.96 * shown), say("statement.error_reach_note")))
+    factor, law = wide_factor(card)
+    tiles.append(Tile(say("statement.error_reach"), distance(card, factor * shown), say(f"statement.error_reach_{law}")))
     if spread["smallest"] != spread["largest"]:
         reach = say("statement.error_range_value", smallest=three_digits(spread["smallest"]), largest=three_digits(spread["largest"]))
         zero = "statement.error_range_note" if spread["smallest"] else "statement.error_range_zero"
