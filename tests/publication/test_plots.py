@@ -81,10 +81,17 @@ def test_figures_are_well_formed_and_say_what_they_show(release: Release, tmp_pa
 
 
 def test_a_figure_is_saved_once(release: Release, tmp_path: Path) -> None:
-    release.plot.noise().save(tmp_path / "noise.svg")
+    assert release.plot.noise().save(tmp_path / "noise.svg") == tmp_path / "noise.svg"
     assert ElementTree.parse(tmp_path / "noise.svg").getroot().tag == f"{SVG}svg"
     with pytest.raises(FileExistsError):
         release.plot.noise().save(tmp_path / "noise.svg")
+
+
+@pytest.mark.parametrize("name", ["noise.png", "noise", 3])
+def test_a_figure_is_saved_as_svg_only(release: Release, tmp_path: Path, name: Any) -> None:
+    with pytest.raises(InvalidParameter, match=r"a name that ends in \.svg"):
+        release.plot.noise().save(tmp_path / name if isinstance(name, str) else name)
+    assert not any(tmp_path.iterdir())
 
 
 def test_ranked_bars_are_the_published_numbers_with_intervals_of_the_law(release: Release) -> None:
@@ -190,8 +197,49 @@ def test_requests_without_an_answer_are_refused(release: Release, tmp_path: Path
         release.plot.ranked(most=0)
     with pytest.raises(InvalidParameter, match="There is no level 'town'"):
         release.plot.error_by_size("town")
-    with pytest.raises(InvalidParameter, match="kinds of noise to draw"):
+    with pytest.raises(InvalidParameter, match=r"There is one kind of noise to draw: 0\. Got 7\."):
         release.plot.noise(7)
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda plot: plot.noise(kind="x"), "Got 'x'"),
+        (lambda plot: plot.map(3, 4), "needs a GeoJSON file"),
+        (lambda plot: plot.map(), "needs a GeoJSON file"),
+        (lambda plot: plot.map(None, None, 5), "level of a map is a name"),
+        (lambda plot: plot.error_by_size(5), "A level is a name, or a list of columns"),
+        (lambda plot: plot.ranked([5]), "A level is a name, or a list of columns"),
+        (lambda plot: plot.heat_map(5), "list of two names"),
+    ],
+)
+def test_what_is_no_name_is_refused_in_words(release: Release, ask: Any, words: str) -> None:
+    with pytest.raises(InvalidParameter, match=words):
+        ask(release.plot)
+
+
+def test_a_table_of_one_cell_has_its_figure_of_sizes_and_no_heat_map() -> None:
+    universe = hf.Universe.product({"state": ["a"]})
+    one = hf.release(hf.Table(universe, np.array([1000])), [], hf.GeneralizedLaplace(1), key=hf.NoiseKey.for_tests(1), release_id="o")
+    assert len(one.plot.error_by_size().rows) == 1
+    with pytest.raises(InvalidParameter, match=r"by two columns\. This table has one: state\."):
+        one.plot.heat_map()
+
+
+def test_a_sum_without_noise_is_exact_in_words_as_in_the_table() -> None:
+    """Regions N with two districts and S with one: the district of S is its region."""
+    universe = hf.Universe.listed({"region": list("NNNNSS"), "district": list("aabbcc"), "sex": list("FMFMFM")})
+    made = hf.release(
+        hf.Table(universe, 100 + np.arange(6)),
+        [hf.margin("region")],
+        hf.GeneralizedGaussian(sigma_squared=9),
+        key=hf.NoiseKey.for_tests(1),
+        release_id="d",
+    )
+    figure = made.plot.error_by_level()
+    (row,) = (row for row in figure.rows if row[0] == "district")
+    assert row[2] == "exact"
+    assert f"district: {row[3]} (exact to {row[4]})" in figure.words
 
 
 def test_a_release_without_standard_deviations_has_no_figures_of_them() -> None:
@@ -205,6 +253,8 @@ def test_a_release_without_standard_deviations_has_no_figures_of_them() -> None:
     assert len(bounded.heat_map().rows) == 6
     with pytest.raises(InvalidParameter, match="leaves counts out"):
         left_out.ranked()
+    with pytest.raises(InvalidParameter, match="This release has no noise to draw: it adds none"):
+        left_out.noise()
 
 
 class TestMapsInFolders:
@@ -213,6 +263,10 @@ class TestMapsInFolders:
         page = (folder / "report.html").read_text()
         assert 'id="map"' in page
         assert 'id="map"' not in (release.save(tmp_path / "without") / "report.html").read_text()
+        plot = hf.load(folder).plot
+        assert plot.map() == plot.map(tmp_path / "m.geojson", "id")
+        with pytest.raises(InvalidParameter, match="needs a GeoJSON file"):
+            hf.load(tmp_path / "without").plot.map()
         assert hf.verify(folder)
         public = json.loads((folder / "map.geojson").read_text())
         assert [feature["properties"] for feature in public["features"]] == [{"id": name} for _, name in SQUARES]

@@ -137,6 +137,10 @@ def computed_intervals(plan: Plan, table: ReleasedTable, sums: Sequence[Ints]) -
 def grid_of(plan: Plan, table: ReleasedTable, columns: Sequence[str] | None) -> Grid:
     """The two-way table by two columns: by default those of a table that has two. Refused where it would have too many rows or columns."""
     universe = plan.facts.universe
+    if len(universe.columns) == 1:
+        raise InvalidParameter(f"A heat map is by two columns. This table has one: {universe.columns[0]}.", field="columns")
+    if not isinstance(columns, Sequence | None):
+        raise InvalidParameter("The columns of a heat map are a list of two names.", field="columns")
     wanted = tuple(universe.columns if columns is None else columns)
     if len(wanted) != 2 or any(column not in universe.columns for column in wanted):
         raise InvalidParameter(f"A heat map is by two of the columns {', '.join(universe.columns)}.", field="columns")

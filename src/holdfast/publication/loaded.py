@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from holdfast.display import shorten
 from holdfast.lattices import Exposure
 from holdfast.privacy import Guarantee
+from holdfast.publication.given_files import read_plain
+from holdfast.publication.maps import MAP_FILE
 from holdfast.publication.order import KeptRow
 from holdfast.publication.plan import Plan
 from holdfast.publication.reading import Readable
@@ -32,6 +35,8 @@ class Loaded(Readable):
     """What the published totals give away, by their structure, and by their values where a table with these totals is known."""
     kept_rows: Sequence[KeptRow] = field(repr=False)
     """(statement, name, total) of every kept total: they equal the true ones."""
+    area_map: bytes | None = field(default=None, repr=False)
+    """What map.geojson holds, where the folder has a map."""
 
     @property
     def id(self) -> str:
@@ -60,4 +65,6 @@ def load(folder: str | os.PathLike[str]) -> Loaded:
     card says.
     """
     again = read_verified(folder)
-    return Loaded(again.card.to_dict(), again.table, again.plan, again.exposure, again.kept_rows)
+    listed = again.card.files.get(MAP_FILE)
+    area_map = None if listed is None else read_plain(Path(folder) / MAP_FILE, listed.bytes)
+    return Loaded(again.card.to_dict(), again.table, again.plan, again.exposure, again.kept_rows, area_map)

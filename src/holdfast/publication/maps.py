@@ -104,13 +104,13 @@ def check_folder_map(plan: Plan, request: MapRequest | None) -> None:
     _matching(plan, _codes(read_map(request.file), request.code)[0], request.level)
 
 
-def folder_areas(content: bytes, plan: Plan, table: ReleasedTable) -> Areas:
-    """The map of a published folder, from its file."""
+def folder_areas(content: bytes, plan: Plan, table: ReleasedTable, level: str | None = None) -> Areas:
+    """The map of a published folder, from its file; of another level than the folder's where one is given."""
     given = map_of(content, MAP_FILE)
     said = json.loads(content).get("holdfast")
     if not isinstance(said, dict) or not isinstance(said.get("code"), str) or not isinstance(said.get("level"), str | None):
         raise UnreadableInput(f"{MAP_FILE} does not say which property holds the codes.")
-    return map_facts(plan, table, given, said["code"], said["level"])
+    return map_facts(plan, table, given, said["code"], level or said["level"])
 
 
 def map_facts(plan: Plan, table: ReleasedTable, given: MapFile, code: str, level: str | None) -> Areas:

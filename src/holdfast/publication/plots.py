@@ -6,9 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
 from holdfast.publication import figure_facts as facts
-from holdfast.publication.maps import map_facts, read_map
+from holdfast.publication.maps import MAP_FILE, folder_areas, map_facts, read_map
 from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.report_facts import margin_spreads, relative_shares
 from holdfast.publication.sums import find_level, levels_of, margins_of, sums_of
@@ -37,8 +38,8 @@ class Plot:
     of the budget; several columns may be given as a list.
     """
 
-    def __init__(self, plan: Plan, table: ReleasedTable, language: str = ENGLISH) -> None:
-        self._plan, self._table, self._say = plan, table, Sentences(language)
+    def __init__(self, plan: Plan, table: ReleasedTable, language: str = ENGLISH, area_map: bytes | None = None) -> None:
+        self._plan, self._table, self._say, self._area_map = plan, table, Sentences(language), area_map
 
     def error_by_level(self) -> Figure:
         """Standard deviations from the whole table over nested columns, or levels of the budget, to the cells."""
@@ -73,15 +74,35 @@ class Plot:
         """A two-way table in shades; `columns` are needed where the table has more than two."""
         return heat_figure(self._say, facts.grid_of(self._plan, self._table, columns), self._noun)
 
-    def map(self, file: str | os.PathLike[str], code: str, level: str | None = None) -> Figure:
-        """Numbers on a map: a GeoJSON file whose features hold the codes of the level in the property `code`."""
-        return map_figure(self._say, map_facts(self._plan, self._table, read_map(file), code, level), self._noun)
+    def map(self, file: str | os.PathLike[str] | None = None, code: str | None = None, level: str | None = None) -> Figure:
+        """Numbers on a map: a GeoJSON file whose features hold the codes of the level in the property `code`; by default the map of the
+        folder that was loaded.
+        """
+        if not isinstance(level, str | None):
+            raise InvalidParameter(f"The level of a map is a name. Got {shorten(repr(level))}.", field="level")
+        if file is None and code is None and self._area_map is not None:
+            found = folder_areas(self._area_map, self._plan, self._table, level)
+        elif isinstance(file, str | os.PathLike) and isinstance(code, str):
+            found = map_facts(self._plan, self._table, read_map(file), code, level)
+        else:
+            raise InvalidParameter(
+                'A map needs a GeoJSON file and the property of its areas that holds the codes: plot.map("areas.geojson", "code"). '
+                f"Only a loaded folder that holds {MAP_FILE} needs neither.",
+                field="file",
+            )
+        return map_figure(self._say, found, self._noun)
 
     def noise(self, kind: int = 0) -> Figure:
         """The law of a cell's noise: of the first kind of block, or of another."""
         laws = noise_charts(self._plan.drawing)
-        if not 0 <= kind < len(laws):
-            raise InvalidParameter(f"There are {len(laws)} kinds of noise to draw. Got {kind}.", field="kind")
+        if not laws:
+            raise InvalidParameter(
+                "This release has no noise to draw: it adds none, its noise depends on the counts, its values are answers on a grid, or "
+                "draws of its noise take too long."
+            )
+        if not isinstance(kind, int) or not 0 <= kind < len(laws):
+            known = "is one kind of noise to draw: 0" if len(laws) == 1 else f"are {len(laws)} kinds of noise to draw: 0 to {len(laws) - 1}"
+            raise InvalidParameter(f"There {known}. Got {shorten(repr(kind))}.", field="kind")
         return noise_figure(self._say, kind + 1, laws[kind])
 
     @property

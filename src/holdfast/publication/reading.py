@@ -40,11 +40,16 @@ class Readable:
         return ENGLISH
 
     @property
+    def area_map(self) -> bytes | None:
+        """The map file of a loaded folder, where it has one."""
+        return None
+
+    @property
     def plot(self) -> Plot:
         """Figures of the published table and its noise, as SVG: `plot.error_by_level()` and the like."""
         from holdfast.publication.plots import Plot
 
-        return Plot(self.plan, self.table, self.language)
+        return Plot(self.plan, self.table, self.language, self.area_map)
 
     def interval(
         self,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from holdfast.channels.covariance import Covariance, ShapeCovariance
 from holdfast.channels.layout import LevelLayout
+from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.shapes import Levels, OneSum
 from holdfast.lattices.trees import Tree
@@ -135,6 +136,10 @@ def find_level(plan: Plan, name: str | Sequence[str] | None) -> Level:
         return _first_noisy(plan)
     if isinstance(name, str) and name in known:
         return known[name]
+    if name == CELLS:  # a table of one cell, which is the whole table too
+        return Level(CELLS, universe.columns)
+    if not isinstance(name, Sequence) or not all(isinstance(column, str) for column in name):
+        raise InvalidParameter(f"A level is a name, or a list of columns. Got {shorten(repr(name))}.", field="level")
     columns = (name,) if isinstance(name, str) else tuple(name)
     wrong = next((column for column in columns if column not in universe.columns), None)
     if wrong is not None or not columns:

@@ -75,12 +75,13 @@ def error_words(say: Sentences, spreads: Sequence[_Spread]) -> str:
 
 
 def spread_words(say: Sentences, spread: _Spread) -> str:
-    """3.15 (0 to 3.16); one number where all are alike."""
+    """3.15 (exact to 3.16); one number where all are alike."""
     if spread.median is None or spread.smallest is None or spread.largest is None:
         return say("page.not_known")
     if spread.largest == 0:
         return say("page.exact")
-    low, middle, high = three(spread.smallest), three(spread.median), three(spread.largest)
+    exact = say("page.exact")
+    low, middle, high = (three(value) if value else exact for value in (spread.smallest, spread.median, spread.largest))
     if spread.looked_at != spread.units:
         which = "figures.spread_one" if low == high else "figures.spread_some"
         return say(which, middle=middle, low=low, high=high, looked_at=spread.looked_at)

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.errors import InvalidParameter
 from holdfast.report import parts
 from holdfast.report.figures.svg import on_page
 from holdfast.report.html import Html, paragraph, table, tag
@@ -52,10 +53,14 @@ class Figure:
         title = paragraph(tag("strong", self.heading))
         return tag("figure", title, on_page(self.svg), tag("figcaption", self.caption), data)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the drawing to an .svg file; an existing file is refused."""
-        with open(Path(path), "x", encoding="utf-8") as file:
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the drawing to an .svg file, and give its path; an existing file is refused, and so is another ending."""
+        if not isinstance(path, str | os.PathLike) or Path(path).suffix.lower() != ".svg":
+            raise InvalidParameter(f"A figure is saved as SVG, under a name that ends in .svg. Got {str(path)[:100]!r}.", field="path")
+        place = Path(path)
+        with open(place, "x", encoding="utf-8") as file:
             file.write(self.svg)
+        return place
 
     def _repr_svg_(self) -> str:
         return self.svg
