@@ -21,5 +21,15 @@ def test_where_most_cells_are_exact_the_others_are_spoken_of(basis: str, said: s
     assert "typical" not in words
 
 
+def test_without_kept_totals_none_are_spoken_of() -> None:
+    for given in ((1.0, 1.0, 1.0, "exact"), (None, None, None, "unknown"), (None, None, None, "not estimated"), (0.0, 0.0, 0.0, "estimated")):
+        assert "Kept totals have no error." in error_sentences(*given)
+        assert "ept total" not in error_sentences(*given, kept=False)
+
+
+def test_one_cell_is_one_cell() -> None:
+    assert "not estimated for 1 cell," in error_sentences(0.5, 1.0, 2.0, "estimated", 1)
+
+
 def test_large_errors_are_plain_numbers() -> None:
     assert "is 1,230 for a typical cell (0.5 to 12,300)." in error_sentences(0.5, 1234.5, 12345.0, "exact")

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 import holdfast as hf
 from holdfast.errors import HoldfastError, InvalidParameter, UnreadableInput, VerificationFailed
+from holdfast.wording.verification import verified_sentences
 from tests.snapshot_files import Snapshot
 
 UNIVERSE = hf.Universe.product({"state": ["01", "02"], "sex": ["F", "M"], "age": ["1", "2"]})
@@ -512,3 +513,18 @@ class TestOfficialFiles:
     def test_a_file_that_does_not_exist_is_said_not_to(self, originals: dict[str, Path], tmp_path: Path) -> None:
         with pytest.raises(UnreadableInput, match=r"'none\.csv' does not exist"):
             hf.verify(originals["simple"], against=tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(
+    ("totals", "cells", "suppressed", "said"),
+    [
+        (12, 1800, False, "12 kept totals add up over 1,800 cells."),
+        (1, 1, False, "1 kept total adds up over 1 cell."),
+        (0, 1, False, "1 cell, no kept total."),
+        (1, 4, True, "1 kept total listed."),
+    ],
+)
+def test_one_total_is_one_total(totals: int, cells: int, suppressed: bool, said: str) -> None:
+    nothing = {"declared": False, "left": (), "official_totals": None, "signed_by": None, "unchecked_key": None, "private": True}
+    found = {"release_id": "r", "files": 6, "recomputed": ("report.html",), "totals": totals, "cells": cells, "suppressed": suppressed}
+    assert verified_sentences(found | nothing)[0] == f"Release r: 6 files as the card says, {said}"

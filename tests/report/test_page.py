@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.report.html import Html, decimal_text, name, number, rounded_up, settings, show, table, tag, text
+from holdfast.report.html import Html, decimal_text, name, number, rounded_up, settings, shortened, show, table, tag, text
 from holdfast.report.page import cost_rows
 
 from .cards import HOSTILE, Page, a_card
@@ -47,9 +47,27 @@ def test_html_is_not_escaped_twice() -> None:
     assert tag("p", Html("<b>x</b>")) == "<p><b>x</b></p>\n"
 
 
-def test_a_long_name_is_cut() -> None:
+def test_a_long_name_is_shortened() -> None:
     assert name("x" * 120) == f"<bdi>{'x' * 120}</bdi>"
-    assert name("x" * 121) == f"<bdi>{'x' * 120}…</bdi>"
+    assert name("x" * 121) == f"<bdi>{'x' * 79}…{'x' * 40}</bdi>"
+
+
+def test_each_part_of_a_long_name_is_shortened_and_none_dropped() -> None:
+    region, branch = "Administrative region of the " + "southern and " * 8 + "provinces", "Manufacture of " + "basic metals and " * 9 + "scrap"
+    women, men = (shortened(f"{region}, {branch}, {sex}", 120) for sex in ("women", "men"))
+    assert women.startswith("Administrative region of the southern")
+    assert ", Manufacture of basic metals" in women
+    assert women.endswith("scrap, women")
+    assert men.endswith("scrap, men")
+    assert shortened(f"{region}, North, women", 60).endswith(", North, women"), "short parts stay whole"
+    assert shortened("a" * 90 + "b" * 90, 120) != shortened("a" * 90 + "b" * 89 + "c", 120), "the end tells them apart"
+
+
+@given(st.text(max_size=300), st.integers(1, 130))
+def test_a_shortened_name_fits_and_a_short_one_is_left_alone(value: str, room: int) -> None:
+    made = shortened(value, room)
+    assert len(made) <= room
+    assert made == value or (len(value) > room and "…" in made)
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.report.figures.facts import NoiseLaw, ReportFacts
+from holdfast.report.figures.facts import Bar, NoiseLaw, Ranked, ReportFacts
 from holdfast.report.figures.noise import MAX_BARS
+from holdfast.report.figures.ranked import ranked_figure
 from holdfast.report.report import report_html
 from holdfast.wording.catalogue import Sentences
+from holdfast.wording.figures import percent
 from tests.snapshot_files import Snapshot
 
 from .cards import HOSTILE, INCOMPLETE, LEVELS, Page, a_card, with_every_text
@@ -101,6 +103,84 @@ class TestWords:
     def test_a_number_of_exposed_cells_that_may_be_too_small_says_so(self, cells: int, told: str) -> None:
         assert told in read(**INCOMPLETE | {"exposed__cells": cells}).text
         assert "there may be" not in read(exposed__cells=cells).text
+
+
+FREE: dict[str, Any] = {
+    "kept__totals": 0,
+    "kept__statements": [],
+    "kept__definitions": [],
+    "exposed__cells": 0,
+    "exposed__names": [],
+    "exposed__words": "No cell is exposed.",
+    "guarantee__sentences": ["Said by others."],
+}
+
+
+class TestWhatFitsTheRelease:
+    def test_without_kept_totals_nothing_is_said_about_them(self) -> None:
+        said = Page(report_html(a_card(**FREE), [], FACTS)).text
+        for words in ("A sum of counts that is a kept total", "Counts under one kept total", "does not cover the kept totals", "In any other sum"):
+            assert words in read().text
+            assert words not in said
+        assert "In a sum, errors add up" in said
+        assert "Cells published exactly 0 no total is kept" in said
+
+    @pytest.mark.parametrize(("cells", "told"), [(1, "the kept totals fix it"), (2, "the kept totals fix them")])
+    def test_one_cell_is_one_cell(self, cells: int, told: str) -> None:
+        assert f"Cells published exactly {cells} {told}" in read(exposed__cells=cells).text
+
+    def test_one_dimension_is_one_dimension(self) -> None:
+        assert "leave 1 free dimension " in read(kept__free_dimensions=1).text
+        assert "leave 3,092 free dimensions " in read().text
+
+    def test_a_proved_bound_is_at_most(self) -> None:
+        assert "Typical standard deviation, at most 7.2" in read(expected_error__basis="proved upper bounds").text
+        assert "Typical standard deviation 7.2" in read().text
+
+    @pytest.mark.parametrize(("totals", "shown"), [(9, 9), (10, 10), (11, 3)])
+    def test_a_short_list_of_kept_totals_is_whole(self, totals: int, shown: int) -> None:
+        said = Page(report_html(a_card(), KEPT[:totals], FACTS)).text
+        assert said.count("state=") == shown + 1, "and the name of an exposed cell"
+        assert ("more kept totals are in kept.csv" in said) == (shown < totals)
+
+    def test_software_is_in_one_order(self) -> None:
+        software = a_card()["software"]
+        assert read(software=dict(sorted(software.items()))).text == read().text
+
+    @pytest.mark.parametrize(("share", "shown"), [(1.399, "140"), (9.996, "1,000"), (1 / 6, "16.7"), (0.05, "5"), (0.00012, "0.012"), (0, "0")])
+    def test_shares_have_three_digits_at_most(self, share: float, shown: str) -> None:
+        assert percent(share) == f"{shown}\u00a0%"
+
+
+class TestRanked:
+    WHERE = "Administrative region of the northern provinces and their islands"
+
+    def bars(self, names: list[tuple[str, ...]], level: str = "cells") -> Ranked:
+        return Ranked(level, tuple(Bar(", ".join(parts), 9.0, 8.0, 10.0, parts) for parts in names), 12, "law", 0.95)
+
+    def printed(self, ranked: Ranked) -> list[str]:
+        return re.findall("<text[^>]*>([^<]*)</text>", ranked_figure(Sentences(), ranked).svg)
+
+    def test_what_all_bars_share_is_in_the_caption(self) -> None:
+        ranked = self.bars([(self.WHERE, branch, sex) for branch in ("Farming", "Trade") for sex in ("women", "men")])
+        assert {"Farming, women", "Farming, men", "Trade, women", "Trade, men"} <= set(self.printed(ranked))
+        figure = ranked_figure(Sentences(), ranked)
+        assert figure.caption.startswith(f"All bars: {self.WHERE}. ")
+        assert figure.rows[0][0] == f"{self.WHERE}, Farming, women", "the numbers of the figure have whole names"
+
+    def test_long_names_differ(self) -> None:
+        names = [(f"{self.WHERE} {n}", "Manufacture of basic metals, and of all that is made of them", sex) for n in "12" for sex in ("women", "men")]
+        shown = [text for text in self.printed(self.bars(names)) if text.endswith("men")]
+        assert len(set(shown)) == 4
+
+    def test_names_that_share_nothing_stay(self) -> None:
+        assert "All bars" not in ranked_figure(Sentences(), self.bars([("a", "x"), ("b", "y")])).caption
+        assert "a, x" in self.printed(self.bars([("a", "x")])), "one bar has its whole name"
+
+    def test_the_file_that_has_all_is_named(self) -> None:
+        cells, level = (ranked_figure(Sentences(), self.bars([("a",), ("b",)], level)).caption for level in ("cells", "county"))
+        assert "2 of 12 are shown; table.csv or table.parquet has all." in cells
+        assert "2 of 12 are shown; all can be added up from table.csv or table.parquet." in level
 
 
 class TestCharts:

@@ -97,6 +97,31 @@ class TestWords:
         assert "; 7 more in card.json" in read(sampler__groups=groups).text
 
 
+class TestWhatFitsTheRelease:
+    def test_without_kept_totals_nothing_is_said_about_them(self) -> None:
+        said = read(**SAID["no exposed cell, no total"]).text
+        for words in ("Suppose someone knows all kept totals", "Kept totals have no error", "The kept totals themselves are not protected"):
+            assert words in read().text
+            assert words not in said
+        assert "Suppose someone knows everything about everyone else." in said
+        assert "every sum carries noise. Every count carries random noise" in said
+
+    def test_an_exposed_cell_has_no_noise(self) -> None:
+        assert "Every count that the kept totals do not fix carries random noise" in read().text
+        assert "Every other count carries random noise" in read(exposed__cells=0, exposed__names=[]).text
+
+    def test_what_costs_nothing_protects_many_records_too(self) -> None:
+        assert "is protected less" in read().text
+        assert "is protected less" not in read(**SAID["suppression"]).text
+
+    def test_a_proved_bound_is_at_most(self) -> None:
+        assert "Typical error of one count, at most 7.2" in read(expected_error__basis="proved upper bounds").text
+
+    def test_the_ledger_is_said_once(self) -> None:
+        assert read(**SAID["a ledger"]).text.count("ledger") == read(**SAID["a ledger"] | {"release__ledger_words": ""}).text.count("ledger")
+        assert "It is in no ledger." in read().text
+
+
 class TestBudget:
     """It comes first, and a guess about one person shows what it means."""
 

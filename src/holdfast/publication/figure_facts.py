@@ -97,7 +97,7 @@ def ranked(plan: Plan, table: ReleasedTable, sums: Sums, most: int) -> Ranked:
     """The largest sums of a level with the ends of their intervals; equal ones in the order of the table."""
     order = np.argsort(-sums.values, kind="stable")[:most].tolist()
     ends, kind = _ends(plan, table, sums, order)
-    bars = (Bar(sums.name(unit), float(sums.values[unit]), *pair) for unit, pair in zip(order, ends, strict=True))
+    bars = (Bar(sums.name(unit), float(sums.values[unit]), *pair, sums.parts(unit)) for unit, pair in zip(order, ends, strict=True))
     return Ranked(sums.title, tuple(bars), len(sums.values), kind, CONFIDENCE)
 
 

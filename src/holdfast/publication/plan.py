@@ -180,7 +180,7 @@ class Plan:
             "kept": {
                 "statements": [str(s) for s in facts.statements if s.kind == "kept"],
                 "identities": [str(s) for s in facts.statements if s.kind == "identity"],
-                "totals": sum(rows.count for rows in facts.kept.rows if rows.kind == "kept"),
+                "totals": self._totals,
                 "independent": self.guarantee.exposed.kept_sums,
                 "free_dimensions": facts.moves.dimension,
                 "zeros": self._zeros_fields(),
@@ -222,6 +222,10 @@ class Plan:
         return len(np.setdiff1d(cells, self.facts.lattice.exposed_cells))
 
     @property
+    def _totals(self) -> int:
+        return sum(rows.count for rows in self.facts.kept.rows if rows.kind == "kept")
+
+    @property
     def _noun(self) -> str:
         return "count" if self.facts.grid is None else "answer"
 
@@ -233,7 +237,7 @@ class Plan:
             "cell_standard_deviation": {"smallest": error.smallest, "median": error.median, "largest": error.largest},
             "basis": basis_phrase(error.basis, error.error, not error.of_target),
             "relative_error": error.error if math.isfinite(error.error) else None,
-            "words": error_sentences(*spread, error.basis, error.cells_not_estimated, self._noun, rounded),
+            "words": error_sentences(*spread, error.basis, error.cells_not_estimated, self._noun, rounded, self._totals > 0),
             "cells_not_estimated": error.cells_not_estimated,
             "margins": [
                 {"name": "total of the table" if column is None else self._margin_name(column), "standard_deviation": deviation}

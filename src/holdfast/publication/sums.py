@@ -88,10 +88,14 @@ class Sums:
 
     def name(self, unit: int) -> str:
         """The labels of a unit, and its codes where they have none."""
+        return ", ".join(self.parts(unit)) or TOTAL
+
+    def parts(self, unit: int) -> tuple[str, ...]:
+        """Its name, column by column."""
         codes, labels, columns = self.codes(unit), self.universe.labels, self.own_columns()
         if len(columns) == 1 and len(labels.by(columns[0])) > 1:  # two counties of the same name in two states
             columns = self.level.columns
-        return ", ".join(labels.code(column, codes) or codes[column] for column in columns) or TOTAL
+        return tuple(labels.code(column, codes) or codes[column] for column in columns)
 
 
 def level_title(universe: Universe, level: Level) -> str:

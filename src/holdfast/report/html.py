@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from html import escape
@@ -12,7 +12,9 @@ from typing import TypeAlias
 from holdfast.wording.numbers import number as short_number
 
 MAX_NAME = 120
-"""A longer name is cut on the pages; card.json and kept.csv hold it whole."""
+"""A longer name is shortened on the pages; card.json and kept.csv hold it whole."""
+SHORTEST_PART = 6
+"""Letters that each part of a name keeps, at least; a name of too many parts is shortened as one."""
 
 _VOID = frozenset({"meta"})
 _BLOCK = frozenset(
@@ -71,8 +73,35 @@ def paragraph(*pieces: Piece, **attributes: str) -> Html:
 
 
 def name(value: str) -> Html:
-    """A name or code from the table: kept apart from the direction of the text around it, cut if very long."""
-    return tag("bdi", value if len(value) <= MAX_NAME else value[:MAX_NAME] + "…")
+    """A name or code from the table: kept apart from the direction of the text around it, shortened if very long."""
+    return tag("bdi", shortened(value, MAX_NAME))
+
+
+def shortened(value: str, room: float, width: Callable[[str], float] = len) -> str:
+    """A name that fits: of each part that is too long (parts stand between commas), its beginning and its end.
+
+    So no part is dropped, and names that differ in a part or in how a part ends mostly differ still.
+    """
+    if width(value) <= room:
+        return value
+    return _fitting(value.split(", "), room, width, SHORTEST_PART) or _fitting([value], room, width, 1) or "…"
+
+
+def _fitting(parts: Sequence[str], room: float, width: Callable[[str], float], fewest: int) -> str | None:
+    """The parts with as many letters each as there is room for, or None where that would be fewer than `fewest`."""
+    low, high = fewest - 1, min(max(map(len, parts)), int(room))
+    while low < high:
+        letters = (low + high + 1) // 2
+        low, high = (letters, high) if width(_joined(parts, letters)) <= room else (low, letters - 1)
+    return _joined(parts, low) if low >= fewest else None
+
+
+def _joined(parts: Sequence[str], letters: int) -> str:
+    """The parts, each with at most so many letters: two of three from its beginning, or all where they are few."""
+    end = letters // 3 if letters > 2 * SHORTEST_PART else 0
+    return ", ".join(
+        part if len(part) <= letters else f"{part[: letters - end - 1].rstrip()}…{part[len(part) - end :].lstrip()}" for part in parts
+    )
 
 
 def code(value: str) -> Html:

@@ -20,6 +20,9 @@ Card: TypeAlias = Mapping[str, Any]
 NOT_KNOWN = "not known"
 """The basis of figures that depend on the counts (wording/errors.py)."""
 
+UPPER_BOUND = "proved upper bounds"
+"""How the basis begins where figures are not exact but never too small (wording/errors.py)."""
+
 STATUSES = ("exact", "estimated")
 LAPLACE = frozenset({"generalized-laplace", "rounded-projection", "projected-laplace", "extended-laplace"})
 """Mechanisms whose noise is made of Laplace noise: its tails are longer than normal ones of the same standard deviation."""
@@ -128,6 +131,11 @@ def error_is_known(card: Card) -> bool:
     """Whether the card has standard deviations, or would have them had they been estimated: not where they depend on the counts."""
     error = card["expected_error"]
     return bool(error["basis"] != NOT_KNOWN or error["cell_standard_deviation"]["largest"] is not None)
+
+
+def error_label(card: Card, label: Html) -> Html:
+    """What a standard deviation is called where it stands large: "at most" where it is a bound."""
+    return say_of(card)("page.at_most", what=label) if card["expected_error"]["basis"].startswith(UPPER_BOUND) else label
 
 
 def parameter_words(say: Say, parameters: Mapping[str, Any]) -> str:
@@ -302,7 +310,8 @@ def banner(card: Card) -> Html | None:
 def release_frame(card: Card, title: str) -> dict[str, Any]:
     """What the frame of a page about a release needs."""
     release, say = card["release"], say_of(card)
-    versions = ", ".join(f"{key.replace('_', ' ')} {show(value)}" for key, value in card["software"].items())
+    software = sorted(card["software"].items(), key=lambda item: (item[0] != "holdfast", item[0]))  # as given, or by name in a ledger
+    versions = ", ".join(f"{key.replace('_', ' ')} {show(value)}" for key, value in software)
     said = [say("statement.table", name=name(table_name(card)))]
     said += [name(release["office"])] if release["office"] is not None else []
     said.append(say("statement.no_date") if release["date"] is None else text(release["date"]))

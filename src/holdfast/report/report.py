@@ -36,6 +36,7 @@ from holdfast.report.page import (
     cost_rows,
     distance,
     error_is_known,
+    error_label,
     exposed_words,
     formula,
     is_bounded,
@@ -65,12 +66,12 @@ from holdfast.wording.figures import percent, plain_number
 from holdfast.wording.statements import kept_words, labels_of
 from holdfast.wording.view import bias_rows
 
-SHOWN_KEPT = 3
+WHOLE_KEPT, SHOWN_KEPT = 10, 3
 SHOWN_STATEMENTS = 100
 SHOWN_EXPOSED = 5
 SHOWN_LEVELS = 12
 SHOWN_GROUPS = 5
-"""Rows of tables: card.json and kept.csv have all."""
+"""Rows of tables: card.json and kept.csv have all. A short list of kept totals is shown whole, of a longer one only the first."""
 
 UNBIASED = frozenset(
     {"generalized-laplace", "generalized-gaussian", "rounded-projection"}
@@ -123,15 +124,17 @@ def _tiles(card: Card) -> tuple[Tile, ...]:
         Tile(say("report.exposed"), number(exposed), _exposed_note(card), exact=True),
     ]
     if typical is not None and not is_suppressed(card):
-        tiles.append(Tile(say(f"report.{which}"), short(typical), say("report.typical_note")))
+        tiles.append(Tile(error_label(card, say(f"report.{which}")), short(typical), say("report.typical_note")))
     return tuple(tiles)
 
 
 def _exposed_note(card: Card) -> Html:
     """Under the number of exposed cells: it may be too small where not all that kept totals say together could be worked out."""
-    exposed = card["exposed"]
+    exposed, say = card["exposed"], say_of(card)
     known = "" if exposed["complete"] else "_found"
-    return say_of(card)(f"report.exposed_note{known}" if exposed["cells"] else f"report.exposed_none{known}")
+    if exposed["cells"]:
+        return say(f"report.exposed_note{known}", count=exposed["cells"])
+    return say("report.exposed_free" if exposed["complete"] and not card["kept"]["totals"] else f"report.exposed_none{known}")
 
 
 def _what(card: Card) -> Section:
@@ -155,7 +158,7 @@ def _promise(card: Card) -> Section:
         None if card["release"]["private"] else paragraph(say("report.promise_test_key")),
         tag("div", items(card["guarantee"]["sentences"]), class_="fine"),
         table(say("report.promise_numbers"), (say("report.promise_for"), say("report.promise_loss")), cost_rows(card)),
-        paragraph(say("report.promise_not")),
+        paragraph(say("report.promise_not" if card["kept"]["totals"] else "report.promise_not_free")),
     )
 
 
@@ -219,7 +222,7 @@ def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Sectio
     known = names(say, identities, SHOWN_STATEMENTS)
     rows = [
         (name(label), name(called.get(statement, statement)), decimal_text(total) if isinstance(total, str) else number(total))
-        for statement, label, total in kept_rows[:SHOWN_KEPT]
+        for statement, label, total in kept_rows[: WHOLE_KEPT if len(kept_rows) <= WHOLE_KEPT else SHOWN_KEPT]
     ]
     header = tuple(say(f"report.kept_{column}") for column in ("total", "statement", "value"))
     rest = len(kept_rows) - len(rows)
@@ -263,7 +266,7 @@ def _noise(card: Card, facts: ReportFacts) -> Section:
         (say("report.mechanism"), mechanism_words(say, mechanism)),
         (say("report.law"), formula(mechanism["law"])),
         (say("report.drawn"), capital(status_words(card))),
-        (say("report.free"), say("report.free_words", count=kept["independent"], free=kept["free_dimensions"])),
+        (say("report.free"), say("report.free_words", count=kept["independent"], free=say("page.free", count=kept["free_dimensions"]))),
     ]
     return _section(
         "noise",
@@ -321,21 +324,22 @@ def _bounds(card: Card) -> Section:
 
 
 def _use(card: Card, facts: ReportFacts) -> Section:
-    say, told = say_of(card), nouns(card)
+    say, told, totals = say_of(card), nouns(card), card["kept"]["totals"]
+    shared = ("use_shared",) if totals else ()
     if is_bounded(card):
-        bounded = ("use_exact", "use_bounded_sums", "use_shared", "use_bounded_ratio", "use_not_law")
+        bounded = (*(("use_exact",) if totals else ()), "use_bounded_sums", *shared, "use_bounded_ratio", "use_not_law")
         return _section("use", say("report.use_bounded"), items(say(f"report.{line}", **told) for line in bounded))
     unbiased = card["mechanism"]["name"] in UNBIASED
     names_of_lines = (
-        "use_exact_rounded" if moved_words(card) else "use_exact",
-        "use_levels" if card["expected_error"]["levels"] else "use_sums",
-        "use_shared",
+        *(("use_exact_rounded" if moved_words(card) else "use_exact",) if totals else ()),
+        "use_levels" if card["expected_error"]["levels"] else "use_sums" if totals else "use_sums_free",
+        *shared,
         "use_ratio",
         "use_not_bias" if unbiased else "use_not_law",
     )
     lines = [say(f"report.{line}", **told) for line in names_of_lines]
     if step_of(card) is None:
-        lines.append(sentences((say("report.use_negative"), say("report.use_negative_totals") if card["kept"]["totals"] else None)))
+        lines.append(sentences((say("report.use_negative"), say("report.use_negative_totals") if totals else None)))
     heading = say(f"report.use_{noun(card)}")
     if not error_is_known(card):
         return _section("use", heading, items(lines))

@@ -22,6 +22,7 @@ from holdfast.report.page import (
     distance_rows,
     distance_words,
     error_is_known,
+    error_label,
     exposed_words,
     formula,
     is_bounded,
@@ -30,11 +31,13 @@ from holdfast.report.page import (
     mechanism_words,
     moved_words,
     names,
+    noun,
     promised,
     release_frame,
     revision_words,
     same_numbers,
     say_of,
+    sentences,
     status_words,
     step_of,
     table_name,
@@ -59,7 +62,7 @@ class StatementFacts:
     """What the statement says, in the order of its sections; `templates/statement.html.j2` arranges it."""
 
     budget: tuple[Tile, ...]
-    budget_words: Html
+    budget_words: tuple[Html, ...]
     meaning: Html
     odds: Figure
     meaning_words: tuple[Html, ...]
@@ -101,8 +104,8 @@ def statement_facts(card: Card, say: Say, view: Mapping[str, Any] | None = None)
     guess = Guess(_exact(costs.get("epsilon")), _exact(costs.get("delta")), rho)
     return StatementFacts(
         budget=_budget(card, say),
-        budget_words=join(*(() if release["private"] else (say("statement.test_key"), " ")), release["ledger_words"]),
-        meaning=say("statement.meaning_person", unit=unit) if person else say("statement.meaning_secret"),
+        budget_words=_budget_words(card, say),
+        meaning=say(f"statement.meaning_{'person' if person else 'secret'}{'' if card['kept']['totals'] else '_free'}", unit=unit),
         odds=odds_figure(say, unit, guess),
         meaning_words=() if guarantee["status"] == "exact" else (say("statement.estimated"),),
         exact=(*_exact_lines(card, say), *(() if view is None else (say("statement.view", base=view["base"]),))),
@@ -163,6 +166,13 @@ def _large_pair(costs: Card, say: Say) -> tuple[str, str]:
     return f"epsilon {short(costs['epsilon'])}", say("statement.with_delta_by_rho", delta=short(costs["delta"]), rho=short(costs["rho"]))
 
 
+def _budget_words(card: Card, say: Say) -> tuple[Html, ...]:
+    """That a test key promises nothing, and what it means that no ledger has the release: a tile says so where one has."""
+    release = card["release"]
+    said = [*([] if release["private"] else [say("statement.test_key")]), *([release["ledger_words"]] if release["ledger"] is None else [])]
+    return (sentences(said),) if said else ()
+
+
 def _grant(grant: Card | None, say: Say) -> Tile:
     if grant is None:
         return Tile(say("statement.grant"), say("statement.no_grant"), say("statement.no_grant_why"))
@@ -220,10 +230,12 @@ def _others(card: Card, say: Say) -> Html:
     """What every other count is."""
     if is_suppressed(card):
         return say("statement.others_suppressed")
+    nothing = not card["kept"]["totals"] and not card["kept"]["identities"]
+    which = say(f"statement.which_{noun(card)}_{'open' if card['exposed']['cells'] else 'all' if nothing else 'other'}")
     if is_bounded(card):
-        return say("statement.others_bounded")
+        return say("statement.others_bounded", which=which)
     step = step_of(card)
-    return say("statement.others_counts") if step is None else say("statement.others_values", step=step)
+    return say("statement.others_counts", which=which) if step is None else say("statement.others_values", which=which, step=step)
 
 
 def _exposed_words(card: Card) -> tuple[Html, ...]:
@@ -239,7 +251,7 @@ def _error_tiles(card: Card, say: Say) -> tuple[Tile, ...]:
     if is_suppressed(card) or not error_is_known(card) or spread["median"] is None or not spread["largest"]:
         return ()
     which = "error_tile" if spread["median"] else "error_largest"  # where most cells are exact, a typical one says nothing
-    label = say(f"statement.{which}" if step_of(card) is None else f"statement.{which}_values")
+    label = error_label(card, say(f"statement.{which}" if step_of(card) is None else f"statement.{which}_values"))
     shown, note = (spread["median"], "statement.error_note") if spread["median"] else (spread["largest"], "statement.error_note_largest")
     tiles = [Tile(label, three_digits(shown), say(note, basis=error["basis"]))]
     factor, law = wide_factor(card)
@@ -256,17 +268,22 @@ def _error_words(card: Card, say: Say) -> tuple[Html, ...]:
     error = card["expected_error"]
     if not _error_tiles(card, say):
         return (text(error["words"]),)
-    missing = error["cells_not_estimated"]
-    said = [say("statement.error_mean" if step_of(card) is None else "statement.error_mean_values")]
-    return (join(*said, " ", say("statement.not_estimated", count=missing)) if missing else said[0],)
+    missing, values = error["cells_not_estimated"], "" if step_of(card) is None else "_values"
+    said = [
+        say(f"statement.error_mean{values}"),
+        say(f"statement.error_totals{values}") if card["kept"]["totals"] else None,
+        say("statement.error_rounding") if values else None,
+        say("statement.not_estimated", count=missing) if missing else None,
+    ]
+    return (sentences(said),)
 
 
 def _not_promised(card: Card, say: Say) -> tuple[Html, ...]:
     unit, records, answers = card["guarantee"]["unit"], card["table"]["max_records"], card["guarantee"]["answers"]
-    lines = [say("statement.not_totals" if step_of(card) is None else "statement.not_invariants")]
+    lines = [say("statement.not_totals" if step_of(card) is None else "statement.not_invariants")] if card["kept"]["totals"] else []
     if answers is not None:
         lines += [say("statement.neighbours"), say("statement.not_declared")]
-    else:
+    elif not is_suppressed(card):  # without noise there is no loss, however many records
         lines.append(say("statement.records_one") if records is None else say("statement.records_max", count=records, unit=unit))
     lines += [say("statement.not_groups"), say("statement.not_others"), say("statement.not_several")]
     if not is_suppressed(card):
@@ -276,7 +293,7 @@ def _not_promised(card: Card, say: Say) -> tuple[Html, ...]:
 
 def _parameters(card: Card, say: Say) -> tuple[tuple[Html, Html], ...]:
     mechanism, kept = card["mechanism"], card["kept"]
-    sums = say("statement.independent", count=kept["independent"], free=kept["free_dimensions"])
+    sums = say("statement.independent", count=kept["independent"], free=say("page.free", count=kept["free_dimensions"]))
     if kept["zeros"]["cells"]:
         sums = join(sums, "; ", say("statement.left_out", count=kept["zeros"]["cells"]))
     groups = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from holdfast.channels.layout import LevelError
+from holdfast.display import count_of
 from holdfast.wording.figures import three
 
 _BASES = {
@@ -24,35 +25,37 @@ def error_sentences(
     not_estimated: int = 0,
     noun: str = "count",
     rounded: bool = False,
+    kept: bool = True,
 ) -> str:
     """From the standard deviations of the cells' noise; None where none is added, where it depends on the data, or where it was not
-    estimated. `noun`: what is released; `rounded`: after it was brought to a grid.
+    estimated. `noun`: what is released; `rounded`: after it was brought to a grid; `kept`: whether there are kept totals.
     """
+    exact = " Kept totals have no error." if kept else ""
     if basis == "estimated" and not largest:
         return (
             f"The error of a released {noun} averages to zero. Its standard deviation is too small to be estimated: in every draw of the "
-            "public law it was 0. Kept totals have no error."
+            f"public law it was 0.{exact}"
         )
     if smallest is None or median is None or largest is None:
         if basis == "unknown":
-            return "The error of a released count depends on the counts, so nothing is said about it here. Kept totals have no error."
+            return f"The error of a released count depends on the counts, so nothing is said about it here.{exact}"
         if basis == "not estimated":
             return (
                 "The error of a released count averages to zero. Its standard deviation was not estimated, because draws of this noise "
-                "take too long. Kept totals have no error."
+                f"take too long.{exact}"
             )
-        return "No noise is added: counts that the kept totals do not fix are left out. Kept totals have no error."
+        return f"No noise is added: counts that the kept totals do not fix are left out.{exact}"
     spread = f" ({three(smallest)} to {three(largest)})" if smallest != largest else ""
-    missing = f"It was not estimated for {not_estimated:,} cells, because draws of their noise take too long. " if not_estimated else ""
+    cells = count_of(f"{not_estimated:,}", "cell")
+    missing = f" It was not estimated for {cells}, because draws of such noise take too long." if not_estimated else ""
     most = "at most " if basis == "upper bound" else ""
     what, apart = ("noise", " Rounding the answers to the grid is not noise, and not counted here.") if rounded else ("error", "")
     if median:
         size = f"{most}{three(median)} for a typical cell{spread}"
     else:  # a typical cell, which kept totals fix, says nothing about those with noise
         size = f"0 for half of the cells or more, and {most or 'up to '}{three(largest)} for the others"
-    return (
-        f"The {what} of a released {noun} averages to zero; its standard deviation is {size}. {missing}Kept totals have no {what}.{apart}"
-    )
+    exact = f" Kept totals have no {what}." if kept else ""
+    return f"The {what} of a released {noun} averages to zero; its standard deviation is {size}.{missing}{exact}{apart}"
 
 
 def basis_phrase(basis: str, error: float, law_is_exact: bool) -> str:

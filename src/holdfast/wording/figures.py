@@ -35,11 +35,12 @@ def three(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Two digits, one decimal at most: 5 %, 0.4 %, 0.012 %; what is more than 1,000 % is not told."""
+    """Three digits at most, one decimal at most from 1 % on: 140 %, 5 %, 16.7 %, 0.012 %; what is more than 1,000 % is not told."""
     value = 100 * share
     if value > 1000:
         return "> 1,000\u00a0%"
-    return (f"{value:.1f}".removesuffix(".0") if value >= 1 or not value else f"{value:.2g}") + "\u00a0%"
+    shown = f"{value:,.0f}" if value >= 100 else f"{value:.1f}".removesuffix(".0") if value >= 1 or not value else f"{value:.2g}"
+    return f"{shown}\u00a0%"
 
 
 def plain_number(value: float) -> str:
@@ -171,6 +172,8 @@ class _Ranked(Protocol):
     def intervals(self) -> str: ...
     @property
     def confidence(self) -> float: ...
+    @property
+    def shared(self) -> Sequence[str]: ...
 
 
 def interval_words(say: Sentences, bar: _Bar) -> str | None:
@@ -191,10 +194,12 @@ def ranked_words(say: Sentences, ranked: _Ranked) -> str:
 
 
 def ranked_caption(say: Sentences, ranked: _Ranked, noun: str) -> str:
-    """What the lines are, and how many bars are not shown."""
+    """What all bars have in common, what the lines are, and how many bars are not shown."""
     how = say(f"figures.intervals_{ranked.intervals}", level=percent(ranked.confidence), factor="1.96", **say.nouns(noun))
     shown = len(ranked.bars)
-    return f"{how} {say('figures.ranked_all' if shown == ranked.units else 'figures.ranked_some', shown=shown, units=ranked.units)}"
+    which = "ranked_all" if shown == ranked.units else "ranked_some" if ranked.level == CELLS else "ranked_some_sums"
+    told = f"{how} {say(f'figures.{which}', shown=shown, units=ranked.units)}"
+    return f"{say('figures.ranked_shared', names=', '.join(ranked.shared))} {told}" if ranked.shared else told
 
 
 class _Grid(Protocol):

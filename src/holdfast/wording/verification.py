@@ -40,7 +40,9 @@ def signature_sentence(signed_by: str | None, unchecked_key: str | None) -> str:
 
 def verified_sentences(found: Mapping[str, Any]) -> list[str]:
     """What was checked of a release and found in order, from the fields of a `Verified`."""
-    totals = f"{found['totals']:,} kept totals " + ("listed." if found["suppressed"] else f"add up over {found['cells']:,} cells.")
+    kept, cells = count_of(f"{found['totals']:,}", "kept total"), count_of(f"{found['cells']:,}", "cell")
+    add = "adds" if found["totals"] == 1 else "add"
+    totals = f"{kept} listed." if found["suppressed"] else f"{kept} {add} up over {cells}." if found["totals"] else f"{cells}, no kept total."
     lines = [
         f"Release {found['release_id']}: {found['files']} files as the card says, {totals}",
         f"Recomputed and equal: {', '.join(found['recomputed'])}.",

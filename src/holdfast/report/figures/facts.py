@@ -83,12 +83,13 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Bar:
-    """A published number with the ends of its interval; None where there is none."""
+    """A published number with the ends of its interval; None where there is none. `parts`: its name, column by column, if it has several."""
 
     name: str
     value: float
     low: float | None
     high: float | None
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,24 @@ class Ranked:
     units: int
     intervals: str
     confidence: float
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """The parts of the names that all bars have in common; none where there are not two bars."""
+        return tuple(parts[0] for parts in self._columns() if len(set(parts)) == 1)
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """The names without these parts."""
+        if not self.shared:
+            return tuple(bar.name for bar in self.bars)
+        return tuple(map(", ".join, zip(*(parts for parts in self._columns() if len(set(parts)) > 1), strict=True)))
+
+    def _columns(self) -> list[tuple[str, ...]]:
+        """The parts, column by column; none where names are not made of parts, or are all alike."""
+        if len({len(bar.parts) for bar in self.bars}) > 1 or len({bar.parts for bar in self.bars}) < 2:
+            return []
+        return list(zip(*(bar.parts for bar in self.bars), strict=True))
 
 
 @dataclass(frozen=True)

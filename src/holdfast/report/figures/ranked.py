@@ -36,7 +36,7 @@ def ranked_figure(say: Sentences, ranked: Ranked, noun: str = "count") -> Figure
     """Given: one bar or more."""
     title = ranked_title(say, ranked, noun)
     words = ranked_words(say, ranked)
-    widest = max(width_of(bar.name) for bar in ranked.bars) + 10
+    widest = max(map(width_of, ranked.own_names)) + 10
     ends = [end for bar in ranked.bars for end in (bar.value, bar.low, bar.high) if end is not None]
     ticks = nice_ticks(min(0.0, *ends), max(0.0, *ends))
     left, above = (widest, 0) if widest <= NAMES else (4 + width_of(tick_words(ticks[0])) / 2, ABOVE)
@@ -44,10 +44,10 @@ def ranked_figure(say: Sentences, ranked: Ranked, noun: str = "count") -> Figure
     across = linear(ticks[0], ticks[-1], left, WIDTH - 8 - width_of(tick_words(ticks[-1])) / 2)
     tops = [TOP + (ROW + above) * place for place in range(len(ranked.bars))]
     names = [
-        label(cut(bar.name, WIDTH - left - 6), left + 4, top + ABOVE, **HALO)
+        label(cut(name, WIDTH - left - 6), left + 4, top + ABOVE, **HALO)
         if above
-        else label(cut(bar.name, left - 6), left - 6, top + ROW / 2 + 4, "end")
-        for bar, top in zip(ranked.bars, tops, strict=True)
+        else label(cut(name, left - 6), left - 6, top + ROW / 2 + 4, "end")
+        for name, top in zip(ranked.own_names, tops, strict=True)
     ]
     rows = [piece for bar, top in zip(ranked.bars, tops, strict=True) for piece in _row(bar, top + above, across)]
     axis = axis_below(across, ticks, TOP, base, say("figures.value_axis", **say.nouns(noun)))

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from holdfast.report.html import Html, Piece, tag, three_digits
+from holdfast.report.html import Html, Piece, shortened, tag, three_digits
 
 Place: TypeAlias = Callable[[float], float]
 
@@ -96,13 +96,8 @@ def legend_line(y: float, words: str, **style: str) -> list[Html]:
 
 
 def cut(words: str, room: float) -> str:
-    """As much of a text as fits."""
-    kept = words[: int(room)]
-    if kept == words and width_of(words) <= room:
-        return words
-    while len(kept) > 1 and width_of(kept) + WIDTHS["…"] > room:
-        kept = kept[:-1]
-    return f"{kept.rstrip()}…"
+    """A text, shortened where it does not fit."""
+    return shortened(words, room, width_of)
 
 
 def width_of(words: str) -> float:
