@@ -22,7 +22,12 @@ def test_where_most_cells_are_exact_the_others_are_spoken_of(basis: str, said: s
 
 
 def test_without_kept_totals_none_are_spoken_of() -> None:
-    for given in ((1.0, 1.0, 1.0, "exact"), (None, None, None, "unknown"), (None, None, None, "not estimated"), (0.0, 0.0, 0.0, "estimated")):
+    for given in (
+        (1.0, 1.0, 1.0, "exact"),
+        (None, None, None, "unknown"),
+        (None, None, None, "not estimated"),
+        (0.0, 0.0, 0.0, "estimated"),
+    ):
         assert "Kept totals have no error." in error_sentences(*given)
         assert "ept total" not in error_sentences(*given, kept=False)
 

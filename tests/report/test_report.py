@@ -119,7 +119,12 @@ FREE: dict[str, Any] = {
 class TestWhatFitsTheRelease:
     def test_without_kept_totals_nothing_is_said_about_them(self) -> None:
         said = Page(report_html(a_card(**FREE), [], FACTS)).text
-        for words in ("A sum of counts that is a kept total", "Counts under one kept total", "does not cover the kept totals", "In any other sum"):
+        for words in (
+            "A sum of counts that is a kept total",
+            "Counts under one kept total",
+            "does not cover the kept totals",
+            "In any other sum",
+        ):
             assert words in read().text
             assert words not in said
         assert "In a sum, errors add up" in said
@@ -147,7 +152,9 @@ class TestWhatFitsTheRelease:
         software = a_card()["software"]
         assert read(software=dict(sorted(software.items()))).text == read().text
 
-    @pytest.mark.parametrize(("share", "shown"), [(1.399, "140"), (9.996, "1,000"), (1 / 6, "16.7"), (0.05, "5"), (0.00012, "0.012"), (0, "0")])
+    @pytest.mark.parametrize(
+        ("share", "shown"), [(1.399, "140"), (9.996, "1,000"), (1 / 6, "16.7"), (0.05, "5"), (0.00012, "0.012"), (0, "0")]
+    )
     def test_shares_have_three_digits_at_most(self, share: float, shown: str) -> None:
         assert percent(share) == f"{shown}\u00a0%"
 
@@ -169,7 +176,11 @@ class TestRanked:
         assert figure.rows[0][0] == f"{self.WHERE}, Farming, women", "the numbers of the figure have whole names"
 
     def test_long_names_differ(self) -> None:
-        names = [(f"{self.WHERE} {n}", "Manufacture of basic metals, and of all that is made of them", sex) for n in "12" for sex in ("women", "men")]
+        names = [
+            (f"{self.WHERE} {n}", "Manufacture of basic metals, and of all that is made of them", sex)
+            for n in "12"
+            for sex in ("women", "men")
+        ]
         shown = [text for text in self.printed(self.bars(names)) if text.endswith("men")]
         assert len(set(shown)) == 4
 

@@ -42,7 +42,9 @@ def verified_sentences(found: Mapping[str, Any]) -> list[str]:
     """What was checked of a release and found in order, from the fields of a `Verified`."""
     kept, cells = count_of(f"{found['totals']:,}", "kept total"), count_of(f"{found['cells']:,}", "cell")
     add = "adds" if found["totals"] == 1 else "add"
-    totals = f"{kept} listed." if found["suppressed"] else f"{kept} {add} up over {cells}." if found["totals"] else f"{cells}, no kept total."
+    totals = (
+        f"{kept} listed." if found["suppressed"] else f"{kept} {add} up over {cells}." if found["totals"] else f"{cells}, no kept total."
+    )
     lines = [
         f"Release {found['release_id']}: {found['files']} files as the card says, {totals}",
         f"Recomputed and equal: {', '.join(found['recomputed'])}.",

@@ -83,7 +83,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Bar:
-    """A published number with the ends of its interval; None where there is none. `parts`: its name, column by column, if it has several."""
+    """A published number with the ends of its interval; None where there is none. `parts`: its name, column by column."""
 
     name: str
     value: float
