@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -162,7 +163,7 @@ class TestWhatFitsTheRelease:
 class TestRanked:
     WHERE = "Administrative region of the northern provinces and their islands"
 
-    def bars(self, names: list[tuple[str, ...]], level: str = "cells") -> Ranked:
+    def bars(self, names: Sequence[tuple[str, ...]], level: str = "cells") -> Ranked:
         return Ranked(level, tuple(Bar(", ".join(parts), 9.0, 8.0, 10.0, parts) for parts in names), 12, "law", 0.95)
 
     def printed(self, ranked: Ranked) -> list[str]:
