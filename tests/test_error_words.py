@@ -21,15 +21,10 @@ def test_where_most_cells_are_exact_the_others_are_spoken_of(basis: str, said: s
     assert "typical" not in words
 
 
-def test_without_kept_totals_none_are_spoken_of() -> None:
-    for given in (
-        (1.0, 1.0, 1.0, "exact"),
-        (None, None, None, "unknown"),
-        (None, None, None, "not estimated"),
-        (0.0, 0.0, 0.0, "estimated"),
-    ):
-        assert "Kept totals have no error." in error_sentences(*given)
-        assert "ept total" not in error_sentences(*given, kept=False)
+@pytest.mark.parametrize(("deviation", "basis"), [(1.0, "exact"), (None, "unknown"), (None, "not estimated"), (0.0, "estimated")])
+def test_without_kept_totals_none_are_spoken_of(deviation: float | None, basis: str) -> None:
+    assert "Kept totals have no error." in error_sentences(deviation, deviation, deviation, basis)
+    assert "ept total" not in error_sentences(deviation, deviation, deviation, basis, kept=False)
 
 
 def test_one_cell_is_one_cell() -> None:
