@@ -73,6 +73,19 @@ class TestInit:
         assert "'county', 'sex', 'population'" in json.loads(made.out)["message"]
         assert not (work / "run.toml").exists()
 
+    def test_a_line_feed_in_a_heading(self, work: Path, run: Run) -> None:
+        (work / "people.csv").write_bytes(b'county,"sex\n(code)",population\r\n17031,F,5\r\n17031,M,6\r\n')
+        assert run("init", "people.csv", "--count", "population", "--cells", "county", "--cells", "sex\n(code)").code == 0
+        assert load_run(work / "run.toml").read_declarations().universe.codes["sex\n(code)"] == ("F", "M")
+
+    @pytest.mark.parametrize("options", [("--records", "--cells", "sex"), OPTIONS])
+    def test_a_file_without_rows_is_refused(self, work: Path, run: Run, options: tuple[str, ...]) -> None:
+        (work / "people.csv").write_text("county,sex,population\n")
+        made = run("init", "people.csv", *options)
+        assert made.code != 0
+        assert "There are no rows in file 'people.csv'" in made.err
+        assert [path.name for path in work.iterdir()] == ["people.csv"]
+
     @pytest.mark.parametrize(
         ("options", "said"),
         [

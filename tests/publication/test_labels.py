@@ -242,6 +242,53 @@ class TestIntervals:
         for codes, label in (("abc", "A or B or C"), ("abcd", None)):
             assert query_label(coefficients({"town": list(codes)}, universe), table.universe) == label
 
+    def test_a_unit_of_a_higher_level_is_named_and_not_what_lies_in_it(self):
+        towns = {"a": "N", "b": "N", "c": "N", "d": "S", "e": "S"}
+        rows = [(region, town, sex) for town, region in towns.items() for sex in "FM"]
+        columns = dict(zip(("region", "town", "sex"), map(list, zip(*rows, strict=True)), strict=True))
+        words = {"N": "North", "S": "South"}, {"a": "Ash", "b": "Birch", "c": "Cedar", "d": "Dale", "e": "Elm"}, {"F": "women", "M": "men"}
+        universe = hf.Universe.listed(columns).with_labels(Labels.of(dict(zip(columns, words, strict=True))))
+        named = {
+            "region = 'N' and sex = 'F'": "North, women",
+            "region = 'S'": "South",
+            "town in ('a', 'b', 'c')": "North",
+            "town = 'a' and sex = 'M'": "Ash, men",
+            "town in ('a', 'b')": "Ash or Birch",
+            "town in ('c', 'd')": "Cedar or Dale",
+        }
+        for query, label in named.items():
+            assert query_label(coefficients(query, universe), universe) == label
+        tree = hf.Hierarchy({"N": None, "S": None, **towns}, ["region", "town"])
+        product = hf.Universe.product({"town": list(towns), "sex": ["F", "M"]}, hierarchies={"town": tree})
+        labels = {"N": "North", "a": "Ash", "d": "Dale"}
+        by_level = product.with_labels(Labels.of({"town": labels, "sex": {"F": "women", "M": "men"}}))
+        levels = {"N": "North, women", "S": "Dale or town=e, women"}  # S has no label
+        for region, label in levels.items():
+            assert query_label(coefficients({"region": region, "sex": "F"}, by_level), by_level) == label
+
+    def test_a_label_in_place_of_a_code_is_refused_with_the_code(self, work, run):
+        _released(work).save(work / "out")
+        universe = _released(work).plan.facts.universe
+        said = {
+            "state = 'Illinois'": "'Illinois' is the label of code '17' of column state. Write the code.",
+            "state = '51' or state != 'Illinois'": "'Illinois' is the label of code '17' of column state. Write the code.",
+            "sex in ('M', 'women')": "'women' is the label of code 'F' of column sex. Write the code.",
+            "county = 'Washington County'": "'Washington County' is the label of codes '189', '191' of column county. Write the code.",
+        }
+        for query, sentence in said.items():
+            with pytest.raises(InvalidParameter) as refused:
+                coefficients(query, universe)
+            assert str(refused.value).endswith(f"cannot be used: {sentence}")
+            made = run("interval", str(work / "out"), "--where", query)
+            assert made.code == 2
+            assert " ".join(sentence.split()) in " ".join(made.err.split())
+        with pytest.raises(InvalidParameter, match=r"^'women' is the label of code 'F' of column sex\. Write the code\.$"):
+            coefficients({"sex": "women"}, universe)
+        with pytest.raises(InvalidParameter, match="No cell meets the condition"):
+            coefficients("state = 'Ohio'", universe)
+        swapped = hf.Universe.product({"sex": ["F", "M"]}).with_labels(Labels.of({"sex": {"F": "M", "M": "F"}}))
+        assert coefficients("sex = 'F'", swapped).tolist() == [1, 0]  # a code goes before a label
+
     def test_margins_by_columns_and_levels(self, work):
         release = _released(work)
         found = release.intervals(by=["state", "county", "sex"])

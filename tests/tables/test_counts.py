@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import csv
 import pickle
 import stat
 from decimal import Decimal
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import duckdb
@@ -324,6 +326,36 @@ class TestBadFiles:
         """DuckDB would find no rows below it."""
         path = write(tmp_path, '"a\r",n\nx,1\n')
         assert "carriage return" in refused(UnreadableInput, lambda: Table.from_counts(path, ["a\r"], "n"))
+
+    @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+    def test_a_line_feed_in_a_name(self, tmp_path, end) -> None:
+        """Excel writes such a header where a cell was broken with Alt+Enter. DuckDB by itself takes that feed for the line end."""
+        lines = ['a,"b\nc",n', "1,x,3", '2,"y\nz",4']
+        path = write(tmp_path, end.join([*lines, ""]))
+        table = Table.from_counts(path, ["a", "b\nc"], "n", public=True)
+        assert rows_of(table.universe.frame(), table.cells) == [("1", "x"), ("2", "y\nz")]
+        assert table.counts.tolist() == [3, 4]
+        counted = Table.from_records(path, {"b\nc": ["x", "y\nz", "w"]})
+        assert counted.counts.tolist() == [1, 1, 0]
+        assert Universe.listed(path, ["b\nc"]).codes["b\nc"] == ("x", "y\nz")
+
+    def test_mixed_line_ends_below_a_name_with_a_line_feed(self, tmp_path) -> None:
+        """They are read rightly or refused; one kind of line end is read."""
+        read = []
+        for header in ('a,"b\nc",n', '"a\n\n","b\nc",n', '"\na",b,"n\n"'):
+            for ends in product(("\n", "\r\n", "\r"), repeat=3):
+                path = write(tmp_path, "".join(line + end for line, end in zip((header, '1,"x\n",3', "2,y,4"), ends, strict=True)))
+                with path.open(newline="") as lines:
+                    *cells, count = next(csv.reader(lines))
+                try:
+                    table = Table.from_counts(path, cells, count, public=True)
+                except UnreadableInput as error:
+                    assert "line ends are mixed" in str(error) or "number of fields" in str(error)
+                    continue
+                assert rows_of(table.universe.frame(), table.cells) == [("1", "x\n"), ("2", "y")]
+                assert table.counts.tolist() == [3, 4]
+                read.append((header, ends))
+        assert {ends[0] for _, ends in read if len(set(ends)) == 1} == {"\n", "\r\n", "\r"}
 
     def test_a_ragged_line_far_down(self, tmp_path) -> None:
         rows = "".join(f"{i},1\n" for i in range(300_000))

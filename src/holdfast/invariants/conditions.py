@@ -172,8 +172,11 @@ class _Parser:
         codes = self._universe.codes
         if self._quoted_codes and symbol in _EQUALITIES and all(group == "text" for group, _ in values):
             written = codes.places(column)
+            asked = [_unquoted(text) for _, text in values]
+            if label := next(filter(None, (self._universe.labels.taken_for_code(column, text, written) for text in asked)), None):
+                raise self._error(label, "Write the code.")
             chosen = np.zeros(len(written), dtype=np.bool_)
-            chosen[[written[code] for _, text in values if (code := _unquoted(text)) in written]] = True
+            chosen[[written[code] for code in asked if code in written]] = True
             return self._universe.cells_having(column, chosen if compare is operator.eq else ~chosen)
         known = codes.derived(column, _values)
         numeric = bool(known) and isinstance(known[0], int)

@@ -76,6 +76,8 @@ def _with_codes(query: Mapping[str, Any], universe: Universe) -> Ints:
                 raise InvalidParameter(f"Codes of {column!r} are texts, in quotes, such as {first!r}. Got {shorten(repr(code))}.")
         unknown = [code for code in asked if code not in codes]
         if unknown:
+            if label := universe.labels.taken_for_code(column, unknown[0], codes):
+                raise InvalidParameter(f"{label}. Write the code.")
             near = nearest(unknown[0], codes, "{!r}") if len(codes) <= MOST_COMPARED else ""
             raise InvalidParameter(f"{shorten(unknown[0])!r} is no code of the column {column!r}. {near}Codes match exactly.")
         inside &= np.isin(of_cell, [codes[code] for code in asked])

@@ -40,16 +40,28 @@ def query_label(wanted: Ints, universe: Universe) -> str | None:
     chosen = [column for column in universe.columns if len(present[column]) < universe.code_count(column)]
     if not _are(chosen, present, universe, inside):
         return None
-    for column in tuple(chosen):  # those that others determine are left out, unless labels go by them
+    # Those that others determine are left out, unless labels go by them; first those of many codes: a region, not all of its districts.
+    for column in sorted(chosen, key=lambda column: -len(present[column])):
         others = [other for other in chosen if other != column]
         named = any(column in universe.labels.by(other) for other in others)
         if others and not named and _are(others, present, universe, inside):
             chosen = others
-    codes = {column: [universe.codes[column][place] for place in present[column].tolist()] for column in universe.columns}
+    codes = {column: _unit(column, [universe.codes[column][place] for place in present[column].tolist()], universe) for column in present}
     if not chosen or max(len(codes[column]) for column in chosen) > MOST_NAMED:
         return None
     single = {column: own[0] for column, own in codes.items() if len(own) == 1}
     return _labelled([[{**single, column: code} for code in codes[column]] for column in chosen], chosen, universe)
+
+
+def _unit(column: str, codes: list[str], universe: Universe) -> list[str]:
+    """The unit of the column's hierarchy that consists of these codes, where it has a label; else the codes."""
+    tree = universe.hierarchies.get(column)
+    node = None if tree is None or len(codes) < 2 else tree.parent(codes[0])
+    while tree is not None and node is not None:
+        if sorted(tree.leaves(node)) == sorted(codes) and universe.labels.code(column, {column: node}) is not None:
+            return [node]
+        node = tree.parent(node)
+    return codes
 
 
 def _are(columns: Sequence[str], present: Mapping[str, Ints], universe: Universe, inside: NDArray[np.bool_]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.errors import HoldfastError, InvalidParameter, OutputExists, RequestTooLarge, UnknownColumn
+from holdfast.errors import EmptyTable, HoldfastError, InvalidParameter, OutputExists, RequestTooLarge, UnknownColumn
 from holdfast.publication.order import MAX_IDENTIFIER
 from holdfast.publication.runfile import load_run
 from holdfast.publication.runfile_schema import BESIDE, FIRST_LINE, schema_text
@@ -129,7 +129,9 @@ def _text(source: str | os.PathLike[str], chosen: Choices, path: Path) -> str:
 def _codes(source: str | os.PathLike[str], chosen: Choices) -> dict[str, list[str]]:
     """The distinct codes of each column; of records few enough for a run file. Sorted: the order of rows may tell something."""
     with open_source(os.fspath(source), only=chosen.cells) as opened:
-        codes, _ = read_codes(opened, chosen.cells)
+        codes, rows = read_codes(opened, chosen.cells)
+        if not len(rows[0]):
+            raise EmptyTable(f"There are no rows in {opened.label}, and so no codes to list. Check the file.")
     found = {column: sorted(array.to_pylist()) for column, array in zip(chosen.cells, codes, strict=True)}
     long = next((column for column, listed in found.items() if len(listed) > MOST_CODES), None)
     if chosen.count is None and long is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from holdfast.display import named_codes, shorten
+from holdfast.display import listed, named_codes, shorten
 from holdfast.errors import InvalidCode, InvalidParameter, RequestTooLarge, UnknownColumn
 from holdfast.tables.readers import open_source, read_codes
 
@@ -93,6 +93,15 @@ class Labels:
         if given is None or not codes.keys() >= set(given.by):
             return None
         return given.label(tuple(codes[name] for name in given.by))
+
+    def taken_for_code(self, column: str, text: str, codes: Collection[str]) -> str:
+        """That a text which is no code is the label of some of these codes, as a sentence without its end; empty where it is not."""
+        given = self._of.get(column)
+        labelled = {} if given is None or text in codes else given.codes
+        found = list(dict.fromkeys(own[-1] for own, label in labelled.items() if label == text and own[-1] in codes))
+        if not found:
+            return ""
+        return f"{shorten(text)!r} is the label of code{'s' if len(found) > 1 else ''} {listed(found, show=repr)} of column {column}"
 
     def named(self, codes: Mapping[str, str]) -> str:
         """ "Cook County, women, 18 to 24", and "age=18" for a column without labels."""

@@ -189,6 +189,7 @@ class CsvSource:
         self._file = path
         self._separator = separator
         self.names = self._header()
+        self._line_end = self._end_of_header()
         check_csv(path, label, len(self.names), separator)
 
     def header_doubt(self) -> str | None:
@@ -229,7 +230,7 @@ class CsvSource:
         columns = ", ".join(f"'f{i}': 'VARCHAR'" for i in range(len(self.names)))
         return (
             f"read_csv({quoted(session.file)}, columns = {{{columns}}}, auto_detect = false, header = true, "
-            f"delim = {quoted(self._separator)}, quote = '\"', "
+            f"delim = {quoted(self._separator)}, quote = '\"', {self._line_end}"
             "escape = '\"', strict_mode = true, null_padding = false, ignore_errors = false, allow_quoted_nulls = false, "
             "encoding = 'utf-8')"
         )
@@ -252,6 +253,16 @@ class CsvSource:
         if any("\r" in name for name in header):  # DuckDB would find no line end after it
             raise UnreadableInput(f"A column name of {self.label} holds a carriage return. Take it out of the header.")
         return tuple(header)
+
+    def _end_of_header(self) -> str:
+        """The line end for DuckDB, where names hold line feeds: it takes the first of these for it, quoted or not. Elsewhere nothing."""
+        feeds = sum(name.count("\n") for name in self.names)
+        if not feeds:
+            return ""
+        with self._file.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as lines:
+            last = next(islice(lines, feeds, None))
+        end = r"\r\n" if last.endswith("\r\n") else r"\r" if last.endswith("\r") else r"\n"
+        return f"new_line = '{end}', "
 
 
 class ParquetSource:
