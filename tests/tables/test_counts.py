@@ -343,19 +343,20 @@ class TestBadFiles:
         """They are read rightly or refused; one kind of line end is read."""
         read = []
         for header in ('a,"b\nc",n', '"a\n\n","b\nc",n', '"\na",b,"n\n"'):
-            for ends in product(("\n", "\r\n", "\r"), repeat=3):
-                path = write(tmp_path, "".join(line + end for line, end in zip((header, '1,"x\n",3', "2,y,4"), ends, strict=True)))
+            for first, then in product(("\n", "\r\n", "\r"), repeat=2):
+                path = write(tmp_path, f'{header}{first}1,"x\n",3{then}2,y,4{then}')
                 with path.open(newline="") as lines:
                     *cells, count = next(csv.reader(lines))
                 try:
                     table = Table.from_counts(path, cells, count, public=True)
                 except UnreadableInput as error:
                     assert "line ends are mixed" in str(error) or "number of fields" in str(error)
+                    assert first != then
                     continue
                 assert rows_of(table.universe.frame(), table.cells) == [("1", "x\n"), ("2", "y")]
                 assert table.counts.tolist() == [3, 4]
-                read.append((header, ends))
-        assert {ends[0] for _, ends in read if len(set(ends)) == 1} == {"\n", "\r\n", "\r"}
+                read.append((first, then))
+        assert {("\n", "\n"), ("\r\n", "\r\n"), ("\r", "\r")} <= set(read)
 
     def test_a_ragged_line_far_down(self, tmp_path) -> None:
         rows = "".join(f"{i},1\n" for i in range(300_000))

@@ -30,7 +30,7 @@ from holdfast.tables.databases import SCHEMES, is_url, open_query
 from holdfast.tables.excel import EXCEL_SUFFIXES, ExcelSource
 from holdfast.tables.session import BATCH_ROWS, Session, arrow_batches, guarded, guarded_batches, identifier, private_session, quoted
 from holdfast.tables.strict_csv import check_csv
-from holdfast.tables.text_files import NAME_IT, TEXT_SUFFIXES, Reading, file_trouble, find_separator, plain_text
+from holdfast.tables.text_files import NAME_IT, TEXT_SUFFIXES, Reading, file_trouble, find_separator, header_on_one_line, plain_text
 
 _KINDS = (
     "Give a path to a .csv, .tsv (also as .gz), .parquet or .xlsx file, a frame that exports the Arrow C stream, or a database URL "
@@ -170,7 +170,9 @@ def _open_file(path: Path, reading: Reading) -> Iterator[Source]:
         with plain_text(path, label, reading.encoding) as plain:
             logger.debug("Opened %s as text (encoding %s)", label, reading.encoding or "as the file shows")
             separator = reading.separator or guarded(label, lambda: find_separator(plain, label, "\t" if suffix == ".tsv" else ","))
-            yield guarded(label, lambda: CsvSource(label, plain, separator))
+            source = guarded(label, lambda: CsvSource(label, plain, separator))
+            with header_on_one_line(plain, label, source.names) as source.path:
+                yield source
         return
     reading.refuse(label, "separator", "encoding")
     if path.suffix.lower() in EXCEL_SUFFIXES:
@@ -189,7 +191,6 @@ class CsvSource:
         self._file = path
         self._separator = separator
         self.names = self._header()
-        self._line_end = self._end_of_header()
         check_csv(path, label, len(self.names), separator)
 
     def header_doubt(self) -> str | None:
@@ -230,7 +231,7 @@ class CsvSource:
         columns = ", ".join(f"'f{i}': 'VARCHAR'" for i in range(len(self.names)))
         return (
             f"read_csv({quoted(session.file)}, columns = {{{columns}}}, auto_detect = false, header = true, "
-            f"delim = {quoted(self._separator)}, quote = '\"', {self._line_end}"
+            f"delim = {quoted(self._separator)}, quote = '\"', "
             "escape = '\"', strict_mode = true, null_padding = false, ignore_errors = false, allow_quoted_nulls = false, "
             "encoding = 'utf-8')"
         )
@@ -253,16 +254,6 @@ class CsvSource:
         if any("\r" in name for name in header):  # DuckDB would find no line end after it
             raise UnreadableInput(f"A column name of {self.label} holds a carriage return. Take it out of the header.")
         return tuple(header)
-
-    def _end_of_header(self) -> str:
-        """The line end for DuckDB, where names hold line feeds: it takes the first of these for it, quoted or not. Elsewhere nothing."""
-        feeds = sum(name.count("\n") for name in self.names)
-        if not feeds:
-            return ""
-        with self._file.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as lines:
-            last = next(islice(lines, feeds, None))
-        end = r"\r\n" if last.endswith("\r\n") else r"\r" if last.endswith("\r") else r"\n"
-        return f"new_line = '{end}', "
 
 
 class ParquetSource:

@@ -3,8 +3,8 @@
     encoding   UTF-8, or UTF-16 with its mark at the beginning; anything else must be named
     separator  comma, semicolon, tab or bar: the one under which the first lines all have as many fields as the header, and more than one
 
-A file that is not plain UTF-8, or is compressed, is written out once as UTF-8 into a folder that only this user may enter, and that is gone
-afterwards; from there on one reader serves all.
+A file that is not plain UTF-8, is compressed, or has line feeds in its header is written out once as UTF-8 into a folder that only this user
+may enter, and that is gone afterwards; from there on one reader serves all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import os
 import shutil
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -107,6 +107,31 @@ def plain_text(path: Path, label: str, encoding: str | None) -> Iterator[Path]:
         yield copy
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def header_on_one_line(path: Path, label: str, names: Sequence[str]) -> Iterator[Path]:
+    """The file itself; where names hold line feeds, a private copy without these. DuckDB takes the first line feed or carriage return of a
+    file for its line end, also inside quotes, and would find no rows where lines end otherwise; new_line, with which one could tell it the
+    end, does not work for CRLF in DuckDB 2.0.
+
+    Given:  a UTF-8 file and the names of its header, which hold no carriage return: so the first line feeds of the file are theirs.
+    """
+    feeds = sum(name.count("\n") for name in names)
+    if not feeds:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="holdfast-", ignore_cleanup_errors=True) as folder:  # mode 0700
+        copy = Path(folder, "input.csv")
+        guarded(label, lambda: _copy_without_first_feeds(path, copy, feeds))
+        yield copy
+
+
+def _copy_without_first_feeds(path: Path, copy: Path, feeds: int) -> None:
+    with path.open("rb") as file, copy.open("wb") as out:
+        for line in islice(file, feeds):
+            out.write(line.replace(b"\n", b"_"))
+        shutil.copyfileobj(file, out, _CHUNK)
 
 
 def _first_bytes(path: Path) -> bytes:
