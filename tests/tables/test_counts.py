@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import csv
 import pickle
 import stat
 from decimal import Decimal
@@ -340,23 +339,17 @@ class TestBadFiles:
         assert Universe.listed(path, ["b\nc"]).codes["b\nc"] == ("x", "y\nz")
 
     def test_mixed_line_ends_below_a_name_with_a_line_feed(self, tmp_path) -> None:
-        """They are read rightly or refused; one kind of line end is read."""
-        read = []
-        for header in ('a,"b\nc",n', '"a\n\n","b\nc",n', '"\na",b,"n\n"'):
+        """They are refused as such, and not taken for a file without rows; one kind of line end is read."""
+        for cells, count in ((["a", "b\nc"], "n"), (["a\n\n", "b\nc"], "n"), (["\na", "b"], "n\n")):
+            header = ",".join(f'"{name}"' for name in (*cells, count))
             for first, then in product(("\n", "\r\n", "\r"), repeat=2):
                 path = write(tmp_path, f'{header}{first}1,"x\n",3{then}2,y,4{then}')
-                with path.open(newline="") as lines:
-                    *cells, count = next(csv.reader(lines))
-                try:
+                if first == then:
                     table = Table.from_counts(path, cells, count, public=True)
-                except UnreadableInput as error:
-                    assert "line ends are mixed" in str(error) or "number of fields" in str(error)
-                    assert first != then
-                    continue
-                assert rows_of(table.universe.frame(), table.cells) == [("1", "x\n"), ("2", "y")]
-                assert table.counts.tolist() == [3, 4]
-                read.append((first, then))
-        assert {("\n", "\n"), ("\r\n", "\r\n"), ("\r", "\r")} <= set(read)
+                    assert rows_of(table.universe.frame(), cells) == [("1", "x\n"), ("2", "y")]
+                    assert table.counts.tolist() == [3, 4]
+                else:
+                    assert "line ends are mixed" in refused(UnreadableInput, partial(Table.from_counts, path, cells, count))
 
     def test_a_ragged_line_far_down(self, tmp_path) -> None:
         rows = "".join(f"{i},1\n" for i in range(300_000))

@@ -3,8 +3,8 @@
     encoding   UTF-8, or UTF-16 with its mark at the beginning; anything else must be named
     separator  comma, semicolon, tab or bar: the one under which the first lines all have as many fields as the header, and more than one
 
-A file that is not plain UTF-8, is compressed, or has line feeds in its header is written out once as UTF-8 into a folder that only this user
-may enter, and that is gone afterwards; from there on one reader serves all.
+A file that is not plain UTF-8, is compressed, or has line feeds in its header is written out once as UTF-8 into a folder that only this
+user may enter, and that is gone afterwards; from there on one reader serves all.
 """
 
 from __future__ import annotations
