@@ -399,6 +399,7 @@ def verify(
     folder: Annotated[Path, typer.Argument(help="A published folder.")],
     against: Annotated[Path | None, typer.Option(help="A file of official totals (.csv, .parquet) to compare with.")] = None,
     signer: Annotated[Path | None, typer.Option(help="The public key (PEM) that must have signed the card.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail if anything could not be compared.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check a published folder from its files alone: checksums, signature, every kept total, and all that the card and the pages say. Of
@@ -407,7 +408,7 @@ def verify(
     from holdfast.publication.verify import verify_folder as check
 
     with working("Verifying"):
-        found = check(folder, against, signer=signer)
+        found = check(folder, against, signer=signer, strict=strict)
     print(json.dumps(dataclasses.asdict(found), indent=2) if as_json else found)
 
 

@@ -123,6 +123,10 @@ class TestFloats:
         assert problems(text)[0].startswith("guarantee.per_unit.epsilon: found a number that is not finite, expected text or")
 
 
+def a_label(entry: list[Any]) -> list[dict[str, Any]]:
+    return [{"column": "sex", "name": None, "by": ["sex"], "codes": [entry]}]
+
+
 class TestProblems:
     def test_a_card_has_none(self) -> None:
         assert problems(text_of(CARD)) == []
@@ -169,6 +173,9 @@ class TestProblems:
                 {"files": {"../table.csv": {"sha256": "ab" * 32, "bytes": 1}}},
                 'files: found the name "../table.csv", expected names of the form ^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$.',
             ),
+            ({"table__labels": a_label([["F"], 7])}, "table.labels[0].codes[0][1]: found a whole number, expected text that is not empty."),
+            ({"table__labels": a_label(["F", "women"])}, "table.labels[0].codes[0][0]: found text, expected a list."),
+            ({"table__labels": a_label([["F"], "a", "b"])}, "table.labels[0].codes[0]: found a list of 3, expected a list of 2."),
             ({"mechanism__parameters": {"": 1}}, 'mechanism.parameters: found the name "", expected names that are not empty.'),
             ({"signature": {**SIGNATURE, "algorithm": "none"}}, 'signature.algorithm: found text, expected the text "Ed25519".'),
         ],

@@ -110,7 +110,7 @@ class TestPosing:
         forge(folder, with_change(read_card(folder), ("software", "holdfast"), f"9.{POSE}"), None)
         told = str(hf.verify(folder))
         assert "Signed by" not in told
-        assert "sentences and pages, which another version of Holdfast made" in told
+        assert "sentences and pages, which the card says another version of Holdfast made; they could say anything" in told
 
     def test_names_of_files(self, folder: Path) -> None:
         (folder / POSE.replace("/", "")).write_text("")

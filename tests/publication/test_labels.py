@@ -157,6 +157,12 @@ def test_a_card_with_labels_that_are_none_is_refused_in_words(work, change):
         hf.verify(work / "out")
 
 
+def test_a_label_of_a_run_file_that_turns_the_text_round_is_refused_for_that(work):
+    (work / "run.toml").write_text(RUN.replace('"women"', r'"wo\u202emen"'))
+    with pytest.raises(HoldfastError, match=r"without characters that do not print, such as control or direction marks\. Got "):
+        load_run(work / "run.toml")
+
+
 def test_long_names_stand_whole_above_their_bars(work):
     labelled = _released(work).plot.ranked("cells")
     assert ">Illinois, Washington County, women, 18 to 24</text>" in labelled.svg

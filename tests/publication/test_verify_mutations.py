@@ -250,10 +250,14 @@ def test_pages_and_sentences_of_another_version_are_not_compared_but_their_field
     original, charts = folders["gaussian"]
     folder = Path(shutil.copytree(original, tmp_path / "gaussian"))
     card = with_change(json.loads((folder / "card.json").read_text()), ("software", "holdfast"), "0.0.9")
-    forge(folder, with_change(card, ("guarantee", "words"), "Said in other words."), charts)
+    forge(folder, with_change(card, ("expected_error", "words"), "Said in other words."), charts)
     found = hf.verify(folder)
     assert found.recomputed == ("promise", "exposure", "samplers", "standard deviations")
-    assert "sentences and pages, which version 0.0.9 of Holdfast made" in str(found)
+    said = "sentences and pages, which the card says version 0.0.9 of Holdfast made; they could say anything. Verify with that version"
+    assert found.left == (said,)
+    assert f"Not compared: {said}.\n" in str(found)
+    with pytest.raises(VerificationFailed, match="Not everything was compared, as strict asks for: sentences and pages, which the card says"):
+        hf.verify(folder, strict=True)
     forge(folder, with_change(card, ("guarantee", "parameters", "epsilon"), "1/4"), charts)
     with pytest.raises(VerificationFailed, match=r"guarantee\.parameters\.epsilon is '1/4'; the rest of the folder gives '0\.5'"):
         hf.verify(folder)

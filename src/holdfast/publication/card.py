@@ -461,7 +461,8 @@ def _in_words(kind: str, loc: Sequence[int | str], values: Any) -> str:
         return f"{_path(path)}: found text that is no day of the calendar, expected year-month-day."
     if kind == "software":
         return f"{_path(path)}: found an object without some of {', '.join(node['required'])}, expected all of them."
-    return f"{_path(path)}: found {_kind_of(values)}, expected {_expected(node)}."
+    found = f"a list of {len(values)}" if isinstance(values, list) and "prefixItems" in node else _kind_of(values)
+    return f"{_path(path)}: found {found}, expected {_expected(node)}."
 
 
 def _resolve(loc: Sequence[int | str]) -> tuple[tuple[int | str, ...], Mapping[str, Any]]:
@@ -489,7 +490,7 @@ def _members(node: Mapping[str, Any], whole: Mapping[str, Any]) -> list[Mapping[
 
 def _inside(node: Mapping[str, Any], part: int | str) -> Mapping[str, Any] | None:
     if isinstance(part, int):
-        return node.get("items")
+        return dict(enumerate(node.get("prefixItems", ()))).get(part, node.get("items"))
     # Names of a free object are either all allowed or of one pattern.
     free = [*node.get("patternProperties", {}).values(), node.get("additionalProperties")]
     inner = node.get("properties", {}).get(part, free[0])
@@ -508,6 +509,8 @@ def _expected(node: Mapping[str, Any]) -> str:
         return f"text of the form {node['pattern']}"
     if node["type"] == "string" and "minLength" in node:
         return "text that is not empty"
+    if "prefixItems" in node:
+        return f"a list of {len(node['prefixItems'])}"
     return f"{_KINDS[node['type']]}{at_least}"
 
 

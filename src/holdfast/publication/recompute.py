@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -39,6 +40,7 @@ from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables import Hierarchy, Universe
 from holdfast.tables.labels import Labels
+from holdfast.wording.guarantee import is_paragraph_of
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -73,6 +75,8 @@ SENTENCES = frozenset({"words", "ledger_words", "relation", "status_note", "why"
 """Fields in words: another version may say the same differently."""
 MAX_SOLVED_CELLS = 1_000
 """A Smith form of more cells would take long."""
+SHOWN = 60
+"""Characters of a value that a message shows."""
 LAST_DIGIT = 1e-5
 """Cards have six digits: one unit in the last of them is at most this part of a number. Two machines may round apart by so much."""
 
@@ -111,7 +115,11 @@ class Recomputed:
             yield f"card.json: release.allow_exposed is {given.release.allow_exposed}; the kept totals fix {len(self.exposure.fixed)} cells"
         for path, here, there in _differences(said, made, ()):
             if not (self._may_differ(path, here, there)):
-                yield f"card.json: {'.'.join(map(str, path))} is {_shown(here)}; the rest of the folder gives {_shown(there)}"
+                one, other = _shown(here, there)
+                yield f"card.json: {'.'.join(map(str, path))} is {one}; the rest of the folder gives {other}"
+        asked = None if given.guarantee.asked is None else given.guarantee.asked.words
+        if not is_paragraph_of(self.plan.guarantee, given.guarantee.words, asked, given.guarantee.sentences):
+            yield "card.json: guarantee.words is not what the card requests, its guarantee.sentences and the names of exposed cells"
 
     def _may_differ(self, path: tuple[str | int, ...], here: Any, there: Any) -> bool:
         if not self.same_version and SENTENCES.intersection(map(str, path)):
@@ -250,6 +258,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."
+def _shown(here: Any, there: Any) -> tuple[str, str]:
+    """Two values that differ; of long ones the part around the first difference."""
+    texts = repr(here), repr(there)
+    same = len(os.path.commonprefix(texts))
+    start = max(0, same - SHOWN // 2) if max(map(len, texts)) > SHOWN else 0
+    one, other = (f"{'...' * (start > 0)}{text[start : start + SHOWN]}{'...' * (len(text) > start + SHOWN)}" for text in texts)
+    return one, other

@@ -25,7 +25,7 @@ from holdfast.publication.view import BASES
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.formulas import FORMULAS
 from holdfast.tables.grid import MAX_PLACES
-from holdfast.tables.labels import MAX_LABEL, check_label
+from holdfast.tables.labels import LABEL_FORM, MAX_LABEL, check_label
 from holdfast.tables.table import MAX_RECORDS
 from holdfast.tables.text_files import MAX_QUERY_SECONDS, SEPARATORS, is_encoding
 
@@ -176,7 +176,7 @@ def _label(value: object) -> str:
     try:
         check_label(value)
     except InvalidParameter:
-        refuse(f"must be a text on one line, without blanks at its ends, of at most {MAX_LABEL} characters. Got {found(value)}.")
+        refuse(f"must be {LABEL_FORM}. Got {found(value)}.")
     return str(value)
 
 

@@ -38,6 +38,7 @@ from holdfast.publication.given_files import (
     read_json_text,
     read_plain,
 )
+from holdfast.publication.inert import not_inert
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, KeptLine, kept_lines, read_kept
 from holdfast.publication.maps import MAP_FILE
 from holdfast.publication.official import compare_with
@@ -52,7 +53,7 @@ from holdfast.tables.formulas import unmark_frame
 from holdfast.tables.grid import Grid
 from holdfast.tables.listing import read_listed
 from holdfast.tables.readers import open_source
-from holdfast.wording.verification import name_phrase, verified_sentences, version_phrase
+from holdfast.wording.verification import name_phrase, other_version_phrase, strict_sentence, verified_sentences
 
 if TYPE_CHECKING:
     from holdfast.publication.verify_cellkey import VerifiedCellKeys
@@ -98,31 +99,41 @@ class Verified:
 
 
 def verify(
-    folder: str | os.PathLike[str], against: Table | str | os.PathLike[str] | None = None, *, signer: str | os.PathLike[str] | None = None
+    folder: str | os.PathLike[str],
+    against: Table | str | os.PathLike[str] | None = None,
+    *,
+    signer: str | os.PathLike[str] | None = None,
+    strict: bool = False,
 ) -> Verified:
     """Check a published folder.
 
     Given:       `against`: official totals, as a Table or a file: columns of codes and one of numbers (a margin that the release keeps, or
                  the whole table, of which only the kept totals are compared), or a list with statement, name, total, such as kept.csv.
                  `signer`: a public key in PEM that must have signed the card.
+                 `strict`: whatever could not be compared (`Verified.left`) is a failure, too.
     Guarantees:  VerificationFailed, with every difference found, unless card, checksums, signature, tables and totals all agree, and
                  guarantee, exposure, standard deviations, sentences and pages are those that follow from the rest. Pages and sentences are
-                 compared where this version of Holdfast made them. What follows from nothing (ONLY_SIGNED) a signature alone protects; how
-                 far one person can move real-valued answers (DECLARED) is taken as declared.
+                 compared where the card names this version of Holdfast; of any other version pages are inert, and the promise in words is
+                 that in sentences. What follows from nothing (ONLY_SIGNED) a signature alone protects; how far one person can move
+                 real-valued answers (DECLARED) is taken as declared.
     """
     place = _given(folder, against, signer)
     with _escaped():
-        return _verified(place, against, signer)
+        return _verified(place, against, signer, strict)
 
 
 def verify_folder(
-    folder: str | os.PathLike[str], against: Table | str | os.PathLike[str] | None = None, *, signer: str | os.PathLike[str] | None = None
+    folder: str | os.PathLike[str],
+    against: Table | str | os.PathLike[str] | None = None,
+    *,
+    signer: str | os.PathLike[str] | None = None,
+    strict: bool = False,
 ) -> Verified | VerifiedCellKeys:
     """As `verify`; of tables by the cell key method what can be checked of them."""
     place = _given(folder, against, signer)
     with _escaped():
         if not _holds_cell_keys(place):
-            return _verified(place, against, signer)
+            return _verified(place, against, signer, strict)
         from holdfast.publication.verify_cellkey import verify_cell_keys
 
         return verify_cell_keys(place, against, signer)
@@ -132,14 +143,16 @@ def _holds_cell_keys(place: Path) -> bool:
     return os.path.lexists(place / CELL_KEY_CARD) and not os.path.lexists(place / CARD)
 
 
-def _verified(place: Path, against: Table | str | os.PathLike[str] | None, signer: str | os.PathLike[str] | None) -> Verified:
+def _verified(place: Path, against: Table | str | os.PathLike[str] | None, signer: str | os.PathLike[str] | None, strict: bool) -> Verified:
     again, made, lines = _checked(place, signer)
-    card = again.card
+    card, left = again.card, tuple(_left(place, again))
     number = None
     if against is not None:
         number, differences = compare_with(against, card, made, _plain(lines), again.plan.facts.lattice)
         if differences:
             raise VerificationFailed(f"The release does not agree with the official totals: {_shown(differences)}.")
+    if strict and left:
+        raise VerificationFailed(strict_sentence(left))
     key = None if card.signature is None else card.signature.public_key
     return Verified(
         release_id=card.release.id,
@@ -152,7 +165,7 @@ def _verified(place: Path, against: Table | str | os.PathLike[str] | None, signe
         official_totals=number,
         suppressed=_is_suppressed(card),
         recomputed=tuple(_made_again(again)),
-        left=tuple(_left(place, again)),
+        left=left,
         declared=() if card.table.grid is None else DECLARED,
     )
 
@@ -283,6 +296,7 @@ def _recomputed_problems(place: Path, again: Recomputed, frames: dict[str, Any])
     content = {name: _guarded(name, partial(read_plain, place / name, again.card.files[name].bytes)) for name in (EXPOSED_FILE, *PAGES)}
     exposed = content.pop(EXPOSED_FILE)
     yield from _guarded(EXPOSED_FILE, lambda: list(again.exposed_problems(exposed)))
+    yield from (f"{name} has what no page of Holdfast has: {found}" for name, page in content.items() if (found := not_inert(page)) is not None)
     of_view = list(_view_problems(place, again))
     yield from of_view
     if again.same_version and not of_card and not of_view:  # of a card that is no card of a release no page can be made
@@ -336,7 +350,7 @@ def _made_again(again: Recomputed) -> Iterator[str]:
 
 def _left(place: Path, again: Recomputed) -> Iterator[str]:
     if not again.same_version:
-        yield f"sentences and pages, which {version_phrase(again.card.software['holdfast'])} of Holdfast made"
+        yield other_version_phrase(again.card.software["holdfast"])
     if again.totals is None:
         yield "exposure, because counts of a large table are left out"
     if again.card.sampler.status == "estimated":

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from holdfast.tables.universe import Universe
 
 MAX_LABEL = 200
+LABEL_FORM = (
+    f"a text on one line of at most {MAX_LABEL} characters, without blanks at its ends and without characters that do not print, such as "
+    "control or direction marks"
+)
 MOST_LABELS = 100_000
 """They stand on the card in full."""
 
@@ -161,4 +165,4 @@ def check_label(label: object) -> None:
     good = isinstance(label, str) and label == label.strip() and label.isprintable() and 0 < len(label) <= MAX_LABEL
     if not good:
         shown = f" Got {label!r:.60}." if isinstance(label, str) else ""
-        raise InvalidParameter(f"A label is a text on one line of at most {MAX_LABEL} characters, without blanks at its ends.{shown}")
+        raise InvalidParameter(f"A label is {LABEL_FORM}.{shown}")

@@ -30,7 +30,11 @@ def asked_phrase(asked: Asked, guarantee: Guarantee) -> str:
 
 def asked_sentence(guarantee: Guarantee) -> str:
     """Empty where there was nothing to ask for."""
-    return "" if guarantee.asked is None else f"Requested: {asked_phrase(guarantee.asked, guarantee)}."
+    return "" if guarantee.asked is None else requested_sentence(asked_phrase(guarantee.asked, guarantee))
+
+
+def requested_sentence(asked: str) -> str:
+    return f"Requested: {asked}."
 
 
 def budget_rows(guarantee: Guarantee) -> list[tuple[str, str]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise, Relation
 from holdfast.wording.answers import answers_fields, answers_relation, answers_sentences
-from holdfast.wording.budget import asked_fields, asked_sentence, budget_why
+from holdfast.wording.budget import asked_fields, asked_sentence, budget_why, requested_sentence
 from holdfast.wording.conditioning import conditioning_fields, conditioning_sentences
 from holdfast.wording.exposure import named_sentences
 from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor, number
@@ -48,6 +49,16 @@ def relation_phrase(relation: Relation) -> str:
 def guarantee_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str:
     """All sentences in one paragraph."""
     return " ".join(guarantee_sentences(guarantee, delta, whole=True))
+
+
+def is_paragraph_of(guarantee: Guarantee, words: str, asked: str | None, sentences: Sequence[str]) -> bool:
+    """Whether a paragraph says no more and no less than these sentences, what was asked for in these words, and the names of exposed
+    cells: so it is in every version, however it puts them.
+    """
+    names = named_sentences(guarantee.exposed.names, guarantee.exposed.cells)
+    for more in [*([] if asked is None else [requested_sentence(asked)]), *names]:
+        words = words.replace(f"{more} ", "", 1)
+    return words == " ".join(sentences)
 
 
 def guarantee_sentences(guarantee: Guarantee, delta: Exact | None = None, *, whole: bool = False) -> list[str]:

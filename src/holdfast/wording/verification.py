@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.display import count_of, shorten
 from holdfast.wording.cellkey import NO_GUARANTEE, NOT_PRIVATE
 
 UNSIGNED = (
-    "Not signed. Fields that cannot be recomputed, such as name, date and ledger entry, could have been changed: only a signature protects "
-    "them."
+    "Not signed. Fields that cannot be recomputed, such as names, labels, date and ledger entry, could have been changed: only a signature "
+    "protects them."
 )
 DECLARED = (
     "Taken as declared: the sensitivity of the answers, which data sets are neighbours, and whether answers were rounded (on_grid). The "
@@ -21,9 +21,15 @@ DECLARED = (
 _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}")
 
 
-def version_phrase(version: object) -> str:
-    """The version of Holdfast that a card names, where it is one."""
-    return f"version {version}" if isinstance(version, str) and _VERSION.fullmatch(version) else "another version"
+def other_version_phrase(version: object) -> str:
+    """What is not compared where a card names another version of Holdfast, which is repeated where it is one."""
+    said = f"version {version}" if isinstance(version, str) and _VERSION.fullmatch(version) else "another version"
+    return f"sentences and pages, which the card says {said} of Holdfast made; they could say anything. Verify with that version"
+
+
+def strict_sentence(left: Sequence[str]) -> str:
+    """Why a check that was to compare everything fails."""
+    return f"Not everything was compared, as strict asks for: {'; '.join(left)}."
 
 
 def signature_sentence(signed_by: str | None, unchecked_key: str | None) -> str:

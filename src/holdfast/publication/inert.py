@@ -1,0 +1,74 @@
+"""Whether a page can do nothing but be read: nothing runs, nothing is loaded, nothing leads away. Whatever version made it, pages are so.
+
+A page is taken apart by a grammar that is narrower than HTML: the head begins with our content security policy, and every "<" after it opens
+one of ELEMENTS, written as our pages write tags. Comments and other declarations are none. So a browser, in whatever state it reads, finds
+no element and no attribute that was not looked at here: where the two disagree, it takes a tag for text, and never text for a tag.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+ELEMENTS = frozenset(
+    "html head title style body header main footer section article div p span h1 h2 h3 h4 h5 h6 ul ol li dl dt dd table caption colgroup col "
+    "thead tbody tfoot tr th td figure figcaption details summary strong em b i small sub sup br hr wbr code pre q abbr time bdi bdo "
+    "svg g path rect circle ellipse line polyline polygon text tspan desc".split()
+)
+"""What shows text and shapes. None of them loads, runs, is sent, or takes a browser elsewhere."""
+
+_START = re.compile(
+    r'<!DOCTYPE html>\s*<html lang="[A-Za-z0-9-]{1,35}">\s*<head>\s*(?:<meta (?:charset="utf-8"|name="[a-z-]+" content="[^"<>]*")>\s*)*'
+    rf'<meta http-equiv="Content-Security-Policy" content="{re.escape(POLICY)}">'
+)
+_ATTRIBUTE = re.compile(r'\s+([A-Za-z][A-Za-z0-9:-]*)(?:="([^"<>]*)")?')
+_TAG = re.compile(rf"</?([A-Za-z][A-Za-z0-9-]*)((?:{_ATTRIBUTE.pattern})*)\s*>")
+_ADDRESS = re.compile(r"(?:.*:)?(?:href|src|srcset|srcdoc|action|formaction|data|poster|background|ping|manifest|base)")
+_SPOKEN = re.compile(r"(?:aria|data)-.*|title")
+"""Attributes that hold words, such as names that an office chose."""
+_SAID = re.compile(r"""/\*.*?\*/|"(?:[^"\\\n\r\f]|\\[^\n\r\f])*"|'(?:[^'\\\n\r\f]|\\[^\n\r\f])*'""", re.DOTALL)
+"""Comments and strings of a style sheet."""
+_LOADS = re.compile(r"@import|(?:url|src|image|image-set)\((?!\s*#)|\\", re.IGNORECASE)
+"""What loads something, and the escape that could spell it otherwise."""
+
+
+def not_inert(page: bytes) -> str | None:
+    """The first thing on a page that no page of ours has, in words; None where it is inert."""
+    try:
+        text = page.decode()
+    except UnicodeDecodeError:
+        return "bytes that are no UTF-8"
+    start = _START.match(text)
+    if start is None:
+        return "a head that does not begin with our content security policy"
+    return next(_found(text, start.end()), None)
+
+
+def _found(text: str, at: int) -> Iterator[str]:
+    while (at := text.find("<", at)) >= 0:
+        tag = _TAG.match(text, at)
+        if tag is None:
+            yield f"a tag, comment or declaration written as on no page of ours, {text[at : at + 40]!r}"
+            return
+        name, at = tag[1].lower(), tag.end()
+        if name not in ELEMENTS:
+            yield f"an element {name!r}"
+        for attribute, value in _ATTRIBUTE.findall(tag[2]):
+            yield from _attribute_problems(attribute.lower(), unescape(value).strip())
+        if name == "style" and text[tag.start() + 1] != "/":
+            end = text.find("<", at)
+            if not text.startswith("</style>", end):
+                yield "a style sheet that is not closed"
+            if _LOADS.search(_SAID.sub(" ", text[at:end])):
+                yield "a style sheet that may load something"
+
+
+def _attribute_problems(name: str, value: str) -> Iterator[str]:
+    if name.startswith("on"):
+        yield f"an attribute {name!r}, which runs something"
+    elif _ADDRESS.fullmatch(name) and not value.startswith("#"):
+        yield f"an address in {name!r} that leaves the page"
+    elif not _SPOKEN.fullmatch(name) and _LOADS.search(value):
+        yield f"an attribute {name!r} that may load something"
