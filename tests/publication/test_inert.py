@@ -114,7 +114,9 @@ def test_pages_of_ours_are_inert_whatever_an_office_calls_things(text: str) -> N
     assert not_inert(statement_html(with_every_text(text)).encode()) is None
 
 
-@pytest.mark.parametrize("more", ['<p href="#top">x</p>', '<p aria-label="url(https://x.example)">x</p>', '<svg><rect fill="url(#a)"></rect></svg>'])
+@pytest.mark.parametrize(
+    "more", ['<p href="#top">x</p>', '<p aria-label="url(https://x.example)">x</p>', '<svg><rect fill="url(#a)"></rect></svg>']
+)
 def test_what_stays_on_the_page_is_inert(more: str) -> None:
     assert not_inert(PAGE.replace("</main>", f"{more}</main>").encode()) is None
 

@@ -256,7 +256,9 @@ def test_pages_and_sentences_of_another_version_are_not_compared_but_their_field
     said = "sentences and pages, which the card says version 0.0.9 of Holdfast made; they could say anything. Verify with that version"
     assert found.left == (said,)
     assert f"Not compared: {said}.\n" in str(found)
-    with pytest.raises(VerificationFailed, match="Not everything was compared, as strict asks for: sentences and pages, which the card says"):
+    with pytest.raises(
+        VerificationFailed, match="Not everything was compared, as strict asks for: sentences and pages, which the card says"
+    ):
         hf.verify(folder, strict=True)
     forge(folder, with_change(card, ("guarantee", "parameters", "epsilon"), "1/4"), charts)
     with pytest.raises(VerificationFailed, match=r"guarantee\.parameters\.epsilon is '1/4'; the rest of the folder gives '0\.5'"):

@@ -1,8 +1,8 @@
 """Whether a page can do nothing but be read: nothing runs, nothing is loaded, nothing leads away. Whatever version made it, pages are so.
 
-A page is taken apart by a grammar that is narrower than HTML: the head begins with our content security policy, and every "<" after it opens
-one of ELEMENTS, written as our pages write tags. Comments and other declarations are none. So a browser, in whatever state it reads, finds
-no element and no attribute that was not looked at here: where the two disagree, it takes a tag for text, and never text for a tag.
+A page is taken apart by a grammar that is narrower than HTML: the head begins with our content security policy, and every "<" after it
+opens one of ELEMENTS, written as our pages write tags. Comments and declarations are refused. So a browser, in whatever state it reads,
+finds no element and no attribute that was not looked at here: where the two disagree, it takes a tag for text, and never text for a tag.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from html import unescape
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-ELEMENTS = frozenset(
-    "html head title style body header main footer section article div p span h1 h2 h3 h4 h5 h6 ul ol li dl dt dd table caption colgroup col "
-    "thead tbody tfoot tr th td figure figcaption details summary strong em b i small sub sup br hr wbr code pre q abbr time bdi bdo "
-    "svg g path rect circle ellipse line polyline polygon text tspan desc".split()
-)
+_TEXT = """
+html head title style body header main footer section article div p span h1 h2 h3 h4 h5 h6 ul ol li dl dt dd table caption colgroup col
+thead tbody tfoot tr th td figure figcaption details summary strong em b i small sub sup br hr wbr code pre q abbr time bdi bdo
+"""
+_SHAPES = "svg g path rect circle ellipse line polyline polygon text tspan desc"
+ELEMENTS = frozenset(f"{_TEXT} {_SHAPES}".split())
 """What shows text and shapes. None of them loads, runs, is sent, or takes a browser elsewhere."""
 
 _START = re.compile(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -261,7 +260,7 @@ def _is_number(value: Any) -> bool:
 def _shown(here: Any, there: Any) -> tuple[str, str]:
     """Two values that differ; of long ones the part around the first difference."""
     texts = repr(here), repr(there)
-    same = len(os.path.commonprefix(texts))
+    same = next((at for at, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), min(map(len, texts)))
     start = max(0, same - SHOWN // 2) if max(map(len, texts)) > SHOWN else 0
     one, other = (f"{'...' * (start > 0)}{text[start : start + SHOWN]}{'...' * (len(text) > start + SHOWN)}" for text in texts)
     return one, other

@@ -296,7 +296,9 @@ def _recomputed_problems(place: Path, again: Recomputed, frames: dict[str, Any])
     content = {name: _guarded(name, partial(read_plain, place / name, again.card.files[name].bytes)) for name in (EXPOSED_FILE, *PAGES)}
     exposed = content.pop(EXPOSED_FILE)
     yield from _guarded(EXPOSED_FILE, lambda: list(again.exposed_problems(exposed)))
-    yield from (f"{name} has what no page of Holdfast has: {found}" for name, page in content.items() if (found := not_inert(page)) is not None)
+    yield from (
+        f"{name} has what no page of Holdfast has: {found}" for name, page in content.items() if (found := not_inert(page)) is not None
+    )
     of_view = list(_view_problems(place, again))
     yield from of_view
     if again.same_version and not of_card and not of_view:  # of a card that is no card of a release no page can be made
