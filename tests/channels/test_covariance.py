@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.channels import covariance
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes.grid import zero_sum_basis
 from holdfast.laws.moments import fraction_variance
@@ -215,7 +216,7 @@ def test_an_estimate_says_how_far_off_it_may_be() -> None:
     universe = hf.Universe.product({"a": ["1", "2", "3"], "b": ["1", "2"], "c": ["1", "2"]})
     margins: list[Any] = [hf.margin("a", "b"), hf.margin("a", "c"), hf.margin("b", "c")]
     said = hf.plan(universe, margins, hf.RoundedProjection(1)).to_fields()["expected_error"]
-    assert said["basis"].startswith("estimated from draws of the public law, to about 0.")
+    assert said["basis"].startswith("estimated from draws of the public law, standard error 0.")
     assert 0 < said["relative_error"] < 0.01
 
 
@@ -237,9 +238,64 @@ def test_cells_that_a_norm_does_not_tell_apart_have_one_variance() -> None:
     assert dict(error.margins) == pytest.approx({None: 0.0, "town": 0.0, "sex": (2 * found[0, 0]) ** 0.5})
 
 
+REGIONS = np.array([[1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1], [1, 0, 1, 0, 1, 0]])
+"""Districts N1 and N2 of a region and a region S alone, by sex: the regions and the sexes are kept."""
+
+
+def test_cells_that_kept_rows_do_not_tell_apart_have_one_variance_that_of_an_enumeration() -> None:
+    found = hf.GeneralizedLaplace("1/2").law(Lattice(REGIONS)).covariance()
+    steps = np.arange(-50, 51)
+    a, b, s = (values.ravel() for values in np.meshgrid(steps, steps, steps))
+    z = np.stack([a, b, -s - a, s - b, s, -s])
+    assert not (REGIONS @ z).any()
+    weights = np.exp(-np.abs(z).sum(axis=0) / 2)
+    exact = (z * weights) @ z.T / weights.sum()
+    estimate, variances = found.dense(), np.diag(exact)
+    assert len(set(np.diag(estimate)[:4])) == len(set(np.diag(estimate)[4:])) == 1  # once six different figures
+    assert np.allclose(REGIONS @ estimate, 0)
+    assert found.basis == "estimated"
+    assert abs(variances[0] / variances[4] - 1) > 10 * found.relative_error  # pooling all six would be seen
+    assert np.abs(np.diag(estimate) / variances - 1).max() < 5 * found.relative_error < 0.15
+    assert np.abs(estimate - exact).max() < 5 * found.relative_error * variances.max()
+
+
+def test_a_rough_estimate_has_two_digits_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """200 draws: once six digits, "to about 3 %"."""
+    monkeypatch.setattr(covariance, "PILOT_DRAWS", 200)
+    universe = hf.Universe.product({"a": ["0", "1", "2"], "b": ["0", "1"], "c": ["0", "1"]})
+    plan = hf.plan(universe, [hf.margin("a", "b"), hf.margin("c")], hf.GeneralizedLaplace("1/2"))
+    assert plan.covariance is not None
+    assert plan.deviations is not None
+    share = plan.covariance.cell_error / 2
+    assert share > 0.01
+    error, said = plan.expected_error, plan.to_fields()["expected_error"]
+    numbers = [*plan.deviations.tolist(), *(value for _, value in error.margins if value is not None)]
+    assert numbers == [float(f"{value:.2g}") for value in numbers]
+    assert f"its standard deviation is about {error.median:g} for a typical cell" in said["words"]
+    assert said["basis"] == basis_phrase("estimated", share, True)
+
+
+def test_cheap_draws_fill_a_budget_that_unlike_shapes_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+    real = covariance.public_draws
+
+    def counted(sampler: Any, label: Any, count: int) -> Any:
+        counts.append(count)
+        return real(sampler, label, 100)
+
+    monkeypatch.setattr(covariance, "public_draws", counted)
+    monkeypatch.setattr(covariance, "PILOT_DRAWS", 10**9)
+    monkeypatch.setattr(covariance, "cell_draws", lambda sampler: 1_000.0)
+    two = np.kron(np.eye(2, dtype=np.int64), REGIONS)
+    two[3, 6] = 2  # a block of another shape
+    for rows in (REGIONS, two):
+        hf.GeneralizedLaplace("1/2").law(Lattice(rows)).covariance()
+    assert counts == [30_000, 15_000, 15_000]  # once 5,000 each
+
+
 def test_figures_of_estimates_are_readable() -> None:
-    assert basis_phrase("estimated", 0.1, True) == "estimated from draws of the public law, to about 10 %"
-    assert basis_phrase("estimated", 0.0123, True) == "estimated from draws of the public law, to about 1 %"
+    assert basis_phrase("estimated", 0.1, True) == "estimated from draws of the public law, standard error 10 %"
+    assert basis_phrase("estimated", 0.0123, True) == "estimated from draws of the public law, standard error 1 %"
     universe = hf.Universe.product({"a": ["0", "1", "2"], "b": ["0", "1", "2"]})
     words = hf.plan(universe, [hf.margin("a"), hf.margin("b")], hf.GeneralizedLaplace(20, norm="l2")).to_fields()["expected_error"]["words"]
     assert "too small to be estimated: in every draw of the public law it was 0" in words

@@ -24,6 +24,7 @@ from holdfast.channels.channel import Ints
 from holdfast.channels.rounding_error import RoundingError, rounding_error
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Whole
+from holdfast.lattices.symmetries import alike
 from holdfast.laws import Rounded
 from holdfast.laws.moments import fraction_variance, free_laplace_variance
 from holdfast.laws.target import Basis, Form, Target, Variance
@@ -42,6 +43,10 @@ LARGEST_COEFFICIENT = 2**31
 """Of a query whose sums over moves are looked at in 64-bit integers."""
 PILOT_DRAWS, PILOT_CELLS = 10_000, 5_000_000
 """At most so many draws, and about so many cell draws, for a variance that has no closed form."""
+ROOM_CELLS = 30_000_000
+"""Cell draws, one or two seconds, that blocks whose cells are not all alike share equally, where that is more than PILOT_CELLS each."""
+ROUGH = 0.01
+"""Relative standard error of an estimated standard deviation above which it has two digits."""
 LEAST_DRAWS, COSTLY_CELLS = 100, 50_000_000
 """Fewer draws say too little, unless many cells share one number. Shapes of which so many cost more than PILOT_CELLS share this many cell
 draws, some seconds, in the order of the tasks; what is then left is not estimated. All are counts: the clock decides nothing.
@@ -217,6 +222,18 @@ class Covariance:
                 out[found.cells] = found.diagonal() == 0
         return out
 
+    def rough(self) -> NDArray[np.bool_]:
+        """Cells whose standard deviation was estimated with a standard error of more than ROUGH of it."""
+        out = np.zeros(self.cells, dtype=np.bool_)
+        for found in self.shapes:
+            out[found.cells] = "estimated" in found.bases(of_cells=True) and found.relative_error(of_cells=True) / 2 > ROUGH
+        return out
+
+    @property
+    def sums_are_rough(self) -> bool:
+        """The same of sums of cells, of which the worst block counts."""
+        return self.basis == "estimated" and self.relative_error / 2 > ROUGH
+
     def of(self, query: Any) -> float:
         """Variance of the noise of sum of query_i y_i; 0 for kept totals."""
         vector = np.asarray(query, dtype=np.float64)
@@ -253,16 +270,21 @@ def covariance_of(drawing: Drawing) -> Covariance:
     for task in channel.tasks():
         gathered.setdefault(task.shape, []).append(task.cells)
     parts = []
+    unlike = sum(_alike(shape) == 1 and channel.target.block_variance(shape) is None for shape in gathered)
     for shape, cells in gathered.items():
         sampler = drawing.choice(shape).noise
         count = _count(channel.target, sampler, shape, left)
-        parts.append(of_shape(channel.target, sampler, shape, _joined(cells), count))
+        parts.append(of_shape(channel.target, sampler, shape, _joined(cells), count, unlike))
         left -= 0.0 if count is None else count * _unit_cost(sampler)
     return Covariance(channel.facts.lattice.cells, parts, of_target=not drawing.is_exact)
 
 
-def of_shape(target: Target, sampler: BlockSampler, shape: Shape, cells: Ints, count: int | None = None) -> ShapeCovariance:
-    """The blocks of one shape, drawn by this sampler. `count`: of draws, or of tries, where they are needed; None is as many as usual."""
+def of_shape(
+    target: Target, sampler: BlockSampler, shape: Shape, cells: Ints, count: int | None = None, unlike: int = 1
+) -> ShapeCovariance:
+    """The blocks of one shape, drawn by this sampler. `count`: of draws, or of tries, where they are needed; None is as many as usual, and
+    `unlike` the number of shapes that share ROOM_CELLS.
+    """
     known = target.block_variance(shape)
     if known is None and isinstance(target, Rounded) and isinstance(sampler, RoundedSampler):
         spread = free_laplace_variance(target.epsilon)
@@ -272,7 +294,7 @@ def of_shape(target: Target, sampler: BlockSampler, shape: Shape, cells: Ints, c
             base = Variance(0.0, spread * frame @ frame.T, relative_error=1e-12)
         first = fraction_variance(shape.axes, target.epsilon) if isinstance(shape, Grid) else None
         return ShapeCovariance(cells, shape, base, rounding_error(sampler, ("rounding error", *_names(target, shape)), first, count))
-    return ShapeCovariance(cells, shape, _estimated(target, sampler, shape, count) if known is None else known)
+    return ShapeCovariance(cells, shape, _estimated(target, sampler, shape, count, unlike) if known is None else known)
 
 
 def _unknown(shape: Shape) -> Variance:
@@ -324,13 +346,19 @@ def _joined(cells: list[Ints]) -> Ints:
     return cells[0] if len(cells) == 1 else np.concatenate(cells)
 
 
-def _estimated(target: Target, sampler: BlockSampler, shape: Shape, count: int | None) -> Variance:
-    """From draws of the public law. Where all draws were zero nothing is known about the mean: its error is infinity."""
+def _estimated(target: Target, sampler: BlockSampler, shape: Shape, count: int | None, unlike: int) -> Variance:
+    """From draws of the public law, which is that of a norm: it does not see which of two cells is which, where the kept rows do not
+    (lattices/symmetries.py). Where all draws were zero nothing is known about the mean: its error is infinity.
+    """
     label = ("expected error", *_names(target, shape))
     if count is not None and count < _needed(shape):
         return _unknown(shape)
     if count is not None and _by_tries(sampler):
         return _from_tries(sampler, shape, label, count)
+    if count is None and _alike(shape) == 1 and not isinstance(sampler, ChainSampler):
+        cost = cell_draws(sampler)
+        room = min(ROOM_CELLS / unlike / cost, PILOT_CELLS / shape.size)  # in time, and in memory
+        count = int(min(PILOT_DRAWS, max(room, PILOT_CELLS / cost, LEAST_DRAWS)))
     draws = public_draws(sampler, label, count).astype(np.float64)
     if isinstance(shape, Whole):
         return _of_whole(shape, draws, sampler)
@@ -353,15 +381,24 @@ def _from_tries(sampler: Weighed, shape: Shape, label: tuple[str, ...], count: i
 
 
 def _values(shape: Shape, draws: Floats) -> Floats:
-    """Whose means are wanted: squares of all cells, those of a grid as one number, since they are alike."""
-    return (draws**2).mean(axis=1, keepdims=True) if isinstance(shape, Grid) else draws**2
+    """Whose means are wanted: squares of all cells, those that are alike as one number."""
+    if isinstance(shape, Grid):
+        return np.asarray((draws**2).mean(axis=1, keepdims=True))
+    found = alike(shape)
+    return draws**2 if found is None else found.squares(draws)
+
+
+def _second_moments(shape: Shape, draws: Floats, weights: Floats) -> Floats:
+    """Of all pairs of cells, averaged over those that are alike."""
+    found = alike(shape)
+    return np.asarray((draws.T * weights) @ draws / weights.sum()) if found is None else found.matrix(draws, weights)
 
 
 def _of_means(shape: Shape, draws: Floats, weights: Floats, means: Floats, errors: Floats) -> Variance:
     error = float(np.where(means > 0, errors / np.where(means > 0, means, 1.0), math.inf).max())
     if isinstance(shape, Grid):
         return Variance(float(means[0]) / _projection_share(shape), None, "estimated", error)
-    return Variance(0.0, (draws.T * weights) @ draws / weights.sum(), "estimated", error)
+    return Variance(0.0, _second_moments(shape, draws, weights), "estimated", error)
 
 
 def _of_whole(whole: Whole, draws: Floats, sampler: BlockSampler) -> Variance:
@@ -382,8 +419,10 @@ def _of_whole(whole: Whole, draws: Floats, sampler: BlockSampler) -> Variance:
                 np.zeros((0, part.size), dtype=np.int64), part, Variance(float(cells.mean()) / _projection_share(part))
             ).dense()
         else:
-            cells = (own**2).mean(axis=1)
-            block = np.einsum("npi,npj->ij", own, own) / (len(draws) * len(places))
+            every = own.reshape(-1, part.size)
+            values = _values(part, every)
+            cells = values.reshape(len(draws), len(places), -1).mean(axis=1)
+            block = _second_moments(part, every, np.ones(len(every)))
         means = cells.mean(axis=0)
         errors += np.where(means > 0, standard_error(cells, sampler) / np.where(means > 0, means, 1.0), math.inf).tolist()
         for place in places:

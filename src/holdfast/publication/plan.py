@@ -104,17 +104,23 @@ class Plan:
 
     @cached_property
     def deviations(self) -> NDArray[np.float64] | None:
-        """Standard deviation of every cell's noise, to six digits, so that it is the same on every machine; None where it depends on the
-        data, no number where it was not estimated, or where noise is so rare that no draw had any.
+        """Standard deviation of every cell's noise, to six digits, so that it is the same on every machine, and two where it is a rough
+        estimate; None where it depends on the data, no number where it was not estimated, or where noise is so rare that no draw had any.
         """
         if self.covariance is None:
             return None if self.drawing.channel.target.publishes_cells else np.zeros(len(self.facts.universe))
         variances, which = np.unique(self.covariance.diagonal(), return_inverse=True)
-        rounded = np.array([float(f"{v**0.5 * self.unit:.6g}") for v in variances])[which]
+        two, six = (np.array([float(f"{v**0.5 * self.unit:.{digits}g}") for v in variances])[which] for digits in (2, 6))
+        rounded = np.where(self.covariance.rough(), two, six)
         unseen = self.covariance.unseen()
         unseen[self.facts.lattice.exposed_cells] = False
         rounded[unseen] = math.nan
         return rounded
+
+    @property
+    def sum_digits(self) -> int:
+        """Of the standard deviation of a sum of cells."""
+        return 2 if self.covariance is not None and self.covariance.sums_are_rough else 6
 
     @property
     def unit(self) -> float:
@@ -160,7 +166,8 @@ class Plan:
                 continue
             rows = self._sums_looked_at(len(codes))
             largest = float(np.max([self.covariance.of((group == row).astype(np.float64)) for row in range(rows)]))
-            yield column, None if math.isnan(largest) else max(largest, 0.0) ** 0.5 * self.unit
+            deviation = max(largest, 0.0) ** 0.5 * self.unit
+            yield column, None if math.isnan(largest) else float(f"{deviation:.2g}") if self.sum_digits == 2 else deviation
 
     def _sums_looked_at(self, sums: int) -> int:
         return max(1, min(sums, MAX_MARGIN_CODES, MARGIN_WORK // len(self.facts.universe)))
@@ -232,12 +239,13 @@ class Plan:
     def _error_fields(self) -> dict[str, Any]:
         error, grid = self.expected_error, self.facts.grid
         rounded = grid is not None and not grid.on_grid
+        rough = self.covariance is not None and bool(self.covariance.rough().any())
         spread = (error.smallest, error.median, error.largest)
         return {
             "cell_standard_deviation": {"smallest": error.smallest, "median": error.median, "largest": error.largest},
             "basis": basis_phrase(error.basis, error.error, not error.of_target),
             "relative_error": error.error if math.isfinite(error.error) else None,
-            "words": error_sentences(*spread, error.basis, error.cells_not_estimated, self._noun, rounded, self._totals > 0),
+            "words": error_sentences(*spread, error.basis, error.cells_not_estimated, self._noun, rounded, self._totals > 0, rough),
             "cells_not_estimated": error.cells_not_estimated,
             "margins": [
                 {"name": "total of the table" if column is None else self._margin_name(column), "standard_deviation": deviation}

@@ -188,7 +188,7 @@ def unit_numbers(universe: Universe, level: Level) -> Ints:
 
 
 def deviations_of(plan: Plan, level: Level) -> Floats:
-    """Standard deviations of the sums of a level to six digits, in values; no numbers where they are not known."""
+    """Standard deviations of the sums of a level to six digits, rough estimates to two, in values; no numbers where they are not known."""
     universe = plan.facts.universe
     count = _units(universe, level)
     if plan.covariance is None:
@@ -201,14 +201,14 @@ def deviations_of(plan: Plan, level: Level) -> Floats:
     if isinstance(layout, LevelLayout) and isinstance(target, LevelGaussian):
         found = _by_layout(layout, target, universe, level)
         if found is not None:
-            return _six_digits(found)
+            return _rounded(found, 6)
     variances = sum_variances(plan.covariance, unit_numbers(universe, level), count)
-    return _six_digits(np.sqrt(np.maximum(variances, 0.0)) * plan.unit)
+    return _rounded(np.sqrt(np.maximum(variances, 0.0)) * plan.unit, plan.sum_digits)
 
 
-def _six_digits(values: Floats) -> Floats:
+def _rounded(values: Floats, digits: int) -> Floats:
     distinct, which = np.unique(values, return_inverse=True)
-    return np.array([float(f"{value:.6g}") for value in distinct])[which]
+    return np.array([float(f"{value:.{digits}g}") for value in distinct])[which]
 
 
 def sum_variances(covariance: Covariance, unit_of: Ints, units: int) -> Floats:

@@ -26,9 +26,11 @@ def error_sentences(
     noun: str = "count",
     rounded: bool = False,
     kept: bool = True,
+    rough: bool = False,
 ) -> str:
     """From the standard deviations of the cells' noise; None where none is added, where it depends on the data, or where it was not
-    estimated. `noun`: what is released; `rounded`: after it was brought to a grid; `kept`: whether there are kept totals.
+    estimated. `noun`: what is released; `rounded`: after it was brought to a grid; `kept`: whether there are kept totals; `rough`: of an
+    estimate with two digits.
     """
     exact = " Kept totals have no error." if kept else ""
     if basis == "estimated" and not largest:
@@ -48,19 +50,19 @@ def error_sentences(
     spread = f" ({three(smallest)} to {three(largest)})" if smallest != largest else ""
     cells = count_of(f"{not_estimated:,}", "cell")
     missing = f" It was not estimated for {cells}, because draws of such noise take too long." if not_estimated else ""
-    most = "at most " if basis == "upper bound" else ""
+    most = "at most " if basis == "upper bound" else "about " if rough else ""
     what, apart = ("noise", " Rounding the answers to the grid is not noise, and not counted here.") if rounded else ("error", "")
     if median:
         size = f"{most}{three(median)} for a typical cell{spread}"
     else:  # a typical cell, which kept totals fix, says nothing about those with noise
-        size = f"0 for half of the cells or more, and {most or 'up to '}{three(largest)} for the others"
+        size = f"0 for half of the cells or more, and {'' if basis == 'upper bound' else 'up to '}{most}{three(largest)} for the others"
     exact = f" Kept totals have no {what}." if kept else ""
     return f"The {what} of a released {noun} averages to zero; its standard deviation is {size}.{missing}{exact}{apart}"
 
 
 def basis_phrase(basis: str, error: float, law_is_exact: bool) -> str:
-    """How the standard deviations were found, and how far an estimate may be off."""
-    off = f", to about {float(f'{100 * error:.1g}'):g} %" if basis == "estimated" and 0 < error < 1 else ""
+    """How the standard deviations were found, and one standard error of an estimate."""
+    off = f", standard error {float(f'{100 * error:.1g}'):g} %" if basis == "estimated" and 0 < error < 1 else ""
     return _BASES[basis] + off + ("" if law_is_exact else "; of the law that the chain aims at")
 
 
