@@ -109,7 +109,7 @@ def test_a_toy_goes_the_whole_way(tmp_path: Path, name: str) -> None:
     assert card["mechanism"]["name"] == fields["mechanism"]["name"]
     assert card["release"]["ledger"] is not None
     for page in ("statement.html", "report.html"):
-        assert fields["mechanism"]["name"] in (tmp_path / "out" / page).read_text()
+        assert fields["mechanism"]["name"].replace("-", " ").capitalize() in (tmp_path / "out" / page).read_text()
     shown = run(tmp_path, "ledger", "show", "towns", "--ledger", "ledger.sqlite", "--json")
     assert shown.returncode == 0, shown.stderr
     refused = run(tmp_path, "release", "run.toml", "-o", "second")

@@ -276,8 +276,8 @@ def sweep(mode, u, index, known, public, work):  # type: ignore[no-untyped-def]
         conductance, width = enclose_conductance(matrix, inverse, column, tau, floor, y, lines[1])
         j = known[e] if mode == EXACT else -1
         if j < 0:
-            if width == math.inf and mode == UPPER:
-                conductance, width = math.inf, 0.0
+            if not width < math.inf:  # or no number at all
+                conductance, width = (math.inf, 0.0) if mode == UPPER else (conductance, math.inf)
             eta = slack + (2.0 * width / (conductance + taus[0]) if width > 0.0 else 0.0)
             eta += 4.0 * exponents_at(e, x, sums, lists, curve, exponents)
             cumulate(weights, taus, conductance, exponents, cumulative)

@@ -280,8 +280,8 @@ def grid_sweep(mode, u, index, known, public, work):  # type: ignore[no-untyped-
             k = known[e] if mode == EXACT else -1
             if k < 0:
                 conductance, width = conductance_between(low, high, t)
-                if width == math.inf and mode == UPPER:
-                    conductance, width = math.inf, 0.0
+                if not width < math.inf:  # or no number at all
+                    conductance, width = (math.inf, 0.0) if mode == UPPER else (conductance, math.inf)
                 eta = slack + (2.0 * width / (conductance + taus[0]) if width > 0.0 else 0.0)
                 eta += 4.0 * grid_exponents(j, i, x, sums, squares, curve, exponents)
                 cumulate(weights, taus, conductance, exponents, cumulative)
