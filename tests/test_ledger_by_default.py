@@ -196,7 +196,10 @@ class TestWithoutALedger:
 
     def test_recorded_on_card_and_pages(self, run: Run) -> None:
         run("release", "run.toml", "-o", "out")
-        assert all("This release was recorded in a ledger before it was drawn" in page for page in pages("out"))
+        statement, report = (Path("out", page).read_text() for page in ("statement.html", "report.html"))
+        assert "Recorded" in statement
+        assert "before the draw, entry" in statement
+        assert "This release was recorded in a ledger before it was drawn" in report
 
     @pytest.mark.parametrize("empty", ["", "  "])
     def test_an_empty_name_is_an_error_and_never_no_ledger(self, run: Run, empty: str, monkeypatch: pytest.MonkeyPatch) -> None:

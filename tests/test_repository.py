@@ -190,7 +190,7 @@ class TestPublicNames:
                 ],
             ),
             ("plan", ["table", "keep", "mechanism", "published_totals", "progress"]),
-            ("verify", ["folder", "against", "signer"]),
+            ("verify", ["folder", "against", "signer", "strict"]),
             ("lattice", ["universe", "keep"]),
         ],
     )
