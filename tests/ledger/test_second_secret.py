@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from fractions import Fraction
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,9 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 import holdfast as hf
 from holdfast.errors import AfterPublication, KeyMisuse, LedgerProblem, WrongState
-from holdfast.privacy.ledger import Ledger
+from holdfast.privacy.ledger import Charge, Ledger
+from holdfast.privacy.ledger import ledger as ledger_module
+from holdfast.privacy.ledger.state import keep_secret
 from holdfast.randomness.sealing import NONCE_BYTES, SALT_BYTES, VERSION, seal
 from holdfast.randomness.vault import hmac_sha256, purpose
 from tests.ledger.helpers import run_sql, the_store
@@ -200,6 +204,23 @@ def test_what_a_stop_or_a_void_elsewhere_left_goes_with_the_next_release(tmp_pat
     assert held is not None
     names = [path.name for path in kept_secrets(tmp_path)]
     assert sorted(names) == sorted([f"{ledger.id}-{held.seq}", f"{other.id}-{other.reservation(DATA, 'r1').seq}"])  # type: ignore[union-attr]
+
+
+def test_one_that_is_being_reserved_is_not_taken_for_left_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process that looks at the ledger between the file and the commit destroyed it, and the release could not be resumed."""
+    ledger, other = granted(tmp_path / "ledger"), Ledger.open(tmp_path / "ledger")
+    looking = Thread(target=other.check_witness)
+
+    def kept(*values: Any) -> None:
+        keep_secret(*values)
+        looking.start()
+        looking.join(1)
+
+    monkeypatch.setattr(ledger_module, "keep_secret", kept)
+    charge, now = Charge("pure", epsilon=Fraction(1, 2)), "2030-04-01T12:00:00Z"
+    ledger.reserve(DATA, "r1", charge, {"unit": "person"}, sealed_key=b"1" * 32, second_secret=b"2" * 32, input_digest="d", now=now)
+    looking.join()
+    assert [path.read_bytes() for path in kept_secrets(tmp_path)] == [b"2" * 32]
 
 
 def test_a_secret_that_cannot_be_kept_or_destroyed(tmp_path: Path) -> None:

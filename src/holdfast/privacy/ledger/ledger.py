@@ -27,7 +27,7 @@ from holdfast.exact.parameters import Exact
 from holdfast.privacy.ledger.account import Account, Balance, id_elsewhere
 from holdfast.privacy.ledger.chain import COLUMNS, Event, checked_facts, make_event, read_chain, read_row
 from holdfast.privacy.ledger.restore import steps_after_restore
-from holdfast.privacy.ledger.state import destroy_secrets, keep_secret, read_secret
+from holdfast.privacy.ledger.state import destroy_secrets, keep_secret, read_secret, unneeded_secrets
 from holdfast.privacy.ledger.store import Store, place_of, tables
 from holdfast.privacy.ledger.values import Charge, GrantKind, Reservation, State, name_of, read_grant, text_of
 from holdfast.privacy.ledger.verify import find_problems
@@ -218,12 +218,10 @@ class Ledger:
     def check_witness(self) -> None:
         """Refuse to charge a ledger that is not the one its witness saw before, or that has no witness."""
         marks = self._witness.marks(self._id, strict=True)
-
-        def work(connection: Connection) -> None:
-            _check_marks(connection, marks.values())
-            self._destroy_secrets(connection)  # of releases that were closed or voided on another machine
-
-        self._store.read(work)
+        self._store.read(lambda connection: _check_marks(connection, marks.values()))
+        # Of releases closed or voided elsewhere, or of one that another process is just reserving: whoever finds some looks again, alone.
+        if self._store.read(lambda connection: unneeded_secrets(self._id, _held(connection))):
+            self._store.write(self._destroy_secrets)
         size = max((len(mark.to_text()) for mark in marks.values() if mark is not None), default=0)
         self._witness.try_to_write(self._id, size + _ROOM)
 

@@ -120,14 +120,19 @@ def read_secret(ledger: str, seq: int) -> bytes | None:
         return None
 
 
-def destroy_secrets(ledger: str, keep: frozenset[int]) -> None:
-    """Destroy all second secrets of a ledger but those of the releases in `keep`: also what a stop left behind, or a void elsewhere."""
+def unneeded_secrets(ledger: str, keep: frozenset[int]) -> list[Path]:
+    """All second secrets of a ledger but those of the releases in `keep`: also what a stop left behind, or a void elsewhere."""
     folder = state_path()
     if folder is None or not (folder / _SECRETS).is_dir():
-        return
-    for path in (folder / _SECRETS).glob(f"{ledger}-*"):
-        if path.name.removeprefix(f"{ledger}-") not in map(str, keep):
-            _destroy(path)
+        return []
+    held = {str(seq) for seq in keep}
+    return [path for path in (folder / _SECRETS).glob(f"{ledger}-*") if path.name.removeprefix(f"{ledger}-") not in held]
+
+
+def destroy_secrets(ledger: str, keep: frozenset[int]) -> None:
+    """Destroy those that are not needed. For who writes to the ledger alone: a release that another is just reserving is in no `keep`."""
+    for path in unneeded_secrets(ledger, keep):
+        _destroy(path)
 
 
 def _destroy(path: Path) -> None:
