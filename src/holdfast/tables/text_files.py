@@ -98,15 +98,18 @@ def plain_text(path: Path, label: str, encoding: str | None) -> Iterator[Path]:
     if not compressed and (encoding is None or codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")):
         yield path
         return
-    folder = tempfile.mkdtemp(prefix="holdfast-")  # mode 0700
-    try:
-        copy = Path(folder, "input.csv")
+    with _private_copy() as copy:
         with path.open("rb") as file, copy.open("wb") as out:
             opened = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if compressed else file
             _transcode(opened, out, label, encoding)
         yield copy
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _private_copy() -> Iterator[Path]:
+    """Where a copy of the table may be written, which goes afterwards."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-", ignore_cleanup_errors=True) as folder:  # mode 0700
+        yield Path(folder, "input.csv")
 
 
 @contextmanager
@@ -121,8 +124,7 @@ def header_on_one_line(path: Path, label: str, names: Sequence[str]) -> Iterator
     if not feeds:
         yield path
         return
-    with tempfile.TemporaryDirectory(prefix="holdfast-", ignore_cleanup_errors=True) as folder:  # mode 0700
-        copy = Path(folder, "input.csv")
+    with _private_copy() as copy:
         guarded(label, lambda: _copy_without_first_feeds(path, copy, feeds))
         yield copy
 
