@@ -247,7 +247,7 @@ def _price(run: Run, plan: Plan, ledger: str | None, no_ledger: bool) -> dict[st
     from holdfast.publication.price import price, without_ledger
 
     try:
-        book = ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run.path), run.witness)
+        book = ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run.path), run.witness, read_only=True)
     except LedgerProblem as problem:  # the release would be refused; a plan is worth having all the same
         return without_ledger(plan, run.dataset, str(problem)).to_fields()
     return None if book is None else price(plan, Account(book, run.dataset, secret_from_environment()), run.id).to_fields()

@@ -32,10 +32,11 @@ Dataset = Annotated[str, typer.Argument(help="The data set: one account for all 
 
 
 def ledger_of_release(
-    given: str | None, no_ledger: bool, said: str | None, folder: Path, witness: Path | None = None
+    given: str | None, no_ledger: bool, said: str | None, folder: Path, witness: Path | None = None, *, read_only: bool = False
 ) -> Ledger | NewLedger | None:
     """The ledger of a release: as --ledger says, else the run file, else HOLDFAST_LEDGER, else the one beside the run file (`folder`),
-    which is made when the release is reserved. None only where that was asked for in words. `witness`: as the run file says.
+    which is made when the release is reserved. None only where that was asked for in words. `witness`: as the run file says. With
+    `read_only`, for a plan, nothing is written.
     """
     from holdfast.privacy.ledger import Ledger
     from holdfast.privacy.ledger.embedded import DEFAULT_NAME, NO_LEDGER, ledger_in
@@ -46,13 +47,13 @@ def ledger_of_release(
     if no_ledger or place == NO_LEDGER:
         return None
     if place is not None:
-        return Ledger.open(_named(place), witness=witness)
+        return Ledger.open(_named(place), witness=witness, read_only=read_only)
     if not (folder / DEFAULT_NAME).exists() and Path(DEFAULT_NAME).exists():
         raise LedgerProblem(
             "There is a ledger in the current folder, and none beside the run file or the data. Say which is meant: "
             f"--ledger {DEFAULT_NAME} for the one here, or ledger = ... in the run file."
         )
-    return ledger_in(folder, witness)
+    return ledger_in(folder, witness, read_only=read_only)
 
 
 def ledger_words(given: str | None, said: str | None, folder: Path) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ DIGEST = "digest-of-the-input-0123456789"
 NOW = "2030-04-01T12:00:00Z"
 STEPS: dict[str, Callable[[Ledger, Reservation], Any]] = {
     "drawing": lambda ledger, held: ledger.start_drawing(held),
-    "staged": lambda ledger, held: ledger.stage(held, "unfinished-1", "sha256:00"),
+    "staged": lambda ledger, held: ledger.stage(held, "sha256:00"),
     "committed": lambda ledger, held: ledger.commit(held),
     "published": lambda ledger, held: ledger.publish(held),
     "closed": lambda ledger, held: ledger.close(held),

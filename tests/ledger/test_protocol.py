@@ -39,7 +39,7 @@ def test_a_release_from_grant_to_close(ledger: Ledger) -> None:
         assert (held.sealed_key is None) == (state == "closed")
         assert ledger.open_reservations() == ([] if state == "closed" else [held])
         assert ledger.balance(DATA).spent == held.charge.rho
-    assert (held.folder_name, held.checksum) == ("unfinished-1", "sha256:00")
+    assert held.checksum == "sha256:00"
     assert [event.kind for event in ledger.events()] == ["created", "granted", "reserved", *ORDER]
     assert ledger.verify([held.head, ledger.head()]) == []
 
@@ -108,10 +108,9 @@ def test_a_reservation_of_another_ledger_is_refused(ledger: Ledger, tmp_path: Pa
 def test_staging_again_needs_the_same_bytes(ledger: Ledger) -> None:
     grant(ledger)
     held = bring(ledger, "staged")
-    assert ledger.stage(held, "unfinished-1", "sha256:00") == held
-    for folder, checksum in (("unfinished-2", "sha256:00"), ("unfinished-1", "sha256:01")):
-        with pytest.raises(WrongState, match="other bytes"):
-            ledger.stage(held, folder, checksum)
+    assert ledger.stage(held, "sha256:00") == held
+    with pytest.raises(WrongState, match="other bytes"):
+        ledger.stage(held, "sha256:01")
     assert ledger.reservation(DATA, "r1") == held
 
 

@@ -36,7 +36,7 @@ def reserve(ledger: Ledger, name: str = "r", **more: Any) -> Reservation:
 
 
 def finish(ledger: Ledger, reservation: Reservation) -> None:
-    drawn = ledger.stage(ledger.start_drawing(reservation), "folder", "checksum")
+    drawn = ledger.stage(ledger.start_drawing(reservation), "checksum")
     ledger.close(ledger.publish(ledger.commit(drawn)))
 
 
@@ -96,7 +96,7 @@ def test_a_release_is_not_finished_where_its_second_secret_is_not(tmp_path: Path
     """It would stay where the release was begun, and tell the noise for good. What was voided elsewhere goes with the next check."""
     ledger = made(tmp_path)
     reserved = reserve(ledger, second_secret=b"s" * 32, sealed_key=b"k" * 60)
-    ledger.stage(ledger.start_drawing(reserved), "folder", "checksum")
+    ledger.stage(ledger.start_drawing(reserved), "checksum")
     found = ledger.reservation("d", "r")
     assert found is not None
     check_begun_here(found)

@@ -94,7 +94,7 @@ def test_what_is_not_kept_is_noticed_by_reading_it_back(ledger: Ledger, place: s
         "granted": lambda: grant(ledger),
         "reserved": lambda: reserve(ledger, "r2"),
         "drawing": lambda: ledger.start_drawing(held),
-        "staged": lambda: ledger.stage(held, "folder", "sha256:00"),
+        "staged": lambda: ledger.stage(held, "sha256:00"),
         "voided": lambda: ledger.void(held, "a test"),
         "restored": lambda: ledger.accept_restore(approver="A. Chief", reason="a test"),
     }

@@ -87,8 +87,8 @@ def other(name: str, value: Any) -> list[Any]:
 @pytest.mark.ordinary("sqlite")
 def test_the_untouched_ledger_is_fine(story: Ledger) -> None:
     assert found(story) == []
-    assert [read_row(row).head for row in rows(story)][-1] == story.head()
-    assert found(story, [read_row(row).head for row in rows(story)]) == []
+    assert [read_row(row, story.id).head for row in rows(story)][-1] == story.head()
+    assert found(story, [read_row(row, story.id).head for row in rows(story)]) == []
 
 
 def of_rows(ledger: Ledger, table: list[tuple[Any, ...]]) -> list[str]:
@@ -110,7 +110,7 @@ def test_a_change_in_any_column_of_any_row_is_noticed(file_story: Ledger, column
 @pytest.mark.ordinary("sqlite", "postgres-hash")
 @pytest.mark.parametrize("column", COLUMNS)
 def test_a_change_in_any_column_is_noticed_in_the_database(story: Ledger, column: str) -> None:
-    kinds = [read_row(row).kind for row in rows(story)]
+    kinds = [read_row(row, story.id).kind for row in rows(story)]
     for kind in ("granted", "reserved", "closed"):
         seq = kinds.index(kind) + 1
         value = {"seq": "seq + 1000", "release_id": "'changed'"}.get(column, f"{column} || ' '")
@@ -148,7 +148,7 @@ def test_a_cut_tail_is_noticed_against_a_card(story: Ledger, tmp_path: Path, mon
     """Without a card or a witness it cannot be: the shorter chain is the ledger as it once was."""
     monkeypatch.setenv("HOLDFAST_STATE", str(tmp_path / "forgotten"))
     before = rows(story)
-    heads = [read_row(row).head for row in before]
+    heads = [read_row(row, story.id).head for row in before]
     for length in (len(before) - 1, 12, 3, 1):
         run_sql(story, f"DELETE FROM {EVENTS} WHERE seq > {length}")
         assert found(story, heads[:length]) == []
@@ -165,7 +165,8 @@ def test_an_inserted_or_doubled_row_is_noticed(file_story: Ledger) -> None:
     before = rows(file_story)
     for index in range(1, len(before)):
         later = [(row[0] + 1, *row[1:]) for row in before[index:]]
-        forged = make_event(read_row(before[index - 1]), file_story.id, "2030", "granted", DATA, None, read_row(before[1]).payload)
+        last, granted = (read_row(before[place], file_story.id) for place in (index - 1, 1))
+        forged = make_event(last, file_story.id, "2030", "granted", DATA, None, granted.payload)
         assert of_rows(file_story, [*before[:index], tuple(forged.row()[name] for name in COLUMNS), *later]), index
         assert of_rows(file_story, [*before[:index], before[index - 1], *before[index:]]), index
 
@@ -180,7 +181,7 @@ def test_swapped_rows_are_noticed(file_story: Ledger) -> None:
 
 def rewritten(story: Ledger, change: Callable[[list[dict[str, Any]]], Any]) -> list[tuple[Any, ...]]:
     """What someone can make who writes the whole file: changed events under new hashes that fit."""
-    plain = [read_row(row).to_fields() for row in rows(story)]
+    plain = [read_row(row, story.id).to_fields() for row in rows(story)]
     change(plain)
     made, last = [], None
     for fields in plain:

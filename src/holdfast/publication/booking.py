@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import hashlib
 import os
 import secrets
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,11 +35,12 @@ from holdfast.errors import (
 from holdfast.privacy.ledger import Charge, Ledger, NewLedger
 from holdfast.privacy.ledger.state import state_folder
 from holdfast.privacy.ledger.values import ESTIMATED
-from holdfast.publication.folder import CARD, Output, output_problem, put_in_place
+from holdfast.publication.folder import Output, output_problem, put_in_place
 from holdfast.publication.history import GRANT, disjoint_from, grant_facts, public_facts
 from holdfast.publication.leftovers import TEMPORARY, clear, drop_lock, lock_of, remove_leftovers, take_lock
 from holdfast.publication.order import Order, software
 from holdfast.publication.plan import Plan
+from holdfast.publication.staged import card_digest, holds_release, remove_unfinished, unfinished_name
 from holdfast.randomness import NoiseKey
 from holdfast.randomness.key_files import read_key_file
 from holdfast.randomness.keys import STREAM_VERSION
@@ -181,17 +180,15 @@ class Unbooked(Booking):
 
 
 class Booked(Booking):
-    """A release that is charged to an account. `reservation` is where it stands in the ledger, as far as this process knows."""
+    """A release that is charged to an account. `reservation` is where it stands in the ledger, as far as this process knows; `identity`
+    that of what is drawn, by its plan.
+    """
 
-    def __init__(self, account: Account, reservation: Reservation) -> None:
-        self.ledger, self.reservation = account.opened(), reservation
-        self._is_complete = self._is_elsewhere = False
+    def __init__(self, account: Account, reservation: Reservation, identity: str) -> None:
+        self.ledger, self.reservation, self._identity = account.opened(), reservation, identity
+        self._is_complete = self._is_elsewhere = self._is_checked = False
         self.entry, self.software = reservation.head, reservation.facts.get("software", {})
         self.grant = reservation.facts.get(GRANT)
-
-    @property
-    def _folder_name(self) -> str:
-        return f"{TEMPORARY}{self.ledger.id[:12]}-{self.reservation.seq}"
 
     @contextlib.contextmanager
     def exclusive_folder(self, output: Output) -> Iterator[Path]:
@@ -199,7 +196,8 @@ class Booked(Booking):
         meantime is asked of the ledger, and not done again.
         """
         parent = output.folder.absolute().parent
-        path = lock_of(parent / self._folder_name)
+        temporary = parent / unfinished_name(self.reservation.head)
+        path = lock_of(temporary)
         remove_leftovers(parent)
         try:
             handle = take_lock(path)
@@ -207,12 +205,15 @@ class Booked(Booking):
             raise self.failed(error, output) from None
         try:
             current = self.ledger.reservation(self.reservation.dataset, self.reservation.release_id)
-            assert current is not None
+            if current is None or current.head != self.entry:
+                raise LedgerBroken(
+                    f"The entry of {self.reservation.release_id!r} in the ledger was changed while it was used. Nothing was published. Run "
+                    "`holdfast ledger verify`."
+                )
             check_resumable(current, resume=True)
             self.reservation = current
-            temporary = parent / (current.folder_name or self._folder_name)
             if not self.is_staged:
-                shutil.rmtree(temporary, ignore_errors=True)  # of an interrupted run of this very release
+                remove_unfinished(temporary)  # of an interrupted run of this very release
                 self._is_complete = False
                 try:
                     temporary.mkdir()
@@ -222,7 +223,7 @@ class Booked(Booking):
                 yield temporary
             except BaseException:
                 if not (self.is_staged or self._is_complete):
-                    shutil.rmtree(temporary, ignore_errors=True)
+                    remove_unfinished(temporary)
                 raise
         finally:
             drop_lock(path, handle)
@@ -236,10 +237,10 @@ class Booked(Booking):
         ledger refused and does not hold the step, nothing is hidden, and the folder goes: it would be noise that nobody recorded.
         """
         self._is_complete = True
-        checksum = _checksum(temporary)
+        checksum = card_digest(temporary)
         assert checksum is not None
         try:
-            self.reservation = self.ledger.stage(self.reservation, temporary.name, checksum)
+            self.reservation = self.ledger.stage(self.reservation, checksum)
         except (WrongState, LedgerBroken):
             with contextlib.suppress(LedgerProblem):  # else it is unclear what is recorded
                 found = self.ledger.reservation(self.reservation.dataset, self.reservation.release_id)
@@ -253,12 +254,13 @@ class Booked(Booking):
 
     def rename(self, temporary: Path, output: Output) -> None:
         if self.reservation.state == "published":
-            self._is_elsewhere = _checksum(output.folder) != self.reservation.checksum
+            self._is_elsewhere = not self._is_in(output.folder)
             return
-        if _checksum(output.folder) != self.reservation.checksum:  # else renamed already, before the interruption
-            self._check_complete(temporary, output)
+        if not self._is_in(output.folder):  # else renamed already, before the interruption
+            if not self._is_checked:
+                self._check_complete(temporary, output)
             put_in_place(temporary, output)
-        shutil.rmtree(temporary, ignore_errors=True)  # with force: what was there before
+        remove_unfinished(temporary)  # with force: what was there before
         with after_publication():
             self.ledger.publish(self.reservation)
 
@@ -278,11 +280,15 @@ class Booked(Booking):
     def check_copy(self) -> None:
         raise LedgerProblem("A release that is charged to a ledger cannot be pickled or copied. Save it, and use the folder.")
 
+    def _is_in(self, folder: Path) -> bool:
+        return holds_release(folder, self.reservation, self._identity)
+
     def _check_complete(self, temporary: Path, output: Output) -> None:
-        if _checksum(temporary) != self.reservation.checksum:
+        self._is_checked = self._is_in(temporary)
+        if not self._is_checked:
             raise OutputProblem(
                 f"The finished folder of {self.reservation.release_id!r} is not beside {output.folder.name!r}, or was changed. Resume with "
-                "the output in the same place as before; it is complete and must not be drawn again."
+                "the output in the same place, and with the Holdfast, as before; it is complete and must not be drawn again."
             )
 
     def __getstate__(self) -> Any:
@@ -330,7 +336,7 @@ def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: 
             input_digest=bound.input_digest,
             now=now,
         )
-    return Booked(replace(account, ledger=ledger), ledger.start_drawing(made)), bound
+    return Booked(replace(account, ledger=ledger), ledger.start_drawing(made), plan.drawing.channel.identity), bound
 
 
 def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, account: Account) -> tuple[Booking, BoundRelease]:
@@ -349,7 +355,7 @@ def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, a
         bound = bind(plan.drawing, table, key, order.release_id)
     ledger = account.opened()
     ledger.check_input(found, bound.input_digest)
-    return Booked(account, ledger.start_drawing(found)), bound
+    return Booked(account, ledger.start_drawing(found), plan.drawing.channel.identity), bound
 
 
 def check_same(found: Reservation, plan: Plan, order: Order) -> None:
@@ -383,14 +389,6 @@ def check_begun_here(found: Reservation) -> None:
         raise WrongState(not_resumable(found.release_id, True, True))
 
 
-def _checksum(folder: Path) -> str | None:
-    """Of the card, which holds the checksums of all other files."""
-    try:
-        return hashlib.sha256((folder / CARD).read_bytes()).hexdigest()
-    except OSError:
-        return None
-
-
 def secret_from_environment() -> bytes | None:
     """HOLDFAST_KEY, or the content of the file HOLDFAST_KEY_FILE; None where neither is set."""
     if text := os.environ.get("HOLDFAST_KEY"):
@@ -415,7 +413,7 @@ def standing(account: Account | None, release_id: str, folder: Path, command: st
             return Stands(PUBLISHED_UNCHARGED if is_there else NOTHING_BEGUN, is_there)
         found = account.ledger.reservation(account.dataset, release_id)
         state: str | None = None if found is None else found.state
-        if found is not None and state == "committed" and _checksum(folder) == found.checksum:
+        if found is not None and state == "committed" and holds_release(folder, found):
             state = "published"  # the folder has its name, and the ledger was not told any more
         able = found is not None and found.sealed_key is not None and found.second_secret is not None
         sentences = standing_sentences(state, able, command, account.dataset, release_id, ledger)

@@ -244,7 +244,7 @@ def publish_perturbed(
         with Unbooked().exclusive_folder(output) as temporary:
             _fill(temporary, made, fields)
             if book is not None and held is not None:
-                held = book.commit(book.stage(book.start_drawing(held), temporary.name, _checksum(temporary)))
+                held = book.commit(book.stage(book.start_drawing(held), _checksum(temporary)))
             put_in_place(temporary, output)
     except BaseException as error:
         if book is not None and held is not None and held.state == "reserved":

@@ -182,7 +182,7 @@ def carry_out(
         return _complete(release.booking, output, release)
     check_resumable(found, resume)
     check_begun_here(found)
-    begun = Booked(account, found)
+    begun = Booked(account, found, plan.drawing.channel.identity)
     if begun.is_staged:  # nothing is written any more, so formats and signing key do not matter; the folder holds what was drawn
         check_same(found, plan, order)
         return _complete(begun, output, None)

@@ -33,19 +33,22 @@ from typing import Any, Literal, cast
 from holdfast.errors import BudgetExceeded, HoldfastError, InvalidParameter, LedgerProblem, NoGrant, WrongState
 from holdfast.lattices.norms import NORMS
 from holdfast.privacy.conversions import zcdp_epsilon
-from holdfast.privacy.ledger.chain import Event
-from holdfast.privacy.ledger.values import UNCOUNTED, Charge, Currency, Grant, GrantKind, Reservation, State, amount, largest_rho, name_of
-
-BEFORE: dict[State, tuple[State, ...]] = {
-    "drawing": ("reserved",),
-    "staged": ("drawing",),
-    "committed": ("staged",),
-    "published": ("committed",),
-    "closed": ("published",),
-    "voided": ("reserved",),
-    "voided-spent": ("drawing", "staged"),
-}
-"""From which states a state is reached. A void gives the charge back only where no random word was drawn."""
+from holdfast.privacy.ledger.chain import Event, read_head
+from holdfast.privacy.ledger.folding import BEFORE, states_in
+from holdfast.privacy.ledger.known_facts import check_facts
+from holdfast.privacy.ledger.values import (
+    UNCOUNTED,
+    Charge,
+    Currency,
+    Grant,
+    GrantKind,
+    Reservation,
+    State,
+    amount,
+    largest_rho,
+    name_of,
+    text_of,
+)
 
 
 @dataclass(frozen=True)
@@ -350,7 +353,7 @@ class Account:
                 return self._apply_lost(event)
             if event.kind in BEFORE:
                 return self._apply_step(event, event.kind)
-        except (KeyError, TypeError, ValueError, ZeroDivisionError, AttributeError):
+        except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
             return "its payload cannot be read."
         return "this kind of event is unknown. It may come from a later version of Holdfast."
 
@@ -369,6 +372,8 @@ class Account:
     def _apply_reserved(self, event: Event) -> str | None:
         if event.release_id is None or not isinstance(event.payload["facts"], dict):
             return "it names no release."
+        name_of(event.release_id, "release_id")
+        check_facts(event.payload["facts"])
         charge = Charge.from_fields(event.payload["charge"])
         problem = self.check_reserve(event.release_id, charge, event.payload["facts"])
         if problem is not None:
@@ -381,6 +386,7 @@ class Account:
         if event.release_id is None:
             return "it names no release."
         name_of(event.payload["facts"]["unit"], "unit")
+        read_head(event.payload["head"])
         charge = Charge.from_fields(event.payload["charge"])
         problem = self.check_lost(charge)
         if problem is not None:
@@ -421,7 +427,7 @@ class Account:
 
     def move(self, release: Reservation, state: State, payload: Mapping[str, Any]) -> Reservation:
         """Count a step."""
-        details = {name: payload[name] for name in ("folder_name", "checksum", "reason") if name in payload}
+        details = {name: text_of(payload[name], name) for name in ("checksum", "reason") if name in payload}
         moved = self.releases[release.seq] = release.to_state(state, **details)
         if state == "voided":
             self._counting[release.release_id] -= 1
@@ -437,13 +443,10 @@ def id_elsewhere(release_id: str, dataset: str, chain: Iterable[Event]) -> Wrong
     """The refusal of an id under which another data set of the ledger has a release: one id names one release, whatever its data are
     called. Asked where no grant says which data sets there are.
     """
-    voided, used = set(), {}
-    for event in chain:
-        if event.kind == "voided":
-            voided.add(event.payload.get("reservation"))
-        elif event.kind in ("reserved", "lost") and event.release_id == release_id and event.dataset != dataset:
-            used[event.seq] = event.dataset
-    other = next((name for seq, name in used.items() if seq not in voided), None)
+    events = list(chain)
+    states = states_in(events)
+    used = (event for event in events if event.seq in states and event.release_id == release_id and event.dataset != dataset)
+    other = next((event.dataset for event in used if states[event.seq] != "voided"), None)
     if other is None:
         return None
     return WrongState(

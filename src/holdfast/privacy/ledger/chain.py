@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.errors import InvalidParameter, LedgerBroken
+from holdfast.privacy.ledger.ids import LedgerId
 
 COLUMNS = ("seq", "ledger", "time", "kind", "dataset", "release_id", "payload", "salt", "previous", "hash")
 """Columns of an event as stored; `payload` is canonical JSON, and its very text is hashed."""
@@ -80,12 +81,12 @@ def make_event(
     return Event(**(row | {"payload": payload}), hash=_hash(row))  # type: ignore[arg-type]
 
 
-def read_row(row: Sequence[Any]) -> Event:
-    """A stored row whose own hash holds. LedgerBroken where it does not; the chain is not looked at."""
+def read_row(row: Sequence[Any], ledger: LedgerId) -> Event:
+    """A stored row of this ledger whose own hash holds. LedgerBroken where it does not; the chain is not looked at."""
     values = dict(zip(COLUMNS, row, strict=True))
-    problem = _row_problem(values)
+    problem = _row_problem(values) or ("" if values["ledger"] == ledger else "belongs to another ledger")
     if problem:
-        raise LedgerBroken(f"Event {values['seq']!r} of the ledger {problem}. Run `holdfast ledger verify`, and restore a copy.")
+        raise LedgerBroken(f"Event {_shown(values['seq'])} of the ledger {problem}. Run `holdfast ledger verify`, and restore a copy.")
     return Event(**(values | {"payload": json.loads(values["payload"])}))
 
 
@@ -108,35 +109,40 @@ def walk(rows: Iterable[Sequence[Any]], ledger: str) -> Iterator[tuple[Event | N
         values = dict(zip(COLUMNS, row, strict=True))
         seq, problems = values["seq"], []
         if seq != expected:
-            problems.append(f"Event {expected} is missing: the next one is {seq!r}.")
+            problems.append(f"Event {expected} is missing: the next one is {_shown(seq)}.")
         own = _row_problem(values)
         if own:
-            problems.append(f"Event {seq!r} {own}.")
+            problems.append(f"Event {_shown(seq)} {own}.")
         if values["ledger"] != ledger:
-            problems.append(f"Event {seq!r} belongs to another ledger.")
+            problems.append(f"Event {_shown(seq)} belongs to another ledger.")
         if values["previous"] != previous:
-            problems.append(f"Event {seq!r} does not follow the one before it.")
+            problems.append(f"Event {_shown(seq)} does not follow the one before it.")
         event = None if own else Event(**(values | {"payload": json.loads(values["payload"])}))
         yield event, problems
         expected = seq + 1 if isinstance(seq, int) else expected + 1
         previous = values["hash"]
 
 
-def read_head(text: str) -> tuple[str, int, str]:
+def read_head(text: Any) -> tuple[LedgerId, int, str]:
     """(ledger id, seq, hash) of a head as printed in cards."""
     match = _HEAD.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise InvalidParameter("A head of a ledger reads '<ledger id>:<number>:<hash>'. Copy it from the card's field release.ledger.")
-    return match[1], int(match[2]), match[3]
+    return LedgerId(match[1]), int(match[2]), match[3]
+
+
+def is_hash(value: Any) -> bool:
+    """Whether this is the text of a hash."""
+    return isinstance(value, str) and _HASH.fullmatch(value) is not None
 
 
 def _row_problem(values: Mapping[str, Any]) -> str:
     """What is wrong with one row alone, as the end of a sentence; empty if nothing is."""
     for name, value in values.items():
-        right = isinstance(value, int) if name == "seq" else isinstance(value, str) or (value is None and name == "release_id")
+        right = type(value) is int if name == "seq" else isinstance(value, str) or (value is None and name == "release_id")
         if not right:
             return f"has no valid {name}"
-    if not _HASH.fullmatch(values["hash"]) or _hash(values) != values["hash"]:
+    if not is_hash(values["hash"]) or _hash(values) != values["hash"]:
         return "was changed: its hash does not fit"
     try:
         payload = json.loads(values["payload"])
@@ -144,6 +150,11 @@ def _row_problem(values: Mapping[str, Any]) -> str:
     except (ValueError, RecursionError):
         is_plain = False
     return "" if is_plain else "has a payload that is not canonical JSON"
+
+
+def _shown(seq: Any) -> str:
+    """The number of an event in a message; whoever wrote the row may have put anything there."""
+    return f"{seq!r}"[:24]
 
 
 def _hash(values: Mapping[str, Any]) -> str:

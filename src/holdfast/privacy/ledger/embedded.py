@@ -15,6 +15,7 @@ from holdfast.errors import LedgerProblem
 from holdfast.privacy.ledger.account import Account
 from holdfast.privacy.ledger.ledger import Ledger
 from holdfast.privacy.ledger.store import place_of
+from holdfast.privacy.ledger.values import name_of
 from holdfast.privacy.ledger.witness import Witness
 
 if TYPE_CHECKING:
@@ -33,34 +34,52 @@ class NewLedger:
 
     place: Path
     witness: Path | None = None
+    read_only: bool = False
+    """For a plan: nothing is made or written, whatever is asked."""
 
     def check_witness(self) -> None:
         """Refuse what could not be remembered outside the ledger, and a new ledger where one was."""
-        if self.place.exists():
-            self.make().check_witness()
+        found = self.open_found()
+        if found is not None:
+            found.check_witness()
         else:
             seen = Witness.of(self.witness, place_of(self.place))
             seen.folders(strict=True)
             seen.check_new()
 
     def reservation(self, dataset: str, release_id: str) -> Reservation | None:
-        return self.make().reservation(dataset, release_id) if self.place.exists() else None
+        found = self.open_found()
+        return None if found is None else found.reservation(dataset, release_id)
 
     def account(self, dataset: str) -> Account:
-        return self.make().account(dataset) if self.place.exists() else Account(dataset)
+        name, found = name_of(dataset, "dataset"), self.open_found()
+        return Account(name) if found is None else found.account(name)
 
     def check(self, dataset: str, release_id: str, charge: Charge, facts: Mapping[str, Any]) -> None:
         self.check_witness()
-        if self.place.exists():
-            self.make().check(dataset, release_id, charge, facts)
+        found = self.open_found()
+        if found is not None:
+            found.check(dataset, release_id, charge, facts)
 
     def make(self) -> Ledger:
         """Another process may have been faster: then its ledger is opened, and `reserve` finds what it recorded."""
+        if self.read_only:
+            raise LedgerProblem("The ledger of this release was looked for, and is not made. Nothing was written.")
         return Ledger.open(self.place, create=True, needs_grants=False, witness=self.witness)
 
+    def open_found(self) -> Ledger | None:
+        """The ledger, if it is there by now. A file that a crash left empty is finished, or for a plan counts as none."""
+        if not self.place.exists():
+            return None
+        if not self.read_only:
+            return self.make()
+        return Ledger.open(self.place, witness=self.witness, read_only=True) if self.place.stat().st_size else None
 
-def ledger_in(folder: Path, witness: Path | None = None) -> Ledger | NewLedger:
-    """The ledger in this folder, or the one to be made there. Refused where it could not be written: before anything is read or drawn."""
+
+def ledger_in(folder: Path, witness: Path | None = None, *, read_only: bool = False) -> Ledger | NewLedger:
+    """The ledger in this folder, or the one to be made there. Refused where it could not be written: before anything is read or drawn.
+    With `read_only`, for a plan, nothing is written.
+    """
     place = folder / DEFAULT_NAME
     if not os.access(folder, os.W_OK | os.X_OK) or (place.exists() and not os.access(place, os.R_OK | os.W_OK)):
         raise LedgerProblem(
@@ -68,6 +87,7 @@ def ledger_in(folder: Path, witness: Path | None = None) -> Ledger | NewLedger:
             'elsewhere: make it with `holdfast ledger create --ledger FILE` and write ledger = "FILE" under [release]. To release '
             f'without a record, write ledger = "{NO_LEDGER}".'
         )
-    # With create: a file that a crash left empty is finished.
-    made = NewLedger(place, witness)
-    return made.make() if os.path.lexists(place) else made
+    made = NewLedger(place, witness, read_only)
+    if not os.path.lexists(place):
+        return made
+    return made.open_found() or made if read_only else made.make()  # which finishes a file that a crash left empty

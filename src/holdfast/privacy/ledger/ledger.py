@@ -15,19 +15,31 @@ import hashlib
 import hmac
 import logging
 import os
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.errors import InvalidParameter, LedgerBroken, LedgerProblem, OtherInput, WitnessMismatch, WrongState
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.ledger.account import Account, Balance, id_elsewhere
-from holdfast.privacy.ledger.chain import COLUMNS, Event, checked_facts, make_event, read_chain, read_row
+from holdfast.privacy.ledger.chain import Event, checked_facts, make_event, read_chain, read_row
+from holdfast.privacy.ledger.ids import LedgerId, new_ledger_id
 from holdfast.privacy.ledger.restore import steps_after_restore
-from holdfast.privacy.ledger.state import destroy_secrets, keep_secret, read_secret, unneeded_secrets
+from holdfast.privacy.ledger.rows import (
+    dataset_at,
+    event_rows,
+    hash_at,
+    insert_events,
+    last_event,
+    meta_values,
+    read_id,
+    secrets_held,
+    with_secrets,
+)
+from holdfast.privacy.ledger.state import destroy, keep_secret, kept_secrets
 from holdfast.privacy.ledger.store import Store, place_of, tables
 from holdfast.privacy.ledger.values import Charge, GrantKind, Reservation, State, name_of, read_grant, text_of
 from holdfast.privacy.ledger.verify import find_problems
@@ -51,7 +63,7 @@ class Ledger:
                  the ledger its witness saw before: see witness.py.
     """
 
-    def __init__(self, store: Store, identifier: str, witness: Witness) -> None:
+    def __init__(self, store: Store, identifier: LedgerId, witness: Witness) -> None:
         self._store, self._id, self._witness = store, identifier, witness
 
     def __repr__(self) -> str:
@@ -65,18 +77,22 @@ class Ledger:
         create: bool = False,
         needs_grants: bool = True,
         witness: str | os.PathLike[str] | None = None,
+        read_only: bool = False,
     ) -> Ledger:
         """A ledger in a file (SQLite) or at a URL: sqlite:///folder/file.db, postgresql://user:password@host/database.
 
         With `create` a new one is made where there is none; a file then for its owner only. Made with `needs_grants=False` it records
         releases of a data set that nobody granted a budget, without a limit, and refuses an id that any of its data sets used; this is
         written into its first event. Tables of an earlier version are brought to this one; a later one is refused. `witness` is a folder,
-        beside the user's state folder, in which the ledger's head is remembered; by default what HOLDFAST_WITNESS names.
+        beside the user's state folder, in which the ledger's head is remembered; by default what HOLDFAST_WITNESS names. With `read_only`
+        nothing is written, to the ledger, beside it, or to the folders that remember it: what would write is refused.
         """
+        if read_only and create:
+            raise InvalidParameter("A ledger that is made cannot be opened for reading only. Leave create or read_only out.")
         seen = Witness.of(witness, place_of(place))
         if create and os.path.isabs(seen.place) and not os.path.lexists(seen.place):
             seen.check_new()  # before a file is made
-        return cls._opened(place, seen, create, needs_grants, seen.check_new)
+        return cls._opened(Store(place, create=create, read_only=read_only), seen, create, needs_grants, seen.check_new)
 
     @classmethod
     def reopen(cls, place: str | os.PathLike[str], *, witness: str | os.PathLike[str] | None = None) -> Ledger:
@@ -92,21 +108,20 @@ class Ledger:
                 "the state or witness folder, or the ledger into its place."
             )
         needs_grants = marks[0].needs_grants if marks else True
-        return cls._opened(place, seen, known is not None, needs_grants, lambda: None)
+        store = Store(place, create=known is not None)
+        return cls._opened(store, seen, known is not None, needs_grants, lambda: None)
 
     @classmethod
-    def _opened(cls, place: Any, witness: Witness, create: bool, needs_grants: bool, check: Callable[[], None]) -> Ledger:
-        store = Store(place, create=create)
-
+    def _opened(cls, store: Store, witness: Witness, create: bool, needs_grants: bool, check: Callable[[], None]) -> Ledger:
         def start(connection: Connection) -> None:
             check()
             _start(connection, needs_grants)
 
         store.prepare(create, start)
-        return cls(store, store.read(_read_id), witness)
+        return cls(store, store.read(read_id), witness)
 
     @property
-    def id(self) -> str:
+    def id(self) -> LedgerId:
         """A random identifier, made with the ledger."""
         return self._id
 
@@ -201,7 +216,7 @@ class Ledger:
             from sqlalchemy import insert
 
             events, reservation = self._admitted(self._chain(connection), dataset, release_id, charge, facts, now)
-            _insert(connection, events)
+            insert_events(connection, events)
             row = {"seq": reservation.seq, "sealed_key": None if sealed_key is None else sealed_key.hex(), "input_check": check}
             connection.execute(insert(tables().secrets), [row])
             if second_secret is not None:
@@ -218,9 +233,11 @@ class Ledger:
     def check_witness(self) -> None:
         """Refuse to charge a ledger that is not the one its witness saw before, or that has no witness."""
         marks = self._witness.marks(self._id, strict=True)
-        self._store.read(lambda connection: _check_marks(connection, marks.values()))
+        self._store.read(lambda connection: self._check_marks(connection, marks.values()))
+        if self._store.read_only:
+            return
         # Of releases closed or voided elsewhere, or of one that another process is just reserving: whoever finds some looks again, alone.
-        if self._store.read(lambda connection: unneeded_secrets(self._id, _held(connection))):
+        if self._store.read(self._unneeded_secrets):
             self._store.write(self._destroy_secrets)
         size = max((len(mark.to_text()) for mark in marks.values() if mark is not None), default=0)
         self._witness.try_to_write(self._id, size + _ROOM)
@@ -257,10 +274,9 @@ class Ledger:
         """Before the first random word: from here on a void does not refund."""
         return self._step(reservation, "drawing", {})
 
-    def stage(self, reservation: Reservation, folder_name: str, checksum: str) -> Reservation:
-        """The output is complete and on disk under this name; from here on it is only renamed. Another checksum is refused."""
-        found = {"folder_name": name_of(folder_name, "folder_name"), "checksum": name_of(checksum, "checksum")}
-        return self._step(reservation, "staged", found)
+    def stage(self, reservation: Reservation, checksum: str) -> Reservation:
+        """The output is complete and on disk; from here on it is only renamed. Another checksum is refused."""
+        return self._step(reservation, "staged", {"checksum": name_of(checksum, "checksum")})
 
     def commit(self, reservation: Reservation) -> Reservation:
         """The spend is final: a void is no longer possible."""
@@ -296,12 +312,12 @@ class Ledger:
             if problem is not None:
                 raise problem
             full = {"reservation": current.seq, **payload}
-            self._append(connection, _last(connection), _day(), state, current.dataset, current.release_id, full)
+            self._append(connection, last_event(connection, self._id), _day(), state, current.dataset, current.release_id, full)
             moved = account.move(current, state, full)
             if not moved.is_open:
                 connection.execute(delete(tables().secrets).where(tables().secrets.c.seq == current.seq))
                 self._destroy_secrets(connection)  # if the step then fails, the release can still be closed or voided
-            return self._with_secrets(connection, moved)
+            return with_secrets(connection, self._id, moved)
 
         return self._write(work, strict=target == "drawing")
 
@@ -315,12 +331,12 @@ class Ledger:
         return current
 
     def _repeated(self, connection: Connection, current: Reservation, payload: Mapping[str, Any]) -> Reservation:
-        if current.state == "staged" and any(getattr(current, name) != value for name, value in payload.items()):
+        if current.state == "staged" and current.checksum != payload["checksum"]:
             raise WrongState(
-                f"The release {current.release_id!r} was staged with other bytes or under another name. A second draw must not take "
-                "its place: finish the staged one, or void it."
+                f"The release {current.release_id!r} was staged with other bytes. A second draw must not take its place: finish the staged "
+                "one, or void it."
             )
-        return self._with_secrets(connection, current)
+        return with_secrets(connection, self._id, current)
 
     # What stands in the ledger.
 
@@ -329,7 +345,7 @@ class Ledger:
 
         def work(connection: Connection) -> Reservation | None:
             found = self._own_account(connection, dataset).release(release_id)
-            return None if found is None else self._with_secrets(connection, found)
+            return None if found is None else with_secrets(connection, self._id, found)
 
         return self._store.read(work)
 
@@ -340,7 +356,7 @@ class Ledger:
             chain = self._chain(connection)
             names = dict.fromkeys(event.dataset for event in chain if event.kind == "reserved" and dataset in (None, event.dataset))
             found = [release for name in names for release in _account(name, chain).releases.values() if release.is_open]
-            return [self._with_secrets(connection, release) for release in sorted(found, key=lambda release: release.seq)]
+            return [with_secrets(connection, self._id, release) for release in sorted(found, key=lambda release: release.seq)]
 
         return self._store.read(work)
 
@@ -364,7 +380,7 @@ class Ledger:
 
     def last_event(self) -> Event:
         """The last event of the chain, of whatever data set."""
-        return self._store.read(_last)
+        return self._store.read(lambda connection: last_event(connection, self._id))
 
     def head(self) -> str:
         """The last event's place in the chain, "<ledger id>:<seq>:<hash>"."""
@@ -381,11 +397,8 @@ class Ledger:
         given += [(f"The mark in the {name}", head) for name, head in self.witnesses().items() if head is not None]
 
         def work(connection: Connection) -> list[str]:
-            from sqlalchemy import select
-
-            found = connection.execute(select(tables().meta.c.value).where(tables().meta.c.name == "ledger")).scalars().all()
-            secrets_held = connection.execute(select(tables().secrets.c.seq)).scalars().all()
-            return find_problems(_rows(connection), found[0] if found else None, secrets_held, [self._id, *found], given)
+            found, held = meta_values(connection, "ledger"), list(secrets_held(connection))
+            return find_problems(event_rows(connection), found[0] if found else None, held, [self._id, *found], given)
 
         return self._store.read(work)
 
@@ -410,7 +423,7 @@ class Ledger:
             chain = self._chain(connection)
             steps, lost = steps_after_restore(chain, marks, _needs_grants(chain))
             with contextlib.suppress(WitnessMismatch):
-                _check_marks(connection, marks)
+                self._check_marks(connection, marks)
                 if not others:
                     raise LedgerProblem("The ledger holds all that its witnesses saw: there is no restore to accept.")
             heads = [mark.head for mark in marks]
@@ -419,13 +432,14 @@ class Ledger:
                 made.append(make_event(made[-1], self._id, _clock(), kind, dataset, release_id, payload))
             for name in dict.fromkeys(event.dataset for event in made[1:]):
                 _account(name, [*chain, *made])  # what breaks a rule is refused, and nothing is written
-            _insert(connection, made)
+            insert_events(connection, made)
             return Mark.start(self._id).after([*chain, *made]), lost, remembered
 
         mark, lost, remembered = self._store.write(work)
         self._witness.reset(mark, remembered)
         for name in {mark.ledger for mark in remembered.values() if mark is not None} - {self._id}:
-            destroy_secrets(name, frozenset())
+            for _, path in kept_secrets(name):
+                destroy(path)
         return lost
 
     # Reading and writing.
@@ -435,15 +449,15 @@ class Ledger:
 
         def checked(connection: Connection) -> tuple[Result, list[Event]]:
             marks = self._witness.marks(self._id, strict)  # here, where nobody else writes
-            _check_marks(connection, marks.values())
+            self._check_marks(connection, marks.values())
             seen = min((0 if mark is None else mark.seq for mark in marks.values()), default=0)
             done = work(connection)
-            return done, [read_row(row) for row in _rows(connection, after=seen)] if marks else []
+            return done, self._events_after(connection, seen) if marks else []
 
         done, events = self._store.write(checked)
         if events:
             first = events[0].seq
-            reread = partial(self._store.read, lambda connection: [read_row(row) for row in _rows(connection, after=first - 1)])
+            reread = partial(self._store.read, lambda connection: self._events_after(connection, first - 1))
             self._witness.advance(self._id, events, strict, reread)
         return done
 
@@ -458,10 +472,24 @@ class Ledger:
                 "charged. Make room there, or unset HOLDFAST_KEY: the release can then not be resumed."
             ) from None
 
+    def _unneeded_secrets(self, connection: Connection) -> list[Path]:
+        """The second secrets on this machine that no open release needs: also what a stop left behind, or a void elsewhere.
+
+        Which are needed, the chain says too: rows of secrets are not part of it, and whoever copies a ledger could leave them out.
+        """
+        held, found = secrets_held(connection), kept_secrets(self._id)
+        return [path for seq, path in found if seq not in held and not self._is_open(connection, seq)]
+
+    def _is_open(self, connection: Connection, seq: int) -> bool:
+        dataset = dataset_at(connection, seq)
+        release = None if dataset is None else self._own_account(connection, dataset).releases.get(seq)
+        return release is not None and release.is_open
+
     def _destroy_secrets(self, connection: Connection) -> None:
-        """All second secrets on this machine that no open release needs."""
+        """Destroy those. For who writes to the ledger alone: of a release that another process is just reserving nothing is recorded."""
         try:
-            destroy_secrets(self._id, _held(connection))
+            for path in self._unneeded_secrets(connection):
+                destroy(path)
         except OSError as error:
             raise LedgerProblem(
                 f"A second secret in the state folder could not be destroyed ({os.strerror(error.errno or 0)}). Look at the rights there, "
@@ -472,54 +500,39 @@ class Ledger:
         return _account(name_of(dataset, "dataset"), self._store.read(self._chain))
 
     def _chain(self, connection: Connection) -> list[Event]:
-        return read_chain(_rows(connection), self._id)
+        return read_chain(event_rows(connection), self._id)
 
     def _own_account(self, connection: Connection, dataset: str) -> Account:
         """The account from its own events, each with its hash checked; what reads a balance checks the whole chain instead."""
         name = name_of(dataset, "dataset")
-        return _account(name, [read_row(row) for row in _rows(connection, name)])
+        return _account(name, [read_row(row, self._id) for row in event_rows(connection, name)])
+
+    def _events_after(self, connection: Connection, seq: int) -> list[Event]:
+        return [read_row(row, self._id) for row in event_rows(connection, after=seq)]
+
+    def _check_marks(self, connection: Connection, marks: Iterable[Mark | None]) -> None:
+        """Refuse a ledger that does not hold what its witnesses saw."""
+        for mark in marks:
+            if mark is not None:
+                check_mark(mark, hash_at(connection, mark.seq), last_event(connection, self._id).seq)
 
     def _append(
         self, connection: Connection, last: Event, time: str, kind: str, dataset: str, release_id: str | None, payload: Mapping[str, Any]
     ) -> Event:
         logger.debug("Recording in the ledger: %s, data set %r, release %r", kind, dataset, release_id)
         event = make_event(last, self._id, time, kind, dataset, release_id, payload)
-        _insert(connection, [event])
+        insert_events(connection, [event])
         return event
-
-    def _with_secrets(self, connection: Connection, reservation: Reservation) -> Reservation:
-        from sqlalchemy import select
-
-        held = tables().secrets
-        row = connection.execute(select(held.c.sealed_key, held.c.input_check).where(held.c.seq == reservation.seq)).first()
-        if row is None:
-            return replace(reservation, sealed_key=None, input_check=None, second_secret=None)
-        sealed = None if row[0] is None else bytes.fromhex(row[0])
-        second = None if sealed is None else read_secret(self._id, reservation.seq)
-        return replace(reservation, sealed_key=sealed, input_check=row[1], second_secret=second)
 
 
 def _start(connection: Connection, needs_grants: bool) -> None:
     """The first event of a new ledger."""
     from sqlalchemy import insert
 
-    identifier = secrets.token_hex(16)
+    identifier = new_ledger_id()
     connection.execute(insert(tables().meta), [{"name": "ledger", "value": identifier}])
     event = make_event(None, identifier, _clock(), "created", "", None, {} if needs_grants else {"needs_grants": False})
-    _insert(connection, [event])
-
-
-def _insert(connection: Connection, events: list[Event]) -> None:
-    """Append events, and read them back: nothing may be drawn for a step that the database took without a word and did not keep."""
-    from sqlalchemy import insert
-
-    given = [event.row() for event in events]
-    connection.execute(insert(tables().events), given)
-    if [row._asdict() for row in _rows(connection, after=events[0].seq - 1)] != given:
-        raise LedgerBroken(
-            "The database did not keep what the ledger wrote, and said nothing. Nothing was drawn. Find out what was changed in it, and "
-            "restore a copy."
-        )
+    insert_events(connection, [event])
 
 
 def _needs_grants(chain: list[Event]) -> bool:
@@ -527,55 +540,9 @@ def _needs_grants(chain: list[Event]) -> bool:
     return chain[0].payload.get("needs_grants") is not False
 
 
-def _read_id(connection: Connection) -> str:
-    from sqlalchemy import select
-
-    found = connection.execute(select(tables().meta.c.value).where(tables().meta.c.name == "ledger")).scalar()
-    if not isinstance(found, str):
-        raise LedgerBroken("The ledger has lost its identifier. Restore a copy.")
-    return found
-
-
 def _one_way(digest: str) -> str:
     """What is stored of the digest of an input: enough to know it again, and no help to find it."""
     return hashlib.sha256(b"holdfast input check;" + digest.encode()).hexdigest()
-
-
-def _held(connection: Connection) -> frozenset[int]:
-    """The reservations for which secrets are held."""
-    from sqlalchemy import select
-
-    return frozenset(connection.execute(select(tables().secrets.c.seq)).scalars())
-
-
-def _check_marks(connection: Connection, marks: Iterable[Mark | None]) -> None:
-    """Refuse a ledger that does not hold what its witnesses saw."""
-    from sqlalchemy import select
-
-    events = tables().events
-    for mark in marks:
-        if mark is not None:
-            there = connection.execute(select(events.c.hash).where(events.c.seq == mark.seq)).scalar()
-            check_mark(mark, there, _last(connection).seq)
-
-
-def _rows(connection: Connection, dataset: str | None = None, after: int = 0) -> Iterable[Any]:
-    from sqlalchemy import select
-
-    events = tables().events
-    query = select(*(events.c[name] for name in COLUMNS)).order_by(events.c.seq)
-    query = query if dataset is None else query.where(events.c.dataset == dataset)
-    return connection.execute(query.where(events.c.seq > after) if after else query).all()
-
-
-def _last(connection: Connection) -> Event:
-    from sqlalchemy import select
-
-    events = tables().events
-    row = connection.execute(select(*(events.c[name] for name in COLUMNS)).order_by(events.c.seq.desc()).limit(1)).first()
-    if row is None:
-        raise LedgerBroken("The ledger has no first event. Restore a copy.")
-    return read_row(row)
 
 
 def _account(dataset: str, chain: Iterable[Event]) -> Account:

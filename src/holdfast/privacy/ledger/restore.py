@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from holdfast.privacy.ledger.chain import Event
+from holdfast.privacy.ledger.chain import Event, read_head
+from holdfast.privacy.ledger.folding import states_in
 from holdfast.privacy.ledger.witness import Mark, Seen
 
 Step = tuple[str, str, str | None, Mapping[str, Any]]
@@ -20,13 +21,12 @@ Step = tuple[str, str, str | None, Mapping[str, Any]]
 def steps_after_restore(chain: list[Event], marks: Iterable[Mark], needs_grants: bool) -> tuple[list[Step], list[Seen]]:
     """The events that charge what was lost, and the releases that are charged as lost."""
     hashes = {event.seq: event.hash for event in chain}
-    told = {event.payload["head"] for event in chain if event.kind == "lost"}
-    states = _states(chain)
+    told = {str(event.payload.get("head")) for event in chain if event.kind == "lost"}
+    states = states_in(chain)
     steps: list[Step] = []
     lost: list[Seen] = []
     for one in _last_seen(marks):
-        ledger, number, own_hash = one.origin.rsplit(":", 2)
-        seq = int(number)
+        ledger, seq, own_hash = read_head(one.origin)
         state = states.get(seq) if ledger == chain[0].ledger and hashes.get(seq) == own_hash else None
         if one.counts and one.origin not in told and state in (None, "voided"):
             lost.append(one)
@@ -48,17 +48,6 @@ def _last_seen(marks: Iterable[Mark]) -> list[Seen]:
             if one.origin not in found or one.is_drawn or not found[one.origin].is_drawn:
                 found[one.origin] = one
     return list(found.values())
-
-
-def _states(chain: list[Event]) -> dict[int, str]:
-    """Where each release stands, by the number of the event that reserved it or tells that it was lost."""
-    found: dict[int, str] = {}
-    for event in chain:
-        if event.kind in ("reserved", "lost"):
-            found[event.seq] = event.kind
-        elif "reservation" in event.payload:
-            found[event.payload["reservation"]] = event.kind
-    return found
 
 
 def _opened(chain: list[Event], lost: list[Seen]) -> list[Step]:

@@ -15,11 +15,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import stat
 from pathlib import Path
 
 from holdfast.errors import NoWitness
+from holdfast.privacy.ledger.ids import LedgerId
 
 STATE = "HOLDFAST_STATE"
 _SECRETS = "secrets"
@@ -98,48 +100,49 @@ def sync_folder(folder: Path) -> None:
 
 # Second secrets: one for each open release of a ledger, named by the event that reserved it.
 
+_NAME = re.compile(r"([0-9a-f]{32})-([1-9][0-9]{0,18})(\.[0-9a-f]{16})?")
+"""A secret, or one that a stop left half written."""
 
-def keep_secret(ledger: str, seq: int, content: bytes) -> None:
+
+def keep_secret(ledger: LedgerId, seq: int, content: bytes) -> None:
     """Put the second secret of a release away; OSError where it cannot be. Called where there is a state folder."""
     folder = state_folder()
     if folder is None:
         raise FileNotFoundError
     make_folder(folder / _SECRETS)
-    path = folder / _SECRETS / f"{ledger}-{seq}"
+    path = folder / _SECRETS / _name(ledger, seq)
     if path.exists():  # of a copy of the ledger that is gone
-        _destroy(path)
+        destroy(path)
     write_whole(path, content)
 
 
-def read_secret(ledger: str, seq: int) -> bytes | None:
+def read_secret(ledger: LedgerId, seq: int) -> bytes | None:
     """The second secret of a release; None where it is not on this machine."""
     folder = state_path()
     try:
-        return None if folder is None else read_plain(folder / _SECRETS / f"{ledger}-{seq}")
+        return None if folder is None else read_plain(folder / _SECRETS / _name(ledger, seq))
     except OSError:
         return None
 
 
-def unneeded_secrets(ledger: str, keep: frozenset[int]) -> list[Path]:
-    """All second secrets of a ledger but those of the releases in `keep`: also what a stop left behind, or a void elsewhere."""
+def kept_secrets(ledger: LedgerId) -> list[tuple[int, Path]]:
+    """The second secrets of a ledger on this machine, each with the number of its release; 0 for one that a stop left half written."""
     folder = state_path()
     if folder is None or not (folder / _SECRETS).is_dir():
         return []
-    held = {str(seq) for seq in keep}
-    return [path for path in (folder / _SECRETS).glob(f"{ledger}-*") if path.name.removeprefix(f"{ledger}-") not in held]
+    matches = [match for name in sorted(os.listdir(folder / _SECRETS)) if (match := _NAME.fullmatch(name)) and match[1] == ledger]
+    return [(0 if match[3] else int(match[2]), folder / _SECRETS / match[0]) for match in matches]
 
 
-def destroy_secrets(ledger: str, keep: frozenset[int]) -> None:
-    """Destroy those that are not needed. For who writes to the ledger alone: a release that another is just reserving is in no `keep`."""
-    for path in unneeded_secrets(ledger, keep):
-        _destroy(path)
-
-
-def _destroy(path: Path) -> None:
+def destroy(path: Path) -> None:
     """Overwrite, sync, remove. A secret that cannot be overwritten is still removed, and one that cannot be removed is an error."""
-    with contextlib.suppress(OSError), open(path, "r+b") as file:
+    with contextlib.suppress(OSError), open(os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK), "r+b") as file:
         file.write(secrets.token_bytes(os.fstat(file.fileno()).st_size))
         file.flush()
         os.fsync(file.fileno())
     path.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+def _name(ledger: LedgerId, seq: int) -> str:
+    return f"{ledger}-{seq:d}"

@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from holdfast.errors import InvalidParameter, LedgerBroken, LedgerProblem
 from holdfast.privacy.ledger.chain import COLUMNS
@@ -110,9 +109,9 @@ class Store:
     password.
     """
 
-    def __init__(self, place: str | os.PathLike[str], *, create: bool) -> None:
-        self.place = place_of(place)
-        self.is_file, self.label, self._engine = _open_place(place, create)
+    def __init__(self, place: str | os.PathLike[str], *, create: bool, read_only: bool = False) -> None:
+        self.place, self.read_only = place_of(place), read_only
+        self.is_file, self.label, self._engine = _open_place(place, create, read_only)
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """Do something on one unchanging state of the tables."""
@@ -120,6 +119,8 @@ class Store:
 
     def write(self, work: Callable[[Connection], Result]) -> Result:
         """Do something alone; all of it lasts when this returns, and nothing if it raises."""
+        if self.read_only:
+            raise LedgerProblem(f"{self.label[0].upper()}{self.label[1:]} was opened for reading only. Nothing was written.")
         return self._run(work, write=True)
 
     def _run(self, work: Callable[[Connection], Result], write: bool) -> Result:
@@ -130,6 +131,7 @@ class Store:
         try:
             with self._engine.connect() as connection:
                 options = {"holdfast_write": write} | ({} if write or self.is_file else {"isolation_level": "REPEATABLE READ"})
+                options |= {"postgresql_readonly": True} if self.read_only and not self.is_file else {}
                 with connection.execution_options(**options).begin():
                     self._check_own(connection)
                     return work(connection)
@@ -168,6 +170,11 @@ class Store:
         version = self.read(self._version)
         if version is None and not create:
             raise LedgerProblem(f"There is no ledger in {self.label}. Check the place, or make a new one: holdfast ledger grant.")
+        if self.read_only and version is not None and version < len(MIGRATIONS):
+            raise LedgerProblem(
+                f"The tables of {self.label} have version {version}, and this Holdfast uses version {len(MIGRATIONS)}. They are changed "
+                "when a release is next made, and not for a look: run `holdfast ledger show` to change them now."
+            )
         if version is None or version < len(MIGRATIONS):
             self.write(lambda connection: self._migrate(connection, start))
         elif version > len(MIGRATIONS):
@@ -229,26 +236,26 @@ def _named_place(path: str) -> str:
     return os.path.join(os.path.realpath(folder), name)
 
 
-def _open_place(place: str | os.PathLike[str], create: bool) -> tuple[bool, str, Engine]:
+def _open_place(place: str | os.PathLike[str], create: bool, read_only: bool) -> tuple[bool, str, Engine]:
     """(whether it is a file, its name in messages, a way to connect)."""
     text = os.fspath(place)
     if not isinstance(text, str) or not text.strip():
         raise InvalidParameter("A ledger is a file or a URL such as postgresql://user@host/database. Got neither.")
     match = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", text)
     if match is None:
-        return True, *_file(Path(text), create)
+        return True, *_file(Path(text), create, read_only)
     scheme = match[1].lower()
     if scheme == "sqlite":
         path = text[len("sqlite://") :]
         if not path.startswith("/") or path[1:] in ("", ":memory:") or re.search("[?#]", path):
             raise LedgerProblem("A ledger in SQLite is a file of its own, without options. Write sqlite:///folder/file.db.")
-        return True, *_file(Path(path[1:]), create)
+        return True, *_file(Path(path[1:]), create, read_only)
     if scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
         raise LedgerProblem(f"A ledger cannot be kept in {scheme!r}. Give a file, or a URL that begins with postgresql://.")
     return False, "the PostgreSQL ledger", _server(text)
 
 
-def _file(path: Path, create: bool) -> tuple[str, Engine]:
+def _file(path: Path, create: bool, read_only: bool) -> tuple[str, Engine]:
     from sqlalchemy import NullPool, create_engine, event
 
     label = f"the ledger {path.name!r}"
@@ -260,11 +267,10 @@ def _file(path: Path, create: bool) -> tuple[str, Engine]:
         if not path.absolute().parent.is_dir():
             raise LedgerProblem(f"The folder of {label} does not exist. Make it first.")
         _make_file(path, label)
-    # mode=rw: SQLite would else make an empty file where one was moved away.
-    file = "file:" + quote(os.path.abspath(path)) + "?mode=rw"
+    file = os.path.abspath(path)
     engine = create_engine(
         "sqlite+pysqlite://",
-        creator=lambda: _connect_file(file),
+        creator=lambda: _connect_file(file, "ro" if read_only else "rw"),
         poolclass=NullPool,
         hide_parameters=True,
     )
@@ -284,10 +290,10 @@ def _make_file(path: Path, label: str) -> None:
         ) from None
 
 
-def _connect_file(file: str) -> Any:
-    import sqlite3
+def _connect_file(file: str, mode: Literal["ro", "rw"]) -> Any:
+    from holdfast.privacy.ledger.sqlite_files import connect
 
-    connection = sqlite3.connect(file, uri=True, timeout=WAIT_SECONDS, isolation_level=None)  # transactions begin where we say
+    connection = connect(file, mode, WAIT_SECONDS)
     try:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA secure_delete = ON")

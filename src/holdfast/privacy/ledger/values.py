@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,7 @@ CELL_KEY = (
 UNCOUNTED: Mapping[ChargeKind, str] = {"estimated": ESTIMATED, "cell-key": CELL_KEY}
 """Kinds of charges without a number, and why an account with a limit refuses them."""
 GRANT_NEEDS: dict[GrantKind, tuple[str, ...]] = {"pure": ("epsilon",), "zcdp": ("rho",), "approximate": ("epsilon", "delta")}
+_EXACT = re.compile("-?[0-9]+(/[0-9]+)?")
 MAX_NAME = 200
 """Longest name of a data set or release, in characters."""
 MAX_TEXT = 2000
@@ -204,6 +206,10 @@ class Grant:
         needed = {*GRANT_NEEDS[texts["kind"]], *(() if texts["kind"] == "pure" else ("rho",))}
         if {name for name, value in numbers.items() if value is not None} != needed or any((value or 1) <= 0 for value in numbers.values()):
             raise ValueError("a grant has other parameters than its kind")
+        name_of(texts["unit"], "unit")
+        for name in ("approver", "reason", "legal"):
+            if name != "legal" or texts[name] is not None:
+                text_of(texts[name], name)
         return cls(dataset=dataset, time=time, **numbers, **texts)
 
     def __str__(self) -> str:
@@ -229,7 +235,6 @@ class Reservation:
     head: str
     seq: int
     time: str
-    folder_name: str | None = None
     checksum: str | None = None
     reason: str | None = None
     sealed_key: bytes | None = field(default=None, repr=False)
@@ -339,8 +344,10 @@ def read_exact(text: str | None) -> Fraction | None:
     """What `exact_text` wrote, and nothing else: one number has one text."""
     if text is None:
         return None
-    value = Fraction(text) if isinstance(text, str) and len(text) < 4000 else None
-    if value is None or str(value) != text:
+    if not isinstance(text, str) or len(text) >= 4000 or _EXACT.fullmatch(text) is None:  # an exponent would fill the memory
+        raise ValueError("not a number as it is written here")
+    value = Fraction(text)
+    if str(value) != text:
         raise ValueError("a number that is not in lowest terms")
     return value
 

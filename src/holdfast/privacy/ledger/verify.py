@@ -35,7 +35,7 @@ def find_problems(
             problems.append(f"Event {event.seq} ({event.kind}): {problem}")
     problems.extend(_id_problems(events))
     problems.extend(_secret_problems(accounts, secrets_held))
-    charged = {event.payload.get("head") for event in events if event.kind == "lost"}
+    charged = {str(event.payload.get("head")) for event in events if event.kind == "lost"}
     problems.extend(problem for who, head in heads if head not in charged for problem in _head_problems(who, head, ledger, events))
     return problems
 

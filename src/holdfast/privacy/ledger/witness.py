@@ -23,13 +23,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from holdfast.errors import LedgerProblem, NoWitness, WitnessMismatch
-from holdfast.privacy.ledger.account import BEFORE
-from holdfast.privacy.ledger.chain import START, Event, canonical
+from holdfast.errors import LedgerBroken, LedgerProblem, NoWitness, WitnessMismatch
+from holdfast.privacy.ledger.chain import START, Event, canonical, is_hash, read_head
+from holdfast.privacy.ledger.folding import BEFORE, BEGUN
+from holdfast.privacy.ledger.ids import LedgerId, read_ledger_id
 from holdfast.privacy.ledger.state import is_usable, make_folder, read_plain, state_folder, state_path, write_whole
-from holdfast.privacy.ledger.values import Charge
+from holdfast.privacy.ledger.values import Charge, State, name_of
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +55,16 @@ class Seen:
     release_id: str
     charge: Mapping[str, Any]
     unit: str
-    state: str
+    state: State
+
+    def __post_init__(self) -> None:
+        """ValueError, KeyError or TypeError where a value is none that a ledger writes."""
+        read_head(self.origin)
+        Charge.from_fields(self.charge)
+        for name in ("dataset", "release_id", "unit"):
+            name_of(getattr(self, name), name)
+        if type(self.seq) is not int or self.seq < 1 or not is_hash(self.hash) or self.state not in get_args(State):
+            raise ValueError("no release that a ledger holds")
 
     @property
     def counts(self) -> bool:
@@ -70,7 +80,7 @@ class Seen:
 class Mark:
     """The last event seen, and the releases up to it, by the number of the event that reserved them."""
 
-    ledger: str
+    ledger: LedgerId
     seq: int
     hash: str
     needs_grants: bool
@@ -81,7 +91,7 @@ class Mark:
         return f"{self.ledger}:{self.seq}:{self.hash}"
 
     @classmethod
-    def start(cls, ledger: str) -> Mark:
+    def start(cls, ledger: LedgerId) -> Mark:
         return cls(ledger, 0, START, True, {})
 
     def after(self, events: Iterable[Event]) -> Mark:
@@ -90,16 +100,13 @@ class Mark:
         for event in events:
             if event.seq != made.seq + 1 or event.previous != made.hash:
                 continue
-            if event.kind in ("reserved", "lost") and event.release_id is not None:
-                payload = event.payload
-                origin = payload["head"] if event.kind == "lost" else f"{self.ledger}:{event.seq}:{event.hash}"
-                unit = payload["facts"].get("unit", "person")
-                releases[event.seq] = Seen(
-                    event.seq, event.hash, origin, event.dataset, event.release_id, payload["charge"], unit, event.kind
-                )
-            elif event.kind in BEFORE:
-                seq = event.payload["reservation"]
-                releases[seq] = replace(releases[seq], state=event.kind)
+            try:
+                _take_in(event, releases)
+            except (KeyError, TypeError, ValueError, AttributeError):
+                raise LedgerBroken(
+                    f"Event {event.seq} ({event.kind}) of the ledger is none that Holdfast writes. Run `holdfast ledger verify`, and "
+                    "restore a copy."
+                ) from None
             needs = event.payload.get("needs_grants") is not False if event.kind == "created" else made.needs_grants
             made = Mark(self.ledger, event.seq, event.hash, needs, releases)
         return made
@@ -114,16 +121,28 @@ class Mark:
         fields = json.loads(text)
         if fields["version"] != 1:
             raise ValueError("another version")
-        seen = [Seen(**one) for one in fields["releases"]]
-        for one in seen:
-            Charge.from_fields(one.charge)
-        made = cls(fields["ledger"], fields["seq"], fields["hash"], fields["needs_grants"], {one.seq: one for one in seen})
-        if made.to_text() != text:
+        seen, seq = [Seen(**one) for one in fields["releases"]], fields["seq"]
+        made = cls(read_ledger_id(fields["ledger"]), seq, fields["hash"], fields["needs_grants"], {one.seq: one for one in seen})
+        if made.to_text() != text or type(seq) is not int or seq < 1 or not is_hash(made.hash) or type(made.needs_grants) is not bool:
             raise ValueError("not as it was written")
         return made
 
 
-Remembered = dict[tuple[Path, str], Mark | None]
+def _take_in(event: Event, releases: dict[int, Seen]) -> None:
+    """Count one event of a release; ValueError, KeyError, TypeError or AttributeError where it does not follow from those before it."""
+    if event.kind in BEGUN:
+        payload, name = event.payload, event.release_id or ""
+        origin = payload["head"] if event.kind == "lost" else event.head
+        unit = payload["facts"].get("unit", "person")
+        releases[event.seq] = Seen(event.seq, event.hash, origin, event.dataset, name, payload["charge"], unit, BEGUN[event.kind])
+    elif event.kind in BEFORE:
+        seen = releases[event.payload["reservation"]]
+        if seen.state not in BEFORE[event.kind] or (seen.dataset, seen.release_id) != (event.dataset, event.release_id):
+            raise ValueError("no step of this release")
+        releases[seen.seq] = replace(seen, state=event.kind)
+
+
+Remembered = dict[tuple[Path, LedgerId], Mark | None]
 """By folder and ledger."""
 
 
@@ -158,20 +177,20 @@ class Witness:
             )
         return found
 
-    def known(self) -> str | None:
+    def known(self) -> LedgerId | None:
         """The identifier of the ledger that was in this place before; None where none was."""
         return next(iter(self._remembered().values()), None)
 
-    def others(self, ledger: str) -> list[str]:
+    def others(self, ledger: LedgerId) -> list[LedgerId]:
         """Ledgers that were in this place before, and are not this one."""
         return sorted(set(self._remembered().values()) - {ledger})
 
-    def _remembered(self) -> dict[Path, str]:
+    def _remembered(self) -> dict[Path, LedgerId]:
         """What each folder remembers of this place."""
         found = {}
         for folder in self.readable():
             try:
-                found[folder] = read_plain(self._place_in(folder)).decode("ascii").strip()
+                found[folder] = read_ledger_id(read_plain(self._place_in(folder)).decode("ascii").strip())
             except FileNotFoundError:
                 continue
             except (OSError, ValueError):
@@ -195,14 +214,14 @@ class Witness:
                 f"{_ACCEPT}"
             )
 
-    def marks(self, ledger: str, strict: bool) -> dict[Path, Mark | None]:
+    def marks(self, ledger: LedgerId, strict: bool) -> dict[Path, Mark | None]:
         """What each folder remembers of a ledger."""
         folders = self.folders(strict)
         for known in self.others(ledger):
             raise WitnessMismatch(f"The ledger {known} was kept in this place, and another one is there now. Put it back. {_ACCEPT}")
         return {folder: read_mark(folder, ledger) for folder in dict.fromkeys([*folders, *self.readable()])}
 
-    def try_to_write(self, ledger: str, size: int) -> None:
+    def try_to_write(self, ledger: LedgerId, size: int) -> None:
         """Refuse, before anything is charged, where a mark of this size could not be written."""
         for folder in self.folders(strict=True):
             try:
@@ -220,11 +239,11 @@ class Witness:
                     "Nothing was charged. Make room there, or look at its rights."
                 ) from None
 
-    def remembered(self, ledgers: Iterable[str]) -> Remembered:
+    def remembered(self, ledgers: Iterable[LedgerId]) -> Remembered:
         """What each folder remembers of each of these ledgers."""
         return {(folder, ledger): read_mark(folder, ledger) for folder in self.folders(strict=True) for ledger in ledgers}
 
-    def advance(self, ledger: str, events: list[Event], strict: bool, reread: Callable[[], list[Event]]) -> None:
+    def advance(self, ledger: LedgerId, events: list[Event], strict: bool, reread: Callable[[], list[Event]]) -> None:
         """Remember these events, which are on disk in the ledger. Marks only go forward, along one chain.
 
         Given:  reread: the same events and those that followed, as the ledger has them now. Asked where another process was faster.
@@ -271,7 +290,7 @@ class Witness:
             if mark is not None and all(is_made_up(one.release_id) for one in mark.releases.values()):
                 self._place_in(folder).unlink(missing_ok=True)
 
-    def _remember(self, folder: Path, ledger: str) -> None:
+    def _remember(self, folder: Path, ledger: LedgerId) -> None:
         path = self._place_in(folder)
         make_folder(path.parent)
         write_whole(path, f"{ledger}\n".encode("ascii"))
@@ -280,7 +299,7 @@ class Witness:
         return folder / _PLACES / hashlib.sha256(self.place.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def read_mark(folder: Path, ledger: str) -> Mark | None:
+def read_mark(folder: Path, ledger: LedgerId) -> Mark | None:
     """The mark of a ledger in a folder; None where it has none."""
     try:
         made = Mark.from_text(read_plain(folder / _name(ledger)).decode("ascii"))
@@ -320,15 +339,15 @@ def check_mark(mark: Mark, hash_there: str | None, last: int) -> None:
     )
 
 
-def _name(ledger: str) -> str:
+def _name(ledger: LedgerId) -> str:
     return f"{ledger}.mark"
 
 
 @contextlib.contextmanager
-def _locked(folder: Path, ledger: str) -> Iterator[None]:
+def _locked(folder: Path, ledger: LedgerId) -> Iterator[None]:
     """One process at a time; on file systems without locks it is skipped."""
     make_folder(folder)
-    handle = os.open(folder / f"{ledger}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    handle = os.open(folder / f"{ledger}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         with contextlib.suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_EX)
