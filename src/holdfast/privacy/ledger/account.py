@@ -117,7 +117,7 @@ class Account:
         for event in events:
             problem = account.apply(event)
             if problem:
-                problems.append(f"Event {event.seq} ({event.kind}): {problem}")
+                problems.append(f"Event {event.seq} ({event.kind_shown}): {problem}")
         return account, problems
 
     def release(self, release_id: str) -> Reservation | None:

@@ -23,6 +23,7 @@ START = "0" * 64
 """The hash before the first event."""
 _HEAD = re.compile(r"([0-9a-f]{32}):([1-9][0-9]{0,17}):([0-9a-f]{64})")
 _HASH = re.compile(r"[0-9a-f]{64}")
+_KIND = re.compile(r"[a-z-]{1,20}")
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,11 @@ class Event:
     def head(self) -> str:
         """Its place in the chain as text: "<ledger id>:<seq>:<hash>"."""
         return f"{self.ledger}:{self.seq}:{self.hash}"
+
+    @property
+    def kind_shown(self) -> str:
+        """Its kind for a message; whoever wrote the row may have put anything there."""
+        return self.kind if _KIND.fullmatch(self.kind) else "of no kind"
 
     def row(self) -> dict[str, Any]:
         """As stored."""

@@ -32,7 +32,7 @@ def find_problems(
         account = accounts.setdefault(event.dataset, Account(event.dataset))
         problem = account.apply(event)
         if problem is not None:
-            problems.append(f"Event {event.seq} ({event.kind}): {problem}")
+            problems.append(f"Event {event.seq} ({event.kind_shown}): {problem}")
     problems.extend(_id_problems(events))
     problems.extend(_secret_problems(accounts, secrets_held))
     charged = {str(event.payload.get("head")) for event in events if event.kind == "lost"}
@@ -56,7 +56,7 @@ def _id_problems(events: list[Event]) -> list[str]:
             datasets.setdefault(event.release_id, set()).add(event.dataset)
     shared = [(place, event) for place, event in enumerate(events) if event.kind == "reserved" and len(datasets[str(event.release_id)]) > 1]
     found = ((event, id_elsewhere(str(event.release_id), event.dataset, events[:place])) for place, event in shared)
-    return [f"Event {event.seq} ({event.kind}): {problem}" for event, problem in found if problem is not None]
+    return [f"Event {event.seq} ({event.kind_shown}): {problem}" for event, problem in found if problem is not None]
 
 
 def _secret_problems(accounts: dict[str, Account], secrets_held: Sequence[Any]) -> list[str]:

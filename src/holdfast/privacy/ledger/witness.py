@@ -104,7 +104,7 @@ class Mark:
                 _take_in(event, releases)
             except (KeyError, TypeError, ValueError, AttributeError):
                 raise LedgerBroken(
-                    f"Event {event.seq} ({event.kind}) of the ledger is none that Holdfast writes. Run `holdfast ledger verify`, and "
+                    f"Event {event.seq} ({event.kind_shown}) of the ledger is none that Holdfast writes. Run `holdfast ledger verify`, and "
                     "restore a copy."
                 ) from None
             needs = event.payload.get("needs_grants") is not False if event.kind == "created" else made.needs_grants
