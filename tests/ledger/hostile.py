@@ -38,6 +38,12 @@ def read_events(place: Path) -> list[dict[str, Any]]:
     return [dict(zip(COLUMNS, row, strict=True)) | {"payload": json.loads(row[COLUMNS.index("payload")])} for row in rows]
 
 
+def heads(place: Path) -> set[str]:
+    """The head of every event, whatever else its row holds."""
+    with contextlib.closing(sqlite3.connect(place)) as file:
+        return {f"{ledger}:{seq}:{digest}" for ledger, seq, digest in file.execute("SELECT ledger, seq, hash FROM holdfast_events")}
+
+
 def write_events(place: Path, events: list[dict[str, Any]]) -> None:
     """These events in place of all others, each with a hash that fits; a payload may be a text, which is stored as it is."""
     previous, rows = START, []

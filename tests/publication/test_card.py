@@ -146,7 +146,10 @@ class TestProblems:
             ({"release__id": "a\nb"}, "release.id: found text, expected text of the form ^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$."),
             ({"release__id": "a\n"}, "release.id: found text, expected text of the form ^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$."),
             ({"release__date": "2030-02-30"}, "release.date: found text that is no day of the calendar, expected year-month-day."),
-            ({"release__ledger": 5}, "release.ledger: found a whole number, expected text or null."),
+            (
+                {"release__ledger": 5},
+                "release.ledger: found a whole number, expected text of the form ^[0-9a-f]{32}:[1-9][0-9]{0,17}:[0-9a-f]{64}$ or null.",
+            ),
             ({"table__cells": "3143"}, "table.cells: found text, expected a whole number of at least 0."),
             ({"table__cells": 3143.5}, "table.cells: found a number, expected a whole number of at least 0."),
             ({"table__cells": True}, "table.cells: found true or false, expected a whole number of at least 0."),

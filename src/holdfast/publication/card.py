@@ -22,6 +22,7 @@ from holdfast.publication.card_fields import (
     SIGNIFICANT_DIGITS,
     Count,
     Identifier,
+    LedgerEntry,
     Part,
     PublicFile,
     Settings,
@@ -74,7 +75,7 @@ class ReleaseInfo(Part):
         description="True if the noise came from a secret key. False if it came from a test key that anyone can repeat: then nothing is "
         "protected, and the release must not be published."
     )
-    ledger: str | None = Field(description="Head of the budget ledger after this release was recorded; null if no ledger was used.")
+    ledger: LedgerEntry | None = Field(description="Head of the budget ledger after this release was recorded; null if no ledger was used.")
     grant: GrantInfo | None = Field(description="What the ledger had granted for the data set; null without a ledger or a limit.")
     ledger_words: Text = Field(description="Whether the release was recorded in a ledger, and what it means if not, in a sentence.")
     signer: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(

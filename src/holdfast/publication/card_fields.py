@@ -47,6 +47,7 @@ Settings: TypeAlias = dict[Text, str | int | Number | bool | None]
 Costs: TypeAlias = dict[Text, str | int | Cost | bool | None]
 PublicFile: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
 Sha256: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+LedgerEntry: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{32}:[1-9][0-9]{0,17}:[0-9a-f]{64}$")]
 
 
 class Part(BaseModel):

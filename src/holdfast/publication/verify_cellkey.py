@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 from holdfast.cellkey import Perturbed
 from holdfast.cellkey.perturb import COUNT
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
-from holdfast.publication.card_fields import Count, Part, PublicFile, Sha256, Text
+from holdfast.publication.card_fields import Count, LedgerEntry, Part, PublicFile, Sha256, Text
 from holdfast.publication.cellkey import PAGE, SCHEMA, perturbed_fields
 from holdfast.publication.given_files import CELL_KEY_CARD as CARD
 from holdfast.publication.given_files import NOT_SUCH_A_FILE, Unfit, check_digest, most_bytes, names_in, read_json_text
@@ -34,7 +34,7 @@ class _Release(Part):
     id: Text
     dataset: Text
     private: bool
-    ledger: Text | None
+    ledger: LedgerEntry | None
 
 
 class _Rescaled(Part):
