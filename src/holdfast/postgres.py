@@ -5,7 +5,7 @@ create in, a function or operator that fits its arguments exactly takes the plac
 
 - the first statement of a session says where names are looked up, and calls nothing;
 - what we ask ourselves names the schema of every table, function, operator and type;
-- a schema in which others may create is never on the search path.
+- a schema in which others may create is never on the search path, also not for a query that a user wrote.
 
 Others are all roles but superusers, the owner of the database, our own role, and those who may act as one of these.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sqlalchemy import URL, Engine
+    from sqlalchemy import URL, Connection, Engine
 
 NOWHERE = "pg_catalog, pg_temp"
 """A search path on which only the server's own names are found. Without pg_temp at its end, temporary tables would be found first."""
@@ -60,15 +60,26 @@ def _confine(raw: Any, record: Any) -> None:
     raw.commit()
 
 
-def path_of(connection: Any) -> tuple[str, ...]:
+def path_of(connection: Connection) -> tuple[str, ...]:
     """The schemas that the URL, the role or the database set as search path, as far as they exist."""
     return tuple(connection.info[_PATH])
 
 
-def check_schema(cursor: Any, schema: str) -> tuple[bool, bool]:
+def check_schema(connection: Connection, schema: str) -> tuple[bool, bool]:
     """(whether its owner is one of us, whether roles other than its owner and us may create in it)."""
-    owned, shared = cursor.execute(_SCHEMA, (schema,)).fetchone()
+    owned, shared = connection.exec_driver_sql(_SCHEMA, (schema,)).one()
     return bool(owned), bool(shared)
+
+
+def look_up_names(connection: Connection) -> tuple[str, ...]:
+    """Let the names of a user's query be found along the search path that was set for us; but not in schemas in which others than their
+    owners may create, which are returned.
+    """
+    left_out = tuple(name for name in path_of(connection) if check_schema(connection, name)[1])
+    kept = [quote_name(name) for name in path_of(connection) if name not in left_out]
+    connection.exec_driver_sql(f"SET search_path = {', '.join([*kept, 'pg_temp'])}")
+    connection.commit()
+    return left_out
 
 
 def quote_name(name: str) -> str:

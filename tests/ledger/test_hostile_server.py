@@ -53,7 +53,7 @@ def run(url: str, *statements: str) -> list[tuple[object, ...]]:
 
     with psycopg.connect(url) as connection:
         for statement in statements:
-            done = connection.execute(statement)  # type: ignore[call-overload]
+            done = connection.execute(statement)
         return done.fetchall() if done.description else []
 
 
@@ -65,10 +65,8 @@ def database(server: str) -> Iterator[str]:
     name = f"open{next(NUMBERS)}"
     with psycopg.connect(server, autocommit=True) as connection:
         for role in ("keeper", "mallory"):
-            connection.execute(
-                f"DO $$ BEGIN CREATE ROLE {role} LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$"  # type: ignore[arg-type]
-            )
-        connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+            connection.execute(f"DO $$ BEGIN CREATE ROLE {role} LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+        connection.execute(f"CREATE DATABASE {name}")
     run(
         url_of(server, "postgres", name),
         "GRANT CREATE, USAGE ON SCHEMA public TO PUBLIC",
@@ -78,7 +76,7 @@ def database(server: str) -> Iterator[str]:
     )
     yield name
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")  # type: ignore[arg-type]
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture

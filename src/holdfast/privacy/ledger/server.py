@@ -151,8 +151,7 @@ _OWN_SCHEMA = (
 
 
 def _check_schema(connection: Connection, schema: str) -> None:
-    with connection.connection.cursor() as cursor:
-        owned, shared = check_schema(cursor, schema)
+    owned, shared = check_schema(connection, schema)
     if owned and not shared:
         return
     fault = "other roles may create in it" if shared else "it belongs to another role"
