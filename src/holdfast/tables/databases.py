@@ -281,8 +281,8 @@ def _not_looked_up(label: str, schemas: Sequence[str]) -> UnreadableInput:
     names = ", ".join(f"{name[:60]!a}" for name in schemas[:5])
     return UnreadableInput(
         f"{label.capitalize()} names a table, function or type that was not found. Names are not looked up in {names}, where other "
-        "roles may create: what they define could run with your rights. Write the schema before the name, such as public.towns, or have that right "
-        "revoked (REVOKE CREATE ON SCHEMA ... FROM PUBLIC).",
+        "roles may create: what they define could run with your rights. Write the schema before the name, such as public.towns, or have "
+        "that right revoked (REVOKE CREATE ON SCHEMA ... FROM PUBLIC).",
         field="query",
     )
 
