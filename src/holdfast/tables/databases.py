@@ -216,9 +216,10 @@ def _open_duckdb(url: str, label: str, limit: _Limit) -> Iterator[Run]:
 
     path = Path(url.split("://", 1)[1].removeprefix("/"))
     _check_file(path, label)
+    file = os.path.abspath(path)  # a name such as md:x is else a service on the network, and pg:x a database to connect to
     folder = tempfile.mkdtemp(prefix="holdfast-")
     try:
-        connection = guarded(label, lambda: duckdb.connect(str(path), read_only=True, config={"temp_directory": f"{folder}/spill"}))
+        connection = guarded(label, lambda: duckdb.connect(file, read_only=True, config={"temp_directory": f"{folder}/spill"}))
         try:
             confine(connection, [])
             limit.stop = connection.interrupt
