@@ -22,11 +22,15 @@ NOWHERE = "pg_catalog, pg_temp"
 _PATH = "holdfast_path"
 
 TRUSTED = """
-trusted AS (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) 'pg_database_owner'::pg_catalog.name
-    OR EXISTS (SELECT 1 FROM pg_catalog.pg_roles AS m WHERE pg_catalog.pg_has_role(r.oid, m.oid, 'MEMBER'::pg_catalog.text)
-        AND (m.rolsuper OR m.rolname OPERATOR(pg_catalog.=) CURRENT_USER OR m.oid OPERATOR(pg_catalog.=) (
-            SELECT d.datdba FROM pg_catalog.pg_database AS d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()))))"""
-"""The roles that are not others, for a WITH clause."""
+masters AS MATERIALIZED (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolsuper OR r.rolname OPERATOR(pg_catalog.=) CURRENT_USER
+    OR r.oid OPERATOR(pg_catalog.=) (
+        SELECT d.datdba FROM pg_catalog.pg_database AS d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())),
+trusted AS MATERIALIZED (SELECT r.oid FROM pg_catalog.pg_roles AS r
+    WHERE r.rolname OPERATOR(pg_catalog.=) 'pg_database_owner'::pg_catalog.name
+    OR EXISTS (SELECT 1 FROM masters AS m WHERE pg_catalog.pg_has_role(r.oid, m.oid, 'MEMBER'::pg_catalog.text)))"""
+"""The roles that are not others, for a WITH clause. That we are a member of a role is no reason to trust it: up to version 15 any role can
+make us one of its own.
+"""
 
 _SCHEMA = f"""
 WITH {TRUSTED}

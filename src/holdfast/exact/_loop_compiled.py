@@ -19,7 +19,8 @@ from numba import njit
 from numba.core import config, event
 
 config._config_fname = os.devnull  # which is no file
-config._env_reloader.reset()  # what was taken from it goes again; what the environment says stays
+if any(os.environ.get(name) != value for name, value in config._env_reloader.old_environ.items()):
+    config._env_reloader.reset()  # what was taken from that file goes again; what the environment says stays
 
 logger = logging.getLogger(__name__)
 

@@ -243,8 +243,8 @@ def _open_sqlalchemy(url: str, label: str, scheme: str, limit: _Limit) -> Iterat
     try:
         connection = _connected(engine, label, scheme)
         try:
-            left_out = look_up_names(connection) if scheme == "postgresql" else ()
             refused = _guard(connection.connection.driver_connection, scheme, limit)
+            left_out = guarded(label, lambda: look_up_names(connection)) if scheme == "postgresql" else ()
             # Without parameters, so that a colon or a per cent sign in the query means what it means to the database.
             streaming = connection.execution_options(stream_results=True, no_parameters=True, **_READ_ONLY.get(scheme, {}))
 

@@ -83,7 +83,7 @@ FROM pg_catalog.pg_class AS c WHERE c.oid OPERATOR(pg_catalog.=) ANY (SELECT oid
 _STRICT_COMMIT = """
 SELECT pg_catalog.set_config('synchronous_commit'::pg_catalog.text, 'on'::pg_catalog.text, true)
 WHERE pg_catalog.current_setting('synchronous_commit'::pg_catalog.text) OPERATOR(pg_catalog.=) 'off'::pg_catalog.text"""
-"""Raised where the server was told to answer before the disk has it; a stricter setting stays."""
+"""For servers that are set to answer before the disk has the data; a stricter setting stays."""
 
 
 def open_server(text: str, begin: Any) -> Engine:
