@@ -22,6 +22,8 @@ from holdfast.privacy.ledger import Ledger
 from tests.ledger.helpers import DATA, ORDER, STEPS, bring, grant, reserve, screen, the_store
 
 NOBODY = 65534
+OFFICE, USERS = 60001, (60002, 60003)
+"""Numbers of a group and two of its users."""
 
 
 def fork(work: Callable[[], int]) -> int:
@@ -206,6 +208,86 @@ def read_only(_: str) -> dict[str, Any]:
     return found
 
 
+def as_user(user: int, home: Path, work: Callable[[], str]) -> str:
+    """What this returns, or the error it raises, in a process of another user of the group, with a state folder of its own."""
+    reading, writing = os.pipe()
+
+    def become() -> int:
+        os.setgroups([OFFICE])
+        os.setgid(user)
+        os.setuid(user)
+        os.umask(0o022)
+        os.environ["HOLDFAST_STATE"] = str(home / f"state-{user}")
+        try:
+            said = work()
+        except HoldfastError as error:
+            said = f"{type(error).__name__}: {error}"
+        os.write(writing, said.encode())
+        return 0
+
+    child = fork(become)
+    os.close(writing)
+    with os.fdopen(reading) as found:
+        said = found.read()
+    os.waitpid(child, 0)
+    return said
+
+
+def modes(folder: Path) -> list[str]:
+    """Group and mode of all that is in a folder, without what is named at random."""
+    found = (path.lstat() for path in sorted(folder.rglob("*")))
+    return sorted({f"{stat.filemode(one.st_mode)} {one.st_gid}" for one in found})
+
+
+def share(_: str) -> dict[str, Any]:
+    """Two users of a group, one ledger, one second witness; then a mark that only its owner may read; then an older copy put back."""
+    with tempfile.TemporaryDirectory() as name:
+        home = Path(name)
+        os.chmod(home, 0o755)
+        grant(Ledger.open(home / "warm.db", create=True))  # all that is needed is imported
+        office, witness = home / "office", home / "witness"
+        for folder in (office, witness):
+            folder.mkdir()
+            os.chown(folder, 0, OFFICE)
+            os.chmod(folder, 0o2770)
+        for user in USERS:
+            (home / f"state-{user}").mkdir(mode=0o700)
+            os.chown(home / f"state-{user}", user, user)
+        place = office / "ledger.db"
+
+        def begin() -> str:
+            ledger = Ledger.open(place, create=True, witness=witness)
+            os.chmod(place, 0o660)
+            grant(ledger)
+            return "begun"
+
+        def bring_one(release_id: str) -> str:
+            ledger = Ledger.open(place, witness=witness)
+            ledger.check_witness()
+            bring(ledger, "closed", release_id)
+            return "; ".join(["closed", *ledger.verify()])
+
+        first, second = USERS
+        said = {"begun": as_user(first, home, begin)}
+        said |= {
+            f"r{number}": as_user(user, home, lambda number=number: bring_one(f"r{number}"))  # type: ignore[misc]
+            for number, user in enumerate([first, second, first, second], 1)
+        }
+        found: dict[str, Any] = {"said": said, "modes": modes(witness)}
+        (mark,) = witness.glob("*.mark")
+        held = mark.stat()
+        os.chown(mark, first, first)
+        os.chmod(mark, 0o600)
+        found["closed to others"] = as_user(second, home, lambda: bring_one("r5"))
+        os.chown(mark, held.st_uid, held.st_gid)
+        os.chmod(mark, 0o660)
+        older = place.read_bytes()
+        said["r6"] = as_user(first, home, lambda: bring_one("r6"))
+        place.write_bytes(older)
+        found["older"] = as_user(second, home, lambda: bring_one("r6"))
+    return found
+
+
 if __name__ == "__main__":
-    commands: dict[str, Callable[..., Any]] = {"race": race, "create": create, "kill": kill, "read_only": read_only}
+    commands: dict[str, Callable[..., Any]] = {"race": race, "create": create, "kill": kill, "read_only": read_only, "share": share}
     print(json.dumps(commands[sys.argv[1]](*sys.argv[2:])))

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from holdfast.privacy.ledger import Charge, Event, Ledger, Reservation
+from holdfast.privacy.ledger.server import schema_of
 from holdfast.privacy.ledger.store import Store
 from holdfast.wording.ledger import ledger_screen
 
@@ -65,13 +66,22 @@ def run_sql(ledger: Ledger, *statements: str) -> None:
     """Straight at the tables, foreign keys or not."""
 
     def work(connection: Any) -> None:
+        look_in_schema(connection)
         for statement in statements:
             connection.exec_driver_sql(statement)
 
     the_store(ledger).write(work)
 
 
+def look_in_schema(connection: Any) -> None:
+    """On a server, let names without a schema mean those of the ledger's: its own transactions look them up nowhere."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f'SET LOCAL search_path = "{schema_of(connection)}"')
+
+
 def rows(ledger: Ledger, table: str = "holdfast_events") -> list[tuple[Any, ...]]:
-    return the_store(ledger).read(
-        lambda connection: [tuple(row) for row in connection.exec_driver_sql(f"SELECT * FROM {table} ORDER BY 1")]
-    )
+    def work(connection: Any) -> list[tuple[Any, ...]]:
+        look_in_schema(connection)
+        return [tuple(row) for row in connection.exec_driver_sql(f"SELECT * FROM {table} ORDER BY 1")]
+
+    return the_store(ledger).read(work)

@@ -83,3 +83,56 @@ def test_a_query_without_end_has_a_time_limit(url: str, query: str) -> None:
     """One that never answers, and one that answers for years."""
     with pytest.raises(UnreadableInput, match="took longer than 1 seconds and was ended"):
         Table.from_counts(url, ["region"], "people", query=query, query_seconds=1)
+
+
+@pytest.fixture
+def open_url(url: str) -> Iterator[str]:
+    """As `reader`, who owns nothing; in `public` every role may create, as on servers up to version 14."""
+    import psycopg
+
+    with psycopg.connect(url) as connection:
+        connection.execute("GRANT CREATE, USAGE ON SCHEMA public TO PUBLIC")
+        connection.execute("CREATE ROLE mallory")
+        connection.execute("CREATE ROLE reader LOGIN")
+        connection.execute("GRANT SELECT ON towns TO reader")
+        connection.execute("CREATE SCHEMA theirs CREATE TABLE places (region text, people bigint)")
+        connection.execute("INSERT INTO theirs.places VALUES ('01', 5)")
+        connection.execute("CREATE ROLE warehouse")
+        connection.execute("ALTER SCHEMA theirs OWNER TO warehouse")
+        connection.execute("GRANT USAGE ON SCHEMA theirs TO reader")
+        connection.execute("GRANT SELECT ON theirs.places TO reader")
+        connection.execute("SET ROLE mallory")
+        body = "LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('spied', CURRENT_USER); RETURN 7; END $$"
+        connection.execute(f"CREATE FUNCTION public.round(text) RETURNS bigint {body}")
+        connection.execute(f"CREATE FUNCTION public.to_regtype(text) RETURNS bigint {body}")
+        connection.execute("CREATE FUNCTION public.same(text, varchar) RETURNS boolean LANGUAGE sql AS 'SELECT false'")
+        connection.execute("CREATE OPERATOR public.= (LEFTARG = text, RIGHTARG = varchar, FUNCTION = public.same)")
+    yield url.replace("postgres:@", "reader:@")
+    with psycopg.connect(url) as connection:
+        connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+        connection.execute("DROP SCHEMA theirs CASCADE")
+        connection.execute("DROP OWNED BY mallory, reader, warehouse")
+        connection.execute("DROP ROLE mallory, reader, warehouse")
+
+
+def test_no_name_is_looked_up_where_others_may_create(url: str, open_url: str) -> None:
+    """A function or operator that another role planted does not take the place of the server's own, nor is it found at all."""
+    import psycopg
+
+    query = "SELECT region, people FROM public.towns WHERE town = ' B'::varchar"
+    table = Table.from_counts(open_url, ["region"], "people", query=query, public=True)
+    assert np.array_equal(table.counts, [0])
+    with psycopg.connect(url, autocommit=True) as listening:
+        listening.execute("LISTEN spied")
+        for planted in ("SELECT region, round(region) AS people FROM public.towns", "SELECT region, people FROM towns"):
+            with pytest.raises(UnreadableInput, match="not looked up in 'public', where other roles may create"):
+                Table.from_counts(open_url, ["region"], "people", query=planted)
+        assert list(listening.notifies(timeout=0, stop_after=1)) == []
+
+
+def test_names_are_looked_up_in_schemas_of_their_owner(open_url: str) -> None:
+    """On the search path that was asked for, also where another role owns the schema and it alone may create there."""
+    for path in ("theirs", "theirs,public", "public,pg_catalog,theirs"):
+        address = f"{open_url}&options=-csearch_path%3D{path}"
+        table = Table.from_counts(address, ["region"], "people", query="SELECT region, people FROM places", public=True)
+        assert np.array_equal(table.counts, [5])

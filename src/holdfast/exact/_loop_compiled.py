@@ -3,16 +3,24 @@
 Numba keeps compiled code beside the module, or in the user's cache folder. A user without a home and with a read-only installation has
 neither: then it is compiled in memory, anew in every process. So it is where a folder was found and turns out not to be of use: it may not
 be written or read, its disk is full, what it holds is damaged. A draw never fails for that.
+
+Numba also takes settings from a file .numba_config.yaml in the current folder, among them where compiled code is loaded from. Who may write
+there could have code run, so that file is left alone.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from typing import Any
 
 from numba import njit
-from numba.core import event
+from numba.core import config, event
+
+config._config_fname = os.devnull  # which is no file
+if any(os.environ.get(name) != value for name, value in config._env_reloader.old_environ.items()):
+    config._env_reloader.reset()  # what was taken from that file goes again; what the environment says stays
 
 logger = logging.getLogger(__name__)
 

@@ -20,6 +20,7 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -133,10 +134,15 @@ def in_child(module: str, name: str, *arguments: Any) -> Any:
     Where no child can be started it is made here.
     """
     environment = {key: value for key, value in os.environ.items() if not key.startswith("HOLDFAST_")}  # no secret goes along
-    given = pickle.dumps(sys.path) + pickle.dumps((module, name, arguments))
+    given = pickle.dumps(_import_path()) + pickle.dumps((module, name, arguments))
     try:
         child = subprocess.Popen(
-            [sys.executable, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+            [sys.executable, "-I", "-c", _CHILD],  # -I: nothing is imported from the current folder
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            cwd="/",  # where nobody else can put settings for a library to find
         )
     except (OSError, ValueError, TypeError):
         return _found(module, name).__wrapped__(*arguments)
@@ -154,6 +160,13 @@ def in_child(module: str, name: str, *arguments: Any) -> Any:
     if not is_made:
         raise result
     return result
+
+
+def _import_path() -> list[str]:
+    """Where the child imports from: as we do, but not from the current folder, into which others may have put modules."""
+    here = os.getcwd()
+    found = [os.path.abspath(entry) for entry in sys.path if entry]
+    return [*(entry for entry in found if entry != here), str(Path(__file__).parents[2])]
 
 
 def serve() -> None:

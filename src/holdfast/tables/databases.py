@@ -3,7 +3,8 @@
 Messages name the kind of database only: a URL holds users, passwords, hosts and paths, and a driver's message may quote any of them.
 
 A query only reads, and not for ever. SQLite opens its file read-only and refuses statements that reach another one (ATTACH, VACUUM INTO);
-DuckDB reaches no other file; PostgreSQL reads in a transaction that may not write. What takes longer than its limit is ended.
+DuckDB reaches no other file; PostgreSQL reads in a transaction that may not write, and looks up no name where others may
+create. What takes longer than its limit is ended.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from holdfast.errors import HoldfastError, InvalidParameter, UnreadableInput
+from holdfast.postgres import look_up_names, open_engine
 from holdfast.tables.session import BATCH_ROWS, arrow_batches, confine, guarded, guarded_error, identifier
 from holdfast.tables.text_files import file_trouble
 
@@ -44,6 +46,9 @@ _READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION,
 _OF_THE_FILE = (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
 """Virtual tables prepare these when they are opened. The file itself is open for reading only."""
 _HARMLESS_PRAGMAS = ("table_info", "table_xinfo", "table_list", "data_version")
+
+_NOT_FOUND = ("42P01", "42883", "42704")
+"""PostgreSQL's codes for tables, functions or operators, and types that it does not find."""
 
 _OF_THE_STATEMENT = ("ParserException", "SyntaxException", "CatalogException", "BinderException")
 """Errors of DuckDB that tell of the statement and of nothing it touches."""
@@ -211,9 +216,10 @@ def _open_duckdb(url: str, label: str, limit: _Limit) -> Iterator[Run]:
 
     path = Path(url.split("://", 1)[1].removeprefix("/"))
     _check_file(path, label)
+    file = os.path.abspath(path)  # a name such as md:x is else a service on the network, and pg:x a database to connect to
     folder = tempfile.mkdtemp(prefix="holdfast-")
     try:
-        connection = guarded(label, lambda: duckdb.connect(str(path), read_only=True, config={"temp_directory": f"{folder}/spill"}))
+        connection = guarded(label, lambda: duckdb.connect(file, read_only=True, config={"temp_directory": f"{folder}/spill"}))
         try:
             confine(connection, [])
             limit.stop = connection.interrupt
@@ -238,6 +244,7 @@ def _open_sqlalchemy(url: str, label: str, scheme: str, limit: _Limit) -> Iterat
         connection = _connected(engine, label, scheme)
         try:
             refused = _guard(connection.connection.driver_connection, scheme, limit)
+            left_out = guarded(label, lambda: look_up_names(connection)) if scheme == "postgresql" else ()
             # Without parameters, so that a colon or a per cent sign in the query means what it means to the database.
             streaming = connection.execution_options(stream_results=True, no_parameters=True, **_READ_ONLY.get(scheme, {}))
 
@@ -247,10 +254,13 @@ def _open_sqlalchemy(url: str, label: str, scheme: str, limit: _Limit) -> Iterat
                     # PostgreSQL streams through a cursor, which takes no EXPLAIN.
                     options = {"stream_results": False} if query.startswith("EXPLAIN ") else {}
                     result = streaming.exec_driver_sql(query, execution_options=options)
-                except Exception:
+                except Exception as error:
                     connection.rollback()  # PostgreSQL takes nothing more in a failed transaction
-                    if not refused:
+                    hidden = bool(left_out) and getattr(getattr(error, "orig", None), "sqlstate", None) in _NOT_FOUND
+                    if not refused and not hidden:
                         raise
+                if result is None and hidden:
+                    raise _not_looked_up(label, left_out)
                 if result is None:
                     raise UnreadableInput(
                         f"{label.capitalize()} would do more than read its database: write, or open another file. Write one SELECT.",
@@ -266,6 +276,16 @@ def _open_sqlalchemy(url: str, label: str, scheme: str, limit: _Limit) -> Iterat
             connection.close()  # without a commit
     finally:
         engine.dispose()
+
+
+def _not_looked_up(label: str, schemas: Sequence[str]) -> UnreadableInput:
+    names = ", ".join(f"{name[:60]!a}" for name in schemas[:5])
+    return UnreadableInput(
+        f"{label.capitalize()} names a table, function or type that was not found. Names are not looked up in {names}, where other "
+        "roles may create: what they define could run with your rights. Write the schema before the name, such as public.towns, or have "
+        "that right revoked (REVOKE CREATE ON SCHEMA ... FROM PUBLIC).",
+        field="query",
+    )
 
 
 def _guard(raw: Any, scheme: str, limit: _Limit) -> list[int]:
@@ -307,7 +327,9 @@ def _engine(url: str, label: str, scheme: str) -> Any:
 
         parsed = sqlalchemy.make_url(url)
         problem = _file_problem(parsed.database) if scheme == "sqlite" else ""
-        engine = None if problem else sqlalchemy.create_engine(_read_only(parsed) if scheme == "sqlite" else _with_driver(parsed))
+        engine = None
+        if not problem:
+            engine = sqlalchemy.create_engine(_read_only(parsed)) if scheme == "sqlite" else open_engine(parsed)
     except ImportError:
         problem = f"a package is missing. Install sqlalchemy and, for {scheme}, its driver (pip install holdfast[postgres])"
     except Exception:
@@ -315,11 +337,6 @@ def _engine(url: str, label: str, scheme: str) -> Any:
     if problem:
         raise UnreadableInput(f"{label.capitalize()} cannot be run: {problem}. The URL is left out here, since it may hold a password.")
     return engine
-
-
-def _with_driver(url: Any) -> Any:
-    """postgresql:// alone means the driver that the extra `postgres` installs."""
-    return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
 
 
 def _read_only(url: Any) -> Any:

@@ -18,6 +18,7 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.errors import NoWitness
@@ -65,13 +66,17 @@ def make_folder(folder: Path) -> None:
         sync_folder(folder.parent)
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """The file with this content, for its owner only, whole and on disk when this returns; or OSError and the file as it was."""
+def write_whole(path: Path, content: bytes, share: Callable[[int], None] = lambda handle: None) -> None:
+    """The file with this content, for its owner only, whole and on disk when this returns; or OSError and the file as it was.
+
+    `share`:  called with the handle of the new file, before it has its name, to give others rights.
+    """
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     try:
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(content)
             file.flush()
+            share(file.fileno())
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:

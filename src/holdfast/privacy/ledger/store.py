@@ -15,12 +15,23 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from holdfast.errors import InvalidParameter, LedgerBroken, LedgerProblem
 from holdfast.privacy.ledger.chain import COLUMNS
+from holdfast.privacy.ledger.server import (
+    begin_server,
+    enter_schema,
+    find_foreign,
+    making_tables,
+    open_server,
+    read_shape,
+    schema_of,
+    table_names,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -29,8 +40,6 @@ Result = TypeVar("Result")
 
 WAIT_SECONDS = 60
 """How long a writer waits for others before it gives up; a transaction takes milliseconds."""
-LOCK = 0x686F6C64
-"""Number of PostgreSQL's advisory lock for all ledgers of one database."""
 
 VERSION_1 = (
     "CREATE TABLE holdfast_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -53,40 +62,27 @@ MIGRATIONS: list[tuple[str, ...]] = [VERSION_1, VERSION_2]
 @lru_cache
 def tables() -> SimpleNamespace:
     """The tables as names for queries; their definition is in MIGRATIONS."""
-    from sqlalchemy import column, table
+    from sqlalchemy import Column, MetaData, Table
+
+    def table(name: str, *columns: str) -> Table:
+        return Table(name, MetaData(), *(Column(column) for column in columns))
 
     return SimpleNamespace(
-        meta=table("holdfast_meta", column("name"), column("value")),
-        events=table("holdfast_events", *(column(name) for name in COLUMNS)),
-        secrets=table("holdfast_open_reservations", column("seq"), column("sealed_key"), column("input_check")),
+        meta=table("holdfast_meta", "name", "value"),
+        events=table("holdfast_events", *COLUMNS),
+        secrets=table("holdfast_open_reservations", "seq", "sealed_key", "input_check"),
     )
 
 
 FOREIGN_IN_FILE = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') LIMIT 1"
-FOREIGN_ON_SERVER = """
-WITH ours AS (SELECT oid, relnamespace FROM pg_class WHERE oid IN (
-    to_regclass('holdfast_meta'), to_regclass('holdfast_events'), to_regclass('holdfast_open_reservations')))
-SELECT 'trigger', tgname FROM pg_trigger WHERE tgrelid IN (SELECT oid FROM ours) AND NOT tgisinternal
-UNION ALL SELECT 'rule', rulename FROM pg_rewrite WHERE ev_class IN (SELECT oid FROM ours)
-UNION ALL SELECT 'policy', polname FROM pg_policy WHERE polrelid IN (SELECT oid FROM ours)
-UNION ALL SELECT 'view', relname FROM pg_class AS one WHERE relkind IN ('v', 'm') AND relnamespace IN (SELECT relnamespace FROM ours)
-    AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = one.oid AND deptype = 'e')
-LIMIT 1"""
-"""What could change or hide what we write or read, and is not ours. Views of PostgreSQL's own extensions are left alone."""
+"""What could change or hide what we write or read, and is not ours."""
 SHAPE_IN_FILE = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE NOT (type = 'table' AND name LIKE 'sqlite!_stat%' ESCAPE '!')"
-SHAPE_ON_SERVER = """
-SELECT relname, CASE WHEN relkind = 'r' AND relpersistence = 'p' AND NOT relispartition
-    AND NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = one.oid OR inhparent = one.oid) THEN (
-        SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod) || attgenerated::text, ', ' ORDER BY attname COLLATE "C")
-        FROM pg_attribute WHERE attrelid = one.oid AND attnum > 0 AND NOT attisdropped) END
-FROM pg_class AS one WHERE oid IN (
-    to_regclass('holdfast_meta'), to_regclass('holdfast_events'), to_regclass('holdfast_open_reservations'))"""
-"""How our tables look: in a file every object with its text, on a server our tables with their columns, where they are plain tables."""
+"""Every object of a file with its text."""
 
 
 @lru_cache
 def _shape(statements: tuple[str, ...], is_file: bool) -> frozenset[tuple[Any, ...]]:
-    """How the tables look that these statements make, as SHAPE_IN_FILE and SHAPE_ON_SERVER tell it."""
+    """How the tables look that these statements make, as SHAPE_IN_FILE and server.SHAPE tell it."""
     import sqlite3
 
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
@@ -143,7 +139,8 @@ class Store:
         """Refuse a database with triggers or views, or tables that are not as we make them: they could drop or change what is written, or
         show what is not there.
         """
-        found = connection.exec_driver_sql(FOREIGN_IN_FILE if self.is_file else FOREIGN_ON_SERVER).first()
+        schema = None if self.is_file else enter_schema(connection)
+        found = connection.exec_driver_sql(FOREIGN_IN_FILE).first() if schema is None else find_foreign(connection, schema)
         if found is not None:
             raise LedgerBroken(
                 f"The database of {self.label} holds a {found[0]} {str(found[1])[:60]!a} that Holdfast did not make. It could change what "
@@ -152,7 +149,7 @@ class Store:
         self._check_shape(connection)
 
     def _check_shape(self, connection: Connection) -> None:
-        rows = connection.exec_driver_sql(SHAPE_IN_FILE if self.is_file else SHAPE_ON_SERVER).all()
+        rows = connection.exec_driver_sql(SHAPE_IN_FILE).all() if self.is_file else read_shape(connection)
         found = _as_written(rows) if self.is_file else frozenset(map(tuple, rows))
         made = ([statement for version in MIGRATIONS[:count] for statement in version] for count in range(len(MIGRATIONS) + 1))
         if any(found == _shape(tuple(statements), self.is_file) for statements in made):
@@ -183,7 +180,7 @@ class Store:
     def _version(self, connection: Connection) -> int | None:
         from sqlalchemy import inspect, select
 
-        names = inspect(connection).get_table_names()
+        names = inspect(connection).get_table_names() if self.is_file else table_names(connection, schema_of(connection))
         if "holdfast_meta" not in names:
             if self.is_file and names:
                 raise LedgerProblem(f"The file of {self.label} holds other tables and no ledger. Choose a file of its own.")
@@ -201,8 +198,8 @@ class Store:
         meta, version = tables().meta, self._version(connection)
         if version is not None and version > len(MIGRATIONS):
             raise self._too_new(version)
-        for statements in MIGRATIONS[version or 0 :]:
-            for statement in statements:
+        with contextlib.nullcontext() if self.is_file else making_tables(connection):
+            for statement in chain.from_iterable(MIGRATIONS[version or 0 :]):
                 connection.exec_driver_sql(statement)
         if version is None:
             connection.execute(insert(meta), [{"name": "schema", "value": str(len(MIGRATIONS))}])
@@ -252,7 +249,7 @@ def _open_place(place: str | os.PathLike[str], create: bool, read_only: bool) ->
         return True, *_file(Path(path[1:]), create, read_only)
     if scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
         raise LedgerProblem(f"A ledger cannot be kept in {scheme!r}. Give a file, or a URL that begins with postgresql://.")
-    return False, "the PostgreSQL ledger", _server(text)
+    return False, "the PostgreSQL ledger", open_server(text, _begin_server)
 
 
 def _file(path: Path, create: bool, read_only: bool) -> tuple[str, Engine]:
@@ -308,32 +305,8 @@ def _begin_file(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("holdfast_write") else "BEGIN")
 
 
-def _server(text: str) -> Engine:
-    problem = ""
-    try:
-        from sqlalchemy import NullPool, create_engine, event, make_url
-
-        url = make_url("postgresql+psycopg://" + text.split("://", 1)[1])
-        if "connect_timeout" not in url.query:
-            url = url.update_query_dict({"connect_timeout": "15"})
-        engine = create_engine(url, poolclass=NullPool, hide_parameters=True, isolation_level="READ COMMITTED")
-        event.listen(engine, "begin", _begin_server)
-    except ImportError:
-        problem = "a package is missing: pip install holdfast[postgres]"
-    except Exception:
-        problem = "its URL cannot be read. Write postgresql://user:password@host:port/database"
-    if problem:
-        raise LedgerProblem(f"The PostgreSQL ledger cannot be opened: {problem}. The URL is left out here, since it may hold a password.")
-    return engine
-
-
 def _begin_server(connection: Connection) -> None:
-    if not connection.get_execution_options().get("holdfast_write"):
-        return
-    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{WAIT_SECONDS}s'")
-    # Raised where the server was told to answer before the disk has it; a stricter setting stays.
-    connection.exec_driver_sql("SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'")
-    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
+    begin_server(connection, WAIT_SECONDS, bool(connection.get_execution_options().get("holdfast_write")))
 
 
 def _explain(error: Exception, label: str, write: bool) -> LedgerProblem:

@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -29,7 +28,8 @@ from holdfast.errors import LedgerBroken, LedgerProblem, NoWitness, WitnessMisma
 from holdfast.privacy.ledger.chain import START, Event, canonical, is_hash, read_head
 from holdfast.privacy.ledger.folding import BEFORE, BEGUN
 from holdfast.privacy.ledger.ids import LedgerId, read_ledger_id
-from holdfast.privacy.ledger.state import is_usable, make_folder, read_plain, state_folder, state_path, write_whole
+from holdfast.privacy.ledger.shared_files import locked, make_inside, write_shared
+from holdfast.privacy.ledger.state import is_usable, read_plain, state_folder, state_path
 from holdfast.privacy.ledger.values import Charge, State, name_of
 
 logger = logging.getLogger(__name__)
@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 WITNESS = "HOLDFAST_WITNESS"
 _PLACES = "places"
 _ACCEPT = "If that is meant, `holdfast ledger accept-restore` goes on, and charges what may have been lost."
+
+_SHARING = "A folder that several users share needs a group of theirs and mode 2770, and what is in it mode 660 (folders 2770)."
 
 FIRST_SEEN = (
     "The ledger was used before, and nothing was remembered of it in the state or witness folder: it is taken as it is. Compare it with "
@@ -193,10 +195,9 @@ class Witness:
                 found[folder] = read_ledger_id(read_plain(self._place_in(folder)).decode("ascii").strip())
             except FileNotFoundError:
                 continue
-            except (OSError, ValueError):
-                raise WitnessMismatch(
-                    "What a state or witness folder remembers of this ledger's place, a file in its folder 'places', cannot be read. "
-                    "Restore that file."
+            except (OSError, ValueError) as error:
+                raise _unreadable(
+                    "What a state or witness folder remembers of this ledger's place, a file in its folder 'places',", error
                 ) from None
         return found
 
@@ -225,18 +226,17 @@ class Witness:
         """Refuse, before anything is charged, where a mark of this size could not be written."""
         for folder in self.folders(strict=True):
             try:
-                make_folder(folder / _PLACES)
-                with _locked(folder, ledger):
+                make_inside(folder, _PLACES)
+                with locked(folder, ledger):
                     trial = folder / f"{ledger}.trial"
-                    write_whole(trial, bytes(size))
+                    write_shared(folder, trial, bytes(size))
                     trial.unlink()
-                self._place_in(folder).exists()
                 if not is_usable(folder / _PLACES):
-                    raise PermissionError(errno.EACCES, "")
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             except OSError as error:
                 raise NoWitness(
-                    f"The head of the ledger could not be remembered in the state or witness folder ({os.strerror(error.errno or 0)}). "
-                    "Nothing was charged. Make room there, or look at its rights."
+                    f"The head of the ledger could not be remembered in the state or witness folder ({error.strerror}). "
+                    f"Nothing was charged. Make room there, or look at its rights. {_SHARING}"
                 ) from None
 
     def remembered(self, ledgers: Iterable[LedgerId]) -> Remembered:
@@ -250,7 +250,7 @@ class Witness:
         """
         for folder in self.folders(strict):
             try:
-                with _locked(folder, ledger):
+                with locked(folder, ledger):
                     before = read_mark(folder, ledger)
                     _check_chain(before, events, reread)
                     after = (before or Mark.start(ledger)).after(events)
@@ -259,11 +259,11 @@ class Witness:
                     if before is None and any(event.kind == "reserved" for event in events[:-1]):
                         logger.info("%s", FIRST_SEEN)
                     if before is None or after.seq > before.seq:
-                        write_whole(folder / _name(ledger), after.to_text().encode("ascii"))
-                if not self._place_in(folder).exists():
+                        write_shared(folder, folder / _name(ledger), after.to_text().encode("ascii"))
+                if not os.path.lexists(self._place_in(folder)):
                     self._remember(folder, ledger)
             except OSError as error:
-                told = f"The head of the ledger could not be remembered ({os.strerror(error.errno or 0)})."
+                told = f"The head of the ledger could not be remembered ({error.strerror})."
                 if strict:
                     raise LedgerProblem(
                         f"{told} Nothing was drawn. What was reserved stands in the ledger: make room, and use --resume, or void it."
@@ -272,14 +272,20 @@ class Witness:
 
     def reset(self, mark: Mark, remembered: Remembered) -> None:
         """Remember this head in all folders: a restore was accepted. Refused where a folder no longer remembers what it did then."""
+        try:
+            self._reset(mark, remembered)
+        except OSError as error:
+            raise LedgerProblem(f"What was accepted could not be remembered ({error.strerror}). Run the command again.") from None
+
+    def _reset(self, mark: Mark, remembered: Remembered) -> None:
         with contextlib.ExitStack() as locks:
             for folder in {folder: None for folder, _ in remembered}:
-                locks.enter_context(_locked(folder, mark.ledger))
+                locks.enter_context(locked(folder, mark.ledger))
             if any(read_mark(folder, ledger) != seen for (folder, ledger), seen in remembered.items()):
                 raise WitnessMismatch("A release was recorded elsewhere while the restore was accepted. Run the command again.")
             for folder, ledger in remembered:
                 if ledger == mark.ledger:
-                    write_whole(folder / _name(ledger), mark.to_text().encode("ascii"))
+                    write_shared(folder, folder / _name(ledger), mark.to_text().encode("ascii"))
         for folder in {folder: None for folder, _ in remembered}:
             self._remember(folder, mark.ledger)
 
@@ -291,9 +297,8 @@ class Witness:
                 self._place_in(folder).unlink(missing_ok=True)
 
     def _remember(self, folder: Path, ledger: LedgerId) -> None:
-        path = self._place_in(folder)
-        make_folder(path.parent)
-        write_whole(path, f"{ledger}\n".encode("ascii"))
+        make_inside(folder, _PLACES)
+        write_shared(folder, self._place_in(folder), f"{ledger}\n".encode("ascii"))
 
     def _place_in(self, folder: Path) -> Path:
         return folder / _PLACES / hashlib.sha256(self.place.encode("utf-8", "surrogateescape")).hexdigest()
@@ -303,16 +308,20 @@ def read_mark(folder: Path, ledger: LedgerId) -> Mark | None:
     """The mark of a ledger in a folder; None where it has none."""
     try:
         made = Mark.from_text(read_plain(folder / _name(ledger)).decode("ascii"))
+        if made.ledger != ledger:
+            raise ValueError("of another ledger")
+        return made
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        made = None
-    if made is None or made.ledger != ledger:
-        raise WitnessMismatch(
-            f"The mark of the ledger, {_name(ledger)!r} in a state or witness folder, cannot be read. Restore that file. Or compare the "
-            "ledger with all its cards (`holdfast ledger verify`), and remove the file."
-        )
-    return made
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _unreadable(f"The mark of the ledger, {_name(ledger)!r} in a state or witness folder,", error) from None
+
+
+def _unreadable(what: str, error: Exception) -> WitnessMismatch:
+    """Never with the advice to remove it: without it an older copy of the ledger would not be noticed."""
+    if isinstance(error, PermissionError):
+        return WitnessMismatch(f"{what} belongs to another user and may not be read. {_SHARING}")
+    return WitnessMismatch(f"{what} cannot be read. Restore that file from a copy of the folder.")
 
 
 def _check_chain(before: Mark | None, events: list[Event], reread: Callable[[], list[Event]]) -> None:
@@ -341,16 +350,3 @@ def check_mark(mark: Mark, hash_there: str | None, last: int) -> None:
 
 def _name(ledger: LedgerId) -> str:
     return f"{ledger}.mark"
-
-
-@contextlib.contextmanager
-def _locked(folder: Path, ledger: LedgerId) -> Iterator[None]:
-    """One process at a time; on file systems without locks it is skipped."""
-    make_folder(folder)
-    handle = os.open(folder / f"{ledger}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
-        with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
