@@ -184,9 +184,9 @@ class Ledger:
     ) -> Reservation:
         """Set budget aside for a release, before anything is drawn.
 
-        Given:       facts: plain public facts, kept in the event. Known to the ledger: "disjoint_from" (ids of releases on other cells; the
-                     caller has checked it), "revision_of" (an earlier release of the same population; it charges in full like any other),
-                     "unit" (must be the one granted), "exposed" (fields of `lattices.exposure_facts.ReleaseExposure`, for the screen).
+        Given:       facts: plain public facts, kept in the event. Known to the ledger: "disjoint" (a declaration that no person is in both,
+                     disjoint.py) with "distance" (of the promise), "revision_of" (an earlier release of the same population; it charges in
+                     full like any other), "unit" (must be the one granted), "exposed" (fields of `lattices.exposure_facts.ReleaseExposure`, for the screen).
                      sealed_key, input_digest: what resuming needs, kept outside the chain until the release is closed or voided; of
                      the digest only a hash, since it enters the noise. second_secret, without which the sealed key cannot be opened, goes
                      to a file in the state folder and never into the database.
