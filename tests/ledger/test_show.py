@@ -10,7 +10,7 @@ import pytest
 from holdfast.lattices.exposure_facts import ExposedAlone, JointFacts, NewCells, ReleaseExposure
 from holdfast.privacy.ledger import Ledger
 from holdfast.wording.ledger import width
-from tests.ledger.helpers import DATA, bring, grant, reserve, screen
+from tests.ledger.helpers import DATA, apart, bring, grant, reserve, screen
 from tests.snapshot_files import Snapshot, undated
 
 
@@ -35,7 +35,7 @@ def test_five_releases_on_one_screen(small: Ledger, snapshot: Snapshot) -> None:
     bring(small, "voided", "counties-v2", "0.1", exposed=exposes(7))
     bring(small, "voided-spent", "counties-v3", "1/30", exposed=exposes(7))
     bring(small, "published", "counties-v4", "0.3", exposed=exposes(0, NewCells(None, 1, ("county=3",))), revision_of="counties-v1")
-    bring(small, "drawing", "islands-v1", "0.1", disjoint_from=["counties-v1"])
+    bring(small, "drawing", "islands-v1", "0.1", **apart("counties-v1"))
     text = screen(small)
     assert fits(text)
     snapshot(undated(text))

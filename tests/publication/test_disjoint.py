@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import holdfast as hf
 from holdfast.errors import BudgetExceeded
-from holdfast.privacy.ledger import Ledger
 from tests.publication.bookings import a_ledger, a_release, a_table, spent
 
 SHIFTS = 40

@@ -58,7 +58,7 @@ class Order:
             if value is not None:
                 name_of(value, what)
         if self.disjoint is not None and self.release_id in self.disjoint.releases:
-            raise InvalidParameter(f"The release {self.release_id!r} shares all people with itself. Leave it out of disjoint.", field=DISJOINT)
+            raise InvalidParameter(f"{self.release_id!r} is this release itself. Leave it out of disjoint.", field=DISJOINT)
 
     @property
     def revised_id(self) -> str | None:

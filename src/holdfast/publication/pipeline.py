@@ -78,10 +78,11 @@ def release(
                  `allow_exposed` is how many true counts may be published because the kept totals fix them; any other number of them is
                  refused before anything is charged. None allows any number; a run file must say it.
                  With a `ledger`, budget of `dataset` (by default the table's name) is reserved before anything is drawn, and `save`
-                 commits it; the key is then always a fresh one. `disjoint`, such as {"from": ["north-2030"], "because": "no one is
-                 registered in both regions"}, declares that no person is in this table and in those of these releases of the ledger:
-                 the larger charge then counts, not the sum; reason and ids are on card and statement. Without one nothing is recorded, and a second draw of the same id is not
-                 noticed; card and repr say so. `progress` is called with (cells done, cells in all).
+                 commits it; the key is then always a fresh one. Without one nothing is recorded, and a second draw of the same id is not
+                 noticed; card and repr say so.
+                 `disjoint`, such as {"from": ["north-2030"], "because": "no one is registered in both regions"}, declares that no person
+                 is in this table and in those of these releases of the ledger. The larger charge then counts, not the sum; ids and reason
+                 are on card and statement. `progress` is called with (cells done, cells in all).
     Guarantees:  what `release.guarantee` says, and that no noise or true count stays behind in the release.
     """
     if not isinstance(table, Table):

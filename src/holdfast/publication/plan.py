@@ -345,7 +345,8 @@ def plan(
 
     Given:       a table, of which only the declarations are read, or a universe; the kept statements; a mechanism. `published_totals`, one
                  number for each kept total and identity in the order of `keep`, adds the cells that these values pin (counts are not
-                 negative). `disjoint` is the declaration that hf.release takes, to be shown. `progress` is called with (pairs done, pairs in all) where Markov chains are assessed, which may take minutes.
+                 negative). `disjoint` is the declaration that hf.release takes; the plan shows it. `progress` is called with (pairs done,
+                 pairs in all) where Markov chains are assessed, which may take minutes.
     Guarantees:  no confidential count is read. Impossible requests are refused here.
     """
     check_mechanism(mechanism)

@@ -13,8 +13,10 @@ from holdfast.lattices.exposure_facts import ReleaseExposure
 from holdfast.privacy.asked import Asked
 from holdfast.privacy.ledger.account import Account, Balance
 from holdfast.privacy.ledger.chain import Event
+from holdfast.privacy.ledger.disjoint import Disjoint
 from holdfast.privacy.ledger.values import Charge, Grant, Reservation, amount
 from holdfast.privacy.ledger.witness import Seen
+from holdfast.wording.disjoint import short_list
 from holdfast.wording.exposure import VALUES_LATER, structure_sentences
 from holdfast.wording.joint import together_sentences
 
@@ -198,8 +200,8 @@ def _notes(facts: Mapping[str, Any]) -> str:
     notes = []
     if facts.get("revision_of"):
         notes.append(f"revision of {facts['revision_of']}")
-    if facts.get("disjoint_from"):
-        notes.append(f"other cells than {', '.join(facts['disjoint_from'])}")
+    if (declared := Disjoint.of(facts)) is not None:
+        notes.append(f"declared to share no one with {short_list(declared.releases)}: {clean(declared.because)}")
     return "".join(f"; {note}" for note in notes)
 
 

@@ -295,8 +295,8 @@ class Account:
         """A declaration names releases of this account, and [theory T193] covers both sides."""
         try:
             declared = Disjoint.of(facts)
-        except InvalidParameter as problem:
-            return problem
+        except InvalidParameter as wrong:
+            return wrong
         if declared is None:
             return None
         if reason := why_not_disjoint(charge, facts):

@@ -185,8 +185,8 @@ class Ledger:
         """Set budget aside for a release, before anything is drawn.
 
         Given:       facts: plain public facts, kept in the event. Known to the ledger: "disjoint" (a declaration that no person is in both,
-                     disjoint.py) with "distance" (of the promise), "revision_of" (an earlier release of the same population; it charges in
-                     full like any other), "unit" (must be the one granted), "exposed" (fields of `lattices.exposure_facts.ReleaseExposure`, for the screen).
+                     disjoint.py) with "distance" (of the promise), "revision_of" (an earlier release of this population, charged in full),
+                     "unit" (must be the one granted), "exposed" (fields of `lattices.exposure_facts.ReleaseExposure`, for the screen).
                      sealed_key, input_digest: what resuming needs, kept outside the chain until the release is closed or voided; of
                      the digest only a hash, since it enters the noise. second_secret, without which the sealed key cannot be opened, goes
                      to a file in the state folder and never into the database.
@@ -370,10 +370,11 @@ class Ledger:
         """The last event's place in the chain, "<ledger id>:<seq>:<hash>"."""
         return self.last_event().head
 
-    def verify(self, heads: Iterable[str] = ()) -> list[str]:
+    def verify(self, heads: Iterable[str] = (), declared: Iterable[tuple[str, Any]] = ()) -> list[str]:
         """Every problem of the ledger as a sentence; empty if it is as it was written.
 
-        Given:       heads as printed in cards. Those that witnesses remember are compared too.
+        Given:       heads as printed in cards. Those that witnesses remember are compared too. `declared`: of cards, head and
+                     `release.disjoint`, which must be what the entry says.
         Guarantees:  a changed, deleted, inserted or moved row is noticed, a step that the protocol does not allow, an account that is
                      overspent, and, by the heads, a tail that was cut off or written anew.
         """
@@ -385,7 +386,7 @@ class Ledger:
 
             found = connection.execute(select(tables().meta.c.value).where(tables().meta.c.name == "ledger")).scalars().all()
             secrets_held = connection.execute(select(tables().secrets.c.seq)).scalars().all()
-            return find_problems(_rows(connection), found[0] if found else None, secrets_held, [self._id, *found], given)
+            return find_problems(_rows(connection), found[0] if found else None, secrets_held, [self._id, *found], given, list(declared))
 
         return self._store.read(work)
 
