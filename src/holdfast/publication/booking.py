@@ -322,6 +322,8 @@ def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: 
     known = account.ledger.account(account.dataset)
     earlier = [release for release in known.releases.values() if release.release_id != order.release_id]
     facts = public_facts(plan, software(), earlier, order.revised_id, order.release_id, order.disjoint) | grant_facts(known.grants)
+    if order.disjoint is not None:  # a declaration that is refused leaves no new ledger behind
+        account.ledger.check(account.dataset, order.release_id, Charge.of(plan.guarantee), facts)
     rehearse(plan.drawing)
     with NoiseKey.generate() as fresh:
         bound = bind(plan.drawing, table, fresh, order.release_id)

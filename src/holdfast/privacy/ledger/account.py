@@ -282,7 +282,7 @@ class Account:
             )
         revised = facts.get("revision_of")
         problem = None if revised is None else self._check_named(revised)
-        return problem or self._check_disjoint(charge, facts)
+        return problem or self.check_disjoint(charge, facts)
 
     def _check_named(self, release_id: Any) -> HoldfastError | None:
         """A release that another one refers to must count in this very account."""
@@ -291,7 +291,7 @@ class Account:
             return LedgerProblem(f"The release {release_id!r} is not in the account of {self.dataset!r}. Name releases that are.")
         return None
 
-    def _check_disjoint(self, charge: Charge, facts: Mapping[str, Any]) -> HoldfastError | None:
+    def check_disjoint(self, charge: Charge, facts: Mapping[str, Any]) -> HoldfastError | None:
         """A declaration names releases of this account, and [theory T193] covers both sides."""
         try:
             declared = Disjoint.of(facts)
