@@ -174,7 +174,7 @@ def make_plan(run: Run, table: HoldfastTable | Declarations, account: Account | 
     from holdfast.publication.pipeline import planned
 
     with planning() as progress:
-        made = planned(table, run.keep, run.mechanism, account, Order(run.id), progress)
+        made = planned(table, run.keep, run.mechanism, account, Order(run.id, disjoint=run.disjoint), progress)
         made.expected_error  # noqa: B018  # may draw for seconds: now, while the sign is there
         return made
 
@@ -250,7 +250,9 @@ def _price(run: Run, plan: Plan, ledger: str | None, no_ledger: bool) -> dict[st
         book = ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run.path), run.witness, read_only=True)
     except LedgerProblem as problem:  # the release would be refused; a plan is worth having all the same
         return without_ledger(plan, run.dataset, str(problem)).to_fields()
-    return None if book is None else price(plan, Account(book, run.dataset, secret_from_environment()), run.id).to_fields()
+    if book is None:
+        return None
+    return price(plan, Account(book, run.dataset, secret_from_environment()), run.id, run.disjoint).to_fields()
 
 
 @app.command()
@@ -302,7 +304,7 @@ def release(
     as_json: AsJson = False,
 ) -> None:
     """Draw the noise and write the output folder: tables, kept totals, card, statement, report."""
-    from holdfast.publication.booking import standing
+    from holdfast.publication.booking import check_recorded, standing
     from holdfast.publication.folder import CARD, Output
     from holdfast.publication.listings import EXPOSED_FILE
     from holdfast.publication.order import Order
@@ -316,7 +318,8 @@ def release(
     run = load_run(run_file)
     account = _account(run, ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run_file), run.witness), resume)
     # an earlier release that cannot be read is refused before anything else is done
-    order = Order(run.id, run.date, _revised(run), run.allow_exposed, run.office, run.approver)
+    order = Order(run.id, run.date, _revised(run), run.allow_exposed, run.office, run.approver, run.disjoint)
+    check_recorded(order, account)
     with working("Reading the table"):
         table = run.read_table()
     made = make_plan(run, table, account)

@@ -185,8 +185,9 @@ def verify(
     from holdfast.wording.ledger import compared_sentence
 
     book = _open(ledger, witness=witness)
-    heads, seen = _heads(cards or []), book.witnesses()
-    found = book.verify(heads)
+    declared, seen = _declared(cards or []), book.witnesses()
+    heads = [head for head, _ in declared]
+    found = book.verify(heads, declared)
     if found:
         raise LedgerBroken(f"{' '.join(found)} {compared_sentence(seen, len(heads))}")
     head = book.head()
@@ -263,23 +264,28 @@ def _is_void(book: Ledger, dataset: str, release_id: str) -> bool:
     return found is not None and found.state in ("voided", "voided-spent")
 
 
-def _heads(cards: list[Path]) -> list[str]:
-    heads = []
+def _declared(cards: list[Path]) -> list[tuple[str, Any]]:
+    """The entry that each card names, and what it declares its release to be disjoint from."""
+    found = []
     for given in cards:
         path = given / "card.json" if given.is_dir() else given
         try:
             if not path.is_file():  # a pipe would be waited for
                 raise ValueError
-            head = json.loads(path.read_text(encoding="utf-8"))["release"]["ledger"]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            release = json.loads(path.read_text(encoding="utf-8"))["release"]
+            head, disjoint = release["ledger"], release.get("disjoint")
+            if not isinstance(head, str | None):
+                raise TypeError
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise LedgerProblem(f"{path.name!r} is no card that can be read. Give card.json files or published folders.") from None
         if head is None:
             raise LedgerProblem(f"The card of {path.parent.name!r} says that no ledger was used.")
-        heads.append(head)
-    return heads
+        found.append((head, disjoint))
+    return found
 
 
 def _print_balance(book: Ledger, dataset: str, as_json: bool) -> None:
+    from holdfast.privacy.ledger.disjoint import DISJOINT
     from holdfast.wording.ledger import exposed_text, ledger_screen
 
     account = book.account(dataset)
@@ -294,6 +300,7 @@ def _print_balance(book: Ledger, dataset: str, as_json: bool) -> None:
             "costs": None if release.costs is None else release.costs.to_fields(),
             "ledger": release.head,
             "exposed": release.facts.get("exposed"),
+            "disjoint": release.facts.get(DISJOINT),
         }
         for release in account.releases.values()
     ]

@@ -35,6 +35,11 @@ def reserve(ledger: Ledger, release_id: str = "r1", rho: str | Fraction = "1/10"
     return ledger.reserve(dataset, release_id, charge, facts, sealed_key=KEY, input_digest=DIGEST, now=NOW)
 
 
+def apart(*releases: str) -> dict[str, Any]:
+    """The declaration, among the facts of a release, that it shares no person with these."""
+    return {"disjoint": {"from": list(releases), "because": "nobody lives in both regions"}}
+
+
 def bring(
     ledger: Ledger, state: str, release_id: str = "r1", rho: str | Fraction = "1/10", dataset: str = DATA, **facts: Any
 ) -> Reservation:

@@ -10,7 +10,7 @@ import pytest
 from holdfast.lattices.exposure_facts import ExposedAlone, JointFacts, NewCells, ReleaseExposure
 from holdfast.privacy.ledger import Ledger
 from holdfast.wording.ledger import width
-from tests.ledger.helpers import DATA, bring, grant, reserve, screen
+from tests.ledger.helpers import DATA, apart, bring, grant, reserve, screen
 from tests.snapshot_files import Snapshot, undated
 
 
@@ -35,7 +35,7 @@ def test_five_releases_on_one_screen(small: Ledger, snapshot: Snapshot) -> None:
     bring(small, "voided", "counties-v2", "0.1", exposed=exposes(7))
     bring(small, "voided-spent", "counties-v3", "1/30", exposed=exposes(7))
     bring(small, "published", "counties-v4", "0.3", exposed=exposes(0, NewCells(None, 1, ("county=3",))), revision_of="counties-v1")
-    bring(small, "drawing", "islands-v1", "0.1", disjoint_from=["counties-v1"])
+    bring(small, "drawing", "islands-v1", "0.1", **apart("counties-v1"))
     text = screen(small)
     assert fits(text)
     snapshot(undated(text))
@@ -53,10 +53,13 @@ def test_many_releases_and_hostile_texts_fit_too(small: Ledger) -> None:
         small.grant(DATA, kind="approximate", epsilon="1/7", delta="1e-10", approver="\x1b[2J" + "人" * 90, reason="a\nb\r\t\u202e" * 50)
     for number in range(30):
         hostile = exposes(0, NewCells(None, 1, ("\x1b]0;owned\x07" + "long words " * 60,)))
-        reserve(small, f"{number}\u202e{'調查' * 40}", "1/1000000", exposed=hostile, revision_of=None)
+        name, others = f"{number}\u202e{'調查' * 40}", [f"{before}\u202e{'調查' * 40}" for before in range(number)]
+        disjoint = {"from": others, "because": "因為" * 200} if others else None
+        reserve(small, name, "1/1000000", exposed=hostile, revision_of=None, disjoint=disjoint)
     text = screen(small)
     assert fits(text)
-    assert "22 earlier releases are not shown; they are counted" in text
+    assert "24 earlier releases are not shown; they are counted" in text
     assert "3 earlier grants are not shown" in text
+    assert "(27 earlier declarations are not shown)" in text
     assert not set("\x1b\x07\r\u202e") & set(text)
     assert "epsilon = 1, delta = 1e-10" in text

@@ -15,7 +15,7 @@ from holdfast.privacy.ledger import Ledger
 from holdfast.privacy.ledger.chain import COLUMNS, START, make_event, read_row
 from holdfast.privacy.ledger.store import Store
 from holdfast.privacy.ledger.verify import find_problems
-from tests.ledger.helpers import DATA, bring, grant, reserve, rows, run_sql, screen, the_store
+from tests.ledger.helpers import DATA, apart, bring, grant, reserve, rows, run_sql, screen, the_store
 
 EVENTS = "holdfast_events"
 
@@ -224,7 +224,7 @@ FORGERIES: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
     "a payload of another form": lambda events: at(events, "reserved").update(payload={"charge": 7, "facts": {}}),
     "a charge with a delta": lambda events: at(events, "reserved")["payload"]["charge"].update(delta="1/2"),
     "a negative charge": lambda events: at(events, "reserved")["payload"]["charge"].update(rho="-1"),
-    "disjoint from what does not exist": lambda events: at(events, "reserved")["payload"]["facts"].update(disjoint_from=["nothing"]),
+    "disjoint from what does not exist": lambda events: at(events, "reserved")["payload"]["facts"].update(apart("nothing")),
     "two beginnings": lambda events: events.append(at(events, "created")),
     "no beginning": lambda events: events.remove(at(events, "created")),
     "another ledger": lambda events: [event.update(ledger="0" * 32) for event in events],

@@ -14,7 +14,7 @@ import holdfast as hf
 from holdfast.errors import BudgetExceeded, LedgerBroken, LedgerProblem, NoGrant, NoWitness, WitnessMismatch, WrongState
 from holdfast.privacy.ledger import Charge, Ledger
 from holdfast.privacy.ledger.witness import Mark, read_mark
-from tests.ledger.helpers import DATA, NOW, ORDER, STEPS, bring, grant, reserve, rows, run_sql
+from tests.ledger.helpers import DATA, NOW, ORDER, STEPS, apart, bring, grant, reserve, rows, run_sql
 from tests.publication.bookings import COUNTS, KEEP, LAPLACE, a_table
 
 COPIES = 40
@@ -284,15 +284,15 @@ def test_the_name_of_a_lost_release_stays_used_up(ledger: Ledger) -> None:
 
 
 def test_a_lost_release_adds_to_everything(ledger: Ledger) -> None:
-    """Nothing is known of its cells: it is disjoint from no release before or after it."""
+    """Nothing is known of its table: it is disjoint from no release before or after it."""
     grant(ledger)
     held = reserve(ledger, "r1")
     closed = bring(ledger, "closed", "r2")
     put_back(ledger, held.seq)
     assert accept(ledger) == ["r2"]
-    with pytest.raises(LedgerProblem, match="was lost, and its cells are not known"):
-        reserve(ledger, "r3", disjoint_from=["r2"])
-    reserve(ledger, "r3", disjoint_from=["r1"])
+    with pytest.raises(LedgerProblem, match="was lost, and nothing is known of its table"):
+        reserve(ledger, "r3", **apart("r2"))
+    reserve(ledger, "r3", **apart("r1"))
     assert ledger.balance(DATA).spent == Fraction(3, 10)
     bring(ledger, "voided", "r4")
     assert ledger.verify([closed.head]) == []
@@ -306,7 +306,7 @@ def test_a_lost_release_adds_to_those_that_name_it(ledger: Ledger) -> None:
     bring(ledger, "closed", "r1")
     put_back(ledger, held.seq)
     assert accept(ledger) == ["r1"]
-    reserve(ledger, "r2", disjoint_from=["r1"])
+    reserve(ledger, "r2", **apart("r1"))
     assert ledger.balance(DATA).spent == Fraction(3, 10)
 
 

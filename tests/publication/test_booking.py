@@ -91,7 +91,7 @@ class TestStepByStep:
         card = json.loads((tmp_path / "out" / "card.json").read_text())
         words = card["release"].pop("ledger_words")
         assert words == "This release was recorded in a ledger before it was drawn; release.ledger of card.json is its entry there."
-        nothing = dict.fromkeys(("date", "office", "approver", "signer", "allow_exposed"))
+        nothing = dict.fromkeys(("date", "office", "approver", "signer", "allow_exposed", "disjoint"))
         grant = {"kind": "pure", "epsilon": "3", "rho": None, "delta": None, "grants": 1, "approver": "A. Chief"}
         said = {"id": "r1", "private": True, "ledger": held.head, "grant": grant, "language": "en", "formulas": "as they are"}
         assert card["release"] == {**said, **nothing}
@@ -219,24 +219,6 @@ class TestWhatIsCharged:
         assert state(ledger) == "closed"
         assert spent(ledger) == 0
         assert json.loads((tmp_path / "out" / "card.json").read_text())["release"]["ledger"] is not None
-
-    def test_disjoint_cells_cost_the_larger(self, ledger: Ledger) -> None:
-        """Two tables of the same columns and codes that share no cell."""
-        one = hf.Universe.listed({"area": ["a", "b"], "sex": ["F", "M"]})
-        other = hf.Universe.listed({"area": ["a", "b"], "sex": ["M", "F"]})
-        counts = np.array([1, 2])
-        a_release(ledger, "one", keep=[hf.total()], table=a_table(counts, one))
-        a_release(ledger, "other", hf.GeneralizedLaplace(epsilon="1/2"), [hf.total()], a_table(counts, other))
-        held = ledger.reservation(DATA, "other")
-        assert held is not None
-        assert held.facts["disjoint_from"] == ["one"]
-        assert spent(ledger) == 1
-        a_release(ledger, "both")
-        assert spent(ledger) == 2
-        other_codes = hf.Universe.product({"area": ["c", "d"], "sex": ["F", "M"]})
-        a_release(ledger, "unknown", table=a_table(universe=other_codes))  # code c may well lie in a: nothing says that it does not
-        assert spent(ledger) == Fraction(5, 2)
-        assert ledger.verify() == []
 
     def test_a_revision_charges_both_and_lists_what_changed(self, ledger: Ledger, tmp_path: Path) -> None:
         run(ledger, tmp_path / "first")

@@ -115,7 +115,7 @@ def test_every_table_has_the_keys_that_the_reader_knows(name):
     assert sorted(schema["properties"]) == sorted(set(keys_at((name,))))
     assert schema["additionalProperties"] is False
     own = sections.SECTIONS[name].model_fields
-    assert sorted(schema.get("required", [])) == sorted(key for key, field in own.items() if field.is_required())
+    assert sorted(schema.get("required", [])) == sorted(field.alias or key for key, field in own.items() if field.is_required())
 
 
 def test_every_mechanism_needs_and_refuses_what_its_keys_say():

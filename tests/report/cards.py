@@ -52,7 +52,7 @@ LEVELS: dict[str, Any] = {
 """Changes of a card: the budget has shares for levels."""
 
 CARD: dict[str, Any] = {
-    "schema_version": "3.5",
+    "schema_version": "3.6",
     "release": {
         "id": "counties-2030-v1",
         "date": "2030-04-01",
@@ -64,6 +64,7 @@ CARD: dict[str, Any] = {
         "signer": None,
         "allow_exposed": 1,
         "grant": None,
+        "disjoint": None,
         "language": "en",
         "formulas": "as they are",
     },

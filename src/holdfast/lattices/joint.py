@@ -23,7 +23,7 @@ from holdfast.invariants.statements import Statement
 from holdfast.lattices.exposure import _bounds, _saturated_sums
 from holdfast.lattices.exposure_facts import JointFacts, LearnedTotals, NewCells
 from holdfast.lattices.membership import RowSet, fixed_sums
-from holdfast.lattices.refinement import NamedTable, NotComputed, are_disjoint, link_tables, refine
+from holdfast.lattices.refinement import NamedTable, NotComputed, link_tables, refine
 from holdfast.tables.cells import rank_rows
 from holdfast.tables.universe import Universe
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-__all__ = ["ExposedCells", "JointExposure", "LearnedTotals", "PublishedTotals", "are_disjoint", "differences", "joint_exposure"]
+__all__ = ["ExposedCells", "JointExposure", "LearnedTotals", "PublishedTotals", "differences", "joint_exposure"]
 
 MAX_NAMES = 3
 """New cells that are named; the others are counted."""

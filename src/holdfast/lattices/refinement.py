@@ -50,24 +50,6 @@ class NamedTable:
     """Per column of the refinement that tells something of this table's cells: the code number of each cell."""
 
 
-def are_disjoint(a: Universe, b: Universe, *, same_coding: bool = False) -> bool | None:
-    """Whether no record can be counted in both tables. True only if proved; None where it cannot be decided.
-
-    Two codes of a column exclude one another if one table lists both: a record has one code. Codes that only one table lists and codes that
-    only the other lists may overlap (ages 0-4 and 0-9), unless the caller vouches for `same_coding`. False: a cell stands in both.
-    """
-    if set(a.columns) != set(b.columns):
-        return None
-    tables = [_plain("a", a), _plain("b", b)]
-    _number_codes(tables)
-    _, places = _union(tables)
-    if bool(((places[0] >= 0) & (places[1] >= 0)).any()):
-        return False
-    if any(_has_inner(a, b, column) or _has_inner(b, a, column) for column in a.columns):
-        return None
-    return True if same_coding or not _may_overlap(*tables) else None
-
-
 def link_tables(universes: Sequence[tuple[str, Universe]]) -> list[NamedTable]:
     """The tables with the columns that declared hierarchies derive from their own, and with one numbering of codes."""
     tables = [_plain(name, universe) for name, universe in universes]
@@ -273,9 +255,3 @@ def _hidden(table: NamedTable, name: str, alone: set[str]) -> Ints:
     column = next(own for own, to in table.name_of.items() if to == name)
     mask = np.array([code in alone for code in table.universe.codes[column]], dtype=np.bool_)
     return np.where(mask[table.universe.code_indices(column)], 0, table.columns[name] + 1)
-
-
-def _has_inner(a: Universe, b: Universe, column: str) -> bool:
-    """Whether a code of b is an inner node of a's hierarchy, so that it holds several codes of a."""
-    tree = a.hierarchies.get(column)
-    return tree is not None and any(code in tree and tree.leaves(code) != (code,) for code in b.codes[column])

@@ -33,10 +33,11 @@ from holdfast.errors import (
     WrongState,
 )
 from holdfast.privacy.ledger import Charge, Ledger, NewLedger
+from holdfast.privacy.ledger.disjoint import DISJOINT, Disjoint
 from holdfast.privacy.ledger.state import state_folder
 from holdfast.privacy.ledger.values import ESTIMATED
 from holdfast.publication.folder import Output, output_problem, put_in_place
-from holdfast.publication.history import GRANT, disjoint_from, grant_facts, public_facts
+from holdfast.publication.history import GRANT, charge_facts, grant_facts, public_facts
 from holdfast.publication.leftovers import TEMPORARY, clear, drop_lock, lock_of, remove_leftovers, take_lock
 from holdfast.publication.order import Order, software
 from holdfast.publication.plan import Plan
@@ -89,7 +90,7 @@ class Account:
         if self.ledger.account(self.dataset).grants or (isinstance(self.ledger, Ledger) and self.ledger.needs_grants):
             raise LedgerProblem(ESTIMATED)
 
-    def check_charge(self, channel: Channel, release_id: str) -> None:
+    def check_charge(self, channel: Channel, release_id: str, disjoint: Disjoint | None = None) -> None:
         """Refuse what the ledger would not pay for, before samplers are prepared.
 
         A channel whose noise a Markov chain may draw is asked about when that is known: its promise is another one then.
@@ -101,9 +102,7 @@ class Account:
         found = self.ledger.reservation(self.dataset, release_id)
         if found is not None and found.state != "voided":
             return  # its budget was reserved when it was begun
-        facts = channel.facts
-        others = [release for release in self.ledger.account(self.dataset).releases.values() if release.release_id != release_id]
-        said = {"unit": facts.protected_unit, "max_records": facts.max_records, "disjoint_from": disjoint_from(others, facts)}
+        said = charge_facts(channel.facts, channel.guarantee, disjoint)
         self.ledger.check(self.dataset, release_id, Charge.of(channel.guarantee), said)
 
 
@@ -306,8 +305,18 @@ def after_publication(resumable: bool = True) -> Iterator[None]:
         raise AfterPublication(unclosed_sentences(str(problem), resumable)) from None
 
 
+def check_recorded(order: Order, account: Account | None) -> None:
+    """Refuse a declaration about releases of a ledger where none is used: nothing would be compared with it."""
+    if account is None and order.disjoint is not None:
+        raise InvalidParameter(
+            "disjoint names earlier releases in a ledger, and this release is recorded in none. Name the ledger, or leave disjoint out.",
+            field=DISJOINT,
+        )
+
+
 def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: NoiseKey | None) -> tuple[Booking, BoundRelease]:
     """Reserve the budget, and bind a key to the release: the given one, or a fresh one that is erased. Nothing is drawn yet."""
+    check_recorded(order, account)
     if account is None:
         if key is not None:
             return Unbooked(), bind(plan.drawing, table, key, order.release_id)
@@ -318,7 +327,9 @@ def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: 
     account.check_id(order.release_id)
     known = account.ledger.account(account.dataset)
     earlier = [release for release in known.releases.values() if release.release_id != order.release_id]
-    facts = public_facts(plan, software(), earlier, order.revised_id, order.release_id) | grant_facts(known.grants)
+    facts = public_facts(plan, software(), earlier, order.revised_id, order.release_id, order.disjoint) | grant_facts(known.grants)
+    if order.disjoint is not None:  # a declaration that is refused leaves no new ledger behind
+        account.ledger.check(account.dataset, order.release_id, Charge.of(plan.guarantee), facts)
     rehearse(plan.drawing)
     with NoiseKey.generate() as fresh:
         bound = bind(plan.drawing, table, fresh, order.release_id)
@@ -359,9 +370,9 @@ def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, a
 
 
 def check_same(found: Reservation, plan: Plan, order: Order) -> None:
-    """Refuse to go on with a release under another mechanism, table, kept totals, price or revision than it was begun with."""
-    asked = public_facts(plan, {}, (), order.revised_id)
-    same = ("mechanism", "parameters", "unit", "max_records", "universe", "statements", "revision_of", "answers")
+    """Refuse to go on with a release under another mechanism, table, kept totals, price, revision or declaration than it was begun with."""
+    asked = public_facts(plan, {}, (), order.revised_id, disjoint=order.disjoint)
+    same = ("mechanism", "parameters", "unit", "max_records", "universe", "statements", "revision_of", "answers", DISJOINT)
     if any(asked.get(name) != found.facts.get(name) for name in same) or Charge.of(plan.guarantee) != found.charge:
         raise OtherInput(f"The release {found.release_id!r} was begun with another mechanism, table or kept totals. Resume with the same.")
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Field, Strict, ValidationError
 from pydantic_core import PydanticCustomError
 
+from holdfast.privacy.ledger.disjoint import MAX_BECAUSE, MAX_FROM
 from holdfast.publication.card_answers import GridInfo
 from holdfast.publication.card_fields import (
     SIGNIFICANT_DIGITS,
@@ -38,8 +39,9 @@ from holdfast.tables.labels import ColumnLabels, Labels
 
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
-SCHEMA_VERSION = "3.5"
-"""3.5: the promise as a list of sentences.
+SCHEMA_VERSION = "3.6"
+"""3.6: releases with which this one was declared to share no person, and why.
+3.5: the promise as a list of sentences.
 3.4: words for columns and codes.
 3.3: the language of the pages, and what the ledger had granted.
 3.2: real-valued answers on a grid; identifiers are as in run files; how formulas stand in CSV files.
@@ -62,6 +64,15 @@ class GrantInfo(Part):
     approver: Text = Field(description="Who approved the last of them.")
 
 
+class DisjointInfo(Part):
+    """A declaration that no person is in this table and in those of earlier releases of the data set. Nothing proves it."""
+
+    releases: Annotated[Texts, Field(min_length=1, max_length=MAX_FROM)] = Field(
+        alias="from", description="Identifiers of the earlier releases."
+    )
+    because: Annotated[Text, Field(max_length=MAX_BECAUSE)] = Field(description="Why no person is in both, as the office gave it.")
+
+
 class ReleaseInfo(Part):
     """Which release this is."""
 
@@ -77,6 +88,10 @@ class ReleaseInfo(Part):
     )
     ledger: LedgerEntry | None = Field(description="Head of the budget ledger after this release was recorded; null if no ledger was used.")
     grant: GrantInfo | None = Field(description="What the ledger had granted for the data set; null without a ledger or a limit.")
+    disjoint: DisjointInfo | None = Field(
+        description="Earlier releases with which this one was declared to share no person: the ledger counts the larger charge, not the "
+        "sum. Null if nothing was declared: then the charges add up."
+    )
     ledger_words: Text = Field(description="Whether the release was recorded in a ledger, and what it means if not, in a sentence.")
     signer: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(
         description="Public key of the office that signs this card, as in the signature; null if it is not signed. A card that names a "
@@ -338,7 +353,7 @@ class Card(Part):
 
     model_config = ConfigDict(title="Card of a Holdfast release")
 
-    schema_version: Literal["3.5"] = Field(description="Version of this schema.")
+    schema_version: Literal["3.6"] = Field(description="Version of this schema.")
     release: ReleaseInfo = Field(description="Which release this is.")
     table: TableInfo = Field(description="The published table, as far as everyone may know it.")
     kept: KeptInfo = Field(description="What holds exactly in the released table.")
@@ -379,7 +394,7 @@ class Card(Part):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as `json.loads(card.to_json())` gives them."""
-        return self.model_dump(mode="json")
+        return self.model_dump(mode="json", by_alias=True)
 
     @classmethod
     def from_json(cls, text: str) -> Card:

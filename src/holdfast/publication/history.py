@@ -12,7 +12,9 @@ from holdfast.errors import HoldfastError
 from holdfast.invariants.definitions import statement_of
 from holdfast.invariants.rows import compile_rows
 from holdfast.lattices.exposure_facts import JointFacts, LeftOut, Obstacle, ReleaseExposure, WhyNot
-from holdfast.lattices.joint import PublishedTotals, are_disjoint, joint_exposure
+from holdfast.lattices.joint import PublishedTotals, joint_exposure
+from holdfast.privacy import Guarantee
+from holdfast.privacy.ledger.disjoint import ANSWERS, DISJOINT, DISTANCE, Disjoint
 from holdfast.privacy.ledger.values import Costs, Grant, exact_text
 from holdfast.publication.plan import Plan
 from holdfast.randomness.keys import STREAM_VERSION
@@ -22,15 +24,18 @@ if TYPE_CHECKING:
     from holdfast.privacy.ledger.values import Reservation
 
 THIS = "this release"
-ANSWERS = "answers"
 GRANT = "grant"
-"""What the ledger has of real-valued answers, under this name; tables of counts have none."""
 MAX_CODES = 20_000
 """Codes or cells of a universe that are written into the ledger; larger ones are known by their digest."""
 
 
 def public_facts(
-    plan: Plan, software: Mapping[str, Any], earlier: Iterable[Reservation], revision_of: str | None, name: str = THIS
+    plan: Plan,
+    software: Mapping[str, Any],
+    earlier: Iterable[Reservation],
+    revision_of: str | None,
+    name: str = THIS,
+    disjoint: Disjoint | None = None,
 ) -> dict[str, Any]:
     """Facts for the event that reserves the release. Nothing in them depends on a count, but for kept totals of 0,
     which the release publishes: the smallest secret is that of the noise that they leave.
@@ -41,20 +46,26 @@ def public_facts(
         "mechanism": plan.mechanism.name,
         "parameters": plan.mechanism.parameters,
         "asked": None if plan.guarantee.asked is None else plan.guarantee.asked.to_fields(),
-        "unit": own.protected_unit,
+        **charge_facts(own, plan.guarantee, disjoint),
         "max_records": own.max_records,
         "universe": universe_facts(own.universe),
         "statements": own.definitions,
         "costs": None if own.grid is not None or plan.guarantee.status == "estimated" else Costs.of(plan.guarantee).to_fields(),
         "exposed": release_exposure(plan, before, name).to_fields(),
-        "disjoint_from": disjoint_from(before, own),
         "stream_version": STREAM_VERSION,
         "software": dict(software),
     }
-    if own.grid is not None:
-        assert plan.guarantee.answers is not None
-        facts[ANSWERS] = plan.guarantee.answers.to_fields()
     return facts if revision_of is None else {**facts, "revision_of": revision_of}
+
+
+def charge_facts(own: Facts, guarantee: Guarantee, disjoint: Disjoint | None) -> dict[str, Any]:
+    """The facts that decide how a charge counts beside others: for whom, for which distance, of answers, declared disjoint from what."""
+    return {
+        "unit": own.protected_unit,
+        DISTANCE: guarantee.distance.name,
+        **({} if guarantee.answers is None else {ANSWERS: guarantee.answers.to_fields()}),
+        **({} if disjoint is None else {DISJOINT: disjoint.to_fields()}),
+    }
 
 
 def grant_facts(grants: Sequence[Grant]) -> dict[str, Any]:
@@ -153,17 +164,3 @@ def read_universe(said: Any) -> Universe | None:
     else:
         return None
     return replace(made, support=said["support"])
-
-
-def disjoint_from(before: Iterable[Reservation], own: Facts) -> list[str]:
-    """Releases of which it is proved that they have no cell in common with this table. Cells of answers are not where people are: answers
-    are disjoint from nothing.
-    """
-    tables = [release for release in before if release.counts and ANSWERS not in release.facts] if own.grid is None else []
-    return [release.release_id for release in tables if _is_disjoint(release, own.universe)]
-
-
-def _is_disjoint(release: Reservation, own: Universe) -> bool:
-    """Whether it is proved that the two tables have no cell in common; unknown is no."""
-    totals = published_totals(release, own)
-    return totals is not None and are_disjoint(totals.universe, own) is True

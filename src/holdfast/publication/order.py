@@ -1,5 +1,5 @@
-"""What an office says about a release beside its table and mechanism: its name, its day, who approved it, what it revises. One rule each,
-for Python, run files and cards.
+"""What an office says about a release beside its table and mechanism: its name, its day, who approved it, what it revises, with which
+releases it shares no person. One rule each, for Python, run files and cards.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import TypeAlias
 
 from holdfast.errors import InvalidParameter
+from holdfast.privacy.ledger.disjoint import DISJOINT, Disjoint
 from holdfast.privacy.ledger.values import name_of
 from holdfast.randomness.keys import STREAM_VERSION
 
@@ -45,6 +46,8 @@ class Order:
     """Who publishes it."""
     approver: str | None = None
     """Who approved it."""
+    disjoint: Disjoint | None = None
+    """Earlier releases of the data set with which it shares no person, and why."""
 
     def __post_init__(self) -> None:
         check_allow_exposed(self.allow_exposed)
@@ -54,6 +57,8 @@ class Order:
         for what, value in (("office", self.office), ("approver", self.approver)):
             if value is not None:
                 name_of(value, what)
+        if self.disjoint is not None and self.release_id in self.disjoint.releases:
+            raise InvalidParameter(f"{self.release_id!r} is this release itself. Leave it out of disjoint.", field=DISJOINT)
 
     @property
     def revised_id(self) -> str | None:

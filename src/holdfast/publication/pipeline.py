@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from holdfast.engines.local import BoundRelease, Progress
 from holdfast.errors import HoldfastWarning, InvalidParameter
 from holdfast.invariants.statements import Statement
 from holdfast.mechanisms.mechanism import Mechanism
+from holdfast.privacy.ledger.disjoint import Disjoint
 from holdfast.publication.acknowledged import check_acknowledged
 from holdfast.publication.booking import (
     Account,
@@ -28,6 +29,7 @@ from holdfast.publication.booking import (
     Booking,
     begin,
     check_begun_here,
+    check_recorded,
     check_resumable,
     check_same,
     resume_release,
@@ -65,6 +67,7 @@ def release(
     allow_exposed: int | None = None,
     office: str | None = None,
     approver: str | None = None,
+    disjoint: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Release:
     """Draw the noise and add it: y = x + z with every kept total of x, checked as integers.
@@ -76,7 +79,10 @@ def release(
                  refused before anything is charged. None allows any number; a run file must say it.
                  With a `ledger`, budget of `dataset` (by default the table's name) is reserved before anything is drawn, and `save`
                  commits it; the key is then always a fresh one. Without one nothing is recorded, and a second draw of the same id is not
-                 noticed; card and repr say so. `progress` is called with (cells done, cells in all).
+                 noticed; card and repr say so.
+                 `disjoint`, such as {"from": ["north-2030"], "because": "no one is registered in both regions"}, declares that no person
+                 is in this table and in those of these releases of the ledger. The larger charge then counts, not the sum; ids and reason
+                 are on card and statement. `progress` is called with (cells done, cells in all).
     Guarantees:  what `release.guarantee` says, and that no noise or true count stays behind in the release.
     """
     if not isinstance(table, Table):
@@ -86,7 +92,8 @@ def release(
         )
     if key is not None and not isinstance(key, NoiseKey):
         raise InvalidParameter(f"key is a NoiseKey, or None for a fresh one. Got {type(key).__name__}.")
-    order = Order(UNNAMED if release_id is None else release_id, date, None, allow_exposed, office, approver)
+    declared = None if disjoint is None else Disjoint.read(disjoint)
+    order = Order(UNNAMED if release_id is None else release_id, date, None, allow_exposed, office, approver, declared)
     account = None
     if ledger is not None:
         name = dataset or table.name
@@ -97,6 +104,7 @@ def release(
             )
         account = Account(ledger, name, secret_from_environment())
         account.check_id(order.release_id)
+    check_recorded(order, account)
     check_mechanism(mechanism)
     made = planned(table, keep, mechanism, account, order)
     return draw(made, table, order, account, key=key, progress=progress)
@@ -111,8 +119,8 @@ def planned(
     progress: AssessingProgress | None = None,
 ) -> Plan:
     """The plan of a release; what the account would refuse is refused before samplers are prepared, which may take long."""
-    check = None if account is None else partial(account.check_charge, release_id=order.release_id)
-    made = prepare(Facts.of(table, keep), mechanism, progress, check=check)
+    check = None if account is None else partial(account.check_charge, release_id=order.release_id, disjoint=order.disjoint)
+    made = prepare(Facts.of(table, keep), mechanism, progress, check=check, disjoint=order.disjoint)
     if made.guarantee.answers is not None and made.guarantee.person is None:
         warnings.warn(nobody_warning(made.guarantee), HoldfastWarning, stacklevel=4)
     return made

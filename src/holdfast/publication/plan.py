@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -32,10 +32,12 @@ from holdfast.lattices.zeros import RULE, zero_cells
 from holdfast.laws import LevelGaussian, Reads
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
+from holdfast.privacy.ledger.disjoint import Disjoint
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording import describe
 from holdfast.wording.answers import for_answers_only, for_counts_only, in_steps, mechanism_advice, nobody_warning
 from holdfast.wording.budget import budget_rows
+from holdfast.wording.disjoint import disjoint_sentences
 from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
 from holdfast.wording.exposure import columns_sentence, exposed_sentences
 from holdfast.wording.guarantee import guarantee_fields
@@ -86,6 +88,8 @@ class Plan:
     mechanism: Mechanism
     drawing: Drawing
     exposure: Exposure
+    disjoint: Disjoint | None = None
+    """Releases of the data set with which it would be declared to share no person; the ledger decides whether it takes that."""
 
     @property
     def facts(self) -> Facts:
@@ -202,6 +206,7 @@ class Plan:
             "sampler": {"status": plan.status, "groups": [_group_fields(group) for group in plan.groups]},
             "guarantee": guarantee_fields(self.guarantee),
             "expected_error": self._error_fields(),
+            "disjoint": None if self.disjoint is None else self.disjoint.to_fields(),
         }
 
     @property
@@ -288,6 +293,8 @@ class Plan:
         for number, line in enumerate(level_lines(self.expected_error.levels)):
             yield "" if number else "Levels", line
         yield "Promise", describe(self.guarantee)
+        if self.disjoint is not None:
+            yield "Disjoint", disjoint_sentences(self.disjoint, facts.protected_unit)
         if facts.grid is not None:
             yield "Advice", mechanism_advice(self.mechanism.name)
 
@@ -331,18 +338,21 @@ def plan(
     mechanism: Mechanism,
     *,
     published_totals: Any = None,
+    disjoint: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Plan:
     """Everything about a release that can be known without its counts.
 
     Given:       a table, of which only the declarations are read, or a universe; the kept statements; a mechanism. `published_totals`, one
                  number for each kept total and identity in the order of `keep`, adds the cells that these values pin (counts are not
-                 negative). `progress` is called with (pairs done, pairs in all) where Markov chains are assessed, which may take minutes.
+                 negative). `disjoint` is the declaration that hf.release takes; the plan shows it. `progress` is called with (pairs done,
+                 pairs in all) where Markov chains are assessed, which may take minutes.
     Guarantees:  no confidential count is read. Impossible requests are refused here.
     """
     check_mechanism(mechanism)
     facts = Facts.of(table, keep)
-    return prepare(facts if published_totals is None else facts.with_totals(published_totals), mechanism, progress)
+    declared = None if disjoint is None else Disjoint.read(disjoint)
+    return prepare(facts if published_totals is None else facts.with_totals(published_totals), mechanism, progress, disjoint=declared)
 
 
 def check_mechanism(mechanism: Mechanism) -> None:
@@ -356,6 +366,7 @@ def prepare(
     progress: Progress | None = None,
     said: Sequence[Said] | None = None,
     check: Callable[[Channel], None] | None = None,
+    disjoint: Disjoint | None = None,
 ) -> Plan:
     """The first step of every release, from public facts: this function cannot reach a count.
 
@@ -383,7 +394,7 @@ def prepare(
         logger.debug("Sampler: %s", group)
     if totals is not None and facts.grid is None:
         found = replace(found, complete=found.complete and rows_say_all(facts.lattice, facts.kept) and not _has_more(channel))
-    return Plan(mechanism, drawing, found)
+    return Plan(mechanism, drawing, found, disjoint)
 
 
 def decided(plan: Plan, totals: Sequence[NDArray[np.int64]], moved: int = 0) -> Plan:

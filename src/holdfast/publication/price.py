@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast.errors import HoldfastError
 from holdfast.privacy.ledger import Balance, Charge
+from holdfast.privacy.ledger.disjoint import Disjoint
 from holdfast.publication.booking import Account
 from holdfast.publication.plan import Plan
 
@@ -38,7 +39,7 @@ class Price:
         }
 
 
-def price(plan: Plan, account: Account, release_id: str) -> Price:
+def price(plan: Plan, account: Account, release_id: str, disjoint: Disjoint | None = None) -> Price:
     """What the plan would cost this account."""
     held = account.ledger.account(account.dataset)
     cost, currency, problem = None, held.currency, None
@@ -47,7 +48,7 @@ def price(plan: Plan, account: Account, release_id: str) -> Price:
         if charge.epsilon is None and not held.grants:  # without a limit the currency is what all releases have
             currency = "rho"
         cost = charge.epsilon if currency == "epsilon" else charge.rho
-        account.check_charge(plan.drawing.channel, release_id)
+        account.check_charge(plan.drawing.channel, release_id, disjoint)
         if charge.kind == "estimated":
             account.check_takes_estimates()
     except HoldfastError as error:

@@ -52,6 +52,7 @@ ONLY_SIGNED = (
     "release.private",
     "release.ledger",
     "release.grant",
+    "release.disjoint",
     "release.signer",
     "release.allow_exposed",
     "table.name",
@@ -106,12 +107,14 @@ class Recomputed:
         """Fields that do not follow from the rest."""
         given = self.card
         revision = None if given.kept.revision is None else given.kept.revision.model_dump(mode="json")
-        made = make_card(self.plan, self.exposure, given.release.model_dump(mode="json"), revision, given.software).to_dict()
         said = given.to_dict()
+        made = make_card(self.plan, self.exposure, said["release"], revision, given.software).to_dict()
         for name in ("files", "signature", *(() if self.totals is not None else ("exposed",))):
             del made[name], said[name]
         if given.release.allow_exposed not in (None, len(self.exposure.fixed)):
             yield f"card.json: release.allow_exposed is {given.release.allow_exposed}; the kept totals fix {len(self.exposure.fixed)} cells"
+        if given.release.disjoint is not None and given.release.ledger is None:
+            yield "card.json: release.disjoint names releases of a ledger; release.ledger names none"
         for path, here, there in _differences(said, made, ()):
             if not (self._may_differ(path, here, there)):
                 one, other = _shown(here, there)

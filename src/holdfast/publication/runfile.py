@@ -16,17 +16,18 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from holdfast.errors import HoldfastError, InvalidRun
+from holdfast.errors import HoldfastError, InvalidParameter, InvalidRun
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import lattice
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.registry import MECHANISMS
 from holdfast.mechanisms.subspace import SubspaceMechanism
+from holdfast.privacy.ledger.disjoint import Disjoint
 from holdfast.privacy.ledger.embedded import NO_LEDGER
 from holdfast.publication.answer import declared_grid, on_the_grid
 from holdfast.publication.maps import MapRequest, map_request
 from holdfast.publication.runfile_checks import check_file, check_source, check_universe, mechanism_of, statements, written_options
-from holdfast.publication.runfile_errors import Problem, dotted, explain, parse_toml, read_toml
+from holdfast.publication.runfile_errors import Problem, dotted, explain, parse_toml, quoted, read_toml
 from holdfast.publication.runfile_sections import (
     AnswerDocument,
     AnswerSection,
@@ -84,6 +85,8 @@ class Run:
     """The account that is charged: by default the table's name, or the name of the source without its ending."""
     revises: Path | None
     """The folder of the earlier release of the same population that this one revises."""
+    disjoint: Disjoint | None
+    """Earlier releases of the data set with which this one shares no person, and why."""
     allow_exposed: int
     """How many cells may be published as they are because the kept totals fix them: none, unless the run file says so."""
     statements: tuple[Statement, ...]
@@ -314,12 +317,28 @@ def _run_of(name: str, toml: str) -> Run:
         witness=None if release.witness is None else Path(folder, release.witness),
         dataset=release.dataset or table.name or _stem(table.source),
         revises=None if release.revises is None else Path(folder, release.revises),
+        disjoint=_disjoint(release, answer),
         allow_exposed=release.allow_exposed or 0,
         statements=tuple(statements(document.keep, list(table.cells), _levels(table))),
         _folder=folder,
         _table=table,
         _answer=answer,
     )
+
+
+def _disjoint(release: ReleaseSection, answer: AnswerSection | None) -> Disjoint | None:
+    """The declaration that no person is in both; Problem where it cannot be made."""
+    said, place = release.disjoint, ("release", "disjoint")
+    if said is None:
+        return None
+    if answer is not None:
+        raise Problem(place, "real-valued answers cannot be declared disjoint from other releases: their charges add up. Leave it out.")
+    if release.id in said.releases:
+        raise Problem((*place, "from"), f"{quoted(release.id)} is this release itself. Leave it out.")
+    try:
+        return Disjoint(tuple(said.releases), said.because)
+    except InvalidParameter as error:
+        raise Problem((*place, "from"), str(error)) from None
 
 
 def _map(release: ReleaseSection, folder: str) -> MapRequest | None:

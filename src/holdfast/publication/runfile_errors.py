@@ -69,6 +69,9 @@ EXAMPLES = {
     "release.map_code": 'map_code = "GEOID"',
     "release.map_level": 'map_level = "county"',
     "release.sign": 'sign = "office-key.pem"',
+    "release.disjoint": 'disjoint = {from = ["north-2030"], because = "no one is registered in both regions"}',
+    "release.disjoint.from": 'from = ["north-2030"]',
+    "release.disjoint.because": 'because = "no one is registered in both regions"',
 }
 """What to write, by field; a field within one of these shares its example."""
 

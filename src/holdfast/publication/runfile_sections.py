@@ -18,6 +18,7 @@ from holdfast.invariants.statements import Areas, Linear, Subset
 from holdfast.mechanisms.keys import GOT, InvalidKey, Key, exact_number
 from holdfast.mechanisms.registry import MECHANISMS
 from holdfast.privacy.asked import Per
+from holdfast.privacy.ledger.disjoint import MAX_BECAUSE, check_because
 from holdfast.privacy.ledger.values import MAX_NAME, name_of
 from holdfast.publication.order import IDENTIFIER_PATTERN, IDENTIFIER_RULE, is_day, is_identifier
 from holdfast.publication.runfile_errors import Place, found, not_one_of, quoted, refuse
@@ -51,6 +52,17 @@ def _line(value: object) -> str:
         return name_of(value, "this")
     except InvalidParameter:
         refuse(f"must be a text on one line, not empty and of at most {MAX_NAME} characters. Got {found(value)}.")
+
+
+def _because(value: object) -> str:
+    try:
+        check_because(value)
+    except InvalidParameter:
+        refuse(
+            f"must say in words why no person is in both tables: a text on one line, of at most {MAX_BECAUSE} characters, without control "
+            f"characters. Got {found(value)}."
+        )
+    return str(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,6 +400,13 @@ class KeepSection(Section):
         return self
 
 
+class DisjointSection(Section):
+    """[release.disjoint]: releases of the data set with which this one shares no person, and why."""
+
+    releases: Texts = Field(alias="from")
+    because: Annotated[str, PlainValidator(_because, json_schema_input_type=Annotated[str, Field(min_length=1, max_length=MAX_BECAUSE)])]
+
+
 class ReleaseSection(Section):
     """[release]: the mechanism, and what is written. All other keys are the mechanism's own."""
 
@@ -412,6 +431,7 @@ class ReleaseSection(Section):
     witness: PathText | None = None
     dataset: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None = None
     revises: PathText | None = None
+    disjoint: DisjointSection | None = None
     allow_exposed: Annotated[int, Field(ge=0)] | None = None
 
     @property
@@ -448,6 +468,7 @@ SECTIONS: dict[str, type[Section]] = {
     "answer": AnswerSection,
     "keep": KeepSection,
     "release": ReleaseSection,
+    "disjoint": DisjointSection,
 }
 """By the key that holds them."""
 
@@ -456,7 +477,7 @@ def keys_at(place: Place) -> Sequence[str]:
     """The known keys of the table at this place."""
     model = next((SECTIONS[part] for part in reversed(place) if part in SECTIONS), Document)
     own = [key.name for made in MECHANISMS.values() for key in made.run_file_keys] if model is ReleaseSection else []
-    return [*model.model_fields, *dict.fromkeys(own)]
+    return [*(field.alias or name for name, field in model.model_fields.items()), *dict.fromkeys(own)]
 
 
 def section_keys(document: type[Document | AnswerDocument] = Document) -> dict[str, Sequence[str]]:

@@ -26,6 +26,8 @@ UPPER_BOUND = "proved upper bounds"
 STATUSES = ("exact", "estimated")
 LAPLACE = frozenset({"generalized-laplace", "rounded-projection", "projected-laplace", "extended-laplace"})
 """Mechanisms whose noise is made of Laplace noise: its tails are longer than normal ones of the same standard deviation."""
+SHOWN_DISJOINT = 5
+"""Releases of a declaration that pages name; card.json has all."""
 PINNED = "pinned"
 """The shape of blocks of which nothing is drawn."""
 UNIVERSES = {"declared": "declared", "as listed": "listed", "observed": "observed"}
@@ -214,6 +216,19 @@ def revision_words(card: Card) -> Html | None:
         return None
     which = "page.revision" if revision["changed"] else "page.revision_none"
     return say_of(card)(which, count=revision["changed"], of=name(revision["of"]))
+
+
+def disjoint_words(card: Card) -> tuple[Html, ...]:
+    """With which releases it was declared to share no person, and the reason, whole and in a paragraph of its own: it may hold any text."""
+    declared, say = card["release"]["disjoint"], say_of(card)
+    if declared is None:
+        return ()
+    others = names(say, declared["from"], SHOWN_DISJOINT)
+    unit = card["guarantee"]["unit"]
+    return (
+        say("page.disjoint", count=len(declared["from"]), releases=others, unit=unit),
+        say("page.disjoint_because", because=tag("bdi", declared["because"])),
+    )
 
 
 def column_names(card: Card) -> list[str]:

@@ -34,6 +34,7 @@ from holdfast.report.page import (
     Card,
     column_names,
     cost_rows,
+    disjoint_words,
     distance,
     error_is_known,
     error_label,
@@ -159,6 +160,7 @@ def _promise(card: Card) -> Section:
         tag("div", items(card["guarantee"]["sentences"]), class_="fine"),
         table(say("report.promise_numbers"), (say("report.promise_for"), say("report.promise_loss")), cost_rows(card)),
         paragraph(say("report.promise_not" if card["kept"]["totals"] else "report.promise_not_free")),
+        *map(paragraph, disjoint_words(card)),
     )
 
 

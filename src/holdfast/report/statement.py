@@ -18,6 +18,7 @@ from holdfast.report.page import (
     PINNED,
     Card,
     column_names,
+    disjoint_words,
     distance,
     distance_rows,
     distance_words,
@@ -167,10 +168,12 @@ def _large_pair(costs: Card, say: Say) -> tuple[str, str]:
 
 
 def _budget_words(card: Card, say: Say) -> tuple[Html, ...]:
-    """That a test key promises nothing, and what it means that no ledger has the release: a tile says so where one has."""
+    """That a test key promises nothing, what it means that no ledger has the release (a tile says so where one has), and what was declared
+    so that its charge is not added to others.
+    """
     release = card["release"]
     said = [*([] if release["private"] else [say("statement.test_key")]), *([release["ledger_words"]] if release["ledger"] is None else [])]
-    return (sentences(said),) if said else ()
+    return (*((sentences(said),) if said else ()), *disjoint_words(card))
 
 
 def _grant(grant: Card | None, say: Say) -> Tile:

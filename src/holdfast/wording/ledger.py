@@ -13,8 +13,10 @@ from holdfast.lattices.exposure_facts import ReleaseExposure
 from holdfast.privacy.asked import Asked
 from holdfast.privacy.ledger.account import Account, Balance
 from holdfast.privacy.ledger.chain import Event
+from holdfast.privacy.ledger.disjoint import Disjoint
 from holdfast.privacy.ledger.values import Charge, Grant, Reservation, amount
 from holdfast.privacy.ledger.witness import Seen
+from holdfast.wording.disjoint import short_list
 from holdfast.wording.exposure import VALUES_LATER, structure_sentences
 from holdfast.wording.joint import together_sentences
 
@@ -22,6 +24,8 @@ WIDTH, HEIGHT = 100, 24
 NO_LIMIT = "no limit"
 MAX_GRANTS = 4
 MAX_RELEASES = 8
+MAX_DISJOINT = 2
+"""Declarations that are shown, each in place of a release; `--json` has all."""
 EXPOSED_LINES = 3
 STATES = {"closed": "published", "voided": "voided (refunded)", "voided-spent": "voided (spent)", "lost": "lost (charged)"}
 
@@ -32,13 +36,15 @@ def ledger_screen(account: Account, last: Event) -> str:
     name, unit = balance.currency, balance.unit
     promise = "" if balance.epsilon is None else f" (epsilon = {amount(balance.epsilon, up=False)}, delta = {amount(balance.delta)})"
     granted = "nothing: no limit is set, counted" if balance.granted is None else f"{name} = {amount(balance.granted, up=False)}"
+    declared = _disjoint(account.releases.values())
     lines = [
         f"Data set  {account.dataset}",
         f"Ledger    {last.ledger}, {last.seq} events",
         f"Granted   {granted} for one {unit} changing cell{promise}",
         *_grants(account.grants),
         f"Releases  as requested: cost for one {unit}" if account.releases else "Releases  none yet",
-        *_releases(list(account.releases.values())),
+        *_releases(list(account.releases.values()), MAX_RELEASES - len(declared)),
+        *declared,
         f"Spent     {_spent(balance)}",
         *([] if balance.left is None else [f"Left      {_left(balance)}"]),
         *_secret(balance),
@@ -172,10 +178,21 @@ def _grants(grants: list[Grant]) -> list[str]:
     return lines
 
 
-def _releases(releases: list[Reservation]) -> list[str]:
-    hidden = len(releases) - MAX_RELEASES
+def _disjoint(releases: Iterable[Reservation]) -> list[str]:
+    """The last declarations that a release shares no person with others, and why."""
+    found = [(release.release_id, declared) for release in releases if release.counts and (declared := Disjoint.of(release.facts))]
+    hidden = len(found) - MAX_DISJOINT
+    more = f"({hidden} earlier declarations are not shown) " if hidden > 0 else ""
+    return [
+        f"Disjoint  {'' if place else more}{name} from {short_list(declared.releases)}: {clean(declared.because)}"
+        for place, (name, declared) in enumerate(found[-MAX_DISJOINT:])
+    ]
+
+
+def _releases(releases: list[Reservation], most: int) -> list[str]:
+    hidden = len(releases) - most
     lines = [f"  ({hidden} earlier releases are not shown; they are counted)"] if hidden > 0 else []
-    shown = releases[-MAX_RELEASES:]
+    shown = releases[-most:]
     column = max((min(width(clean(release.release_id)), 36) for release in shown), default=0)
     for release in shown:
         notes = _notes(release.facts)
@@ -198,8 +215,6 @@ def _notes(facts: Mapping[str, Any]) -> str:
     notes = []
     if facts.get("revision_of"):
         notes.append(f"revision of {facts['revision_of']}")
-    if facts.get("disjoint_from"):
-        notes.append(f"other cells than {', '.join(facts['disjoint_from'])}")
     return "".join(f"; {note}" for note in notes)
 
 

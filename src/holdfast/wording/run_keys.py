@@ -104,6 +104,10 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         "names": "A name for each sum.",
         "values": "The value of each sum, where it is declared.",
     },
+    "disjoint": {
+        "from": "Ids of releases of the same data set in the ledger.",
+        "because": "Why no person is in both tables; it stands on card and statement.",
+    },
     "release": {
         "id": "One name for one release: it is charged once.",
         "date": "The day of the release, as the office gives it.",
@@ -122,6 +126,7 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         "witness": "A folder that remembers the ledger's head.",
         "dataset": "The account in the ledger; left out, the name of the table or of the source.",
         "revises": "The folder of an earlier release of the same population.",
+        "disjoint": "Earlier releases of the data set with which this one shares no person, and why; left out, their charges add up.",
         "allow_exposed": "How many cells may be published as they are, because the kept totals fix them.",
         "epsilon": 'The budget, exact: a text, such as "0.25".',
         "delta": "For the Gaussian, with epsilon: the probability that is left.",

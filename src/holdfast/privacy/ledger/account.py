@@ -8,18 +8,13 @@ nothing for its price and adds up all the same; a grant made later is a limit on
 Limits are fixed when they are granted, and a release is refused where the sum would pass them, whatever earlier releases showed: sums of
 epsilon (pure) and of rho (zCDP) are valid for budgets chosen adaptively.
 
-Disjoint cells. Let two releases overlap unless the later one was declared disjoint from the earlier. Sum the charges inside each connected
-component of this graph; spent is the largest of the sums. Why this bounds what one person loses: cells of different components are
-disjoint, so a person's move v splits into parts v_k, one per component, and costs at most the sum over k of
-
-    c_k |v_k|_1 / (2 m)  (epsilon),    c_k |v_k|_2^2 / (2 m^2)  (rho of Gaussian noise),    c_k (|v_k|_1 / (2 m))^2  (rho of pure noise),
-
-c_k the sum of component k and m the most records of a person, in all tables of the account together: so releases with different m are taken
-to overlap. So are releases that a restored copy of the ledger had lost, since nothing is known of their cells. So are pure
-releases in l2, e |v_k|_2: one record that goes from one part to the other costs both, e_1 + e_2, and each charge is
-only e sqrt 2. The parts together have |v|_1 <= 2 m and |v|_2^2 <= 2 m^2, so the shares
-add up to at most 1 (mixed kinds too: the sum of shares is convex in how v is split, and 1 at the ends), and the total is at most max c_k.
-It may be more than what is lost: two disjoint releases that both overlap a third are counted together.
+Declared disjoint. Nothing is inferred from codes: two releases overlap unless the later one declares, with a reason, that no person is in
+both (`disjoint.py`). Sum the charges inside each connected component of this graph; spent is the largest of the sums. Why this bounds what
+one person loses: all pairs across components are declared, so a person is in the tables of one component at most, before a change and after
+it. Whoever stays in component k costs at most c_k, its sum. Whoever leaves k for j costs at most half of each charge in k and half of each
+in j, c_k / 2 + c_j / 2 in all, which is at most the larger sum [theory T193]. So parallel composition is used only where all pairs are
+declared: of two disjoint releases that both overlap a third, all three add up, though less may be lost. Releases that a restored copy of
+the ledger had lost overlap all others, since nothing is known of them.
 """
 
 from __future__ import annotations
@@ -31,9 +26,9 @@ from fractions import Fraction
 from typing import Any, Literal, cast
 
 from holdfast.errors import BudgetExceeded, HoldfastError, InvalidParameter, LedgerProblem, NoGrant, WrongState
-from holdfast.lattices.norms import NORMS
 from holdfast.privacy.conversions import zcdp_epsilon
 from holdfast.privacy.ledger.chain import Event, read_head
+from holdfast.privacy.ledger.disjoint import DISJOINT, Disjoint, why_not_disjoint
 from holdfast.privacy.ledger.folding import BEFORE, states_in
 from holdfast.privacy.ledger.known_facts import check_facts
 from holdfast.privacy.ledger.values import (
@@ -157,7 +152,7 @@ class Account:
     def spent(self, currency: Currency | None = None) -> Fraction:
         """The bound of the module's text on what one unit changing cell has lost to all releases together."""
         chosen, counted = currency or self.currency, self._counted()
-        if not any(release.facts.get("disjoint_from") for release in counted):
+        if not any(release.facts.get(DISJOINT) for release in counted):
             return self._totals[chosen]
         return self._largest_sum(counted, {release.seq: self.cost(release.charge, chosen) for release in counted})
 
@@ -288,21 +283,42 @@ class Account:
                 f"The account of {self.dataset!r} is per {self.unit!r}. The release promises per {facts['unit']!r}. Charge it to a data "
                 "set of its own: dataset = ..."
             )
-        return self._check_others(facts)
+        revised = facts.get("revision_of")
+        problem = None if revised is None else self._check_named(revised)
+        return problem or self.check_disjoint(charge, facts)
 
-    def _check_others(self, facts: Mapping[str, Any]) -> HoldfastError | None:
-        disjoint, revised = facts.get("disjoint_from", []), facts.get("revision_of")
-        if not isinstance(disjoint, list) or not all(isinstance(other, str) for other in disjoint):
-            return InvalidParameter("facts['disjoint_from'] must be a list of release ids.")
-        for other in [*disjoint, *([] if revised is None else [revised])]:
-            named = self.release(other) if isinstance(other, str) else None
-            if named is None or not named.counts:
-                return LedgerProblem(f"The release {other!r} is not in the account of {self.dataset!r}. Name releases that are.")
-            if named.state == "lost" and other in disjoint:
-                return LedgerProblem(f"The release {other!r} was lost, and its cells are not known. Leave it out of disjoint_from.")
-        if revised in disjoint:
-            return LedgerProblem(f"A revision of {revised!r} shares its cells. Leave it out of disjoint_from.")
+    def _check_named(self, release_id: Any) -> HoldfastError | None:
+        """A release that another one refers to must count in this very account."""
+        named = self.release(release_id) if isinstance(release_id, str) else None
+        if named is None or not named.counts:
+            return LedgerProblem(f"The release {release_id!r} is not in the account of {self.dataset!r}. Name releases that are.")
         return None
+
+    def check_disjoint(self, charge: Charge, facts: Mapping[str, Any]) -> HoldfastError | None:
+        """A declaration names releases of this account, and [theory T193] covers both sides."""
+        try:
+            declared = Disjoint.of(facts)
+        except InvalidParameter as wrong:
+            return wrong
+        if declared is None:
+            return None
+        if reason := why_not_disjoint(charge, facts):
+            return LedgerProblem(f"This release cannot be declared disjoint from others: {reason}. Leave disjoint out; the charges add up.")
+        for other in declared.releases:
+            problem = self._check_named(other) or self._check_apart(other, facts)
+            if problem is not None:
+                return problem
+        return None
+
+    def _check_apart(self, other: str, facts: Mapping[str, Any]) -> HoldfastError | None:
+        named = self.release(other)
+        assert named is not None
+        if other == facts.get("revision_of"):
+            return LedgerProblem(f"A revision of {other!r} is about the same people. Leave it out of disjoint.")
+        reason = "it was lost, and nothing is known of its table" if named.state == "lost" else why_not_disjoint(named.charge, named.facts)
+        if reason is None:
+            return None
+        return LedgerProblem(f"The release {other!r} cannot be declared disjoint: {reason}. Leave it out; the charges add up.")
 
     def check_amount(self, asked: Fraction) -> HoldfastError | None:
         """Asked of the account with the new release in it: whether what is spent is still granted."""
@@ -313,10 +329,10 @@ class Account:
         if spent <= granted:
             return None
         name = self.currency
-        before = spent - asked  # the others of its component, which alone may have passed the limit
+        before = spent - asked  # those that may share people with it, which alone may have passed the limit
         return BudgetExceeded(
             f"The budget of {self.dataset!r} is not enough: {name} = {amount(granted, up=False)} was granted, {amount(before)} is spent "
-            f"on the cells of this release, {amount(max(granted - before, Fraction(0)), up=False)} is left for them, {amount(asked)} was "
+            f"on the people of this release, {amount(max(granted - before, Fraction(0)), up=False)} is left for them, {amount(asked)} was "
             "asked for. Nothing was drawn or spent. Ask for less, or have more granted."
         )
 
@@ -457,29 +473,26 @@ def id_elsewhere(release_id: str, dataset: str, chain: Iterable[Event]) -> Wrong
 
 def components(releases: list[Reservation]) -> list[list[Reservation]]:
     """Connected components of the graph in which two releases overlap unless the later was declared disjoint from the earlier."""
+    declared = {release.seq: _declared(release) for release in releases}
+
+    def overlap(one: Reservation, other: Reservation) -> bool:
+        earlier, later = (one, other) if one.seq < other.seq else (other, one)
+        # A lost release may have the name of one that was declared.
+        return "lost" in (one.state, other.state) or earlier.release_id not in declared[later.seq]
+
     waiting, found = list(releases), []
     while waiting:
         part, rest = [waiting[0]], waiting[1:]
         for release in part:  # grows while it is read
-            near = [other for other in rest if _overlap(release, other)]
-            rest = [other for other in rest if not _overlap(release, other)]
+            near = [other for other in rest if overlap(release, other)]
+            rest = [other for other in rest if not overlap(release, other)]
             part.extend(near)
         found.append(part)
         waiting = rest
     return found
 
 
-def _overlap(one: Reservation, other: Reservation) -> bool:
-    if "lost" in (one.state, other.state):
-        return True
-    if _is_in_l2(one) or _is_in_l2(other) or one.facts.get("max_records") != other.facts.get("max_records"):
-        return True
-    earlier, later = sorted((one, other), key=lambda release: release.seq)
-    return earlier.release_id not in later.facts.get("disjoint_from", ())
-
-
-def _is_in_l2(release: Reservation) -> bool:
-    """Whether it is a pure release whose epsilon is for each unit of l2 distance."""
-    parameters = release.facts.get("parameters")
-    norm = NORMS.get(str(parameters.get("norm"))) if isinstance(parameters, Mapping) else None
-    return norm is not None and not norm.parts_add_up
+def _declared(release: Reservation) -> frozenset[str]:
+    """The releases that it was declared disjoint from."""
+    made = Disjoint.of(release.facts)
+    return frozenset() if made is None else frozenset(made.releases)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from holdfast.privacy.ledger.disjoint import DISJOINT, DISTANCE, Disjoint
 from holdfast.privacy.ledger.values import MAX_NAME, MAX_TEXT, name_of, read_exact
 
 MAX_RECORDS = 2**62
@@ -44,6 +45,11 @@ def _is_grant(value: Any) -> bool:
     return is_said and _is_number(value["grants"]) and value["grants"] > 0 and all(number is None or number > 0 for number in numbers)
 
 
+def _is_declaration(value: Any) -> bool:
+    """A declaration that no person is in two tables, as `Disjoint.read` takes it."""
+    return bool(Disjoint.read(value))
+
+
 _RIGHT: dict[str, Callable[[Any], bool]] = {
     "unit": _is_name,
     "max_records": lambda value: _is_number(value) and value > 0,
@@ -56,4 +62,6 @@ _RIGHT: dict[str, Callable[[Any], bool]] = {
     "stream_version": _is_number,
     "software": _is_software,
     "grant": _is_grant,
+    DISJOINT: _is_declaration,
+    DISTANCE: lambda value: isinstance(value, str) and len(value) <= MAX_NAME,
 }

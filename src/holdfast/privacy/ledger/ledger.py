@@ -199,8 +199,8 @@ class Ledger:
     ) -> Reservation:
         """Set budget aside for a release, before anything is drawn.
 
-        Given:       facts: plain public facts, kept in the event. Known to the ledger: "disjoint_from" (ids of releases on other cells; the
-                     caller has checked it), "revision_of" (an earlier release of the same population; it charges in full like any other),
+        Given:       facts: plain public facts, kept in the event. Known to the ledger: "disjoint" (a declaration that no person is in both,
+                     disjoint.py) with "distance" (of the promise), "revision_of" (an earlier release of this population, charged in full),
                      "unit" (must be the one granted), "exposed" (fields of `lattices.exposure_facts.ReleaseExposure`, for the screen).
                      sealed_key, input_digest: what resuming needs, kept outside the chain until the release is closed or voided; of
                      the digest only a hash, since it enters the noise. second_secret, without which the sealed key cannot be opened, goes
@@ -386,10 +386,11 @@ class Ledger:
         """The last event's place in the chain, "<ledger id>:<seq>:<hash>"."""
         return self.last_event().head
 
-    def verify(self, heads: Iterable[str] = ()) -> list[str]:
+    def verify(self, heads: Iterable[str] = (), declared: Iterable[tuple[str, Any]] = ()) -> list[str]:
         """Every problem of the ledger as a sentence; empty if it is as it was written.
 
-        Given:       heads as printed in cards. Those that witnesses remember are compared too.
+        Given:       heads as printed in cards. Those that witnesses remember are compared too. `declared`: of cards, head and
+                     `release.disjoint`, which must be what the entry says.
         Guarantees:  a changed, deleted, inserted or moved row is noticed, a step that the protocol does not allow, an account that is
                      overspent, and, by the heads, a tail that was cut off or written anew.
         """
@@ -398,7 +399,7 @@ class Ledger:
 
         def work(connection: Connection) -> list[str]:
             found, held = meta_values(connection, "ledger"), list(secrets_held(connection))
-            return find_problems(event_rows(connection), found[0] if found else None, held, [self._id, *found], given)
+            return find_problems(event_rows(connection), found[0] if found else None, held, [self._id, *found], given, list(declared))
 
         return self._store.read(work)
 

@@ -8,15 +8,22 @@ from typing import Any
 from holdfast.errors import InvalidParameter
 from holdfast.privacy.ledger.account import Account, id_elsewhere
 from holdfast.privacy.ledger.chain import Event, read_head, walk
+from holdfast.privacy.ledger.disjoint import DISJOINT
 
 
 def find_problems(
-    rows: Iterable[Sequence[Any]], ledger: Any, secrets_held: Sequence[Any], identifiers: Sequence[Any], heads: Sequence[tuple[str, str]]
+    rows: Iterable[Sequence[Any]],
+    ledger: Any,
+    secrets_held: Sequence[Any],
+    identifiers: Sequence[Any],
+    heads: Sequence[tuple[str, str]],
+    declared: Sequence[tuple[str, Any]] = (),
 ) -> list[str]:
     """Every problem as a sentence.
 
     Given:  the rows of the events in order, the ledger's identifier as stored now, the event numbers of the secrets that are held,
-            every identifier that was read for this ledger (they must agree), and heads from outside, each with the words for who says it.
+            every identifier that was read for this ledger (they must agree), heads from outside, each with the words for who says it,
+            and what cards that name a head declare to be disjoint.
     """
     problems = [] if len(set(map(str, identifiers))) == 1 else ["The identifier of the ledger was changed, or there are several."]
     events: list[Event] = []
@@ -37,7 +44,15 @@ def find_problems(
     problems.extend(_secret_problems(accounts, secrets_held))
     charged = {str(event.payload.get("head")) for event in events if event.kind == "lost"}
     problems.extend(problem for who, head in heads if head not in charged for problem in _head_problems(who, head, ledger, events))
+    problems.extend(_declaration_problems(events, declared))
     return problems
+
+
+def _declaration_problems(events: list[Event], declared: Sequence[tuple[str, Any]]) -> list[str]:
+    """Cards that declare other releases disjoint, or for another reason, than their entries do. Of lost entries nothing is known."""
+    entries = {event.head: event for event in events if event.kind == "reserved" and isinstance(event.payload.get("facts"), dict)}
+    wrong = [entries[head] for head, said in declared if head in entries and entries[head].payload["facts"].get(DISJOINT) != said]
+    return [f"The card of {event.release_id!r} declares something else as disjoint than event {event.seq} does." for event in wrong]
 
 
 def _first_problems(events: list[Event]) -> list[str]:
