@@ -51,7 +51,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "demo": (*_CORE, "mechanisms", "privacy", "publication", "__init__"),
     "warm": ("errors", "randomness", "exact", "lattices", "laws", "samplers", "chains", "__init__"),
     "ending": ("errors", "streams", "wording"),
-    "ledger_cli": ("errors", "privacy", "wording", "__init__", "ending"),
+    "ledger_cli": ("errors", "privacy", "wording", "publication", "__init__", "ending"),
     "cellkey_cli": ("errors", "cellkey", "wording", "publication", "ledger_cli", "ending"),
     "starting_cli": ("errors", "wording", "publication"),
     "cli": (

@@ -47,6 +47,7 @@ app.add_typer(cellkey_app, name="cellkey")
 add_commands(app)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
+Signer = Annotated[Path | None, typer.Option(help="The public key (PEM) that must have signed the card.")]
 
 
 @contextmanager
@@ -390,7 +391,7 @@ def _revised(run: Run) -> tuple[str, tuple[KeptRow, ...]] | None:
 
     if run.revises is None:
         return None
-    earlier, rows = published_rows(run.revises)
+    earlier, rows = published_rows(run.revises, signer=run.revises_signer)
     return earlier, tuple(rows)
 
 
@@ -398,7 +399,7 @@ def _revised(run: Run) -> tuple[str, tuple[KeptRow, ...]] | None:
 def verify(
     folder: Annotated[Path, typer.Argument(help="A published folder.")],
     against: Annotated[Path | None, typer.Option(help="A file of official totals (.csv, .parquet) to compare with.")] = None,
-    signer: Annotated[Path | None, typer.Option(help="The public key (PEM) that must have signed the card.")] = None,
+    signer: Signer = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail if anything could not be compared.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -426,6 +427,7 @@ def interval(
     together: Annotated[bool, typer.Option("--together", help="All intervals hold at once with this probability.")] = False,
     nonnegative: Annotated[bool, typer.Option("--nonnegative", help="Use that counts are not below 0.")] = False,
     simulated: Annotated[bool, typer.Option("--simulated", help="From draws of the law, where more is known too.")] = False,
+    signer: Signer = None,
     as_json: AsJson = False,
 ) -> None:
     """Say where true numbers lie, from a published folder alone: sums of cells, differences, ratios, percentages, whole margins."""
@@ -434,7 +436,7 @@ def interval(
     from holdfast.wording.intervals import interval_lines
 
     with working("Verifying"):
-        published_folder = load(folder)
+        published_folder = load(folder, signer=signer)
     others = {"minus": minus, "over": over, "percent_of": percent_of}
     how: Any = {"nonnegative": nonnegative, "method": "simulated" if simulated else "auto"}
     with working("Computing"):
@@ -450,13 +452,14 @@ def view(
     ] = None,
     base: Annotated[int, typer.Option(help="Numbers are multiples of it: 1, 3, 5 or 10.")] = 1,
     negative: Annotated[bool, typer.Option("--allow-negative", help="Round to the base only, without cutting off at zero.")] = False,
+    signer: Signer = None,
     as_json: AsJson = False,
 ) -> None:
     """Make counts for print from a published folder: not negative, additive, every kept total exact; biased, and says by how much."""
     from holdfast.publication.loaded import load
 
     with working("Verifying"):
-        published_folder = load(folder)
+        published_folder = load(folder, signer=signer)
     with working("Simulating the bias"):
         made = published_folder.publication_view(nonnegative=not negative, base=base)
         fields = made.to_fields()  # may take seconds: now, while the sign is there

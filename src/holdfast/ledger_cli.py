@@ -178,13 +178,14 @@ def verify(
     cards: Annotated[list[Path] | None, typer.Argument(help="card.json files, or published folders, whose entries must be there.")] = None,
     ledger: Place = None,
     witness: Witnessed = None,
+    signer: Annotated[Path | None, typer.Option(help="The public key (PEM) that must have signed the cards.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check the whole chain of the ledger, that it is not older than its witnesses remember, and that the given cards are in it."""
     from holdfast.wording.ledger import compared_sentence
 
     book = _open(ledger, witness=witness)
-    heads, seen = _heads(cards or []), book.witnesses()
+    heads, seen = _heads(cards or [], signer), book.witnesses()
     found = book.verify(heads)
     if found:
         raise LedgerBroken(f"{' '.join(found)} {compared_sentence(seen, len(heads))}")
@@ -262,7 +263,9 @@ def _is_void(book: Ledger, dataset: str, release_id: str) -> bool:
     return found is not None and found.state in ("voided", "voided-spent")
 
 
-def _heads(cards: list[Path]) -> list[str]:
+def _heads(cards: list[Path], signer: Path | None) -> list[str]:
+    from holdfast.publication.signing import check_signer
+
     heads = []
     for given in cards:
         path = given / "card.json" if given.is_dir() else given
@@ -272,6 +275,8 @@ def _heads(cards: list[Path]) -> list[str]:
             head = json.loads(path.read_text(encoding="utf-8"))["release"]["ledger"]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             raise LedgerProblem(f"{path.name!r} is no card that can be read. Give card.json files or published folders.") from None
+        if signer is not None:
+            check_signer(path, signer)
         if head is None:
             raise LedgerProblem(f"The card of {path.parent.name!r} says that no ledger was used.")
         heads.append(head)

@@ -84,6 +84,8 @@ class Run:
     """The account that is charged: by default the table's name, or the name of the source without its ending."""
     revises: Path | None
     """The folder of the earlier release of the same population that this one revises."""
+    revises_signer: Path | None
+    """The public key that must have signed that earlier release."""
     allow_exposed: int
     """How many cells may be published as they are because the kept totals fix them: none, unless the run file says so."""
     statements: tuple[Statement, ...]
@@ -294,7 +296,9 @@ def _run_of(name: str, toml: str) -> Run:
         check_universe(table, folder)
     except Problem as problem:
         raise (problem if answer is None else in_answer(problem)) from None
-    for key in ("sign", "map"):
+    if release.revises_signer is not None and release.revises is None:
+        raise Problem(("release", "revises_signer"), "revises_signer goes with revises, the folder of the release that it signed.")
+    for key in ("sign", "map", "revises_signer"):
         if (path := getattr(release, key)) is not None:
             check_file(("release", key), path, folder)
     return Run(
@@ -314,6 +318,7 @@ def _run_of(name: str, toml: str) -> Run:
         witness=None if release.witness is None else Path(folder, release.witness),
         dataset=release.dataset or table.name or _stem(table.source),
         revises=None if release.revises is None else Path(folder, release.revises),
+        revises_signer=None if release.revises_signer is None else Path(folder, release.revises_signer),
         allow_exposed=release.allow_exposed or 0,
         statements=tuple(statements(document.keep, list(table.cells), _levels(table))),
         _folder=folder,

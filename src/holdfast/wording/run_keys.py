@@ -122,6 +122,7 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         "witness": "A folder that remembers the ledger's head.",
         "dataset": "The account in the ledger; left out, the name of the table or of the source.",
         "revises": "The folder of an earlier release of the same population.",
+        "revises_signer": "The public key (PEM) that must have signed that earlier release.",
         "allow_exposed": "How many cells may be published as they are, because the kept totals fix them.",
         "epsilon": 'The budget, exact: a text, such as "0.25".',
         "delta": "For the Gaussian, with epsilon: the probability that is left.",
