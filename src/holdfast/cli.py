@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from rich.table import Table
 
 from holdfast import __version__
 from holdfast.cellkey_cli import app as cellkey_app
-from holdfast.ending import command_line, published, run_command, stands
+from holdfast.ending import published, run_command, stands
 from holdfast.errors import LedgerProblem, NoMeeting
 from holdfast.ledger_cli import app as ledger_app
 from holdfast.ledger_cli import ledger_of_release, ledger_words
@@ -324,7 +325,7 @@ def release(
     if told := long_draw_sentence(made.drawing.cell_draws):
         logging.getLogger("holdfast").info(told)  # where there is no terminal, no bar shows that it is alive
     named = () if account is None else ledger_words(ledger, run.ledger, _folder_of(run_file))
-    stands(standing(account, run.id, output, command_line(), named))
+    stands(standing(account, run.id, output, _command(run_file, output, ledger, force), named))
     made = for_table(made, table)  # what is told below is what the card says
     wanted = Output(output, run.formats, run.sign, force, run.formulas, run.view_base, run.map)
     entry = _carry_out(run, order, made, table, wanted, account, resume)
@@ -341,6 +342,12 @@ def release(
     print(describe(made.guarantee))
     print(charged_sentence(entry, None if account is None else account.opened().balance(run.dataset)))
     print(f"Read {output / 'report.html'}; check with: holdfast verify {output}")
+
+
+def _command(run_file: Path, output: Path, ledger: str | None, force: bool) -> str:
+    """The command that makes this release, each option once however often it was typed. A URL may hold a password and is left out."""
+    place = [] if ledger is None else ["--ledger", "URL" if "://" in ledger else ledger]
+    return shlex.join(["holdfast", "release", str(run_file), "-o", str(output), *place, *(["--force"] if force else [])])
 
 
 def _account(run: Run, ledger: Ledger | NewLedger | None, resume: bool) -> Account | None:
