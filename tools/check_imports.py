@@ -34,7 +34,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "laws": ("errors", "exact", "lattices"),
     "samplers": ("errors", "randomness", "exact", "lattices", "laws"),
     "chains": ("errors", "randomness", "exact", "lattices", "laws", "samplers"),
-    "privacy": ("display", "errors", "exact", "lattices"),
+    "privacy": ("display", "errors", "exact", "tables", "lattices"),
     "baselines": ("display", "errors", "exact", "lattices", "privacy"),
     "cellkey": (*_CORE, "privacy"),
     "subspace": ("display", "errors", "randomness", "exact", "invariants", "lattices", "privacy"),

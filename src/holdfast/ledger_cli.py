@@ -135,6 +135,7 @@ def grant(
     rho: Annotated[str | None, typer.Option(help="zCDP budget.")] = None,
     unit: Annotated[str, typer.Option(help="Whose privacy is budgeted.")] = "person",
     legal: Annotated[str | None, typer.Option(help="Legal reference.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Give a grant that stands in the ledger a second time: the two add up.")] = False,
     ledger: Place = None,
     witness: Witnessed = None,
     as_json: AsJson = False,
@@ -151,7 +152,27 @@ def grant(
     before = _grants(place, dataset)
     _stands(lambda: _grants(place, dataset) > before, GRANTED)
     book = _open(ledger, create=True, witness=witness)
-    book.grant(dataset, kind=kind, unit=unit, approver=approver, reason=reason, legal=legal, **given)
+    book.grant(dataset, kind=kind, unit=unit, approver=approver, reason=reason, legal=legal, again=again, **given)
+    _print_balance(book, dataset, as_json)
+
+
+@app.command(name="take-back")
+def take_back(
+    dataset: Dataset,
+    approver: Annotated[str, typer.Option(help="Who takes it back.")],
+    reason: Annotated[str, typer.Option(help="Why.")],
+    grant: Annotated[int | None, typer.Option(help="The number of the grant's event, where there are several.")] = None,
+    ledger: Place = None,
+    witness: Witnessed = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take back a grant of which nothing is spent; the ledger keeps both."""
+    from holdfast.wording.endings import TAKEN_BACK
+
+    book = _open(ledger, witness=witness)
+    before = len(book.account(dataset).taken_back)
+    _stands(lambda: len(book.account(dataset).taken_back) > before, TAKEN_BACK)
+    book.take_back(dataset, grant=grant, approver=approver, reason=reason)
     _print_balance(book, dataset, as_json)
 
 
@@ -301,5 +322,7 @@ def _print_balance(book: Ledger, dataset: str, as_json: bool) -> None:
         }
         for release in account.releases.values()
     ]
-    exposed = exposed_text(account.releases.values())
-    print(json.dumps({"ledger": book.id, **account.balance().to_fields(), "releases": releases, "exposed": exposed}, indent=2))
+    grants = [{"number": grant.seq, "time": grant.time, **grant.to_fields()} for grant in account.grants]
+    back = [{"number": one.grant.seq, "time": one.time, "approver": one.approver, "reason": one.reason} for one in account.taken_back]
+    fields = {"ledger": book.id, **account.balance().to_fields(), "grants": grants, "taken_back": back, "releases": releases}
+    print(json.dumps({**fields, "exposed": exposed_text(account.releases.values())}, indent=2))

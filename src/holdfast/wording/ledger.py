@@ -13,7 +13,7 @@ from holdfast.lattices.exposure_facts import ReleaseExposure
 from holdfast.privacy.asked import Asked
 from holdfast.privacy.ledger.account import Account, Balance
 from holdfast.privacy.ledger.chain import Event
-from holdfast.privacy.ledger.values import Charge, Grant, Reservation, amount
+from holdfast.privacy.ledger.values import Charge, Grant, Reservation, TakenBack, amount
 from holdfast.privacy.ledger.witness import Seen
 from holdfast.wording.exposure import VALUES_LATER, structure_sentences
 from holdfast.wording.joint import together_sentences
@@ -21,6 +21,7 @@ from holdfast.wording.joint import together_sentences
 WIDTH, HEIGHT = 100, 24
 NO_LIMIT = "no limit"
 MAX_GRANTS = 4
+MAX_TAKEN_BACK = 1
 MAX_RELEASES = 8
 EXPOSED_LINES = 3
 STATES = {"closed": "published", "voided": "voided (refunded)", "voided-spent": "voided (spent)", "lost": "lost (charged)"}
@@ -37,6 +38,7 @@ def ledger_screen(account: Account, last: Event) -> str:
         f"Ledger    {last.ledger}, {last.seq} events",
         f"Granted   {granted} for one {unit} changing cell{promise}",
         *_grants(account.grants),
+        *_taken_back(account.taken_back),
         f"Releases  as requested: cost for one {unit}" if account.releases else "Releases  none yet",
         *_releases(list(account.releases.values())),
         f"Spent     {_spent(balance)}",
@@ -110,9 +112,12 @@ def compared_sentence(seen: Mapping[str, str | None], cards: int) -> str:
 def accepted_sentence(lost: Iterable[Seen]) -> str:
     """What was charged again when a restored ledger was accepted."""
     names = [f"{one.release_id!r} of {one.dataset!r} ({Charge.from_fields(one.charge)})" for one in lost]
+    again = (
+        "Grants that were lost must be made again; grants that were taken back after the copy was made stand, and must be taken back again."
+    )
     if not names:
-        return "Accepted. No release that a witness saw was missing."
-    return f"Accepted. Charged again, and their ids are used up: {'; '.join(names)}. Grants that were lost must be made again."
+        return f"Accepted. No release that a witness saw was missing. {again}"
+    return f"Accepted. Charged again, and their ids are used up: {'; '.join(names)}. {again}"
 
 
 def _spent(balance: Balance) -> str:
@@ -126,7 +131,8 @@ def _spent(balance: Balance) -> str:
 def _left(balance: Balance) -> str:
     assert balance.granted is not None
     assert balance.left is not None
-    return f"{balance.currency} = {amount(balance.left, up=False)} ({int(100 * balance.left / balance.granted)} %)"
+    share = f" ({int(100 * balance.left / balance.granted)} %)" if balance.granted else ""
+    return f"{balance.currency} = {amount(balance.left, up=False)}{share}"
 
 
 def balances_screen(balances: Iterable[Balance]) -> str:
@@ -172,6 +178,13 @@ def _grants(grants: list[Grant]) -> list[str]:
     return lines
 
 
+def _taken_back(given: list[TakenBack]) -> list[str]:
+    hidden = len(given) - MAX_TAKEN_BACK
+    lines = [f"  ({hidden} more grants were taken back before)"] if hidden > 0 else []
+    shown = given[-MAX_TAKEN_BACK:]
+    return lines + [f"  {day(one.time)}  taken back: {one.grant}, by {fit(one.approver, 24)}: {clean(one.reason)}" for one in shown]
+
+
 def _releases(releases: list[Reservation]) -> list[str]:
     hidden = len(releases) - MAX_RELEASES
     lines = [f"  ({hidden} earlier releases are not shown; they are counted)"] if hidden > 0 else []
@@ -200,6 +213,8 @@ def _notes(facts: Mapping[str, Any]) -> str:
         notes.append(f"revision of {facts['revision_of']}")
     if facts.get("disjoint_from"):
         notes.append(f"other cells than {', '.join(facts['disjoint_from'])}")
+    if facts.get("other_records"):
+        notes.append(f"other records: {clean(str(facts['other_records']))}")
     return "".join(f"; {note}" for note in notes)
 
 
