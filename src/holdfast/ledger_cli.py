@@ -319,6 +319,7 @@ def _print_balance(book: Ledger, dataset: str, as_json: bool) -> None:
             "costs": None if release.costs is None else release.costs.to_fields(),
             "ledger": release.head,
             "exposed": release.facts.get("exposed"),
+            "other_records": release.facts.get("other_records"),
         }
         for release in account.releases.values()
     ]
