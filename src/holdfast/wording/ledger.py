@@ -33,12 +33,13 @@ def ledger_screen(account: Account, last: Event) -> str:
     name, unit = balance.currency, balance.unit
     promise = "" if balance.epsilon is None else f" (epsilon = {amount(balance.epsilon, up=False)}, delta = {amount(balance.delta)})"
     granted = "nothing: no limit is set, counted" if balance.granted is None else f"{name} = {amount(balance.granted, up=False)}"
+    back = _taken_back(account.taken_back)
     lines = [
         f"Data set  {account.dataset}",
         f"Ledger    {last.ledger}, {last.seq} events",
         f"Granted   {granted} for one {unit} changing cell{promise}",
-        *_grants(account.grants),
-        *_taken_back(account.taken_back),
+        *_grants(account.grants, MAX_GRANTS - len(back)),
+        *back,
         f"Releases  as requested: cost for one {unit}" if account.releases else "Releases  none yet",
         *_releases(list(account.releases.values())),
         f"Spent     {_spent(balance)}",
@@ -169,10 +170,10 @@ def recorded_sentence(entry: str | None) -> str:
     return "This release was recorded in a ledger before it was drawn; release.ledger of card.json is its entry there."
 
 
-def _grants(grants: list[Grant]) -> list[str]:
-    hidden = len(grants) - MAX_GRANTS
+def _grants(grants: list[Grant], most: int) -> list[str]:
+    hidden = len(grants) - most
     lines = [f"  ({hidden} earlier grants are not shown)"] if hidden > 0 else []
-    for grant in grants[-MAX_GRANTS:]:
+    for grant in grants[-most:]:
         legal = "" if grant.legal is None else f" ({clean(grant.legal)})"
         lines.append(f"  {day(grant.time)}  {grant}, by {fit(grant.approver, 24)}: {clean(grant.reason)}{legal}")
     return lines
