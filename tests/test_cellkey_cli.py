@@ -6,6 +6,7 @@ import json
 import random
 import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -212,6 +213,53 @@ class TestPerturb:
         assert "EARLIER TABLES OF THIS DATA SET HAVE OTHER NOISE: another secret of the record keys" in done.out
         assert "HAVE OTHER NOISE" in Path("again/report.html").read_text(encoding="utf-8")
         assert SECRET.fingerprint not in Path("out/cellkey.json").read_text(encoding="utf-8")
+
+    def test_another_name_for_the_data_set_does_not_avoid_the_refusal(self, run: Run, folder: Path) -> None:
+        """A data set is only a name: `--dataset other` gave the same records a second draw of noise."""
+        assert run(*MADE).code == 0
+        SECRET.derive("other").save("other.json")
+        again = tuple("other.json" if word == "secret.json" else word for word in MADE[:-1])
+        done = run(*again, "again", "--dataset", "other")
+        assert (done.code, "Cell key releases of 'people' in this ledger have another secret" in done.err) == (12, True), done.err
+        assert not Path("again").exists()
+        assert run(*again, "again", "--dataset", "People").code == 12
+        assert run(*again, "again", "--dataset", "people", "--other-records", "people abroad").code == 12  # it is the same data set
+        assert run(*again, "again", "--dataset", "other", "--other-records", " ").code == 2
+        done = run(*again, "again", "--dataset", "other", "--other-noise")
+        assert (done.code, "HAVE OTHER NOISE: another secret of the record keys" in done.out) == (0, True), done.err
+        assert run("verify", "again").code == 0
+
+    def test_other_records_are_told_apart_in_words(self, run: Run, folder: Path) -> None:
+        """Once for a data set; the ledger records and shows it, and the pages say nothing of other noise."""
+        assert run(*MADE).code == 0
+        SECRET.derive("other").save("other.json")
+        again = tuple("other.json" if word == "secret.json" else word for word in MADE[:-1])
+        done = run(*again, "again", "--dataset", "other", "--other-records", "people abroad")
+        assert (done.code, "HAVE OTHER NOISE" in done.out) == (0, False), done.err
+        assert run("verify", "again").code == 0
+        held = Ledger.open("holdfast-ledger.sqlite").reservation("other", "again")
+        assert held is not None
+        assert held.facts["other_records"] == "people abroad"
+        assert "other records: people abroad" in run("ledger", "show", "other").out
+        assert json.loads(run("ledger", "show", "other", "--json").out)["releases"][0]["other_records"] == "people abroad"
+        assert run(*again, "third", "--dataset", "other").code == 0  # both data sets go on with their own noise
+        assert run(*MADE[:-1], "fourth").code == 0
+        assert run(*again, "fifth", "--dataset", "a third").code == 12  # of these nobody said so
+
+    def test_other_noise_that_another_process_records_meanwhile(self, run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Earlier releases were looked at before the transaction that records this one."""
+        real = Ledger.reserve
+
+        def slower(self: Ledger, dataset: str, release_id: str, charge: Any, facts: Any, **more: Any) -> Any:
+            other = {**facts, "noise": {**facts["noise"], "secret": "another"}}
+            real(self, dataset, "faster", charge, other, sealed_key=None, input_digest="none", now="2026-01-01T00:00:00Z")
+            return real(self, dataset, release_id, charge, facts, **more)
+
+        monkeypatch.setattr(Ledger, "reserve", slower)
+        done = run(*MADE)
+        assert (done.code, "have another secret of the record keys: the same records" in done.err) == (12, True), done.err
+        assert not Path("out").exists()
+        assert Ledger.open("holdfast-ledger.sqlite").reservation("people", "out") is None
 
     def test_stopped_before_it_is_complete(self, run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Nothing is left behind, as is said, and the same command may be run again."""

@@ -35,7 +35,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "laws": ("errors", "exact", "lattices"),
     "samplers": ("errors", "randomness", "exact", "lattices", "laws"),
     "chains": ("errors", "randomness", "exact", "lattices", "laws", "samplers"),
-    "privacy": ("display", "errors", "postgres", "exact", "lattices"),
+    "privacy": ("display", "errors", "postgres", "exact", "tables", "lattices"),
     "baselines": ("display", "errors", "exact", "lattices", "privacy"),
     "cellkey": (*_CORE, "privacy"),
     "subspace": ("display", "errors", "randomness", "exact", "invariants", "lattices", "privacy"),
@@ -52,7 +52,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "demo": (*_CORE, "mechanisms", "privacy", "publication", "__init__"),
     "warm": ("errors", "randomness", "exact", "lattices", "laws", "samplers", "chains", "__init__"),
     "ending": ("errors", "streams", "wording"),
-    "ledger_cli": ("errors", "privacy", "wording", "__init__", "ending"),
+    "ledger_cli": ("errors", "privacy", "wording", "publication", "__init__", "ending"),
     "cellkey_cli": ("errors", "cellkey", "wording", "publication", "ledger_cli", "ending"),
     "starting_cli": ("errors", "wording", "publication"),
     "cli": (

@@ -114,6 +114,10 @@ def perturb(
         bool,
         typer.Option("--other-noise", help="Publish though earlier releases have another secret, rule or perturbation table."),
     ] = False,
+    other_records: Annotated[
+        str | None,
+        typer.Option("--other-records", help="Why these are other records than those of other data sets in the ledger; it is recorded."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Publish tables whose cells have the noise of their records' keys: the same records, the same noise, always."""
@@ -133,10 +137,11 @@ def perturb(
     columns: dict[str, Any] = {"key": column, "count": count, "weight": weight, "id": identifier}
     made = make(data, tables, fitted, keys=rule, allow_similar_codes=allow_similar_codes, **columns)
     made = replace(made, settings={**made.settings, **told})
-    named = {"release_id": name or output.name, "dataset": dataset or source.stem}
+    named: dict[str, Any] = {"release_id": name or output.name, "dataset": dataset or source.stem}
     stands(standing(book, named["dataset"], named["release_id"], output, ledger_words(ledger, None, source.resolve().parent)))
     facts, is_private = noise_facts(made, fitted, made_from), made_from is None or made_from.is_private
-    fields, entry = publish_perturbed(made, output, ledger=book, noise=facts, is_private=is_private, allow_other_noise=other_noise, **named)
+    told_apart: Any = {"allow_other_noise": other_noise, "other_records": other_records}
+    fields, entry = publish_perturbed(made, output, ledger=book, noise=facts, is_private=is_private, **told_apart, **named)
     published()
     print(json.dumps(fields, indent=2) if as_json else perturbed_screen(fields, entry))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from rich.table import Table
 
 from holdfast import __version__
 from holdfast.cellkey_cli import app as cellkey_app
-from holdfast.ending import command_line, published, run_command, stands
+from holdfast.ending import published, run_command, stands
 from holdfast.errors import LedgerProblem, NoMeeting
 from holdfast.ledger_cli import app as ledger_app
 from holdfast.ledger_cli import ledger_of_release, ledger_words
@@ -47,6 +48,7 @@ app.add_typer(cellkey_app, name="cellkey")
 add_commands(app)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
+Signer = Annotated[Path | None, typer.Option(help="The public key (PEM) that must have signed the card.")]
 
 
 @contextmanager
@@ -326,7 +328,7 @@ def release(
     if told := long_draw_sentence(made.drawing.cell_draws):
         logging.getLogger("holdfast").info(told)  # where there is no terminal, no bar shows that it is alive
     named = () if account is None else ledger_words(ledger, run.ledger, _folder_of(run_file))
-    stands(standing(account, run.id, output, command_line(), named))
+    stands(standing(account, run.id, output, _command(run_file, output, ledger, force), named))
     made = for_table(made, table)  # what is told below is what the card says
     wanted = Output(output, run.formats, run.sign, force, run.formulas, run.view_base, run.map)
     entry = _carry_out(run, order, made, table, wanted, account, resume)
@@ -343,6 +345,12 @@ def release(
     print(describe(made.guarantee))
     print(charged_sentence(entry, None if account is None else account.opened().balance(run.dataset)))
     print(f"Read {output / 'report.html'}; check with: holdfast verify {output}")
+
+
+def _command(run_file: Path, output: Path, ledger: str | None, force: bool) -> str:
+    """The command that makes this release, each option once however often it was typed. A URL may hold a password and is left out."""
+    place = [] if ledger is None else ["--ledger", "URL" if "://" in ledger else ledger]
+    return shlex.join(["holdfast", "release", str(run_file), "-o", str(output), *place, *(["--force"] if force else [])])
 
 
 def _account(run: Run, ledger: Ledger | NewLedger | None, resume: bool) -> Account | None:
@@ -393,7 +401,7 @@ def _revised(run: Run) -> tuple[str, tuple[KeptRow, ...]] | None:
 
     if run.revises is None:
         return None
-    earlier, rows = published_rows(run.revises)
+    earlier, rows = published_rows(run.revises, signer=run.revises_signer)
     return earlier, tuple(rows)
 
 
@@ -401,7 +409,7 @@ def _revised(run: Run) -> tuple[str, tuple[KeptRow, ...]] | None:
 def verify(
     folder: Annotated[Path, typer.Argument(help="A published folder.")],
     against: Annotated[Path | None, typer.Option(help="A file of official totals (.csv, .parquet) to compare with.")] = None,
-    signer: Annotated[Path | None, typer.Option(help="The public key (PEM) that must have signed the card.")] = None,
+    signer: Signer = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail if anything could not be compared.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -429,6 +437,7 @@ def interval(
     together: Annotated[bool, typer.Option("--together", help="All intervals hold at once with this probability.")] = False,
     nonnegative: Annotated[bool, typer.Option("--nonnegative", help="Use that counts are not below 0.")] = False,
     simulated: Annotated[bool, typer.Option("--simulated", help="From draws of the law, where more is known too.")] = False,
+    signer: Signer = None,
     as_json: AsJson = False,
 ) -> None:
     """Say where true numbers lie, from a published folder alone: sums of cells, differences, ratios, percentages, whole margins."""
@@ -437,7 +446,7 @@ def interval(
     from holdfast.wording.intervals import interval_lines
 
     with working("Verifying"):
-        published_folder = load(folder)
+        published_folder = load(folder, signer=signer)
     others = {"minus": minus, "over": over, "percent_of": percent_of}
     how: Any = {"nonnegative": nonnegative, "method": "simulated" if simulated else "auto"}
     with working("Computing"):
@@ -453,13 +462,14 @@ def view(
     ] = None,
     base: Annotated[int, typer.Option(help="Numbers are multiples of it: 1, 3, 5 or 10.")] = 1,
     negative: Annotated[bool, typer.Option("--allow-negative", help="Round to the base only, without cutting off at zero.")] = False,
+    signer: Signer = None,
     as_json: AsJson = False,
 ) -> None:
     """Make counts for print from a published folder: not negative, additive, every kept total exact; biased, and says by how much."""
     from holdfast.publication.loaded import load
 
     with working("Verifying"):
-        published_folder = load(folder)
+        published_folder = load(folder, signer=signer)
     with working("Simulating the bias"):
         made = published_folder.publication_view(nonnegative=not negative, base=base)
         fields = made.to_fields()  # may take seconds: now, while the sign is there

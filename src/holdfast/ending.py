@@ -14,7 +14,6 @@ import errno
 import json
 import logging
 import os
-import shlex
 import signal
 import sys
 import time
@@ -125,12 +124,6 @@ def stands(standing: Standing) -> None:
 def published() -> None:
     """The release of this command is published and its entry closed: from here on nothing makes it look like a failed one."""
     _current.is_published = True
-
-
-def command_line() -> str:
-    """The command as it was typed, to be typed again; a URL may hold a password and is left out."""
-    told = ["URL" if "://" in part else part for part in _current.arguments if part not in (*_SETTINGS, "--resume", "--json")]
-    return f"holdfast {shlex.join(told)}"
 
 
 def show_log(verbose: bool) -> None:

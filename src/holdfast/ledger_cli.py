@@ -136,6 +136,7 @@ def grant(
     rho: Annotated[str | None, typer.Option(help="zCDP budget.")] = None,
     unit: Annotated[str, typer.Option(help="Whose privacy is budgeted.")] = "person",
     legal: Annotated[str | None, typer.Option(help="Legal reference.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Give a grant that stands in the ledger a second time: the two add up.")] = False,
     ledger: Place = None,
     witness: Witnessed = None,
     as_json: AsJson = False,
@@ -152,7 +153,27 @@ def grant(
     before = _grants(place, dataset)
     _stands(lambda: _grants(place, dataset) > before, GRANTED)
     book = _open(ledger, create=True, witness=witness)
-    book.grant(dataset, kind=kind, unit=unit, approver=approver, reason=reason, legal=legal, **given)
+    book.grant(dataset, kind=kind, unit=unit, approver=approver, reason=reason, legal=legal, again=again, **given)
+    _print_balance(book, dataset, as_json)
+
+
+@app.command(name="take-back")
+def take_back(
+    dataset: Dataset,
+    approver: Annotated[str, typer.Option(help="Who takes it back.")],
+    reason: Annotated[str, typer.Option(help="Why.")],
+    grant: Annotated[int | None, typer.Option(help="The number of the grant's event, where there are several.")] = None,
+    ledger: Place = None,
+    witness: Witnessed = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take back a grant of which nothing is spent; the ledger keeps both."""
+    from holdfast.wording.endings import TAKEN_BACK
+
+    book = _open(ledger, witness=witness)
+    before = len(book.account(dataset).taken_back)
+    _stands(lambda: len(book.account(dataset).taken_back) > before, TAKEN_BACK)
+    book.take_back(dataset, grant=grant, approver=approver, reason=reason)
     _print_balance(book, dataset, as_json)
 
 
@@ -179,13 +200,14 @@ def verify(
     cards: Annotated[list[Path] | None, typer.Argument(help="card.json files, or published folders, whose entries must be there.")] = None,
     ledger: Place = None,
     witness: Witnessed = None,
+    signer: Annotated[Path | None, typer.Option(help="The public key (PEM) that must have signed the cards.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check the whole chain of the ledger, that it is not older than its witnesses remember, and that the given cards are in it."""
     from holdfast.wording.ledger import compared_sentence
 
     book = _open(ledger, witness=witness)
-    declared, seen = _declared(cards or []), book.witnesses()
+    declared, seen = _declared(cards or [], signer), book.witnesses()
     heads = [head for head, _ in declared]
     found = book.verify(heads, declared)
     if found:
@@ -264,8 +286,10 @@ def _is_void(book: Ledger, dataset: str, release_id: str) -> bool:
     return found is not None and found.state in ("voided", "voided-spent")
 
 
-def _declared(cards: list[Path]) -> list[tuple[str, Any]]:
+def _declared(cards: list[Path], signer: Path | None) -> list[tuple[str, Any]]:
     """The entry that each card names, and what it declares its release to be disjoint from."""
+    from holdfast.publication.signing import check_signer
+
     found = []
     for given in cards:
         path = given / "card.json" if given.is_dir() else given
@@ -278,6 +302,8 @@ def _declared(cards: list[Path]) -> list[tuple[str, Any]]:
                 raise TypeError
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise LedgerProblem(f"{path.name!r} is no card that can be read. Give card.json files or published folders.") from None
+        if signer is not None:
+            check_signer(path, signer)
         if head is None:
             raise LedgerProblem(f"The card of {path.parent.name!r} says that no ledger was used.")
         found.append((head, disjoint))
@@ -301,8 +327,11 @@ def _print_balance(book: Ledger, dataset: str, as_json: bool) -> None:
             "ledger": release.head,
             "exposed": release.facts.get("exposed"),
             "disjoint": release.facts.get(DISJOINT),
+            "other_records": release.facts.get("other_records"),
         }
         for release in account.releases.values()
     ]
-    exposed = exposed_text(account.releases.values())
-    print(json.dumps({"ledger": book.id, **account.balance().to_fields(), "releases": releases, "exposed": exposed}, indent=2))
+    grants = [{"number": grant.seq, "time": grant.time, **grant.to_fields()} for grant in account.grants]
+    back = [{"number": one.grant.seq, "time": one.time, "approver": one.approver, "reason": one.reason} for one in account.taken_back]
+    fields = {"ledger": book.id, **account.balance().to_fields(), "grants": grants, "taken_back": back, "releases": releases}
+    print(json.dumps({**fields, "exposed": exposed_text(account.releases.values())}, indent=2))

@@ -27,7 +27,7 @@ ORDER = ("drawing", "staged", "committed", "published", "closed")
 
 
 def grant(ledger: Ledger, rho: str = "1", dataset: str = DATA) -> Event:
-    return ledger.grant(dataset, kind="zcdp", rho=rho, approver="A. Chief", reason="the census", legal="Act 12, section 3")
+    return ledger.grant(dataset, kind="zcdp", rho=rho, approver="A. Chief", reason="the census", legal="Act 12, section 3", again=True)
 
 
 def reserve(ledger: Ledger, release_id: str = "r1", rho: str | Fraction = "1/10", dataset: str = DATA, **facts: Any) -> Reservation:

@@ -117,7 +117,7 @@ def test_the_example_of_the_paper_comes_back() -> None:
 def test_approximate_grants_add_up_to_what_is_proved_for_their_sum(small: Ledger) -> None:
     granted = Fraction(0)
     for _ in range(3):
-        event = small.grant(DATA, kind="approximate", epsilon="0.5", delta="1e-9", approver="a", reason="b")
+        event = small.grant(DATA, kind="approximate", epsilon="0.5", delta="1e-9", approver="a", reason="b", again=True)
         granted += Fraction(event.payload["rho"])
     balance = small.balance(DATA)
     assert (balance.granted, balance.epsilon, balance.delta) == (granted, Fraction(3, 2), Fraction(1, 10**9))
@@ -130,7 +130,7 @@ def test_approximate_grants_add_up_to_what_is_proved_for_their_sum(small: Ledger
 def test_approximate_grants_whose_rho_would_not_add_up(small: Ledger) -> None:
     """At a large delta and a small epsilon the conversion gives more rho to one grant than two can have: the second is lowered."""
     for _ in range(3):
-        small.grant(DATA, kind="approximate", epsilon="0.001", delta="0.3", approver="a", reason="b")
+        small.grant(DATA, kind="approximate", epsilon="0.001", delta="0.3", approver="a", reason="b", again=True)
         balance = small.balance(DATA)
         assert balance.epsilon is not None
         assert balance.granted is not None

@@ -50,16 +50,23 @@ def test_what_is_exposed_is_never_guessed(small: Ledger, snapshot: Snapshot) -> 
 
 def test_many_releases_and_hostile_texts_fit_too(small: Ledger) -> None:
     for _ in range(7):
-        small.grant(DATA, kind="approximate", epsilon="1/7", delta="1e-10", approver="\x1b[2J" + "人" * 90, reason="a\nb\r\t\u202e" * 50)
+        small.grant(
+            DATA, kind="approximate", epsilon="1/7", delta="1e-10", approver="\x1b[2J" + "人" * 90, reason="a\nb\r\t\u202e" * 50, again=True
+        )
     for number in range(30):
         hostile = exposes(0, NewCells(None, 1, ("\x1b]0;owned\x07" + "long words " * 60,)))
         name, others = f"{number}\u202e{'調查' * 40}", [f"{before}\u202e{'調查' * 40}" for before in range(number)]
         disjoint = {"from": others, "because": "因為" * 200} if others else None
         reserve(small, name, "1/1000000", exposed=hostile, revision_of=None, disjoint=disjoint)
+    for number in (3, 4):
+        small.take_back(DATA, grant=number, approver="\x1b[2J" + "人" * 90, reason="a\nb" * 50)
+    for _ in range(2):
+        small.grant(DATA, kind="approximate", epsilon="1/7", delta="1e-10", approver="B", reason="c", again=True)
     text = screen(small)
     assert fits(text)
     assert "24 earlier releases are not shown; they are counted" in text
-    assert "3 earlier grants are not shown" in text
+    assert "1 more grants were taken back before" in text
+    assert "5 earlier grants are not shown" in text
     assert "(27 earlier declarations are not shown)" in text
     assert not set("\x1b\x07\r\u202e") & set(text)
     assert "epsilon = 1, delta = 1e-10" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from holdfast.analysis.published import Source, readable
@@ -9,7 +10,11 @@ from holdfast.publication.interval import Interval, interval_of
 from holdfast.publication.queries import LEVEL, Query
 
 
-def interval(release: Source, query: Query, level: float = LEVEL, **asked: Any) -> Interval:
-    """As `Release.interval`, from a release, a loaded one, or its folder, which is verified first."""
-    source = readable(release)
+def interval(
+    release: Source, query: Query, level: float = LEVEL, *, signer: str | os.PathLike[str] | None = None, **asked: Any
+) -> Interval:
+    """As `Release.interval`, from a release, a loaded one, or its folder, which is verified first. `signer`: the public key (PEM) that must
+    have signed the folder's card.
+    """
+    source = readable(release, signer)
     return interval_of(source.plan, source.table.counts, query, level, **asked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -81,16 +82,25 @@ class Posterior:
         return f"Posterior({figures}; {self.method}{drawn})"
 
 
-def posterior(release: Source, prior: Prior, query: Query, *, draws: int = DRAWS, key: NoiseKey | None = None) -> Posterior:
+def posterior(
+    release: Source,
+    prior: Prior,
+    query: Query,
+    *,
+    draws: int = DRAWS,
+    key: NoiseKey | None = None,
+    signer: str | os.PathLike[str] | None = None,
+) -> Posterior:
     """What the published files say about a sum of true counts.
 
     Given:       a release, or its folder, which is verified first. A prior of `holdfast.priors`. query: a cell's number; codes such as
                  {"state": "17"} for the sum of all cells with them; or whole numbers, one for each cell. `draws` and `key` are for the
-                 Monte Carlo, where there is one; `key=None` is fresh. Draws of the public law itself come from a public key.
+                 Monte Carlo, where there is one; `key=None` is fresh. Draws of the public law itself come from a public key. `signer`: the
+                 public key (PEM) that must have signed the folder's card.
     Guarantees:  Bayes' rule with the very law of the release and the published kept totals; public files only. The result says how it was
                  computed and how far off it may be. It is not a promise: whoever believes another prior gets another answer.
     """
-    return posterior_of(published(release), prior, query, draws, key)
+    return posterior_of(published(release, signer), prior, query, draws, key)
 
 
 def posterior_of(source: Published, prior: Prior, query: Query, draws: int = DRAWS, key: NoiseKey | None = None) -> Posterior:

@@ -40,16 +40,20 @@ class Published:
         return self.plan.drawing
 
 
-def readable(source: Source) -> Readable | Recomputed:
-    """A release, a loaded one, or its folder, which is verified first."""
+def readable(source: Source, signer: str | os.PathLike[str] | None = None) -> Readable | Recomputed:
+    """A release, a loaded one, or its folder, which is verified first. `signer`: the public key that must have signed the folder's card."""
     if not isinstance(source, str | os.PathLike | Readable):
         raise InvalidParameter(f"Give a release, or the folder it was saved in. Got {type(source).__name__}.")
-    return source if isinstance(source, Readable) else read_verified(source)
+    if not isinstance(source, Readable):
+        return read_verified(source, signer=signer)
+    if signer is not None:
+        raise InvalidParameter("A signature is checked when a folder is read. Give the folder, or load it with signer=.", field="signer")
+    return source
 
 
-def published(source: Source) -> Published:
+def published(source: Source, signer: str | os.PathLike[str] | None = None) -> Published:
     """As `readable`; refused where there is nothing to infer from."""
-    again = readable(source)
+    again = readable(source, signer)
     found = Published(again.table.universe, again.table.counts, again.plan)
     target = found.drawing.channel.target
     if not target.publishes_cells:

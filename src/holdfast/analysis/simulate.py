@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 
 from holdfast.analysis.posterior import DRAWS, blocks_read, generator
@@ -16,14 +18,23 @@ from holdfast.randomness import NoiseKey
 from holdfast.samplers.protocol import InputSampler
 
 
-def simulate(release: Source, n: int, prior: Prior | None = None, *, draws: int = DRAWS, key: NoiseKey | None = None) -> Simulated:
+def simulate(
+    release: Source,
+    n: int,
+    prior: Prior | None = None,
+    *,
+    draws: int = DRAWS,
+    key: NoiseKey | None = None,
+    signer: str | os.PathLike[str] | None = None,
+) -> Simulated:
     """n tables that another run of this release could have given.
 
-    Given:       a release, or its folder, which is verified first. Without a prior: the errors, where the noise sees no data. With one:
-                 published counts, by way of the posterior. Where the law depends on the true counts (bounds), a prior is needed.
+    Given:       a release, or its folder, which is verified first; `signer`: the public key (PEM) that must have signed its card. Without
+                 a prior: the errors, where the noise sees no data. With one: published counts, by way of the posterior. Where the law
+                 depends on the true counts (bounds), a prior is needed.
     Guarantees:  public files only; `kind` says what was simulated. Every simulated release keeps the published totals.
     """
-    source = published(release)
+    source = published(release, signer)
     if prior is None:
         return simulated_errors(source.plan, n, key)
     count = sample_size(n)

@@ -19,6 +19,7 @@ from holdfast.cellkey.keys import KeySpace
 from holdfast.cellkey.perturb import has_same_law
 from holdfast.errors import HoldfastError, LedgerProblem, OutputExists, OutputProblem
 from holdfast.privacy.ledger import Charge, Ledger, NewLedger
+from holdfast.privacy.ledger.values import Reservation, text_of
 from holdfast.publication.booking import Unbooked, after_publication
 from holdfast.publication.folder import Output, follow_umask, output_problem, put_in_place, sync_folder, write_synced
 from holdfast.publication.given_files import CELL_KEY_CARD as CARD
@@ -34,6 +35,7 @@ from holdfast.wording.cellkey import (
     missed_sentence,
     other_noise_refusal,
     other_noise_sentence,
+    other_records_refusal,
     perturbed_sentences,
     standing_sentence,
 )
@@ -49,6 +51,8 @@ POINTS = 24
 """Points of a curve."""
 SHOWN_ROWS = 60
 SCHEMA = "holdfast-cellkey/1"
+OTHER_RECORDS = "other_records"
+"""The fact of a release that says why its records are others than those of earlier data sets."""
 UNKNOWN = "unknown"
 """The secret behind a column of keys."""
 
@@ -183,14 +187,40 @@ def noise_facts(made: Perturbed, table: PerturbationTable, keys: RecordKeys | No
     return {"secret": UNKNOWN if keys is None else keys.fingerprint, "rule": rule, "table": digest}
 
 
-def _check_same_noise(book: Ledger | NewLedger, dataset: str, noise: Mapping[str, str], allowed: bool) -> list[str]:
-    """Refuse noise that is another than that of earlier cell key releases of the data set, or say so where it is allowed."""
-    earlier = [release for release in book.account(dataset).releases.values() if release.charge.kind == "cell-key"]
-    found = [release.facts.get("noise", {}) for release in earlier if release.state not in ("voided", "voided-spent")]
-    other = [name for name in noise if any(facts.get(name) != noise[name] for facts in found)]
-    if other and not allowed:
-        raise LedgerProblem(other_noise_refusal(dataset, other))
-    return [other_noise_sentence(other)] if other else []
+def _other_noise(
+    earlier: Sequence[Reservation], dataset: str, noise: Mapping[str, str], allowed: bool, other_records: str | None
+) -> list[str]:
+    """In which parts the noise is another than that of earlier cell key releases in the ledger, where that is allowed; else refused.
+
+    A data set is only a name: the same records may be there under another one. So all of the ledger is compared, except data sets that were
+    said to have other records, now or when a release was recorded after them.
+    """
+    standing: dict[str, list[Reservation]] = {}
+    for release in earlier:
+        if release.charge.kind == "cell-key" and release.state not in ("voided", "voided-spent"):
+            standing.setdefault(release.dataset, []).append(release)
+    own = standing.pop(dataset, [])
+    parts = _differing(noise, own)
+    if parts and not allowed:
+        raise LedgerProblem(other_noise_refusal(dataset, parts))
+    for name, others in standing.items():
+        differing = _differing(noise, others)
+        if not differing or other_records is not None or _are_told_apart(own, others) or _are_told_apart(others, own):
+            continue
+        if not allowed:
+            raise LedgerProblem(other_records_refusal(dataset, name, differing))
+        parts += differing
+    return [name for name in noise if name in parts]
+
+
+def _differing(noise: Mapping[str, str], releases: Sequence[Reservation]) -> list[str]:
+    found = [release.facts.get("noise", {}) for release in releases]
+    return [name for name in noise if any(facts.get(name) != noise[name] for facts in found)]
+
+
+def _are_told_apart(said: Sequence[Reservation], others: Sequence[Reservation]) -> bool:
+    """Whether a release of one data set was recorded as of other records, when the other data set had one."""
+    return bool(others) and any(OTHER_RECORDS in release.facts and release.seq > others[0].seq for release in said)
 
 
 def standing(ledger: Ledger | NewLedger | None, dataset: str, release_id: str, folder: Path, words: Sequence[str]) -> Callable[[], Stands]:
@@ -216,13 +246,16 @@ def publish_perturbed(
     noise: Mapping[str, str],
     is_private: bool = True,
     allow_other_noise: bool = False,
+    other_records: str | None = None,
 ) -> tuple[dict[str, Any], str | None]:
     """Write the folder of published tables, recorded in the ledger as a cell key release; its fields, and the ledger's entry.
 
-    Given:       noise: what `noise_facts` gives.
+    Given:       noise: what `noise_facts` gives. other_records: why these are other records than those of other data sets in the ledger
+                 whose noise is another; recorded there.
     Guarantees:  the folder appears whole or not at all, and not before the ledger has recorded it. What is stopped before the folder is
                  complete is voided: the same command may be run again. No guarantee is added to the account.
-    Refused:     noise that is another than that of earlier cell key releases of the data set, unless allow_other_noise.
+    Refused:     noise that is another than that of earlier cell key releases: of the data set, unless allow_other_noise; of any other in
+                 the ledger, unless allow_other_noise or other_records. Asked in the transaction that records the release.
     """
     output = Output(folder)
     check_place(folder)
@@ -230,15 +263,13 @@ def publish_perturbed(
     if risky := [column for column, texts in codes.items() if any(map(is_formula, (column, *texts)))]:
         logger.warning("%s", formulas_warning(risky, can_mark=False))
     fields = {"release": {"id": release_id, "dataset": dataset, "private": is_private}, **perturbed_fields(made)}
-    if ledger is not None:
-        fields["words"] += _check_same_noise(ledger, dataset, noise, allow_other_noise)
     book = ledger.make() if isinstance(ledger, NewLedger) else ledger
     held = None
     if book is not None:
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         facts = {"method": "cell keys", "tables": [table["name"] for table in fields["tables"]], "noise": dict(noise)}
-        # There is no key to seal and nothing to resume: the same records give the same tables again.
-        held = book.reserve(dataset, release_id, Charge("cell-key"), facts, sealed_key=None, input_digest="cell keys: none", now=now)
+        facts |= {} if other_records is None else {OTHER_RECORDS: text_of(other_records, "other_records")}
+        held, other = _reserve(book, dataset, release_id, facts, allow_other_noise)
+        fields["words"] += [other_noise_sentence(other)] if other else []
     fields["release"]["ledger"] = None if held is None else held.head
     try:
         with Unbooked().exclusive_folder(output) as temporary:
@@ -257,6 +288,20 @@ def publish_perturbed(
         with after_publication(resumable=False):
             book.close(book.publish(held))
     return fields, fields["release"]["ledger"]
+
+
+def _reserve(book: Ledger, dataset: str, release_id: str, facts: Mapping[str, Any], allowed: bool) -> tuple[Reservation, list[str]]:
+    """Record the release, and in which parts its noise is another than that of earlier ones. There is no key to seal and nothing to resume:
+    the same records give the same tables again.
+    """
+    other: list[str] = []
+
+    def compare(earlier: list[Reservation]) -> None:
+        other[:] = _other_noise(earlier, dataset, facts["noise"], allowed, facts.get(OTHER_RECORDS))
+
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    empty: dict[str, Any] = {"sealed_key": None, "input_digest": "cell keys: none"}
+    return book.reserve(dataset, release_id, Charge("cell-key"), facts, **empty, now=now, check_earlier=compare), other
 
 
 def _fill(folder: Path, made: Perturbed, fields: dict[str, Any]) -> None:

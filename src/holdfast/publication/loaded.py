@@ -60,11 +60,11 @@ class Loaded(Readable):
         return f"Loaded({shorten(self.id)!r}, {len(self.table)} cells, {shorten(repr(self.plan.mechanism), 110)}{private})"
 
 
-def load(folder: str | os.PathLike[str]) -> Loaded:
+def load(folder: str | os.PathLike[str], *, signer: str | os.PathLike[str] | None = None) -> Loaded:
     """A published folder, read and verified as `verify` does: VerificationFailed, with every difference found, where it is not what its
-    card says.
+    card says. `signer`: a public key in PEM that must have signed the card; without it the folder may be anyone's.
     """
-    again = read_verified(folder)
+    again = read_verified(folder, signer=signer)
     listed = again.card.files.get(MAP_FILE)
     area_map = None if listed is None else read_plain(Path(folder) / MAP_FILE, listed.bytes)
     return Loaded(again.card.to_dict(), again.table, again.plan, again.exposure, again.kept_rows, area_map)

@@ -87,6 +87,8 @@ class Run:
     """The folder of the earlier release of the same population that this one revises."""
     disjoint: Disjoint | None
     """Earlier releases of the data set with which this one shares no person, and why."""
+    revises_signer: Path | None
+    """The public key that must have signed that earlier release."""
     allow_exposed: int
     """How many cells may be published as they are because the kept totals fix them: none, unless the run file says so."""
     statements: tuple[Statement, ...]
@@ -297,7 +299,9 @@ def _run_of(name: str, toml: str) -> Run:
         check_universe(table, folder)
     except Problem as problem:
         raise (problem if answer is None else in_answer(problem)) from None
-    for key in ("sign", "map"):
+    if release.revises_signer is not None and release.revises is None:
+        raise Problem(("release", "revises_signer"), "revises_signer goes with revises, the folder of the release that it signed.")
+    for key in ("sign", "map", "revises_signer"):
         if (path := getattr(release, key)) is not None:
             check_file(("release", key), path, folder)
     return Run(
@@ -318,6 +322,7 @@ def _run_of(name: str, toml: str) -> Run:
         dataset=release.dataset or table.name or _stem(table.source),
         revises=None if release.revises is None else Path(folder, release.revises),
         disjoint=_disjoint(release, answer),
+        revises_signer=None if release.revises_signer is None else Path(folder, release.revises_signer),
         allow_exposed=release.allow_exposed or 0,
         statements=tuple(statements(document.keep, list(table.cells), _levels(table))),
         _folder=folder,

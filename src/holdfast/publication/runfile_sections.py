@@ -432,6 +432,7 @@ class ReleaseSection(Section):
     dataset: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None = None
     revises: PathText | None = None
     disjoint: DisjointSection | None = None
+    revises_signer: PathText | None = None
     allow_exposed: Annotated[int, Field(ge=0)] | None = None
 
     @property

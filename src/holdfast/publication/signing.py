@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +12,9 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key, load_pem_public_key
 
-from holdfast.errors import InvalidParameter
-from holdfast.publication.card import Card, Signature, canonical_bytes
+from holdfast.errors import InvalidParameter, VerificationFailed
+from holdfast.publication.card import Card, Signature, canonical_bytes, problems
+from holdfast.publication.given_files import Unfit, read_json_text
 from holdfast.randomness.key_files import read_key_file
 
 if TYPE_CHECKING:
@@ -60,3 +63,33 @@ def signature_holds(card: Card) -> bool:
     except (InvalidSignature, ValueError):
         return False
     return True
+
+
+def signature_problems(card: Card, signer: str | os.PathLike[str] | None) -> Iterator[str]:
+    """What is wrong with the card's signature. `signer`: a file with the public key that must have signed it."""
+    expected = None if signer is None else load_public_key(Path(signer))
+    if card.signature is None:
+        if expected is not None or card.release.signer is not None:
+            yield "the card is not signed" + ("" if card.release.signer is None else ", although it names a signer")
+        return
+    if card.signature.public_key != card.release.signer:
+        yield "the signature is by another key than the signer that the card names"
+    elif not signature_holds(card):
+        yield "the signature does not fit the card"
+    elif expected is not None and card.signature.public_key != expected:
+        yield "the signature is by another key than the one given"
+
+
+def check_signer(file: Path, signer: Path) -> None:
+    """Raise VerificationFailed unless this file is a card that `signer` signed. The other files of its folder are not looked at."""
+    try:
+        text = read_json_text(file)
+        found = (
+            ["it is not a card of this version of Holdfast"] if problems(text) else list(signature_problems(Card.from_json(text), signer))
+        )
+    except Unfit as unfit:
+        found = [f"it {unfit}"]
+    if found:
+        raise VerificationFailed(
+            f"The card {file.name!r} is not one that this signer signed: {found[0]}. Do not use it; ask its publisher."
+        )

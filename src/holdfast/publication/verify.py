@@ -45,7 +45,7 @@ from holdfast.publication.official import compare_with
 from holdfast.publication.order import KeptRow
 from holdfast.publication.recompute import DECLARED, ONLY_SIGNED, Recomputed, recompute
 from holdfast.publication.released import value_columns
-from holdfast.publication.signing import load_public_key, signature_holds
+from holdfast.publication.signing import signature_problems
 from holdfast.publication.view import VIEW, VIEW_WORDS, made_again, solver_here
 from holdfast.tables import Table, Universe
 from holdfast.tables.formats import FORMATS
@@ -170,11 +170,11 @@ def _verified(place: Path, against: Table | str | os.PathLike[str] | None, signe
     )
 
 
-def read_verified(folder: str | os.PathLike[str]) -> Recomputed:
+def read_verified(folder: str | os.PathLike[str], *, signer: str | os.PathLike[str] | None = None) -> Recomputed:
     """A published folder that was checked as `verify` does, for who goes on working with it."""
-    place = _given(folder)
+    place = _given(folder, signer=signer)
     with _escaped():
-        return _checked(place, None)[0]
+        return _checked(place, signer)[0]
 
 
 def _given(folder: object, against: object = None, signer: object = None) -> Path:
@@ -203,7 +203,7 @@ def _checked(place: Path, signer: str | os.PathLike[str] | None) -> tuple[Recomp
     card = _read_card(place)
     needed = FIELD_MEMORY * card.table.cells * (len(card.table.columns) + 3)
     check_memory(needed, f"Checking {card.table.cells:,} cells, as the card has,", "Verify the folder on a larger machine.")
-    found = [*_file_problems(place, card), *_signature_problems(card, signer)]
+    found = [*_file_problems(place, card), *signature_problems(card, signer)]
     if found:
         _fail(found)
     frames = {made.name: _read_table(place, card, made.name) for made in FORMATS.values() if f"table{made.suffix}" in card.files}
@@ -423,26 +423,12 @@ def _file_problems(place: Path, card: Card) -> Iterator[str]:
             yield f"{name} {unfit}"
 
 
-def _signature_problems(card: Card, signer: str | os.PathLike[str] | None) -> Iterator[str]:
-    expected = None if signer is None else load_public_key(Path(signer))
-    if card.signature is None:
-        if expected is not None or card.release.signer is not None:
-            yield "the card is not signed" + ("" if card.release.signer is None else ", although it names a signer")
-        return
-    if card.signature.public_key != card.release.signer:
-        yield "the signature is by another key than the signer that the card names"
-    elif not signature_holds(card):
-        yield "the signature does not fit the card"
-    elif expected is not None and card.signature.public_key != expected:
-        yield "the signature is by another key than the one given"
-
-
-def published_rows(folder: str | os.PathLike[str]) -> tuple[str, list[KeptRow]]:
-    """(identifier, kept rows) of a published folder, after its files were checked against its card."""
+def published_rows(folder: str | os.PathLike[str], *, signer: str | os.PathLike[str] | None = None) -> tuple[str, list[KeptRow]]:
+    """(identifier, kept rows) of a published folder, after its files were checked against its card, and the card's signature."""
     place = Path(folder)
     with _escaped():
         card = _read_card(place)
-        if found := list(_file_problems(place, card)):
+        if found := [*_file_problems(place, card), *signature_problems(card, signer)]:
             _fail(found)
         return card.release.id, _plain(
             _guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _grid(card), marked=card.marks_formulas))

@@ -100,6 +100,15 @@ def other_noise_refusal(dataset: str, parts: Sequence[str]) -> str:
     )
 
 
+def other_records_refusal(dataset: str, other: str, parts: Sequence[str]) -> str:
+    """Why tables are not published with other noise than those of another data set in the ledger; `parts`: what differs."""
+    return (
+        f"Cell key releases of {other!r} in this ledger have another {_listed(parts)}. If {dataset!r} has the same records under another "
+        "name, they would get a second draw of noise, and whoever averages both has less of it. Use the same again. If these are other "
+        'records, say why with --other-records "..."; the ledger records it. If they are the same, publish with --other-noise.'
+    )
+
+
 def other_noise_sentence(parts: Sequence[str]) -> str:
     """Tables of a data set that were published with other noise than earlier ones."""
     return (

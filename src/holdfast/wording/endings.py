@@ -84,6 +84,7 @@ UNKNOWN = "What stands in the ledger could not be read. See: holdfast ledger sho
 UNWRITTEN = "Nothing was written to the ledger."
 MADE = "The ledger was made."
 GRANTED = "The grant stands in the ledger."
+TAKEN_BACK = "The grant was taken back, and the ledger says so."
 ACCEPTED = "The restore was accepted, and the ledger says so."
 VOIDED = "The release was given up, and the ledger says so."
 

@@ -14,7 +14,7 @@ from holdfast.privacy.asked import Asked
 from holdfast.privacy.ledger.account import Account, Balance
 from holdfast.privacy.ledger.chain import Event
 from holdfast.privacy.ledger.disjoint import Disjoint
-from holdfast.privacy.ledger.values import Charge, Grant, Reservation, amount
+from holdfast.privacy.ledger.values import Charge, Grant, Reservation, TakenBack, amount
 from holdfast.privacy.ledger.witness import Seen
 from holdfast.wording.disjoint import short_list
 from holdfast.wording.exposure import VALUES_LATER, structure_sentences
@@ -23,6 +23,7 @@ from holdfast.wording.joint import together_sentences
 WIDTH, HEIGHT = 100, 24
 NO_LIMIT = "no limit"
 MAX_GRANTS = 4
+MAX_TAKEN_BACK = 1
 MAX_RELEASES = 8
 MAX_DISJOINT = 2
 """Declarations that are shown, each in place of a release; `--json` has all."""
@@ -37,11 +38,13 @@ def ledger_screen(account: Account, last: Event) -> str:
     promise = "" if balance.epsilon is None else f" (epsilon = {amount(balance.epsilon, up=False)}, delta = {amount(balance.delta)})"
     granted = "nothing: no limit is set, counted" if balance.granted is None else f"{name} = {amount(balance.granted, up=False)}"
     declared = _disjoint(account.releases.values())
+    back = _taken_back(account.taken_back)
     lines = [
         f"Data set  {account.dataset}",
         f"Ledger    {last.ledger}, {last.seq} events",
         f"Granted   {granted} for one {unit} changing cell{promise}",
-        *_grants(account.grants),
+        *_grants(account.grants, MAX_GRANTS - len(back)),
+        *back,
         f"Releases  as requested: cost for one {unit}" if account.releases else "Releases  none yet",
         *_releases(list(account.releases.values()), MAX_RELEASES - len(declared)),
         *declared,
@@ -116,9 +119,12 @@ def compared_sentence(seen: Mapping[str, str | None], cards: int) -> str:
 def accepted_sentence(lost: Iterable[Seen]) -> str:
     """What was charged again when a restored ledger was accepted."""
     names = [f"{one.release_id!r} of {one.dataset!r} ({Charge.from_fields(one.charge)})" for one in lost]
+    again = (
+        "Grants that were lost must be made again; grants that were taken back after the copy was made stand, and must be taken back again."
+    )
     if not names:
-        return "Accepted. No release that a witness saw was missing."
-    return f"Accepted. Charged again, and their ids are used up: {'; '.join(names)}. Grants that were lost must be made again."
+        return f"Accepted. No release that a witness saw was missing. {again}"
+    return f"Accepted. Charged again, and their ids are used up: {'; '.join(names)}. {again}"
 
 
 def _spent(balance: Balance) -> str:
@@ -132,7 +138,8 @@ def _spent(balance: Balance) -> str:
 def _left(balance: Balance) -> str:
     assert balance.granted is not None
     assert balance.left is not None
-    return f"{balance.currency} = {amount(balance.left, up=False)} ({int(100 * balance.left / balance.granted)} %)"
+    share = f" ({int(100 * balance.left / balance.granted)} %)" if balance.granted else ""
+    return f"{balance.currency} = {amount(balance.left, up=False)}{share}"
 
 
 def balances_screen(balances: Iterable[Balance]) -> str:
@@ -169,13 +176,20 @@ def recorded_sentence(entry: str | None) -> str:
     return "This release was recorded in a ledger before it was drawn; release.ledger of card.json is its entry there."
 
 
-def _grants(grants: list[Grant]) -> list[str]:
-    hidden = len(grants) - MAX_GRANTS
+def _grants(grants: list[Grant], most: int) -> list[str]:
+    hidden = len(grants) - most
     lines = [f"  ({hidden} earlier grants are not shown)"] if hidden > 0 else []
-    for grant in grants[-MAX_GRANTS:]:
+    for grant in grants[-most:]:
         legal = "" if grant.legal is None else f" ({clean(grant.legal)})"
         lines.append(f"  {day(grant.time)}  {grant}, by {fit(grant.approver, 24)}: {clean(grant.reason)}{legal}")
     return lines
+
+
+def _taken_back(given: list[TakenBack]) -> list[str]:
+    hidden = len(given) - MAX_TAKEN_BACK
+    lines = [f"  ({hidden} more grants were taken back before)"] if hidden > 0 else []
+    shown = given[-MAX_TAKEN_BACK:]
+    return lines + [f"  {day(one.time)}  taken back: {one.grant}, by {fit(one.approver, 24)}: {clean(one.reason)}" for one in shown]
 
 
 def _disjoint(releases: Iterable[Reservation]) -> list[str]:
@@ -215,6 +229,8 @@ def _notes(facts: Mapping[str, Any]) -> str:
     notes = []
     if facts.get("revision_of"):
         notes.append(f"revision of {facts['revision_of']}")
+    if facts.get("other_records"):
+        notes.append(f"other records: {clean(str(facts['other_records']))}")
     return "".join(f"; {note}" for note in notes)
 
 

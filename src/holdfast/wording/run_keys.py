@@ -127,6 +127,7 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         "dataset": "The account in the ledger; left out, the name of the table or of the source.",
         "revises": "The folder of an earlier release of the same population.",
         "disjoint": "Earlier releases of the data set with which this one shares no person, and why; left out, their charges add up.",
+        "revises_signer": "The public key (PEM) that must have signed that earlier release.",
         "allow_exposed": "How many cells may be published as they are, because the kept totals fix them.",
         "epsilon": 'The budget, exact: a text, such as "0.25".',
         "delta": "For the Gaussian, with epsilon: the probability that is left.",

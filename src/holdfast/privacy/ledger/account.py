@@ -39,6 +39,7 @@ from holdfast.privacy.ledger.values import (
     GrantKind,
     Reservation,
     State,
+    TakenBack,
     amount,
     largest_rho,
     name_of,
@@ -96,6 +97,8 @@ class Account:
     def __init__(self, dataset: str) -> None:
         self.dataset = dataset
         self.grants: list[Grant] = []
+        self.taken_back: list[TakenBack] = []
+        """Grants that were taken back. An account that has some, and no grant, takes no release: its limit is nothing, not none."""
         self.opened: str | None = None
         """The unit of an account that was opened without a limit."""
         self.releases: dict[int, Reservation] = {}
@@ -127,20 +130,29 @@ class Account:
 
     @property
     def takes_releases(self) -> bool:
-        """Whether a budget was granted, or the account was opened without a limit."""
-        return bool(self.grants) or self.opened is not None
+        """Whether a budget was granted, or the account was opened without a limit and never had one."""
+        return bool(self.grants) or (self.opened is not None and not self.taken_back)
 
     @property
     def unit(self) -> str | None:
         """Whose privacy is counted; None where nothing was granted or recorded."""
-        lost = next((str(release.facts["unit"]) for release in self.releases.values() if release.state == "lost"), None)
-        return self.grants[0].unit if self.grants else self.opened or lost
+        return self._first_grant.unit if self._first_grant is not None else self._recorded_unit
+
+    @property
+    def _recorded_unit(self) -> str | None:
+        """Whose privacy is counted for releases that no grant was there for."""
+        return self.opened or next((str(release.facts["unit"]) for release in self.releases.values() if release.state == "lost"), None)
+
+    @property
+    def _first_grant(self) -> Grant | None:
+        """The grant that says what is counted. Where all were taken back, the last of those: the limit is then 0."""
+        return self.grants[0] if self.grants else self.taken_back[-1].grant if self.taken_back else None
 
     @property
     def currency(self) -> Currency:
         """What is added up: as granted; without a limit epsilon where every release has one."""
-        if self.grants:
-            return self.grants[0].currency
+        if self._first_grant is not None:
+            return self._first_grant.currency
         return "epsilon" if all(release.charge.kind != "zcdp" for release in self._counted()) else "rho"
 
     def cost(self, charge: Charge, currency: Currency | None = None) -> Fraction:
@@ -167,7 +179,7 @@ class Account:
         unit = self.unit
         if unit is None:
             raise self.no_grant()
-        first = self.grants[0] if self.grants else None
+        first = self._first_grant
         counted = self._counted()
         return Balance(
             dataset=self.dataset,
@@ -207,7 +219,7 @@ class Account:
     def check_grant(self, grant: Grant) -> HoldfastError | None:
         """Grants of one account have one kind, one unit, and one delta."""
         if not self.grants:
-            return None if self.unit is None else self._check_limit(grant, self.unit)
+            return None if self._recorded_unit is None else self._check_limit(grant, self._recorded_unit)
         first = self.grants[0]
         for name, old, new in (("kind", first.kind, grant.kind), ("unit", first.unit, grant.unit), ("delta", first.delta, grant.delta)):
             if old != new:
@@ -216,8 +228,22 @@ class Account:
                     f"The budget of {self.dataset!r} was granted with {name} {was}. Got {name} {is_now}. Grants of one data set add up, so "
                     "they share kind, unit and delta."
                 )
-        if grant.kind == "approximate" and Fraction(zcdp_epsilon(self.granted + grant.limit, self._delta)) > self._epsilon_with(grant):
+        if grant.kind == "approximate" and not _is_proved([*self.grants, grant]):
             return LedgerProblem(f"The grants of {self.dataset!r} together would promise less than the sum of their epsilons.")
+        return None
+
+    def check_take_back(self, grant: Grant) -> HoldfastError | None:
+        """A grant goes whole, and only while nothing of it is spent: the others pay for every release."""
+        others = [one for one in self.grants if one.seq != grant.seq]
+        rest, spent = self.granted - grant.limit, self.spent()
+        if spent > rest or (not others and self._counted()):
+            return LedgerProblem(
+                f"The grant of event {grant.seq} is spent, or a part of it: the releases of {self.dataset!r} cost {grant.currency} = "
+                f"{amount(spent)}, and {amount(rest, up=False)} would be granted without it. Only a grant that pays for nothing can be "
+                "taken back."
+            )
+        if grant.kind == "approximate" and others and not _is_proved(others):
+            return LedgerProblem(f"The other grants of {self.dataset!r} stand on this one. Take back the latest one first.")
         return None
 
     def _check_limit(self, grant: Grant, unit: str) -> HoldfastError | None:
@@ -360,7 +386,9 @@ class Account:
         """Take an event in; the rule it breaks, or None. What cannot be understood is left out, what breaks a rule is still counted."""
         try:
             if event.kind == "granted":
-                return self._apply_grant(Grant.from_fields(self.dataset, event.time, event.payload))
+                return self._apply_grant(replace(Grant.from_fields(self.dataset, event.time, event.payload), seq=event.seq))
+            if event.kind == "taken-back":
+                return self._apply_taken_back(event)
             if event.kind == "opened":
                 return self._apply_opened(event)
             if event.kind == "reserved":
@@ -378,6 +406,18 @@ class Account:
         if problem is None:
             self.grants.append(grant)
         return None if problem is None else str(problem)
+
+    def _apply_taken_back(self, event: Event) -> str | None:
+        grant = next((one for one in self.grants if one.seq == event.payload["grant"]), None)
+        if grant is None:
+            return "it names no grant."
+        problem = self.check_take_back(grant)
+        if problem is not None:
+            return str(problem)
+        approver, reason = (text_of(event.payload[name], name) for name in ("approver", "reason"))
+        self.grants.remove(grant)
+        self.taken_back.append(TakenBack(grant, approver, reason, event.time))
+        return None
 
     def _apply_opened(self, event: Event) -> str | None:
         if self.takes_releases:
@@ -453,6 +493,12 @@ class Account:
     def _count(self, charge: Charge, times: int) -> None:
         self._totals["epsilon"] += times * (charge.epsilon or 0)
         self._totals["rho"] += times * (charge.rho or 0)
+
+
+def _is_proved(grants: list[Grant]) -> bool:
+    """Whether the rho of approximate grants together is proved for the sum of their epsilons, at their delta."""
+    rho, epsilon = (sum((cast(Fraction, getattr(grant, name)) for grant in grants), Fraction(0)) for name in ("rho", "epsilon"))
+    return Fraction(zcdp_epsilon(rho, cast(Fraction, grants[0].delta))) <= epsilon
 
 
 def id_elsewhere(release_id: str, dataset: str, chain: Iterable[Event]) -> WrongState | None:

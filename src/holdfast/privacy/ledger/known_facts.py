@@ -62,6 +62,7 @@ _RIGHT: dict[str, Callable[[Any], bool]] = {
     "stream_version": _is_number,
     "software": _is_software,
     "grant": _is_grant,
+    "other_records": _is_text,
     DISJOINT: _is_declaration,
     DISTANCE: lambda value: isinstance(value, str) and len(value) <= MAX_NAME,
 }

@@ -22,8 +22,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdfast.errors import InvalidParameter, LedgerBroken, LedgerProblem, OtherInput, WitnessMismatch, WrongState
+from holdfast.errors import InvalidParameter, LedgerProblem, OtherInput, WitnessMismatch, WrongState
 from holdfast.exact.parameters import Exact
+from holdfast.privacy.ledger import replay
 from holdfast.privacy.ledger.account import Account, Balance, id_elsewhere
 from holdfast.privacy.ledger.chain import Event, checked_facts, make_event, read_chain, read_row
 from holdfast.privacy.ledger.ids import LedgerId, new_ledger_id
@@ -128,7 +129,7 @@ class Ledger:
     @property
     def needs_grants(self) -> bool:
         """Whether a data set must be granted a budget before a release of it is reserved."""
-        return _needs_grants(self._store.read(self._chain))
+        return replay.needs_grants(self._store.read(self._chain))
 
     # Budgets.
 
@@ -144,12 +145,13 @@ class Ledger:
         approver: str,
         reason: str,
         legal: str | None = None,
+        again: bool = False,
         now: str | None = None,
     ) -> Event:
         """Grant a budget for what one unit changing cell may lose to all releases of a data set together.
 
         Given:       kind "pure" (epsilon), "zcdp" (rho) or "approximate" (epsilon and delta), exact. Grants of one data set add up and
-                     share kind, unit and delta. "pure" takes pure releases only.
+                     share kind, unit and delta. "pure" takes pure releases only. again: one that stands already is meant to add to it.
         Guarantees:  an approximate grant is converted once to the largest rho proved for it (12 digits, rounded down). With several,
                      the sum of their rho is proved for the sum of their epsilons at their delta.
         """
@@ -159,14 +161,22 @@ class Ledger:
 
         def work(connection: Connection) -> Event:
             chain = self._chain(connection)
-            account = _account(name, chain)
-            made = account.fitted(asked)
-            problem = account.check_grant(made)
-            if problem is not None:
-                raise problem
-            if made.limit <= 0:
-                raise InvalidParameter("This grant adds nothing to those that are there. Write a larger epsilon.")
+            replay.check_dataset(name, chain)
+            made = replay.admit_grant(replay.account_of(name, chain), asked, again)
             return self._append(connection, chain[-1], time, "granted", name, None, made.to_fields())
+
+        return self._write(work)
+
+    def take_back(self, dataset: str, *, grant: int | None = None, approver: str, reason: str) -> Event:
+        """Take back a grant of which nothing is spent: what is left without it pays for every release. `grant`: the number of its event,
+        which may be left out where there is one grant only. Where the last one goes, the data set takes no release until another is made.
+        """
+        name, who = name_of(dataset, "dataset"), {"approver": text_of(approver, "approver"), "reason": text_of(reason, "reason")}
+
+        def work(connection: Connection) -> Event:
+            chain = self._chain(connection)
+            taken = replay.grant_to_take_back(replay.account_of(name, chain), grant)
+            return self._append(connection, chain[-1], _clock(), "taken-back", name, None, {"grant": taken.seq, **who})
 
         return self._write(work)
 
@@ -176,12 +186,11 @@ class Ledger:
 
     def datasets(self) -> list[str]:
         """Every data set that was granted a budget or recorded without a limit, in the order of their first events."""
-        return _datasets(self._store.read(self._chain))
+        return [account.dataset for account in replay.accounts_of(self._store.read(self._chain))]
 
     def balances(self) -> list[Balance]:
         """Of every data set, in the order of their first events."""
-        chain = self._store.read(self._chain)
-        return [_account(name, chain).balance() for name in _datasets(chain)]
+        return [account.balance() for account in replay.accounts_of(self._store.read(self._chain))]
 
     # The steps of a release.
 
@@ -196,6 +205,7 @@ class Ledger:
         second_secret: bytes | None = None,
         input_digest: str,
         now: str,
+        check_earlier: Callable[[list[Reservation]], None] | None = None,
     ) -> Reservation:
         """Set budget aside for a release, before anything is drawn.
 
@@ -204,7 +214,8 @@ class Ledger:
                      "unit" (must be the one granted), "exposed" (fields of `lattices.exposure_facts.ReleaseExposure`, for the screen).
                      sealed_key, input_digest: what resuming needs, kept outside the chain until the release is closed or voided; of
                      the digest only a hash, since it enters the noise. second_secret, without which the sealed key cannot be opened, goes
-                     to a file in the state folder and never into the database.
+                     to a file in the state folder and never into the database. check_earlier: given every release of the ledger, inside
+                     the transaction, so that no other is recorded between the check and this one; it raises to refuse.
         Guarantees:  the charge counts as spent from here on. BudgetExceeded, NoGrant, WrongState (the id is in use), WitnessMismatch,
                      NoWitness and nothing is written.
         """
@@ -215,7 +226,10 @@ class Ledger:
         def work(connection: Connection) -> Reservation:
             from sqlalchemy import insert
 
-            events, reservation = self._admitted(self._chain(connection), dataset, release_id, charge, facts, now)
+            chain = self._chain(connection)
+            if check_earlier is not None:
+                check_earlier(replay.releases_of(chain))
+            events, reservation = self._admitted(chain, dataset, release_id, charge, facts, now)
             insert_events(connection, events)
             row = {"seq": reservation.seq, "sealed_key": None if sealed_key is None else sealed_key.hex(), "input_check": check}
             connection.execute(insert(tables().secrets), [row])
@@ -250,12 +264,14 @@ class Ledger:
         plain = checked_facts(dict(facts))
         if not isinstance(charge, Charge):
             raise InvalidParameter(f"charge must be a Charge. Got {type(charge).__name__}.")
-        account, events = _account(name, chain), []
-        if not _needs_grants(chain):
+        replay.check_dataset(name, chain)
+        replay.check_release_name(release, name if replay.needs_grants(chain) else None, chain)
+        account, events = replay.account_of(name, chain), []
+        if not replay.needs_grants(chain):
             used = id_elsewhere(release, name, chain)
             if used is not None:
                 raise used
-            if not account.takes_releases:
+            if not account.takes_releases and not account.taken_back:
                 payload = {"unit": plain.get("unit", "person")}
                 events.append(make_event(chain[-1], self._id, time, "opened", name, None, payload))
                 account.apply(events[-1])
@@ -354,9 +370,8 @@ class Ledger:
 
         def work(connection: Connection) -> list[Reservation]:
             chain = self._chain(connection)
-            names = dict.fromkeys(event.dataset for event in chain if event.kind == "reserved" and dataset in (None, event.dataset))
-            found = [release for name in names for release in _account(name, chain).releases.values() if release.is_open]
-            return [with_secrets(connection, self._id, release) for release in sorted(found, key=lambda release: release.seq)]
+            found = [release for release in replay.releases_of(chain) if release.is_open and dataset in (None, release.dataset)]
+            return [with_secrets(connection, self._id, release) for release in found]
 
         return self._store.read(work)
 
@@ -422,7 +437,7 @@ class Ledger:
             remembered = self._witness.remembered([self._id, *others])
             marks = [mark for mark in remembered.values() if mark is not None]
             chain = self._chain(connection)
-            steps, lost = steps_after_restore(chain, marks, _needs_grants(chain))
+            steps, lost = steps_after_restore(chain, marks, replay.needs_grants(chain))
             with contextlib.suppress(WitnessMismatch):
                 self._check_marks(connection, marks)
                 if not others:
@@ -432,7 +447,7 @@ class Ledger:
             for kind, dataset, release_id, payload in steps:
                 made.append(make_event(made[-1], self._id, _clock(), kind, dataset, release_id, payload))
             for name in dict.fromkeys(event.dataset for event in made[1:]):
-                _account(name, [*chain, *made])  # what breaks a rule is refused, and nothing is written
+                replay.account_of(name, [*chain, *made])  # what breaks a rule is refused, and nothing is written
             insert_events(connection, made)
             return Mark.start(self._id).after([*chain, *made]), lost, remembered
 
@@ -498,7 +513,7 @@ class Ledger:
             ) from None
 
     def _account(self, dataset: str) -> Account:
-        return _account(name_of(dataset, "dataset"), self._store.read(self._chain))
+        return replay.account_of(name_of(dataset, "dataset"), self._store.read(self._chain))
 
     def _chain(self, connection: Connection) -> list[Event]:
         return read_chain(event_rows(connection), self._id)
@@ -506,7 +521,7 @@ class Ledger:
     def _own_account(self, connection: Connection, dataset: str) -> Account:
         """The account from its own events, each with its hash checked; what reads a balance checks the whole chain instead."""
         name = name_of(dataset, "dataset")
-        return _account(name, [read_row(row, self._id) for row in event_rows(connection, name)])
+        return replay.account_of(name, [read_row(row, self._id) for row in event_rows(connection, name)])
 
     def _events_after(self, connection: Connection, seq: int) -> list[Event]:
         return [read_row(row, self._id) for row in event_rows(connection, after=seq)]
@@ -536,25 +551,9 @@ def _start(connection: Connection, needs_grants: bool) -> None:
     insert_events(connection, [event])
 
 
-def _needs_grants(chain: list[Event]) -> bool:
-    """As the first event says; ledgers made before it was asked need them."""
-    return chain[0].payload.get("needs_grants") is not False
-
-
 def _one_way(digest: str) -> str:
     """What is stored of the digest of an input: enough to know it again, and no help to find it."""
     return hashlib.sha256(b"holdfast input check;" + digest.encode()).hexdigest()
-
-
-def _account(dataset: str, chain: Iterable[Event]) -> Account:
-    account, problems = Account.replay(dataset, (event for event in chain if event.dataset == dataset and event.kind != "created"))
-    if problems:
-        raise LedgerBroken(f"{problems[0]} Run `holdfast ledger verify`, and restore a copy.")
-    return account
-
-
-def _datasets(chain: Iterable[Event]) -> list[str]:
-    return list(dict.fromkeys(event.dataset for event in chain if event.kind in ("granted", "opened")))
 
 
 def _clock() -> str:

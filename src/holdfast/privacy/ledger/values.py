@@ -180,6 +180,8 @@ class Grant:
     reason: str
     legal: str | None = None
     time: str = ""
+    seq: int = 0
+    """The number of the event that made it; 0 before it is recorded."""
 
     @property
     def currency(self) -> Currency:
@@ -216,6 +218,16 @@ class Grant:
         """What was granted, with its own parameters."""
         names = GRANT_NEEDS[self.kind]
         return ", ".join(f"{name} = {amount(getattr(self, name), up=False)}" for name in names)
+
+
+@dataclass(frozen=True)
+class TakenBack:
+    """A grant that was taken back before anything of it was spent, and who did it, why."""
+
+    grant: Grant
+    approver: str
+    reason: str
+    time: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,7 +287,9 @@ def read_grant(dataset: str, kind: GrantKind, parameters: Mapping[str, Exact | N
         if (value is None) == (name in needed):
             advice = "is missing" if value is None else "must be left out"
             raise InvalidParameter(f"A grant of kind {kind!r} has {' and '.join(needed)}: {name} {advice}.")
-    numbers = {name: (probability if name == "delta" else budget)(value, name) for name, value in parameters.items() if value is not None}
+    numbers: dict[str, Any] = {
+        name: (probability if name == "delta" else budget)(value, name) for name, value in parameters.items() if value is not None
+    }
     if kind == "approximate":
         numbers["rho"] = largest_rho(numbers["epsilon"], numbers["delta"])
     return Grant(
