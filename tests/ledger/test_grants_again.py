@@ -73,7 +73,7 @@ class TestTakingBack:
         reserve(ledger, "r1", "1")
         made = ledger.take_back(DATA, grant=second, **WHO)
         assert (made.kind, made.payload["grant"], made.payload["approver"]) == ("taken-back", second, "A. Chief")
-        assert (ledger.balance(DATA).granted, ledger.balance(DATA).left) == (1, 0)
+        assert (ledger.balance(DATA).granted, ledger.balance(DATA).left) == (Fraction(1), Fraction(0))
         with pytest.raises(BudgetExceeded):
             reserve(ledger, "r2", "1/8")
         assert Ledger.open("ledger.sqlite").verify() == []
@@ -98,7 +98,7 @@ class TestTakingBack:
         ledger.take_back(DATA, **WHO)
         with pytest.raises(NoGrant):
             reserve(ledger, "r1", "1/8")
-        assert [(balance.granted, balance.left) for balance in ledger.balances()] == [(0, 0)]
+        assert [(balance.granted, balance.left) for balance in ledger.balances()] == [(Fraction(0), Fraction(0))]
         ledger.grant(DATA, kind="zcdp", rho="1/10", unit="household", **WHO)  # the wrong kind or unit is no longer in the way
         assert ledger.balance(DATA).unit == "household"
         assert ledger.verify() == []

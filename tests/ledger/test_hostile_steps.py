@@ -140,19 +140,21 @@ class TestFolderNames:
                 unfinished_name(entry)
 
 
+def _replace_by_link(path: Path) -> None:
+    moved = path.rename(path.parent.parent / f"moved {path.name}")
+    path.symlink_to(moved)
+
+
 CHANGES: dict[str, Callable[[Path], object]] = {
     "a file more": lambda folder: (folder / "more.txt").write_text("more"),
     "a folder more": lambda folder: (folder / "more").mkdir(),
     "a file less": lambda folder: (folder / "kept.csv").unlink(),
     "a changed file": lambda folder: (folder / "table.csv").write_text("area,sex,count\n"),
     "a changed digit": lambda folder: (folder / "kept.csv").write_bytes((folder / "kept.csv").read_bytes().replace(b"8", b"9")),
-    "a link": lambda folder: ((folder / "kept.csv").rename(folder.parent / "kept"), (folder / "kept.csv").symlink_to("../kept")),
+    "a link": lambda folder: _replace_by_link(folder / "kept.csv"),
     "no card": lambda folder: (folder / "card.json").unlink(),
-    "a link to the card": lambda folder: (
-        (folder / "card.json").rename(folder.parent / "card"),
-        (folder / "card.json").symlink_to("../card"),
-    ),
-    "a link to the folder": lambda folder: (folder.rename(folder.parent / "moved"), folder.symlink_to("moved")),
+    "a link to the card": lambda folder: _replace_by_link(folder / "card.json"),
+    "a link to the folder": lambda folder: _replace_by_link(folder),
 }
 
 
