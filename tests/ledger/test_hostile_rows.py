@@ -6,6 +6,7 @@ touched; and no release is published that its card does not name. 200 changes ru
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -353,7 +354,8 @@ def try_one(office: Office, seed: int) -> None:
     rng = random.Random(seed)
     state, change = rng.choices(STATES, WEIGHTS)[0], rng.choice(CHANGES)
     office.put_back(state)
-    change(rng, office)
+    with contextlib.suppress(sqlite3.IntegrityError):  # no table of ours holds such a value: the ledger stays as it was
+        change(rng, office)
     if rng.random() < 0.5:  # on another machine, where nothing was seen of the ledger
         for path in [*(office.root / "state").glob("*.mark"), *(office.root / "state" / "places").iterdir()]:
             path.unlink()
