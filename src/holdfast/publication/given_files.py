@@ -133,8 +133,10 @@ def check_json(data: bytes) -> None:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value of a JSON text that every program reads alike. Unfit: a name given twice in one object, which programs read differently; NaN,
-    Infinity or a number beyond the floats, which are no JSON. ValueError or RecursionError where it is no JSON at all.
+    """The value of a JSON text that every program reads alike.
+
+    Refused:     Unfit for a name given twice in one object, which programs read differently, and for NaN, Infinity or a number beyond the
+                 floats, which are no JSON. ValueError or RecursionError where it is no JSON at all.
     """
     return json.loads(text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite)
 

@@ -314,6 +314,12 @@ class PublicationView:
             and self._maker.is_view(self.released.counts, counts, self.base, nonnegative=self.nonnegative)
         )
 
+    def frame_with(self, frame: Any) -> Any:
+        """This view with the counts of another table that `holds_in` found to be one."""
+        mine = self.frame
+        last = mine.num_columns - 1
+        return mine.set_column(last, self.column, frame.column(self.column).cast(mine.column(last).type))
+
     @property
     def frame(self) -> Any:
         """A pyarrow.Table: codes, and the view under a name of its own."""
@@ -345,7 +351,7 @@ class PublicationView:
         return target, beside
 
     def to_json(self) -> str:
-        return json.dumps(self.to_fields(), indent=2, ensure_ascii=False) + "\n"
+        return fields_text(self.to_fields())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.frame.__arrow_c_stream__(requested_schema)
@@ -381,6 +387,11 @@ def publication_view(
         )
     counts.setflags(write=False)
     return PublicationView(release_id, private, released, counts, base, nonnegative, plan, maker)
+
+
+def fields_text(fields: Mapping[str, Any]) -> str:
+    """The text of view.json."""
+    return json.dumps(fields, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def solver_here() -> str:
