@@ -10,7 +10,6 @@ import hashlib
 import io
 from typing import Any
 
-from holdfast.publication.card import Card
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.formulas import mark_frame
 
@@ -32,11 +31,11 @@ class _Digest(io.RawIOBase):
         return self._sha256.hexdigest()
 
 
-def is_csv_of(card: Card, name: str, frame: Any) -> bool:
-    """Whether this CSV file of the folder is what a release writes of a pyarrow.Table. The card's checksum of the file must be right."""
+def is_csv_of(frame: Any, sha256: str, *, marked: bool = False) -> bool:
+    """Whether the CSV file with this checksum is what a release writes of a pyarrow.Table; `marked`: with formulas marked."""
     file = _Digest()
-    FORMATS["csv"].write(mark_frame(frame) if card.marks_formulas else frame, file)  # type: ignore[arg-type]
-    return file.hexdigest() == card.files[name].sha256
+    FORMATS["csv"].write(mark_frame(frame) if marked else frame, file)  # type: ignore[arg-type]
+    return file.hexdigest() == sha256
 
 
 def arranged(said: Any, made: Any) -> Any:

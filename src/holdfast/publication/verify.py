@@ -343,7 +343,7 @@ def _view_problems(place: Path, again: Recomputed) -> Iterator[str]:
         frame = _guarded(name, partial(_read_view, place / name, card))
         if not _guarded(name, partial(view.holds_in, frame, said, same_software=again.same_software)):
             yield f"{name} is not the view that follows from the table"
-        elif form.name == "csv" and not is_csv_of(card, name, view.frame_with(frame)):
+        elif form.name == "csv" and not is_csv_of(view.frame_with(frame), card.files[name].sha256, marked=card.marks_formulas):
             yield f"{name} is not written as Holdfast writes it"
 
 
