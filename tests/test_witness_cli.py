@@ -137,6 +137,35 @@ def test_a_ledger_that_is_named_and_gone(run: Run, work: Path, monkeypatch: pyte
 def test_a_demo_may_be_deleted_and_made_again(run: Run) -> None:
     for _ in range(2):
         assert run("demo", "-o", "demo").code == 0
-        assert run("release", "demo/run.toml", "-o", "out").code == 0
         shutil.rmtree("demo")
-        shutil.rmtree("out")
+
+
+@pytest.mark.parametrize("release_id", ["demo-2030-census", "education-demo"])
+def test_a_demo_makes_nobody_forget_a_release_that_it_did_not_make(run: Run, release_id: str) -> None:
+    """Real people in the folder of a deleted demo, or in one that no demo made, under an id such as the demo's own."""
+    assert run("demo", "-o", "demo").code == 0
+    Path("elsewhere").mkdir()
+    shutil.copy("demo/education.csv", "elsewhere")
+    text = Path("demo/run.toml").read_text().replace("education-demo", release_id)
+    for folder in ("demo", "elsewhere"):
+        Path(folder, "run.toml").write_text(text)
+        assert run("release", f"{folder}/run.toml", "-o", f"{folder}-out").code == 0
+        shutil.rmtree(folder)
+        again = run("demo", "-o", folder)
+        assert (again.code, again.err.count("Choose another name for the demo's folder")) == (9, 1)
+        assert not Path(folder).exists()
+        Path(folder).mkdir()
+        shutil.copy(f"{folder}-out/table.csv", Path(folder, "education.csv"))
+        Path(folder, "run.toml").write_text(text)
+        assert code_of(run, "release", f"{folder}/run.toml", "-o", "second") == "witness-mismatch"
+
+
+def test_a_demo_that_was_stopped_leaves_its_folder_free(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("holdfast.demo.synthesize", stop)  # between the two releases
+        assert run("demo", "-o", "demo").code != 0
+    assert not Path("demo").exists()
+    assert run("demo", "-o", "demo").code == 0

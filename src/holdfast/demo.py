@@ -6,6 +6,7 @@ three levels with state totals kept. The noise comes from a fresh secret key: ev
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -31,6 +32,11 @@ COUNTIES = ("Ash", "Birch", "Cedar", "Dogwood")
 EDUCATION = ("none", "primary", "secondary", "higher")
 COUNTS = ((14, 31, 22, 3), (8, 25, 40, 17), (2, 11, 19, 30), (21, 9, 6, 1))
 """Made up; no one lives there."""
+
+RELEASE_IDS = {"education": "demo-education", "geography": "demo-geography"}
+"""By table. Others than the run file's, which the reader may try."""
+MADE_UP = frozenset(RELEASE_IDS.items())
+"""The releases that a demo makes in a ledger of its own."""
 
 RUN_FILE = """\
 [table]
@@ -69,13 +75,33 @@ class Demo:
 
 
 def run_demo(output: Path | None = None) -> Demo:
-    """Release both tables into a folder: `output`, which must be new, or one of its own in the system's place for temporary files."""
+    """Release both tables into a folder: `output`, which must be new, or one of its own in the system's place for temporary files.
+
+    A folder that held an earlier demo and was deleted can be used again, unless its ledger had recorded a release that no demo made.
+    """
     folder = _new_folder(output)
     try:
-        return _filled(folder)
+        witness = _witness_of(folder)
+        try:
+            return _filled(folder)
+        finally:
+            with contextlib.suppress(OSError):  # then a later demo needs another folder
+                witness.note_made_up(MADE_UP)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def _witness_of(folder: Path) -> Witness:
+    """What is remembered of the ledger that will be in this new folder: nothing but that of an earlier demo, which is forgotten."""
+    witness = Witness.of(None, place_of(folder / DEFAULT_NAME))
+    witness.forget_made_up()
+    if witness.known() is not None:
+        raise OutputExists(
+            f"{folder.name!r} is gone, and its ledger had recorded more than the demo's own releases. Choose another name for the demo's "
+            "folder."
+        )
+    return witness
 
 
 def _new_folder(output: Path | None) -> Path:
@@ -91,8 +117,6 @@ def _new_folder(output: Path | None) -> Path:
 
 
 def _filled(folder: Path) -> Demo:
-    # Of a demo that was deleted; its people were made up.
-    Witness.of(None, place_of(folder / DEFAULT_NAME)).forget_made_up(lambda name: name.startswith("demo-") or name == "education-demo")
     (folder / "education.csv").write_text(_csv(), encoding="utf-8")
     (folder / "run.toml").write_text(RUN_FILE, encoding="utf-8")
     education = Table.from_counts(folder / "education.csv", cells=["county", "education"], count="adults", public=True, name="education")
@@ -106,9 +130,9 @@ def _filled(folder: Path) -> Demo:
 
 
 def _part(title: str, table: Table, keep: list[Statement], mechanism: Mechanism, folder: Path) -> Part:
-    """Recorded beside the run file, as the command does it; the ids are others than the run file's, which the reader may try."""
+    """Recorded beside the run file, as the command does it."""
     ledger = ledger_in(folder, None if state_folder() else folder)  # for an account without a home, its head is remembered beside it
-    drawn = release(table, keep, mechanism, ledger=ledger, release_id=f"demo-{table.name}")
+    drawn = release(table, keep, mechanism, ledger=ledger, release_id=RELEASE_IDS[str(table.name)])
     place = drawn.save(folder / str(table.name))
     return Part(title, drawn, place, verify(place))
 

@@ -265,3 +265,34 @@ class TestCanonicalBytes:
         backwards = {key: CARD[key] for key in reversed(CARD)}
         backwards["software"] = {key: CARD["software"][key] for key in reversed(CARD["software"])}
         assert canonical_bytes(Card.model_validate(backwards)) == canonical_bytes(Card.model_validate(CARD))
+
+
+class _Counted(str):
+    """A text that counts how often it is compared."""
+
+    __slots__ = ()
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        _Counted.compared += 1
+        return str.__eq__(self, other)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_names_given_twice_are_found_in_linear_time(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """By the comparisons of names: with 2,000 names, looking for each of them among all takes four million."""
+    plain, names = json.loads, [f"name{place}" for place in range(2_000)] * times
+
+    def counting(text: str, **options: Any) -> Any:
+        if (hook := options.pop("object_pairs_hook", None)) is None:
+            return plain(text, **options)
+        return plain(text, object_pairs_hook=lambda pairs: hook([(_Counted(name), value) for name, value in pairs]), **options)
+
+    given = json.dumps(CARD["software"])
+    more = ", ".join(f'"{name}": 1' for name in names)
+    text = json.dumps(CARD).replace(given, f"{given[:-1]}, {more}}}")
+    monkeypatch.setattr(_Counted, "compared", 0)
+    monkeypatch.setattr(json, "loads", counting)
+    assert len(problems(text)) == (0 if times == 1 else 1_000)
+    assert _Counted.compared <= 10 * len(names)

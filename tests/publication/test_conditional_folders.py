@@ -53,7 +53,7 @@ def test_every_value_of_a_published_column_counts(values: list[int], tmp_path: P
     path = folder / "card.json"
     card = json.loads(path.read_text())
     card["table"]["public_columns"][0]["values"] = values
-    path.write_text(json.dumps(card))
+    path.write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
     with pytest.raises(VerificationFailed, match=r"identity|has [35] values for 4 cells"):
         hf.verify(folder)
 

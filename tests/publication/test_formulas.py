@@ -101,7 +101,7 @@ def test_a_card_that_says_the_other_is_refused(tmp_path: Path, chosen: Any, othe
     folder = made().save(tmp_path / "out", formats=["csv"], formulas=chosen)
     card = json.loads((folder / "card.json").read_text())
     card["release"]["formulas"] = other
-    (folder / "card.json").write_text(json.dumps(card))
+    (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
     with pytest.raises(VerificationFailed):
         hf.verify(folder)
 
@@ -111,7 +111,7 @@ def test_marks_where_no_text_needs_one_are_refused(tmp_path: Path) -> None:
     folder = made(universe, [hf.margin("age")]).save(tmp_path / "out")
     card = json.loads((folder / "card.json").read_text())
     card["release"]["formulas"] = "marked"
-    (folder / "card.json").write_text(json.dumps(card))
+    (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
     with_right_checksums(folder)
     with pytest.raises(VerificationFailed, match=r"release\.formulas is 'marked', and no text is one"):
         hf.verify(folder)

@@ -143,7 +143,7 @@ def fit_checksums(folder: Path) -> None:
             data = (folder / name).read_bytes()
             digest = hashlib.sha256(data).hexdigest()
             card["files"][name] = {"sha256": digest, "bytes": len(data)} if path.name == "card.json" else digest
-    path.write_text(json.dumps(card), encoding="utf-8")
+    path.write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def check_one(original: Path, place: Path, seed: int) -> bool:

@@ -301,7 +301,7 @@ class TestSizes:
         card = read_card(folder)
         assert f"{name} has 1000000000000 bytes instead of {card['files'][name]['bytes']}" in refusal(folder)
         card["files"][name]["bytes"] = 10**12
-        (folder / "card.json").write_text(json.dumps(card))
+        (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
         assert f"the card says 1000000000000 bytes for {name}, more than its {3 if name == 'kept.csv' else 6} rows can have" in refusal(
             folder
         )
@@ -326,7 +326,7 @@ class TestJson:
     def test_very_many_problems_are_put_into_words_from_one_schema(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         card = json.loads((folder / "card.json").read_text())
         card["kept"]["statements"] = [1] * 5_000
-        (folder / "card.json").write_text(json.dumps(card))
+        (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
         schema.cache_clear()
         assert "statements" in refusal(folder)
         assert schema.cache_info().misses == 1
@@ -352,7 +352,7 @@ class TestJson:
     def test_nesting_within_the_limit_is_judged_by_the_fields(self, folder: Path, depth: int) -> None:
         card = read_card(folder)
         card["kept"]["definitions"] = [{"type": "margin", "kind": "kept", "columns": json.loads(nested(depth))}]
-        (folder / "card.json").write_text(json.dumps(card))
+        (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
         assert "table and statements do not fit together" in refusal(folder)
 
     def test_very_many_values(self, folder: Path) -> None:
@@ -425,7 +425,7 @@ class TestNestedElsewhere:
         bounds = hf.Conditional("1/2", upper=9, rows=[hf.at_most(hf.subset("sex", ["F"]), 9)], gamma="best")
         folder = hf.release(table, [hf.margin("area")], bounds, release_id="r").save(tmp_path / "bounds")
         card = with_change(read_card(folder), ("mechanism", "parameters", "rows"), DEEP)
-        (folder / "card.json").write_text(json.dumps(card))
+        (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
         assert "No conditional has these parameters" in refusal(folder)
 
     def test_perturbation_tables_and_secrets_of_record_keys(self, tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def change(folder: Path, of_guarantee: dict[str, Any], version: str | None = "0.
     card = json.loads((folder / "card.json").read_text())
     card["guarantee"] |= of_guarantee
     card["software"] |= {} if version is None else {"holdfast": version}
-    (folder / "card.json").write_text(json.dumps(card))
+    (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
     with_right_checksums(folder)
 
 
@@ -190,7 +190,7 @@ class TestMessages:
     def test_a_label_that_turns_the_text_round(self, folder: Path) -> None:
         card = json.loads((folder / "card.json").read_text())
         card["table"]["labels"][0]["codes"][0][1] = "a\u202eb"
-        (folder / "card.json").write_text(json.dumps(card))
+        (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
         with pytest.raises(VerificationFailed, match="without characters that do not print, such as control or direction marks"):
             hf.verify(folder)
         table = hf.Table(hf.Universe.product({"area": ["a", "b"]}), np.array([3, 4]))

@@ -93,7 +93,7 @@ def test_a_changed_label_is_found_by_the_pages(work):
     card = json.loads((work / "out" / "card.json").read_text())
     assert card["table"]["labels"][2] == {"column": "sex", "name": "Sex", "by": ["sex"], "codes": [[["F"], "women"], [["M"], "men"]]}
     card["table"]["labels"][2]["codes"][0][1] = "men"
-    (work / "out" / "card.json").write_text(json.dumps(card))
+    (work / "out" / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
     with pytest.raises(VerificationFailed, match=r"report\.html is not the page"):
         hf.verify(work / "out")
 
@@ -152,7 +152,7 @@ def test_a_card_with_labels_that_are_none_is_refused_in_words(work, change):
     _released(work).save(work / "out")
     card = json.loads((work / "out" / "card.json").read_text())
     card["table"]["labels"][2] |= change
-    (work / "out" / "card.json").write_text(json.dumps(card))
+    (work / "out" / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
     with pytest.raises(HoldfastError, match=r"label|Label"):
         hf.verify(work / "out")
 

@@ -192,4 +192,4 @@ class TestVerify:
         for name in card["files"]:
             data = (path.parent / name).read_bytes()
             card["files"][name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-        place.write_text(json.dumps(card))
+        place.write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")

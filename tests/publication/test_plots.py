@@ -280,7 +280,7 @@ class TestMapsInFolders:
             (folder / "map.geojson").write_text(text)
             card = json.loads((folder / "card.json").read_text())
             card["files"]["map.geojson"] = {"sha256": hashlib.sha256(text.encode()).hexdigest(), "bytes": len(text.encode())}
-            (folder / "card.json").write_text(json.dumps(card))
+            (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
             with pytest.raises(VerificationFailed, match=words):
                 hf.verify(folder)
 

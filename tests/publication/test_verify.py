@@ -390,7 +390,7 @@ class TestSignatures:
         folder = copy("signed")
         card = read_card(folder)
         card["signature"] = None
-        (folder / "card.json").write_text(json.dumps(card))
+        (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
         with pytest.raises(VerificationFailed, match="the card is not signed"):
             hf.verify(folder, signer=keys["office"][1])
 

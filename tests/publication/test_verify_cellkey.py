@@ -102,7 +102,7 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "distance": (lambda card: changed(card, "distance_words", to="Uniform."), "distance_words does not follow"),
     "weighted": (lambda card: changed(card, "settings", "weighted", to=True), "words are not those"),
     "cells": (lambda card: changed(card, "tables", 0, "cells", to=77), "cells instead of 77"),
-    "table left out": (lambda card: card["tables"].pop(), "gaps does not follow"),
+    "table left out": (lambda card: card["tables"].pop(), r"all\.csv is listed, which is no file"),
     "twice": (lambda card: card["tables"].append(card["tables"][0]), "two tables share a name or a file"),
     "unknown": (lambda card: changed(card, "more", to=1), "missing, unknown or wrong values"),
     "path": (lambda card: changed(card, "tables", 0, "file", to="../x.csv"), r"wrong values \(tables\)"),

@@ -272,7 +272,7 @@ def test_shares_that_are_none_are_reported_as_such(folders: dict[str, tuple[Path
     shutil.copytree(folders["levels"][0], folder)
     card = json.loads((folder / "card.json").read_text())
     card["mechanism"]["parameters"]["levels"] = said
-    (folder / "card.json").write_text(json.dumps(card))
+    (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
     with pytest.raises(VerificationFailed, match="No generalized-gaussian has these parameters"):
         hf.verify(folder)
 

@@ -116,7 +116,7 @@ class TestTampered:
     )
     def test_what_stands_beside_it(self, folder: Path, field: str, value: Any) -> None:
         said = json.loads((folder / "view.json").read_text())
-        (folder / "view.json").write_text(json.dumps({**said, field: value}))
+        (folder / "view.json").write_text(json.dumps({**said, field: value}, indent=2, ensure_ascii=False) + "\n")
         with_right_checksums(folder)
         with pytest.raises(VerificationFailed, match=rf"view\.json: '{field}' does not follow from the table"):
             hf.load(folder)
@@ -124,7 +124,7 @@ class TestTampered:
     def test_a_solver_that_was_not_needed_lets_no_bias_pass(self, folder: Path) -> None:
         said = json.loads((folder / "view.json").read_text())
         lies = {"solver": "scipy 0.0", "changed": 0, "bias": {**said["bias"], "words": "This view is unbiased.", "lines": []}}
-        (folder / "view.json").write_text(json.dumps({**said, **lies}))
+        (folder / "view.json").write_text(json.dumps({**said, **lies}, indent=2, ensure_ascii=False) + "\n")
         with_right_checksums(folder)
         with pytest.raises(VerificationFailed) as caught:
             hf.verify(folder)
@@ -175,7 +175,7 @@ class TestTampered:
         assert said["solver"].startswith("scipy ")
         changed = int((numbers.ravel() != crossing.table.counts).sum())
         given = {**said, "solver": "scipy 0.0", "changed": changed}
-        (folder / "view.json").write_text(json.dumps(given))
+        (folder / "view.json").write_text(json.dumps(given, indent=2, ensure_ascii=False) + "\n")
         with_right_checksums(folder)
         with pytest.raises(VerificationFailed, match=r"says: report\.html is not the page"):  # it tells of another number of cells
             hf.verify(folder)
@@ -195,15 +195,15 @@ class TestTampered:
             {"bias": {**given["bias"], "lines": [*lines[:-1], {**lines[-1], "more": 0}]}},
         ]
         for lie in wrong:
-            (folder / "view.json").write_text(json.dumps({**given, **lie}))
+            (folder / "view.json").write_text(json.dumps({**given, **lie}, indent=2, ensure_ascii=False) + "\n")
             with_right_checksums(folder)
             with pytest.raises(VerificationFailed, match=rf"view\.json: '{next(iter(lie))}' does not follow"):
                 hf.verify(folder)
-        (folder / "view.json").write_text(json.dumps({**given, "changed": changed + 1}))
+        (folder / "view.json").write_text(json.dumps({**given, "changed": changed + 1}, indent=2, ensure_ascii=False) + "\n")
         with_right_checksums(folder)
         with pytest.raises(VerificationFailed, match=r"view\.csv is not the view"):
             hf.verify(folder)
-        (folder / "view.json").write_text(json.dumps(given))
+        (folder / "view.json").write_text(json.dumps(given, indent=2, ensure_ascii=False) + "\n")
         (folder / "view.csv").write_text("\n".join([*text[:-1], text[-1] + "1"]) + "\n")  # a total is broken
         with_right_checksums(folder)
         with pytest.raises(VerificationFailed, match=r"view\.csv is not the view"):
@@ -213,8 +213,8 @@ class TestTampered:
         (folder / "view.json").unlink()
         card = json.loads((folder / "card.json").read_text())
         del card["files"]["view.json"]
-        (folder / "card.json").write_text(json.dumps(card))
-        with pytest.raises(VerificationFailed, match="of a publication view the card lists a table only"):
+        (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
+        with pytest.raises(VerificationFailed, match=r"the card does not list view\.json"):
             hf.verify(folder)
 
 

@@ -149,7 +149,7 @@ class TestVerify:
         card = json.loads((folder / "card.json").read_text())
         other = {"status": "none", "cells": 0, "digest": None, "words": "No cell is left out of the draw because of a kept total of 0."}
         card["kept"]["zeros"].update(other)
-        (folder / "card.json").write_text(json.dumps(card))
+        (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
         with pytest.raises(VerificationFailed, match=r"kept\.zeros\.status is 'none'; the rest of the folder gives 'applied'"):
             hf.verify(folder)
 

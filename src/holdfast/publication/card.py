@@ -35,6 +35,7 @@ from holdfast.publication.card_fields import (
     with_holdfast,
 )
 from holdfast.publication.card_promise import GuaranteeInfo
+from holdfast.publication.given_files import repeated_names
 from holdfast.tables.labels import ColumnLabels, Labels
 
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
@@ -579,8 +580,7 @@ def _repeated(text: str) -> Iterator[str]:
     found: list[str] = []
 
     def look(pairs: list[tuple[str, Any]]) -> None:
-        names = [name for name, _ in pairs]
-        found.extend(name for name in dict.fromkeys(names) if names.count(name) > 1)
+        found.extend(repeated_names(name for name, _ in pairs))
 
     json.loads(text, object_pairs_hook=look)
     yield from dict.fromkeys(found)

@@ -309,10 +309,15 @@ def _fill(folder: Path, made: Perturbed, fields: dict[str, Any]) -> None:
         save_frame(frame, folder / f"{name}.csv")
     write_synced(folder / PAGE, perturbed_html(fields).encode())
     files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
-    write_synced(folder / CARD, (json.dumps({**fields, "files": files}, indent=2) + "\n").encode())
+    write_synced(folder / CARD, fields_text({**fields, "files": files}).encode())
     follow_umask(folder, CARD)
     sync_folder(folder)
     sync_folder(folder.parent)
+
+
+def fields_text(fields: Mapping[str, Any]) -> str:
+    """The text of cellkey.json."""
+    return json.dumps(fields, indent=2, allow_nan=False) + "\n"
 
 
 def _checksum(folder: Path) -> str:

@@ -15,12 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.display import printable
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
 from holdfast.publication.card import Card, other_version
-from holdfast.publication.given_files import read_json_text
+from holdfast.publication.given_files import CARD, read_json_text
 from holdfast.publication.leftovers import BEFORE, TEMPORARY, clear, lock_of, take_lock
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, exposed_csv, kept_csv, shown_rows
-from holdfast.publication.maps import MAP_FILE, MapRequest, folder_areas
+from holdfast.publication.map_files import MAP_FILE
+from holdfast.publication.maps import MapRequest, folder_areas
+from holdfast.publication.public_files import file_problems
 from holdfast.publication.report_facts import report_facts
 from holdfast.publication.signing import load_signing_key, public_key_of, signed
 from holdfast.publication.view import VIEW, VIEW_WORDS, check_base
@@ -36,8 +39,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CARD = "card.json"
 TRIAL_BYTES = 1 << 16
+SHOWN = 10
+"""Things in the way of a folder that a message lists; the rest is counted."""
 BYTES_A_ROW = 4
 """Of a table on disk, for each cell: at least a digit, a comma, a code and an end of line."""
 _HERE, _RENAME_EXCHANGE = -100, 2
@@ -47,7 +51,7 @@ _HERE, _RENAME_EXCHANGE = -100, 2
 @dataclass(frozen=True)
 class Output:
     """Where a release goes, and what is written. `force` replaces another release, never an identical one: that would publish a second
-    noisy copy.
+    noisy copy. What it replaces is an intact publication and nothing more.
     """
 
     folder: Path
@@ -181,6 +185,7 @@ def _check_replaced(output: Output, release_id: str, identity: str) -> None:
             f"{name!r} already holds the release {release_id!r} with the same law, kept totals and cells. Drawing it "
             "again would publish a second noisy copy and spend the budget twice. Use the folder as it is, or give the release a new id."
         )
+    _check_nothing_more(output.folder, name, before)
 
 
 def _card_in(folder: Path, name: str) -> Card:
@@ -193,6 +198,16 @@ def _card_in(folder: Path, name: str) -> Card:
         old = other_version(text)
     what = "no release" if old is None else f"a release of another version of Holdfast (card {old}), which is not one"
     raise OutputExists(f"{name!r} already exists and holds {what} that could be replaced. Choose another name.")
+
+
+def _check_nothing_more(folder: Path, name: str, card: Card) -> None:
+    """Refuse to replace a folder that is not the publication of its card alone: what else is in it would be lost."""
+    if found := list(file_problems(folder, card)):
+        more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        raise OutputExists(
+            f"{name!r} is not replaced: it holds more than a publication, or one that was changed. In the way: "
+            f"{printable('; '.join(found[:SHOWN]))}{more}. Move that away, or choose another name."
+        )
 
 
 def output_problem(error: OSError, folder: Path, left: str = "Nothing was left behind.") -> HoldfastError:
@@ -232,7 +247,7 @@ def put_in_place(temporary: Path, output: Output) -> None:
         _check_replaced(output, made.release.id, made.mechanism.identity)
         _exchange(temporary, folder.absolute())
         try:
-            _card_in(temporary, folder.name)
+            _check_nothing_more(temporary, folder.name, _card_in(temporary, folder.name))
         except OutputExists:
             _exchange(temporary, folder.absolute())
             raise

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import json
+import math
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+CARD = "card.json"
+"""What a folder of a release has, written last."""
 CELL_KEY_CARD = "cellkey.json"
 """What a folder of the cell key method has in place of a card."""
 
@@ -125,6 +130,39 @@ def check_json(data: bytes) -> None:
     steps = np.isin(marks, list(b"[{")).astype(np.int32) - np.isin(marks, list(b"]}")).astype(np.int32)
     if len(steps) and int(np.cumsum(steps, dtype=np.int64).max()) > MAX_JSON_DEPTH:
         raise Unfit(f"is nested more than {MAX_JSON_DEPTH} deep, which is more than it may be")
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The value of a JSON text that every program reads alike.
+
+    Refused:     Unfit for a name given twice in one object, which programs read differently, and for NaN, Infinity or a number beyond the
+                 floats, which are no JSON. ValueError or RecursionError where it is no JSON at all.
+    """
+    return json.loads(text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if repeated_names(name for name, _ in pairs):
+        raise Unfit("has a name twice in one object")
+    return dict(pairs)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise Unfit("has NaN, Infinity or a number beyond the floats")
+    return value
+
+
+def repeated_names(names: Iterable[str]) -> list[str]:
+    """The names that are there more than once, each once. Linear: whoever made the file decides how many there are."""
+    seen: set[str] = set()
+    again: dict[str, None] = {}
+    for name in names:
+        if name in seen:
+            again[name] = None
+        seen.add(name)
+    return list(again)
 
 
 def names_in(folder: Path, most: int) -> list[str]:

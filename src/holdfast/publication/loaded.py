@@ -12,7 +12,7 @@ from holdfast.display import shorten
 from holdfast.lattices import Exposure
 from holdfast.privacy import Guarantee
 from holdfast.publication.given_files import read_plain
-from holdfast.publication.maps import MAP_FILE
+from holdfast.publication.map_files import MAP_FILE
 from holdfast.publication.order import KeptRow
 from holdfast.publication.plan import Plan
 from holdfast.publication.reading import Readable

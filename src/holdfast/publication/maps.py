@@ -1,68 +1,29 @@
-"""Maps: a GeoJSON file (RFC 7946) whose features carry the codes of a level in one of their properties."""
+"""Maps: the areas of a GeoJSON file (map_files.py) that carry the codes of a level in one of their properties, with its numbers."""
 
 from __future__ import annotations
 
-import json
+import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from holdfast.display import shorten
-from holdfast.errors import InvalidParameter, UnreadableInput
+from holdfast.errors import InvalidParameter
+from holdfast.publication.map_files import MapFile, read_map, read_public_map, write_map
 from holdfast.publication.plan import Plan
 from holdfast.publication.released import ReleasedTable
 from holdfast.publication.sums import Level, find_level, levels_of, names_of, nested_columns, sums_of
 from holdfast.report.figures.facts import Area, Areas
 from holdfast.tables import Universe
 
-MAP_FILE = "map.geojson"
-"""In an output folder: the areas of a map, their codes, and nothing else of the file that the office named."""
-MOST_BYTES = 200_000_000
+logger = logging.getLogger(__name__)
+
 MOST_AREAS = 10_000
-FARTHEST = 1e9
-Ring = tuple[tuple[float, float], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class MapFile:
-    """What was read: the features, and whether coordinates are longitudes and latitudes."""
-
-    features: tuple[Mapping[str, Any], ...]
-    degrees: bool
-
-
-def read_map(file: str | os.PathLike[str]) -> MapFile:
-    """A FeatureCollection; refused with what is wrong."""
-    path = Path(file)
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise UnreadableInput(f"The map file {path.name!r} has more than {MOST_BYTES // 10**6} MB. Simplify its outlines.")
-        return map_of(path.read_bytes(), path.name)
-    except OSError as error:
-        raise UnreadableInput(f"The map file {path.name!r} could not be read: {os.strerror(error.errno or 0)}.") from None
-
-
-def map_of(content: bytes, name: str) -> MapFile:
-    """From the bytes of the file."""
-    try:
-        given = json.loads(content)
-        features = tuple(given["features"]) if given["type"] == "FeatureCollection" else None
-    except (ValueError, KeyError, TypeError, RecursionError):
-        features = None
-    if not features or not all(isinstance(feature, dict) for feature in features):
-        raise UnreadableInput(f"The map file {name!r} is no GeoJSON FeatureCollection with features. Export it as GeoJSON.")
-    # RFC 7946 has degrees only; older files name another system of coordinates.
-    found = MapFile(features, degrees=True)
-    corners = [point for feature in features for ring in _rings(feature, name) for point in ring]
-    if not corners:
-        raise UnreadableInput(f"The map file {name!r} has no areas: no Polygon and no MultiPolygon.")
-    inside = all(-360 <= x <= 360 and -90 <= y <= 90 for x, y in corners)
-    return found if inside else MapFile(features, degrees=False)
 
 
 @dataclass(frozen=True)
@@ -76,12 +37,9 @@ class MapRequest:
     def public(self) -> bytes:
         """What the output folder holds of it: outlines and codes."""
         given = read_map(self.file)
-        features = [
-            {"type": "Feature", "properties": {self.code: _code(feature, self.code)}, "geometry": feature.get("geometry")}
-            for feature in given.features
-        ]
-        made = {"type": "FeatureCollection", "holdfast": {"code": self.code, "level": self.level}, "features": features}
-        return json.dumps(made, separators=(",", ":")).encode()
+        if given.has_heights:
+            logger.info("The map file %r has third coordinates, such as heights. They are left out: a map has two.", self.file.name)
+        return write_map(given, self.code, self.level)
 
 
 def map_request(file: str | os.PathLike[str] | None, code: str | None, level: str | None) -> MapRequest | None:
@@ -106,11 +64,8 @@ def check_folder_map(plan: Plan, request: MapRequest | None) -> None:
 
 def folder_areas(content: bytes, plan: Plan, table: ReleasedTable, level: str | None = None) -> Areas:
     """The map of a published folder, from its file; of another level than the folder's where one is given."""
-    given = map_of(content, MAP_FILE)
-    said = json.loads(content).get("holdfast")
-    if not isinstance(said, dict) or not isinstance(said.get("code"), str) or not isinstance(said.get("level"), str | None):
-        raise UnreadableInput(f"{MAP_FILE} does not say which property holds the codes.")
-    return map_facts(plan, table, given, said["code"], level or said["level"])
+    given, code, own_level = read_public_map(content)
+    return map_facts(plan, table, given, code, level or own_level)
 
 
 def map_facts(plan: Plan, table: ReleasedTable, given: MapFile, code: str, level: str | None) -> Areas:
@@ -128,16 +83,16 @@ def map_facts(plan: Plan, table: ReleasedTable, given: MapFile, code: str, level
         deviation = None if unit is None or np.isnan(sums.deviations[unit]) else float(sums.deviations[unit])
         value = None if unit is None else float(sums.values[unit])
         name = found or "" if unit is None or not sums.universe.labels.columns else sums.name(unit)
-        areas.append(Area(name, tuple(_rings(feature, "map")), value, deviation))
+        areas.append(Area(name, feature.rings, value, deviation))
     without = len(set(place.values()) - {unit for name, unit in place.items() if name in wanted})
     return Areas(sums.title, tuple(areas), without, given.degrees)
 
 
 def _codes(given: MapFile, code: str) -> tuple[list[str | None], set[str]]:
     """The code of each area, and those there are."""
-    codes = [_code(feature, code) for feature in given.features]
+    codes = [feature.code(code) for feature in given.features]
     if not any(found is not None for found in codes):
-        known = sorted({name for feature in given.features for name in _properties(feature)})
+        known = sorted({name for feature in given.features for name in feature.properties})
         raise InvalidParameter(f"No area of the map has a property {code!r}. Properties: {', '.join(map(repr, known)) or 'none'}.")
     if len(codes) > MOST_AREAS:
         raise InvalidParameter(f"The map has {len(codes):,} areas; {MOST_AREAS:,} are drawn at most. Draw a coarser level.")
@@ -218,35 +173,3 @@ def _ambiguous(one: Written, columns: Sequence[str]) -> str:
         f"The code {shorten(one.code)!r} of the map could mean several areas: codes of {last!r} are told apart by {' and '.join(above)}. "
         f"Name with map_code a property that holds them together, such as {shorten(one.joined)!r}."
     )
-
-
-def _properties(feature: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = feature.get("properties")
-    return found if isinstance(found, dict) else {}
-
-
-def _code(feature: Mapping[str, Any], code: str) -> str | None:
-    found = _properties(feature).get(code)
-    return found if isinstance(found, str) else str(found) if isinstance(found, int) else None
-
-
-def _number(value: Any) -> float:
-    """A coordinate; ValueError where it is none that can be drawn."""
-    found = float(value)
-    if not abs(found) <= FARTHEST:
-        raise ValueError
-    return found
-
-
-def _rings(feature: Mapping[str, Any], name: str) -> Iterator[Ring]:
-    """The outlines of an area, holes among them."""
-    geometry = feature.get("geometry")
-    if not isinstance(geometry, dict) or geometry.get("type") not in ("Polygon", "MultiPolygon"):
-        return
-    try:
-        polygons = [geometry["coordinates"]] if geometry["type"] == "Polygon" else geometry["coordinates"]
-        for polygon in polygons:
-            for ring in polygon:
-                yield tuple((_number(point[0]), _number(point[1])) for point in ring)
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError):
-        raise UnreadableInput(f"The map file {name!r} has an area whose coordinates are no pairs of numbers.") from None

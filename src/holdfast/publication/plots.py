@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
 from holdfast.publication import figure_facts as facts
-from holdfast.publication.maps import MAP_FILE, folder_areas, map_facts, read_map
+from holdfast.publication.map_files import MAP_FILE, read_map
+from holdfast.publication.maps import folder_areas, map_facts
 from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.report_facts import margin_spreads, relative_shares
 from holdfast.publication.sums import find_level, levels_of, margins_of, sums_of

@@ -29,12 +29,14 @@ from holdfast.lattices.exposure import Exposure
 from holdfast.mechanisms.registry import mechanism_class
 from holdfast.publication.card import Card
 from holdfast.publication.card_content import make_card
-from holdfast.publication.listings import EXPOSED_FILE, STRUCTURE, exposed_csv, shown_rows
-from holdfast.publication.maps import MAP_FILE, folder_areas
+from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, STRUCTURE, exposed_csv, kept_csv, shown_rows
+from holdfast.publication.maps import folder_areas
 from holdfast.publication.order import KeptRow, software
 from holdfast.publication.plan import Plan, decided, exposure_after, prepare
 from holdfast.publication.released import ReleasedTable
 from holdfast.publication.report_facts import report_facts
+from holdfast.publication.rewritten import is_csv_of
+from holdfast.report.figures.facts import Areas
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables import Hierarchy, Universe
@@ -171,13 +173,31 @@ class Recomputed:
         if not right:
             yield f"{EXPOSED_FILE} is not what the kept totals expose"
 
-    def page_problems(self, pages: dict[str, bytes], area_map: bytes | None = None, view: dict[str, Any] | None = None) -> Iterator[str]:
-        """Pages that are not what this version makes of the card, with the map of the folder and what view.json says, if there are any."""
+    def kept_problems(self, said: bytes) -> Iterator[str]:
+        """kept.csv, whose totals were read and found right."""
+        kept = self.plan.facts.kept
+        if kept_csv(kept, _listed_totals(kept, self.kept_rows), self.table.grid, marked=self.card.marks_formulas) != said:
+            yield f"{KEPT_FILE} is not written as Holdfast writes it"
+
+    def csv_problems(self, frame: Any) -> Iterator[str]:
+        """table.csv, of which this was read and found right. Standard deviations may be those of other software, and cells exposed by the
+        values of totals are not known of every table.
+        """
+        made, first = self.table.frame, len(self.card.table.columns) + 1
+        for place in range(first, made.num_columns):
+            made = made.set_column(place, made.column_names[place], frame.column(place).cast(made.column(place).type))
+        if not is_csv_of(made, self.card.files["table.csv"].sha256, marked=self.card.marks_formulas):
+            yield "table.csv is not written as Holdfast writes it"
+
+    def areas(self, area_map: bytes) -> Areas | None:
+        """The areas of the folder's map; None where the file is no map of this release, or holds more than outlines and codes."""
         try:
-            areas = None if area_map is None else folder_areas(area_map, self.plan, self.table)
+            return folder_areas(area_map, self.plan, self.table)
         except HoldfastError:
-            yield f"{MAP_FILE} is no map of this release"
-            return
+            return None
+
+    def page_problems(self, pages: dict[str, bytes], areas: Areas | None = None, view: dict[str, Any] | None = None) -> Iterator[str]:
+        """Pages that are not what this version makes of the card, with the map of the folder and what view.json says, if there are any."""
         fields = {**self.card.to_dict(), "files": {}, "signature": None}
         kept_rows = shown_rows(self.kept_rows, self.plan.facts.kept, self.table.grid)
         made = {

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from holdfast.privacy.ledger.chain import read_head
 from holdfast.publication.card import Card
-from holdfast.publication.folder import CARD
-from holdfast.publication.given_files import MAX_JSON_BYTES, Unfit, check_content, check_json, names_in, read_plain
+from holdfast.publication.given_files import CARD, MAX_JSON_BYTES, Unfit, check_json, read_plain
 from holdfast.publication.leftovers import TEMPORARY
+from holdfast.publication.public_files import file_problems
 
 if TYPE_CHECKING:
     from holdfast.privacy.ledger.values import Reservation
@@ -51,13 +51,9 @@ def holds_release(folder: Path, reservation: Reservation, identity: str | None =
             return False
         check_json(data)
         card = Card.from_json(data.decode())
-        if not _names(card, reservation, identity) or names_in(folder, len(card.files) + 1) != sorted([*card.files, CARD]):
-            return False
-        for name, file in card.files.items():
-            check_content(folder / name, file.bytes, file.sha256)
+        return _names(card, reservation, identity) and next(file_problems(folder, card), None) is None
     except (OSError, ValueError):  # Unfit and pydantic's errors among them
         return False
-    return True
 
 
 def _names(card: Card, reservation: Reservation, identity: str | None) -> bool:

@@ -7,7 +7,6 @@ repeats of it is escaped and stands in quotes.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,26 +26,28 @@ from holdfast.lattices import Lattice
 from holdfast.machine import check_memory
 from holdfast.mechanisms import MECHANISMS
 from holdfast.publication.card import Card, other_version, problems
-from holdfast.publication.folder import CARD, has_formulas
+from holdfast.publication.folder import has_formulas
 from holdfast.publication.given_files import (
+    CARD,
     CELL_KEY_CARD,
     NOT_SUCH_A_FILE,
     Unfit,
-    check_content,
     most_bytes,
-    names_in,
+    parse_json,
     read_json_text,
     read_plain,
 )
 from holdfast.publication.inert import not_inert
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, KeptLine, kept_lines, read_kept
-from holdfast.publication.maps import MAP_FILE
+from holdfast.publication.map_files import MAP_FILE
 from holdfast.publication.official import compare_with
 from holdfast.publication.order import KeptRow
+from holdfast.publication.public_files import PAGES, file_problems
 from holdfast.publication.recompute import DECLARED, ONLY_SIGNED, Recomputed, recompute
 from holdfast.publication.released import value_columns
+from holdfast.publication.rewritten import arranged, is_csv_of
 from holdfast.publication.signing import signature_problems
-from holdfast.publication.view import VIEW, VIEW_WORDS, made_again, solver_here
+from holdfast.publication.view import VIEW, VIEW_WORDS, fields_text, made_again, solver_here
 from holdfast.tables import Table, Universe
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.formulas import unmark_frame
@@ -63,7 +64,6 @@ T = TypeVar("T")
 
 NO_SUCH_RELEASE = (HoldfastError, ValueError, OverflowError)
 """What making a release again raises on fields that no release has: refusals of ours, and numbers beyond 64 bits."""
-PAGES = ("statement.html", "report.html")
 FIELD_MEMORY = 16
 """Bytes that a field of the table takes while it is checked; it is held in two forms."""
 MAX_SHOWN = 10
@@ -203,7 +203,7 @@ def _checked(place: Path, signer: str | os.PathLike[str] | None) -> tuple[Recomp
     card = _read_card(place)
     needed = FIELD_MEMORY * card.table.cells * (len(card.table.columns) + 3)
     check_memory(needed, f"Checking {card.table.cells:,} cells, as the card has,", "Verify the folder on a larger machine.")
-    found = [*_file_problems(place, card), *signature_problems(card, signer)]
+    found = [*file_problems(place, card), *signature_problems(card, signer)]
     if found:
         _fail(found)
     frames = {made.name: _read_table(place, card, made.name) for made in FORMATS.values() if f"table{made.suffix}" in card.files}
@@ -293,44 +293,58 @@ def _recomputed_problems(place: Path, again: Recomputed, frames: dict[str, Any])
     yield from again.bounds_problems()
     for frame in frames.values():
         yield from again.table_problems(frame)
-    content = {name: _guarded(name, partial(read_plain, place / name, again.card.files[name].bytes)) for name in (EXPOSED_FILE, *PAGES)}
-    exposed = content.pop(EXPOSED_FILE)
-    yield from _guarded(EXPOSED_FILE, lambda: list(again.exposed_problems(exposed)))
+    if "csv" in frames:
+        yield from again.csv_problems(frames["csv"])
+    yield from again.kept_problems(_content(place, again.card, KEPT_FILE))
+    yield from _guarded(EXPOSED_FILE, lambda: list(again.exposed_problems(_content(place, again.card, EXPOSED_FILE))))
+    content = {name: _content(place, again.card, name) for name in PAGES}
     yield from (
         f"{name} has what no page of Holdfast has: {found}" for name, page in content.items() if (found := not_inert(page)) is not None
     )
     of_view = list(_view_problems(place, again))
     yield from of_view
-    if again.same_version and not of_card and not of_view:  # of a card that is no card of a release no page can be made
-        listed = again.card.files.get(MAP_FILE)
-        given = None if listed is None else _guarded(MAP_FILE, partial(read_plain, place / MAP_FILE, listed.bytes))
-        view = json.loads(read_json_text(place / VIEW_WORDS)) if VIEW_WORDS in again.card.files else None
-        yield from again.page_problems(content, given, view)
+    areas = again.areas(_content(place, again.card, MAP_FILE)) if MAP_FILE in again.card.files else None
+    if areas is None and MAP_FILE in again.card.files:
+        yield f"{MAP_FILE} is no map of this release, or holds more than its outlines and codes"
+    elif again.same_version and not of_card and not of_view:  # of a card that is no card of a release no page can be made
+        yield from again.page_problems(content, areas, _view_fields(place, again.card))
+
+
+def _content(place: Path, card: Card, name: str) -> bytes:
+    return _guarded(name, partial(read_plain, place / name, card.files[name].bytes))
+
+
+def _view_fields(place: Path, card: Card) -> Any:
+    """What view.json says; None where there is no view."""
+    return None if VIEW_WORDS not in card.files else _guarded(VIEW_WORDS, lambda: parse_json(read_json_text(place / VIEW_WORDS)))
 
 
 def _view_problems(place: Path, again: Recomputed) -> Iterator[str]:
     """A publication view in the folder that does not follow from the table."""
     card = again.card
-    tables = [made for made in FORMATS.values() if f"{VIEW}{made.suffix}" in card.files]
-    if not tables and VIEW_WORDS not in card.files:
+    said = _view_fields(place, card)
+    if said is None:
         return
-    if not tables or VIEW_WORDS not in card.files:
-        yield f"of a publication view the card lists {'a table' if tables else VIEW_WORDS} only"
-        return
-    said = _guarded(VIEW_WORDS, lambda: json.loads(read_json_text(place / VIEW_WORDS)))
     view = made_again(said, again.plan, again.table, card.release.id, card.release.private)
     if view is None:
         yield f"{VIEW_WORDS} is none of a publication view of this release"
         return
-    yield from view.file_problems(said, same_words=again.same_version, same_software=again.same_software)
-    for form in tables:
+    wrong = list(view.file_problems(said, same_words=again.same_version, same_software=again.same_software))
+    if not wrong and _content(place, card, VIEW_WORDS) != fields_text(arranged(said, view.to_fields())).encode():
+        wrong.append(f"{VIEW_WORDS} is not written as Holdfast writes it")
+    yield from wrong
+    for form in FORMATS.values():
         name = f"{VIEW}{form.suffix}"
+        if name not in card.files:
+            continue
         if _guarded(name, partial(form.rows, place / name)) not in (None, card.table.cells):
             yield f"{name} has another number of rows than the table"
             continue
         frame = _guarded(name, partial(_read_view, place / name, card))
         if not _guarded(name, partial(view.holds_in, frame, said, same_software=again.same_software)):
             yield f"{name} is not the view that follows from the table"
+        elif form.name == "csv" and not is_csv_of(view.frame_with(frame), card.files[name].sha256, marked=card.marks_formulas):
+            yield f"{name} is not written as Holdfast writes it"
 
 
 def _read_view(path: Path, card: Card) -> Any:
@@ -358,7 +372,7 @@ def _left(place: Path, again: Recomputed) -> Iterator[str]:
     if again.card.sampler.status == "estimated":
         yield "how the coupled chains met, which would take as long as before the draw"
     if VIEW_WORDS in again.card.files:
-        solver = json.loads(read_json_text(place / VIEW_WORDS))["solver"]
+        solver = _view_fields(place, again.card)["solver"]
         if solver is not None and not (again.same_software and solver == solver_here()):
             yield "cells and biases of the publication view beyond what must hold, because another solver found them"
 
@@ -400,35 +414,12 @@ def _read_card(place: Path) -> Card:
     return Card.from_json(text)
 
 
-def _file_problems(place: Path, card: Card) -> Iterator[str]:
-    for name in sorted({KEPT_FILE, EXPOSED_FILE, *PAGES} - card.files.keys()):
-        yield f"the card does not list {name}"
-    if not any(f"table{made.suffix}" in card.files for made in FORMATS.values()):
-        yield "the card lists no table"
-    try:
-        present = names_in(place, len(card.files) + 2 * MAX_SHOWN)
-    except OSError:
-        _fail(["it cannot be listed by this user"])
-    for name in present:
-        if name not in card.files and name != CARD:
-            yield f"{name_phrase(name)} is there but not on the card"
-    for name, info in card.files.items():
-        rows = card.kept.totals if name == KEPT_FILE else card.table.cells
-        if info.bytes > most_bytes(rows, len(card.table.columns) + 3):
-            yield f"the card says {info.bytes} bytes for {name}, more than its {rows} rows can have"
-            continue
-        try:
-            check_content(place / name, info.bytes, info.sha256)
-        except Unfit as unfit:
-            yield f"{name} {unfit}"
-
-
 def published_rows(folder: str | os.PathLike[str], *, signer: str | os.PathLike[str] | None = None) -> tuple[str, list[KeptRow]]:
     """(identifier, kept rows) of a published folder, after its files were checked against its card, and the card's signature."""
     place = Path(folder)
     with _escaped():
         card = _read_card(place)
-        if found := [*_file_problems(place, card), *signature_problems(card, signer)]:
+        if found := [*file_problems(place, card), *signature_problems(card, signer)]:
             _fail(found)
         return card.release.id, _plain(
             _guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _grid(card), marked=card.marks_formulas))

@@ -17,13 +17,15 @@ from holdfast.cellkey import Perturbed
 from holdfast.cellkey.perturb import COUNT
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
 from holdfast.publication.card_fields import Count, LedgerEntry, Part, PublicFile, Sha256, Text
-from holdfast.publication.cellkey import PAGE, SCHEMA, perturbed_fields
+from holdfast.publication.cellkey import PAGE, SCHEMA, fields_text, perturbed_fields
 from holdfast.publication.given_files import CELL_KEY_CARD as CARD
-from holdfast.publication.given_files import NOT_SUCH_A_FILE, Unfit, check_digest, most_bytes, names_in, read_json_text
+from holdfast.publication.given_files import NOT_SUCH_A_FILE, Unfit, check_digest, most_bytes, parse_json, read_json_text
+from holdfast.publication.public_files import folder_problems
+from holdfast.publication.rewritten import is_csv_of
 from holdfast.report.cellkey import perturbed_html
 from holdfast.tables.formats import FORMATS
 from holdfast.wording.cellkey import other_noise_sentence
-from holdfast.wording.verification import cell_key_sentences, name_phrase
+from holdfast.wording.verification import cell_key_sentences
 
 _NOISE_PARTS = ("secret", "rule", "table")
 _Whole = Annotated[str, Field(pattern=r"^[0-9]{1,40}$")]
@@ -128,7 +130,12 @@ def _fail(found: list[str]) -> None:
 
 def _read_card(place: Path) -> CellKeyCard:
     try:
-        return CellKeyCard.model_validate(json.loads(read_json_text(place / CARD)))
+        text = read_json_text(place / CARD)
+        values = parse_json(text)
+        card = CellKeyCard.model_validate(values)
+        if text == fields_text(values):
+            return card
+        problem = "is not written as Holdfast writes it"
     except Unfit as unfit:
         problem = str(unfit)
     except ValidationError as error:
@@ -146,9 +153,8 @@ def _file_problems(place: Path, card: CellKeyCard) -> Iterator[str]:
         yield "two tables share a name or a file"
     for name in sorted({PAGE, *cells} - card.files.keys()):
         yield f"{name} has no checksum"
-    for name in names_in(place, len(card.files) + 20):
-        if name not in card.files and name != CARD:
-            yield f"{name_phrase(name)} is there but not listed"
+    yield from (f"{name} is listed, which is no file of a publication" for name in card.files if name not in (PAGE, *cells))
+    yield from folder_problems(place, {CARD, *card.files})
     for name, digest in card.files.items():
         try:
             check_digest(place / name, most_bytes(cells.get(name, 0), 50), digest)
@@ -182,6 +188,11 @@ def _content_problems(place: Path, card: CellKeyCard, frames: dict[str, Any]) ->
     except (HoldfastError, ArithmeticError):
         yield f"{CARD}: settings are none that tables can be made with"
         return
+    yield from (
+        f"{table.file} is not written as Holdfast writes it"
+        for table in card.tables
+        if not is_csv_of(frames[table.name], card.files[table.file])
+    )
     said = card.model_dump(mode="json", by_alias=True, exclude_unset=True)
     for name in ("tables", "gaps", "distance_words"):
         if said[name] != json.loads(json.dumps(made[name])):

@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from holdfast.errors import HoldfastError, InvalidParameter, InvariantBroken, Re
 from holdfast.invariants.rows import Kept
 from holdfast.lattices.shapes import Free, Grid, OneSum, Pinned
 from holdfast.laws import Reads
+from holdfast.publication.given_files import CARD, CELL_KEY_CARD
 from holdfast.publication.listings import free_name
 from holdfast.publication.plan import Plan
 from holdfast.publication.released import ReleasedTable
@@ -43,6 +45,7 @@ Ints = NDArray[np.int64]
 BASES = (1, 3, 5, 10)
 VIEW, VIEW_WORDS = "view", "view.json"
 """In an output folder: the tables have this name before their ending, and this file says what they are."""
+_SOLVER = re.compile(r"scipy [0-9A-Za-z.+]{1,40}")
 LARGEST = 2**60
 NAMED_TOTALS = 3
 """Totals that a refusal names."""
@@ -311,6 +314,12 @@ class PublicationView:
             and self._maker.is_view(self.released.counts, counts, self.base, nonnegative=self.nonnegative)
         )
 
+    def frame_with(self, frame: Any) -> Any:
+        """This view with the counts of another table that `holds_in` found to be one."""
+        mine = self.frame
+        last = mine.num_columns - 1
+        return mine.set_column(last, self.column, frame.column(self.column).cast(mine.column(last).type))
+
     @property
     def frame(self) -> Any:
         """A pyarrow.Table: codes, and the view under a name of its own."""
@@ -322,11 +331,9 @@ class PublicationView:
         """Write the table to a .csv or .parquet file, and beside it, under the same name with .json, what it is. Existing files are
         refused.
         """
-        from holdfast.publication.folder import CARD
-
         target = Path(path)
         table_format(target)
-        if os.path.lexists(target.parent / CARD):
+        if any(os.path.lexists(target.parent / name) for name in (CARD, CELL_KEY_CARD)):
             raise InvalidParameter(
                 f"{target.name!r} would be written into a published folder, which has the files of its card only. Choose another place."
             )
@@ -344,7 +351,7 @@ class PublicationView:
         return target, beside
 
     def to_json(self) -> str:
-        return json.dumps(self.to_fields(), indent=2, ensure_ascii=False) + "\n"
+        return fields_text(self.to_fields())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.frame.__arrow_c_stream__(requested_schema)
@@ -382,13 +389,18 @@ def publication_view(
     return PublicationView(release_id, private, released, counts, base, nonnegative, plan, maker)
 
 
+def fields_text(fields: Mapping[str, Any]) -> str:
+    """The text of view.json."""
+    return json.dumps(fields, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
 def solver_here() -> str:
     return f"scipy {version('scipy')}"
 
 
 def is_solver(said: object) -> bool:
-    """Whether a file names a solver: then kept totals cross."""
-    return isinstance(said, str) and said.startswith("scipy ")
+    """Whether a file names a solver, and says no more: then kept totals cross."""
+    return isinstance(said, str) and _SOLVER.fullmatch(said) is not None
 
 
 def _bias(level: str, size: str, units: int, sums: list[int]) -> Bias:

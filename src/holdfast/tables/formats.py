@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,11 @@ from holdfast.errors import InvalidParameter
 _CHUNK_ROWS = 2**18
 _UNPACKED_BY_LITTLE = ("SNAPPY", "UNCOMPRESSED")
 """Compressions of Parquet that grow by a factor of some 20 at most."""
+_PARQUET_FRAME = 12
+"""Bytes of a Parquet file that are neither pages nor metadata: four letters at either end, and the length of the metadata."""
+_ARROW_SCHEMA = b"ARROW:schema"
+_WRITER = re.compile(r"parquet-cpp-arrow version [0-9]{1,4}(\.[0-9]{1,4}){0,3}")
+"""What wrote our Parquet files, whatever its version."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,7 @@ def _read_parquet(path: Path) -> Any:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
+        _check_nothing_more(file, path.stat().st_size)
         texts = [field.name for field in file.schema_arrow if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
     # Texts stay as they are stored, each once: a long one that stands in many rows would fill the memory.
     with pq.ParquetFile(path, read_dictionary=texts) as file:
@@ -67,6 +74,20 @@ def _parquet_rows(path: Path) -> int:
         if any(chunk.compression not in _UNPACKED_BY_LITTLE for _, chunk in chunks):
             raise ValueError("another compression")
         return int(rows)
+
+
+def _check_nothing_more(file: Any, size: int) -> None:
+    """ValueError where a Parquet file of so many bytes holds anything beside its pages and what describes them: notes, which readers would
+    show as the publisher's, or bytes that no reader sees.
+    """
+    schema, metadata = file.schema_arrow, file.metadata
+    groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
+    pages = sum(group.column(place).total_compressed_size for group in groups for place in range(group.num_columns))
+    notes = (metadata.metadata or {}).keys() - {_ARROW_SCHEMA}
+    if notes or schema.metadata or any(field.metadata for field in schema) or not _WRITER.fullmatch(metadata.created_by):
+        raise ValueError("it has notes")
+    if pages + metadata.serialized_size + _PARQUET_FRAME != size:
+        raise ValueError("it has bytes that are no table")
 
 
 def _write_csv(frame: Any, file: BinaryIO) -> None:

@@ -19,7 +19,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -35,7 +35,7 @@ from holdfast.privacy.ledger.values import Charge, State, name_of
 logger = logging.getLogger(__name__)
 
 WITNESS = "HOLDFAST_WITNESS"
-_PLACES = "places"
+_PLACES, _MADE_UP = "places", "made-up"
 _ACCEPT = "If that is meant, `holdfast ledger accept-restore` goes on, and charges what may have been lost."
 
 _SHARING = "A folder that several users share needs a group of theirs and mode 2770, and what is in it mode 660 (folders 2770)."
@@ -289,19 +289,46 @@ class Witness:
         for folder in {folder: None for folder, _ in remembered}:
             self._remember(folder, mark.ledger)
 
-    def forget_made_up(self, is_made_up: Callable[[str], bool]) -> None:
-        """Let a new ledger be made here where every release of the one that was here is made up, by its identifier."""
+    def note_made_up(self, releases: Container[tuple[str, str]]) -> None:
+        """Note which releases of the ledger in this place hold made-up people, for `forget_made_up`. For whoever made this very ledger.
+
+        Given:  releases: (data set, identifier) of those that the caller itself made there.
+        """
         for folder, known in self._remembered().items():
             mark = read_mark(folder, known)
-            if mark is not None and all(is_made_up(one.release_id) for one in mark.releases.values()):
+            origins = [] if mark is None else [one.origin for one in mark.releases.values() if (one.dataset, one.release_id) in releases]
+            make_inside(folder, _MADE_UP)
+            write_shared(folder, self._file_in(folder, _MADE_UP), "".join(f"{line}\n" for line in (known, *origins)).encode("ascii"))
+
+    def forget_made_up(self) -> None:
+        """Let a new ledger be made here where the one that was here, and each of its releases, was noted as made up: by the event that
+        reserved it, since anyone may give a release any identifier. Nothing is forgotten where one folder remembers more.
+        """
+        remembered = self._remembered()
+        if all(self._is_made_up(folder, known) for folder, known in remembered.items()):
+            for folder in remembered:
                 self._place_in(folder).unlink(missing_ok=True)
+
+    def _is_made_up(self, folder: Path, known: LedgerId) -> bool:
+        mark, noted = read_mark(folder, known), self._made_up(folder)
+        return mark is not None and noted[:1] == [known] and all(one.origin in noted[1:] for one in mark.releases.values())
+
+    def _made_up(self, folder: Path) -> list[str]:
+        """The ledger in this place that was noted as made up, and its releases, by the events that reserved them; [] where none was."""
+        try:
+            return read_plain(self._file_in(folder, _MADE_UP)).decode("ascii").splitlines()
+        except (OSError, ValueError):
+            return []  # then nothing is forgotten
 
     def _remember(self, folder: Path, ledger: LedgerId) -> None:
         make_inside(folder, _PLACES)
         write_shared(folder, self._place_in(folder), f"{ledger}\n".encode("ascii"))
 
     def _place_in(self, folder: Path) -> Path:
-        return folder / _PLACES / hashlib.sha256(self.place.encode("utf-8", "surrogateescape")).hexdigest()
+        return self._file_in(folder, _PLACES)
+
+    def _file_in(self, folder: Path, kind: str) -> Path:
+        return folder / kind / hashlib.sha256(self.place.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def read_mark(folder: Path, ledger: LedgerId) -> Mark | None:

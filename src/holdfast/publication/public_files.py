@@ -1,0 +1,99 @@
+"""The closed list of files of a publication, and whether a folder holds exactly these: plain, not executable, with the card's checksums.
+
+A signature or a checksum says who wrote a file, and not what it is: a script that a card lists is still a script. So a publication has the
+files below and no others, whatever its card lists.
+
+    card.json  kept.csv  exposed.csv  statement.html  report.html      always
+    table.parquet  table.csv                                           one of them, or both
+    view.json, and beside each table a view.parquet or view.csv        with a publication view
+    map.geojson                                                        with a map
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from holdfast.publication.card import Card
+from holdfast.publication.given_files import CARD, Unfit, check_content, most_bytes, names_in, read_json_text
+from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE
+from holdfast.publication.map_files import MAP_FILE
+from holdfast.publication.view import VIEW, VIEW_WORDS
+from holdfast.tables.formats import FORMATS
+from holdfast.wording.verification import name_phrase
+
+PAGES = ("statement.html", "report.html")
+_ALWAYS = frozenset({KEPT_FILE, EXPOSED_FILE, *PAGES})
+_UNLISTED = 20
+"""Names beyond those of the card at which looking through a folder ends."""
+_RUNS = 0o6111
+"""The marks of a file that may be run, or runs as somebody else."""
+
+
+def file_problems(folder: Path, card: Card) -> Iterator[str]:
+    """What keeps a folder from being the publication of this card and nothing more.
+
+    Guarantees:  nothing, if its files are those of the closed list that the card lists, plain, with the sizes and checksums of the card,
+                 and card.json is written as Holdfast writes it.
+    """
+    wanted = _expected(card.files.keys())
+    yield from (f"the card does not list {name}" for name in sorted(wanted - card.files.keys()))
+    if not _tables(card.files.keys()):
+        yield "the card lists no table"
+    yield from (f"the card lists {name}, which is no file of a publication" for name in card.files if name not in wanted)
+    yield from folder_problems(folder, {CARD, *card.files})
+    if (problem := _card_problem(folder, card)) is not None:
+        yield f"{CARD} {problem}"
+    for name in (name for name in card.files if name in wanted):
+        if (problem := _content_problem(folder, card, name)) is not None:
+            yield problem
+
+
+def folder_problems(folder: Path, listed: Collection[str]) -> Iterator[str]:
+    """Names in a folder that are not among these, and files that are marked as programs.
+
+    Where all files of the folder have that mark it says nothing: file systems without such marks show every file with it.
+    """
+    try:
+        names = names_in(folder, len(listed) + _UNLISTED)
+        modes = {name: os.lstat(folder / name).st_mode for name in names}
+    except OSError:
+        yield "it cannot be listed by this user"
+        return
+    yield from (f"{name_phrase(name)} is there but not on the card" for name in names if name not in listed)
+    marked = [name for name in names if stat.S_ISREG(modes[name]) and modes[name] & _RUNS]
+    if len(marked) < len(names):
+        yield from (f"{name_phrase(name)} is marked as a program; use chmod a-xs on it" for name in marked)
+
+
+def _tables(listed: Collection[str]) -> list[str]:
+    """The endings of the tables that a card lists."""
+    return [form.suffix for form in FORMATS.values() if f"table{form.suffix}" in listed]
+
+
+def _expected(listed: Collection[str]) -> set[str]:
+    """The files that a publication has beside its card, given those that the card lists: whether it has a view and a map is free."""
+    suffixes = _tables(listed)
+    view = {VIEW_WORDS, *(f"{VIEW}{suffix}" for suffix in suffixes)}
+    return {*_ALWAYS, *(f"table{suffix}" for suffix in suffixes), *(view if view & set(listed) else ()), *({MAP_FILE} & set(listed))}
+
+
+def _card_problem(folder: Path, card: Card) -> str | None:
+    """Blanks, an order of names or another way to write a number can carry a message, and no signature covers them."""
+    try:
+        return None if read_json_text(folder / CARD) == card.to_json() else "is not written as Holdfast writes it"
+    except Unfit as unfit:
+        return str(unfit)
+
+
+def _content_problem(folder: Path, card: Card, name: str) -> str | None:
+    info, rows = card.files[name], card.kept.totals if name == KEPT_FILE else card.table.cells
+    if info.bytes > most_bytes(rows, len(card.table.columns) + 3):
+        return f"the card says {info.bytes} bytes for {name}, more than its {rows} rows can have"
+    try:
+        check_content(folder / name, info.bytes, info.sha256)
+    except Unfit as unfit:
+        return f"{name} {unfit}"
+    return None
