@@ -17,10 +17,10 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from holdfast import baselines, cellkey, errors, exact, privacy, subspace
-    from holdfast.analysis import priors
-    from holdfast.analysis.interval import interval
-    from holdfast.analysis.posterior import posterior
-    from holdfast.analysis.simulate import simulate
+    from holdfast.research.analysis import priors
+    from holdfast.research.analysis.interval import interval
+    from holdfast.research.analysis.posterior import posterior
+    from holdfast.research.analysis.simulate import simulate
     from holdfast.exact import DiscreteGaussian, DiscreteLaplace
     from holdfast.invariants import areas, at_least, at_most, identity, linear, margin, subset, total
     from holdfast.lattices import Lattice, lattice
@@ -118,23 +118,23 @@ _HOME = {
     "areas": "holdfast.invariants",
     "at_least": "holdfast.invariants",
     "at_most": "holdfast.invariants",
-    "baselines": "holdfast.baselines",
+    "baselines": "holdfast.research.baselines",
     "cellkey": "holdfast.cellkey",
     "describe": "holdfast.wording",
     "errors": "holdfast.errors",
     "exact": "holdfast.exact",
     "identity": "holdfast.invariants",
-    "interval": "holdfast.analysis.interval",
+    "interval": "holdfast.research.analysis.interval",
     "lattice": "holdfast.lattices",
     "linear": "holdfast.invariants",
     "load": "holdfast.publication.loaded",
     "margin": "holdfast.invariants",
     "plan": "holdfast.publication.plan",
-    "posterior": "holdfast.analysis.posterior",
-    "priors": "holdfast.analysis",
+    "posterior": "holdfast.research.analysis.posterior",
+    "priors": "holdfast.research.analysis",
     "privacy": "holdfast.privacy",
     "release": "holdfast.publication.pipeline",
-    "simulate": "holdfast.analysis.simulate",
+    "simulate": "holdfast.research.analysis.simulate",
     "subset": "holdfast.invariants",
     "subspace": "holdfast.subspace",
     "total": "holdfast.invariants",

@@ -88,8 +88,8 @@ def _warm_chains(key: NoiseKey) -> None:
 
 def _warm_bounds(key: NoiseKey) -> None:
     """What draws within bounds."""
-    from holdfast.chains.bounded import bounded_chain
-    from holdfast.chains.independent_metropolis import IndependentMetropolis
+    from holdfast.research.chains.bounded import bounded_chain
+    from holdfast.research.chains.independent_metropolis import IndependentMetropolis
     from holdfast.lattices.shapes import Bounded, Grid
     from holdfast.samplers.bounded_block import BoundedBlock
     from holdfast.samplers.bounded_classes import COLD_CELLS, BoundedClasses

@@ -23,18 +23,18 @@ from holdfast.privacy.ledger import Ledger
 from holdfast.privacy.secrets import Secrets
 
 if TYPE_CHECKING:
-    from holdfast.privacy.accounting.composition import Bound, Bounds, Composition, Part, compose
-    from holdfast.privacy.accounting.conditioned import ConditionedLoss, conditioned_loss, paper_examples
-    from holdfast.privacy.accounting.disjoint import Rate, parallel
-    from holdfast.privacy.accounting.equal_parts import (
+    from holdfast.research.accounting.composition import Bound, Bounds, Composition, Part, compose
+    from holdfast.research.accounting.conditioned import ConditionedLoss, conditioned_loss, paper_examples
+    from holdfast.research.accounting.disjoint import Rate, parallel
+    from holdfast.privacy.equal_parts import (
         optimal_composition,
         optimal_composition_bounds,
         optimal_composition_delta,
         optimal_composition_delta_bounds,
     )
-    from holdfast.privacy.accounting.lattice_delta import lattice_gaussian_delta, lattice_gaussian_delta_bounds, one_sum_delta_bounds
-    from holdfast.privacy.accounting.optimal import zcdp_delta_optimal, zcdp_epsilon_optimal
-    from holdfast.privacy.accounting.posterior import equal_people_posterior, posterior_bound, posterior_bound_if_independent
+    from holdfast.research.accounting.lattice_delta import lattice_gaussian_delta, lattice_gaussian_delta_bounds, one_sum_delta_bounds
+    from holdfast.research.accounting.optimal import zcdp_delta_optimal, zcdp_epsilon_optimal
+    from holdfast.research.accounting.posterior import equal_people_posterior, posterior_bound, posterior_bound_if_independent
 
 __all__ = [
     "Bound",
@@ -102,5 +102,5 @@ _ACCOUNTING = {
 def __getattr__(name: str) -> object:
     for module, names in _ACCOUNTING.items():
         if name in names:
-            return getattr(import_module(f"holdfast.privacy.accounting.{module}"), name)
+            return getattr(import_module(f"holdfast.research.accounting.{module}"), name)
     raise AttributeError(f"module 'holdfast.privacy' has no attribute {name!r}")

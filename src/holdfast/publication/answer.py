@@ -24,8 +24,8 @@ from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.publication.pipeline import release
 from holdfast.randomness import NoiseKey
 from holdfast.subspace import FloatingMechanism, Invariants, Sensitivities, floating_answer, read_query, same_invariants_sensitivities
-from holdfast.subspace.guarantee import Neighbours
-from holdfast.subspace.query import read_sensitivity
+from holdfast.research.subspace.guarantee import Neighbours
+from holdfast.research.subspace.query import read_sensitivity
 from holdfast.subspace.spaces import read_matrix
 from holdfast.tables import Table, Universe
 from holdfast.tables.answers import exact_value

@@ -4,7 +4,7 @@ projection and extension of any mechanism, a user's own included; the guarantee 
 sensitivities of linear queries, exact; noise shaped after a linear query (correlated Gaussian, K-norm), beside a lower bound of the error.
 """
 
-from holdfast.subspace.additive import (
+from holdfast.research.subspace.additive import (
     Additive,
     Calibration,
     Floating,
@@ -15,21 +15,21 @@ from holdfast.subspace.additive import (
     projected_gaussian,
     projected_laplace,
 )
-from holdfast.subspace.answer import FloatAnswer, FloatingMechanism, floating_answer, generator, read_query
-from holdfast.subspace.changes import Changes
-from holdfast.subspace.correlated import CorrelatedGaussian
-from holdfast.subspace.ellipsoid import enclosing_ellipsoid
-from holdfast.subspace.finite import FiniteMechanism
-from holdfast.subspace.guarantee import SubspaceExposure, SubspaceGuarantee, joint_exposure
-from holdfast.subspace.knorm import KNorm
-from holdfast.subspace.lower_bound import least_squared_error
-from holdfast.subspace.noise import DoubleGeometricNoise, GaussianNoise, LaplaceNoise, Noise, StudentNoise
-from holdfast.subspace.optimal_covariance import optimal_covariance
-from holdfast.subspace.own import Extended, Projected
-from holdfast.subspace.query import Query, Sensitivities, linear_sensitivities, same_invariants_sensitivities
-from holdfast.subspace.shaped import Shaped, shaped_query
+from holdfast.research.subspace.answer import FloatAnswer, FloatingMechanism, floating_answer, generator, read_query
+from holdfast.research.subspace.changes import Changes
+from holdfast.research.subspace.correlated import CorrelatedGaussian
+from holdfast.research.subspace.ellipsoid import enclosing_ellipsoid
+from holdfast.research.subspace.finite import FiniteMechanism
+from holdfast.research.subspace.guarantee import SubspaceExposure, SubspaceGuarantee, joint_exposure
+from holdfast.research.subspace.knorm import KNorm
+from holdfast.research.subspace.lower_bound import least_squared_error
+from holdfast.research.subspace.noise import DoubleGeometricNoise, GaussianNoise, LaplaceNoise, Noise, StudentNoise
+from holdfast.research.subspace.optimal_covariance import optimal_covariance
+from holdfast.research.subspace.own import Extended, Projected
+from holdfast.research.subspace.query import Query, Sensitivities, linear_sensitivities, same_invariants_sensitivities
+from holdfast.research.subspace.shaped import Shaped, shaped_query
 from holdfast.subspace.spaces import Invariants, Subspace
-from holdfast.subspace.workloads import prefix_sums, ranges
+from holdfast.research.subspace.workloads import prefix_sums, ranges
 
 __all__ = [
     "Additive",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.baselines.post_processing import PostProcessed
+from holdfast.research.baselines.post_processing import PostProcessed
 from holdfast.chains.assessment import Assessment
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
@@ -13,7 +13,7 @@ from holdfast.lattices.exposure import Exposure
 from holdfast.lattices.exposure_facts import JointFacts, ReleaseExposure
 from holdfast.lattices.joint import JointExposure
 from holdfast.privacy.guarantee import Guarantee
-from holdfast.wording.baselines import post_processed_sentences
+from holdfast.research.wording.baselines import post_processed_sentences
 from holdfast.wording.exposure import exposed_sentences
 from holdfast.wording.guarantee import guarantee_paragraph
 from holdfast.wording.joint import joint_sentences, release_sentences
@@ -44,11 +44,11 @@ def describe(thing: Any, *, delta: Exact | None = None) -> str:
             _refuse_delta(thing, delta)
             return said(thing)
     from holdfast.cellkey.loss import Losses  # cell keys and accounting: not loaded by a release
-    from holdfast.privacy.accounting.composition import Composition
+    from holdfast.research.accounting.composition import Composition
     from holdfast.subspace import SubspaceGuarantee
     from holdfast.wording.cellkey_losses import losses_paragraph
-    from holdfast.wording.composition import composition_paragraph
-    from holdfast.wording.subspace import subspace_paragraph
+    from holdfast.research.wording.composition import composition_paragraph
+    from holdfast.research.wording.subspace import subspace_paragraph
 
     if isinstance(thing, Composition):
         return composition_paragraph(thing, delta)
