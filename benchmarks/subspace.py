@@ -22,8 +22,8 @@ from holdfast.research.subspace.knorm import KNorm
 from holdfast.research.subspace.lower_bound import information
 from holdfast.research.subspace.optimal_covariance import optimal_covariance
 from holdfast.research.subspace.query import Query
-from holdfast.subspace.spaces import Invariants
 from holdfast.research.subspace.workloads import prefix_sums, ranges, ranges_gram
+from holdfast.subspace.spaces import Invariants
 
 EPSILON, DELTA = Fraction(1, 10), Fraction(1, 10**6)
 SIZES = (16, 32, 64, 128, 256, 512)

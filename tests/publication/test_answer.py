@@ -32,6 +32,7 @@ from holdfast.errors import (
 from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.report.page import cost_rows
 from holdfast.report.statement import statement_html
+from holdfast.subspace import Sensitivities
 from holdfast.tables.answers import exact_value, read_answers
 from holdfast.tables.grid import MAX_PLACES, Grid
 from holdfast.tables.text_files import Reading
@@ -190,7 +191,7 @@ class TestTheWholeWay:
         assert release.table.universe.codes["answer"] == ("x", "y", "z")
 
     def test_extended_noise_is_for_the_projection_of_the_answers(self) -> None:
-        known = hf.subspace.Sensitivities(l2_squared=Fraction(9), projected_l2_squared=Fraction(4))
+        known = Sensitivities(l2_squared=Fraction(9), projected_l2_squared=Fraction(4))
         made = [
             answered(mechanism=mechanism(rho=1), sensitivity=known, on_grid=True, places=3)
             for mechanism in (hf.ProjectedGaussian, hf.ExtendedGaussian)
@@ -487,7 +488,7 @@ class TestBadInput:
     @pytest.mark.parametrize("mechanism", [hf.ProjectedLaplace(1), hf.ProjectedGaussian(rho=1)], ids=["laplace", "gaussian"])
     def test_a_sensitivity_that_says_nothing_in_the_norm_of_the_noise(self, mechanism: SubspaceMechanism) -> None:
         """With places left out, too."""
-        other = hf.subspace.Sensitivities(l2_squared=Fraction(4)) if mechanism.norm == "l1" else hf.subspace.Sensitivities()
+        other = Sensitivities(l2_squared=Fraction(4)) if mechanism.norm == "l1" else Sensitivities()
         with pytest.raises(InvalidParameter, match=f"needs the {mechanism.norm} sensitivity"):
             answered(sensitivity=other, mechanism=mechanism)
 
@@ -562,16 +563,3 @@ class TestBadInput:
             warnings.simplefilter("error")
             release = answered(["1/3", "-1/3"] + [1] * 4, places=6)
         assert release.table.values.sum() == 4
-
-
-class TestFloatingPoint:
-    def test_it_is_marked_and_never_saved(self, tmp_path: Path) -> None:
-        found = answered(form="float", release_id=None)
-        assert found.status == "floating point"
-        assert abs(found.values.sum() - 0.375) < 1e-9
-        with pytest.raises(InvalidParameter, match="floating point"):
-            found.save(tmp_path / "out")
-
-    def test_statements_become_rows(self) -> None:
-        found = answered(form="float", release_id=None, invariants=[hf.margin("group")], universe=UNIVERSE)
-        assert np.abs(found.values.reshape(3, 2).sum(axis=1) - [-0.75, 3.125, -2]).max() < 1e-9

@@ -14,8 +14,8 @@ import pytest
 from flint import arb, ctx, fmpq
 
 from holdfast.research import oracles
-from holdfast.research.oracles import FairBits
 from holdfast.testing import ListedWords, WordsExhausted, check_brackets, check_fit, check_fit_categories
+from holdfast.testing.bits import FairBits
 from holdfast.testing.explore import Bracket, Path, Value, choose_coin, enclosure, explore_bits, explore_choices
 
 SEED = 20240612

@@ -18,47 +18,9 @@ from fractions import Fraction
 
 from flint import arb, ctx, fmpq
 
-from holdfast.randomness.words import Words
+from holdfast.testing.bits import WORD_BITS, FairBits
 
 Exact = Fraction | int
-
-WORD_BITS = 32
-
-
-class FairBits:
-    """Fair bits from 32-bit words taken in order, the highest bit of each word first; a word is taken only when a bit of it is needed."""
-
-    def __init__(self, words: Words) -> None:
-        self._words = words
-        self._pool = 0
-        self._left = 0
-
-    def bit(self) -> int:
-        """One fair bit."""
-        return self.bits(1)
-
-    def bits(self, count: int) -> int:
-        """An integer of `count` fair bits, the first one highest."""
-        while self._left < count:
-            self._pool = self._pool << WORD_BITS | int(self._words.take(1)[0])
-            self._left += WORD_BITS
-        self._left -= count
-        value, self._pool = divmod(self._pool, 1 << self._left)
-        return value
-
-    def below(self, bound: int) -> int:
-        """Draw an integer uniformly from 0, ..., bound - 1.
-
-        Law:         P[X = k] = 1 / bound.
-        Given:       bound >= 1 (asserted); the words are independent and uniform (trusted).
-        Guarantees:  exact law; fewer than two tries of ceil(log2(bound)) bits in expectation.
-        Reference:   [CKS20] Section 4, the remark below Algorithm 2.
-        """
-        assert bound >= 1
-        width = (bound - 1).bit_length()
-        while (value := self.bits(width)) >= bound:
-            pass
-        return value
 
 
 def bernoulli(p: Exact, bits: FairBits) -> bool:

@@ -16,26 +16,16 @@ from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import precision
 from holdfast.lattices import Lattice
 from holdfast.lattices.norms import L1, L2
-from holdfast.privacy import (
-    Guarantee,
-    Part,
-    Promise,
-    compose,
-    optimal_composition,
-    parallel,
-    zcdp_delta,
-    zcdp_epsilon,
-    zcdp_epsilon_optimal,
-)
-from holdfast.research.accounting import pld
+from holdfast.privacy import Guarantee, Promise, optimal_composition, zcdp_delta, zcdp_epsilon
+from holdfast.privacy.conversions import short_up
+from holdfast.research.accounting import Part, compose, parallel, pld, zcdp_epsilon_optimal
 from holdfast.research.accounting.composition import PLD
 from holdfast.research.accounting.disjoint import Rate
 from holdfast.research.accounting.lattice_delta import enumerated_delta_bounds
-from holdfast.privacy.conversions import short_up
 from holdfast.wording import describe
 from tests.examples import examples
-from tests.privacy.test_equal_parts import enumerated_delta
 from tests.privacy.reference import real
+from tests.privacy.test_equal_parts import enumerated_delta
 
 
 def test_pure_parts_against_all_outcomes() -> None:

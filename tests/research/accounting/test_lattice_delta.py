@@ -15,13 +15,8 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import precision
 from holdfast.lattices import Lattice
-from holdfast.privacy import (
-    discrete_gaussian_delta_bounds,
-    lattice_gaussian_delta,
-    lattice_gaussian_delta_bounds,
-    one_sum_delta_bounds,
-    zcdp_delta,
-)
+from holdfast.privacy import discrete_gaussian_delta_bounds, zcdp_delta
+from holdfast.research.accounting import lattice_gaussian_delta, lattice_gaussian_delta_bounds, one_sum_delta_bounds
 from holdfast.research.accounting.lattice_delta import (
     MAX_SUMMED_CELLS,
     _parity_weights,

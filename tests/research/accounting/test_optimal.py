@@ -16,11 +16,10 @@ from holdfast.privacy import (
     zcdp_delta,
     zcdp_delta_closed_form,
     zcdp_delta_intermediate,
-    zcdp_delta_optimal,
     zcdp_delta_standard,
     zcdp_epsilon,
-    zcdp_epsilon_optimal,
 )
+from holdfast.research.accounting import zcdp_delta_optimal, zcdp_epsilon_optimal
 from holdfast.research.accounting.curves import gaussian_delta_bounds
 from holdfast.research.accounting.optimal import _best_for_delta, delta_bound
 from tests.examples import examples

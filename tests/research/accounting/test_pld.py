@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.privacy import Part, compose, optimal_composition_delta_bounds
+from holdfast.privacy import optimal_composition_delta_bounds
+from holdfast.research.accounting import Part, compose
 from holdfast.research.accounting.pld import Gaussian, Pair, _root_down, allowance, pld_epsilon
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact import DiscreteLaplace
-from holdfast.privacy import Part, equal_people_posterior, posterior_bound, posterior_bound_if_independent
+from holdfast.research.accounting import Part, equal_people_posterior, posterior_bound, posterior_bound_if_independent
 
 
 def test_twenty_equal_people() -> None:

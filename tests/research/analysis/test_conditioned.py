@@ -11,15 +11,16 @@ import pytest
 from flint import arb, arb_poly
 
 import holdfast as hf
+from holdfast import research
+from holdfast.errors import InvalidParameter
+from holdfast.exact.balls import ball, precision
+from holdfast.laws import ConditionalGaussian, ConditionalLaplace
 from holdfast.research.analysis.blocks import cell_weight
 from holdfast.research.analysis.classes import Classes, ClassTables
 from holdfast.research.analysis.kept_totals import KeptTotals
 from holdfast.research.analysis.posterior import posterior_of
 from holdfast.research.analysis.priors import Flat, Listed, Poisson, Prior
 from holdfast.research.analysis.published import Published
-from holdfast.errors import InvalidParameter
-from holdfast.exact.balls import ball, precision
-from holdfast.laws import ConditionalGaussian, ConditionalLaplace
 from holdfast.testing.fit import check_fit, check_fit_categories, fits
 from tests.research.analysis import brute
 from tests.research.analysis.test_posterior import THREE, TOWNS, assert_close, fraction_prior, read
@@ -280,7 +281,7 @@ class TestSimulate:
         table = hf.Table(THREE, np.array([3, 1, 2]))
         release = hf.release(table, [hf.total()], hf.Conditional(1), key=hf.NoiseKey.for_tests("c"))
         with pytest.raises(InvalidParameter, match="under a prior only"):
-            hf.simulate(release, 10)
+            research.simulate(release, 10)
 
     @pytest.mark.long
     def test_the_law_by_listing(self) -> None:
@@ -288,7 +289,7 @@ class TestSimulate:
         table = hf.Table(THREE, np.array([3, 1, 0]))
         release = hf.release(table, [hf.total()], hf.Conditional(1), key=hf.NoiseKey.for_tests("c"))
         y = tuple(release.table.counts.tolist())
-        made = hf.simulate(release, 3_000, Flat(), key=hf.NoiseKey.for_tests(1))
+        made = research.simulate(release, 3_000, Flat(), key=hf.NoiseKey.for_tests(1))
         tables = brute.tables_in([range(5)] * 3, SUM, y)
 
         def step(x: tuple[int, ...]) -> np.ndarray:

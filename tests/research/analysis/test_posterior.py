@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast import research
+from holdfast.errors import InvalidParameter, RequestTooLarge, VerificationFailed
+from holdfast.laws.marginals import cell_probabilities
 from holdfast.research.analysis.blocks import Read, by_classes, cell_weight
 from holdfast.research.analysis.posterior import Posterior, posterior_of
 from holdfast.research.analysis.priors import Flat, Listed, NegativeBinomial, Poisson, Prior
 from holdfast.research.analysis.published import Published
-from holdfast.errors import InvalidParameter, RequestTooLarge, VerificationFailed
-from holdfast.laws.marginals import cell_probabilities
 from holdfast.testing.fit import check_fit, check_fit_categories, fits
 from tests.research.analysis import brute
 
@@ -350,7 +351,7 @@ class TestReading:
     def test_a_folder_says_the_same_as_the_release(self, tmp_path: Path) -> None:
         made = self.release()
         folder = made.save(tmp_path / "out")
-        here, there = (hf.posterior(source, Flat(), {"sex": "F"}) for source in (made, folder))
+        here, there = (research.posterior(source, Flat(), {"sex": "F"}) for source in (made, folder))
         assert here.values.tolist() == there.values.tolist()
         assert here.probabilities.tolist() == there.probabilities.tolist()
 
@@ -359,23 +360,23 @@ class TestReading:
         with open(folder / "table.csv", "a", encoding="utf-8") as table:
             table.write("\n")
         with pytest.raises(VerificationFailed):
-            hf.posterior(folder, Flat(), 0)
+            research.posterior(folder, Flat(), 0)
 
     def test_suppressed_cells_have_no_law(self) -> None:
         made = hf.release(hf.Table(TOWNS, np.arange(6)), [hf.margin("town")], hf.Suppression(), key=hf.NoiseKey.for_tests("s"))
         with pytest.raises(InvalidParameter, match="publishes no cells"):
-            hf.posterior(made, Flat(), 0)
+            research.posterior(made, Flat(), 0)
 
     @pytest.mark.parametrize("query", [6, -1, True, {"town": "d"}, {"age": "1"}, [1, 0], np.ones(6), None], ids=repr)
     def test_bad_queries(self, query) -> None:
         with pytest.raises(InvalidParameter):
-            hf.posterior(self.release(), Flat(), query)
+            research.posterior(self.release(), Flat(), query)
 
     def test_a_text_is_a_condition(self) -> None:
-        by_text, by_codes = (hf.posterior(self.release(), Flat(), query) for query in ("town = 'a'", {"town": "a"}))
+        by_text, by_codes = (research.posterior(self.release(), Flat(), query) for query in ("town = 'a'", {"town": "a"}))
         assert repr(by_text) == repr(by_codes)
         with pytest.raises(InvalidParameter, match="there is no column 'a'"):
-            hf.posterior(self.release(), Flat(), "a")
+            research.posterior(self.release(), Flat(), "a")
 
     def test_codes_that_no_cell_has_together(self) -> None:
         universe = hf.Universe.listed({"town": ["a", "b"], "sex": ["F", "M"]})
@@ -386,12 +387,12 @@ class TestReading:
     @pytest.mark.parametrize("source", [3, None, hf.Table(TOWNS, np.arange(6))], ids=["number", "none", "table"])
     def test_what_is_no_release(self, source) -> None:
         with pytest.raises(InvalidParameter, match="release"):
-            hf.posterior(source, Flat(), 0)
+            research.posterior(source, Flat(), 0)
 
     @pytest.mark.parametrize("draws", [0, -1])
     def test_draws(self, draws: int) -> None:
         with pytest.raises(InvalidParameter):
-            hf.posterior(self.release(), Flat(), 0, draws=draws)
+            research.posterior(self.release(), Flat(), 0, draws=draws)
 
     def test_a_prior_that_excludes_every_table(self) -> None:
         with pytest.raises((InvalidParameter, RequestTooLarge), match="wider prior"):

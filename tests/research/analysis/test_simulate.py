@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.research.analysis.priors import Flat, Poisson
+from holdfast import research
 from holdfast.errors import InvalidParameter
+from holdfast.research.analysis.priors import Flat, Poisson
 from holdfast.testing.fit import check_fit, check_fit_categories, fits
 from tests.research.analysis import brute
 from tests.research.analysis.test_posterior import fraction_prior
@@ -28,7 +29,7 @@ def released(mechanism, keep, universe=PAIR, counts=(3, 1)):
 class TestErrors:
     def test_are_draws_of_the_public_law(self) -> None:
         """Two cells: d and -d with P[d] proportional to exp(-2 epsilon |d|); at another epsilon they do not fit."""
-        made = hf.simulate(released(hf.GeneralizedLaplace("1/4"), [hf.total()]), DRAWS, key=hf.NoiseKey.for_tests(1))
+        made = research.simulate(released(hf.GeneralizedLaplace("1/4"), [hf.total()]), DRAWS, key=hf.NoiseKey.for_tests(1))
         assert made.kind == "errors"
         assert (made.tables.sum(axis=1) == 0).all()
         check_fit(made.tables[:, 0], hf.DiscreteLaplace("2").pmf, name="simulated errors")
@@ -38,7 +39,7 @@ class TestErrors:
         "mechanism", [hf.GeneralizedGaussian(sigma_squared=4), hf.RoundedProjection(epsilon=1)], ids=["gaussian", "rounded"]
     )
     def test_change_no_kept_total(self, mechanism) -> None:
-        made = hf.simulate(released(mechanism, [hf.margin("town")], TOWNS, range(6)), 50)
+        made = research.simulate(released(mechanism, [hf.margin("town")], TOWNS, range(6)), 50)
         assert not made.tables.reshape(50, 3, 2).sum(axis=2).any()
         assert made.tables.any()
 
@@ -46,9 +47,9 @@ class TestErrors:
         """From the release and from its folder."""
         release = released(hf.GeneralizedLaplace("1/4"), [hf.total()])
         folder = release.save(tmp_path / "out")
-        one, other = (hf.simulate(source, 100, key=hf.NoiseKey.for_tests(5)) for source in (release, folder))
+        one, other = (research.simulate(source, 100, key=hf.NoiseKey.for_tests(5)) for source in (release, folder))
         assert one.tables.tolist() == other.tables.tolist()
-        assert hf.simulate(release, 100).tables.tolist() != one.tables.tolist()
+        assert research.simulate(release, 100).tables.tolist() != one.tables.tolist()
 
 
 class TestPosteriorPredictive:
@@ -56,7 +57,7 @@ class TestPosteriorPredictive:
         """P[y'] = sum over x of P[x | y] P[y' | x]; the law without the prior does not fit."""
         release = released(hf.GeneralizedLaplace("1/2"), [hf.total()])
         y = release.table.counts.tolist()
-        made = hf.simulate(release, DRAWS, Poisson(2.0), key=hf.NoiseKey.for_tests(2))
+        made = research.simulate(release, DRAWS, Poisson(2.0), key=hf.NoiseKey.for_tests(2))
         assert made.kind == "posterior predictive"
         assert made.effective_draws is None
         assert (made.tables.sum(axis=1) == sum(y)).all()
@@ -75,7 +76,7 @@ class TestPosteriorPredictive:
     )
     def test_keeps_the_published_totals(self, mechanism) -> None:
         release = released(mechanism, [hf.margin("town"), hf.margin("sex")], TOWNS, (4, 2, 3, 5, 1, 6))
-        made = hf.simulate(release, 40, Flat(), key=hf.NoiseKey.for_tests(3))
+        made = research.simulate(release, 40, Flat(), key=hf.NoiseKey.for_tests(3))
         tables = made.tables.reshape(40, 3, 2)
         truth = release.table.counts.reshape(3, 2)
         assert (tables.sum(axis=2) == truth.sum(axis=1)).all()
@@ -86,9 +87,9 @@ class TestPosteriorPredictive:
 @pytest.mark.parametrize("n", [-1, 1.5, "3"])
 def test_bad_numbers(n) -> None:
     with pytest.raises((InvalidParameter, TypeError)):
-        hf.simulate(released(hf.GeneralizedLaplace("1/4"), [hf.total()]), n)
+        research.simulate(released(hf.GeneralizedLaplace("1/4"), [hf.total()]), n)
 
 
 def test_repr() -> None:
-    made = hf.simulate(released(hf.GeneralizedLaplace("1/4"), [hf.total()]), 3)
+    made = research.simulate(released(hf.GeneralizedLaplace("1/4"), [hf.total()]), 3)
     assert repr(made) == "Simulated(3 tables of 2 cells: errors)"

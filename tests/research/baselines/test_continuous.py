@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.research.baselines import ContinuousConditional, l2
 from holdfast.errors import InvalidParameter, NoExactSampler
+from holdfast.research.baselines import ContinuousConditional, l2
 from holdfast.testing.fit import check_fit, fits
 
 ROWS = np.array([[1, 1, 1, 0], [0, 0, 1, 1]])

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.research.baselines import l1, l2, nonnegative_l2
 from holdfast.errors import HoldfastError, InvalidParameter, RequestTooLarge
+from holdfast.research.baselines import l1, l2, nonnegative_l2
 
 ONE_TOTAL = np.ones((1, 4))
 ROWS_AND_COLUMNS = np.array([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1], [1, 0, 0, 1, 0, 0], [0, 1, 0, 0, 1, 0], [0, 0, 1, 0, 0, 1]])

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from holdfast.errors import InvalidParameter, PrecisionExhausted
 from holdfast.research.baselines import ContinuousConditional, ExponentialSum, combined_noise, conditional_noise, l1, l2
 from holdfast.research.baselines.two_cells import Term, never_negative
-from holdfast.errors import InvalidParameter, PrecisionExhausted
 from holdfast.testing.fit import check_fit, fits
 
 EPSILON = Fraction(1, 2)

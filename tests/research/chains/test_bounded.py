@@ -9,8 +9,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from holdfast.research.chains.bounded import BoundedChain, bounded_chain, distances, first_table, worst_distance
-from holdfast.research.chains.bounded_moves import elementary_moves, fits_into, grid_cycles
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.metropolis import Metropolis
 from holdfast.chains.moves import Listed
@@ -18,6 +16,8 @@ from holdfast.chains.target import Decay, Ints, Target
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.shapes import Bounded, General, Grid, OneSum
 from holdfast.randomness import NoiseKey, Words
+from holdfast.research.chains.bounded import BoundedChain, bounded_chain, distances, first_table, worst_distance
+from holdfast.research.chains.bounded_moves import elementary_moves, fits_into, grid_cycles
 from holdfast.samplers.bounded_block import BoundedBlock
 from tests.samplers.bounded_cases import Point, fibre, grid_sums, law
 

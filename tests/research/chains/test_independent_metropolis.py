@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from benchmarks.paper_table import BLOCK, SOLVED, TABLE
-from holdfast.research.chains.independent_metropolis import IndependentMetropolis
 from holdfast.errors import InvalidParameter
 from holdfast.randomness import NoiseKey, Words
+from holdfast.research.chains.independent_metropolis import IndependentMetropolis
 from holdfast.samplers.bounded_block import BoundedBlock
 from holdfast.samplers.bounded_classes import BoundedClasses
 from holdfast.testing import ALPHA, check_fit_categories, chi_square_p_value

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from holdfast.errors import InvalidParameter, NothingLeft, RequestTooLarge
-from holdfast.research.subspace.analytic_gaussian import analytic_sigma_squared, ggy_sigma_squared
-from holdfast.subspace import (
+from holdfast.research.subspace import (
     Additive,
     DoubleGeometricNoise,
     Extended,
@@ -31,6 +30,7 @@ from holdfast.subspace import (
     projected_gaussian,
     projected_laplace,
 )
+from holdfast.research.subspace.analytic_gaussian import analytic_sigma_squared, ggy_sigma_squared
 from holdfast.testing.fit import ALPHA, check_fit, check_p_value, fits
 
 DRAWS = 200_000

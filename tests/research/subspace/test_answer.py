@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from fractions import Fraction
 from typing import Any
 
@@ -9,8 +10,9 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast import research
 from holdfast.errors import InexactParameter, InvalidParameter, NothingLeft, StreamReused
-from holdfast.subspace import (
+from holdfast.research.subspace import (
     Extended,
     Projected,
     ProjectedDoubleGeometric,
@@ -34,8 +36,8 @@ class Mechanism:
 
 class TestAnswer:
     def test_it_is_marked_and_goes_nowhere(self, tmp_path: Any) -> None:
-        values, query = read_query([5, 3, 2], invariants=[[1, 1, 1]], norm="l1", sensitivity=2)
-        answer = floating_answer(Mechanism(), query, values, key=hf.NoiseKey.for_tests("answer"))
+        key = hf.NoiseKey.for_tests("answer")
+        answer = floating_answer([5, 3, 2], invariants=[[1, 1, 1]], sensitivity=2, mechanism=Mechanism(), key=key)
         assert answer.status == answer.guarantee.status == "floating point"
         assert "floating point, research only" in repr(answer)
         assert "floating point, research only" in answer._repr_html_()
@@ -44,13 +46,11 @@ class TestAnswer:
         with pytest.raises(InvalidParameter, match="neither saved, published nor booked"):
             answer.save(tmp_path / "out")
         assert list(tmp_path.iterdir()) == []
-        with pytest.raises(InvalidParameter, match="neither saved, published nor booked"):
-            floating_answer(Mechanism(), query, values, ledger="ledger.db")
         assert "Floating point, research only" in hf.describe(answer)
 
     def test_a_declared_sensitivity_makes_a_declared_promise(self) -> None:
-        declared = hf.answer([5, 3], invariants=[[1, 1]], sensitivity=2, mechanism=hf.ProjectedLaplace("1"), form="float")
-        computed = hf.answer([[1, 0], [0, 1]], [5, 3], invariants=[[1, 1]], mechanism=hf.ProjectedLaplace("1"), form="float")
+        declared = floating_answer([5, 3], invariants=[[1, 1]], sensitivity=2, mechanism=hf.ProjectedLaplace("1"))
+        computed = floating_answer([[1, 0], [0, 1]], [5, 3], invariants=[[1, 1]], mechanism=hf.ProjectedLaplace("1"))
         assert (declared.guarantee.basis, computed.guarantee.basis) == ("declared", "proved")
         assert "as it was declared. That was not checked" in hf.describe(declared)
         assert "declared" not in hf.describe(computed)
@@ -61,19 +61,27 @@ class TestAnswer:
             hf.release(table, [hf.total()], Projected(lambda a, r: a, 1))  # type: ignore[arg-type]
 
     def test_one_key_one_answer(self) -> None:
-        values, query = read_query([5.5, 3], invariants=None, norm="l1", sensitivity="1/2")
-        first, second = (floating_answer(Mechanism(), query, values, key=hf.NoiseKey.for_tests("a")).values for _ in range(2))
+        asked: dict[str, Any] = {"mechanism": Mechanism(), "sensitivity": "1/2"}
+        first, second = (floating_answer([5.5, 3], key=hf.NoiseKey.for_tests("a"), **asked).values for _ in range(2))
         assert (first == second).all()
-        assert (floating_answer(Mechanism(), query, values).values != first).all()
+        assert (floating_answer([5.5, 3], **asked).values != first).all()
         key = hf.NoiseKey.for_tests("a")
         generator(key)
         with pytest.raises(StreamReused):
             generator(key)
 
     def test_mechanisms_without_this_form(self) -> None:
-        values, query = read_query([5.5, 3], invariants=None)
-        with pytest.raises(InvalidParameter, match="Suppression has no form in floating point"):
-            floating_answer(hf.Suppression(), query, values)  # type: ignore[arg-type]
+        for given in (hf.Suppression(), hf.Suppression):
+            with pytest.raises(InvalidParameter, match="Suppression has no form in floating point"):
+                floating_answer([5.5, 3], mechanism=given)  # type: ignore[arg-type]
+
+    def test_a_gaussian_needs_a_pair(self) -> None:
+        with pytest.raises(InvalidParameter, match="epsilon and delta"):
+            floating_answer([1, 2], sensitivity=1, invariants=[[1, 1]], mechanism=hf.ProjectedGaussian(rho=1))
+
+    def test_statements_need_a_universe(self) -> None:
+        with pytest.raises(InvalidParameter, match="Statements are about a universe"):
+            floating_answer([1, 2], sensitivity=1, invariants=[hf.total()], mechanism=hf.ProjectedLaplace(1))
 
 
 UNIVERSE = hf.Universe.product({"town": ["a", "b"], "sex": ["F", "M"]})
@@ -82,8 +90,8 @@ EVERY = [
     hf.ExtendedLaplace("1/2"),
     hf.ProjectedGaussian("1", "1e-6"),
     hf.ExtendedGaussian("1", "1e-6", calibration="paper"),
-    hf.CorrelatedGaussian("1", "1e-6"),
-    hf.KNorm("1"),
+    research.CorrelatedGaussian("1", "1e-6"),
+    research.KNorm("1"),
     ProjectedDoubleGeometric("1"),
     ProjectedStudent("1"),
     Projected(lambda answers, random: answers + random.laplace(scale=2, size=4), "1"),
@@ -91,14 +99,14 @@ EVERY = [
 ]
 
 
-class TestAnswerOfThePackage:
-    """hf.answer(form="float"), for every mechanism there is."""
+class TestEveryMechanism:
+    """`floating_answer` by every mechanism there is."""
 
     @pytest.mark.parametrize("mechanism", EVERY, ids=lambda mechanism: type(mechanism).__name__)
     def test_margins_of_a_table(self, mechanism: Any) -> None:
         table = hf.Table(UNIVERSE, np.array([5, 3, 2, 9]))
-        given: dict[str, Any] = {"mechanism": mechanism, "form": "float", "key": hf.NoiseKey.for_tests("margins")}
-        found = hf.answer(np.eye(4, dtype=int), table, invariants=[hf.margin("town")], universe=UNIVERSE, **given)
+        given: dict[str, Any] = {"mechanism": mechanism, "key": hf.NoiseKey.for_tests("margins")}
+        found = floating_answer(np.eye(4, dtype=int), table, invariants=[hf.margin("town")], universe=UNIVERSE, **given)
         assert found.status == found.guarantee.status == "floating point"
         assert found.guarantee.is_induced
         assert np.abs(found.values.reshape(2, 2).sum(axis=1) - [8, 11]).max() < 1e-9
@@ -109,14 +117,11 @@ class TestAnswerOfThePackage:
         with pytest.raises(InvalidParameter, match="has a form in floating point only, which is for research"):
             hf.answer([1.5, 2], sensitivity=1, mechanism=mechanism)
 
-    @pytest.mark.parametrize("argument", [{"places": 3}, {"on_grid": True}, {"release_id": "a"}, {"office": "b"}, {"names": ["x", "y"]}])
-    def test_what_belongs_to_a_publication_is_refused(self, argument: dict[str, Any]) -> None:
-        with pytest.raises(InvalidParameter, match=f"publishes nothing, and takes no {next(iter(argument))}"):
-            hf.answer([1.5, 2], sensitivity=1, mechanism=hf.ProjectedLaplace(1), form="float", **argument)
-
-    def test_a_ledger_is_refused(self) -> None:
-        with pytest.raises(InvalidParameter, match="neither saved, published nor booked"):
-            hf.answer([1.5, 2], sensitivity=1, mechanism=hf.ProjectedLaplace(1), form="float", ledger="ledger.db")  # type: ignore[arg-type]
+    @pytest.mark.parametrize("argument", ["places", "on_grid", "release_id", "office", "names", "ledger", "dataset", "allow_exposed"])
+    def test_what_belongs_to_a_publication_is_no_argument(self, argument: str) -> None:
+        assert argument in inspect.signature(hf.answer).parameters
+        with pytest.raises(TypeError, match=argument):
+            floating_answer([1.5, 2], sensitivity=1, mechanism=hf.ProjectedLaplace(1), **{argument: 1})  # type: ignore[arg-type]
 
 
 class TestRead:

@@ -15,12 +15,12 @@ from holdfast.research.subspace.changes import Changes
 from holdfast.research.subspace.correlated import CorrelatedGaussian
 from holdfast.research.subspace.design import best_weights
 from holdfast.research.subspace.ellipsoid import enclosing_ellipsoid
-from holdfast.research.subspace.guarantee import Neighbours
 from holdfast.research.subspace.knorm import KNorm
 from holdfast.research.subspace.optimal_covariance import optimal_covariance
-from holdfast.research.subspace.query import Query, Sensitivities
-from holdfast.subspace.spaces import Invariants, read_matrix
+from holdfast.research.subspace.query import Query
 from holdfast.research.subspace.workloads import prefix_sums, ranges, ranges_gram
+from holdfast.subspace.sensitivities import Neighbours, Sensitivities
+from holdfast.subspace.spaces import Invariants, read_matrix
 
 NEIGHBOURS: tuple[Neighbours, ...] = ("replace-one", "add-remove")
 

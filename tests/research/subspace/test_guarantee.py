@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.errors import InvalidParameter
-from holdfast.subspace import FiniteMechanism, Invariants, Subspace, SubspaceGuarantee, joint_exposure
+from holdfast.research.subspace import FiniteMechanism, Invariants, Subspace, SubspaceGuarantee, joint_exposure
 from holdfast.research.subspace.guarantee import SubspaceExposure
 
 BASE = Fraction(3, 2)

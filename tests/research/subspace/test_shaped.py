@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast import research
 from holdfast.errors import InvalidParameter
 from holdfast.research.subspace.additive import extended_gaussian
 from holdfast.research.subspace.changes import Changes
 from holdfast.research.subspace.correlated import CorrelatedGaussian
-from holdfast.research.subspace.guarantee import Neighbours
 from holdfast.research.subspace.query import Query
 from holdfast.research.subspace.shaped import Shaped, shaped_query
-from holdfast.subspace.spaces import Invariants
 from holdfast.research.subspace.workloads import prefix_sums, ranges
+from holdfast.subspace.sensitivities import Neighbours
+from holdfast.subspace.spaces import Invariants
 from holdfast.testing.fit import check_fit, fits
 
 
@@ -121,9 +122,9 @@ def test_a_release_on_the_grid_keeps_the_total_and_its_promise_is_that_of_plain_
 
 def test_the_refusal_of_correlated_noise_on_the_grid_says_how_to_have_it() -> None:
     with pytest.raises(InvalidParameter, match="shaped_query"):
-        hf.answer(prefix_sums(3), [1, 2, 3], mechanism=hf.CorrelatedGaussian("1", "1e-6"))
-    with pytest.raises(InvalidParameter, match="form='float'"):
-        hf.answer(prefix_sums(3), [1, 2, 3], mechanism=hf.KNorm("1"))
+        hf.answer(prefix_sums(3), [1, 2, 3], mechanism=research.CorrelatedGaussian("1", "1e-6"))
+    with pytest.raises(InvalidParameter, match=r"research\.floating_answer"):
+        hf.answer(prefix_sums(3), [1, 2, 3], mechanism=research.KNorm("1"))
 
 
 @pytest.mark.parametrize("resolution", [0, 1.5, 10**6])

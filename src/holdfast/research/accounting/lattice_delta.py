@@ -42,9 +42,9 @@ from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
 from holdfast.lattices import Block, Free, Lattice, OneSum
 from holdfast.lattices.algebra import reduced_basis, to_numpy
 from holdfast.lattices.gram_schmidt import gram_schmidt
-from holdfast.research.accounting.independent import independent_delta_bounds
 from holdfast.privacy.conversions import LARGE_EPSILON, discrete_gaussian_delta_bounds
 from holdfast.privacy.parameters import not_negative
+from holdfast.research.accounting.independent import independent_delta_bounds
 
 BITS = 384
 NEGLIGIBLE = 2.0**-150

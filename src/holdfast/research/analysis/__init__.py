@@ -4,5 +4,7 @@ Everything here reads public files only, in floating point; no promise depends o
 """
 
 from holdfast.research.analysis import priors
+from holdfast.research.analysis.posterior import posterior
+from holdfast.research.analysis.simulate import simulate
 
-__all__ = ["priors"]
+__all__ = ["posterior", "priors", "simulate"]

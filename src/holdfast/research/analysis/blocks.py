@@ -4,7 +4,7 @@
     Laplace l1, Gaussian       convolution                   all tables listed   draws by totals of classes of cells, where these are few
     other laws with weights                                  all tables listed   draws of the public law, weighted by the prior
     rounded projection         single cell: Laplace; two cells: the first's law  the same
-    conditioned on bounds      (research/analysis/conditioned.py)     all tables listed   weighted draws, where their normaliser can be computed
+    conditioned on bounds      (analysis/conditioned.py)     all tables listed   weighted draws, where their normaliser can be computed
 
 Draws of the public law are tables y - z that could be the true ones: their weight is the prior's.
 """
@@ -16,10 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.research.analysis.classes import Classes, ClassTables, tightened
-from holdfast.research.analysis.one_sum import OneSumPosterior, given_sum
-from holdfast.research.analysis.priors import Prior
-from holdfast.research.analysis.tables import BlockPosterior, Floats, Ints, Tables, list_tables
 from holdfast.chains.sampler import ChainSampler
 from holdfast.channels.covariance import public_draws
 from holdfast.channels.drawing import Drawing
@@ -27,6 +23,10 @@ from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.shapes import Bounded, Free, OneSum, Shape
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, Rounded, Target
 from holdfast.laws.marginals import cell_probabilities
+from holdfast.research.analysis.classes import Classes, ClassTables, tightened
+from holdfast.research.analysis.one_sum import OneSumPosterior, given_sum
+from holdfast.research.analysis.priors import Prior
+from holdfast.research.analysis.tables import BlockPosterior, Floats, Ints, Tables, list_tables
 from holdfast.samplers.bounded_block import BoundedBlock
 
 MAX_TABLES = 50_000

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.lattices import Lattice
 from holdfast.research.analysis.one_sum import GivenSum
 from holdfast.research.analysis.tables import Floats, Ints, list_tables
-from holdfast.lattices import Lattice
 
 MAX_CLASS_TOTALS = 20_000
 

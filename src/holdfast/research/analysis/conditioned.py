@@ -15,13 +15,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.errors import InvalidParameter
+from holdfast.lattices.shapes import Bounded, Free
+from holdfast.laws import ConditionalGaussian, ConditionalLaplace
 from holdfast.research.analysis.blocks import MAX_WIDTH, Read, by_convolution, cell_weight, one_cell, reach_of
 from holdfast.research.analysis.classes import Classes, ClassTables, tightened
 from holdfast.research.analysis.kept_totals import KeptTotals
 from holdfast.research.analysis.tables import BlockPosterior, Floats, Ints, Tables, list_tables
-from holdfast.errors import InvalidParameter
-from holdfast.lattices.shapes import Bounded, Free
-from holdfast.laws import ConditionalGaussian, ConditionalLaplace
 from holdfast.samplers.bounded_block import BoundedBlock
 
 Bools = NDArray[np.bool_]

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.research.analysis.blocks import Read, block_posterior
-from holdfast.research.analysis.priors import Prior, check_prior
-from holdfast.research.analysis.published import Published, Source, published
-from holdfast.research.analysis.tables import BlockPosterior, Floats, Ints, Method, Numbers
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.parameters import sample_size
 from holdfast.publication.queries import Query, coefficients
 from holdfast.randomness import NoiseKey
+from holdfast.research.analysis.blocks import Read, block_posterior
+from holdfast.research.analysis.priors import Prior, check_prior
+from holdfast.research.analysis.published import Published, Source, published
+from holdfast.research.analysis.tables import BlockPosterior, Floats, Ints, Method, Numbers
 
 ROUNDING = 1e-9
 """What rounding and tables left out may change in any probability, where nothing is drawn."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.research.analysis.posterior import DRAWS, blocks_read, generator
-from holdfast.research.analysis.priors import Prior, check_prior
-from holdfast.research.analysis.published import Published, Source, published
-from holdfast.research.analysis.tables import Ints
 from holdfast.exact.law import check_memory
 from holdfast.exact.parameters import sample_size
 from holdfast.laws import Reads
 from holdfast.publication.simulated import Simulated, simulated_errors
 from holdfast.randomness import NoiseKey
+from holdfast.research.analysis.posterior import DRAWS, blocks_read, generator
+from holdfast.research.analysis.priors import Prior, check_prior
+from holdfast.research.analysis.published import Published, Source, published
+from holdfast.research.analysis.tables import Ints
 from holdfast.samplers.protocol import InputSampler
 
 

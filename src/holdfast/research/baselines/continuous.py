@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from holdfast.research.baselines.system import Floats, dense_rows, numbers, tolerance
 from holdfast.errors import InvalidParameter, NoExactSampler
 from holdfast.exact.parameters import Exact, sample_size
 from holdfast.privacy.parameters import budget
+from holdfast.research.baselines.system import Floats, dense_rows, numbers, tolerance
 
 MAX_TRIES = 1 << 24
 """Cells drawn in all before a draw is given up."""

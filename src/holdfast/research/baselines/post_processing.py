@@ -16,10 +16,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.research.baselines.system import Floats, dense_rows, numbers, solved, tolerance
 from holdfast.errors import InvalidParameter, PrecisionExhausted
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.parameters import budget
+from holdfast.research.baselines.system import Floats, dense_rows, numbers, solved, tolerance
 
 Bools = NDArray[np.bool_]
 Method = Literal["l2", "nonnegative l2", "l1"]

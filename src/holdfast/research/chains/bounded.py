@@ -18,7 +18,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.research.chains.bounded_moves import elementary_moves
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.metropolis import Metropolis
 from holdfast.chains.moves import Listed, Swaps
@@ -26,6 +25,7 @@ from holdfast.chains.target import LARGEST_ENTRY, Ints, Target
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.shapes import Bounded, Grid, OneSum
 from holdfast.lattices.shapes.shape import UNBOUNDED
+from holdfast.research.chains.bounded_moves import elementary_moves
 from holdfast.samplers.bounded_block import BoundedBlock
 
 MovesKind: TypeAlias = Literal["swaps", "elementary moves", "all moves"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Literal, NoReturn, Protocol
 
 import numpy as np
@@ -10,16 +12,22 @@ import numpy as np
 from holdfast.display import html_table
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
+from holdfast.invariants.statements import Areas, Linear, Margin, Subset
+from holdfast.lattices import lattice
+from holdfast.mechanisms import ExtendedGaussian, ExtendedLaplace, ProjectedGaussian, ProjectedLaplace
+from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.randomness import NoiseKey
-from holdfast.research.subspace.additive import Floating
-from holdfast.research.subspace.guarantee import Neighbours, SubspaceGuarantee
-from holdfast.research.subspace.query import Query, Sensitivities, read_sensitivity
+from holdfast.research.subspace.additive import Floating, extended_gaussian, extended_laplace, projected_gaussian, projected_laplace
+from holdfast.research.subspace.guarantee import SubspaceGuarantee
+from holdfast.research.subspace.query import Query
+from holdfast.subspace.sensitivities import Neighbours, Sensitivities, read_sensitivity
 from holdfast.subspace.spaces import Floats, Invariants, read_matrix, to_floats
+from holdfast.tables import Table, Universe
 
 RESEARCH_ONLY = "floating point, research only"
 REFUSED = (
     "This answer was computed in floating point, where rounding can give the true answers away: it is for research, and is neither saved, "
-    "published nor booked. Use form='grid', which publishes whole multiples of a power of two."
+    "published nor booked. Use hf.answer, which publishes whole multiples of a power of two."
 )
 
 
@@ -65,21 +73,71 @@ class FloatAnswer:
 
 
 def floating_answer(
-    mechanism: FloatingMechanism, query: Query, values: Floats, *, key: NoiseKey | None = None, ledger: object = None
+    values: Any,
+    histogram: Any = None,
+    *,
+    mechanism: SubspaceMechanism | FloatingMechanism,
+    invariants: Any = (),
+    sensitivity: Sensitivities | Exact | None = None,
+    neighbours: Neighbours = "replace-one",
+    universe: Universe | None = None,
+    key: NoiseKey | None = None,
 ) -> FloatAnswer:
-    """One answer by this mechanism.
+    """Answer once by a mechanism of [GGY22], taken literally: in floating point, for research.
 
-    Given:       the true answers; a mechanism with a form in floating point. A ledger is refused: there is no promise to book.
+    Given:       as for `hf.answer`: answers with their sensitivity in the norm of the mechanism, or the matrix of a linear query with a
+                 histogram. `invariants`: a matrix, or constraints such as hf.margin over a `universe`.
+    Guarantees:  what comes back is no release: it cannot be saved or charged. Nothing here reaches a ledger.
     """
-    if ledger is not None:
-        raise InvalidParameter(REFUSED, field="ledger")
-    if not hasattr(mechanism, "floating"):
+    counts = histogram.counts if isinstance(histogram, Table) else histogram
+    norm, rows = getattr(mechanism, "norm", "l2"), _as_matrix(invariants, universe)
+    answers, query = read_query(values, counts, invariants=rows, norm=norm, sensitivity=sensitivity, neighbours=neighbours)
+    law = floating_form(mechanism, query)
+    return FloatAnswer(law.answers(answers, 1, generator(key))[0], law, query.invariants.basis_name)
+
+
+def floating_form(mechanism: SubspaceMechanism | FloatingMechanism, query: Query) -> Floating:
+    """What a mechanism does to a query in floating point, made from public facts."""
+    if isinstance(mechanism, SubspaceMechanism):
+        return _paper_form(mechanism, query)
+    if isinstance(mechanism, type) or not hasattr(mechanism, "floating"):
+        name = mechanism.__name__ if isinstance(mechanism, type) else type(mechanism).__name__
         raise InvalidParameter(
-            f"{type(mechanism).__name__} has no form in floating point. Use ProjectedLaplace, ProjectedGaussian, ExtendedLaplace, "
-            "ExtendedGaussian, CorrelatedGaussian, KNorm, or hf.subspace.Projected(...) for a mechanism of your own."
+            f"{name} has no form in floating point. Use ProjectedLaplace, ProjectedGaussian, ExtendedLaplace, ExtendedGaussian, "
+            "CorrelatedGaussian, KNorm, or research.Projected(...) for a mechanism of your own.",
+            field="mechanism",
         )
-    law = mechanism.floating(query)
-    return FloatAnswer(law.answers(values, 1, generator(key))[0], law, query.invariants.basis_name)
+    return mechanism.floating(query)
+
+
+def _paper_form(mechanism: SubspaceMechanism, query: Query) -> Floating:
+    """[GGY22] Theorem 3.1 for projected noise, Theorem 3.3 for extended noise."""
+    match mechanism:
+        case ProjectedLaplace():
+            return projected_laplace(query, mechanism.epsilon)
+        case ExtendedLaplace():
+            return extended_laplace(query, mechanism.epsilon)
+        case ProjectedGaussian():
+            return projected_gaussian(query, *_pair(mechanism), mechanism.calibration)
+        case ExtendedGaussian():
+            return extended_gaussian(query, *_pair(mechanism), mechanism.calibration)
+    raise InvalidParameter(f"{type(mechanism).__name__} has no form in floating point.", field="mechanism")
+
+
+def _pair(mechanism: ProjectedGaussian | ExtendedGaussian) -> tuple[Fraction, Fraction]:
+    if mechanism.epsilon is None or mechanism.delta is None:
+        raise InvalidParameter("In floating point a Gaussian is calibrated to epsilon and delta. Give both, and no rho.")
+    return mechanism.epsilon, mechanism.delta
+
+
+def _as_matrix(invariants: Any, universe: Universe | None) -> Any:
+    """Constraints over a universe as rows; a matrix as it is."""
+    stated = [invariants] if isinstance(invariants, Margin | Subset | Areas | Linear) else invariants
+    if not isinstance(stated, Sequence) or not all(isinstance(given, Margin | Subset | Areas | Linear) for given in stated) or not stated:
+        return invariants
+    if universe is None:
+        raise InvalidParameter("Statements are about a universe. Give it, or give a matrix of invariants.", field="universe")
+    return lattice(universe, stated).matrix.toarray().tolist()
 
 
 def generator(key: NoiseKey | None) -> np.random.Generator:

@@ -18,8 +18,8 @@ from typing import Self
 import numpy as np
 
 from holdfast.errors import InvalidParameter
-from holdfast.research.subspace.guarantee import Neighbours
 from holdfast.research.subspace.query import Query
+from holdfast.subspace.sensitivities import Neighbours
 from holdfast.subspace.spaces import Floats
 
 RANK_TOLERANCE = 1e-10

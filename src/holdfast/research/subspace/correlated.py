@@ -17,9 +17,9 @@ import numpy as np
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
-from holdfast.research.subspace.analytic_gaussian import analytic_sigma_squared
 from holdfast.privacy.parameters import budget, probability
 from holdfast.research.subspace.additive import Additive
+from holdfast.research.subspace.analytic_gaussian import analytic_sigma_squared
 from holdfast.research.subspace.changes import Changes
 from holdfast.research.subspace.ellipsoid import EXCESS, enclosing_ellipsoid
 from holdfast.research.subspace.noise import GaussianNoise

@@ -19,13 +19,12 @@ from typing import Any, Literal, TypeAlias
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact, exact_fraction
 from holdfast.privacy.parameters import format_exact, not_negative
+from holdfast.subspace.sensitivities import NEIGHBOURS, Neighbours
 from holdfast.subspace.spaces import Invariants, Subspace, read_matrix
 
-Neighbours: TypeAlias = Literal["replace-one", "add-remove"]
 Basis: TypeAlias = Literal["proved", "declared"]
 Status: TypeAlias = Literal["real numbers", "floating point", "estimated"]
 
-NEIGHBOURS: tuple[Neighbours, ...] = ("replace-one", "add-remove")
 STATUSES: tuple[Status, ...] = ("real numbers", "floating point", "estimated")
 """From the strongest to the weakest."""
 

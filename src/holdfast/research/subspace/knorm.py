@@ -58,7 +58,7 @@ class KNormNoise:
 class KNorm:
     """Noise of density proportional to exp(-epsilon |z|_K) in the free part, K the hull of all that one neighbour can change.
 
-    Given:       epsilon for one neighbour. `split`: K-norm noise for each block of research/subspace/correlated.py with an equal part of epsilon.
+    Given:       epsilon for one neighbour. `split`: K-norm noise for each block of correlated.py with an equal part of epsilon.
                  `sampler`: "independent" where the counts follow from the answers, "facets" in few dimensions, "hit-and-run" for any
                  query; "auto" takes the first that fits, and a chain only with allow_estimated=True. `steps`: of that chain.
     Guarantees:  pure, in real numbers; computed in floating point, so for research only. By hit-and-run the status is "estimated". No

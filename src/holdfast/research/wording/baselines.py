@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.research.baselines.post_processing import PostProcessed
 from holdfast.privacy.parameters import format_exact
+from holdfast.research.baselines.post_processing import PostProcessed
 
 _NEAREST = {
     "l2": "to the nearest table with the true totals (in l2)",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.display import count_of
-from holdfast.subspace import SubspaceGuarantee
+from holdfast.research.subspace.guarantee import SubspaceGuarantee
 from holdfast.wording.numbers import WEAK_EPSILON, number
 
 _NEIGHBOURS = {

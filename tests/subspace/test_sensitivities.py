@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from holdfast.errors import InexactParameter, InvalidParameter, NothingLeft
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.lattices.gram_schmidt import gram_schmidt
-from holdfast.subspace import Invariants, Query, Sensitivities, linear_sensitivities, same_invariants_sensitivities
+from holdfast.research.subspace import Query
+from holdfast.subspace import Invariants, Sensitivities, linear_sensitivities, same_invariants_sensitivities
 from tests.examples import examples
 
 Rows = list[list[Fraction]]
@@ -75,11 +76,6 @@ class TestLinear:
     def test_long_numbers_do_not_wrap_around(self) -> None:
         found = linear_sensitivities([[2**62, -(2**62)], [0, 1]], Invariants([], 2))
         assert (found.l1, found.l2_squared) == (Fraction(2**63 + 1), Fraction(2**126 + 1))
-
-    def test_neighbour_vectors(self) -> None:
-        query = Query.linear([[1, 0, 0], [0, 2, 0]], Invariants([], 2))
-        assert query.neighbour_vectors().T.tolist() == [[1, -2], [1, 0], [0, 2]]
-        assert Query.linear([[1, 0], [0, 2]], Invariants([], 2), "add-remove").neighbour_vectors().tolist() == [[1, 0], [0, 2]]
 
     @pytest.mark.parametrize(
         ("matrix", "rows", "kind", "message"),
@@ -153,11 +149,6 @@ class TestStated:
         with pytest.raises(kind, match=message):
             Sensitivities(l1=value)
 
-    def test_what_is_missing_is_asked_for(self) -> None:
-        query = Query(Invariants([[1, 1]]), Sensitivities(l1=Fraction(1)))
-        with pytest.raises(InvalidParameter, match=r"needs the squared l2 sensitivity.*Sensitivities\(l2_squared=\.\.\.\)"):
-            _ = query.projected_l2_squared
-        with pytest.raises(InvalidParameter, match="needs a linear query"):
-            query.neighbour_vectors()
+    def test_unknown_neighbours(self) -> None:
         with pytest.raises(InvalidParameter, match="neighbours must be one of"):
             Sensitivities(neighbours="any")  # type: ignore[arg-type]
