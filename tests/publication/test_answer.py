@@ -208,6 +208,7 @@ class TestTheWholeWay:
         changes = [a - b for a in people for b in people] if neighbours == "replace-one" else people
         unseen = [v for v in (query @ change for change in changes) if v.sum() == 0]
         power = 1 if mechanism.norm == "l1" else 2
+        assert release.guarantee.answers is not None
         assert release.guarantee.answers.reach == max((np.abs(v) ** power).sum() for v in unseen)
         assert release.guarantee.person == release.guarantee.answers.reach
 
@@ -504,8 +505,11 @@ class TestBadInput:
         for places in (None, 10):
             with pytest.raises(InvalidParameter, match="common denominator is 3, are not"):
                 hf.answer(thirds, [3, 3], on_grid=True, places=places, **given_)
-        assert not hf.answer(thirds, [3, 3], **given_).guarantee.answers.on_grid
+        rounded = hf.answer(thirds, [3, 3], **given_).guarantee.answers
+        assert rounded is not None
+        assert not rounded.on_grid
         halves = hf.answer([["1/2", 0], [0, "1/2"]], [3, 3], on_grid=True, **given_).guarantee.answers
+        assert halves is not None
         assert (halves.on_grid, halves.places) == (True, 1)
 
     def test_the_places_that_are_advised_are_taken(self) -> None:

@@ -122,9 +122,9 @@ def test_a_release_on_the_grid_keeps_the_total_and_its_promise_is_that_of_plain_
 
 def test_the_refusal_of_correlated_noise_on_the_grid_says_how_to_have_it() -> None:
     with pytest.raises(InvalidParameter, match="shaped_query"):
-        hf.answer(prefix_sums(3), [1, 2, 3], mechanism=research.CorrelatedGaussian("1", "1e-6"))
+        hf.answer(prefix_sums(3), [1, 2, 3], mechanism=research.CorrelatedGaussian("1", "1e-6"))  # type: ignore[arg-type]
     with pytest.raises(InvalidParameter, match=r"research\.floating_answer"):
-        hf.answer(prefix_sums(3), [1, 2, 3], mechanism=research.KNorm("1"))
+        hf.answer(prefix_sums(3), [1, 2, 3], mechanism=research.KNorm("1"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("resolution", [0, 1.5, 10**6])
