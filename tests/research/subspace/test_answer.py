@@ -71,9 +71,16 @@ class TestAnswer:
             generator(key)
 
     def test_mechanisms_without_this_form(self) -> None:
-        for given in (hf.Suppression(), hf.Suppression):
-            with pytest.raises(InvalidParameter, match="Suppression has no form in floating point"):
-                floating_answer([5.5, 3], mechanism=given)  # type: ignore[arg-type]
+        with pytest.raises(InvalidParameter, match="Suppression has no form in floating point"):
+            floating_answer([5.5, 3], mechanism=hf.Suppression())  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [("laplace", "mechanism is what draws the noise.* Got str"), (hf.ProjectedLaplace, "Got the class ProjectedLaplace")],
+    )
+    def test_what_is_no_mechanism(self, given: Any, message: str) -> None:
+        with pytest.raises(InvalidParameter, match=message):
+            floating_answer([5.5, 3], sensitivity=1, mechanism=given)
 
     def test_a_gaussian_needs_a_pair(self) -> None:
         with pytest.raises(InvalidParameter, match="epsilon and delta"):

@@ -15,6 +15,7 @@ from holdfast.exact.parameters import Exact
 from holdfast.invariants.statements import Areas, Linear, Margin, Subset
 from holdfast.lattices import lattice
 from holdfast.mechanisms import ExtendedGaussian, ExtendedLaplace, ProjectedGaussian, ProjectedLaplace
+from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.randomness import NoiseKey
 from holdfast.research.subspace.additive import Floating, extended_gaussian, extended_laplace, projected_gaussian, projected_laplace
@@ -23,6 +24,7 @@ from holdfast.research.subspace.query import Query
 from holdfast.subspace.sensitivities import Neighbours, Sensitivities, read_sensitivity
 from holdfast.subspace.spaces import Floats, Invariants, read_matrix, to_floats
 from holdfast.tables import Table, Universe
+from holdfast.wording.answers import no_mechanism
 
 RESEARCH_ONLY = "floating point, research only"
 REFUSED = (
@@ -100,11 +102,12 @@ def floating_form(mechanism: SubspaceMechanism | FloatingMechanism, query: Query
     """What a mechanism does to a query in floating point, made from public facts."""
     if isinstance(mechanism, SubspaceMechanism):
         return _paper_form(mechanism, query)
-    if isinstance(mechanism, type) or not hasattr(mechanism, "floating"):
-        name = mechanism.__name__ if isinstance(mechanism, type) else type(mechanism).__name__
+    if isinstance(mechanism, type) or not (isinstance(mechanism, Mechanism) or hasattr(mechanism, "floating")):
+        raise InvalidParameter(no_mechanism(mechanism), field="mechanism")
+    if not hasattr(mechanism, "floating"):
         raise InvalidParameter(
-            f"{name} has no form in floating point. Use ProjectedLaplace, ProjectedGaussian, ExtendedLaplace, ExtendedGaussian, "
-            "CorrelatedGaussian, KNorm, or research.Projected(...) for a mechanism of your own.",
+            f"{type(mechanism).__name__} has no form in floating point. Use ProjectedLaplace, ProjectedGaussian, ExtendedLaplace, "
+            "ExtendedGaussian, CorrelatedGaussian, KNorm, or research.Projected(...) for a mechanism of your own.",
             field="mechanism",
         )
     return mechanism.floating(query)
