@@ -15,7 +15,7 @@ from holdfast.privacy.guarantee import Guarantee
 from holdfast.wording.exposure import exposed_sentences
 from holdfast.wording.guarantee import guarantee_paragraph
 from holdfast.wording.joint import joint_sentences, release_sentences
-from holdfast.wording.kinds import KINDS, described
+from holdfast.wording.kinds import KINDS, find_kind
 from holdfast.wording.samplers import assessment_sentences
 
 _KNOWN: dict[type, Callable[[Any], str]] = {
@@ -42,7 +42,7 @@ def describe(thing: Any, *, delta: Exact | None = None) -> str:
             _refuse_delta(thing, delta)
             return said(thing)
     for subject in (thing, guarantee):
-        if (learned := described(subject)) is not None:
+        if (learned := find_kind(subject)) is not None:
             if learned.takes_delta:
                 return learned.sentences(subject, delta)
             _refuse_delta(thing, delta)

@@ -23,6 +23,6 @@ def describe_as(kind: type, sentences: Callable[..., str], *, takes_delta: bool 
     KINDS[kind] = Described(sentences, takes_delta)
 
 
-def described(thing: Any) -> Described | None:
+def find_kind(thing: Any) -> Described | None:
     """How the thing is described, or None if its kind is unknown."""
     return next((found for kind, found in KINDS.items() if isinstance(thing, kind)), None)
