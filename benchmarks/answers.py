@@ -26,6 +26,8 @@ from holdfast.channels import Facts, Law
 from holdfast.errors import HoldfastWarning
 from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.randomness import NoiseKey
+from holdfast.research.subspace import floating_form, read_query
+from holdfast.subspace import Invariants, linear_sensitivities
 from holdfast.tables.grid import Grid
 
 Floats = NDArray[np.float64]
@@ -167,7 +169,7 @@ def error_rows(trials: int) -> list[Row]:
     matrix = random.integers(0, 3, (12, 20)).tolist()
     histogram = random.integers(0, 50, 20)
     kept = [[1] * 12, [1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]]
-    values, query = hf.subspace.read_query(matrix, histogram, invariants=kept)
+    values, query = read_query(matrix, histogram, invariants=kept)
     laplace, gaussian = ("1/2",), ("1/2", "1/1000000")
     mechanisms: list[SubspaceMechanism] = [
         hf.ProjectedLaplace(*laplace),
@@ -178,7 +180,7 @@ def error_rows(trials: int) -> list[Row]:
     first: dict[str, float] = {}
     rows = []
     for mechanism in mechanisms:
-        floating = mechanism.floating(query)
+        floating = floating_form(mechanism, query)
         squares = ((floating.answers(values, trials, np.random.default_rng(2)) - values) ** 2).sum(axis=1)
         rows.append(_error_row(f"{mechanism.name}, float", floating.expected_squared_error, squares, first))
         law = Law(mechanism.channel(linear_facts(matrix, kept, mechanism)))
@@ -190,7 +192,7 @@ def error_rows(trials: int) -> list[Row]:
 
 def linear_facts(matrix: list[list[int]], kept: list[list[int]], mechanism: SubspaceMechanism) -> Facts:
     """Public facts of whole answers to a linear query."""
-    sensitivities = hf.subspace.linear_sensitivities(matrix, hf.subspace.Invariants(kept))
+    sensitivities = linear_sensitivities(matrix, Invariants(kept))
     l2_squared = sensitivities.projected_l2_squared if mechanism.of_projection else sensitivities.l2_squared
     said: dict[str, Any] = {"l1": sensitivities.l1} if mechanism.norm == "l1" else {"l2_squared": l2_squared}
     grid = Grid(0, **said, neighbours="replace-one", on_grid=True)

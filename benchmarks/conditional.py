@@ -20,12 +20,12 @@ from benchmarks.paper_table import AGES, BLOCK, MINORS, SOLVED, TABLE, class_mov
 from benchmarks.report import NOT_RUN, Bar, Report, Row, Table, number
 from benchmarks.timing import Call, Steps, best_of, load, machine
 from holdfast.chains.diagnostics import autocorrelation_time
-from holdfast.chains.independent_metropolis import IndependentMetropolis
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.moves import Listed
 from holdfast.chains.target import Target
 from holdfast.invariants.statements import Statement
 from holdfast.randomness import NoiseKey
+from holdfast.research.chains.independent_metropolis import IndependentMetropolis
 from holdfast.samplers.bounded_block import BoundedBlock
 from holdfast.samplers.bounded_classes import BoundedClasses
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import holdfast as hf
-from holdfast.baselines import nonnegative_l2
+from holdfast.research.baselines import nonnegative_l2
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 import holdfast as hf
 from holdfast.channels import Facts, Law
 from holdfast.randomness import NoiseKey
+from holdfast.research.subspace import Query, floating_form
+from holdfast.subspace import Invariants, Sensitivities
 from holdfast.tables.grid import Grid
 
 EPSILON = 1
@@ -47,8 +49,8 @@ class Attack:
 
 def floating(secrets: NDArray[np.int64], seed: int) -> Floats:
     """What projected Laplace noise publishes in floating point, one row a trial."""
-    query = hf.subspace.Query(hf.subspace.Invariants([[1, 1, 1]]), hf.subspace.Sensitivities(l1=Fraction(2)))
-    law = hf.ProjectedLaplace(EPSILON).floating(query)
+    query = Query(Invariants([[1, 1, 1]]), Sensitivities(l1=Fraction(2)))
+    law = floating_form(hf.ProjectedLaplace(EPSILON), query)
     return ANSWERS[secrets] + law.answers(np.zeros(3), len(secrets), np.random.default_rng(seed))
 
 

@@ -14,9 +14,10 @@ from benchmarks.report import Bar, Report, Row, Table, number
 from benchmarks.timing import Call, Steps, best_of, load, machine, repeated
 from holdfast.exact import DiscreteGaussian, DiscreteLaplace, IntegerLaw
 from holdfast.exact.compiled import WARM_THRESHOLD
-from holdfast.exact.oracles import FairBits, discrete_gaussian, discrete_laplace
 from holdfast.exact.table import CHUNK_WORDS
 from holdfast.randomness import NoiseKey
+from holdfast.research.oracles import discrete_gaussian, discrete_laplace
+from holdfast.testing.bits import FairBits
 
 OPENDP_DRAWS = 20_000
 ORACLE_DRAWS = 500
@@ -260,7 +261,8 @@ def _notes(rounds: int) -> list[str]:
         "sample(1): one call with a fresh secret key of its own. draw(1): one call on an open stream.",
         f"OpenDP: `make_gaussian` or `make_laplace` on a vector of {OPENDP_DRAWS:,} zeros (i64), per draw; the last row of the second "
         "table compares that with a vector of n.",
-        f"oracle: the algorithms of Canonne, Kamath and Steinke with fractions (holdfast.exact.oracles), {ORACLE_DRAWS} draws, per draw.",
+        f"oracle: the algorithms of Canonne, Kamath and Steinke with fractions (holdfast.research.oracles), "
+        f"{ORACLE_DRAWS} draws, per draw.",
         "NumPy: `np.rint(default_rng().normal(0, sigma, n)).astype(np.int64)`, neither exact nor secret; sigma is the scale in Laplace "
         "rows, which use the same yardstick.",
         *surroundings.NOTES,

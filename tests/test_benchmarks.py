@@ -37,7 +37,7 @@ from holdfast.errors import NoExactSampler
 from holdfast.invariants import margin
 from holdfast.lattices import lattice as lattice_of
 from holdfast.randomness import NoiseKey
-from holdfast.subspace import Changes, Invariants, Query, optimal_covariance, prefix_sums, ranges
+from holdfast.research.subspace import Changes, Invariants, Query, optimal_covariance, prefix_sums, ranges
 from holdfast.tables import Table as Counts
 from holdfast.testing.fit import ALPHA, check_p_value
 from tests.sums_of_squares import sum_of_squares_p_value

@@ -18,7 +18,7 @@ import pytest
 import check_imports
 import count_private
 import holdfast
-from holdfast import errors
+from holdfast import errors, research
 from holdfast.wording.endings import WHAT_TO_DO
 
 ROOT = Path(__file__).parents[1]
@@ -101,11 +101,33 @@ class TestImports:
         assert done.returncode == 1
         assert "unknown.py:1: 'unknown' is not in the table" in done.stdout
 
+    def test_nothing_but_three_commands_imports_research(self, tmp_path: Path) -> None:
+        """Tried on a copy of the package: one file in every unit, also where the import stands in a function, and one of each command."""
+        copied = shutil.copytree(SOURCE, tmp_path / "holdfast", ignore=shutil.ignore_patterns("__pycache__"))
+        units = [unit for unit in check_imports.ALLOWED if unit != "research"]
+        files = [copied / unit / "__init__.py" if (copied / unit).is_dir() else copied / f"{unit}.py" for unit in units]
+        for file in files:
+            with open(file, "a", encoding="utf-8") as open_file:
+                open_file.write("\n\ndef figure():\n    from holdfast.research import baselines\n")
+        for command in ("compare", "reproduce", "diagnose"):
+            (copied / "publication" / f"{command}.py").write_text("from holdfast.research import baselines\n", encoding="utf-8")
+        problems = check_imports.find_problems(copied)
+        assert len(problems) == len(files)
+        for file in files:
+            assert any(re.match(rf"{re.escape(str(file))}:[0-9]+: 'research' is imported", problem) for problem in problems), file
+
+    def test_the_package_has_few_names_and_none_of_research(self) -> None:
+        names = set(holdfast.__all__) - {"__version__"}
+        assert len(names) <= 36
+        assert not names & set(research.__all__)
+        assert all(getattr(holdfast, name) is not None for name in names)
+        assert all(getattr(research, name) is not None for name in research.__all__)
+
     def test_lower_rooms_make_no_sentences(self, tmp_path: Path) -> None:
         """Facts first: only what shows things to people imports the sentences. Tried on a copy of the package, one file in every room."""
         copied = shutil.copytree(SOURCE, tmp_path / "holdfast", ignore=shutil.ignore_patterns("__pycache__"))
         rooms = [unit for unit, may in check_imports.ALLOWED.items() if "wording" not in may and unit != "wording"]
-        assert {"lattices", "privacy", "channels", "mechanisms", "engines", "analysis"} <= set(rooms)
+        assert {"lattices", "privacy", "channels", "mechanisms", "engines", "subspace"} <= set(rooms)
         files = [copied / room / "__init__.py" if (copied / room).is_dir() else copied / f"{room}.py" for room in rooms]
         for file in files:
             with open(file, "a", encoding="utf-8") as open_file:
@@ -203,12 +225,12 @@ class TestPublicNames:
         """A module must not take the place of a function of its name, nor be called in its stead: checked in a fresh interpreter."""
         program = (
             "import importlib, pkgutil, sys, types\nimport holdfast as hf\n"
-            "first = {name: getattr(hf, name) for name in hf.__all__} if sys.argv[1] == 'before' else {}\n"
+            "first = {name: getattr(holdfast, name) for name in hf.__all__} if sys.argv[1] == 'before' else {}\n"
             "modules = [importlib.import_module(m.name) for m in pkgutil.walk_packages(hf.__path__, 'holdfast.')]\n"
             "functions = ('release', 'plan', 'verify', 'lattice', 'describe', 'margin', 'total', 'subset', 'areas', 'linear', 'identity')\n"
             "print(len(modules), [m.__name__ for m in modules if callable(m)],\n"
-            "      [name for name in functions if type(getattr(hf, name)) is not types.FunctionType],\n"
-            "      [name for name in first if getattr(hf, name) is not first[name]])\n"
+            "      [name for name in functions if type(getattr(holdfast, name)) is not types.FunctionType],\n"
+            "      [name for name in first if getattr(holdfast, name) is not first[name]])\n"
         )
         for order in ("before", "after"):
             done = subprocess.run([sys.executable, "-c", program, order], capture_output=True, text=True, check=True).stdout.split(" ", 1)

@@ -16,11 +16,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from holdfast import baselines, cellkey, errors, exact, privacy, subspace
-    from holdfast.analysis import priors
-    from holdfast.analysis.interval import interval
-    from holdfast.analysis.posterior import posterior
-    from holdfast.analysis.simulate import simulate
+    from holdfast import cellkey, errors, exact, privacy
     from holdfast.exact import DiscreteGaussian, DiscreteLaplace
     from holdfast.invariants import areas, at_least, at_most, identity, linear, margin, subset, total
     from holdfast.lattices import Lattice, lattice
@@ -42,13 +38,11 @@ if TYPE_CHECKING:
     from holdfast.publication.plan import plan
     from holdfast.publication.verify import verify
     from holdfast.randomness import NoiseKey
-    from holdfast.subspace import CorrelatedGaussian, KNorm
     from holdfast.tables import Hierarchy, Table, Universe
     from holdfast.wording import describe
 
 __all__ = [
     "Conditional",
-    "CorrelatedGaussian",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "ExtendedGaussian",
@@ -56,7 +50,6 @@ __all__ = [
     "GeneralizedGaussian",
     "GeneralizedLaplace",
     "Hierarchy",
-    "KNorm",
     "Lattice",
     "NoiseKey",
     "ProjectedGaussian",
@@ -71,32 +64,25 @@ __all__ = [
     "areas",
     "at_least",
     "at_most",
-    "baselines",
     "cellkey",
     "describe",
     "errors",
     "exact",
     "identity",
-    "interval",
     "lattice",
     "linear",
     "load",
     "margin",
     "plan",
-    "posterior",
-    "priors",
     "privacy",
     "release",
-    "simulate",
     "subset",
-    "subspace",
     "total",
     "verify",
 ]
 
 _HOME = {
     "Conditional": "holdfast.mechanisms",
-    "CorrelatedGaussian": "holdfast.subspace",
     "DiscreteGaussian": "holdfast.exact",
     "DiscreteLaplace": "holdfast.exact",
     "ExtendedGaussian": "holdfast.mechanisms",
@@ -104,7 +90,6 @@ _HOME = {
     "GeneralizedGaussian": "holdfast.mechanisms",
     "GeneralizedLaplace": "holdfast.mechanisms",
     "Hierarchy": "holdfast.tables",
-    "KNorm": "holdfast.subspace",
     "Lattice": "holdfast.lattices",
     "NoiseKey": "holdfast.randomness",
     "ProjectedGaussian": "holdfast.mechanisms",
@@ -118,25 +103,19 @@ _HOME = {
     "areas": "holdfast.invariants",
     "at_least": "holdfast.invariants",
     "at_most": "holdfast.invariants",
-    "baselines": "holdfast.baselines",
     "cellkey": "holdfast.cellkey",
     "describe": "holdfast.wording",
     "errors": "holdfast.errors",
     "exact": "holdfast.exact",
     "identity": "holdfast.invariants",
-    "interval": "holdfast.analysis.interval",
     "lattice": "holdfast.lattices",
     "linear": "holdfast.invariants",
     "load": "holdfast.publication.loaded",
     "margin": "holdfast.invariants",
     "plan": "holdfast.publication.plan",
-    "posterior": "holdfast.analysis.posterior",
-    "priors": "holdfast.analysis",
     "privacy": "holdfast.privacy",
     "release": "holdfast.publication.pipeline",
-    "simulate": "holdfast.analysis.simulate",
     "subset": "holdfast.invariants",
-    "subspace": "holdfast.subspace",
     "total": "holdfast.invariants",
     "verify": "holdfast.publication.verify",
 }

@@ -88,9 +88,6 @@ def _warm_chains(key: NoiseKey) -> None:
 
 def _warm_bounds(key: NoiseKey) -> None:
     """What draws within bounds."""
-    from holdfast.chains.bounded import bounded_chain
-    from holdfast.chains.independent_metropolis import IndependentMetropolis
-    from holdfast.lattices.shapes import Bounded, Grid
     from holdfast.samplers.bounded_block import BoundedBlock
     from holdfast.samplers.bounded_classes import COLD_CELLS, BoundedClasses
 
@@ -98,10 +95,6 @@ def _warm_bounds(key: NoiseKey) -> None:
     block = BoundedBlock.plain(np.ones((1, 9), dtype=np.int64))
     with key.stream("bounds") as words:
         BoundedClasses(block, half).publish(np.tile(table, (COLD_CELLS // 9 + 1, 1)), None, words)
-        kernel = IndependentMetropolis(block, table, half, Fraction(3, 5), (0,))
-        kernel.run(kernel.at_the_table(), 100, words)
-        chain = bounded_chain(Bounded(Grid((3, 3)), 0, 9), table, half).kernel
-        chain.run(chain.start(words), 100, words)
 
 
 if __name__ == "__main__":

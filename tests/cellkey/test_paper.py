@@ -11,11 +11,12 @@ from statistics import median
 import numpy as np
 import pytest
 
-from holdfast.cellkey import design, figures, max_entropy, proposition_3, truncated_laplace
+from holdfast.cellkey import design, max_entropy, proposition_3, truncated_laplace
 from holdfast.cellkey.design import best_gamma, deltas_in_doubles, ranges
 from holdfast.cellkey.max_entropy import SymmetricNoise
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import Enclosure
+from holdfast.research.figures import cellkey as figures
 
 EXAMPLE = design("0.5", "1e-4")
 TABLE = EXAMPLE.quantised(1 << 32)

@@ -21,11 +21,12 @@ from holdfast.exact import (
     UniformInteger,
     Weighted,
     compiled,
-    oracles,
 )
 from holdfast.exact.law import IntegerLaw
 from holdfast.randomness import NoiseKey
+from holdfast.research import oracles
 from holdfast.testing import ALPHA, check_fit, check_fit_categories, fit_p_value, fits, two_sample_p_value
+from holdfast.testing.bits import FairBits
 
 DRAWS = 10_000_000
 """A variance 1 % off adds about DRAWS / 20,000 = 500 to the statistic: enough to stand out of the noise of a thousand bins at ALPHA."""
@@ -129,7 +130,7 @@ def test_a_wide_law_one_percent_off_fails(factor: Fraction) -> None:
 def test_fast_draws_agree_with_the_papers_own_algorithms(kind: str, parameter: str) -> None:
     fast: IntegerLaw = DiscreteGaussian(parameter) if kind == "gaussian" else DiscreteLaplace(parameter)
     slow = {"laplace": oracles.discrete_laplace, "gaussian": oracles.discrete_gaussian, "quantile": oracles.double_geometric_quantile}[kind]
-    bits = oracles.FairBits(NoiseKey.for_tests("oracle").stream(kind, parameter))
+    bits = FairBits(NoiseKey.for_tests("oracle").stream(kind, parameter))
     old = [slow(Fraction(parameter), bits) for _ in range(10_000)]
     new = fast.sample(200_000, NoiseKey.for_tests("two samples"))
     assert two_sample_p_value(old, new) >= ALPHA
@@ -138,7 +139,7 @@ def test_fast_draws_agree_with_the_papers_own_algorithms(kind: str, parameter: s
 @pytest.mark.long
 @pytest.mark.parametrize("center", ["1/3", "-7/2", "99/100"])
 def test_moving_centres_agree_with_the_slow_rejection(center: str) -> None:
-    bits = oracles.FairBits(NoiseKey.for_tests("oracle").stream("center", center))
+    bits = FairBits(NoiseKey.for_tests("oracle").stream("center", center))
     old = [oracles.discrete_gaussian_centered(Fraction(5, 2), Fraction(center), bits) for _ in range(10_000)]
     assert two_sample_p_value(old, DiscreteGaussian("5/2", center).sample(200_000, NoiseKey.for_tests("center"))) >= ALPHA
 

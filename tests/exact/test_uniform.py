@@ -9,10 +9,12 @@ from math import comb
 import numpy as np
 import pytest
 
-from holdfast.exact import UniformComposition, UniformInteger, oracles
+from holdfast.exact import UniformComposition, UniformInteger
 from holdfast.exact.uniform import UniformSampler
 from holdfast.randomness import NoiseKey
+from holdfast.research import oracles
 from holdfast.testing import ALPHA, ListedWords, WordsExhausted, check_fit_categories, chi_square_p_value
+from holdfast.testing.bits import FairBits
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 10, 16, 100, 255, 256])
@@ -84,7 +86,7 @@ def test_edges_of_compositions(total: int, parts: int) -> None:
 
 
 def test_compositions_agree_with_the_slow_oracle() -> None:
-    bits = oracles.FairBits(NoiseKey.for_tests("oracle").stream("composition"))
+    bits = FairBits(NoiseKey.for_tests("oracle").stream("composition"))
     everything = compositions(4, 3)
     slow = Counter(tuple(oracles.uniform_composition(4, 3, bits)) for _ in range(10_000))
     check_fit_categories(slow, dict.fromkeys(everything, 1 / len(everything)), name="oracle compositions of 4 into 3")

@@ -120,7 +120,3 @@ class TestParameters:
         mechanism = made("1") if made.norm == "l1" else made(rho="1")
         with pytest.raises(InvalidParameter, match=r"Use hf\.answer"):
             mechanism.law(hf.Lattice([[1, 1]]))
-
-    def test_in_floating_point_a_gaussian_needs_a_pair(self) -> None:
-        with pytest.raises(InvalidParameter, match="epsilon and delta"):
-            hf.answer([1, 2], sensitivity=1, invariants=[[1, 1]], mechanism=hf.ProjectedGaussian(rho=1), form="float")

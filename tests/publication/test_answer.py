@@ -32,6 +32,7 @@ from holdfast.errors import (
 from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.report.page import cost_rows
 from holdfast.report.statement import statement_html
+from holdfast.subspace import Sensitivities
 from holdfast.tables.answers import exact_value, read_answers
 from holdfast.tables.grid import MAX_PLACES, Grid
 from holdfast.tables.text_files import Reading
@@ -190,7 +191,7 @@ class TestTheWholeWay:
         assert release.table.universe.codes["answer"] == ("x", "y", "z")
 
     def test_extended_noise_is_for_the_projection_of_the_answers(self) -> None:
-        known = hf.subspace.Sensitivities(l2_squared=Fraction(9), projected_l2_squared=Fraction(4))
+        known = Sensitivities(l2_squared=Fraction(9), projected_l2_squared=Fraction(4))
         made = [
             answered(mechanism=mechanism(rho=1), sensitivity=known, on_grid=True, places=3)
             for mechanism in (hf.ProjectedGaussian, hf.ExtendedGaussian)
@@ -207,6 +208,7 @@ class TestTheWholeWay:
         changes = [a - b for a in people for b in people] if neighbours == "replace-one" else people
         unseen = [v for v in (query @ change for change in changes) if v.sum() == 0]
         power = 1 if mechanism.norm == "l1" else 2
+        assert release.guarantee.answers is not None
         assert release.guarantee.answers.reach == max((np.abs(v) ** power).sum() for v in unseen)
         assert release.guarantee.person == release.guarantee.answers.reach
 
@@ -452,9 +454,7 @@ class TestBadInput:
             ({"invariants": [[10**30] + [1] * 5]}, InvalidParameter, "numbers of few digits"),
             ({"invariants": [["1.4142135623730951"] + [1] * 5]}, InvalidParameter, "an irrational number has no exact one"),
             ({"mechanism": None}, InvalidParameter, "mechanism is what draws the noise.* Got NoneType"),
-            ({"mechanism": "laplace", "form": "float"}, InvalidParameter, "mechanism is what draws the noise.* Got str"),
             ({"mechanism": hf.ProjectedLaplace}, InvalidParameter, "Got the class ProjectedLaplace: write its budget"),
-            ({"mechanism": hf.ProjectedLaplace, "form": "float"}, InvalidParameter, "Got the class ProjectedLaplace"),
             ({"sensitivity": 0}, InvalidParameter, "sensitivity is zero"),
             ({"sensitivity": math.inf}, InexactParameter, "finite exact number"),
             ({"sensitivity": "inf"}, InvalidParameter, "decimal or rational number"),
@@ -465,7 +465,6 @@ class TestBadInput:
             ({"sensitivity": "1/1000", "places": 3, "on_grid": True}, InvalidParameter, "less than one step"),
             ({"mechanism": hf.GeneralizedLaplace(1)}, InvalidParameter, "GeneralizedLaplace is for tables of counts"),
             ({"mechanism": hf.ProjectedGaussian("1", "1e-6", calibration="paper")}, InvalidParameter, "no other calibration"),
-            ({"form": "double"}, InvalidParameter, "form is 'grid'"),
             ({"names": ["a"]}, InvalidParameter, "names has 1 entries for 6 answers"),
             ({"universe": hf.Universe.product({"a": ["1"]})}, InvalidParameter, "The universe has 1 cells for 6 answers"),
             ({"invariants": [hf.identity(hf.linear([[1] * 6]), 3)]}, InvalidParameter, "declare no values"),
@@ -487,7 +486,7 @@ class TestBadInput:
     @pytest.mark.parametrize("mechanism", [hf.ProjectedLaplace(1), hf.ProjectedGaussian(rho=1)], ids=["laplace", "gaussian"])
     def test_a_sensitivity_that_says_nothing_in_the_norm_of_the_noise(self, mechanism: SubspaceMechanism) -> None:
         """With places left out, too."""
-        other = hf.subspace.Sensitivities(l2_squared=Fraction(4)) if mechanism.norm == "l1" else hf.subspace.Sensitivities()
+        other = Sensitivities(l2_squared=Fraction(4)) if mechanism.norm == "l1" else Sensitivities()
         with pytest.raises(InvalidParameter, match=f"needs the {mechanism.norm} sensitivity"):
             answered(sensitivity=other, mechanism=mechanism)
 
@@ -503,8 +502,11 @@ class TestBadInput:
         for places in (None, 10):
             with pytest.raises(InvalidParameter, match="common denominator is 3, are not"):
                 hf.answer(thirds, [3, 3], on_grid=True, places=places, **given_)
-        assert not hf.answer(thirds, [3, 3], **given_).guarantee.answers.on_grid
+        rounded = hf.answer(thirds, [3, 3], **given_).guarantee.answers
+        assert rounded is not None
+        assert not rounded.on_grid
         halves = hf.answer([["1/2", 0], [0, "1/2"]], [3, 3], on_grid=True, **given_).guarantee.answers
+        assert halves is not None
         assert (halves.on_grid, halves.places) == (True, 1)
 
     def test_the_places_that_are_advised_are_taken(self) -> None:
@@ -562,16 +564,3 @@ class TestBadInput:
             warnings.simplefilter("error")
             release = answered(["1/3", "-1/3"] + [1] * 4, places=6)
         assert release.table.values.sum() == 4
-
-
-class TestFloatingPoint:
-    def test_it_is_marked_and_never_saved(self, tmp_path: Path) -> None:
-        found = answered(form="float", release_id=None)
-        assert found.status == "floating point"
-        assert abs(found.values.sum() - 0.375) < 1e-9
-        with pytest.raises(InvalidParameter, match="floating point"):
-            found.save(tmp_path / "out")
-
-    def test_statements_become_rows(self) -> None:
-        found = answered(form="float", release_id=None, invariants=[hf.margin("group")], universe=UNIVERSE)
-        assert np.abs(found.values.reshape(3, 2).sum(axis=1) - [-0.75, 3.125, -2]).max() < 1e-9

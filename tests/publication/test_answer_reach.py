@@ -103,7 +103,9 @@ class TestLedger:
         ledger.grant("data", kind="pure", epsilon="3", approver="A. Chief", reason="a test")
         given: dict[str, Any] = {"ledger": ledger, "dataset": "data", "release_id": "answers", "mechanism": hf.ProjectedLaplace("1")}
         release = hf.answer([[1, 0], [0, 1]], [3, 4], neighbours=neighbours, **given)
-        assert release.guarantee.per_person().epsilon == 1
+        promise = release.guarantee.per_person()
+        assert promise is not None
+        assert promise.epsilon == 1
         assert ledger.balance("data").spent == epsilon
         assert ("a ledger charges that" in hf.describe(release)) is (epsilon == 2)
 

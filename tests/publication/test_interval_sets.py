@@ -86,7 +86,7 @@ class TestOneQuery:
 
     def test_levels_that_nobody_names(self) -> None:
         release = released()
-        assert release.interval(0) == hf.interval(release, 0) == release.interval(0, 0.95)
+        assert release.interval(0) == release.interval(0, 0.95)
         assert release.intervals([0]).level == 0.95
 
 

@@ -86,7 +86,6 @@ class TestEveryMechanism:
             several = source.intervals(by="age")
             assert [(one.low, one.high) for one in several] == [(5, 5), (3, 3), (6, 6)]
             assert [one.low for one in source.intervals(["sex = 'M'", {"age": ["0", "1"]}])] == [4, 8]
-        assert hf.interval(tmp_path / "out", {"sex": "F"}).low == 10
 
     def test_all_else_is_refused_where_there_is_no_law(self, mechanism: Any) -> None:
         release = hf.release(TABLE, MARGINS, mechanism, key=hf.NoiseKey.for_tests("kept sums"))

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 from flint import arb
 
-from holdfast.exact.oracles import FairBits
+from holdfast.testing.bits import FairBits
 from holdfast.testing.explore import choose_coin, enclosure, explore_bits, explore_choices
 
 

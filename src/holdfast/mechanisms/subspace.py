@@ -1,17 +1,16 @@
 """Real-valued answers with linear invariants: noise in the null space of the invariants, for any query whose sensitivity is known.
 
-Two forms. `channel` is the one that is released: answers on a grid of multiples of 2^-j, noise exact on the lattice of moves in steps of
-the grid, for pairs with the same invariants ([theory T110], [theory T111]). `floating` is the paper's, in floating point, for research.
+Answers are released on a grid of multiples of 2^-j, with noise that is exact on the lattice of moves in steps of the grid, for pairs with
+the same invariants ([theory T110], [theory T111]). The paper's form in floating point is `holdfast.research.floating_answer`.
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from holdfast.channels import Channel, Facts
 from holdfast.errors import InvalidParameter, RequestTooLarge
@@ -29,9 +28,6 @@ from holdfast.privacy.guarantee import Answers
 from holdfast.privacy.parameters import budget, format_exact, ordinary, probability
 from holdfast.tables.grid import MAX_PLACES, Grid
 
-if TYPE_CHECKING:
-    from holdfast.subspace import Floating, Query
-
 Calibration = Literal["analytic", "paper"]
 _CALIBRATIONS = ("analytic", "paper")
 SCALED = f"No grid has more than {MAX_PLACES} places: multiply answers and sensitivity by a constant, such as 1000"
@@ -47,10 +43,6 @@ class SubspaceMechanism(Mechanism):
     """Whether it is the sensitivity of the query's projection, where that is known."""
     takes_answers = True
     per: Per = "person"
-
-    @abstractmethod
-    def floating(self, query: Query) -> Floating:
-        """The paper's mechanism in floating point, for research: it is never released."""
 
     def sensitivity(self, grid: Grid) -> Fraction:
         """In the norm of the noise, squared for l2; refused where it was not given."""
@@ -177,11 +169,6 @@ class ProjectedLaplace(_Laplace):
     epsilon: Fraction
     name = "projected-laplace"
 
-    def floating(self, query: Query) -> Floating:
-        from holdfast.subspace import projected_laplace
-
-        return projected_laplace(query, self.epsilon)
-
 
 @dataclass(frozen=True, init=False, repr=False)
 class ExtendedLaplace(_Laplace):
@@ -195,11 +182,6 @@ class ExtendedLaplace(_Laplace):
 
     epsilon: Fraction
     name = "extended-laplace"
-
-    def floating(self, query: Query) -> Floating:
-        from holdfast.subspace import extended_laplace
-
-        return extended_laplace(query, self.epsilon)
 
 
 class _Gaussian(SubspaceMechanism):
@@ -261,12 +243,6 @@ class _Gaussian(SubspaceMechanism):
         made = promise(facts, "zcdp", "l2", asked=self.asked, answers=answers, rho=1 / (2 * sigma_squared))
         return Channel(facts, Gaussian(sigma_squared), made)
 
-    @property
-    def _pair(self) -> tuple[Fraction, Fraction]:
-        if self.epsilon is None or self.delta is None:
-            raise InvalidParameter("In floating point a Gaussian is calibrated to epsilon and delta. Give both, and no rho.")
-        return self.epsilon, self.delta
-
 
 @dataclass(frozen=True, init=False, repr=False)
 class ProjectedGaussian(_Gaussian):
@@ -286,11 +262,6 @@ class ProjectedGaussian(_Gaussian):
     calibration: Calibration
     name = "projected-gaussian"
 
-    def floating(self, query: Query) -> Floating:
-        from holdfast.subspace import projected_gaussian
-
-        return projected_gaussian(query, *self._pair, self.calibration)
-
 
 @dataclass(frozen=True, init=False, repr=False)
 class ExtendedGaussian(_Gaussian):
@@ -308,8 +279,3 @@ class ExtendedGaussian(_Gaussian):
     calibration: Calibration
     name = "extended-gaussian"
     of_projection = True
-
-    def floating(self, query: Query) -> Floating:
-        from holdfast.subspace import extended_gaussian
-
-        return extended_gaussian(query, *self._pair, self.calibration)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from flint import fmpq_mat, fmpz_mat
@@ -22,11 +22,10 @@ from holdfast.lattices.grid_rounding import movement, to_grid
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.publication.pipeline import release
+from holdfast.publication.release import Release
 from holdfast.randomness import NoiseKey
-from holdfast.subspace import FloatingMechanism, Invariants, Sensitivities, floating_answer, read_query, same_invariants_sensitivities
-from holdfast.subspace.guarantee import Neighbours
-from holdfast.subspace.query import read_sensitivity
-from holdfast.subspace.spaces import read_matrix
+from holdfast.subspace.sensitivities import Neighbours, Sensitivities, read_sensitivity, same_invariants_sensitivities
+from holdfast.subspace.spaces import Invariants, read_matrix
 from holdfast.tables import Table, Universe
 from holdfast.tables.answers import exact_value
 from holdfast.tables.grid import MAX_PLACES, Grid, check_on_grid
@@ -37,7 +36,6 @@ from holdfast.wording.answers import (
     for_counts_only,
     moved_totals_sentence,
     never_on_grid,
-    never_published,
     no_mechanism,
 )
 
@@ -52,11 +50,10 @@ def answer(
     values: Any,
     histogram: Any = None,
     *,
-    mechanism: SubspaceMechanism | FloatingMechanism,
+    mechanism: SubspaceMechanism,
     invariants: Any = (),
     sensitivity: Any = None,
     neighbours: Neighbours = "replace-one",
-    form: Literal["grid", "float"] = "grid",
     places: int | None = None,
     on_grid: bool = False,
     universe: Universe | None = None,
@@ -73,7 +70,7 @@ def answer(
     office: str | None = None,
     approver: str | None = None,
     progress: Progress | None = None,
-) -> Any:
+) -> Release:
     """Publish real-valued answers with noise that keeps linear invariants exactly.
 
     Given:       answers, one number each, and their `sensitivity` in the norm of the mechanism (l1 for Laplace, l2 for Gaussian): how far
@@ -84,8 +81,6 @@ def answer(
                  `universe`. Values are published as multiples of 2^-places. `on_grid=True` says that the answers of every data set are such
                  multiples; otherwise they are brought to the grid through the lattice, and the promise counts how far that moves them.
                  All other arguments are those of hf.release.
-                 `form="float"` takes the mechanisms of [GGY22] literally, in floating point: for research. What comes back is no release,
-                 and cannot be saved or charged (hf.subspace.FloatAnswer).
     Guarantees:  what `release.guarantee` says, for pairs of data sets with the same invariants C f(x). C y = C f(x) as exact numbers
                  wherever multiples of 2^-places can have these values, else their rounding, with a warning.
     Reference:   [theory T110], [theory T111].
@@ -93,12 +88,6 @@ def answer(
     if isinstance(mechanism, type) or not (isinstance(mechanism, Mechanism) or hasattr(mechanism, "floating")):
         raise InvalidParameter(no_mechanism(mechanism), field="mechanism")
     others: dict[str, Any] = {"dataset": dataset, "date": date, "allow_exposed": allow_exposed, "office": office, "approver": approver}
-    if form == "float":
-        _check_unpublished({"places": places, "on_grid": on_grid or None, "names": names, "release_id": release_id, **others})
-        found, public = _floating_query(values, histogram, mechanism, invariants, universe, sensitivity, neighbours)
-        return floating_answer(mechanism, public, found, key=key, ledger=ledger)
-    if form != "grid":
-        raise InvalidParameter(f"form is 'grid', which is released, or 'float', for research. Got {form!r}.", field="form")
     mechanism = _for_the_grid(mechanism)
     check_on_grid(on_grid)
     query = read_answers(values, histogram, on_grid=on_grid)
@@ -110,28 +99,12 @@ def answer(
     return release(table, statements, mechanism, key, ledger, release_id, progress=progress, **others)
 
 
-def _floating_query(
-    values: Any, histogram: Any, mechanism: Any, invariants: Any, universe: Universe | None, sensitivity: Any, neighbours: Neighbours
-) -> Any:
-    """The answers, and their public facts, in floating point."""
-    counts = histogram.counts if isinstance(histogram, Table) else histogram
-    norm, rows = getattr(mechanism, "norm", "l2"), _as_matrix(invariants, universe)
-    return read_query(values, counts, invariants=rows, norm=norm, sensitivity=sensitivity, neighbours=neighbours)
-
-
-def _for_the_grid(mechanism: SubspaceMechanism | FloatingMechanism) -> SubspaceMechanism:
+def _for_the_grid(mechanism: object) -> SubspaceMechanism:
     """Refuse a mechanism for counts, and one that has a form in floating point only."""
     if not isinstance(mechanism, SubspaceMechanism):
         told = for_counts_only if isinstance(mechanism, Mechanism) else floating_only
         raise InvalidParameter(told(type(mechanism).__name__), field="mechanism")
     return mechanism
-
-
-def _check_unpublished(arguments: Mapping[str, Any]) -> None:
-    """What belongs to a publication is refused in floating point, not passed over."""
-    given = [name for name, value in arguments.items() if value is not None]
-    if given:
-        raise InvalidParameter(never_published(given), field=given[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,16 +178,6 @@ def read_invariants(invariants: Any, cells: int) -> list[Statement]:
     return [linear(scaled)] if scaled else []
 
 
-def _as_matrix(invariants: Any, universe: Universe | None) -> Any:
-    """Statements over a universe as rows, for the form in floating point; a matrix as it is."""
-    stated = [invariants] if isinstance(invariants, Margin | Subset | Areas | Linear) else invariants
-    if not isinstance(stated, Sequence) or not all(isinstance(given, Margin | Subset | Areas | Linear) for given in stated) or not stated:
-        return invariants
-    if universe is None:
-        raise InvalidParameter("Statements are about a universe. Give it, or give a matrix of invariants.", field="universe")
-    return lattice(universe, stated).matrix.toarray().tolist()
-
-
 def _scale(row: Sequence[Any]) -> int:
     """The common denominator of a row; 0 for a row of zeros, which says nothing."""
     return math.lcm(*(int(entry.q) for entry in row)) if any(row) else 0
@@ -261,7 +224,7 @@ def declared_grid(moves: Lattice, mechanism: SubspaceMechanism, sensitivity: Any
 
 
 def read_sensitivities(sensitivity: Any, mechanism: SubspaceMechanism) -> dict[str, Any]:
-    """The fields of a grid: from one number in the norm of the mechanism, or from hf.subspace.Sensitivities."""
+    """The fields of a grid: from one number in the norm of the mechanism, or from holdfast.subspace.Sensitivities."""
     if sensitivity is None:
         raise InvalidParameter(
             f"sensitivity is missing: how far one person can move the answers in {mechanism.norm} distance. Give it as an exact number, or "

@@ -104,7 +104,7 @@ class Readable:
 
     def simulate(self, n: int, *, key: NoiseKey | None = None) -> Simulated:
         """What n other releases of the same table would add to its true counts: draws of the public law, which sees no data.
-        `holdfast.simulate` takes a prior, and then gives published counts.
+        `holdfast.research.simulate` takes a prior, and then gives published counts.
         """
         from holdfast.publication.simulated import simulated_errors
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from flint import arb, ctx
 
-from holdfast.exact.oracles import FairBits
+from holdfast.testing.bits import FairBits
 from holdfast.testing.words import ListedWords, WordsExhausted
 
 Value = TypeVar("Value", bound=Hashable)

@@ -10,7 +10,7 @@ from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise
 from holdfast.wording.budget import asked_sentence, reach_sentences, steps_phrase
 from holdfast.wording.exposure import named_sentences
-from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor, listed, number
+from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor, number
 
 WEAKER = "Definition 2.5 of [GGY22] also covers neighbours whose invariants differ; this promise, like any on a grid, does not."
 _NEIGHBOURS = {
@@ -167,16 +167,11 @@ def no_mechanism(given: object) -> str:
 
 def floating_only(name: str) -> str:
     """Why a mechanism is refused on the grid."""
-    shaped = " hf.subspace.shaped_query gives them noise of nearly this shape." if name == "CorrelatedGaussian" else ""
+    shaped = " holdfast.research.shaped_query gives them noise of nearly this shape." if name == "CorrelatedGaussian" else ""
     return (
-        f"{name} has a form in floating point only, which is for research: form='float'. To publish answers take ProjectedLaplace, "
-        f"ProjectedGaussian, ExtendedLaplace or ExtendedGaussian.{shaped}"
+        f"{name} has a form in floating point only, which is for research: use holdfast.research.floating_answer. To publish answers take "
+        f"ProjectedLaplace, ProjectedGaussian, ExtendedLaplace or ExtendedGaussian.{shaped}"
     )
-
-
-def never_published(arguments: Sequence[str]) -> str:
-    """Why arguments of a publication are refused in floating point."""
-    return f"form='float' publishes nothing, and takes no {listed(arguments)}. Leave out what belongs to a publication."
 
 
 def never_on_grid(denominator: int, step: str) -> str:
@@ -192,7 +187,7 @@ def declared_neighbours(norm: str) -> str:
     known = "l1" if norm == "l1" else "l2_squared"
     return (
         "neighbours says how to compute the sensitivity of a query matrix. A declared sensitivity is for the neighbours that whoever gave "
-        f"it had in mind: leave neighbours out, or give sensitivity=hf.subspace.Sensitivities({known}=..., neighbours='add-remove')."
+        f"it had in mind: leave neighbours out, or give sensitivity=holdfast.subspace.Sensitivities({known}=..., neighbours='add-remove')."
     )
 
 

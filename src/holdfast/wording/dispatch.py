@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.baselines.post_processing import PostProcessed
 from holdfast.chains.assessment import Assessment
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
@@ -13,10 +12,10 @@ from holdfast.lattices.exposure import Exposure
 from holdfast.lattices.exposure_facts import JointFacts, ReleaseExposure
 from holdfast.lattices.joint import JointExposure
 from holdfast.privacy.guarantee import Guarantee
-from holdfast.wording.baselines import post_processed_sentences
 from holdfast.wording.exposure import exposed_sentences
 from holdfast.wording.guarantee import guarantee_paragraph
 from holdfast.wording.joint import joint_sentences, release_sentences
+from holdfast.wording.kinds import KINDS, find_kind
 from holdfast.wording.samplers import assessment_sentences
 
 _KNOWN: dict[type, Callable[[Any], str]] = {
@@ -24,14 +23,13 @@ _KNOWN: dict[type, Callable[[Any], str]] = {
     Exposure: lambda exposure: exposed_sentences(exposure.facts()),
     JointExposure: lambda joint: " ".join(joint_sentences(joint.facts)),
     JointFacts: lambda facts: " ".join(joint_sentences(facts)),
-    PostProcessed: post_processed_sentences,
     ReleaseExposure: lambda exposed: " ".join(release_sentences(exposed)),
 }
 
 
 def describe(thing: Any, *, delta: Exact | None = None) -> str:
-    """A guarantee, also about a subspace, a composition of promises, an exposure, the assessment of a chain, a corrected table or cell key
-    losses, in words.
+    """A guarantee, an exposure, the assessment of a chain or cell key losses in words; with `holdfast.research` also a guarantee about a
+    subspace, a composition of promises, or a corrected table.
 
     Given:  anything that has a guarantee, such as a plan, a release or a law, is described by it. delta: at which a zCDP promise is also
             stated as (epsilon, delta), by default 1e-10; for promises only.
@@ -43,23 +41,19 @@ def describe(thing: Any, *, delta: Exact | None = None) -> str:
         if isinstance(thing, kind):
             _refuse_delta(thing, delta)
             return said(thing)
-    from holdfast.cellkey.loss import Losses  # cell keys and accounting: not loaded by a release
-    from holdfast.privacy.accounting.composition import Composition
-    from holdfast.subspace import SubspaceGuarantee
+    for subject in (thing, guarantee):
+        if (learned := find_kind(subject)) is not None:
+            if learned.takes_delta:
+                return learned.sentences(subject, delta)
+            _refuse_delta(thing, delta)
+            return learned.sentences(subject)
+    from holdfast.cellkey.loss import Losses  # cell keys: not loaded by a release
     from holdfast.wording.cellkey_losses import losses_paragraph
-    from holdfast.wording.composition import composition_paragraph
-    from holdfast.wording.subspace import subspace_paragraph
 
-    if isinstance(thing, Composition):
-        return composition_paragraph(thing, delta)
     if isinstance(thing, Losses):
         _refuse_delta(thing, delta)
         return losses_paragraph(thing)
-    subspace = thing if isinstance(thing, SubspaceGuarantee) else guarantee
-    if isinstance(subspace, SubspaceGuarantee):
-        _refuse_delta(thing, delta)
-        return subspace_paragraph(subspace)
-    names = ", ".join(kind.__name__ for kind in (Guarantee, Composition, Losses, SubspaceGuarantee, *_KNOWN))
+    names = ", ".join(kind.__name__ for kind in (Guarantee, Losses, *_KNOWN, *KINDS))
     raise InvalidParameter(f"describe() knows {names}, and what has a guarantee. Got {type(thing).__name__}.")
 
 

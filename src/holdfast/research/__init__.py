@@ -1,0 +1,71 @@
+"""What researchers need and no release does: only the commands compare, reproduce and diagnose may import it.
+
+    from holdfast import research
+    answer = research.floating_answer([65, 15], invariants=[[1, 1]], sensitivity=2, mechanism=research.KNorm("1"))
+
+subspace     answers in floating point under linear invariants, as [GGY22] has them, and noise shaped after a query
+accounting   what several promises come to together
+baselines    what others do instead of keeping totals
+analysis     what published tables say of true counts, under a prior
+chains       chains within bounds
+oracles      the papers' own samplers, slow and plain
+figures      figures of the papers as data
+
+Names are loaded when first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.research import accounting, analysis, baselines, chains, figures, oracles, subspace
+    from holdfast.research.analysis import posterior, priors, simulate
+    from holdfast.research.subspace import CorrelatedGaussian, Extended, KNorm, Projected, floating_answer, floating_form, shaped_query
+
+__all__ = [
+    "CorrelatedGaussian",
+    "Extended",
+    "KNorm",
+    "Projected",
+    "accounting",
+    "analysis",
+    "baselines",
+    "chains",
+    "figures",
+    "floating_answer",
+    "floating_form",
+    "oracles",
+    "posterior",
+    "priors",
+    "shaped_query",
+    "simulate",
+    "subspace",
+]
+
+_HOME = {
+    "CorrelatedGaussian": "subspace",
+    "Extended": "subspace",
+    "KNorm": "subspace",
+    "Projected": "subspace",
+    "floating_answer": "subspace",
+    "floating_form": "subspace",
+    "posterior": "analysis",
+    "priors": "analysis",
+    "shaped_query": "subspace",
+    "simulate": "analysis",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'holdfast.research' has no attribute {name!r}")
+    home = _HOME.get(name)
+    value = import_module(f"{__name__}.{name}") if home is None else getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,308 @@
+"""Several releases about the same pair of tables: what they promise together, as the least of the bounds that are valid.
+
+Losses are composed for one pair at a time: a promise here is what two tables at one distance are promised (`Guarantee.cost`), and it counts
+only where the pair is in the relation of every release. Valid bounds at a delta:
+
+    sum              epsilons and deltas add ([DGGY22] Proposition 6, [GGY22] Proposition 2.9; [theory T35])
+    equal parts      the optimal composition of k equal promises; unlike ones are each taken as the largest
+    zcdp             rhos add (pure e is e^2/2-zCDP); then Proposition 7 of [CKS20], or the optimal conversion. The epsilon of what is
+                     only (epsilon, delta) is added to the result, and its delta is taken off first (a calibrated Gaussian has a rho too)
+    equal Gaussians  discrete Gaussians with one sigma_squared: their joint loss, exactly (independent.py)
+    pld              privacy loss distributions by dp-accounting, for what has a dominating pair; what is zCDP alone gets half of delta
+
+All but the last are certified in balls. An approximate promise of [DGGY22] Definition 2 is (epsilon r, delta h(r)) for a pair at
+distance r. `Guarantee.cost` gives just this, so adding per pair is sharper than adding the parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.exact.balls import float_up
+from holdfast.exact.parameters import Exact, exact_fraction, positive_fraction
+from holdfast.privacy.conversions import short_up, zcdp_epsilon
+from holdfast.privacy.equal_parts import MAX_PARTS, optimal_composition
+from holdfast.privacy.guarantee import DEFAULT_DELTA, Kind, Promise
+from holdfast.privacy.parameters import at_least_one, budget, format_exact, not_negative, probability
+from holdfast.research.accounting import pld as losses
+from holdfast.research.accounting.independent import IndependentGaussians
+from holdfast.research.accounting.optimal import zcdp_epsilon_optimal
+
+Method: TypeAlias = Literal[
+    "sum", "equal parts", "zcdp, Proposition 7", "zcdp, optimal conversion", "equal Gaussians", "privacy loss distribution"
+]
+PLD: Method = "privacy loss distribution"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One promise about the pair, with the law behind it where that is known to dominate every mechanism with the promise.
+
+    sigma_squared, sensitivity:  discrete Gaussian noise on a whole number that differs by at most `sensitivity` between the two tables.
+                                 Only independent integer noise: noise on a lattice with kept totals has another law.
+    """
+
+    promise: Promise
+    sigma_squared: Fraction | None = None
+    sensitivity: int | None = None
+
+    @classmethod
+    def pure(cls, epsilon: Exact) -> Part:
+        value = not_negative(epsilon, "epsilon")
+        return cls(Promise("pure", value, Fraction(0), value * value / 2))
+
+    @classmethod
+    def zcdp(cls, rho: Exact) -> Part:
+        value = budget(rho, "rho")
+        return cls(Promise("zcdp", zcdp_epsilon(value, DEFAULT_DELTA), DEFAULT_DELTA, value))
+
+    @classmethod
+    def approximate(cls, epsilon: Exact, delta: Exact) -> Part:
+        return cls(Promise("approximate", not_negative(epsilon, "epsilon"), probability(delta, "delta"), None))
+
+    @classmethod
+    def discrete_gaussian(cls, sigma_squared: Exact, sensitivity: int = 1) -> Part:
+        variance, reach = positive_fraction(sigma_squared, "sigma_squared"), at_least_one(sensitivity, "sensitivity")
+        promise = cls.zcdp(Fraction(reach * reach) / (2 * variance)).promise
+        return cls(promise, variance, reach)
+
+    @property
+    def rho(self) -> Fraction | None:
+        return self.promise.rho
+
+    @property
+    def epsilon(self) -> Fraction:
+        """Of a pure or approximate part; a float that was rounded up is taken as the rational it is."""
+        return Fraction(self.promise.epsilon)
+
+    @property
+    def delta(self) -> Fraction:
+        return Fraction(self.promise.delta)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """(epsilon, delta) for the whole composition, and how it was found. `certified`: by exact numbers and balls alone."""
+
+    epsilon: Fraction | float
+    delta: Fraction
+    method: Method
+    certified: bool
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Every bound that was found, and why others were not tried."""
+
+    found: tuple[Bound, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def best(self) -> Bound:
+        """The smallest epsilon."""
+        return min(self.found, key=lambda bound: bound.epsilon)
+
+    @property
+    def certified(self) -> Bound:
+        """The smallest epsilon among the certified bounds; there always is one."""
+        return min((bound for bound in self.found if bound.certified), key=lambda bound: bound.epsilon)
+
+
+@dataclass(frozen=True)
+class Composition:
+    """Promises about one pair of tables, taken together.
+
+    Guarantees:  `epsilon`, `rho` and `at(delta)` each hold for the joint publication of all parts, for a pair that lies in the relation of
+                 every part. What is asked may depend on earlier publications. The promises themselves must not for `at`: where budgets
+                 are chosen along the way, only the sums `epsilon` and `rho` hold, against a grant that was fixed before.
+    """
+
+    parts: tuple[Part, ...]
+
+    @property
+    def kind(self) -> Kind:
+        """The strongest kind that covers every part."""
+        if self.epsilon is not None:
+            return "pure"
+        return "zcdp" if self.rho is not None else "approximate"
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """The sum where every part is pure, else None."""
+        pure = all(part.promise.kind == "pure" for part in self.parts)
+        return sum((part.epsilon for part in self.parts), Fraction(0)) if pure else None
+
+    @property
+    def rho(self) -> Fraction | None:
+        """The sum where every part has a rho (pure e counts e^2/2), else None."""
+        total = Fraction(0)
+        for part in self.parts:
+            if part.rho is None:
+                return None
+            total += part.rho
+        return total
+
+    @property
+    def fixed_delta(self) -> Fraction:
+        """The sum of the deltas of parts that have no rho: no smaller delta is covered."""
+        return sum((part.delta for part in self.parts if part.rho is None), Fraction(0))
+
+    def at(self, delta: Exact, *, pld: bool = True) -> Bounds:
+        """Every valid bound at this delta.
+
+        Given:       delta exact, below 1; zero only where every part is pure. pld=False leaves dp-accounting out.
+        Guarantees:  each bound holds; the least is `.best`, the least proved in balls `.certified`.
+        """
+        chosen = self._delta(delta)
+        found = tuple(self._sums(chosen)) + tuple(self._equal(chosen)) + tuple(self._concentrated(chosen))
+        found += tuple(self._equal_gaussians(chosen))
+        reason = self._no_pld(chosen, pld)
+        if reason is None:
+            found += tuple(self._losses(chosen))
+        if not found:
+            raise InvalidParameter(
+                f"delta = {format_exact(chosen)} is used up by approximate promises, whose deltas add up to "
+                f"{format_exact(self.fixed_delta)}, and "
+                "concentrated ones need some as well. Write a larger delta."
+            )
+        return Bounds(found, () if reason is None else (f"{PLD}: {reason}",))
+
+    def promise(self, delta: Exact | None = None, *, pld: bool = True) -> Promise:
+        """The whole as one promise: pure where all is pure, zcdp where all is concentrated, with (epsilon, delta) as the best bound.
+
+        Given:  delta: by default 1e-10, or what approximate parts add up to and 1e-10 more; not used where all is pure.
+        """
+        if self.epsilon is not None:
+            return Promise("pure", self.epsilon, Fraction(0), self.rho)
+        chosen = self.delta_or_default(delta)
+        return Promise(self.kind, self.at(chosen, pld=pld).best.epsilon, chosen, self.rho)
+
+    def delta_or_default(self, delta: Exact | None) -> Fraction:
+        """The delta asked for, checked; by default 1e-10 more than approximate parts add up to."""
+        return self.fixed_delta + DEFAULT_DELTA if delta is None else self._delta(delta)
+
+    def _delta(self, delta: Exact) -> Fraction:
+        value = exact_fraction(delta, "delta")
+        if value == 0 and self.epsilon is not None:
+            return value
+        value = probability(value, "delta")
+        if value < self.fixed_delta:
+            raise InvalidParameter(
+                f"The deltas of approximate promises add up to {format_exact(self.fixed_delta)}. delta = {format_exact(value)} "
+                "is below that. "
+                "Write a larger one."
+            )
+        return value
+
+    def _sums(self, delta: Fraction) -> Iterator[Bound]:
+        if all(part.promise.kind != "zcdp" for part in self.parts) and sum(map(_own_delta, self.parts)) <= delta:
+            yield Bound(sum((part.epsilon for part in self.parts), Fraction(0)), delta, "sum", True)
+
+    def _equal(self, delta: Fraction) -> Iterator[Bound]:
+        if not delta or len(self.parts) > MAX_PARTS or any(part.promise.kind == "zcdp" for part in self.parts):
+            return
+        epsilon, chance = max(part.epsilon for part in self.parts), max(_own_delta(part) for part in self.parts)
+        try:
+            yield Bound(optimal_composition(epsilon, chance, len(self.parts), delta), delta, "equal parts", True)
+        except InvalidParameter:  # the largest delta, taken for each, is more than there is
+            return
+
+    def _concentrated(self, delta: Fraction) -> Iterator[Bound]:
+        """rho of what has one, at the delta that the others leave; their epsilons are added."""
+        rho = short_up(sum((part.rho for part in self.parts if part.rho is not None), Fraction(0)))
+        others = sum((part.epsilon for part in self.parts if part.rho is None), Fraction(0))
+        left = -short_up(-(delta - self.fixed_delta))
+        if rho == 0 or left <= 0:
+            return
+        yield Bound(_add(others, zcdp_epsilon(rho, left)), delta, "zcdp, Proposition 7", True)
+        yield Bound(_add(others, zcdp_epsilon_optimal(rho, left)), delta, "zcdp, optimal conversion", True)
+
+    def _equal_gaussians(self, delta: Fraction) -> Iterator[Bound]:
+        variances = {part.sigma_squared for part in self.parts}
+        variance = variances.pop()
+        moves = [part.sensitivity for part in self.parts if part.sensitivity is not None]
+        if variances or variance is None or len(moves) < len(self.parts):
+            return
+        try:
+            yield Bound(IndependentGaussians(moves, variance).epsilon(delta), delta, "equal Gaussians", True)
+        except RequestTooLarge:
+            return
+
+    def _no_pld(self, delta: Fraction, wanted: bool) -> str | None:
+        """Why dp-accounting is not asked, or None where it is."""
+        if not wanted:
+            return "not asked for."
+        if all(_dominating(part) is None for part in self.parts):
+            return "no part has a law that is known to dominate it."
+        smallest = losses.SHARE * losses.allowance(len(self.parts))
+        if (delta - self.fixed_delta) / 2 < Fraction(smallest):
+            return f"a delta near {2 * smallest:g} or below is too small for floating point."
+        if not losses.is_installed():
+            return "dp-accounting is not installed. Install holdfast[accounting]."
+        return None
+
+    def _losses(self, delta: Fraction) -> Iterator[Bound]:
+        """Dominating pairs through dp-accounting. What is zCDP alone gets half of the delta that is left, and its epsilon is added."""
+        counts = Counter(dominating for part in self.parts if (dominating := _dominating(part)) is not None)
+        pairs = [losses.Pair(known.epsilon, known.delta, n) for known, n in counts.items() if isinstance(known, losses.Pair)]
+        gaussians = [
+            losses.Gaussian(known.sigma_squared, known.sensitivity, n) for known, n in counts.items() if isinstance(known, losses.Gaussian)
+        ]
+        rest = short_up(sum((part.rho for part in self.parts if _dominating(part) is None and part.rho is not None), Fraction(0)))
+        half = -short_up(-(delta - self.fixed_delta) / 2)
+        found = losses.pld_epsilon(pairs, gaussians, delta - half if rest else delta)
+        if rest:
+            found = _add(Fraction(found), zcdp_epsilon_optimal(rest, half)) if math.isfinite(found) else found
+        if math.isfinite(found):
+            yield Bound(found, delta, PLD, False)
+
+
+def compose(*promises: Promise | Part) -> Composition:
+    """Promises about one pair of tables, taken together.
+
+    Given:       one or more promises (`Guarantee.cost(...)`, `Part.pure("1/4")`, ...), all about the same pair, each with noise of its own.
+    Guarantees:  see Composition. Unknown kinds are refused.
+    Reference:   module docstring; [theory T35].
+    """
+    if not promises:
+        raise InvalidParameter("compose() needs at least one promise. Got none.")
+    parts = tuple(promise if isinstance(promise, Part) else Part(promise) for promise in promises)
+    for part in parts:
+        _check(part)
+    return Composition(parts)
+
+
+def _check(part: Part) -> None:
+    promise = part.promise
+    if not isinstance(promise, Promise) or promise.kind not in ("pure", "zcdp", "approximate"):
+        kind = getattr(promise, "kind", type(promise).__name__)
+        raise InvalidParameter(f"A promise must be of kind 'pure', 'zcdp' or 'approximate'. Got {kind!r}.")
+    if promise.kind != "approximate" and promise.rho is None:
+        raise InvalidParameter(f"A promise of kind {promise.kind!r} needs its rho (pure e: e^2/2). It is missing.")
+    if (part.sigma_squared is None) != (part.sensitivity is None):
+        raise InvalidParameter("sigma_squared and sensitivity belong together. Give both or neither.")
+    if part.sigma_squared is not None and part.sensitivity is not None:
+        known = losses.Gaussian(part.sigma_squared, part.sensitivity)
+        if promise.kind != "zcdp" or promise.rho != known.rho:
+            raise InvalidParameter("This promise is not the one of that discrete Gaussian. Use Part.discrete_gaussian.")
+
+
+def _dominating(part: Part) -> losses.Pair | losses.Gaussian | None:
+    """The pair of laws that dominates every mechanism with this promise, where one is known."""
+    if part.sigma_squared is not None and part.sensitivity is not None:
+        return losses.Gaussian(part.sigma_squared, part.sensitivity)
+    return None if part.promise.kind == "zcdp" else losses.Pair(part.epsilon, _own_delta(part))
+
+
+def _own_delta(part: Part) -> Fraction:
+    return part.delta if part.promise.kind == "approximate" else Fraction(0)
+
+
+def _add(first: Fraction, second: float) -> float:
+    return float_up(first + Fraction(second))

@@ -1,0 +1,1 @@
+"""Sentences about what only research has: `describe` knows them once the room they are about is loaded."""
