@@ -20,7 +20,6 @@ import pytest
 from numpy.typing import NDArray
 
 import holdfast as hf
-from holdfast.chains.block_gibbs import BlockGibbs
 from holdfast.chains.diagnostics import TracedKernel
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.metropolis import Metropolis
@@ -92,7 +91,6 @@ def table_laplace() -> dict[str, Mean]:
         "rejection by rows": exact(GridLaplace((4, 4), QUARTER), 400_000, 1, "grid"),
         "line_gibbs, swaps": chain(LineGibbs(target, Swaps((4, 4))), 3_000_000, 9, "swaps"),
         "metropolis": chain(Metropolis.of_shape(target, shape, Fraction(1)), 2_000_000, 50, "metropolis"),
-        "block_gibbs": chain(BlockGibbs(target, (4, 4)), 500_000, 8, "block"),
     }
 
 
@@ -107,7 +105,6 @@ def table_gaussian() -> dict[str, Mean]:
         "line_gibbs, swaps": chain(LineGibbs(target, Swaps((4, 4))), 600_000, 9, "swaps, squares"),
         "line_gibbs, basis": chain(LineGibbs.of_lattice(target, lattice), 1_000_000, 9, "basis, squares"),
         "metropolis": chain(Metropolis.of_shape(target, shape, Fraction(1)), 1_000_000, 50, "metropolis, squares"),
-        "block_gibbs": chain(BlockGibbs(target, (4, 4)), 300_000, 8, "block, squares"),
     }
 
 

@@ -81,12 +81,6 @@ def line_gibbs() -> Kernel:
     return LineGibbs(Target.laplace(9, "1/4"), Swaps((3, 3)))
 
 
-def block_gibbs() -> Kernel:
-    from holdfast.chains.block_gibbs import BlockGibbs
-
-    return BlockGibbs(Target.laplace(9, "1/4"), (3, 3))
-
-
 def metropolis() -> Kernel:
     from holdfast.chains.metropolis import Metropolis
 
@@ -94,7 +88,7 @@ def metropolis() -> Kernel:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("make", [line_gibbs, block_gibbs, metropolis])
+@pytest.mark.parametrize("make", [line_gibbs, metropolis])
 def test_kernels_share_no_state_between_threads(make: Callable[[], Kernel]) -> None:
     """Compiled loops really run at once: the same times one after another and side by side, and from a kernel that was used before."""
     kernel = make()

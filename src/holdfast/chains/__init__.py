@@ -1,7 +1,6 @@
 """Markov chains on the lattice, and couplings that say how far they are from their law."""
 
 from holdfast.chains.assessment import Assessment, assess, pilot_lag, stability
-from holdfast.chains.block_gibbs import BlockGibbs
 from holdfast.chains.curve import TotalVariationCurve
 from holdfast.chains.kernels import KERNELS, kernel_for
 from holdfast.chains.line_gibbs import LineGibbs
@@ -14,7 +13,6 @@ from holdfast.chains.target import Decay, Target
 __all__ = [
     "KERNELS",
     "Assessment",
-    "BlockGibbs",
     "CoupledInfo",
     "CoupledKernel",
     "Decay",

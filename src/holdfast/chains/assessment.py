@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.chains.block_gibbs import BlockGibbs
 from holdfast.chains.curve import TotalVariationCurve, check_all_met
 from holdfast.chains.meeting import Meetings, Progress, meeting_times
 from holdfast.chains.protocol import Kernel
@@ -211,11 +210,6 @@ def assess_all(
     wanted = positive_fraction(eta, "eta")
     if wanted >= 1:
         raise InvalidParameter(f"eta is a total variation distance and must be below 1. Got {wanted}. Use for example '1/1000'.")
-    if any(isinstance(kernel, BlockGibbs) and not kernel.connects_all for kernel, _ in kernels):
-        raise InvalidParameter(
-            "block_gibbs may not reach every table where cells have lower and upper bounds: two lines at a time are too few. "
-            "Use line_gibbs with the moves of holdfast.chains.bounded_moves."
-        )
     factor = confidence_factor(len(kernels))
     pairs = _pairs_for(wanted, len(kernels))
     limit = exact_integer(max_minutes, "max_minutes") * 60 * 10**9

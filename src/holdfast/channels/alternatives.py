@@ -13,7 +13,7 @@ from math import ceil, isqrt
 
 import numpy as np
 
-from holdfast.chains.kernels import DECAYS, kernel_for, usual_kernel
+from holdfast.chains.kernels import DECAYS, USUAL_KERNEL, kernel_for
 from holdfast.chains.sampler import EXACT_ONLY
 from holdfast.channels.channel import Channel
 from holdfast.channels.covariance import of_shape
@@ -33,8 +33,8 @@ LARGER = tuple(4**k for k in range(1, 7))
 """By how much more a Gaussian's sigma_squared is tried."""
 
 CHAIN = (
-    "A Markov chain can be made for it (allow_estimated = true); its promise would be an estimate, and `holdfast diagnose` tells whether "
-    "it gets one."
+    "A Markov chain, line_gibbs, takes any kind of table, if its pairs meet (allow_estimated = true). Its promise is an estimate; "
+    "`holdfast diagnose` shows whether the pairs meet."
 )
 
 ANSWERS = 'Use more places: then the noise has more steps. mechanism = "projected-laplace" (ProjectedLaplace) is drawn for any invariants.'
@@ -150,7 +150,7 @@ def _has_chain(channel: Channel) -> bool:
         for shape in channel.shapes():
             if _takes_long(shape) or (isinstance(shape, Whole) and any(map(_takes_long, shape.parts))):
                 return False
-            kernel_for(usual_kernel(shape), shape, channel.target)
+            kernel_for(USUAL_KERNEL, shape, channel.target)
     except HoldfastError:
         return False
     return True

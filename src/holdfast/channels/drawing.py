@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Literal
 
 from holdfast.chains.assessment import LEAST_PAIRS, Assessed, Said, largest_eta
-from holdfast.chains.kernels import usual_kernel
+from holdfast.chains.kernels import USUAL_KERNEL
 from holdfast.chains.meeting import Progress
 from holdfast.chains.sampler import ChainSampler, chain_samplers, chains_as_said
 from holdfast.channels.alternatives import advice
@@ -195,14 +195,14 @@ def _chains(
     channel: Channel, shapes: list[Shape], blocks: int, progress: Progress | None, said: Sequence[Said] | None
 ) -> tuple[ChainSampler, ...]:
     request = channel.request
-    names = [request.sampler if request.names_a_chain else usual_kernel(shape) for shape in shapes]
     most = blocks * largest_eta(len(shapes))
     if request.eta > most:
         raise InvalidParameter(
             f"eta = {request.eta} is more than the {most} that can be asked for here: at least {LEAST_PAIRS} pairs of chains are coupled "
             f"for each shape of blocks, and they leave less open. Write eta = '{most}' or less."
         )
-    asked = tuple(zip(names, shapes, strict=True))
+    name = request.sampler if request.names_a_chain else USUAL_KERNEL
+    asked = tuple((name, shape) for shape in shapes)
     if said is not None:
         return chains_as_said(asked, channel.target, request.eta / blocks, said)
     try:
