@@ -219,9 +219,7 @@ def _margins(rows: int, columns: int) -> np.ndarray[tuple[int, ...], np.dtype[np
                       np.kron(np.ones(rows, dtype=np.int64), np.eye(columns, dtype=np.int64))])  # fmt: skip
 
 
-def run(
-    *, grids: Sequence[tuple[int, int]] = GRIDS, rounds: int = 15, pairs: int = 200, records: int = 50_000
-) -> Report:
+def run(*, grids: Sequence[tuple[int, int]] = GRIDS, rounds: int = 15, pairs: int = 200, records: int = 50_000) -> Report:
     """Measure everything."""
     load_before = load()
     listed = cases(pairs)
@@ -250,7 +248,8 @@ def _notes(rounds: int) -> list[str]:
     return [
         f"One move: `LineGibbs.run` of 200,000 moves or a sweep, and `standard_normal` of as many doubles, in turns; processor time, best "
         f"of {rounds} rounds. Keystream is included. The bar holds from {JUDGED_CELLS} cells up.",
-        "A sweep of line_gibbs is as many moves as there are free dimensions; an iteration of metropolis moves all coordinates and counts as a sweep.",
+        "A sweep of line_gibbs is as many moves as there are free dimensions; an iteration of metropolis moves all coordinates "
+        "and counts as a sweep.",
         'Autocorrelation times by ArviZ (method "mean") of the energy |z|_1, of one cell, and of a partial sum (about a quarter '
         "of the cells); recorded every sweep (20 iterations for metropolis), two to four chains after a burn-in. Shown in sweeps in the "
         "second table, in steps in the third and fourth. The paper kept every 10,000th iteration on the counties, with jumps exp(-5/2).",

@@ -23,7 +23,7 @@ from holdfast.channels.covariance import of_shape
 from holdfast.lattices.shapes import Grid
 from holdfast.laws import Rounded
 from holdfast.randomness import NoiseKey
-from holdfast.samplers.cost import CELL_SECONDS
+from holdfast.samplers.choice import CELL_SECONDS
 from holdfast.samplers.coupling.sampler import CouplingLaplace
 from holdfast.samplers.grid_laplace import GridLaplace, rule_of_thumb_tries
 from holdfast.samplers.pilot import average

@@ -303,7 +303,8 @@ def release(
 ) -> None:
     """Draw the noise and write the output folder: tables, kept totals, card, statement, report."""
     from holdfast.publication.booking import standing
-    from holdfast.publication.folder import CARD, Output
+    from holdfast.publication.folder import Output
+    from holdfast.publication.given_files import CARD
     from holdfast.publication.listings import EXPOSED_FILE
     from holdfast.publication.order import Order
     from holdfast.publication.pipeline import for_table

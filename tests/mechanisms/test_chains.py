@@ -119,7 +119,7 @@ class TestAuto:
     @pytest.fixture(autouse=True)
     def _little_patience(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Rejection is refused on a 4 x 4 table already; at 12 x 12, where it really is, an assessment takes half a minute."""
-        monkeypatch.setattr("holdfast.samplers.table.MAX_CELL_TRIES", 300)
+        monkeypatch.setattr("holdfast.samplers.choice.MAX_CELL_TRIES", 300)
         choose.cache_clear()
 
     def test_never_takes_a_chain_unless_allowed(self) -> None:

@@ -22,6 +22,7 @@ from holdfast.errors import (
 from holdfast.privacy.ledger import Ledger
 from holdfast.publication import booking, folder, pipeline
 from holdfast.publication.folder import Output, put_in_place
+from holdfast.publication.given_files import CARD
 from tests.publication.bookings import (
     KEEP,
     LAPLACE,
@@ -62,7 +63,7 @@ class TestDisksAndPlaces:
         self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booked: bool, code: int, said: str, where: str
     ) -> None:
         def not_the_card(path: Path, content: bytes) -> None:
-            if path.name == folder.CARD:
+            if path.name == CARD:
                 raise OSError(code, "said by the system")
             path.write_bytes(content)
 

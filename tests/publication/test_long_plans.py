@@ -16,7 +16,7 @@ import pytest
 import holdfast as hf
 from holdfast.channels import covariance
 from holdfast.publication import noise_charts
-from holdfast.samplers.cost import cell_draws
+from holdfast.samplers.choice import cell_draws
 from holdfast.samplers.coupling.sampler import CouplingLaplace
 from holdfast.samplers.table import choose
 from tests.running import Run

@@ -19,7 +19,8 @@ from holdfast.samplers.bounded_block import BoundedBlock, Room
 from holdfast.samplers.bounded_classes import BoundedClasses
 from holdfast.samplers.bounded_mirrored import BoundedMirrored
 from holdfast.samplers.bounded_small import BoundedSmall, tightened
-from holdfast.samplers.table import Reason, choose
+from holdfast.samplers.choice import Reason
+from holdfast.samplers.table import choose
 from holdfast.testing import ALPHA, check_fit_categories, chi_square_p_value
 from tests.samplers.bounded_cases import CASES, Point, fibre, grid_sums, law
 

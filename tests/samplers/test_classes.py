@@ -13,9 +13,10 @@ from holdfast.lattices import algebra
 from holdfast.lattices.shapes import General
 from holdfast.laws import Gaussian, Rounded
 from holdfast.randomness import NoiseKey
+from holdfast.samplers.choice import Reason
 from holdfast.samplers.classes import ClassGaussian, RoundedClasses
 from holdfast.samplers.rounded_projection import WordCoins
-from holdfast.samplers.table import Reason, choose
+from holdfast.samplers.table import choose
 from holdfast.tables import Universe
 from holdfast.testing import check_fit, fit_p_value, fits
 from tests.samplers.test_klein import Enumerated

@@ -21,12 +21,12 @@ from holdfast.lattices.algebra import kernel_basis, reduced_basis, to_numpy
 from holdfast.lattices.shapes import General, Grid, OneSum, Whole
 from holdfast.laws import L2Laplace
 from holdfast.randomness import NoiseKey, Words
-from holdfast.samplers.cost import cell_draws
+from holdfast.samplers.choice import Reason, cell_draws
 from holdfast.samplers.coupling.sampler import CouplingLaplace
 from holdfast.samplers.grid_laplace import GridLaplace
 from holdfast.samplers.l2_laplace import L2Laplace as Rejection
 from holdfast.samplers.l2_mixture import NEAR, STEP, Closeness, MixedL2Laplace, Variances
-from holdfast.samplers.table import Reason, choose
+from holdfast.samplers.table import choose
 from holdfast.testing import ALPHA, ListedWords, check_fit_categories
 
 from .lattice_points import ODD, counted, enumerated, fit_of_sums, margin_rows

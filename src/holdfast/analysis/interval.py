@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.analysis.published import Source, readable
-from holdfast.publication.interval import Interval, interval_of
+from holdfast.publication.interval import Interval
+from holdfast.publication.interval_sets import interval_of
 from holdfast.publication.queries import LEVEL, Query
 
 

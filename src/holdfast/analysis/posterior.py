@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.analysis.blocks import Read, block_posterior
+from holdfast.analysis.blocks import Read, block_posterior, check_posterior
+from holdfast.analysis.conditioned import conditioned_posterior
 from holdfast.analysis.priors import Prior, check_prior
 from holdfast.analysis.published import Published, Source, published
 from holdfast.analysis.tables import BlockPosterior, Floats, Ints, Method, Numbers
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.parameters import sample_size
+from holdfast.laws import ConditionalGaussian, ConditionalLaplace
 from holdfast.publication.queries import Query, coefficients
 from holdfast.randomness import NoiseKey
 
@@ -124,7 +126,15 @@ def blocks_read(
         rows = task.cells if wanted is None else task.cells[wanted[task.cells].any(axis=1)]
         for cells in rows:
             label = (*map(str, task.label), str(int(cells[0])))
-            yield cells, block_posterior(Read(source.drawing, task.shape, cells, source.counts[cells], prior, count, random, label))
+            yield cells, _posterior_of_block(Read(source.drawing, task.shape, cells, source.counts[cells], prior, count, random, label))
+
+
+def _posterior_of_block(read: Read) -> BlockPosterior:
+    """By the law of the noise: whether it reads the counts."""
+    target = read.drawing.channel.target
+    if isinstance(target, ConditionalLaplace | ConditionalGaussian):
+        return check_posterior(conditioned_posterior(read, target))
+    return block_posterior(read)
 
 
 def generator(key: NoiseKey | None) -> np.random.Generator:

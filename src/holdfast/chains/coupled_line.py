@@ -21,18 +21,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.chains.line import Line
-from holdfast.chains.line_gibbs import KINDS, TOO_LARGE, LineGibbs, energy_of, too_far
+from holdfast.chains.line import KINDS, TOO_LARGE, Line, energy_of, limit_message
 from holdfast.chains.moves import Move
 from holdfast.chains.pairing import draw_maximal, draw_quantile, maximal_joint, quantile_joint
 from holdfast.chains.protocol import CoupledInfo, Pair, State
 from holdfast.chains.words_in_steps import run_steps
 from holdfast.errors import RequestTooLarge
 from holdfast.randomness import Words
+
+if TYPE_CHECKING:
+    from holdfast.chains.line_gibbs import LineGibbs
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +146,7 @@ class CoupledLine:
                 kernel.limit,
             )
             if code == TOO_LARGE:
-                raise RequestTooLarge(too_far(kernel.limit))
+                raise RequestTooLarge(limit_message(kernel.limit))
             return made, used, code
 
         return loop

@@ -14,18 +14,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from holdfast.chains.metropolis import Metropolis
 from holdfast.chains.protocol import CoupledInfo, Pair
 from holdfast.chains.words_in_steps import run_steps
 from holdfast.exact.balls import floors
 from holdfast.exact.parameters import sample_size
 from holdfast.exact.predicates import is_below
 from holdfast.randomness import Words
+
+if TYPE_CHECKING:
+    from holdfast.chains.metropolis import Metropolis
 
 
 def overlap(base: Fraction, shift: int) -> Fraction:

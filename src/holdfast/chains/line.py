@@ -22,6 +22,9 @@ from holdfast.randomness import Words
 
 LONGEST_LINE = 1 << 20
 """Points of a line that carry mass; wider ones are refused: their windows would be slow to sum."""
+KINDS = {"absolute": 0, "squares": 1, "norm": 2}
+TOO_LARGE = 3
+"""What a compiled loop says of a state that leaves the limit; beside the codes of words_in_steps.py."""
 
 
 @dataclass(frozen=True)
@@ -146,3 +149,14 @@ def _ends(target: Target, z: Ints, move: Ints) -> tuple[int | None, int | None]:
 def draw_point(law: WeightSource, words: Words) -> int:
     """One draw of an integer law by inverse distribution function: one word, and extra bits of that word where it leaves it open."""
     return int(TableSampler(law).draw(1, words)[0])
+
+
+def energy_of(target: Target, values: Ints) -> int:
+    """E from the forms' values, which are small enough for 64 bits."""
+    parts = abs(values) if target.decay.kind == "absolute" else values * values
+    return int((parts if target.multipliers is None else parts * target.multipliers).sum())
+
+
+def limit_message(limit: int) -> str:
+    """Why a state that reached the limit is refused."""
+    return f"A cell of the chain reached {limit} in absolute value, beyond which energies may not fit 64 bits. Use less noise."

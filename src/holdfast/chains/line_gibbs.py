@@ -27,13 +27,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.chains import line as line_module
-from holdfast.chains.line import Line, draw_point
+from holdfast.chains.coupled_line import CoupledLine
+from holdfast.chains.line import KINDS, TOO_LARGE, Line, draw_point, energy_of, limit_message
 from holdfast.chains.moves import ONE_WORD_CHOICES, Listed, Move, Moves, Swaps, check_generates
 from holdfast.chains.pairing import normalised
 from holdfast.chains.protocol import Info, State
@@ -43,9 +44,6 @@ from holdfast.errors import InvalidParameter, NothingLeft, RequestTooLarge
 from holdfast.exact.predicates import BAND
 from holdfast.lattices import Lattice, algebra
 from holdfast.randomness import Words
-
-if TYPE_CHECKING:
-    from holdfast.chains.coupled_line import CoupledLine
 
 LEAST_RATE, LARGEST_RATE = 2.0**-40, 2.0**500
 """Between them 1 / rate, a rate times an energy and the size of every table are doubles of ordinary size."""
@@ -57,9 +55,6 @@ WINDOW = 1 << 18
 TABLE = 1 << 16
 SHORT = 1024
 """Points of a line that are all summed."""
-KINDS = {"absolute": 0, "squares": 1, "norm": 2}
-TOO_LARGE = 3
-"""What a compiled loop says of a state that leaves the limit; beside the codes of words_in_steps.py."""
 
 _NONE: Ints = np.zeros(0, dtype=np.int64)
 
@@ -183,11 +178,11 @@ class LineGibbs:
         if not t:
             return state
         if abs(t) >= 2 * self.limit:  # from one end of the limit beyond the other, and t move need not fit 64 bits
-            raise RequestTooLarge(too_far(self.limit))
+            raise RequestTooLarge(limit_message(self.limit))
         after = state.copy()
         after[move.cells] += t * move.coefficients
         if (abs(after[move.cells]) >= self.limit).any():
-            raise RequestTooLarge(too_far(self.limit))
+            raise RequestTooLarge(limit_message(self.limit))
         return after
 
     def transitions(self, state: State) -> dict[tuple[int, ...], Fraction]:
@@ -222,8 +217,6 @@ class LineGibbs:
         return z, record
 
     def coupled(self) -> CoupledLine:
-        from holdfast.chains.coupled_line import CoupledLine
-
         return CoupledLine(self)
 
     def _run(self, z: State, steps: int, words: Words, record: NDArray[np.int64], every: int) -> None:
@@ -237,7 +230,7 @@ class LineGibbs:
             nonlocal done
             made, used, code = compiled(chunk, wanted, done)
             if code == TOO_LARGE:
-                raise RequestTooLarge(too_far(self.limit))
+                raise RequestTooLarge(limit_message(self.limit))
             done += made
             return made, used, code
 
@@ -263,7 +256,7 @@ class LineGibbs:
         if z.shape != (self.target.cells,):
             raise InvalidParameter(f"A state has one integer for each of the {self.target.cells} cells. Got shape {z.shape}.")
         if z.size and max(-int(z.min()), int(z.max())) >= self.limit:
-            raise RequestTooLarge(too_far(self.limit))
+            raise RequestTooLarge(limit_message(self.limit))
         if not self.target.allows(z):
             raise InvalidParameter("The state lies outside the target's bounds. Start from a state within them.")
 
@@ -390,13 +383,3 @@ class LineGibbs:
             every = np.arange(self.target.cells).reshape(self.moves.shape)
             return every[tuple(slice(n // 2) for n in self.moves.shape)].ravel().astype(np.int64)
         return np.arange(self.target.cells // 2, dtype=np.int64)
-
-
-def energy_of(target: Target, values: Ints) -> int:
-    """E from the forms' values, which are small enough for 64 bits."""
-    parts = abs(values) if target.decay.kind == "absolute" else values * values
-    return int((parts if target.multipliers is None else parts * target.multipliers).sum())
-
-
-def too_far(limit: int) -> str:
-    return f"A cell of the chain reached {limit} in absolute value, beyond which energies may not fit 64 bits. Use less noise."

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from holdfast.chains.coupled_metropolis import CoupledMetropolis
 from holdfast.chains.protocol import Info, State
 from holdfast.chains.target import LARGEST_ENTRY, Ints, Target
 from holdfast.chains.words_in_steps import run_steps
@@ -33,9 +34,6 @@ from holdfast.exact.table import TableSampler
 from holdfast.exact.weights import FixedWeights
 from holdfast.lattices import Lattice, Shape, algebra
 from holdfast.randomness import Words
-
-if TYPE_CHECKING:
-    from holdfast.chains.coupled_metropolis import CoupledMetropolis
 
 LARGEST_ENERGY = 1 << 62
 LEAST_ROOM = 1 << 12
@@ -255,8 +253,6 @@ class Metropolis:
         return v, Info(made, accepted)
 
     def coupled(self) -> CoupledMetropolis:
-        from holdfast.chains.coupled_metropolis import CoupledMetropolis
-
         return CoupledMetropolis(self)
 
     def transitions(self, state: State) -> dict[tuple[int, ...], Fraction]:

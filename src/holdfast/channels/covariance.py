@@ -29,7 +29,7 @@ from holdfast.laws import Rounded
 from holdfast.laws.moments import fraction_variance, free_laplace_variance
 from holdfast.laws.target import Basis, Form, Target, Variance
 from holdfast.randomness import NoiseKey, Words
-from holdfast.samplers.cost import cell_draws
+from holdfast.samplers.choice import cell_draws
 from holdfast.samplers.protocol import BlockSampler, Weighed
 from holdfast.samplers.rounded_projection import RoundedSampler
 

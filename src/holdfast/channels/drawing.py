@@ -22,9 +22,9 @@ from holdfast.laws import Reads
 from holdfast.privacy.estimated import check_can_weaken, weakened
 from holdfast.privacy.guarantee import ChainFacts, Guarantee
 from holdfast.randomness import Words
-from holdfast.samplers.cost import Costly, cell_draws
+from holdfast.samplers.choice import Choice, Compared, Costly, Reason, cell_draws
 from holdfast.samplers.protocol import InputSampler
-from holdfast.samplers.table import Choice, Compared, Reason, choose
+from holdfast.samplers.table import choose
 
 FEW_TRIES = 2
 """Tries up to which nobody waits for them."""
@@ -110,7 +110,7 @@ class Drawing:
 
     @property
     def cell_draws(self) -> float:
-        """What one release costs where that is more than its cells, by the expectation of the plan (samplers/cost.py)."""
+        """What one release costs where that is more than its cells, by the expectation of the plan (samplers/choice.py)."""
         return sum(group.cell_draws for group in self.sampler_plan.groups)
 
     @property

@@ -37,7 +37,8 @@ from holdfast.errors import (
 from holdfast.privacy.ledger import Charge, Ledger, NewLedger
 from holdfast.privacy.ledger.state import state_folder
 from holdfast.privacy.ledger.values import ESTIMATED
-from holdfast.publication.folder import CARD, Output, output_problem, put_in_place
+from holdfast.publication.folder import Output, output_problem, put_in_place
+from holdfast.publication.given_files import CARD
 from holdfast.publication.history import GRANT, disjoint_from, grant_facts, public_facts
 from holdfast.publication.leftovers import TEMPORARY, clear, drop_lock, lock_of, remove_leftovers, take_lock
 from holdfast.publication.order import Order, software

@@ -40,7 +40,7 @@ from holdfast.laws.marginals import cell_probabilities
 from holdfast.laws.short_moves import covers, form_variance, plain_s_squared, short_moves
 from holdfast.publication.kept_sums import KeptSums
 from holdfast.publication.queries import LARGEST_COEFFICIENT
-from holdfast.samplers.cost import cell_draws, duration
+from holdfast.samplers.choice import cell_draws, duration
 from holdfast.wording.intervals import BY_CHAIN, NO_LAW, ONLY_KEPT
 from holdfast.wording.samplers import long_interval_sentence
 

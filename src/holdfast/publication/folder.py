@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
 from holdfast.publication.card import Card, other_version
-from holdfast.publication.given_files import read_json_text
+from holdfast.publication.given_files import CARD, read_json_text
 from holdfast.publication.leftovers import BEFORE, TEMPORARY, clear, lock_of, take_lock
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, exposed_csv, kept_csv, shown_rows
 from holdfast.publication.maps import MAP_FILE, MapRequest, folder_areas
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CARD = "card.json"
 TRIAL_BYTES = 1 << 16
 BYTES_A_ROW = 4
 """Of a table on disk, for each cell: at least a digit, a comma, a code and an end of line."""

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+CARD = "card.json"
 CELL_KEY_CARD = "cellkey.json"
 """What a folder of the cell key method has in place of a card."""
 

@@ -15,7 +15,7 @@ from holdfast.lattices.shapes import Shape
 from holdfast.laws import Reads
 from holdfast.laws.cell_laws import cell_law
 from holdfast.report.figures.facts import NoiseLaw
-from holdfast.samplers.cost import cell_draws
+from holdfast.samplers.choice import cell_draws
 from holdfast.samplers.protocol import BlockSampler, InputSampler
 
 CELLS = 4_000

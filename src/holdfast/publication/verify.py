@@ -27,8 +27,9 @@ from holdfast.lattices import Lattice
 from holdfast.machine import check_memory
 from holdfast.mechanisms import MECHANISMS
 from holdfast.publication.card import Card, other_version, problems
-from holdfast.publication.folder import CARD, has_formulas
+from holdfast.publication.folder import has_formulas
 from holdfast.publication.given_files import (
+    CARD,
     CELL_KEY_CARD,
     NOT_SUCH_A_FILE,
     Unfit,

@@ -28,6 +28,7 @@ from holdfast.errors import HoldfastError, InvalidParameter, InvariantBroken, Re
 from holdfast.invariants.rows import Kept
 from holdfast.lattices.shapes import Free, Grid, OneSum, Pinned
 from holdfast.laws import Reads
+from holdfast.publication.given_files import CARD
 from holdfast.publication.listings import free_name
 from holdfast.publication.plan import Plan
 from holdfast.publication.released import ReleasedTable
@@ -322,8 +323,6 @@ class PublicationView:
         """Write the table to a .csv or .parquet file, and beside it, under the same name with .json, what it is. Existing files are
         refused.
         """
-        from holdfast.publication.folder import CARD
-
         target = Path(path)
         table_format(target)
         if os.path.lexists(target.parent / CARD):

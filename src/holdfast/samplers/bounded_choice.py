@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import NoExactSampler
 from holdfast.lattices.shapes import Bounded, Free, Grid, OneSum
-from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace
-from holdfast.samplers.added import Added
+from holdfast.laws import ConditionalGaussian, ConditionalLaplace
+from holdfast.samplers.choice import Choice, Reason, affordable
 from holdfast.samplers.protocol import InputSampler
-from holdfast.samplers.table import Choice, Reason, affordable, choose
 
 if TYPE_CHECKING:
     from holdfast.samplers.bounded_block import BoundedBlock
@@ -32,9 +31,6 @@ MOST_PLACES = 1 << 13
 
 def bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
     """The sampler of a block with bounds under the conditional Laplace law."""
-    if not shape.has_bounds:  # the law of the noise does not depend on the counts
-        plain = choose(shape.shape, L1Laplace(target.rate))
-        return Choice(Added(plain.noise), plain.reason)
     if isinstance(shape.shape, Free) and shape.size == 1 and not shape.rows:
         from holdfast.samplers.bounded_free import BoundedFree
 
@@ -46,9 +42,6 @@ def bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
 
 def bounded_gaussian(shape: Bounded, target: ConditionalGaussian) -> Choice:
     """The sampler of a block with bounds under the conditional Gaussian law: few cells, and a Laplace sampler for the same bounds."""
-    if not shape.has_bounds:
-        plain = choose(shape.shape, Gaussian(target.sigma_squared))
-        return Choice(Added(plain.noise), plain.reason)
     from holdfast.samplers.bounded_gaussian import BoundedGaussian, laplace_rate
 
     if shape.size > MOST_GAUSSIAN:

@@ -244,7 +244,7 @@ class MixedL2Laplace:
 
     @property
     def try_cost(self) -> float:
-        """In cell draws (samplers/cost.py): what Klein's coefficients cost, and their centres."""
+        """In cell draws (samplers/choice.py): what Klein's coefficients cost, and their centres."""
         return TRY_COST * self.dimension
 
     @cached_property

@@ -1,6 +1,6 @@
 """Which exact sampler draws Laplace noise of the l1 norm on a block: rejection, or coupling from the past.
 
-Both figures are expected cell draws (samplers/cost.py): tries by a pilot that sees no data, times what a try costs by the block's shape. No
+Both figures are expected cell draws (`cell_draws`): tries by a pilot that sees no data, times what a try costs by the block's shape. No
 clock is read, so that the choice is the same on every machine. Where rejection is cheap anyway it is taken unseen: the other sampler takes
 longer to prepare than to draw.
 """
@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 from holdfast.errors import NoExactSampler
 from holdfast.lattices.shapes import General, Grid
 from holdfast.laws import L1Laplace
-from holdfast.samplers import table
-from holdfast.samplers.cost import cell_draws, duration
+from holdfast.samplers import choice
+from holdfast.samplers.choice import Choice, Compared, Reason, cell_draws, duration, too_many_tries
 from holdfast.samplers.protocol import BlockSampler
-from holdfast.samplers.table import Choice, Compared, Reason, too_many_tries
 
 if TYPE_CHECKING:
     from holdfast.samplers.coupling.sampler import CouplingLaplace
@@ -34,7 +33,7 @@ def grid_laplace(shape: Grid, target: L1Laplace) -> Choice:
     from holdfast.samplers.grid_laplace import GridLaplace, rule_of_thumb_tries
 
     tries = rule_of_thumb_tries(shape.axes)
-    if target.epsilon <= table.RULE_EPSILON and tries > table.HOPELESS_TRIES:  # no pilot would say otherwise
+    if target.epsilon <= choice.RULE_EPSILON and tries > choice.HOPELESS_TRIES:  # no pilot would say otherwise
         return _better(None, tries, Reason.SMALL_GRID, shape, target)
     rejection = GridLaplace(shape.axes, target.epsilon)
     return _better(rejection, rejection.expected_tries, Reason.SMALL_GRID, shape, target)
@@ -51,7 +50,7 @@ def general_laplace(shape: General, target: L1Laplace) -> Choice:
 def coupled(shape: Grid | General, target: L1Laplace) -> Choice:
     """Coupling from the past, because it was asked for."""
     try:
-        return Choice(_coupling(shape, target, ASKED * table.MAX_CELL_TRIES), Reason.ASKED)
+        return Choice(_coupling(shape, target, ASKED * choice.MAX_CELL_TRIES), Reason.ASKED)
     except NoExactSampler as refusal:
         raise NoExactSampler(f'{refusal} With sampler = "auto" rejection is looked at too: it draws the same law.') from None
 
@@ -59,11 +58,11 @@ def coupled(shape: Grid | General, target: L1Laplace) -> Choice:
 def _better(rejection: BlockSampler | None, tries: float, reason: Reason, shape: Grid | General, target: L1Laplace) -> Choice:
     """By expected cell draws; NoExactSampler where neither ends in reasonable time."""
     by_rejection = shape.size * tries
-    if rejection is not None and by_rejection <= min(CHEAP, table.MAX_CELL_TRIES):
+    if rejection is not None and by_rejection <= min(CHEAP, choice.MAX_CELL_TRIES):
         return Choice(rejection, reason)
-    is_affordable = rejection is not None and by_rejection <= table.MAX_CELL_TRIES
+    is_affordable = rejection is not None and by_rejection <= choice.MAX_CELL_TRIES
     try:
-        coupling = _coupling(shape, target, table.MAX_CELL_TRIES)
+        coupling = _coupling(shape, target, choice.MAX_CELL_TRIES)
     except NoExactSampler as refusal:
         if rejection is None or not is_affordable:
             raise NoExactSampler(f"{too_many_tries(shape, tries, target)} {refusal}") from None
@@ -109,5 +108,5 @@ def _check_cost(cost: float, most: float) -> None:
 
 def _on_request(cost: float, most: float) -> str:
     """What whoever asks for the sampler by name gets, where it has not been asked for."""
-    is_allowed = most == table.MAX_CELL_TRIES and cost <= ASKED * table.MAX_CELL_TRIES
+    is_allowed = most == choice.MAX_CELL_TRIES and cost <= ASKED * choice.MAX_CELL_TRIES
     return ' sampler = "coupling_from_past" allows half an hour for a draw.' if is_allowed else ""

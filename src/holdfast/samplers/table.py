@@ -18,7 +18,6 @@ What would take longer than MAX_CELL_TRIES cell draws on average is refused.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,79 +33,22 @@ from holdfast.exact import DiscreteGaussian, DiscreteLaplace
 from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Shape, Units, Whole
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
 from holdfast.randomness import Words
-from holdfast.samplers.cost import cell_draws
+from holdfast.samplers.added import Added
+from holdfast.samplers.choice import HOPELESS_TRIES, RULE_EPSILON, Choice, Compared, Reason, affordable, cell_draws, too_many_tries
 from holdfast.samplers.independent import Independent, Signed
-from holdfast.samplers.protocol import BlockSampler, InputSampler, Ints
+from holdfast.samplers.protocol import BlockSampler, Ints
 
-MAX_CELL_TRIES = 10**9
-"""Cells times expected tries beyond which a block is refused: some ten seconds to a minute on one core."""
 KLEIN_PRICE = 100
 """A cell of Klein's sampler costs about as much as so many of the others: some ten microseconds."""
 CELL_BY_CELL = 150
 """Free dimensions up to which general blocks are drawn without looking at classes of equal columns."""
-HOPELESS_TRIES = 1e12
-"""By rule of thumb, at small epsilon: refused without a pilot."""
-RULE_EPSILON = Fraction(1, 2)
-"""Up to here rules of thumb hold: the pilots of two-way tables, sums and free cells found .7 to 4.4 times their tries."""
 NO_DOUBT = 10
 """A sampler that costs so many times more by a rule of thumb is not tried out."""
 MOST_WHOLE_DIMENSIONS = 600
 """Free dimensions of a lattice taken whole up to which Klein's sampler is prepared: ten seconds, or twenty."""
-UNSAYABLE_TRIES = 1e20
-"""Beyond, the number says nothing more."""
 HALVING_CELLS = 4096
 HALVING_SIGMA_SQUARED = Fraction(5, 2), Fraction(10**6)
 """Where halving beats drawing one cell after the other, and loses nothing to its accept step; above, its tables would be too large."""
-
-
-class Reason(enum.Enum):
-    """Why a sampler was chosen; wording/samplers.py has the sentences."""
-
-    NO_TOTAL = "no total"
-    FIXED = "fixed"
-    ONE_TOTAL = "one total"
-    ONE_TOTAL_MANY_CELLS = "one total, many cells"
-    PRODUCT = "product of axes"
-    TWO_WAY = "two-way table"
-    SMALL_GRID = "small grid"
-    COUPLED = "faster than rejection"
-    LEVELS = "levels"
-    FEW_TOTALS = "few totals"
-    CLASSES = "classes"
-    FEW_FREE = "few free cells"
-    GENERAL = "general"
-    WEIGHTED_LEVELS = "weighted levels"
-    WHOLE = "whole lattice"
-    WHOLE_MIXED = "whole lattice, random variance"
-    ASKED = "asked for"
-    NO_EXACT = "no exact sampler"
-    OTHER = "other"
-
-
-@dataclass(frozen=True)
-class Compared:
-    """Expected cell draws of one draw (samplers/cost.py), by the sampler that was taken and by the other one that was looked at."""
-
-    taken: float
-    other: float
-
-
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """The sampler of a shape, and why it was chosen."""
-
-    sampler: BlockSampler | InputSampler
-    reason: Reason
-    compared: Compared | None = None
-    """Where another sampler was looked at."""
-    note: str = ""
-    """Where another one was to be looked at: why it could not be. A sentence."""
-
-    @property
-    def noise(self) -> BlockSampler:
-        """The sampler, where its target's noise sees no data."""
-        assert not isinstance(self.sampler, InputSampler), "this sampler publishes from counts"
-        return self.sampler
 
 
 Prepare: TypeAlias = Callable[[Any, Any], Choice]
@@ -249,7 +191,7 @@ def _by_classes(shape: General) -> bool:
 
 
 def _whole_l2_laplace(shape: Whole, target: L2Laplace) -> Choice:
-    """Rejection, or Klein's sampler at a random variance: whichever takes fewer cell draws (samplers/cost.py). Where a rule of thumb leaves
+    """Rejection, or Klein's sampler at a random variance: whichever takes fewer cell draws. Where a rule of thumb leaves
     no doubt, rejection is not tried out: that would take longer than all the rest.
     """
     from holdfast.samplers.l2_laplace import proposal_epsilon_for, rule_of_thumb_tries
@@ -314,15 +256,25 @@ def _whole_l2_by_rejection(shape: Whole, target: L2Laplace, weaker: L1Laplace) -
 
 
 def _bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
+    if not shape.has_bounds:
+        return _added(shape, L1Laplace(target.rate))
     from holdfast.samplers.bounded_choice import bounded_laplace
 
     return bounded_laplace(shape, target)
 
 
 def _bounded_gaussian(shape: Bounded, target: ConditionalGaussian) -> Choice:
+    if not shape.has_bounds:
+        return _added(shape, Gaussian(target.sigma_squared))
     from holdfast.samplers.bounded_choice import bounded_gaussian
 
     return bounded_gaussian(shape, target)
+
+
+def _added(shape: Bounded, target: Target) -> Choice:
+    """Without bounds the law of the noise does not depend on the counts."""
+    plain = choose(shape.shape, target)
+    return Choice(Added(plain.noise), plain.reason)
 
 
 SAMPLERS: dict[tuple[type[Shape], type[Target]], Prepare] = {
@@ -390,24 +342,3 @@ def _mirrored(axes: tuple[int, ...], sigma_squared: Fraction) -> BlockSampler:
 
 def _signed(sampler: BlockSampler, shape: OneSum) -> BlockSampler:
     return sampler if shape.signs is None else Signed(sampler, np.array(shape.signs, dtype=np.int64))
-
-
-def affordable(make: Callable[[], BlockSampler | InputSampler], reason: Reason, shape: Shape, target: Target, price: int = 1) -> Choice:
-    """The sampler, if its expected work is bounded; the number of tries comes from a bound or from a pilot that sees no data."""
-    sampler = make()
-    tries = sampler.expected_tries
-    if tries is not None and not tries * sampler.cells * price <= MAX_CELL_TRIES:
-        raise NoExactSampler(too_many_tries(shape, tries, target))
-    return Choice(sampler, reason)
-
-
-_DRAWS: dict[type[Target], str] = {L1Laplace: "Laplace draw", L2Laplace: "Laplace draw in l2", Gaussian: "Gaussian draw"}
-"""For other targets just a draw."""
-
-
-def too_many_tries(shape: Shape, tries: float, target: Target) -> str:
-    """Why it is refused; what could be drawn instead is found out where the whole table is known (channels/alternatives.py)."""
-    named = " x ".join(map(str, shape.axes)) + (" cells" if len(shape.axes) == 1 else "")
-    block = f"The table of {named}, taken whole," if isinstance(shape, Whole) else f"A block of {named}"
-    number = f"about {tries:.1e}" if tries < UNSAYABLE_TRIES else f"more than {UNSAYABLE_TRIES:.0e}"
-    return f"{block} would need {number} tries for one exact {_DRAWS.get(type(target), 'draw')}, which is refused."
