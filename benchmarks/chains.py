@@ -20,7 +20,7 @@ from holdfast.chains.meeting import meeting_times
 from holdfast.chains.metropolis import Metropolis
 from holdfast.chains.moves import Swaps
 from holdfast.chains.protocol import Kernel
-from holdfast.chains.target import Target
+from holdfast.chains.target import ChainTarget
 from holdfast.errors import NoMeeting
 from holdfast.lattices import Lattice
 from holdfast.randomness import NoiseKey
@@ -42,7 +42,7 @@ THREE_SETS = np.repeat(np.array([[1, 0, 0, 1, 1, 0, 1], [0, 1, 0, 1, 0, 1, 1], [
 
 
 def grid_kernel(shape: tuple[int, int]) -> LineGibbs:
-    return LineGibbs(Target.laplace(shape[0] * shape[1], QUARTER), Swaps(shape))
+    return LineGibbs(ChainTarget.laplace(shape[0] * shape[1], QUARTER), Swaps(shape))
 
 
 def move_cost(shape: tuple[int, int], rounds: int, done: Call) -> Row:
@@ -102,7 +102,7 @@ def speed(name: str, kernel: TracedKernel, every: int, records: int, rounds: int
 
 def gains(rounds: int, records: int, done: Call) -> list[Row]:
     """line_gibbs against metropolis with the best of several jump rates, on 4 x 4."""
-    target = Target.laplace(16, QUARTER)
+    target = ChainTarget.laplace(16, QUARTER)
     lattice = Lattice(_margins(4, 4))
     line = speed("line_gibbs", grid_kernel((4, 4)), 9, records, rounds, done)
     others = [
@@ -118,7 +118,7 @@ def gains(rounds: int, records: int, done: Call) -> list[Row]:
 
 def counties(rounds: int, records: int, done: Call) -> list[Row]:
     """Both kernels on 102 cells with one total, at the census's epsilon."""
-    target = Target.laplace(102, CENSUS)
+    target = ChainTarget.laplace(102, CENSUS)
     metropolis = Metropolis.of_lattice(target, Lattice(np.ones((1, 102), dtype=np.int64)), Fraction(5, 2))
     return [
         speed("line_gibbs", LineGibbs(target, Swaps((102,))), 101, records, rounds, done).row,
@@ -190,7 +190,7 @@ def cases(pairs: int) -> list[Case]:
     table = Lattice(_margins(4, 4))
     sets = Lattice(THREE_SETS)
     one_total = Lattice(np.ones((1, 102), dtype=np.int64))
-    l1, l2 = Target.laplace(16, QUARTER), Target.laplace(16, QUARTER, "l2")
+    l1, l2 = ChainTarget.laplace(16, QUARTER), ChainTarget.laplace(16, QUARTER, "l2")
     drawn = {
         "4 x 4, l1": exact_seconds(hf.GeneralizedLaplace(QUARTER), table),
         "4 x 4, l2": exact_seconds(hf.GeneralizedLaplace(QUARTER, "l2"), table),
@@ -205,10 +205,10 @@ def cases(pairs: int) -> list[Case]:
         Case("4 x 4, l2", LineGibbs(l2, Swaps((4, 4))), pairs, exact=drawn["4 x 4, l2"]),
     ]
     for norm, rate, paper, lag in (("l1", Fraction(1), 1e5, 20_000), ("l2", Fraction(3, 2), 1e6, 200_000)):
-        target = Target.laplace(14, QUARTER, norm)  # type: ignore[arg-type]
+        target = ChainTarget.laplace(14, QUARTER, norm)  # type: ignore[arg-type]
         made.append(Case(f"14 cells, {norm}", Metropolis.of_lattice(target, sets, rate), pairs, lag, most_sweeps=2 * 10**7, paper=paper))
         made.append(Case(f"14 cells, {norm}", LineGibbs.of_lattice(target, sets), pairs, exact=drawn[f"14 cells, {norm}"]))
-    target = Target.laplace(102, CENSUS)
+    target = ChainTarget.laplace(102, CENSUS)
     made.append(Case("102 counties, l1", Metropolis.of_lattice(target, one_total, Fraction(5, 2)), pairs, most_sweeps=500_000))
     made.append(Case("102 counties, l1", LineGibbs(target, Swaps((102,))), pairs, exact=drawn["102 counties, l1"]))
     return made

@@ -70,7 +70,7 @@ def _warm_samplers(key: NoiseKey) -> None:
 
 def _warm_chains(key: NoiseKey) -> None:
     from holdfast.chains.kernels import KERNELS, kernel_for
-    from holdfast.chains.protocol import Kernel, Pair
+    from holdfast.chains.protocol import Kernel, StatePair
     from holdfast.lattices.shapes import Grid, OneSum, Whole
     from holdfast.laws import Gaussian, L1Laplace, L2Laplace
 
@@ -83,7 +83,7 @@ def _warm_chains(key: NoiseKey) -> None:
     for number, kernel in enumerate(kernels):
         with key.stream("kernel", number) as words:
             state, _ = kernel.run(kernel.start(words), 100, words)
-            kernel.coupled().run(Pair(state, kernel.start(words)), 100, words)
+            kernel.couple().run(StatePair(state, kernel.start(words)), 100, words)
 
 
 def _warm_bounds(key: NoiseKey) -> None:

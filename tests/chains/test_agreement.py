@@ -24,7 +24,7 @@ from holdfast.chains.diagnostics import TracedKernel
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.metropolis import Metropolis
 from holdfast.chains.moves import Swaps
-from holdfast.chains.target import Target
+from holdfast.chains.target import ChainTarget
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import Grid
 from holdfast.randomness import NoiseKey
@@ -86,7 +86,7 @@ def disagreements(means: dict[str, Mean]) -> list[str]:
 
 def table_laplace() -> dict[str, Mean]:
     """4 x 4, both margins kept."""
-    target, shape = Target.laplace(16, QUARTER), Grid((4, 4))
+    target, shape = ChainTarget.laplace(16, QUARTER), Grid((4, 4))
     return {
         "rejection by rows": exact(GridLaplace((4, 4), QUARTER), 400_000, 1, "grid"),
         "line_gibbs, swaps": chain(LineGibbs(target, Swaps((4, 4))), 3_000_000, 9, "swaps"),
@@ -96,7 +96,7 @@ def table_laplace() -> dict[str, Mean]:
 
 def table_gaussian() -> dict[str, Mean]:
     """4 x 4, both margins kept, sigma_squared 12."""
-    target, shape = Target.gaussian(16, 12), Grid((4, 4))
+    target, shape = ChainTarget.gaussian(16, 12), Grid((4, 4))
     lattice = Lattice(_margins())
     basis = np.array(lattice.basis)
     return {
@@ -110,7 +110,7 @@ def table_gaussian() -> dict[str, Mean]:
 
 def one_sum_laplace() -> dict[str, Mean]:
     """5 cells with one total."""
-    target, rows = Target.laplace(5, QUARTER), np.ones((1, 5), dtype=np.int64)
+    target, rows = ChainTarget.laplace(5, QUARTER), np.ones((1, 5), dtype=np.int64)
     lattice = Lattice(rows)
     return {
         "corrected geometrics": exact(OneSumLaplace(5, QUARTER), 1_600_000, 1, "one sum"),
@@ -123,7 +123,7 @@ def one_sum_laplace() -> dict[str, Mean]:
 def three_sets_laplace() -> dict[str, Mean]:
     """14 cells, three overlapping sets kept: a block of no simpler shape."""
     rows = np.repeat(np.array([[1, 0, 0, 1, 1, 0, 1], [0, 1, 0, 1, 0, 1, 1], [0, 0, 1, 0, 1, 1, 1]]), 2, axis=1)
-    target, lattice = Target.laplace(14, QUARTER), Lattice(rows)
+    target, lattice = ChainTarget.laplace(14, QUARTER), Lattice(rows)
     return {
         "rejection on pivots": exact(PivotLaplace(rows, QUARTER), 400_000, 1, "pivots, sets"),
         "line_gibbs, basis": chain(LineGibbs.of_lattice(target, lattice), 1_000_000, 22, "basis, sets"),
@@ -133,7 +133,7 @@ def three_sets_laplace() -> dict[str, Mean]:
 
 def one_sum_norm() -> dict[str, Mean]:
     """9 cells with one total, the l2 norm, epsilon 1."""
-    target, lattice = Target.laplace(9, 1, "l2"), Lattice(np.ones((1, 9), dtype=np.int64))
+    target, lattice = ChainTarget.laplace(9, 1, "l2"), Lattice(np.ones((1, 9), dtype=np.int64))
     law = hf.GeneralizedLaplace(1, "l2").law(lattice)
     (task,) = law.channel.tasks()
     return {

@@ -167,7 +167,7 @@ class TestRefused:
 
     def test_a_kernel_that_is_not_there_names_those_that_are(self) -> None:
         with pytest.raises(InvalidParameter, match=r"sampler must be one of 'auto', 'metropolis', 'line_gibbs', .* Got 'block_gibbs'"):
-            hf.GeneralizedLaplace("1/4", sampler="block_gibbs")  # type: ignore[arg-type]
+            hf.GeneralizedLaplace("1/4", sampler="block_gibbs")
 
     @pytest.mark.parametrize(
         ("arguments", "error"),

@@ -526,7 +526,7 @@ def test_what_cannot_be_drawn_is_refused(cells, epsilon) -> None:
 def test_values_beyond_thirty_bits_are_refused_not_wrapped() -> None:
     sampler = OneSumLaplace(3, ONE)
     with pytest.raises(PrecisionExhausted):
-        sampler._widened(np.zeros((2, 3), dtype=np.int32), 7)
+        sampler._widen(np.zeros((2, 3), dtype=np.int32), 7)
 
 
 def test_exactly_the_words_of_the_incomplete_round_are_thrown_away() -> None:

@@ -217,10 +217,10 @@ def assess_all(
     plans = []
     for kernel, seed in kernels:
         cap = DEFAULT_SWEEPS * kernel.steps_per_sweep if most is None else exact_integer(most, "most")
-        plans.append(_planned(kernel, pairs, cap, limit, seed, workers, progress))
+        plans.append(_plan_pairs(kernel, pairs, cap, limit, seed, workers, progress))
         _check_time(sum(plan.nanoseconds for plan in plans), limit, pairs, kernels)
     return [
-        _coupled(kernel, plan, factor / pairs, len(kernels), seed, workers, progress)
+        _assess_pairs(kernel, plan, factor / pairs, len(kernels), seed, workers, progress)
         for (kernel, seed), plan in zip(kernels, plans, strict=True)
     ]
 
@@ -241,7 +241,7 @@ def largest_eta(shapes: int) -> Fraction:
     return confidence_factor(shapes) / LEAST_PAIRS
 
 
-def _planned(kernel: Kernel, pairs: int, cap: int, limit: int, seed: str, workers: int | None, progress: Progress | None) -> Planned:
+def _plan_pairs(kernel: Kernel, pairs: int, cap: int, limit: int, seed: str, workers: int | None, progress: Progress | None) -> Planned:
     """The pilot's lag and cost. A round of the pilot stays within the limit too: its pairs get a smaller cap if need be."""
     # Chains that meet take several sweeps at the least: what cannot be paid even then is not tried.
     _check_time(pairs * 2 * FEW_SWEEPS * kernel.steps_per_sweep * kernel.step_nanoseconds, limit, pairs, [(kernel, seed)])
@@ -255,7 +255,7 @@ def _planned(kernel: Kernel, pairs: int, cap: int, limit: int, seed: str, worker
     return Planned(pairs, tried.lag, cap, tried.steps_for(pairs) * kernel.step_nanoseconds + pairs * PAIR_NANOSECONDS)
 
 
-def _coupled(
+def _assess_pairs(
     kernel: Kernel, plan: Planned, eta: Fraction, shapes: int, seed: str, workers: int | None, progress: Progress | None
 ) -> Assessment:
     pairs = plan.pairs

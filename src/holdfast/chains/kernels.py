@@ -8,27 +8,27 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from holdfast.chains.protocol import Kernel
-from holdfast.chains.target import Decay, Target
+from holdfast.chains.target import ChainTarget, Decay
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import Gaussian, L1Laplace, L2Laplace
 from holdfast.laws import Target as LawTarget
 
 
-def _metropolis(target: Target, shape: Shape) -> Kernel:
+def _metropolis(target: ChainTarget, shape: Shape) -> Kernel:
     from holdfast.chains.metropolis import Metropolis
 
     return Metropolis.of_shape(target, shape, jump_rate(shape.dimension))
 
 
-def _line_gibbs(target: Target, shape: Shape) -> Kernel:
+def _line_gibbs(target: ChainTarget, shape: Shape) -> Kernel:
     from holdfast.chains.line_gibbs import LineGibbs
     from holdfast.chains.moves import moves_for
 
     return LineGibbs(target, moves_for(shape))
 
 
-KERNELS: dict[str, Callable[[Target, Shape], Kernel]] = {"metropolis": _metropolis, "line_gibbs": _line_gibbs}
+KERNELS: dict[str, Callable[[ChainTarget, Shape], Kernel]] = {"metropolis": _metropolis, "line_gibbs": _line_gibbs}
 """What makes each kernel for a shape; both take every shape."""
 USUAL_KERNEL = "line_gibbs"
 """What `auto` takes where no exact sampler works and an estimate is allowed."""
@@ -46,7 +46,7 @@ def kernel_for(name: str, shape: Shape, target: LawTarget) -> Kernel:
 
     Guarantees:  it reaches every table of the block; what cannot is refused.
     """
-    return KERNELS[name](Target(decay_of(target), shape.size), shape)
+    return KERNELS[name](ChainTarget(decay_of(target), shape.size), shape)
 
 
 def decay_of(target: LawTarget) -> Decay:

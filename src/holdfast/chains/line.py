@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from holdfast.chains.target import Decay, Ints, Target
+from holdfast.chains.target import ChainTarget, Decay, Ints
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import fixed_point, precision
 from holdfast.exact.table import TableSampler
@@ -111,7 +111,7 @@ class Line:
         return out, 0
 
 
-def line_through(target: Target, z: Ints, move: Ints) -> Line:
+def line_through(target: ChainTarget, z: Ints, move: Ints) -> Line:
     """The law of t in z + t move, under the target."""
     steps, values = target.values(move).tolist(), target.values(z).tolist()
     moving = [k for k, step in enumerate(steps) if step]
@@ -128,7 +128,7 @@ def line_through(target: Target, z: Ints, move: Ints) -> Line:
     )
 
 
-def _ends(target: Target, z: Ints, move: Ints) -> tuple[int | None, int | None]:
+def _ends(target: ChainTarget, z: Ints, move: Ints) -> tuple[int | None, int | None]:
     """Least and greatest t that keep z + t move within the bounds."""
     lows: list[int] = []
     highs: list[int] = []
@@ -151,7 +151,7 @@ def draw_point(law: WeightSource, words: Words) -> int:
     return int(TableSampler(law).draw(1, words)[0])
 
 
-def energy_of(target: Target, values: Ints) -> int:
+def energy_of(target: ChainTarget, values: Ints) -> int:
     """E from the forms' values, which are small enough for 64 bits."""
     parts = abs(values) if target.decay.kind == "absolute" else values * values
     return int((parts if target.multipliers is None else parts * target.multipliers).sum())

@@ -35,10 +35,10 @@ from numpy.typing import NDArray
 from holdfast.chains import line as line_module
 from holdfast.chains.coupled_line import CoupledLine
 from holdfast.chains.line import KINDS, TOO_LARGE, Line, draw_point, energy_of, limit_message
-from holdfast.chains.moves import ONE_WORD_CHOICES, Listed, Move, Moves, Swaps, check_generates
-from holdfast.chains.pairing import normalised
+from holdfast.chains.moves import ONE_WORD_CHOICES, ListedMoves, Move, Moves, Swaps, check_generates
+from holdfast.chains.pairing import normalise
 from holdfast.chains.protocol import Info, State
-from holdfast.chains.target import LARGEST_ENTRY, Ints, Target
+from holdfast.chains.target import LARGEST_ENTRY, ChainTarget, Ints
 from holdfast.chains.words_in_steps import run_steps
 from holdfast.errors import InvalidParameter, NothingLeft, RequestTooLarge
 from holdfast.exact.predicates import BAND
@@ -70,7 +70,7 @@ class LineGibbs:
     Reference:   [theory T22].
     """
 
-    target: Target
+    target: ChainTarget
     moves: Moves
     band: float = BAND
     """Wider ones change the running time and nothing else; narrower ones would not cover the errors of doubles and are refused."""
@@ -86,16 +86,16 @@ class LineGibbs:
             raise InvalidParameter("Some move changes no form of the target, so that its law has no end there. Add forms.")
         if self.limit < LEAST_LIMIT:
             raise RequestTooLarge("The target's forms and multipliers are too large for energies in 64-bit integers. Use smaller ones.")
-        if isinstance(self.moves, Listed) and int(abs(self.moves.vectors).max()) > self.limit >> 8:
+        if isinstance(self.moves, ListedMoves) and int(abs(self.moves.vectors).max()) > self.limit >> 8:
             raise RequestTooLarge("The entries of the moves are too large for energies in 64-bit integers. Use a reduced basis.")
 
     @classmethod
-    def of_lattice(cls, target: Target, lattice: Lattice, moves: Moves | None = None) -> LineGibbs:
+    def of_lattice(cls, target: ChainTarget, lattice: Lattice, moves: Moves | None = None) -> LineGibbs:
         """On this lattice: along the given moves, refused where they do not generate it, or along a basis."""
         if moves is None:
             if lattice.dimension == 0:
                 raise NothingLeft("The kept totals fix every cell, so no move is left.")
-            return cls(target, Listed(lattice.basis.T))
+            return cls(target, ListedMoves(lattice.basis.T))
         check_generates(moves, lattice)
         return cls(target, moves)
 
@@ -137,7 +137,7 @@ class LineGibbs:
         self.check_state(state)
         move = self.moves.pick(words)
         t = draw_point(self.line(state, move), words)
-        return self.moved(state, move, t), Info(1, 1)
+        return self.move_state(state, move, t), Info(1, 1)
 
     def line(self, state: State, move: Move) -> Line:
         """The law of t in state + t move."""
@@ -173,7 +173,7 @@ class LineGibbs:
             highs += [] if up is None else [up]
         return max(lows, default=None), min(highs, default=None)
 
-    def moved(self, state: State, move: Move, t: int) -> State:
+    def move_state(self, state: State, move: Move, t: int) -> State:
         """state + t move, refused where it leaves the limit."""
         if not t:
             return state
@@ -190,8 +190,8 @@ class LineGibbs:
         moves = list(self.moves.all())
         law: dict[tuple[int, ...], Fraction] = {}
         for move in moves:
-            for t, mass in normalised(self.line(state, move).exact_weights()).items():
-                after = tuple(self.moved(state, move, t).tolist())
+            for t, mass in normalise(self.line(state, move).exact_weights()).items():
+                after = tuple(self.move_state(state, move, t).tolist())
                 law[after] = law.get(after, Fraction(0)) + mass / len(moves)
         return law
 
@@ -216,7 +216,7 @@ class LineGibbs:
         self._run(z, records * every, words, record, every)
         return z, record
 
-    def coupled(self) -> CoupledLine:
+    def couple(self) -> CoupledLine:
         return CoupledLine(self)
 
     def _run(self, z: State, steps: int, words: Words, record: NDArray[np.int64], every: int) -> None:
@@ -321,7 +321,7 @@ class LineGibbs:
         """Whether every point of a line is summed: absolute values of cells, listed moves of +1 and -1, narrow bounds below or above."""
         target, moves = self.target, self.moves
         plain = target.decay.kind == "absolute" and target.forms is None and target.multipliers is None
-        if not plain or not isinstance(moves, Listed) or abs(moves.vectors).max() > 1 or 64 / target.decay.rate_double > TABLE:
+        if not plain or not isinstance(moves, ListedMoves) or abs(moves.vectors).max() > 1 or 64 / target.decay.rate_double > TABLE:
             return False
         return any(bound is not None and int(abs(bound).max()) <= SHORT // 8 for bound in (target.lower, target.upper))
 
@@ -347,7 +347,7 @@ class LineGibbs:
             counts = [1 if n * (n - 1) <= ONE_WORD_CHOICES else 2 for n in self.moves.shape]
             signs = _NONE if self.moves.signs is None else self.moves.signs
             return np.array(self.moves.shape, dtype=np.int64), np.array(counts, dtype=np.int64), signs, _NONE, _NONE, _NONE
-        assert isinstance(self.moves, Listed)
+        assert isinstance(self.moves, ListedMoves)
         rows, cells = np.nonzero(self.moves.vectors)
         starts = np.searchsorted(rows, np.arange(len(self.moves.vectors) + 1)).astype(np.int64)
         return _NONE, _NONE, _NONE, starts, cells.astype(np.int64), self.moves.vectors[rows, cells]

@@ -106,29 +106,29 @@ def _budget_note(channel: Channel, other: Target) -> str:
 
 
 def _for_laplace(target: L1Laplace) -> list[list[Proposal]]:
-    return [[_gaussian(2 / target.epsilon**2)], [_rounded(target.epsilon)]]
+    return [[_propose_gaussian(2 / target.epsilon**2)], [_propose_rounded(target.epsilon)]]
 
 
 def _for_l2_laplace(target: L2Laplace) -> list[list[Proposal]]:
     words = f'norm = "l1" with epsilon = {format_exact(target.epsilon)} per unit of l1 distance'
-    return [[(words, L1Laplace(target.epsilon))], [_gaussian(2 / target.epsilon**2)], [_rounded(target.epsilon)]]
+    return [[(words, L1Laplace(target.epsilon))], [_propose_gaussian(2 / target.epsilon**2)], [_propose_rounded(target.epsilon)]]
 
 
 def _for_gaussian(target: Gaussian) -> list[list[Proposal]]:
-    more = [_gaussian(target.sigma_squared * factor) for factor in LARGER]
-    return [more, [_rounded(Fraction(1, isqrt(ceil(target.sigma_squared / 2)) + 1))]]
+    more = [_propose_gaussian(target.sigma_squared * factor) for factor in LARGER]
+    return [more, [_propose_rounded(Fraction(1, isqrt(ceil(target.sigma_squared / 2)) + 1))]]
 
 
 def _for_rounded(target: Rounded) -> list[list[Proposal]]:
-    return [[_gaussian(2 / target.epsilon**2)]]
+    return [[_propose_gaussian(2 / target.epsilon**2)]]
 
 
-def _gaussian(sigma_squared: Fraction) -> Proposal:
+def _propose_gaussian(sigma_squared: Fraction) -> Proposal:
     words = f'mechanism = "generalized-gaussian" (GeneralizedGaussian) with sigma_squared = {format_exact(sigma_squared)}'
     return words, Gaussian(sigma_squared)
 
 
-def _rounded(epsilon: Fraction) -> Proposal:
+def _propose_rounded(epsilon: Fraction) -> Proposal:
     words = f'mechanism = "rounded-projection" (RoundedProjection) with epsilon = {format_exact(epsilon)} per unit of l1 distance'
     return words, Rounded(epsilon)
 

@@ -31,7 +31,7 @@ FEW_TRIES = 2
 
 
 @dataclass(frozen=True)
-class SamplerGroup:
+class BlockGroup:
     """All blocks of one kind that one sampler draws."""
 
     kind: str
@@ -50,7 +50,7 @@ class SamplerGroup:
     note: str = ""
     """Why another exact sampler was not looked at, where it would have been."""
 
-    def joined(self, other: SamplerGroup) -> SamplerGroup:
+    def join(self, other: BlockGroup) -> BlockGroup:
         """Both together, for groups that one exact sampler draws; the expected tries are the larger ones."""
         known = self.expected_tries is not None and other.expected_tries is not None
         tries = max(self.expected_tries or 0.0, other.expected_tries or 0.0) if known else None
@@ -67,7 +67,7 @@ class SamplerGroup:
 class SamplerPlan:
     """Which sampler draws what, decided before anything is drawn."""
 
-    groups: tuple[SamplerGroup, ...]
+    groups: tuple[BlockGroup, ...]
 
     @property
     def status(self) -> Literal["exact", "estimated"]:
@@ -116,27 +116,27 @@ class Drawing:
     @property
     def sampler_plan(self) -> SamplerPlan:
         """Which sampler draws which blocks and why; shapes of one kind are shown together where one sampler draws them for one reason."""
-        merged: dict[object, SamplerGroup] = {}
+        merged: dict[object, BlockGroup] = {}
         for number, (shape, blocks) in enumerate(self._shown_shapes()):
             group = self._group(shape, blocks)
             own = number if group.assessment is not None else None  # every chain was assessed for itself, and is shown for itself
             key = (group.kind, group.sampler, group.reason, own)
-            merged[key] = group if key not in merged else merged[key].joined(group)
+            merged[key] = group if key not in merged else merged[key].join(group)
         return SamplerPlan(tuple(merged.values()))
 
-    def _group(self, shape: Shape, blocks: int) -> SamplerGroup:
+    def _group(self, shape: Shape, blocks: int) -> BlockGroup:
         """The blocks of one shape."""
         cells = blocks * shape.size
         if isinstance(shape, Pinned):
-            return SamplerGroup(shape.name, blocks, cells, "none", 1.0, Reason.FIXED)
+            return BlockGroup(shape.name, blocks, cells, "none", 1.0, Reason.FIXED)
         choice = self.choice(shape)
         sampler = choice.sampler
         if isinstance(sampler, ChainSampler):
-            return SamplerGroup(shape.name, blocks, cells, sampler.name, None, choice.reason, sampler.assessment)
+            return BlockGroup(shape.name, blocks, cells, sampler.name, None, choice.reason, sampler.assessment)
         tries = sampler.expected_tries
         tries = None if tries is None else max(1.0, tries)
         work = blocks * cell_draws(sampler) if isinstance(sampler, Costly) or (tries or 1.0) > FEW_TRIES else 0.0
-        return SamplerGroup(shape.name, blocks, cells, sampler.name, tries, choice.reason, None, work, choice.compared, choice.note)
+        return BlockGroup(shape.name, blocks, cells, sampler.name, tries, choice.reason, None, work, choice.compared, choice.note)
 
     def _shown_shapes(self) -> Iterator[tuple[Shape, int]]:
         target, blocks = self.channel.target, self.channel.blocks

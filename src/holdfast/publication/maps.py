@@ -17,7 +17,7 @@ from holdfast.errors import InvalidParameter, UnreadableInput
 from holdfast.publication.plan import Plan
 from holdfast.publication.released import ReleasedTable
 from holdfast.publication.sums import Level, find_level, levels_of, names_of, nested_columns, sums_of
-from holdfast.report.figures.facts import Area, Areas
+from holdfast.report.figures.facts import Area, AreasFacts
 from holdfast.tables import Universe
 
 MAP_FILE = "map.geojson"
@@ -104,7 +104,7 @@ def check_folder_map(plan: Plan, request: MapRequest | None) -> None:
     _matching(plan, _codes(read_map(request.file), request.code)[0], request.level)
 
 
-def folder_areas(content: bytes, plan: Plan, table: ReleasedTable, level: str | None = None) -> Areas:
+def folder_areas(content: bytes, plan: Plan, table: ReleasedTable, level: str | None = None) -> AreasFacts:
     """The map of a published folder, from its file; of another level than the folder's where one is given."""
     given = map_of(content, MAP_FILE)
     said = json.loads(content).get("holdfast")
@@ -113,7 +113,7 @@ def folder_areas(content: bytes, plan: Plan, table: ReleasedTable, level: str | 
     return map_facts(plan, table, given, said["code"], level or said["level"])
 
 
-def map_facts(plan: Plan, table: ReleasedTable, given: MapFile, code: str, level: str | None) -> Areas:
+def map_facts(plan: Plan, table: ReleasedTable, given: MapFile, code: str, level: str | None) -> AreasFacts:
     """The areas of a map with the numbers of a level: by default the level that has the most codes in common with the map.
 
     Guarantees:  every area of the file is there, in its order; codes are compared as texts. A code that could mean two units, or a unit
@@ -130,7 +130,7 @@ def map_facts(plan: Plan, table: ReleasedTable, given: MapFile, code: str, level
         name = found or "" if unit is None or not sums.universe.labels.columns else sums.name(unit)
         areas.append(Area(name, tuple(_rings(feature, "map")), value, deviation))
     without = len(set(place.values()) - {unit for name, unit in place.items() if name in wanted})
-    return Areas(sums.title, tuple(areas), without, given.degrees)
+    return AreasFacts(sums.title, tuple(areas), without, given.degrees)
 
 
 def _codes(given: MapFile, code: str) -> tuple[list[str | None], set[str]]:

@@ -71,7 +71,7 @@ def _one_sum(shape: Bounded, target: ConditionalLaplace) -> Choice:
 def _other(shape: Bounded, target: ConditionalLaplace) -> Choice:
     """By class totals or by rejection; grids with axes of length two are folded first."""
     from holdfast.samplers.bounded_block import BoundedBlock
-    from holdfast.samplers.bounded_mirrored import mirrored
+    from holdfast.samplers.bounded_mirrored import fold_block
     from holdfast.samplers.bounded_small import BoundedSmall
 
     if shape.size > MOST_CELLS:
@@ -81,7 +81,7 @@ def _other(shape: Bounded, target: ConditionalLaplace) -> Choice:
             "bounds out (lower=None, upper=None, no rows)."
         )
     if isinstance(shape.shape, Grid) and 2 in shape.axes and not shape.rows:
-        folded = mirrored(shape, lambda block, times: _by_classes_or_pivots(block, times * target.rate))
+        folded = fold_block(shape, lambda block, times: _by_classes_or_pivots(block, times * target.rate))
         return affordable(lambda: folded, Reason.PRODUCT, shape, target)
     found = _by_classes_or_pivots(BoundedBlock.of(shape), target.rate)
     return affordable(lambda: found, Reason.FEW_FREE if isinstance(found, BoundedSmall) else Reason.CLASSES, shape, target)

@@ -86,9 +86,7 @@ class ExactBlock:
                 first, last = max(self.least[p], -2 * reach), min(self.most[p], 2 * reach)
                 lows, highs = ([power[side] for power in map(powers.__getitem__, map(abs, range(first, last + 1)))] for side in (0, 1))
                 before = out[-1] if out else ([0] * reach + [1 << working], [0] * reach + [1 << working])
-                out.append(
-                    (_convolved(before[0], lows, -first, size, working), _convolved(before[1], highs, -first, size, working, up=True))
-                )
+                out.append((_convolve(before[0], lows, -first, size, working), _convolve(before[1], highs, -first, size, working, up=True)))
             self._known[key] = out
         return self._known[key]
 
@@ -170,7 +168,7 @@ def _with_what_is_left_out(lows: list[int], highs: list[int], shift: int) -> Fix
     return FixedWeights(0, lows, [highs[0] + (1 << shift), *highs[1:]], (0, 0), (0, 0))
 
 
-def _convolved(f: list[int], kernel: list[int], first: int, size: int, working: int, up: bool = False) -> list[int]:
+def _convolve(f: list[int], kernel: list[int], first: int, size: int, working: int, up: bool = False) -> list[int]:
     """Entries first .. first + size - 1 of the product of two sequences, in units of 2^-working, rounded one way."""
     made = [int(value) for value in (fmpz_poly(f) * fmpz_poly(kernel)).coeffs()[first : first + size]]
     made += [0] * (size - len(made))

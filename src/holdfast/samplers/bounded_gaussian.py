@@ -68,14 +68,14 @@ class BoundedGaussian:
         while len(pending):
             tries = max(1, min(MOST_TRIES, 1 << self.cells // 2) // len(pending))
             tried = self.proposal.publish(np.repeat(counts[pending], tries, axis=0), None, words)
-            taken = self._accepted(tried - np.repeat(counts[pending], tries, axis=0), words, band).reshape(len(pending), tries)
+            taken = self._accept(tried - np.repeat(counts[pending], tries, axis=0), words, band).reshape(len(pending), tries)
             first = taken.argmax(axis=1)
             found = taken.any(axis=1)
             out[pending[found]] = tried.reshape(len(pending), tries, -1)[found, first[found]]
             pending = pending[~found]
         return out
 
-    def _accepted(self, changes: Ints, words: Words, band: float) -> NDArray[np.bool_]:
+    def _accept(self, changes: Ints, words: Words, band: float) -> NDArray[np.bool_]:
         """The accept step of each try. In doubles an exponent below 40 is off by less than 2^-44: its square roots have one sign."""
         taken, start = words.take(len(changes)), words.position - len(changes)
         off = np.abs(changes) - float(self._middle)

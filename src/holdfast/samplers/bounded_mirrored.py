@@ -86,6 +86,6 @@ class BoundedMirrored:
         return published
 
 
-def mirrored(shape: Bounded, beneath: Callable[[BoundedBlock, int], Beneath]) -> BoundedMirrored:
+def fold_block(shape: Bounded, beneath: Callable[[BoundedBlock, int], Beneath]) -> BoundedMirrored:
     """`beneath(block, times)` makes the sampler of the folded block at `times` the rate."""
     return BoundedMirrored(beneath(FoldedBlock.of_grid(shape), 2 ** sum(length == 2 for length in shape.axes)), shape.axes)

@@ -94,19 +94,19 @@ class BoundedSmall:
         return np.array([self._one(Room(*(part[i] for part in rooms)), words) for i in range(len(counts))], dtype=np.int64)
 
     def _one(self, room: Room, words: Words) -> Ints:
-        left, right = tightened(self.block, room)
+        left, right = tighten_bounds(self.block, room)
         free = self._arrays[0]
         if not (left[free] | right[free]).any():
             return np.zeros(self.cells, dtype=np.int64)
         tries = FIRST_TRIES
         while True:
-            found = self._accepted(tries, left, right, room.slack, words)
+            found = self._accept(tries, left, right, room.slack, words)
             if len(found):
                 first: Ints = found[0]
                 return first
             tries = min(2 * tries, MOST_TRIES)
 
-    def _accepted(self, tries: int, left: Ints, right: Ints, slack: Ints, words: Words) -> Ints:
+    def _accept(self, tries: int, left: Ints, right: Ints, slack: Ints, words: Words) -> Ints:
         """The accepted ones of so many tries, in order."""
         free, columns, numerators, denominators = self._arrays
         z = np.zeros((tries, self.cells), dtype=np.int64)
@@ -120,7 +120,7 @@ class BoundedSmall:
         return accepted
 
 
-def tightened(block: BoundedBlock, room: Room) -> tuple[Ints, Ints]:
+def tighten_bounds(block: BoundedBlock, room: Room) -> tuple[Ints, Ints]:
     """How far each cell may fall and rise, from its bounds and from every row of the block, again and again while something changes."""
     left = [-int(v) if v > -UNBOUNDED else None for v in room.least]
     right = [int(v) if v < UNBOUNDED else None for v in room.most]

@@ -17,7 +17,7 @@ import numpy as np
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
 from holdfast.randomness.words import Words
-from holdfast.samplers.rounded_grid import grid_shape, projected
+from holdfast.samplers.rounded_grid import grid_shape, project
 from holdfast.samplers.rounded_projection import LARGEST_DENOMINATOR, Coin, Ints, RoundedSampler, run_with_coins
 
 Parts = list[list[int]]
@@ -44,7 +44,7 @@ class RoundedGrid2(RoundedSampler):
         super().__init__(prod(self.shape), epsilon)
 
     def round_one(self, noise: list[int], coin: Coin) -> list[int]:
-        targets = projected(np.array(noise, dtype=object), self.shape)[0].tolist()
+        targets = project(np.array(noise, dtype=object), self.shape)[0].tolist()
         parts = [[value % self.cells for value in row] for row in targets]
         round_parts(parts, self.cells, coin)
         return [
@@ -57,7 +57,7 @@ class RoundedGrid2(RoundedSampler):
         return 4 * self.cells * (largest + 1) < 2**62 and 2 * self.cells < LARGEST_DENOMINATOR
 
     def round_fast(self, noise: Ints, words: Words) -> Ints:
-        targets = projected(noise, self.shape)
+        targets = project(noise, self.shape)
         out = np.empty_like(targets)
         taken = words.take(noise.size)
         rows, columns = self.shape

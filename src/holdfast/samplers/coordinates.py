@@ -122,7 +122,7 @@ class EnclosedCoordinate(Coordinate):
     def __init__(self, i: int, orthogonal: EnclosedGramSchmidt, sigma_squared: Fraction) -> None:
         self.orthogonal, self.sigma_squared = orthogonal, sigma_squared
         later = np.arange(i + 1, orthogonal.dimension)
-        super().__init__(i, self._nominal(i), later, self._fixed(i), has_table=False)
+        super().__init__(i, self._nominal(i), later, self._fixed_point(i), has_table=False)
 
     def at(self, sigma_squared: Fraction) -> Self:
         other = copy.copy(self)
@@ -140,7 +140,7 @@ class EnclosedCoordinate(Coordinate):
             bits *= 2
         raise PrecisionExhausted("A variance in this block lies on the border of two numbers. Change sigma_squared a little.")
 
-    def _fixed(self, i: int) -> list[int]:
+    def _fixed_point(self, i: int) -> list[int]:
         bits = FIRST_BITS
         while bits <= MOST_BITS:
             if (fixed := self.orthogonal.at(bits).rounded_mu(i, FRACTION_BITS)) is not None:

@@ -20,7 +20,7 @@ import numpy as np
 from holdfast.exact.parameters import Exact
 from holdfast.exact.predicates import extra_integer
 from holdfast.lattices import algebra
-from holdfast.lattices.enclosed_gram_schmidt import FIRST_BITS, EnclosedGramSchmidt, Enclosure, error_of, orthogonalised
+from holdfast.lattices.enclosed_gram_schmidt import FIRST_BITS, EnclosedGramSchmidt, GramEnclosure, error_of, orthogonalise
 from holdfast.lattices.gram_schmidt import GramSchmidt
 from holdfast.randomness.words import EXTRA_WORDS, Words
 from holdfast.samplers.nearest_plane import NearestPlane
@@ -29,7 +29,7 @@ from holdfast.samplers.rounded_projection import Coin, Ints, RoundedSampler
 
 def nearest_plane(basis: algebra.Matrix, epsilon: Exact, weights: Sequence[int] | None = None) -> NearestPlane | EnclosedNearestPlane:
     """Exact for small bases, enclosed for large ones; both give the same draws from the same words."""
-    orthogonal = orthogonalised(basis, weights)
+    orthogonal = orthogonalise(basis, weights)
     if isinstance(orthogonal, GramSchmidt):
         return NearestPlane(basis, epsilon, weights)
     return EnclosedNearestPlane(orthogonal, epsilon)
@@ -52,17 +52,17 @@ class EnclosedNearestPlane(RoundedSampler):
         return int(self.orthogonal.dimension)
 
     def round(self, noise: Ints, words: Words) -> Ints:
-        return np.array([self._rounded(row, words) for row in noise], dtype=np.int64).reshape(noise.shape)
+        return np.array([self._round(row, words) for row in noise], dtype=np.int64).reshape(noise.shape)
 
-    def _rounded(self, noise: Ints, words: Words) -> list[int]:
+    def _round(self, noise: Ints, words: Words) -> list[int]:
         m, base = self.dimension, words.position
         taken = [int(word) for word in words.take(m)]
-        y = self.orthogonal.weighed @ noise.astype(object)
+        y = self.orthogonal.weighted_basis @ noise.astype(object)
         v = np.zeros(m, dtype=object)
         walk = _Walk(self.orthogonal.at(FIRST_BITS), y, v)
         for i in reversed(range(m)):
             word, bits, depth, digits = taken[m - 1 - i], 32, 0, FIRST_BITS
-            while (value := walk.settled(i, word, bits)) is None:
+            while (value := walk.ceiling_at(i, word, bits)) is None:
                 word = (word << (32 * EXTRA_WORDS)) | extra_integer(words, base + m - 1 - i, depth)
                 bits, depth = bits + 32 * EXTRA_WORDS, depth + 1
                 if bits + 32 > digits:
@@ -90,7 +90,7 @@ class EnclosedNearestPlane(RoundedSampler):
 class _Walk:
     """The numerators of all c_i, less what the coefficients known so far take off them."""
 
-    def __init__(self, known: Enclosure, y: np.ndarray, v: np.ndarray) -> None:
+    def __init__(self, known: GramEnclosure, y: np.ndarray, v: np.ndarray) -> None:
         self.known, self.v = known, v
         first = known.inverse @ y
         self.numerators = first - v @ known.products
@@ -102,7 +102,7 @@ class _Walk:
         self.numerators[:i] -= self.known.products[i, :i] * self.v[i]
         self.later += int(self.known.reach[i]) * abs(self.v[i])
 
-    def settled(self, i: int, word: int, bits: int) -> int | None:
+    def ceiling_at(self, i: int, word: int, bits: int) -> int | None:
         """ceil(c_i - U) for every U in [word, word + 1) / 2^bits; None where they are not one number."""
         error = error_of(self.known.z, int(self.before[i]) + self.later)
         low, high = self.known.quotient(i, int(self.numerators[i]), error)

@@ -121,11 +121,11 @@ class GridLaplace:
         if self._kind == "zeros":
             return np.zeros((n, self.cells), dtype=np.int64)
         if self._kind == "stack":
-            return first_accepted(n, self.cells, self._own_tries, lambda tries: self._accepted(tries, words))
+            return first_accepted(n, self.cells, self._own_tries, lambda tries: self._accept(tries, words))
         values = self._part.draw(n, words)
         return np.stack((values, -values), axis=-1).reshape(n, self.cells) if self._kind == "mirror" else values
 
-    def _accepted(self, tries: int, words: Words) -> NDArray[np.int64]:
+    def _accept(self, tries: int, words: Words) -> NDArray[np.int64]:
         """The accepted ones of so many tries, in order."""
         slices, last = self._propose(tries, words)
         coins = self._coin.draw(tries, words)

@@ -10,7 +10,7 @@ from holdfast.randomness import Words
 from holdfast.samplers.protocol import BlockSampler
 
 
-class Independent:
+class IndependentCells:
     """Independent cells.
 
     Law:         the product of one law over all cells.

@@ -45,7 +45,7 @@ from holdfast.exact.balls import ball
 from holdfast.exact.parameters import Exact, positive_fraction, sample_size
 from holdfast.exact.predicates import BAND, is_below, settle
 from holdfast.lattices import algebra
-from holdfast.lattices.enclosed_gram_schmidt import orthogonalised
+from holdfast.lattices.enclosed_gram_schmidt import orthogonalise
 from holdfast.lattices.gram_schmidt import GramSchmidt
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.coordinates import FRACTION_BITS, Coordinate, coordinates_of
@@ -80,7 +80,7 @@ class KleinGaussian:
 
     def __init__(self, basis: algebra.Matrix, sigma_squared: Exact, band: float = BAND, weights: Sequence[int] | None = None) -> None:
         self.sigma_squared = positive_fraction(sigma_squared, "sigma_squared")
-        self.orthogonal = orthogonalised(basis, weights)
+        self.orthogonal = orthogonalise(basis, weights)
         if self.orthogonal.dimension == 0:
             raise InvalidParameter("A basis has at least one column. Got none: the kept totals fix every cell of this block.")
         self._band = band

@@ -37,7 +37,7 @@ TRUSTED = 2.0**11
 WORTHLESS = 2.0**50
 
 
-class L2Laplace:
+class L2Rejection:
     """Laplace noise of the Euclidean norm on a lattice.
 
     Law:         P[Z = z] proportional to exp(-epsilon |z|_2), z in the lattice that `proposal` draws from.
@@ -101,9 +101,9 @@ class L2Laplace:
 
     def draw(self, n: int, words: Words) -> NDArray[np.int64]:
         """n independent draws, shape (n, cells)."""
-        return first_accepted(sample_size(n), self.cells, self._own_tries, lambda tries: self._accepted(tries, words))
+        return first_accepted(sample_size(n), self.cells, self._own_tries, lambda tries: self._accept(tries, words))
 
-    def _accepted(self, tries: int, words: Words) -> NDArray[np.int64]:
+    def _accept(self, tries: int, words: Words) -> NDArray[np.int64]:
         """The accepted ones of so many tries, in order: first all proposals, then one accept word a try."""
         values = self._proposal(tries, words)
         base = words.position

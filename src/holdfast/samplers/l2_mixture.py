@@ -115,7 +115,7 @@ class Closeness:
         return Fraction(math.ceil((largest + self.far_error + DOUBLE_ERROR) * 2.0**20), 1 << 20)
 
 
-class Variances:
+class VarianceWeights:
     """Source of the weights of step 1, up to a constant: weight 0 is m_0, weight j is w_j prod_i rho(s_i).
 
     `squared_lengths` gives the |b*_i|^2 as balls at flint's current precision.
@@ -195,7 +195,7 @@ class MixedL2Laplace:
         self.cells, self.dimension = self._klein.cells, self._klein.dimension
         self._closeness = Closeness(step)
         self.loss = self._closeness.loss(float_down(self.epsilon))  # |z|_2 >= 1 for every integer vector but 0
-        self._variances = TableSampler(Variances(self._closeness, self.epsilon, self._klein.squared_lengths))
+        self._variances = TableSampler(VarianceWeights(self._closeness, self.epsilon, self._klein.squared_lengths))
 
     @property
     def name(self) -> str:

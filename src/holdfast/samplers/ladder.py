@@ -44,7 +44,7 @@ def _proposal(number: int) -> Sampler:
     return DiscreteGaussian(rung_variance(number)).sampler()
 
 
-class Pairs(NamedTuple):
+class ProposalQueues(NamedTuple):
     """All queues, a row each: proposals, accept words, what exact arithmetic said of them; how many there are, how many are used."""
 
     classes: Any
@@ -118,6 +118,6 @@ class Queues:
         word, index = int(self.accepts[kind, pair]), int(self.places[kind, pair])
         self.verdicts[kind, pair] = 1 if is_below(word, 32, lambda: (-ball(t)).exp(), self._words, index) else -1
 
-    def pairs(self, band: float) -> Pairs:
+    def pairs(self, band: float) -> ProposalQueues:
         """What the loops read and write."""
-        return Pairs(self.classes, self._variances, band, *self._arrays.values())
+        return ProposalQueues(self.classes, self._variances, band, *self._arrays.values())

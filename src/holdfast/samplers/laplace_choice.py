@@ -47,7 +47,7 @@ def general_laplace(shape: General, target: L1Laplace) -> Choice:
     return _better(rejection, rejection.expected_tries, Reason.FEW_TOTALS, shape, target)
 
 
-def coupled(shape: Grid | General, target: L1Laplace) -> Choice:
+def choose_coupling(shape: Grid | General, target: L1Laplace) -> Choice:
     """Coupling from the past, because it was asked for."""
     try:
         return Choice(_coupling(shape, target, ASKED * choice.MAX_CELL_TRIES), Reason.ASKED)

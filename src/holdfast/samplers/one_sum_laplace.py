@@ -177,7 +177,7 @@ class OneSumLaplace:
             elif reason == compiled.OPEN_CELL:
                 value = int(table.resolve(chunk[position : position + 1], np.array([index]), words)[0])
                 if value >= limit:
-                    scratch = self._widened(scratch, value)
+                    scratch = self._widen(scratch, value)
                 current = state[compiled.CURRENT]
                 scratch[current, state[compiled.CELL]] = value
                 state[compiled.TOTALS + current] += value
@@ -189,7 +189,7 @@ class OneSumLaplace:
                 state[compiled.VERDICT] = compiled.ACCEPTED if accepted else compiled.REJECTED
                 state[compiled.POSITION] += 1
             else:
-                scratch = self._widened(scratch, limit)
+                scratch = self._widen(scratch, limit)
 
     @cached_property
     def _quick(self) -> NDArray[np.uint8] | NDArray[np.int32]:
@@ -202,7 +202,7 @@ class OneSumLaplace:
             return np.append(np.where(direct < 0, NARROW_LIMIT, direct), NARROW_LIMIT).astype(np.uint8)
         return np.append(np.where(direct < 0, -1, direct), -1).astype(np.int32)
 
-    def _widened(self, scratch: NDArray[np.uint8] | NDArray[np.int32], value: int) -> NDArray[np.int32]:
+    def _widen(self, scratch: NDArray[np.uint8] | NDArray[np.int32], value: int) -> NDArray[np.int32]:
         """The same numbers with more room. Above 2^30 there is none left: tables have epsilon >= 45 / 2^16, so e^-700,000 never comes."""
         if scratch.dtype != np.uint8 or value >= WIDE_LIMIT:
             raise PrecisionExhausted("A draw left 30 bits, an event of probability below 2^-1,000,000. Look for a fault in the words.")

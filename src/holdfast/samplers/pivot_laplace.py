@@ -137,9 +137,9 @@ class PivotLaplace:
 
     def draw(self, n: int, words: Words) -> NDArray[np.int64]:
         """n independent draws, shape (n, cells), cells in the order of the columns."""
-        return first_accepted(sample_size(n), self.cells, self.expected_tries, lambda tries: self._accepted(tries, words))
+        return first_accepted(sample_size(n), self.cells, self.expected_tries, lambda tries: self._accept(tries, words))
 
-    def _accepted(self, tries: int, words: Words) -> NDArray[np.int64]:
+    def _accept(self, tries: int, words: Words) -> NDArray[np.int64]:
         """The accepted ones of so many tries, in order."""
         free = self._propose(tries, words)
         coins = self._coin.draw(tries, words)

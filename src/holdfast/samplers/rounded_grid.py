@@ -37,7 +37,7 @@ def grid_shape(shape: Sequence[int], least_axes: int = 1) -> tuple[int, ...]:
     return sizes
 
 
-def projected(noise: Ints, shape: tuple[int, ...]) -> Ints:
+def project(noise: Ints, shape: tuple[int, ...]) -> Ints:
     """The projection of each row on tables whose sums along every axis are zero, in units of 1 / (cells)."""
     out = noise.reshape(-1, *shape)
     for axis, size in enumerate(shape, start=1):
@@ -61,7 +61,7 @@ class RoundedGrid(RoundedSampler):
         super().__init__(prod(self.shape), epsilon)
 
     def round_one(self, noise: list[int], coin: Coin) -> list[int]:
-        targets = projected(np.array(noise, dtype=object), self.shape).ravel().tolist()
+        targets = project(np.array(noise, dtype=object), self.shape).ravel().tolist()
         sums: list[dict[tuple[int, ...], Fraction]] = [{} for _ in self.shape]
         out = []
         for place, cell in enumerate(np.ndindex(*self.shape)):
@@ -91,7 +91,7 @@ class RoundedGrid(RoundedSampler):
 
     def round_fast(self, noise: Ints, words: Words) -> Ints:
         out = np.empty_like(noise)
-        targets = projected(noise, self.shape).reshape(noise.shape)
+        targets = project(noise, self.shape).reshape(noise.shape)
         taken = words.take(noise.size)
         run_with_coins("grid", (targets, np.array(self.shape, dtype=np.int64), out), taken, words)
         return out

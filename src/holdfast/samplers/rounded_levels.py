@@ -22,7 +22,7 @@ from holdfast.exact.compiled import loops_for
 from holdfast.exact.parameters import Exact
 from holdfast.lattices.shapes.levels import Levels
 from holdfast.randomness.words import Words
-from holdfast.samplers.level_sequence import Cell, LevelSequence, sequence_of
+from holdfast.samplers.level_sequence import LevelSequence, OpenCell, sequence_of
 from holdfast.samplers.rounded_projection import COLD_CELLS, LARGEST_DENOMINATOR, Coin, Ints, RoundedSampler, settle_coin
 
 _COMPILED = "holdfast.samplers._levels_compiled"
@@ -53,7 +53,7 @@ class RoundedLevels(RoundedSampler):
         table = np.array(noise, dtype=object)
         kept = {s: -self.shape.sums(table, s) for s in self._sequence.kept_vectors()}
 
-        def choose(cell: Cell) -> int:
+        def choose(cell: OpenCell) -> int:
             down = cell.centre.numerator // cell.centre.denominator
             part = cell.centre - down
             return down + coin(part.numerator, part.denominator)

@@ -35,7 +35,7 @@ from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1L
 from holdfast.randomness import Words
 from holdfast.samplers.added import Added
 from holdfast.samplers.choice import HOPELESS_TRIES, RULE_EPSILON, Choice, Compared, Reason, affordable, cell_draws, too_many_tries
-from holdfast.samplers.independent import Independent, Signed
+from holdfast.samplers.independent import IndependentCells, Signed
 from holdfast.samplers.protocol import BlockSampler, Ints
 
 KLEIN_PRICE = 100
@@ -73,32 +73,32 @@ def choose(shape: Shape, target: Target, asked: str = AUTO) -> Choice:
 
 
 def _free_laplace(shape: Free, target: L1Laplace | Rounded) -> Choice:
-    return Choice(Independent(DiscreteLaplace.of_rate(target.epsilon), shape.size), Reason.NO_TOTAL)
+    return Choice(IndependentCells(DiscreteLaplace.of_rate(target.epsilon), shape.size), Reason.NO_TOTAL)
 
 
 def _free_gaussian(shape: Free, target: Gaussian) -> Choice:
-    return Choice(Independent(DiscreteGaussian(target.sigma_squared), shape.size), Reason.NO_TOTAL)
+    return Choice(IndependentCells(DiscreteGaussian(target.sigma_squared), shape.size), Reason.NO_TOTAL)
 
 
 def _one_sum_laplace(shape: OneSum, target: L1Laplace) -> Choice:
     from holdfast.samplers.one_sum_laplace import OneSumLaplace
 
-    return Choice(_signed(OneSumLaplace(shape.size, target.epsilon), shape), Reason.ONE_TOTAL)
+    return Choice(_sign(OneSumLaplace(shape.size, target.epsilon), shape), Reason.ONE_TOTAL)
 
 
 def _one_sum_gaussian(shape: OneSum, target: Gaussian) -> Choice:
     if shape.size >= HALVING_CELLS and HALVING_SIGMA_SQUARED[0] <= target.sigma_squared <= HALVING_SIGMA_SQUARED[1]:
         from holdfast.samplers.dyadic_gaussian import DyadicGaussian
 
-        return Choice(_signed(DyadicGaussian(shape.size, target.sigma_squared), shape), Reason.ONE_TOTAL_MANY_CELLS)
+        return Choice(_sign(DyadicGaussian(shape.size, target.sigma_squared), shape), Reason.ONE_TOTAL_MANY_CELLS)
     choice = _product_gaussian(shape, target, Reason.ONE_TOTAL)
-    return Choice(_signed(choice.noise, shape), choice.reason)
+    return Choice(_sign(choice.noise, shape), choice.reason)
 
 
 def _one_sum_rounded(shape: OneSum, target: Rounded) -> Choice:
     from holdfast.samplers.rounded_one_sum import RoundedOneSum
 
-    return Choice(_signed(RoundedOneSum(shape.size, target.epsilon), shape), Reason.ONE_TOTAL)
+    return Choice(_sign(RoundedOneSum(shape.size, target.epsilon), shape), Reason.ONE_TOTAL)
 
 
 def _grid_laplace(shape: Grid, target: L1Laplace) -> Choice:
@@ -158,10 +158,10 @@ def _general_laplace(shape: General, target: L1Laplace) -> Choice:
     return general_laplace(shape, target)
 
 
-def _coupled(shape: Grid | Levels | General, target: L1Laplace) -> Choice:
-    from holdfast.samplers.laplace_choice import coupled
+def _choose_coupling(shape: Grid | Levels | General, target: L1Laplace) -> Choice:
+    from holdfast.samplers.laplace_choice import choose_coupling
 
-    return coupled(shape.as_general() if isinstance(shape, Levels) else shape, target)
+    return choose_coupling(shape.as_general() if isinstance(shape, Levels) else shape, target)
 
 
 def _general_gaussian(shape: General, target: Gaussian) -> Choice:
@@ -235,7 +235,7 @@ def _whole_l2_mixed(shape: Whole, target: L2Laplace) -> Choice:
 
 def _whole_l2_by_rejection(shape: Whole, target: L2Laplace, weaker: L1Laplace) -> Choice:
     """From l1 draws of the law `weaker`."""
-    from holdfast.samplers.l2_laplace import L2Laplace as Rejection
+    from holdfast.samplers.l2_laplace import L2Rejection as Rejection
     from holdfast.samplers.l2_laplace import rule_of_thumb_tries
 
     tries = rule_of_thumb_tries(shape.dimension)
@@ -257,7 +257,7 @@ def _whole_l2_by_rejection(shape: Whole, target: L2Laplace, weaker: L1Laplace) -
 
 def _bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
     if not shape.has_bounds:
-        return _added(shape, L1Laplace(target.rate))
+        return _add_to_counts(shape, L1Laplace(target.rate))
     from holdfast.samplers.bounded_choice import bounded_laplace
 
     return bounded_laplace(shape, target)
@@ -265,13 +265,13 @@ def _bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
 
 def _bounded_gaussian(shape: Bounded, target: ConditionalGaussian) -> Choice:
     if not shape.has_bounds:
-        return _added(shape, Gaussian(target.sigma_squared))
+        return _add_to_counts(shape, Gaussian(target.sigma_squared))
     from holdfast.samplers.bounded_choice import bounded_gaussian
 
     return bounded_gaussian(shape, target)
 
 
-def _added(shape: Bounded, target: Target) -> Choice:
+def _add_to_counts(shape: Bounded, target: Target) -> Choice:
     """Without bounds the law of the noise does not depend on the counts."""
     plain = choose(shape.shape, target)
     return Choice(Added(plain.noise), plain.reason)
@@ -300,7 +300,7 @@ SAMPLERS: dict[tuple[type[Shape], type[Target]], Prepare] = {
 }
 
 
-COUPLED: dict[tuple[type[Shape], type[Target]], Prepare] = {(shape, L1Laplace): _coupled for shape in (Grid, Levels, General)}
+COUPLED: dict[tuple[type[Shape], type[Target]], Prepare] = {(shape, L1Laplace): _choose_coupling for shape in (Grid, Levels, General)}
 """Where coupling from the past takes the place of these, if it was asked for."""
 
 
@@ -325,20 +325,20 @@ def _product_gaussian(shape: OneSum | Grid, target: Gaussian, reason: Reason) ->
     from holdfast.samplers.sequential_gaussian import SequentialGaussian
 
     if 2 in shape.axes:
-        return Choice(_mirrored(shape.axes, target.sigma_squared), reason)
+        return Choice(_mirror(shape.axes, target.sigma_squared), reason)
     return affordable(lambda: SequentialGaussian(shape.axes, target.sigma_squared), reason, shape, target)
 
 
-def _mirrored(axes: tuple[int, ...], sigma_squared: Fraction) -> BlockSampler:
+def _mirror(axes: tuple[int, ...], sigma_squared: Fraction) -> BlockSampler:
     """Axes of length two halve the variance of what is left."""
     from holdfast.samplers.mirrored import Mirrored
 
     others = tuple(length for length in axes if length != 2)
     beneath = Gaussian(sigma_squared / 2 ** (len(axes) - len(others)))
     if not others:
-        return Mirrored(Independent(DiscreteGaussian(beneath.sigma_squared), 1), axes)
+        return Mirrored(IndependentCells(DiscreteGaussian(beneath.sigma_squared), 1), axes)
     return Mirrored(choose(OneSum(others[0]) if len(others) == 1 else Grid(others), beneath).noise, axes)
 
 
-def _signed(sampler: BlockSampler, shape: OneSum) -> BlockSampler:
+def _sign(sampler: BlockSampler, shape: OneSum) -> BlockSampler:
     return sampler if shape.signs is None else Signed(sampler, np.array(shape.signs, dtype=np.int64))

@@ -60,7 +60,7 @@ from holdfast.lattices.trees import Tree
 from holdfast.randomness.words import Words
 from holdfast.samplers.ladder import Queues, rung
 from holdfast.samplers.theta import log_theta3, theta_ratio_ball
-from holdfast.samplers.tree_block import Block, bits, by_size
+from holdfast.samplers.tree_block import TreeBlock, bits, by_size
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -187,7 +187,7 @@ class TreeGaussian:
                     here[mask] = [1 / weight]
                 else:
                     below = found[-1][mask]
-                    sums = [sum((below[c] * n for c, n in _counted(children)), fmpq(0)) for children in self._classes[level][1]]
+                    sums = [sum((below[c] * n for c, n in _count_classes(children)), fmpq(0)) for children in self._classes[level][1]]
                     here[mask] = [1 / (weight + 1 / total) for total in sums]
             found.append(here)
         return found[::-1]
@@ -281,14 +281,14 @@ class TreeGaussian:
         importlib.import_module("holdfast.exact._compiled")  # so that proposals, too, are drawn by compiled loops
         loops = importlib.import_module(_COMPILED)
         queues = Queues(self._needs, max(self._chunk_pairs, 2 * self.unit_cells), words)
-        block = Block(self.tree, self.axes, self.kept, self._s_of_units(), 4 * self.error, MOST_SIZE)
+        block = TreeBlock(self.tree, self.axes, self.kept, self._s_of_units(), 4 * self.error, MOST_SIZE)
         out = np.empty((n, self.cells), dtype=np.int64)
         for row in out:
             while not self._try(row, block, queues, words, loops):
                 pass
         return out
 
-    def _try(self, row: Ints, block: Block, queues: Queues, words: Words, loops: ModuleType) -> bool:
+    def _try(self, row: Ints, block: TreeBlock, queues: Queues, words: Words, loops: ModuleType) -> bool:
         """Draw the whole block once; whether it is kept."""
         block.begin()
         queues.used_before[:] = queues.used
@@ -307,7 +307,7 @@ class TreeGaussian:
                 queues.decide(kind, pair, centre - int(block.progress.state[loops.NEAREST]), variance)
         return self._is_kept(row, block, words)
 
-    def _is_kept(self, row: Ints, block: Block, words: Words) -> bool:
+    def _is_kept(self, row: Ints, block: TreeBlock, words: Words) -> bool:
         """The step that keeps a block or throws it away."""
         index = words.position
         word = int(words.take(1)[0])
@@ -333,7 +333,7 @@ class TreeGaussian:
         assert self.tree is not None
         starts = self.tree.starts(level - 1)
         end = int(starts[int(np.searchsorted(starts, unit, side="right"))])
-        rest = sum((self._exact[level][mask][c] * n for c, n in _counted(self._classes[level][0][unit:end])), fmpq(0))
+        rest = sum((self._exact[level][mask][c] * n for c, n in _count_classes(self._classes[level][0][unit:end])), fmpq(0))
         return _fraction(own / rest), _fraction(own * (rest - own) / rest)
 
     def centres(self, z: Ints) -> Iterator[tuple[int, Fraction, Fraction]]:
@@ -430,7 +430,7 @@ def _fraction(value: fmpq) -> Fraction:
     return Fraction(int(value.p), int(value.q))
 
 
-def _counted(children: tuple[int, ...] | Ints) -> list[tuple[int, int]]:
+def _count_classes(children: tuple[int, ...] | Ints) -> list[tuple[int, int]]:
     """(class, how often)."""
     values, counts = np.unique(np.array(children, dtype=np.int64), return_counts=True)
     return list(zip(values.tolist(), counts.tolist(), strict=True))

@@ -22,7 +22,7 @@ from holdfast.samplers.coupling.general_form import GeneralForm
 from holdfast.samplers.coupling.grid_form import GridForm
 from holdfast.samplers.coupling.majorant import log_theta, majorant
 from holdfast.samplers.coupling.mixture_fit import mixture_for
-from holdfast.samplers.coupling.reference import coalesced
+from holdfast.samplers.coupling.reference import coalesce
 from holdfast.samplers.coupling.sampler import CouplingLaplace
 from holdfast.samplers.coupling.uniforms import SweepUniform
 from holdfast.testing import ALPHA, check_fit_categories
@@ -183,7 +183,7 @@ def test_loops_on_a_grid_are_exact_in_sums_and_as_near_as_they_say_in_exponents(
 def test_the_sandwich_finds_the_state_of_the_ideal_chains() -> None:
     sampler, words = CouplingLaplace.of_rows(rows_of(UNEVEN), Fraction(1, 2)), stream("ideal")
     for base, _, first in sampler._words(3, words):
-        ideal = coalesced(sampler.form, lambda cell, time, base=base: SweepUniform(words, base + cell, time))  # type: ignore[misc]
+        ideal = coalesce(sampler.form, lambda cell, time, base=base: SweepUniform(words, base + cell, time))  # type: ignore[misc]
         assert sampler._variances(base, first, words) == ideal
 
 

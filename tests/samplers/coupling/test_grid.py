@@ -18,7 +18,7 @@ from holdfast.samplers.coupling.grid_form import GridForm
 from holdfast.samplers.coupling.grid_klein import GridKlein, ideal_parameters
 from holdfast.samplers.coupling.majorant import log_theta
 from holdfast.samplers.coupling.mixture_fit import mixture_for
-from holdfast.samplers.coupling.reference import coalesced
+from holdfast.samplers.coupling.reference import coalesce
 from holdfast.samplers.coupling.sampler import CouplingLaplace
 from holdfast.samplers.coupling.uniforms import SweepUniform
 from holdfast.samplers.grid_laplace import GridLaplace
@@ -44,7 +44,7 @@ def some_states(form: GridForm, count: int, label: str) -> list[list[int]]:
 def test_the_sandwich_finds_the_state_of_the_ideal_chains(axes: tuple[int, int], epsilon: Fraction) -> None:
     sampler, words = CouplingLaplace.of_grid(axes, epsilon), stream("ideal")
     for base, _, first in sampler._words(2, words):
-        ideal = coalesced(sampler.form, lambda cell, time, base=base: SweepUniform(words, base + cell, time))  # type: ignore[misc]
+        ideal = coalesce(sampler.form, lambda cell, time, base=base: SweepUniform(words, base + cell, time))  # type: ignore[misc]
         assert sampler._variances(base, first, words) == ideal
 
 
@@ -206,7 +206,7 @@ def test_restarting_slow_tries_would_bias_the_law() -> None:
             ended, state, _ = sampler.form.back(first[-2:], np.full((2, 4), -1), 0.0)
             if ended != 0:
                 continue
-            made = sampler._weighed([int(j) for j in state], sampler._klein.propose(state, taken[4:-2], base + 4, words))
+            made = sampler._weigh([int(j) for j in state], sampler._klein.propose(state, taken[4:-2], base + 4, words))
             if sampler._accepts(made, taken, base, words):
                 kept, zeros = kept + 1, zeros + int(not made.proposal.z.any())
     standard_error = (0.7616 * 0.2384 / 6000) ** 0.5

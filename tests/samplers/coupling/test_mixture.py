@@ -15,7 +15,7 @@ from holdfast.errors import NoExactSampler
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.samplers.coupling import mixture_fit
 from holdfast.samplers.coupling.mixture import EXCESS_ERROR, LEFT_OUT_BITS, Mixture
-from holdfast.samplers.coupling.mixture_fit import UNIT, Fit, fit_for, fitted, mixture_for
+from holdfast.samplers.coupling.mixture_fit import UNIT, Fit, fit_for, fit_mixture, mixture_for
 from holdfast.samplers.coupling.vertex import Programme, Vertex, solution, suggested_vertices
 
 EPSILONS = [Fraction(1, 20), Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(4)]
@@ -145,7 +145,7 @@ def test_a_programme_of_two_solutions_or_none_is_not_solved(monkeypatch: pytest.
 def test_masses_do_not_depend_on_the_digits_of_the_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     before = mixture_for(Fraction(1, 2), 9)
     monkeypatch.setattr(mixture_fit, "VERTEX_BITS", 200)
-    fitted.cache_clear()
+    fit_mixture.cache_clear()
     assert mixture_for(Fraction(1, 2), 9) == before
 
 
@@ -163,7 +163,7 @@ def test_the_head_is_the_same_on_every_machine() -> None:
 
 def test_what_cannot_be_fitted_is_refused() -> None:
     with pytest.raises(NoExactSampler, match="none was found"):
-        fitted(Fraction(1), Fit(Fraction(1, 10**9), Fraction(3, 4)))
+        fit_mixture(Fraction(1), Fit(Fraction(1, 10**9), Fraction(3, 4)))
 
 
 def test_a_mixture_is_made_once() -> None:

@@ -56,11 +56,11 @@ def fit_for(cells: int) -> Fit:
 
 def mixture_for(epsilon: Fraction, cells: int) -> Mixture:
     """The mixture for a block of so many cells. Deterministic; kept once made."""
-    return fitted(epsilon, fit_for(cells))
+    return fit_mixture(epsilon, fit_for(cells))
 
 
 @lru_cache(maxsize=32)
-def fitted(epsilon: Fraction, fit: Fit) -> Mixture:
+def fit_mixture(epsilon: Fraction, fit: Fit) -> Mixture:
     """The mixture whose head solves the linear programme."""
     if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
         raise NoExactSampler(
@@ -133,13 +133,13 @@ def _solve(epsilon: Fraction, taus: list[Fraction], step: Fraction, fit: Fit) ->
         wanted, scale = programme(epsilon, taus, step, fit)
         x = solution(wanted)
         if x is not None:
-            return [_rounded(x[j] * scale[j]) if j in x else Fraction(0) for j in range(len(taus))]
+            return [_round_down(x[j] * scale[j]) if j in x else Fraction(0) for j in range(len(taus))]
     raise NoExactSampler(
         f"Coupling from the past needs a mixture of Gaussians, and none was found for epsilon {epsilon}. Change epsilon a little."
     )
 
 
-def _rounded(value: arb) -> Fraction:
+def _round_down(value: arb) -> Fraction:
     """The number with MASS_BITS significant bits, rounded down: the same for every ball that holds it and is narrow enough."""
     low, high = (_leading(end) for end in enclosure(value))
     if low != high:

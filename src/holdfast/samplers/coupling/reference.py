@@ -26,7 +26,7 @@ class ExactForm(Protocol):
         """A law above every conditional of the cell."""
 
 
-def coalesced(form: ExactForm, uniform: Callable[[int, int], SweepUniform], steps: int = 2) -> list[int]:
+def coalesce(form: ExactForm, uniform: Callable[[int, int], SweepUniform], steps: int = 2) -> list[int]:
     """The atoms at time 0; uniform(cell, time) is that of a cell at time -time. Never gives up."""
     while True:
         lower = [0] * form.cells

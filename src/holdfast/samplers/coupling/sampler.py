@@ -40,7 +40,7 @@ from holdfast.samplers.coupling.grid_klein import GridKlein
 from holdfast.samplers.coupling.klein_step import DenseKlein, Proposal
 from holdfast.samplers.coupling.mixture import EXCESS_ERROR
 from holdfast.samplers.coupling.mixture_fit import mixture_for
-from holdfast.samplers.coupling.reference import coalesced
+from holdfast.samplers.coupling.reference import coalesce
 from holdfast.samplers.coupling.uniforms import SweepUniform, sweep_doubles
 from holdfast.samplers.pilot import HOPELESS, Acceptance
 from holdfast.samplers.rejection import check_l1_reach
@@ -163,9 +163,9 @@ class CouplingLaplace:
                 if self._accepts(made, taken, base, words):
                     out[done] = made.proposal.z
                     done += 1
-        return self._ordered(out)
+        return self._in_block_order(out)
 
-    def _ordered(self, values: Ints) -> Ints:
+    def _in_block_order(self, values: Ints) -> Ints:
         """Vectors of the form, with their cells as the block has them."""
         if not (self._is_turned and isinstance(self.form, GridForm)):
             return values
@@ -188,7 +188,7 @@ class CouplingLaplace:
     def _try(self, base: int, taken: NDArray[np.uint32], first: Doubles, words: Words) -> _Try:
         indices = self._variances(base, first, words)
         proposal = self._klein.propose(np.array(indices), taken[self.cells : -2], base + self.cells, words)
-        return self._weighed(indices, proposal)
+        return self._weigh(indices, proposal)
 
     def _variances(self, base: int, u: Doubles, words: Words) -> list[int]:
         """Steps 1: the atoms of all cells, exactly."""
@@ -211,14 +211,14 @@ class CouplingLaplace:
                 u = np.concatenate((sweep_doubles(words, base, self.cells, steps + 1)[None, :], u))
                 continue
             if ended == BEYOND:
-                return coalesced(self.form, uniform, steps)
+                return coalesce(self.form, uniform, steps)
             time = steps - row
             j = self.form.law([int(i) for i in state], cell).index(uniform(cell, time).cell)
             if j >= self.form.atoms:
-                return coalesced(self.form, uniform, steps)
+                return coalesce(self.form, uniform, steps)
             found[time, cell] = j
 
-    def _weighed(self, indices: list[int], proposal: Proposal) -> _Try:
+    def _weigh(self, indices: list[int], proposal: Proposal) -> _Try:
         """The chance of the accept step, as a logarithm in doubles."""
         mixture, d, m = self.form.mixture, self.cells, self.form.dimension
         sizes = np.abs(proposal.z)
@@ -278,9 +278,9 @@ class CouplingLaplace:
 
     def pilot_exponents(self, tries: int, words: Words) -> Ints:
         """Minus the logarithm of the chance of so many tries, in units, rounded down."""
-        return np.floor(-self.weighed(tries, words)[1] / float(PILOT_UNIT)).astype(np.int64)
+        return np.floor(-self.draw_weighed(tries, words)[1] / float(PILOT_UNIT)).astype(np.int64)
 
-    def weighed(self, tries: int, words: Words) -> tuple[Ints, Doubles]:
+    def draw_weighed(self, tries: int, words: Words) -> tuple[Ints, Doubles]:
         """So many tries, none thrown away, and the logarithm of each one's chance to be kept; see protocol.Weighed."""
         values, logs = np.empty((tries, self.cells), dtype=np.int64), np.empty(tries)
         done = 0
@@ -289,7 +289,7 @@ class CouplingLaplace:
                 made = self._try(base, taken, first, words)
                 values[done], logs[done] = made.proposal.z, min(0.0, self._log_chance(made))
                 done += 1
-        return self._ordered(values), logs
+        return self._in_block_order(values), logs
 
     def _log_chance(self, made: _Try) -> float:
         """By doubles where they say something, else by balls."""
