@@ -25,8 +25,8 @@ from holdfast.laws import Rounded
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.choice import CELL_SECONDS
 from holdfast.samplers.coupling.sampler import CouplingLaplace
-from holdfast.samplers.grid_laplace import GridLaplace, rule_of_thumb_tries
-from holdfast.samplers.pilot import average
+from holdfast.samplers.laplace_rejection import GridLaplace, rule_of_thumb_tries
+from holdfast.samplers.rejection import average
 from holdfast.samplers.table import choose
 
 SIZES = (4, 10, 20, 50, 100)

@@ -31,16 +31,13 @@ def warm() -> float:
 def _warm_samplers(key: NoiseKey) -> None:
     from holdfast.lattices.shapes import Levels
     from holdfast.lattices.trees import Tree
-    from holdfast.samplers.controlled_rounding import RoundedGrid2
     from holdfast.samplers.coupling.sampler import CouplingLaplace
     from holdfast.samplers.dyadic_gaussian import DyadicGaussian
     from holdfast.samplers.levels_gaussian import LevelsGaussian
     from holdfast.samplers.nearest_plane import NearestPlane
     from holdfast.samplers.one_sum_laplace import OneSumLaplace
     from holdfast.samplers.protocol import BlockSampler
-    from holdfast.samplers.rounded_grid import RoundedGrid
-    from holdfast.samplers.rounded_levels import RoundedLevels
-    from holdfast.samplers.rounded_one_sum import RoundedOneSum
+    from holdfast.samplers.rounded_projection import RoundedGrid, RoundedGrid2, RoundedLevels, RoundedOneSum
     from holdfast.samplers.sequential_gaussian import SequentialGaussian
     from holdfast.samplers.tree_gaussian import TreeGaussian
 

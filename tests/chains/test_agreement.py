@@ -28,10 +28,9 @@ from holdfast.chains.target import ChainTarget
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import Grid
 from holdfast.randomness import NoiseKey
-from holdfast.samplers.grid_laplace import GridLaplace
 from holdfast.samplers.klein import KleinGaussian
+from holdfast.samplers.laplace_rejection import GridLaplace, PivotLaplace
 from holdfast.samplers.one_sum_laplace import OneSumLaplace
-from holdfast.samplers.pivot_laplace import PivotLaplace
 from holdfast.samplers.protocol import BlockSampler
 from holdfast.samplers.sequential_gaussian import SequentialGaussian
 from holdfast.testing import ALPHA

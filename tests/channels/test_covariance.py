@@ -15,8 +15,7 @@ from holdfast.channels import covariance
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes.grid import zero_sum_basis
 from holdfast.laws.moments import fraction_variance
-from holdfast.samplers.rounded_grid import RoundedGrid, project
-from holdfast.samplers.rounded_projection import RoundedSampler
+from holdfast.samplers.rounded_projection import RoundedGrid, RoundedSampler, project
 from holdfast.wording.errors import basis_phrase
 
 OVERLAPPING = np.array([[1, 1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1, 0], [1, 0, 0, 1, 0, 1, 1]])

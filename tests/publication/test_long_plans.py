@@ -56,7 +56,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.fixture
 def rejection(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Coupling from the past costs too much everywhere: what draws long is rejection."""
-    monkeypatch.setattr("holdfast.samplers.coupling.cost.TWO_WAY_ATOM_COST", 1e12)
+    monkeypatch.setattr("holdfast.samplers.coupling.sampler.TWO_WAY_ATOM_COST", 1e12)
     choose.cache_clear()
     yield
     choose.cache_clear()

@@ -17,8 +17,7 @@ from holdfast.laws import ConditionalLaplace
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.bounded_block import BoundedBlock, Room
 from holdfast.samplers.bounded_classes import BoundedClasses
-from holdfast.samplers.bounded_mirrored import BoundedMirrored
-from holdfast.samplers.bounded_small import BoundedSmall, tighten_bounds
+from holdfast.samplers.bounded_small import BoundedMirrored, BoundedSmall, tighten_bounds
 from holdfast.samplers.choice import Reason
 from holdfast.samplers.table import choose
 from holdfast.testing import ALPHA, check_fit_categories, chi_square_p_value

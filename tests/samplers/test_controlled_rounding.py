@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from holdfast.randomness import NoiseKey
-from holdfast.samplers.controlled_rounding import RoundedGrid2, find_cycle, round_parts
-from holdfast.samplers.rounded_grid import project
-from holdfast.samplers.rounded_projection import Coin
+from holdfast.samplers.rounded_projection import Coin, RoundedGrid2, find_cycle, project, round_parts
 
 from .test_rounded import enumerate_coins
 

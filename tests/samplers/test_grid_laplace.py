@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from holdfast.errors import InexactParameter, InvalidParameter, RequestTooLarge
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers import rejection
-from holdfast.samplers.grid_laplace import GridLaplace
+from holdfast.samplers.laplace_rejection import GridLaplace
 from holdfast.samplers.one_sum_laplace import OneSumLaplace
-from holdfast.samplers.pilot import Acceptance, average, estimate_acceptance
+from holdfast.samplers.rejection import Acceptance, average, estimate_acceptance
 from holdfast.testing import ALPHA, ListedWords, check_fit_categories
 from holdfast.testing.fit import check_p_value
 

@@ -17,9 +17,8 @@ from holdfast.exact.balls import enclosure, precision
 from holdfast.exact.predicates import BAND, is_below
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers import l2_laplace
-from holdfast.samplers.grid_laplace import GridLaplace
 from holdfast.samplers.l2_laplace import L2Rejection, proposal_epsilon_for
-from holdfast.samplers.pivot_laplace import PivotLaplace
+from holdfast.samplers.laplace_rejection import GridLaplace, PivotLaplace
 from holdfast.testing import ALPHA, ListedWords, check_fit_categories
 
 from .lattice_points import ODD, counted, enumerated, fit_of_sums, margin_rows

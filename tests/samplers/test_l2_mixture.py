@@ -23,9 +23,9 @@ from holdfast.laws import L2Laplace
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.choice import Reason, cell_draws
 from holdfast.samplers.coupling.sampler import CouplingLaplace
-from holdfast.samplers.grid_laplace import GridLaplace
+from holdfast.samplers.l2_laplace import NEAR, STEP, Closeness, MixedL2Laplace, VarianceWeights
 from holdfast.samplers.l2_laplace import L2Rejection as Rejection
-from holdfast.samplers.l2_mixture import NEAR, STEP, Closeness, MixedL2Laplace, VarianceWeights
+from holdfast.samplers.laplace_rejection import GridLaplace
 from holdfast.samplers.table import choose
 from holdfast.testing import ALPHA, ListedWords, check_fit_categories
 

@@ -15,14 +15,13 @@ from holdfast.errors import NoExactSampler
 from holdfast.lattices.shapes import Free, General, Grid, OneSum
 from holdfast.laws import L1Laplace
 from holdfast.randomness import NoiseKey
-from holdfast.samplers import laplace_choice
+from holdfast.samplers import choice as choice_module
 from holdfast.samplers.choice import CELL_SECONDS, Compared, Reason, cell_draws, duration
-from holdfast.samplers.coupling import cost as coupling_cost
+from holdfast.samplers.coupling import sampler as coupling_cost
 from holdfast.samplers.coupling.klein_step import DenseKlein
 from holdfast.samplers.coupling.sampler import CouplingLaplace
-from holdfast.samplers.grid_laplace import GridLaplace
+from holdfast.samplers.laplace_rejection import GridLaplace, PivotLaplace
 from holdfast.samplers.one_sum_laplace import OneSumLaplace
-from holdfast.samplers.pivot_laplace import PivotLaplace
 from holdfast.samplers.table import COUPLING, choose
 from holdfast.wording.samplers import reason_phrase
 
@@ -91,7 +90,7 @@ class TestAuto:
         choice = choose(Grid((8, 8)), QUARTER)
         assert isinstance(choice.sampler, GridLaplace)
         assert choice.compared is not None
-        assert laplace_choice.CHEAP < choice.compared.taken < choice.compared.other
+        assert choice_module.CHEAP < choice.compared.taken < choice.compared.other
 
     def test_an_epsilon_outside_the_range_of_the_mixture_leaves_rejection(self) -> None:
         """At epsilon 8 all noise is 0 but for one draw in thousands."""
@@ -110,7 +109,7 @@ class TestAuto:
     def test_blocks_of_any_totals(self, fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
         shape = General(margins(4, 4), (1,) * 16)
         assert isinstance(choose(shape, QUARTER).sampler, PivotLaplace)
-        monkeypatch.setattr(laplace_choice, "CHEAP", 1000)
+        monkeypatch.setattr(choice_module, "CHEAP", 1000)
         choose.cache_clear()
         choice = choose(shape, QUARTER)
         assert isinstance(choice.sampler, CouplingLaplace)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.algebra import as_matrix, independent_rows, rank, take_rows
 from holdfast.randomness import NoiseKey, Words
-from holdfast.samplers.pivot_laplace import PivotLaplace, pivot_choices, solve_pivots, unit_pivots
+from holdfast.samplers.laplace_rejection import PivotLaplace, pivot_choices, solve_pivots, unit_pivots
 from holdfast.testing import ALPHA, ListedWords, check_fit_categories
 from tests.examples import examples
 

@@ -21,10 +21,8 @@ from numpy.typing import NDArray
 
 from holdfast.laws.target import Basis
 from holdfast.randomness import NoiseKey
-from holdfast.samplers.controlled_rounding import RoundedGrid2
 from holdfast.samplers.nearest_plane import NearestPlane
-from holdfast.samplers.rounded_grid import RoundedGrid
-from holdfast.samplers.rounded_projection import RoundedSampler
+from holdfast.samplers.rounded_projection import RoundedGrid, RoundedGrid2, RoundedSampler
 
 Floats = NDArray[np.float64]
 

@@ -64,7 +64,7 @@ def one_sum(noise, out, words, settled):  # type: ignore[no-untyped-def]
 
 @loop
 def grid(targets, sizes, out, words, settled):  # type: ignore[no-untyped-def]
-    """Cells in order, each rounded at its centre given the errors before it; see rounded_grid.py for the letters."""
+    """Cells in order, each rounded at its centre given the errors before it; see rounded_projection.py for the letters."""
     n, cells = targets.shape
     axes = sizes.size
     starts, strides = np.empty(axes + 1, np.int64), np.empty(axes, np.int64)

@@ -11,7 +11,7 @@
                (many cells with equal columns:  class totals so, then cells                class totals so, then random subsets)
     units      (weighted levels: level by level, one cell after the other)
     whole      Laplace, l2: rejection from l1 draws of all blocks; else one random variance, then Klein's sampler
-    bounded    (noise conditioned on inequalities, bounded_choice.py: tilted cells under one sum, class totals by convolution, or rejection)
+    bounded    (noise conditioned on inequalities, choice.py: tilted cells under one sum, class totals by convolution, or rejection)
 
 What would take longer than MAX_CELL_TRIES cell draws on average is refused.
 """
@@ -33,9 +33,8 @@ from holdfast.exact import DiscreteGaussian, DiscreteLaplace
 from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Shape, Units, Whole
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
 from holdfast.randomness import Words
-from holdfast.samplers.added import Added
 from holdfast.samplers.choice import HOPELESS_TRIES, RULE_EPSILON, Choice, Compared, Reason, affordable, cell_draws, too_many_tries
-from holdfast.samplers.independent import IndependentCells, Signed
+from holdfast.samplers.composed import Added, IndependentCells, Signed
 from holdfast.samplers.protocol import BlockSampler, Ints
 
 KLEIN_PRICE = 100
@@ -96,19 +95,19 @@ def _one_sum_gaussian(shape: OneSum, target: Gaussian) -> Choice:
 
 
 def _one_sum_rounded(shape: OneSum, target: Rounded) -> Choice:
-    from holdfast.samplers.rounded_one_sum import RoundedOneSum
+    from holdfast.samplers.rounded_projection import RoundedOneSum
 
     return Choice(_sign(RoundedOneSum(shape.size, target.epsilon), shape), Reason.ONE_TOTAL)
 
 
 def _grid_laplace(shape: Grid, target: L1Laplace) -> Choice:
-    from holdfast.samplers.laplace_choice import grid_laplace
+    from holdfast.samplers.choice import grid_laplace
 
     return grid_laplace(shape, target)
 
 
 def _check_hope_for_grid(shape: Grid, target: L1Laplace) -> None:
-    from holdfast.samplers.grid_laplace import rule_of_thumb_tries
+    from holdfast.samplers.laplace_rejection import rule_of_thumb_tries
 
     tries = rule_of_thumb_tries(shape.axes)
     if target.epsilon <= RULE_EPSILON and tries > HOPELESS_TRIES:  # no pilot would say otherwise
@@ -121,10 +120,10 @@ def _grid_gaussian(shape: Grid, target: Gaussian) -> Choice:
 
 def _grid_rounded(shape: Grid, target: Rounded) -> Choice:
     if len(shape.axes) == 2:
-        from holdfast.samplers.controlled_rounding import RoundedGrid2
+        from holdfast.samplers.rounded_projection import RoundedGrid2
 
         return Choice(RoundedGrid2(shape.axes, target.epsilon), Reason.TWO_WAY)
-    from holdfast.samplers.rounded_grid import RoundedGrid
+    from holdfast.samplers.rounded_projection import RoundedGrid
 
     return Choice(RoundedGrid(shape.axes, target.epsilon), Reason.PRODUCT)
 
@@ -140,7 +139,7 @@ def _levels_gaussian(shape: Levels, target: Gaussian) -> Choice:
 
 
 def _levels_rounded(shape: Levels, target: Rounded) -> Choice:
-    from holdfast.samplers.rounded_levels import RoundedLevels
+    from holdfast.samplers.rounded_projection import RoundedLevels
 
     return Choice(RoundedLevels(shape, target.epsilon), Reason.LEVELS)
 
@@ -153,13 +152,13 @@ def _units_gaussian(shape: Units, target: LevelGaussian) -> Choice:
 
 
 def _general_laplace(shape: General, target: L1Laplace) -> Choice:
-    from holdfast.samplers.laplace_choice import general_laplace
+    from holdfast.samplers.choice import general_laplace
 
     return general_laplace(shape, target)
 
 
 def _choose_coupling(shape: Grid | Levels | General, target: L1Laplace) -> Choice:
-    from holdfast.samplers.laplace_choice import choose_coupling
+    from holdfast.samplers.choice import choose_coupling
 
     return choose_coupling(shape.as_general() if isinstance(shape, Levels) else shape, target)
 
@@ -176,7 +175,7 @@ def _general_gaussian(shape: General, target: Gaussian) -> Choice:
 
 
 def _general_rounded(shape: General, target: Rounded) -> Choice:
-    from holdfast.samplers.enclosed_nearest_plane import nearest_plane
+    from holdfast.samplers.nearest_plane import nearest_plane
 
     if _by_classes(shape):
         from holdfast.samplers.classes import RoundedClasses
@@ -194,8 +193,7 @@ def _whole_l2_laplace(shape: Whole, target: L2Laplace) -> Choice:
     """Rejection, or Klein's sampler at a random variance: whichever takes fewer cell draws. Where a rule of thumb leaves
     no doubt, rejection is not tried out: that would take longer than all the rest.
     """
-    from holdfast.samplers.l2_laplace import proposal_epsilon_for, rule_of_thumb_tries
-    from holdfast.samplers.l2_mixture import TRY_COST
+    from holdfast.samplers.l2_laplace import TRY_COST, proposal_epsilon_for, rule_of_thumb_tries
 
     weaker = L1Laplace(proposal_epsilon_for(target.epsilon, shape.size))
     by_thumb = shape.size * rule_of_thumb_tries(shape.dimension) if weaker.epsilon <= RULE_EPSILON else 0.0
@@ -227,7 +225,7 @@ def _whole_l2_laplace(shape: Whole, target: L2Laplace) -> Choice:
 
 def _whole_l2_mixed(shape: Whole, target: L2Laplace) -> Choice:
     from holdfast.lattices.shapes.general import announce
-    from holdfast.samplers.l2_mixture import MixedL2Laplace
+    from holdfast.samplers.l2_laplace import MixedL2Laplace
 
     announce(shape.dimension)
     return affordable(lambda: MixedL2Laplace(shape.reduced_basis(), target.epsilon), Reason.WHOLE_MIXED, shape, target, KLEIN_PRICE)
@@ -258,7 +256,7 @@ def _whole_l2_by_rejection(shape: Whole, target: L2Laplace, weaker: L1Laplace) -
 def _bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
     if not shape.has_bounds:
         return _add_to_counts(shape, L1Laplace(target.rate))
-    from holdfast.samplers.bounded_choice import bounded_laplace
+    from holdfast.samplers.choice import bounded_laplace
 
     return bounded_laplace(shape, target)
 
@@ -266,7 +264,7 @@ def _bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
 def _bounded_gaussian(shape: Bounded, target: ConditionalGaussian) -> Choice:
     if not shape.has_bounds:
         return _add_to_counts(shape, Gaussian(target.sigma_squared))
-    from holdfast.samplers.bounded_choice import bounded_gaussian
+    from holdfast.samplers.choice import bounded_gaussian
 
     return bounded_gaussian(shape, target)
 
@@ -331,7 +329,7 @@ def _product_gaussian(shape: OneSum | Grid, target: Gaussian, reason: Reason) ->
 
 def _mirror(axes: tuple[int, ...], sigma_squared: Fraction) -> BlockSampler:
     """Axes of length two halve the variance of what is left."""
-    from holdfast.samplers.mirrored import Mirrored
+    from holdfast.samplers.composed import Mirrored
 
     others = tuple(length for length in axes if length != 2)
     beneath = Gaussian(sigma_squared / 2 ** (len(axes) - len(others)))

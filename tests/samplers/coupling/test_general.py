@@ -13,10 +13,9 @@ from holdfast.errors import InternalError, InvalidParameter, NoExactSampler
 from holdfast.exact.balls import enclosure, precision
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.coupling._coupling_compiled import nearest_whole
+from holdfast.samplers.coupling.conditional import SweepUniform, coalesce
 from holdfast.samplers.coupling.klein_step import DenseKlein
-from holdfast.samplers.coupling.reference import coalesce
 from holdfast.samplers.coupling.sampler import CouplingLaplace
-from holdfast.samplers.coupling.uniforms import SweepUniform
 from holdfast.testing import ALPHA, check_fit_categories
 from holdfast.testing.fit import _score_categories
 

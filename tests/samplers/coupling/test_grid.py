@@ -12,16 +12,13 @@ from flint import arb
 from holdfast.errors import InvalidParameter, NoExactSampler
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.randomness import NoiseKey, Words
-from holdfast.samplers.coupling.conditional import gaussian_sum
-from holdfast.samplers.coupling.general_form import GeneralForm
-from holdfast.samplers.coupling.grid_form import GridForm
-from holdfast.samplers.coupling.grid_klein import GridKlein, ideal_parameters
-from holdfast.samplers.coupling.majorant import log_theta
-from holdfast.samplers.coupling.mixture_fit import mixture_for
-from holdfast.samplers.coupling.reference import coalesce
+from holdfast.samplers.coupling.conditional import SweepUniform, coalesce, gaussian_sum
+from holdfast.samplers.coupling.convex_correction import log_theta
+from holdfast.samplers.coupling.forms import GeneralForm, GridForm
+from holdfast.samplers.coupling.klein_step import GridKlein, ideal_parameters
+from holdfast.samplers.coupling.mixture import mixture_for
 from holdfast.samplers.coupling.sampler import CouplingLaplace
-from holdfast.samplers.coupling.uniforms import SweepUniform
-from holdfast.samplers.grid_laplace import GridLaplace
+from holdfast.samplers.laplace_rejection import GridLaplace
 from holdfast.testing import ALPHA, check_fit_categories, two_sample_p_value
 
 from ..lattice_points import counted, enumerated, margin_rows
@@ -59,7 +56,7 @@ def test_atoms_after_the_table_of_the_loops_are_found_by_the_reference(monkeypat
     plain = CouplingLaplace.of_grid((2, 2), HALF)
     words = stream("beyond")
     tries = [(base, first, plain._variances(base, first, words)) for base, _, first in plain._words(18, words)]
-    monkeypatch.setattr("holdfast.samplers.coupling.grid_form.LEFT_OUT", 2.0**-6)
+    monkeypatch.setattr("holdfast.samplers.coupling.forms.LEFT_OUT", 2.0**-6)
     for slack in (0.0, 2.0**-5):
         short = CouplingLaplace.of_grid((2, 2), HALF, slack=slack)
         assert isinstance(short.form, GridForm)
