@@ -21,8 +21,8 @@ from benchmarks.report import NOT_RUN, Bar, Report, Row, Table, number
 from benchmarks.timing import Call, Steps, best_of, load, machine
 from holdfast.chains.diagnostics import autocorrelation_time
 from holdfast.chains.line_gibbs import LineGibbs
-from holdfast.chains.moves import Listed
-from holdfast.chains.target import Target
+from holdfast.chains.moves import ListedMoves
+from holdfast.chains.target import ChainTarget
 from holdfast.invariants.statements import Statement
 from holdfast.randomness import NoiseKey
 from holdfast.research.chains.independent_metropolis import IndependentMetropolis
@@ -48,7 +48,7 @@ def paper_kernel(rate: Fraction = PAPER_RATE) -> IndependentMetropolis:
 
 
 def line_kernel() -> LineGibbs:
-    return LineGibbs(Target.laplace(len(TABLE), HALF).within(lower=-TABLE), Listed(class_moves()))
+    return LineGibbs(ChainTarget.laplace(len(TABLE), HALF).within(lower=-TABLE), ListedMoves(class_moves()))
 
 
 def effective(steps: int, records: int, rounds: int, done: Call) -> list[Row]:

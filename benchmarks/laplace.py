@@ -18,15 +18,15 @@ from benchmarks.timing import Call, Steps, load, machine
 from holdfast.chains.diagnostics import COLUMNS, trace_summary
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.moves import Swaps
-from holdfast.chains.target import Target
+from holdfast.chains.target import ChainTarget
 from holdfast.channels.covariance import of_shape
 from holdfast.lattices.shapes import Grid
 from holdfast.laws import Rounded
 from holdfast.randomness import NoiseKey
-from holdfast.samplers.cost import CELL_SECONDS
+from holdfast.samplers.choice import CELL_SECONDS
 from holdfast.samplers.coupling.sampler import CouplingLaplace
-from holdfast.samplers.grid_laplace import GridLaplace, rule_of_thumb_tries
-from holdfast.samplers.pilot import average
+from holdfast.samplers.laplace_rejection import GridLaplace, rule_of_thumb_tries
+from holdfast.samplers.rejection import average
 from holdfast.samplers.table import choose
 
 SIZES = (4, 10, 20, 50, 100)
@@ -112,7 +112,7 @@ def rejection_seconds(size: int, epsilon: Fraction) -> str:
 
 def chain(size: int, epsilon: Fraction, records: int) -> tuple[float, float]:
     """(sweeps, seconds) of line_gibbs until its slowest column has forgotten its start up to ETA, by its autocorrelation time."""
-    kernel = LineGibbs(Target.laplace(size * size, epsilon), Swaps((size, size)))
+    kernel = LineGibbs(ChainTarget.laplace(size * size, epsilon), Swaps((size, size)))
     sweep = kernel.steps_per_sweep
     found = trace_summary(kernel, records=records, every=sweep, chains=2, seed="bench laplace", burn_in=50 * sweep)
     sweeps = math.ceil(max(found.columns[name].autocorrelation_time_sweeps for name in COLUMNS) * math.log(1 / ETA))

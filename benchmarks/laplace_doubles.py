@@ -19,8 +19,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.samplers.coupling.majorant import majorant_doubles
-from holdfast.samplers.coupling.mixture_fit import mixture_for
+from holdfast.samplers.coupling.convex_correction import majorant_doubles
+from holdfast.samplers.coupling.mixture import mixture_for
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -17,7 +17,7 @@ import holdfast as hf
 from holdfast.errors import AfterPublication, LedgerProblem
 from holdfast.privacy.ledger import Ledger
 from holdfast.publication import leftovers
-from holdfast.streams import Stream
+from holdfast.streams import StandardStream
 from tests.publication.bookings import run as carry_out
 from tests.running import Run
 from tests.test_endings import GRANT, work  # noqa: F401  # a fixture for every test here
@@ -118,7 +118,7 @@ class TestStandardOutput:
 
     def test_a_stream_notes_what_it_lost(self) -> None:
         with open("/dev/full", "w", encoding="ascii") as full:
-            stream = Stream(full)
+            stream = StandardStream(full)
             stream.write("für\n")
             assert not stream.lost
             assert not stream.finish()

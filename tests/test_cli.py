@@ -406,7 +406,7 @@ SQUARE_TWIN = SQUARE_TWIN.replace(f"1,0,{SECRET + 10}\n", f"1,0,{SECRET + 17}\n"
 
 
 class TestDiagnose:
-    FEW = ("--pairs", "20", "--kernel", "block_gibbs", "--kernel", "line_gibbs")
+    FEW = ("--pairs", "20", "--kernel", "line_gibbs", "--kernel", "metropolis")
     PARTS = ("pilot", "pairs", "other lags", "diagnostics")
 
     @pytest.fixture
@@ -417,7 +417,7 @@ class TestDiagnose:
 
     def test_the_table_and_the_page(self, square: Path, run: Callable[..., Ran], snapshot: Snapshot) -> None:
         ran = run("diagnose", "run.toml", "-o", "page.html", *self.FEW)
-        told = [f"holdfast: {kernel}, 3 x 3 grid: {part}" for kernel in ("block_gibbs", "line_gibbs") for part in self.PARTS]
+        told = [f"holdfast: {kernel}, 3 x 3 grid: {part}" for kernel in ("line_gibbs", "metropolis") for part in self.PARTS]
         assert (ran.code, ran.err.splitlines()) == (0, told)
         snapshot(ran.out)
         page = (square / "page.html").read_text(encoding="utf-8")
@@ -426,7 +426,7 @@ class TestDiagnose:
         assert str(SECRET)[:6] not in ran.out + page
 
     def test_a_release_by_chains(self, square: Path, run: Callable[..., Ran]) -> None:
-        (square / "run.toml").write_text(GRID + 'sampler = "block_gibbs"\neta = "3/100"\n')
+        (square / "run.toml").write_text(GRID + 'sampler = "line_gibbs"\neta = "3/100"\n')
         ran = run("release", "run.toml", "-o", "out", "--no-ledger")
         assert ran.code == 0, ran.err
         assert "This promise is an estimate and not a proof." in ran.out
@@ -454,7 +454,7 @@ class TestDiagnose:
     def test_a_ledger_takes_no_estimate_and_says_so_before_anything_runs(
         self, square: Path, run: Callable[..., Ran], snapshot: Snapshot
     ) -> None:
-        (square / "run.toml").write_text(GRID + 'sampler = "block_gibbs"\n')
+        (square / "run.toml").write_text(GRID + 'sampler = "line_gibbs"\n')
         run("ledger", "grant", "counties", "--epsilon", "9", "--approver", "a", "--reason", "b", "--ledger", "ledger.sqlite")
         before = everything(square)
         ran = run("release", "run.toml", "-o", "out", "--ledger", "ledger.sqlite")
@@ -475,8 +475,8 @@ class TestDiagnose:
         assert (ran.code, ran.err) == (0, "")
         found = json.loads(ran.out)
         assert [(row["kernel"], row["met"], row["eta"]) for row in found["rows"]] == [
-            ("block_gibbs", 20, "3/20"),
             ("line_gibbs", 20, "3/20"),
+            ("metropolis", 20, "3/20"),
         ]
         assert everything(square) == before
 
@@ -527,13 +527,13 @@ class TestDiagnose:
 
     def test_bars_on_a_terminal(self, square: Path, run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("FORCE_COLOR", "1")  # Rich takes the stream for a terminal
-        (square / "run.toml").write_text(GRID + 'sampler = "block_gibbs"\neta = "1/40"\n')
+        (square / "run.toml").write_text(GRID + 'sampler = "line_gibbs"\neta = "1/40"\n')
         planned = run("plan", "run.toml")
         assert planned.code == 0
         assert "Assessing chains" in planned.err
-        assert "block_gibbs" in planned.out
+        assert "line_gibbs" in planned.out
         diagnosed = run("diagnose", "run.toml", "--pairs", "20")
         assert diagnosed.code == 0
-        assert "block_gibbs, 3 x 3 grid: " in diagnosed.err
+        assert "line_gibbs, 3 x 3 grid: " in diagnosed.err
         (square / "run.toml").write_text(GRID)
         assert "Assessing chains" not in run("plan", "run.toml").err

@@ -268,7 +268,7 @@ class TestALimitLater:
 
     def test_chains_are_recorded_and_bar_a_limit(self, run: Run) -> None:
         Path("counties.csv").write_text(SQUARE)
-        Path("run.toml").write_text(GRID + 'sampler = "block_gibbs"\neta = "1/40"\n')
+        Path("run.toml").write_text(GRID + 'sampler = "line_gibbs"\neta = "1/40"\n')
         assert run("release", "run.toml", "-o", "out").code == 0
         assert run("release", "run.toml", "-o", "again").code == IDENTICAL
         (said,) = json.loads(run("ledger", "show", "--json").out)["datasets"]
@@ -351,7 +351,7 @@ class TestRefusedBeforeSlowWork:
         with pytest.raises(hf.errors.NoGrant):
             hf.release(table, keep, cheap, ledger=ledger, release_id="r3", dataset="others")
         with pytest.raises(hf.errors.LedgerProblem, match="Markov chain"):
-            hf.release(table, keep, hf.GeneralizedLaplace("1/4", sampler="block_gibbs"), ledger=ledger, release_id="r4")
+            hf.release(table, keep, hf.GeneralizedLaplace("1/4", sampler="line_gibbs"), ledger=ledger, release_id="r4")
         assert [event.kind for event in ledger.events()].count("reserved") == 1
 
 

@@ -264,7 +264,7 @@ def diagnose(
     pairs: Annotated[int, typer.Option(help="Coupled pairs of chains for each curve.")] = 200,
     kernel: Annotated[
         list[str] | None,
-        typer.Option(help="Kernel to look at (metropolis, line_gibbs, block_gibbs); repeat for more. By default the run's own, or all."),
+        typer.Option(help="Kernel to look at (metropolis, line_gibbs); repeat for more. By default the run's own, or all."),
     ] = None,
     most_sweeps: Annotated[int, typer.Option(help="Sweeps after which a pair that has not met is given up.")] = 10_000,
     as_json: AsJson = False,

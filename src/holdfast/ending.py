@@ -38,7 +38,7 @@ from holdfast.errors import (
     Terminated,
     WrongUse,
 )
-from holdfast.streams import Stream, open_missing
+from holdfast.streams import StandardStream, open_missing
 from holdfast.wording.endings import (
     LAST_WORDS,
     LAST_WORDS_PUBLISHED,
@@ -157,8 +157,8 @@ def run_command(app: typer.Typer) -> NoReturn:
     before = sys.stdout, sys.stderr, sys.unraisablehook
     shown = warnings.showwarning
     warnings.showwarning = partial(_show_warning, shown)
-    sys.stdout = out = Stream(sys.stdout)
-    sys.stderr = Stream(sys.stderr)
+    sys.stdout = out = StandardStream(sys.stdout)
+    sys.stderr = StandardStream(sys.stderr)
     sys.unraisablehook = ending.on_ignored
     try:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
@@ -200,7 +200,7 @@ def _outcome(app: typer.Typer, ending: _Ending) -> BaseException | None:
         return raised
 
 
-def _end(error: BaseException | None, ending: _Ending, out: Stream) -> int:
+def _end(error: BaseException | None, ending: _Ending, out: StandardStream) -> int:
     """Say how the command ended; its exit code. Where even that fails, a sentence that was ready is said."""
     arguments = ending.arguments
     try:
@@ -220,7 +220,7 @@ def _end(error: BaseException | None, ending: _Ending, out: Stream) -> int:
         return AfterPublication.exit_code if ending.is_published else InternalError.exit_code
 
 
-def _told(error: BaseException | None, ending: _Ending, out: Stream) -> HoldfastError | SystemExit:
+def _told(error: BaseException | None, ending: _Ending, out: StandardStream) -> HoldfastError | SystemExit:
     """What to tell about the end."""
     if isinstance(error, SystemExit) and not error.code:  # it was done before a signal could stop it
         return error if out.finish() else _untold(ending)

@@ -20,7 +20,7 @@ def open_missing() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number: this one
 
 
-class Stream:
+class StandardStream:
     """A standard stream; None stands for one that was closed. Everything but writing is asked of the stream itself."""
 
     def __init__(self, stream: TextIO | None) -> None:

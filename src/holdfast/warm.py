@@ -31,16 +31,13 @@ def warm() -> float:
 def _warm_samplers(key: NoiseKey) -> None:
     from holdfast.lattices.shapes import Levels
     from holdfast.lattices.trees import Tree
-    from holdfast.samplers.controlled_rounding import RoundedGrid2
     from holdfast.samplers.coupling.sampler import CouplingLaplace
     from holdfast.samplers.dyadic_gaussian import DyadicGaussian
     from holdfast.samplers.levels_gaussian import LevelsGaussian
     from holdfast.samplers.nearest_plane import NearestPlane
     from holdfast.samplers.one_sum_laplace import OneSumLaplace
     from holdfast.samplers.protocol import BlockSampler
-    from holdfast.samplers.rounded_grid import RoundedGrid
-    from holdfast.samplers.rounded_levels import RoundedLevels
-    from holdfast.samplers.rounded_one_sum import RoundedOneSum
+    from holdfast.samplers.rounded_projection import RoundedGrid, RoundedGrid2, RoundedLevels, RoundedOneSum
     from holdfast.samplers.sequential_gaussian import SequentialGaussian
     from holdfast.samplers.tree_gaussian import TreeGaussian
 
@@ -70,7 +67,7 @@ def _warm_samplers(key: NoiseKey) -> None:
 
 def _warm_chains(key: NoiseKey) -> None:
     from holdfast.chains.kernels import KERNELS, kernel_for
-    from holdfast.chains.protocol import Kernel, Pair
+    from holdfast.chains.protocol import Kernel, StatePair
     from holdfast.lattices.shapes import Grid, OneSum, Whole
     from holdfast.laws import Gaussian, L1Laplace, L2Laplace
 
@@ -83,7 +80,7 @@ def _warm_chains(key: NoiseKey) -> None:
     for number, kernel in enumerate(kernels):
         with key.stream("kernel", number) as words:
             state, _ = kernel.run(kernel.start(words), 100, words)
-            kernel.coupled().run(Pair(state, kernel.start(words)), 100, words)
+            kernel.couple().run(StatePair(state, kernel.start(words)), 100, words)
 
 
 def _warm_bounds(key: NoiseKey) -> None:

@@ -73,7 +73,7 @@ def chains(shared_data: Path, folder: Path) -> Pages:
     cells = hf.Universe.product({"county": list("ABCD"), "education": ["low", "medium", "high", "very high"]})
     table = hf.Table(cells, np.arange(16))
     keep = [hf.margin("county"), hf.margin("education")]
-    mechanism = hf.GeneralizedLaplace("1/2", sampler="block_gibbs", eta="3/100")
+    mechanism = hf.GeneralizedLaplace("1/2", sampler="line_gibbs", eta="3/100")
     key = hf.NoiseKey.for_tests("chains")
     made = written(hf.release(table, keep, mechanism, key=key, release_id="chains", **SAID), folder)
     found = diagnose(table, keep, mechanism, pairs=60)

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast.chains.protocol import Pair
-from holdfast.chains.target import Target
+from holdfast.chains.protocol import StatePair
+from holdfast.chains.target import ChainTarget
 from holdfast.lattices import algebra
 
 Point: TypeAlias = tuple[int, ...]
@@ -51,7 +51,7 @@ def enumerate_fibre(moves_or_basis: Any, lower: ArrayLike, upper: ArrayLike) -> 
     return sorted(found)
 
 
-def weights(target: Target, fibre: Iterable[Point]) -> dict[Point, Fraction]:
+def weights(target: ChainTarget, fibre: Iterable[Point]) -> dict[Point, Fraction]:
     """The target's probability of each point of the fibre; for targets with a rational base."""
     points = list(fibre)
     energies = [target.energy(np.array(z, dtype=np.int64)) for z in points]
@@ -80,7 +80,7 @@ def transition_matrix(kernel: Any, fibre: Sequence[Point], states: Sequence[Poin
     return matrix
 
 
-def check_stationary(kernel: Any, fibre: Sequence[Point], target: Target, states: Sequence[Point] | None = None) -> None:
+def check_stationary(kernel: Any, fibre: Sequence[Point], target: ChainTarget, states: Sequence[Point] | None = None) -> None:
     """pi P = pi as fractions, every point reached from every other, and no period."""
     pi = weights(target, fibre)
     matrix = transition_matrix(kernel, fibre, states)
@@ -117,7 +117,7 @@ def check_margins(coupled: Any, fibre: Sequence[Point], states: Sequence[Point] 
     points = list(fibre if states is None else states)
     alone = {x: {tuple(after): mass for after, mass in coupled.kernel.transitions(as_state(x)).items() if mass} for x in points}
     for x, y in list(product(points, points))[::every] + [(x, x) for x in points]:
-        joint = coupled.transitions(Pair(as_state(x), as_state(y)))
+        joint = coupled.transitions(StatePair(as_state(x), as_state(y)))
         first: dict[Point, Fraction] = {}
         second: dict[Point, Fraction] = {}
         for (a, b), mass in joint.items():

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.chains import _line_compiled as compiled
-from holdfast.chains.coupled_line import CoupledLine, best_shifts, shifted
+from holdfast.chains.coupled_line import CoupledLine, best_shifts, shift_line
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.moves import Move, Swaps
 from holdfast.chains.pairing import Residual, _overlap, maximal_joint, quantile_joint
-from holdfast.chains.protocol import CoupledInfo, Pair
-from holdfast.chains.target import Target
+from holdfast.chains.protocol import CoupledInfo, StatePair
+from holdfast.chains.target import ChainTarget
 from holdfast.chains.words_in_steps import CHUNK_WORDS
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import precision
@@ -48,7 +48,7 @@ def test_the_best_shifts_are_those_of_brute_force(case: tuple[list[int], list[in
 def test_each_chain_alone_has_the_kernels_law_as_fractions(case: int) -> None:
     moves, target = STATIONARY[case]
     fibre = enumerate_fibre(moves, target.lower, target.upper)  # type: ignore[arg-type]
-    check_margins(LineGibbs(target, moves).coupled(), fibre, every=max(1, len(fibre) ** 2 // 150))
+    check_margins(LineGibbs(target, moves).couple(), fibre, every=max(1, len(fibre) ** 2 // 150))
 
 
 def test_a_pairing_that_looked_at_its_draw_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,22 +63,22 @@ def test_a_pairing_that_looked_at_its_draw_would_be_caught(monkeypatch: pytest.M
     moves, target = STATIONARY[4]
     fibre = enumerate_fibre(moves, target.lower, target.upper)  # type: ignore[arg-type]
     with pytest.raises(AssertionError, match="margin"):
-        check_margins(LineGibbs(target, moves).coupled(), fibre)
+        check_margins(LineGibbs(target, moves).couple(), fibre)
 
 
-def started(kernel: LineGibbs, words: Words) -> Pair:
+def started(kernel: LineGibbs, words: Words) -> StatePair:
     x, _ = kernel.run(kernel.start(words), 40, words)
     y, _ = kernel.run(kernel.start(words), 40, words)
-    return Pair(x, y)
+    return StatePair(x, y)
 
 
 COUPLED = {
     **{name: KERNELS[name] for name in ("pairs", "signed pairs", "swaps, bounds", "multipliers", "gaussian", "forms, squares", "rational")},
     "steep moves, bounds": KERNELS["steep moves, bounds"],
-    "swaps": LineGibbs(Target.laplace(12, "3/4"), Swaps((3, 4))),
-    "three-way": LineGibbs(Target.laplace(12, 1), Swaps((2, 3, 2))),
+    "swaps": LineGibbs(ChainTarget.laplace(12, "3/4"), Swaps((3, 4))),
+    "three-way": LineGibbs(ChainTarget.laplace(12, 1), Swaps((2, 3, 2))),
     "forms, basis": LineGibbs(KERNELS["forms, basis"].target.within(lower=[-9] * 7, upper=[9] * 7), VENN_BASIS),
-    "norm": LineGibbs(Target.laplace(9, 1, "l2"), Swaps((3, 3))),
+    "norm": LineGibbs(ChainTarget.laplace(9, 1, "l2"), Swaps((3, 3))),
 }
 
 
@@ -90,12 +90,12 @@ def test_run_equals_repeated_steps_whatever_the_band(name: str) -> None:
     pair = begin = started(kernel, by_step)
     met, made = False, 0
     while made < most and not met:
-        pair, info = kernel.coupled().step(pair, by_step)
+        pair, info = kernel.couple().step(pair, by_step)
         made, met = made + 1, info.identical
     for band in (2.0**-40, 2.0**-20, 2.0**-5):
         by_run = words_of("coupled " + name)
         started(kernel, by_run)
-        found, info = LineGibbs(kernel.target, kernel.moves, band).coupled().run(begin, most, by_run)
+        found, info = LineGibbs(kernel.target, kernel.moves, band).couple().run(begin, most, by_run)
         assert info == (made, met)
         assert (found.first == pair.first).all()
         assert (found.second == pair.second).all()
@@ -110,17 +110,17 @@ def test_long_runs_do_not_depend_on_the_band(name: str) -> None:
     for band in (2.0**-40, 2.0**-18):
         kernel = LineGibbs(COUPLED[name].target, COUPLED[name].moves, band)
         words = words_of("long " + name)
-        pair, info = kernel.coupled().run(started(kernel, words), 1500, words)
+        pair, info = kernel.couple().run(started(kernel, words), 1500, words)
         results.append((pair.first.tolist(), pair.second.tolist(), info, words.position))
     assert results[0] == results[1]
 
 
-def maximal_pair(kernel: LineGibbs, move: Move, words: Words) -> Pair:
+def maximal_pair(kernel: LineGibbs, move: Move, words: Words) -> StatePair:
     """Two states whose laws along the move are paired maximally and differ."""
     for _ in range(500):
-        pair = Pair(*(kernel.run(kernel.start(words), 40, words)[0] for _ in range(2)))
+        pair = StatePair(*(kernel.run(kernel.start(words), 40, words)[0] for _ in range(2)))
         low, high = best_shifts(*pair, move)
-        p, q = kernel.line(pair.first, move), shifted(kernel.line(pair.second, move), low)
+        p, q = kernel.line(pair.first, move), shift_line(kernel.line(pair.second, move), low)
         lifts = {p.energy(t) - q.energy(t) for t in range(-4, 5)}  # one constant matters under a root only
         if low == high and (len(lifts) > 1 or (kernel.target.decay.kind == "norm" and lifts != {0})):
             return pair
@@ -135,7 +135,7 @@ def test_words_on_both_sides_of_the_thresholds_of_each_decision(name: str) -> No
     move = kernel.moves.pick(ListedWords(picks))
     x, y = maximal_pair(kernel, move, words_of("thresholds " + name))
     low, _ = best_shifts(x, y, move)
-    p, q = kernel.line(x, move), shifted(kernel.line(y, move), low)
+    p, q = kernel.line(x, move), shift_line(kernel.line(y, move), low)
     first = certified_thresholds(p, 32)
     tries = [[T + side, 0x12345678, 0x9ABCDEF0] for T in first.values[:: max(1, len(first.values) // 6)] for side in (-1, 0, 1)]
     parted = 0
@@ -155,21 +155,21 @@ def test_words_on_both_sides_of_the_thresholds_of_each_decision(name: str) -> No
     for chosen in tries:
         clipped = [min(max(int(word), 1), 2**32 - 2) for word in chosen]
         listed = np.concatenate([np.array([*picks, *clipped], dtype=np.uint32), padding])
-        slow, _ = kernel.coupled().step(Pair(x, y), ListedWords(listed, default_extra=77))
-        fast, _ = kernel.coupled().run(Pair(x, y), 1, ListedWords(listed, default_extra=77))
+        slow, _ = kernel.couple().step(StatePair(x, y), ListedWords(listed, default_extra=77))
+        fast, _ = kernel.couple().run(StatePair(x, y), 1, ListedWords(listed, default_extra=77))
         assert (slow.first == fast.first).all()
         assert (slow.second == fast.second).all()
 
 
 def test_a_coupled_step_fits_its_joint_law() -> None:
     kernel = LineGibbs(rational("absolute", 4, 3), Swaps((4,)))
-    pair = Pair(np.array([2, -1, -1, 0]), np.array([-1, 1, 1, -1]))
-    law = kernel.coupled().transitions(pair)
+    pair = StatePair(np.array([2, -1, -1, 0]), np.array([-1, 1, 1, -1]))
+    law = kernel.couple().transitions(pair)
     words = words_of("fit of a coupled step")
     n = 6000
     counts: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()
     for _ in range(n):
-        after, _ = kernel.coupled().run(pair, 1, words)
+        after, _ = kernel.couple().run(pair, 1, words)
         counts[tuple(after.first.tolist()), tuple(after.second.tolist())] += 1
     assert counts.keys() <= law.keys()
     check_fit_categories(counts, law, name="coupled_line: one coupled step")
@@ -180,13 +180,13 @@ def test_a_coupled_step_fits_its_joint_law() -> None:
 
 
 def test_moves_of_two_cells_never_part_the_chains_further() -> None:
-    kernel = LineGibbs(Target.laplace(12, "1/5"), Swaps((12,)))
+    kernel = LineGibbs(ChainTarget.laplace(12, "1/5"), Swaps((12,)))
     words = words_of("two cells")
     pair = started(kernel, words)
     gap = int(abs(pair.first - pair.second).sum())
     assert gap > 0
     for _ in range(3000):
-        pair, info = kernel.coupled().run(pair, 1, words)
+        pair, info = kernel.couple().run(pair, 1, words)
         after = int(abs(pair.first - pair.second).sum())
         assert after <= gap
         gap = after
@@ -196,7 +196,7 @@ def test_moves_of_two_cells_never_part_the_chains_further() -> None:
 
 
 def test_chains_meet_on_a_small_grid_and_stay_together() -> None:
-    kernel = LineGibbs(Target.laplace(16, "1/4"), Swaps((4, 4)))
+    kernel = LineGibbs(ChainTarget.laplace(16, "1/4"), Swaps((4, 4)))
     coupled = CoupledLine(kernel)
     for index in range(20):
         words = words_of(f"meeting {index}")
@@ -217,9 +217,9 @@ def test_chains_meet_on_a_small_grid_and_stay_together() -> None:
 
 
 def test_no_steps_asked_for_are_no_steps() -> None:
-    kernel = LineGibbs(Target.laplace(4, 1), Swaps((4,)))
-    pair = Pair(np.array([1, -1, 0, 0]), np.zeros(4, dtype=np.int64))
-    found, info = kernel.coupled().run(pair, 0, words_of("none"))
+    kernel = LineGibbs(ChainTarget.laplace(4, 1), Swaps((4,)))
+    pair = StatePair(np.array([1, -1, 0, 0]), np.zeros(4, dtype=np.int64))
+    found, info = kernel.couple().run(pair, 0, words_of("none"))
     assert info == (0, False)
     assert found is pair
 
@@ -231,25 +231,25 @@ def test_a_band_of_one_leaves_every_step_to_the_exact_one(name: str, monkeypatch
     pair = started(kernel, words)
     plain, calls = CoupledLine.step, []
 
-    def counted(self: CoupledLine, pair: Pair, words: Words) -> tuple[Pair, CoupledInfo]:
+    def counted(self: CoupledLine, pair: StatePair, words: Words) -> tuple[StatePair, CoupledInfo]:
         calls.append(1)
         return plain(self, pair, words)
 
     monkeypatch.setattr(CoupledLine, "step", counted)
-    _, info = LineGibbs(kernel.target, kernel.moves, 1.0).coupled().run(pair, 4, words)
+    _, info = LineGibbs(kernel.target, kernel.moves, 1.0).couple().run(pair, 4, words)
     assert len(calls) == info.steps > 0
 
 
 def test_states_that_are_none_are_refused() -> None:
     kernel = COUPLED["swaps, bounds"]
-    coupled, inside = kernel.coupled(), np.zeros(9, dtype=np.int64)
+    coupled, inside = kernel.couple(), np.zeros(9, dtype=np.int64)
     outside = np.full(9, 9)
-    for pair in (Pair(outside, outside), Pair(inside, outside), Pair(outside, inside)):
+    for pair in (StatePair(outside, outside), StatePair(inside, outside), StatePair(outside, inside)):
         for call in (coupled.step, lambda pair, words: coupled.run(pair, 3, words), lambda pair, words: coupled.run(pair, 0, words)):
             with pytest.raises(InvalidParameter, match="outside the target's bounds"):
                 call(pair, words_of("outside"))
     for other in (np.zeros(9), np.zeros(9, dtype=np.int32)):
-        for pair in (Pair(inside, other), Pair(other, other)):  # type: ignore[arg-type]
+        for pair in (StatePair(inside, other), StatePair(other, other)):  # type: ignore[arg-type]
             for call in (coupled.step, lambda pair, words: coupled.run(pair, 3, words)):
                 with pytest.raises(InvalidParameter, match="array of int64"):
                     call(pair, words_of("not int64"))

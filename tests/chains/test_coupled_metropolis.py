@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from holdfast.chains.coupled_metropolis import CoupledMetropolis, overlap
 from holdfast.chains.metropolis import Metropolis
-from holdfast.chains.protocol import CoupledInfo, Pair, State
-from holdfast.chains.target import Target
+from holdfast.chains.protocol import CoupledInfo, State, StatePair
+from holdfast.chains.target import ChainTarget
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.randomness import NoiseKey
@@ -30,7 +30,7 @@ TAIL = np.random.default_rng(5).integers(0, TOP, 1 << 16, dtype=np.uint32)
 """What follows chosen words: it lets a redraw end."""
 
 
-def by_steps(coupled: CoupledMetropolis, pair: Pair, most: int, words: Any) -> tuple[Pair, int, bool]:
+def by_steps(coupled: CoupledMetropolis, pair: StatePair, most: int, words: Any) -> tuple[StatePair, int, bool]:
     made, identical = 0, False
     while made < most and not identical:
         pair, info = coupled.step(pair, words)
@@ -38,12 +38,12 @@ def by_steps(coupled: CoupledMetropolis, pair: Pair, most: int, words: Any) -> t
     return pair, made, identical
 
 
-def two_starts(kernel: Metropolis, spread: int = 2) -> Pair:
+def two_starts(kernel: Metropolis, spread: int = 2) -> StatePair:
     """Two states a few steps apart, within bounds where there are any."""
     if kernel.bounded:
         fibre = kernel.fibre if kernel.target.lower is not None and kernel.target.upper is not None and kernel.target.cells < 6 else None
-        return Pair(np.zeros(kernel.dimension, dtype=np.int64), np.array(fibre[-1] if fibre else [-1] + [0] * (kernel.dimension - 1)))
-    return Pair(np.zeros(kernel.dimension, dtype=np.int64), np.arange(kernel.dimension) % 3 * spread - 1)
+        return StatePair(np.zeros(kernel.dimension, dtype=np.int64), np.array(fibre[-1] if fibre else [-1] + [0] * (kernel.dimension - 1)))
+    return StatePair(np.zeros(kernel.dimension, dtype=np.int64), np.arange(kernel.dimension) % 3 * spread - 1)
 
 
 # The law, in fractions
@@ -64,14 +64,14 @@ def test_overlap_is_the_sum_of_the_lesser_masses(base: Fraction, shift: int) -> 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_each_chain_moves_by_the_kernels_law(block: str, kind: Any) -> None:
     kernel = small(block, kind)
-    check_margins(kernel.coupled(), kernel.fibre, every=1 if len(kernel.fibre) < 30 else 37)
+    check_margins(kernel.couple(), kernel.fibre, every=1 if len(kernel.fibre) < 30 else 37)
 
 
 def test_the_chains_propose_the_same_as_often_as_possible() -> None:
     """One coordinate, no bound in reach: equal proposals have the overlap as mass, up to what lies outside."""
     target = small("sum of 3").target
     wide = replace(target, cells=2, lower=np.array([-30, -30]), upper=np.array([30, 30]))
-    coupled = Metropolis(wide, np.array([[1], [-1]]), jump_base=THIRD).coupled()
+    coupled = Metropolis(wide, np.array([[1], [-1]]), jump_base=THIRD).couple()
     for w in (0, 1, 2, 5):
         equal = sum(coupled._proposal_mass((0,), (w,), (x,), (x,)) for x in range(-30, 31))
         assert 0 <= overlap(THIRD, w) - equal <= THIRD**20
@@ -80,8 +80,8 @@ def test_the_chains_propose_the_same_as_often_as_possible() -> None:
 @pytest.mark.ordinary("step")
 @pytest.mark.parametrize("run", ["step", "run"])
 def test_a_coupled_step_has_the_stated_law(run: str) -> None:
-    coupled = small("sum of 3").coupled()
-    pair, n = Pair(np.array([1, 0]), np.array([-1, 0])), 8000
+    coupled = small("sum of 3").couple()
+    pair, n = StatePair(np.array([1, 0]), np.array([-1, 0])), 8000
     law = coupled.transitions(pair)
     counts: Counter[Any] = Counter()
     with NoiseKey.for_tests("coupled metropolis one step").stream(run) as words:
@@ -102,7 +102,7 @@ def test_a_coupled_step_has_the_stated_law(run: str) -> None:
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_loop_makes_the_same_steps(name: str, band: float) -> None:
     kernel = replace(KERNELS[name], band=band)
-    coupled, most = kernel.coupled(), 60
+    coupled, most = kernel.couple(), 60
     pair = two_starts(kernel)
     for stream in ("a", "b"):
         with NoiseKey.for_tests("coupled " + name).stream(stream) as words:
@@ -117,13 +117,13 @@ def test_the_loop_makes_the_same_steps(name: str, band: float) -> None:
 
 def test_the_band_decides_who_makes_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a band of one the loop settles only the steps at which neither chain's energy would rise; with the usual one, all of them."""
-    kernel, steps = Metropolis.of_shape(Target.laplace(3, "1/50"), BLOCKS["sum of 3"]), 60
-    pair = Pair(np.array([0, 0]), np.array([40, -30]))
-    calls: list[Pair] = []
+    kernel, steps = Metropolis.of_shape(ChainTarget.laplace(3, "1/50"), BLOCKS["sum of 3"]), 60
+    pair = StatePair(np.array([0, 0]), np.array([40, -30]))
+    calls: list[StatePair] = []
     rising: set[int] = set()
     plain_step, plain_accepts = CoupledMetropolis.step, Metropolis.accepts
 
-    def counted(self: CoupledMetropolis, pair: Pair, words: Any) -> tuple[Pair, CoupledInfo]:
+    def counted(self: CoupledMetropolis, pair: StatePair, words: Any) -> tuple[StatePair, CoupledInfo]:
         calls.append(pair)
         return plain_step(self, pair, words)
 
@@ -134,20 +134,20 @@ def test_the_band_decides_who_makes_a_step(monkeypatch: pytest.MonkeyPatch) -> N
 
     with pytest.MonkeyPatch.context() as patch, NoiseKey.for_tests("who makes a step").stream("a") as words:
         patch.setattr(Metropolis, "accepts", noted)
-        _, made, _ = by_steps(kernel.coupled(), pair, steps, words)
+        _, made, _ = by_steps(kernel.couple(), pair, steps, words)
     assert made == steps
     assert 20 < len(rising) < steps - 5
     monkeypatch.setattr(CoupledMetropolis, "step", counted)
     for band, slow in ((2.0**-40, 0), (1.0, len(rising))):
         calls.clear()
         with NoiseKey.for_tests("who makes a step").stream("a") as words:
-            replace(kernel, band=band).coupled().run(pair, steps, words)
+            replace(kernel, band=band).couple().run(pair, steps, words)
         assert len(calls) == slow
 
 
 def test_chunks_of_words_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks that end within a step make the loop go back to its beginning, and grow where one step does not fit."""
-    coupled = KERNELS["l1"].coupled()
+    coupled = KERNELS["l1"].couple()
     results = []
     for size in (1, 7, 50, 1 << 15):
         monkeypatch.setattr("holdfast.chains.words_in_steps.CHUNK_WORDS", size)
@@ -158,7 +158,7 @@ def test_chunks_of_words_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_coins_are_certified() -> None:
-    for coupled in (KERNELS["l1"].coupled(), KERNELS["bounded"].coupled()):
+    for coupled in (KERNELS["l1"].couple(), KERNELS["bounded"].couple()):
         coins = coupled.coins
         assert (coins[-1] == 0).all()
         for k, (low, high) in enumerate(coins.tolist()):
@@ -169,8 +169,8 @@ def test_coins_are_certified() -> None:
 
 def test_a_coin_on_its_threshold_is_settled_by_its_own_bits() -> None:
     """v = 0, w = 1, one coordinate, no jump of v: Y = 0 with probability exp(-1)."""
-    kernel = Metropolis(Target.laplace(2, "1/4"), np.array([[1], [-1]]))
-    coupled = kernel.coupled()
+    kernel = Metropolis(ChainTarget.laplace(2, "1/4"), np.array([[1], [-1]]))
+    coupled = kernel.couple()
     stay = int(kernel.sampler.high[-kernel.sampler.first]) // 2 + int(kernel.sampler.high[-kernel.sampler.first - 1]) // 2
     coin = int(coupled.coins[1, 0])
     # After tails: no jump of w (a certain head, as |1 - 0| > 0 makes a coin needed), its coin shows tails, then the accept word.
@@ -178,7 +178,7 @@ def test_a_coin_on_its_threshold_is_settled_by_its_own_bits() -> None:
     for word, extra, meets in ((coin - 1, 0, True), (coin, 0, True), (coin, TOP - 1, False), (coin + 1, 0, False)):
         for make in (lambda c, p, w: c.step(p, w), lambda c, p, w: c.run(p, 1, w)):
             words = ListedWords([stay, word, *rest], extra=extra_words(extra))
-            after, info = make(coupled, Pair(np.array([0]), np.array([1])), words)
+            after, info = make(coupled, StatePair(np.array([0]), np.array([1])), words)
             assert info == (1, meets)
             assert (after.second.tolist(), words.position) == (([0], 3) if meets else ([1], 5))
 
@@ -188,7 +188,7 @@ def test_a_coin_on_its_threshold_is_settled_by_its_own_bits() -> None:
 def test_any_words_give_the_same_steps(data: st.DataObject) -> None:
     """Words near thresholds of jumps and coins, or anywhere."""
     kernel = KERNELS[data.draw(st.sampled_from(["forms", "Gaussian", "weighted squares"]))]
-    coupled = kernel.coupled()
+    coupled = kernel.couple()
     edges = [*kernel.sampler.high.tolist(), *coupled.coins[1:, 0].tolist(), 0, TOP - 1]
     near = st.builds(lambda t, d: min(max(t + d, 0), TOP - 1), st.sampled_from(edges), st.integers(-1, 1))
     listed = data.draw(st.lists(st.one_of(near, st.integers(0, TOP - 1)), min_size=30, max_size=30))
@@ -210,18 +210,18 @@ def test_any_words_give_the_same_steps(data: st.DataObject) -> None:
 def test_identical_chains_move_as_one(name: str) -> None:
     kernel = KERNELS[name]
     state = two_starts(kernel).second
-    coupled = kernel.coupled()
+    coupled = kernel.couple()
     results = []
     for move in (
         lambda w: kernel.step(state, w)[0],
-        lambda w: coupled.step(Pair(state, state.copy()), w)[0].second,
-        lambda w: coupled.run(Pair(state, state.copy()), 100, w)[0].second,
+        lambda w: coupled.step(StatePair(state, state.copy()), w)[0].second,
+        lambda w: coupled.run(StatePair(state, state.copy()), 100, w)[0].second,
     ):
         with NoiseKey.for_tests("as one").stream(name) as words:
             results.append((move(words).tolist(), words.position))
     assert results[0] == results[1] == results[2]
     with NoiseKey.for_tests("as one").stream(name) as words:
-        pair, info = coupled.run(Pair(state, state), 100, words)
+        pair, info = coupled.run(StatePair(state, state), 100, words)
     assert info == (1, True)
     assert pair.first is pair.second
 
@@ -233,18 +233,18 @@ def test_chains_meet_at_four_by_four() -> None:
     exp(-200 KL(1/2, .27)) = 5e-11, and none of 2000 needed more than 1.1e4.
     """
     kernel = KERNELS["l1"]
-    coupled, key, steps = kernel.coupled(), NoiseKey.for_tests("meeting"), []
+    coupled, key, steps = kernel.couple(), NoiseKey.for_tests("meeting"), []
     for i in range(200):
         with key.stream("pair", i) as words:
             x, _ = kernel.run(kernel.start(words), 5000, words)
-            _, info = coupled.run(Pair(x, kernel.start(words)), 100_000, words)
+            _, info = coupled.run(StatePair(x, kernel.start(words)), 100_000, words)
         assert info.identical
         steps.append(info.steps)
     assert 1100 / 3 < np.median(steps) < 3 * 1100
 
 
 def test_coupled_kernels_travel_to_other_processes() -> None:
-    coupled = KERNELS["forms"].coupled()
+    coupled = KERNELS["forms"].couple()
     pair = two_starts(coupled.kernel)
     results = []
     for one in (coupled, pickle.loads(pickle.dumps(coupled))):
@@ -255,22 +255,22 @@ def test_coupled_kernels_travel_to_other_processes() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    coupled = KERNELS["l1"].coupled()
+    coupled = KERNELS["l1"].couple()
     nine = np.zeros(9, dtype=np.int64)
     with pytest.raises(InvalidParameter, match="9 coordinates"):
-        coupled.run(Pair(nine, np.zeros(8, dtype=np.int64)), 1, ListedWords([]))
+        coupled.run(StatePair(nine, np.zeros(8, dtype=np.int64)), 1, ListedWords([]))
     with pytest.raises(InvalidParameter):
-        coupled.run(Pair(nine, nine + 1), -1, ListedWords([]))
-    assert coupled.run(Pair(nine, nine + 1), 0, ListedWords([]))[1] == (0, False)
-    rational = replace(small("sum of 3"), jump_base=None).coupled()
+        coupled.run(StatePair(nine, nine + 1), -1, ListedWords([]))
+    assert coupled.run(StatePair(nine, nine + 1), 0, ListedWords([]))[1] == (0, False)
+    rational = replace(small("sum of 3"), jump_base=None).couple()
     with pytest.raises(InvalidParameter, match="jump_base"):
-        rational.transitions(Pair(np.array([0, 0]), np.array([1, 0])))
+        rational.transitions(StatePair(np.array([0, 0]), np.array([1, 0])))
 
 
 def test_a_proposal_beyond_the_room_of_either_chain_is_refused() -> None:
     """Whether both leave it, or one alone after a coin that showed tails; the loop leaves such a step to the exact one, which says so."""
-    kernel = Metropolis(Target.gaussian(2, 1), (1 << 18) * np.array([[1], [-1]]))
-    coupled, room, sampler = kernel.coupled(), kernel.rule.room, kernel.sampler
+    kernel = Metropolis(ChainTarget.gaussian(2, 1), (1 << 18) * np.array([[1], [-1]]))
+    coupled, room, sampler = kernel.couple(), kernel.rule.room, kernel.sampler
     stay = int(sampler.high[-sampler.first]) // 2 + int(sampler.high[-sampler.first - 1]) // 2
     up, tails, refuse = TOP - 2, TOP - 1, [TOP - 1] * (1 << 15)  # not accepted for certain, so the room alone makes the loop stop
     for v, w, listed in (
@@ -281,14 +281,14 @@ def test_a_proposal_beyond_the_room_of_either_chain_is_refused() -> None:
     ):
         for act in (coupled.step, lambda p, w: coupled.run(p, 1, w)):
             with pytest.raises(RequestTooLarge, match="went beyond"):
-                act(Pair(np.array([v]), np.array([w])), ListedWords([*listed, *refuse]))
+                act(StatePair(np.array([v]), np.array([w])), ListedWords([*listed, *refuse]))
 
 
 def test_a_step_begins_with_states_only() -> None:
-    coupled = small("sum of 3").coupled()
+    coupled = small("sum of 3").couple()
     good = np.zeros(2, dtype=np.int64)
     for bad, message in ((np.array([0.5, 0.0]), "of type int64"), (np.array([5, 0]), "within the target's bounds")):
-        for pair in (Pair(good, bad), Pair(bad, good), Pair(bad, bad)):
+        for pair in (StatePair(good, bad), StatePair(bad, good), StatePair(bad, bad)):
             for act in (coupled.step, lambda p, w: coupled.run(p, 1, w)):
                 with pytest.raises(InvalidParameter, match=message):
                     act(pair, ListedWords([]))

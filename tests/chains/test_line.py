@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from holdfast.chains import line as line_module
 from holdfast.chains.line import Line, draw_point, line_through
-from holdfast.chains.pairing import normalised
-from holdfast.chains.target import Decay, EnergyKind, Target
+from holdfast.chains.pairing import normalise
+from holdfast.chains.target import ChainTarget, Decay, EnergyKind
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import fixed_point, precision
 from holdfast.testing import ListedWords, all_words
@@ -70,7 +70,7 @@ def test_the_bounds_of_weights_hold_and_leave_out_no_more_than_they_say(line: Li
 
 
 def test_a_line_through_a_table_has_the_target_as_its_law() -> None:
-    target = Target(Decay("squares", Fraction(1), HALF), 3, np.array([[1, 2, 0], [0, 0, 1], [1, 1, 1]]), np.array([1, 2, 3]))
+    target = ChainTarget(Decay("squares", Fraction(1), HALF), 3, np.array([[1, 2, 0], [0, 0, 1], [1, 1, 1]]), np.array([1, 2, 3]))
     target = target.within(lower=[-3, -2, -4], upper=[2, 3, 4])
     z, move = np.array([1, -1, 0]), np.array([1, -2, 1])
     line = line_through(target, z, move)
@@ -78,7 +78,7 @@ def test_a_line_through_a_table_has_the_target_as_its_law() -> None:
     assert weights.keys() == {t for t in range(-20, 21) if target.allows(z + t * move)}
     least = min(target.energy(z + t * move) for t in weights)
     assert weights == {t: HALF ** (target.energy(z + t * move) - least) for t in weights}
-    norm = Target(Decay("norm", Fraction(1)), 3)
+    norm = ChainTarget(Decay("norm", Fraction(1)), 3)
     still = line_through(norm, z, np.array([1, -1, 0]))
     assert [still.energy(t) for t in range(5)] == [norm.energy(z + t * np.array([1, -1, 0])) for t in range(5)]
 
@@ -86,7 +86,7 @@ def test_a_line_through_a_table_has_the_target_as_its_law() -> None:
 @pytest.mark.parametrize("kind", ["absolute", "squares"])
 def test_every_word_of_ten_bits_brackets_the_law(kind: str) -> None:
     line = Line(Decay(kind, Fraction(1), Fraction(2, 3)), (2, -1, 0), (1, 1, -1), (1, 1, 1), 0, -3, 4)  # type: ignore[arg-type]
-    law = normalised(line.exact_weights())
+    law = normalise(line.exact_weights())
     settled: Counter[int] = Counter()
     reach: Counter[int] = Counter()
     for row in all_words(10, 1, shift=22):
@@ -112,7 +112,7 @@ def test_a_line_too_long_to_sum_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("z", [[0, 0, 0], [1, -1, 2], [-2, 3, -1]])
 def test_ends_that_steps_do_not_divide_evenly(move: list[int], z: list[int]) -> None:
     """The ends are those of a search over all t, within both bounds and within one of them."""
-    target, at, u = Target.laplace(3, 1), np.array(z), np.array(move)
+    target, at, u = ChainTarget.laplace(3, 1), np.array(z), np.array(move)
     lower, upper = [-7, -8, -5], [8, 6, 7]
     for bounds in ({"lower": lower, "upper": upper}, {"lower": lower}, {"upper": upper}):
         within = target.within(**bounds)
@@ -122,7 +122,7 @@ def test_ends_that_steps_do_not_divide_evenly(move: list[int], z: list[int]) -> 
 
 
 def test_what_a_move_keeps_counts_under_a_root() -> None:
-    norm = Target.of_forms("norm", np.eye(3, dtype=np.int64), [1, 2, 3])
+    norm = ChainTarget.of_forms("norm", np.eye(3, dtype=np.int64), [1, 2, 3])
     z, move = np.array([1, -1, 2]), np.array([1, -1, 0])
     line = line_through(norm, z, move)
     assert line.constant == 3 * 4
@@ -133,4 +133,4 @@ def test_a_line_that_ends_before_it_begins_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="outside the target's bounds"):
         Line(Decay("absolute", Fraction(1)), (0,), (1,), (1,), 0, 2, 1)
     with pytest.raises(InvalidParameter, match="outside the target's bounds"):
-        line_through(Target.laplace(2, 1).within([-1, -1], [1, 1]), np.array([3, 3]), np.array([1, -1]))
+        line_through(ChainTarget.laplace(2, 1).within([-1, -1], [1, 1]), np.array([3, 3]), np.array([1, -1]))

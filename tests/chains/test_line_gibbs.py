@@ -14,9 +14,9 @@ from holdfast.chains import _line_compiled as compiled
 from holdfast.chains import line as line_module
 from holdfast.chains.line import Line, draw_point, line_through
 from holdfast.chains.line_gibbs import LineGibbs
-from holdfast.chains.moves import Listed, Move, Moves, Swaps
+from holdfast.chains.moves import ListedMoves, Move, Moves, Swaps
 from holdfast.chains.protocol import Info, State
-from holdfast.chains.target import Decay, EnergyKind, Target
+from holdfast.chains.target import ChainTarget, Decay, EnergyKind
 from holdfast.chains.words_in_steps import CHUNK_WORDS
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.thresholds import certified_thresholds
@@ -30,13 +30,15 @@ from .test_moves import VENN
 
 BASE = Fraction(2, 3)
 FORMS = np.array([[1, 0, 0, 0, 0, 0, 0], [0, 1, 1, 0, 0, 0, 0], [0, 0, 0, 1, -2, 0, 0], [0, 0, 1, 1, 1, 1, 1]])
-VENN_BASIS = Listed(Lattice(VENN).basis.T)
-STEEP = Listed(np.array([[1, -1, 0], [0, 1, -1], [1, 1, -2], [-3, 1, 2]]))
+VENN_BASIS = ListedMoves(Lattice(VENN).basis.T)
+STEEP = ListedMoves(np.array([[1, -1, 0], [0, 1, -1], [1, 1, -2], [-3, 1, 2]]))
 """Moves whose entries do not divide the bounds evenly."""
 
 
-def rational(kind: EnergyKind, cells: int, bound: int, forms: np.ndarray | None = None, multipliers: list[int] | None = None) -> Target:
-    target = Target(Decay(kind, Fraction(1), BASE), cells, forms, None if multipliers is None else np.array(multipliers))
+def rational(
+    kind: EnergyKind, cells: int, bound: int, forms: np.ndarray | None = None, multipliers: list[int] | None = None
+) -> ChainTarget:
+    target = ChainTarget(Decay(kind, Fraction(1), BASE), cells, forms, None if multipliers is None else np.array(multipliers))
     return target.within(lower=[-bound] * cells, upper=[bound + 1] * cells)
 
 
@@ -44,7 +46,7 @@ def words_of(name: str) -> Words:
     return NoiseKey.for_tests(name).stream("words")
 
 
-STATIONARY: list[tuple[Moves, Target]] = [
+STATIONARY: list[tuple[Moves, ChainTarget]] = [
     (Swaps((2, 2)), rational("absolute", 4, 3)),
     (Swaps((2, 3)), rational("squares", 6, 2)),
     (Swaps((2, 3)), rational("absolute", 6, 2, np.array([[1, 0, 0, 0, 0, 0], [0, 1, 1, 0, 0, 0], [1, 1, 0, 0, 2, 0]]), [1, 2, 1])),
@@ -71,14 +73,14 @@ def test_the_target_is_stationary_as_fractions(case: int) -> None:
 def test_a_kernel_with_a_wrong_law_is_caught() -> None:
     moves, target = STATIONARY[0]
     fibre = enumerate_fibre(moves, target.lower, target.upper)  # type: ignore[arg-type]
-    other = Target(Decay("absolute", Fraction(1), Fraction(667, 1000)), 4).within(target.lower, target.upper)
+    other = ChainTarget(Decay("absolute", Fraction(1), Fraction(667, 1000)), 4).within(target.lower, target.upper)
     with pytest.raises(AssertionError):
         check_stationary(LineGibbs(other, moves), fibre, target)
 
 
 def test_a_step_has_the_stated_law_over_all_words() -> None:
     """Two moves picked by one bit, t by nine bits of its word: every probability is bracketed by counting words."""
-    moves = Listed(np.array([[1, -1, 0], [1, 1, -2]]))
+    moves = ListedMoves(np.array([[1, -1, 0], [1, 1, -2]]))
     kernel = LineGibbs(rational("absolute", 3, 3), moves)
     state = np.array([1, 1, -2])
     law = kernel.transitions(state)
@@ -101,26 +103,26 @@ def test_a_step_has_the_stated_law_over_all_words() -> None:
 
 
 KERNELS: dict[str, LineGibbs] = {
-    "swaps": LineGibbs(Target.laplace(12, "1/4"), Swaps((3, 4))),
-    "swaps, long axis": LineGibbs(Target.laplace(2 * 130, "1/4"), Swaps((2, 130))),
-    "pairs": LineGibbs(Target.laplace(6, "3/4"), Swaps((6,))),
-    "signed pairs": LineGibbs(Target.laplace(4, 1), Swaps((4,), np.array([1, -1, -1, 1]))),
-    "three-way": LineGibbs(Target.laplace(12, "1/8"), Swaps((2, 3, 2))),
-    "swaps, bounds": LineGibbs(Target.laplace(9, "1/2").within(lower=[-1] * 9, upper=[3] * 9), Swaps((3, 3))),
-    "swaps, lower bounds": LineGibbs(Target.laplace(9, "1/5").within(lower=[-2] * 9), Swaps((3, 3))),
-    "multipliers": LineGibbs(Target(Decay("absolute", Fraction(1, 8)), 6, None, np.array([1, 2, 3, 1, 1, 2])), Swaps((2, 3))),
+    "swaps": LineGibbs(ChainTarget.laplace(12, "1/4"), Swaps((3, 4))),
+    "swaps, long axis": LineGibbs(ChainTarget.laplace(2 * 130, "1/4"), Swaps((2, 130))),
+    "pairs": LineGibbs(ChainTarget.laplace(6, "3/4"), Swaps((6,))),
+    "signed pairs": LineGibbs(ChainTarget.laplace(4, 1), Swaps((4,), np.array([1, -1, -1, 1]))),
+    "three-way": LineGibbs(ChainTarget.laplace(12, "1/8"), Swaps((2, 3, 2))),
+    "swaps, bounds": LineGibbs(ChainTarget.laplace(9, "1/2").within(lower=[-1] * 9, upper=[3] * 9), Swaps((3, 3))),
+    "swaps, lower bounds": LineGibbs(ChainTarget.laplace(9, "1/5").within(lower=[-2] * 9), Swaps((3, 3))),
+    "multipliers": LineGibbs(ChainTarget(Decay("absolute", Fraction(1, 8)), 6, None, np.array([1, 2, 3, 1, 1, 2])), Swaps((2, 3))),
     "forms, swaps": LineGibbs(
-        Target.of_forms("absolute", np.vstack([np.eye(6, dtype=np.int64), np.ones((1, 6), dtype=np.int64)]), ["1/4"] * 6 + ["1/2"]),
+        ChainTarget.of_forms("absolute", np.vstack([np.eye(6, dtype=np.int64), np.ones((1, 6), dtype=np.int64)]), ["1/4"] * 6 + ["1/2"]),
         Swaps((2, 3)),
     ),
-    "forms, basis": LineGibbs(Target(Decay("absolute", Fraction(2, 3)), 7, FORMS, np.array([2, 1, 1, 3])), VENN_BASIS),
-    "forms, squares": LineGibbs(Target(Decay("squares", Fraction(1, 7)), 7, FORMS, np.array([2, 1, 1, 3])), VENN_BASIS),
-    "gaussian": LineGibbs(Target.gaussian(9, 3), Swaps((3, 3))),
-    "gaussian, basis": LineGibbs(Target.gaussian(7, 3).within(upper=[2] * 7), VENN_BASIS),
-    "norm": LineGibbs(Target.laplace(6, "1/2", "l2"), Swaps((2, 3))),
-    "norm, forms": LineGibbs(Target.of_forms("norm", FORMS, ["1/4", "1/8", "9/16", "1/4"]), VENN_BASIS),
+    "forms, basis": LineGibbs(ChainTarget(Decay("absolute", Fraction(2, 3)), 7, FORMS, np.array([2, 1, 1, 3])), VENN_BASIS),
+    "forms, squares": LineGibbs(ChainTarget(Decay("squares", Fraction(1, 7)), 7, FORMS, np.array([2, 1, 1, 3])), VENN_BASIS),
+    "gaussian": LineGibbs(ChainTarget.gaussian(9, 3), Swaps((3, 3))),
+    "gaussian, basis": LineGibbs(ChainTarget.gaussian(7, 3).within(upper=[2] * 7), VENN_BASIS),
+    "norm": LineGibbs(ChainTarget.laplace(6, "1/2", "l2"), Swaps((2, 3))),
+    "norm, forms": LineGibbs(ChainTarget.of_forms("norm", FORMS, ["1/4", "1/8", "9/16", "1/4"]), VENN_BASIS),
     "rational": LineGibbs(rational("absolute", 9, 3), Swaps((3, 3))),
-    "steep moves, bounds": LineGibbs(Target.laplace(3, "1/2").within([-2] * 3, [3] * 3), STEEP),
+    "steep moves, bounds": LineGibbs(ChainTarget.laplace(3, "1/2").within([-2] * 3, [3] * 3), STEEP),
 }
 
 
@@ -175,7 +177,7 @@ def test_a_trace_notes_every_state(name: str, band: float) -> None:
 
 def middle_of_pick(kernel: LineGibbs) -> list[int]:
     """Words that pick the same move, far from any border."""
-    if isinstance(kernel.moves, Listed):
+    if isinstance(kernel.moves, ListedMoves):
         return [(1 << 31) // len(kernel.moves.vectors)]
     sizes = [s for n in kernel.moves.shape for s in ([n * (n - 1)] if n <= 128 else [n, n - 1])]  # type: ignore[attr-defined]
     return [((2 * (s // 2) + 1) << 31) // s for s in sizes]
@@ -208,7 +210,7 @@ def test_words_on_both_sides_of_every_border_of_two_moves(name: str) -> None:
     state, _ = kernel.run(kernel.start(words), 20, words)
     picks = middle_of_pick(kernel)
     padding = np.zeros(CHUNK_WORDS, dtype=np.uint32)
-    choices = len(kernel.moves.vectors) if isinstance(kernel.moves, Listed) else kernel.moves.shape[-1]  # type: ignore[attr-defined]
+    choices = len(kernel.moves.vectors) if isinstance(kernel.moves, ListedMoves) else kernel.moves.shape[-1]  # type: ignore[attr-defined]
     if isinstance(kernel.moves, Swaps):
         choices = choices * (choices - 1) if choices <= 128 else choices - 1
     for border in range(1, choices, max(1, choices // 10)):
@@ -225,7 +227,7 @@ def test_the_fast_loops_place_of_a_word_is_the_inverse_distribution_function() -
     """`draw_flat` against balls, for breakpoints near and far, at several rates."""
     rng = np.random.default_rng(20)
     for rate in (Fraction(1, 4), Fraction(3, 2), Fraction(9)):
-        kernel = LineGibbs(Target.laplace(4, rate), Swaps((2, 2)))
+        kernel = LineGibbs(ChainTarget.laplace(4, rate), Swaps((2, 2)))
         q, _, inner, outer = kernel.powers
         constants = compiled.constants_of(q, inner, outer, float(rate))
         room = (1 << 20, 1 << 31)
@@ -266,14 +268,14 @@ def one_step_law(kernel: LineGibbs, state: State) -> dict[tuple[int, ...], float
 
 
 def test_one_step_fits_its_law_for_the_norm() -> None:
-    kernel = LineGibbs(Target.laplace(4, "1/2", "l2").within(lower=[-3] * 4, upper=[4] * 4), Swaps((4,)))
+    kernel = LineGibbs(ChainTarget.laplace(4, "1/2", "l2").within(lower=[-3] * 4, upper=[4] * 4), Swaps((4,)))
     state = np.array([2, -1, -1, 0])
     words = words_of("fit of the norm")
     n = 16_000
     counts: Counter[tuple[int, ...]] = Counter(tuple(kernel.run(state, 1, words)[0].tolist()) for _ in range(n))
     law = one_step_law(kernel, state)
     check_fit_categories(counts, law, name="line_gibbs: one step under an l2 norm")
-    wrong = one_step_law(LineGibbs(Target.laplace(4, "2/5", "l2").within(lower=[-3] * 4, upper=[4] * 4), Swaps((4,))), state)
+    wrong = one_step_law(LineGibbs(ChainTarget.laplace(4, "2/5", "l2").within(lower=[-3] * 4, upper=[4] * 4), Swaps((4,))), state)
     observed = [counts[after] for after in law]
     assert chi_square_p_value(observed, [wrong[after] for after in law], n) < 1e-9
 
@@ -283,7 +285,7 @@ def test_moments_of_a_small_grid() -> None:
 
     The autocorrelation time is some 4 sweeps, so the standard errors are about .05 and .06: the bands are more than 8 of them.
     """
-    kernel = LineGibbs(Target.laplace(16, "1/4"), Swaps((4, 4)))
+    kernel = LineGibbs(ChainTarget.laplace(16, "1/4"), Swaps((4, 4)))
     words = words_of("moments")
     _, record = kernel.trace(kernel.start(words), 200_000, kernel.steps_per_sweep, words)
     assert abs(record[:, 0].mean() - 35.0) < 0.4
@@ -301,13 +303,13 @@ def test_a_kernel_survives_a_pickle() -> None:
 
 def test_refusals() -> None:
     with pytest.raises(InvalidParameter, match="They must be the same"):
-        LineGibbs(Target.laplace(5, 1), Swaps((2, 3)))
+        LineGibbs(ChainTarget.laplace(5, 1), Swaps((2, 3)))
     with pytest.raises(InvalidParameter, match="changes no form"):
-        LineGibbs(Target(Decay("absolute", Fraction(1)), 6, np.eye(1, 6, dtype=np.int64)), Swaps((2, 3)))
+        LineGibbs(ChainTarget(Decay("absolute", Fraction(1)), 6, np.eye(1, 6, dtype=np.int64)), Swaps((2, 3)))
     with pytest.raises(RequestTooLarge, match="64-bit"):
-        LineGibbs(Target(Decay("squares", Fraction(1)), 2, np.eye(2, dtype=np.int64) << 30, np.array([9, 9])), Swaps((2,)))
+        LineGibbs(ChainTarget(Decay("squares", Fraction(1)), 2, np.eye(2, dtype=np.int64) << 30, np.array([9, 9])), Swaps((2,)))
     with pytest.raises(RequestTooLarge, match="entries of the moves"):
-        LineGibbs(Target.laplace(2, 1), Listed(np.array([[1 << 30, -(1 << 30)]])))
+        LineGibbs(ChainTarget.laplace(2, 1), ListedMoves(np.array([[1 << 30, -(1 << 30)]])))
     kernel = KERNELS["swaps, bounds"]
     with pytest.raises(InvalidParameter, match="outside the target's bounds"):
         kernel.run(np.full(9, 9), 1, words_of("refusals"))
@@ -324,13 +326,13 @@ def test_refusals() -> None:
     for band in (2.0**-41, 0.0, math.nan):
         with pytest.raises(InvalidParameter, match=r"band must be 2\^-40 or more"):
             LineGibbs(kernel.target, kernel.moves, band)
-    far = LineGibbs(Target.laplace(2, 1), Swaps((2,)))
+    far = LineGibbs(ChainTarget.laplace(2, 1), Swaps((2,)))
     with pytest.raises(RequestTooLarge, match="less noise"):
         far.run(np.array([1 << 31, -(1 << 31)]), 1, words_of("refusals 4"))
 
 
 def test_a_chain_of_the_whole_lattice_reaches_it() -> None:
-    kernel = LineGibbs.of_lattice(Target.laplace(7, 1), Lattice(VENN))
+    kernel = LineGibbs.of_lattice(ChainTarget.laplace(7, 1), Lattice(VENN))
     words = words_of("whole lattice")
     z, _ = kernel.run(kernel.start(words), 1000, words)
     assert not (VENN @ z).any()
@@ -368,13 +370,13 @@ def test_a_band_of_one_leaves_every_step_to_the_exact_one(name: str, monkeypatch
 def test_rates_that_doubles_cannot_hold_are_refused(decay: Decay) -> None:
     large = np.array([(1 << 31) - 1] * 2)
     with pytest.raises(RequestTooLarge, match="rate is too far from one"):
-        LineGibbs(Target(decay, 2, multipliers=large), Listed(np.array([[1 << 20, -(1 << 20)]])))
+        LineGibbs(ChainTarget(decay, 2, multipliers=large), ListedMoves(np.array([[1 << 20, -(1 << 20)]])))
     with pytest.raises(RequestTooLarge, match="rate is too far from one"):
-        LineGibbs(Target(decay, 2), Swaps((2,)))
+        LineGibbs(ChainTarget(decay, 2), Swaps((2,)))
 
 
 def test_a_base_near_zero_makes_a_chain_that_stays() -> None:
-    kernel = LineGibbs(Target(Decay("absolute", Fraction(1), Fraction(1, 10**400)), 2), Swaps((2,)))
+    kernel = LineGibbs(ChainTarget(Decay("absolute", Fraction(1), Fraction(1, 10**400)), 2), Swaps((2,)))
     assert kernel.run(np.zeros(2, dtype=np.int64), 50, words_of("stays"))[0].tolist() == [0, 0]
 
 
@@ -426,7 +428,7 @@ def test_windows_whose_heights_would_leave_64_bits_are_left_open() -> None:
     # on the way to the mode 2^28 |t 2^23| would be looked at for t = 2^29 and more
     steep = Line(Decay("absolute", Fraction(1)), (1 << 30, 0), (1, 1 << 23), (1 << 28, 1 << 28), 0)
     assert window_of(steep, 1 << 10)[1] == OPEN
-    kernel = LineGibbs(Target(Decay("absolute", Fraction(1)), 2, None, np.array([1 << 28] * 2)), Listed(np.array([[1, 1 << 23]])))
+    kernel = LineGibbs(ChainTarget(Decay("absolute", Fraction(1)), 2, None, np.array([1 << 28] * 2)), ListedMoves(np.array([[1, 1 << 23]])))
     state = np.array([1 << 30, 0])
     assert (kernel.run(state, 5, words_of("steep"))[0] == state).all()
     assert compiled.weight(np.int64(-1), np.int64(5), 0, 0.5, np.ones(4)) == pytest.approx(math.exp(0.5))
@@ -447,7 +449,7 @@ def refusal(kernel: LineGibbs, state: State, words: list[int], steps: int | None
 @pytest.mark.parametrize("shape", [(2,), (2, 2)])
 def test_what_is_too_long_to_sum_is_refused_whatever_the_band(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_module, "LONGEST_LINE", 400)
-    target, moves = Target.laplace(2 ** len(shape), 1), Swaps(shape)
+    target, moves = ChainTarget.laplace(2 ** len(shape), 1), Swaps(shape)
     words = [*[1 << 31] * moves.words_per_pick, 0x70000000, *[0] * CHUNK_WORDS]
     verdicts = []
     for length in (300, 310, 317, 319, 330, 350, 380, 399, 400, 410, 500):
@@ -464,7 +466,7 @@ def test_what_is_too_long_to_sum_is_refused_whatever_the_band(shape: tuple[int, 
 def test_cells_that_leave_the_limit_are_refused_at_that_very_step() -> None:
     """The second step would bring them back: a look at the end of the run would not see it."""
     moves = Swaps((2, 2))
-    kernel = LineGibbs(Target.laplace(4, "1/8"), moves)
+    kernel = LineGibbs(ChainTarget.laplace(4, "1/8"), moves)
     picks = [1 << 31] * moves.words_per_pick
     u = moves.pick(ListedWords(picks)).dense(4)
     # cell 0 at the edge, the other breakpoints together 6 steps further out: t takes the three cells to about zero
@@ -482,11 +484,11 @@ def test_cells_that_leave_the_limit_are_refused_at_that_very_step() -> None:
 
 
 def test_moves_far_beyond_the_limit_are_refused_before_they_are_made() -> None:
-    kernel = LineGibbs(Target.laplace(2, 1), Listed(np.array([[1 << 22, -(1 << 22)]])))
+    kernel = LineGibbs(ChainTarget.laplace(2, 1), ListedMoves(np.array([[1 << 22, -(1 << 22)]])))
     move = next(iter(kernel.moves.all()))
     for t in (1 << 42, 1 << 70, -(1 << 42)):  # 2^42 2^22 is 0 in 64 bits
         with pytest.raises(RequestTooLarge, match="less noise"):
-            kernel.moved(np.zeros(2, dtype=np.int64), move, t)
+            kernel.move_state(np.zeros(2, dtype=np.int64), move, t)
 
 
 @pytest.mark.parametrize("name", ["steep moves, bounds", "swaps, bounds", "swaps, lower bounds", "gaussian, basis"])

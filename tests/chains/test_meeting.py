@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.chains.meeting import Meetings, meet_once, meeting_times
 from holdfast.chains.protocol import Kernel
-from holdfast.chains.target import Target
+from holdfast.chains.target import ChainTarget
 from holdfast.errors import InvalidParameter
 from holdfast.testing import ListedWords, all_words, check_fit, fits
 
@@ -31,7 +31,7 @@ def test_all_words_give_the_meeting_law(lag: int, uniform_start: bool) -> None:
     lists = all_words(1, 2 * starts + alone + together, shift=31)
     for row in lists:
         first, second, rest = np.split(row, [starts + alone, 2 * starts + alone])
-        seen[meet_once(kernel.coupled(), lag, most, ListedWords(first), ListedWords(second), ListedWords(rest))] += 1
+        seen[meet_once(kernel.couple(), lag, most, ListedWords(first), ListedWords(second), ListedWords(rest))] += 1
     law = kernel.meeting_law(lag, most)
     expected = {(lag + d, True): mass for d, mass in law.items() if d <= most} | {(lag + most, False): law[most + 1]}
     assert {key: Fraction(count, len(lists)) for key, count in seen.items()} == expected
@@ -78,23 +78,17 @@ def line_gibbs() -> Kernel:
     from holdfast.chains.line_gibbs import LineGibbs
     from holdfast.chains.moves import Swaps
 
-    return LineGibbs(Target.laplace(9, "1/4"), Swaps((3, 3)))
-
-
-def block_gibbs() -> Kernel:
-    from holdfast.chains.block_gibbs import BlockGibbs
-
-    return BlockGibbs(Target.laplace(9, "1/4"), (3, 3))
+    return LineGibbs(ChainTarget.laplace(9, "1/4"), Swaps((3, 3)))
 
 
 def metropolis() -> Kernel:
     from holdfast.chains.metropolis import Metropolis
 
-    return Metropolis(Target.laplace(3, "1/4"), np.array([[1, 0], [0, 1], [-1, -1]]), Fraction(1))
+    return Metropolis(ChainTarget.laplace(3, "1/4"), np.array([[1, 0], [0, 1], [-1, -1]]), Fraction(1))
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("make", [line_gibbs, block_gibbs, metropolis])
+@pytest.mark.parametrize("make", [line_gibbs, metropolis])
 def test_kernels_share_no_state_between_threads(make: Callable[[], Kernel]) -> None:
     """Compiled loops really run at once: the same times one after another and side by side, and from a kernel that was used before."""
     kernel = make()
@@ -159,7 +153,7 @@ class BrokenPair(CoupledRefresh):
 
 
 class BrokenKernel(Refresh):
-    def coupled(self) -> CoupledRefresh:
+    def couple(self) -> CoupledRefresh:
         return BrokenPair(self)
 
 

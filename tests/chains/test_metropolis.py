@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from holdfast.chains.metropolis import Metropolis, RationalJumps
 from holdfast.chains.protocol import State
-from holdfast.chains.target import Decay, Target
+from holdfast.chains.target import ChainTarget, Decay
 from holdfast.errors import InexactParameter, InvalidParameter, RequestTooLarge
 from holdfast.exact import DiscreteLaplace
 from holdfast.exact.table import TableSampler
@@ -43,25 +43,25 @@ def small(block: str, kind: Any = "absolute", base: Fraction = HALF, reach: int 
     """A kernel whose fibre is small and whose probabilities are fractions."""
     shape = BLOCKS[block]
     lower, upper = np.full(shape.size, -reach), np.full(shape.size, reach + 1)
-    kernel = Metropolis.of_shape(Target(Decay(kind, Fraction(1), base), shape.size), shape)
+    kernel = Metropolis.of_shape(ChainTarget(Decay(kind, Fraction(1), base), shape.size), shape)
     return replace(kernel, target=kernel.target.within(lower, upper), jump_base=THIRD)
 
 
 def four_by_four(norm: Any = "l1", **changes: Any) -> Metropolis:
-    return replace(Metropolis.of_lattice(Target.laplace(16, "1/4", norm), Lattice(margins(4, 4))), **changes)
+    return replace(Metropolis.of_lattice(ChainTarget.laplace(16, "1/4", norm), Lattice(margins(4, 4))), **changes)
 
 
 KERNELS = {
     "l1": four_by_four(),
     "l2": four_by_four("l2"),
-    "Gaussian": Metropolis.of_shape(Target.gaussian(6, 4), BLOCKS["2 x 3"], "1/2"),
+    "Gaussian": Metropolis.of_shape(ChainTarget.gaussian(6, 4), BLOCKS["2 x 3"], "1/2"),
     "bounded": small("general", reach=3),
-    "bounded below": Metropolis.of_shape(Target.laplace(6, "1/2").within(lower=np.full(6, -2)), BLOCKS["2 x 3"]),
+    "bounded below": Metropolis.of_shape(ChainTarget.laplace(6, "1/2").within(lower=np.full(6, -2)), BLOCKS["2 x 3"]),
     "forms": Metropolis(
-        Target.of_forms("absolute", [[1, 1, 0], [0, 1, -1], [1, 0, 0]], ["1/2", "1/3", 1]).within(upper=[9, 1, 2]),
+        ChainTarget.of_forms("absolute", [[1, 1, 0], [0, 1, -1], [1, 0, 0]], ["1/2", "1/3", 1]).within(upper=[9, 1, 2]),
         np.array([[1, 0], [-1, 1], [0, -1]]),
     ),
-    "weighted squares": Metropolis(Target.of_forms("norm", [[1, 1, 0], [0, 2, -1]], ["1/2", 3]), np.array([[1, 0], [-1, 1], [0, -1]])),
+    "weighted squares": Metropolis(ChainTarget.of_forms("norm", [[1, 1, 0], [0, 2, -1]], ["1/2", 3]), np.array([[1, 0], [-1, 1], [0, -1]])),
 }
 
 
@@ -96,7 +96,7 @@ def test_the_target_is_stationary(block: str, kind: Any) -> None:
 
 def test_one_transition_by_hand() -> None:
     """One sum over two cells, z = (v, -v), -1 <= v <= 1, weight 2^-|z|_1 = 4^-|v|, jumps 3^-|e| / 2."""
-    target = Target(Decay("absolute", Fraction(1), HALF), 2).within([-1, -1], [1, 1])
+    target = ChainTarget(Decay("absolute", Fraction(1), HALF), 2).within([-1, -1], [1, 1])
     kernel = Metropolis(target, PAIR, jump_base=THIRD)
     assert kernel.transitions(np.array([0])) == {(-1,): Fraction(1, 24), (0,): Fraction(11, 12), (1,): Fraction(1, 24)}
     assert kernel.transitions(np.array([1])) == {(-1,): Fraction(1, 18), (0,): Fraction(1, 6), (1,): Fraction(7, 9)}
@@ -110,7 +110,7 @@ def test_jumps_have_their_law() -> None:
     answers = [None if is_open else sampler.first + int(k) for k, is_open in zip(found, sampler.low[found] <= words, strict=True)]
     check_brackets(*bracket_inverse_cdf(answers), lambda e: (kernel.mass(e), kernel.mass(e)))
     assert sum(kernel.mass(e) for e in range(-40, 41)) == 1 - 2 * THIRD**41 / (1 + THIRD)
-    assert Metropolis(Target.laplace(2, 1), PAIR, Fraction(2)).sampler is DiscreteLaplace(HALF).sampler()
+    assert Metropolis(ChainTarget.laplace(2, 1), PAIR, Fraction(2)).sampler is DiscreteLaplace(HALF).sampler()
 
 
 @pytest.mark.parametrize("run", ["step", "run"])
@@ -181,13 +181,13 @@ def test_the_band_decides_who_accepts(band: float, least: int, most: int, monkey
 def test_the_loops_rate_is_right_for_bases_near_one() -> None:
     """-log(1 - x) lies between x and x + x^2; from a double of the base only x's first bits would be left."""
     x = Fraction(1, 3 << 40)
-    kernel = Metropolis(Target(Decay("absolute", Fraction(1), 1 - x), 2), PAIR)
+    kernel = Metropolis(ChainTarget(Decay("absolute", Fraction(1), 1 - x), 2), PAIR)
     assert abs(Fraction(kernel.rule.rate) / (x + x * x / 2) - 1) < Fraction(1, 1 << 52)
 
 
 def test_words_on_thresholds_are_settled_by_their_own_bits() -> None:
     """z = (v, -v), rate 1/4, from v = 3: a jump of +2 raises the energy by 4, so U is compared with exp(-1)."""
-    kernel = Metropolis(Target.laplace(2, "1/4"), PAIR)
+    kernel = Metropolis(ChainTarget.laplace(2, "1/4"), PAIR)
     sampler = kernel.sampler
     jump = int(sampler.high[1 - sampler.first] // 2 + sampler.high[2 - sampler.first] // 2)  # well inside the words of a jump of 2
     accept = int(np.exp(-1.0) * TOP)
@@ -263,7 +263,7 @@ def one_sum_law(epsilon: float, cells: int) -> dict[int, float]:
 
 def test_a_long_run_has_the_law_of_the_target() -> None:
     """Three cells with sum zero, epsilon 1/2, one record in 400 steps: many autocorrelation times apart, so as good as independent."""
-    kernel = Metropolis.of_shape(Target.laplace(3, "1/2"), BLOCKS["sum of 3"])
+    kernel = Metropolis.of_shape(ChainTarget.laplace(3, "1/2"), BLOCKS["sum of 3"])
     with NoiseKey.for_tests("metropolis law").stream("a") as words:
         state, _ = kernel.run(kernel.start(words), 5000, words)
         _, record = kernel.trace(state, 12_000, 400, words)
@@ -295,13 +295,13 @@ def test_starts_are_jumps_and_zero_within_bounds() -> None:
 
 def test_bases_span_the_lattice() -> None:
     lattice = Lattice(margins(4, 4))
-    smith = Metropolis.of_lattice(Target.laplace(16, 1), lattice, "3/2")
-    neighbours = Metropolis.of_shape(Target.laplace(16, 1), Grid((4, 4)))
+    smith = Metropolis.of_lattice(ChainTarget.laplace(16, 1), lattice, "3/2")
+    neighbours = Metropolis.of_shape(ChainTarget.laplace(16, 1), Grid((4, 4)))
     assert smith.jump_rate == Fraction(3, 2)
     assert not (margins(4, 4) @ smith.basis).any()
     for basis in (smith.basis, neighbours.basis):
         assert algebra.same_lattice(basis, lattice.basis)
-    general = Metropolis.of_shape(Target.laplace(5, 1), GENERAL_BLOCK)
+    general = Metropolis.of_shape(ChainTarget.laplace(5, 1), GENERAL_BLOCK)
     assert algebra.same_lattice(general.basis, Lattice(GENERAL).basis)
     assert (smith.name, smith.steps_per_sweep, smith.dimension) == ("metropolis", 1, 9)
 
@@ -322,11 +322,11 @@ def test_bases_span_the_lattice() -> None:
 )
 def test_a_bad_basis_is_refused(basis: Any, message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
-        Metropolis(Target.laplace(2, 1), basis)
+        Metropolis(ChainTarget.laplace(2, 1), basis)
 
 
 def test_bad_rates_are_refused() -> None:
-    target = Target.laplace(2, 1)
+    target = ChainTarget.laplace(2, 1)
     with pytest.raises(InvalidParameter, match="greater than zero"):
         Metropolis(target, PAIR, Fraction(0))
     with pytest.raises(InexactParameter, match=r"'0\.5'"):
@@ -336,7 +336,7 @@ def test_bad_rates_are_refused() -> None:
     with pytest.raises(InvalidParameter, match="between 0 and 1"):
         Metropolis(target, PAIR, jump_base=Fraction(3, 2))
     with pytest.raises(RequestTooLarge, match="ordinary size"):
-        Metropolis(Target.laplace(2, Fraction(10**380)), PAIR)
+        Metropolis(ChainTarget.laplace(2, Fraction(10**380)), PAIR)
 
 
 @pytest.mark.parametrize("band", [2.0**-41, 0.0, -1.0, float("nan")])
@@ -348,13 +348,13 @@ def test_a_band_narrower_than_the_doubles_error_is_refused(band: float) -> None:
 @pytest.mark.parametrize(
     "target",
     [
-        Target.of_forms("absolute", [[1, 1]], [1]),
-        Target.of_forms("norm", [[1, 1], [-2, -2]], [1, 2]),
-        Target(Decay("norm", Fraction(1)), 2, np.zeros((0, 2), dtype=np.int64)),
-        Target(Decay("absolute", Fraction(1)), 2, np.zeros((0, 2), dtype=np.int64)),
+        ChainTarget.of_forms("absolute", [[1, 1]], [1]),
+        ChainTarget.of_forms("norm", [[1, 1], [-2, -2]], [1, 2]),
+        ChainTarget(Decay("norm", Fraction(1)), 2, np.zeros((0, 2), dtype=np.int64)),
+        ChainTarget(Decay("absolute", Fraction(1)), 2, np.zeros((0, 2), dtype=np.int64)),
     ],
 )
-def test_a_target_without_a_law_is_refused(target: Target) -> None:
+def test_a_target_without_a_law_is_refused(target: ChainTarget) -> None:
     """z = (v, -v) leaves the forms as they are, so that every v would have the same weight."""
     for unbounded in (target, target.within(lower=[-5, -5]), target.within(upper=[5, 5])):
         with pytest.raises(InvalidParameter, match="do not add up"):
@@ -367,17 +367,17 @@ def test_a_target_without_a_law_is_refused(target: Target) -> None:
 def test_one_direction_that_no_form_sees_is_enough_to_refuse() -> None:
     basis, forms = np.array([[1, 0], [-1, 1], [0, -1]]), [[1, 1, 0], [2, 2, 0]]
     with pytest.raises(InvalidParameter, match="rank below 2"):
-        Metropolis(Target.of_forms("squares", forms, [1, 1]), basis)
-    Metropolis(Target.of_forms("squares", [*forms, [1, 0, 0]], [1, 1, 1]), basis)
+        Metropolis(ChainTarget.of_forms("squares", forms, [1, 1]), basis)
+    Metropolis(ChainTarget.of_forms("squares", [*forms, [1, 0, 0]], [1, 1, 1]), basis)
 
 
 def test_what_could_leave_64_bits_is_refused() -> None:
     big = 1 << 30
     with pytest.raises(RequestTooLarge, match="64-bit"):
-        Metropolis(Target.gaussian(2, 1), big * PAIR)
+        Metropolis(ChainTarget.gaussian(2, 1), big * PAIR)
     with pytest.raises(RequestTooLarge, match="64-bit"):
-        Metropolis(Target.of_forms("absolute", [[big, big, big, big, big, 0]], [1]), big * np.eye(6, dtype=np.int64))
-    kernel = Metropolis(Target.gaussian(2, 1), (1 << 18) * PAIR)
+        Metropolis(ChainTarget.of_forms("absolute", [[big, big, big, big, big, 0]], [1]), big * np.eye(6, dtype=np.int64))
+    kernel = Metropolis(ChainTarget.gaussian(2, 1), (1 << 18) * PAIR)
     assert 1 << 12 <= kernel.rule.room < 1 << 13
     for act in (kernel.step, lambda s, w: kernel.run(s, 1, w)):
         with pytest.raises(RequestTooLarge, match="went beyond"):
@@ -390,7 +390,7 @@ def test_what_could_leave_64_bits_is_refused() -> None:
 
 
 def test_bad_states_and_counts_are_refused() -> None:
-    kernel = Metropolis(Target.laplace(2, 1), PAIR)
+    kernel = Metropolis(ChainTarget.laplace(2, 1), PAIR)
     states: list[Any] = [np.array([1, 2]), np.array([0.5]), np.array([1], dtype=np.int32)]
     for state in states:
         for act in (kernel.step, lambda s, w: kernel.run(s, 1, w)):
@@ -408,11 +408,11 @@ def test_bad_states_and_counts_are_refused() -> None:
     with pytest.raises(InvalidParameter, match="within the target's bounds"):
         bounded.transitions(np.array([5, 0]))
     with pytest.raises(InvalidParameter, match="nowhere to go"):
-        Metropolis.of_lattice(Target.laplace(2, 1), Lattice(np.eye(2, dtype=np.int64)))
+        Metropolis.of_lattice(ChainTarget.laplace(2, 1), Lattice(np.eye(2, dtype=np.int64)))
     with pytest.raises(InvalidParameter, match="upper bound"):
         kernel.transitions(np.array([0]))
     with pytest.raises(InvalidParameter, match="jump_base"):
         kernel.mass(1)
-    wide = Target(Decay("absolute", Fraction(1), HALF), 2).within([-(10**5)] * 2, [10**5] * 2)
+    wide = ChainTarget(Decay("absolute", Fraction(1), HALF), 2).within([-(10**5)] * 2, [10**5] * 2)
     with pytest.raises(RequestTooLarge, match="narrower"):
         Metropolis(wide, PAIR, jump_base=HALF).transitions(np.array([0]))

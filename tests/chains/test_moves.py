@@ -10,9 +10,9 @@ from math import comb, prod
 import numpy as np
 import pytest
 
-from holdfast.chains import LineGibbs, Target
+from holdfast.chains import ChainTarget, LineGibbs
 from holdfast.chains import moves as moves_module
-from holdfast.chains.moves import Listed, Move, Swaps, check_generates, format_move, moves_for
+from holdfast.chains.moves import ListedMoves, Move, Swaps, check_generates, format_move, moves_for
 from holdfast.errors import InvalidParameter, NothingLeft, RequestTooLarge, UnreachableLattice
 from holdfast.lattices import algebra
 from holdfast.lattices.lattice import Lattice
@@ -47,7 +47,7 @@ def test_swaps_are_all_different_keep_every_sum_and_generate_the_lattice(shape: 
     assert not (rows @ np.array(every).T).any()
     assert algebra.same_lattice(np.array(every).T, swaps.matrix().T)
     check_generates(swaps, rows)
-    check_generates(Listed(np.array(every)), rows)
+    check_generates(ListedMoves(np.array(every)), rows)
     assert swaps.dimension == len(swaps.matrix()) == algebra.rank(np.array(every))
 
 
@@ -78,7 +78,7 @@ def test_every_direction_is_picked_by_the_same_number_of_words(swaps: Swaps, one
 
 
 def test_a_word_on_the_border_of_two_moves_is_settled_by_bits_of_its_own() -> None:
-    listed = Listed(np.eye(3, dtype=np.int64))
+    listed = ListedMoves(np.eye(3, dtype=np.int64))
     border = (1 << 32) // 3
     picked = [int(listed.pick(ListedWords([border], default_extra=extra)).cells[0]) for extra in (0, 2**32 - 1)]
     assert picked == [0, 1]
@@ -107,33 +107,33 @@ def test_moves_of_shapes() -> None:
 
 def test_moves_of_a_lattice() -> None:
     lattice = Lattice(VENN)
-    moves = LineGibbs.of_lattice(Target.laplace(7, 1), lattice).moves
+    moves = LineGibbs.of_lattice(ChainTarget.laplace(7, 1), lattice).moves
     assert moves.dimension == 4
     check_generates(moves, lattice)
     with pytest.raises(NothingLeft):
-        LineGibbs.of_lattice(Target.laplace(2, 1), Lattice(np.eye(2, dtype=np.int64)))
+        LineGibbs.of_lattice(ChainTarget.laplace(2, 1), Lattice(np.eye(2, dtype=np.int64)))
 
 
 def test_moves_that_miss_a_direction_are_refused_with_it() -> None:
     basis = np.array(Lattice(VENN).basis.T)
     with pytest.raises(UnreachableLattice, match=r"no sum of them gives .* at cell") as caught:
-        check_generates(Listed(basis[1:]), VENN)
+        check_generates(ListedMoves(basis[1:]), VENN)
     assert "Add this move" in str(caught.value)
     # the right dimension but every second point only
     doubled = basis.copy()
     doubled[0] *= 2
     with pytest.raises(UnreachableLattice, match="no sum of them gives"):
-        check_generates(Listed(doubled), VENN)
+        check_generates(ListedMoves(doubled), VENN)
     # two multiples whose greatest common divisor is one do generate it
-    check_generates(Listed(np.vstack([doubled, 3 * basis[:1]])), VENN)
+    check_generates(ListedMoves(np.vstack([doubled, 3 * basis[:1]])), VENN)
 
 
 def test_a_move_outside_the_lattice_is_refused() -> None:
     basis = np.array(Lattice(VENN).basis.T)
     with pytest.raises(UnreachableLattice, match=r"changes a kept total: \+1 at cell 0\. "):
-        check_generates(Listed(np.vstack([basis, np.eye(1, 7, dtype=np.int64)])), VENN)
+        check_generates(ListedMoves(np.vstack([basis, np.eye(1, 7, dtype=np.int64)])), VENN)
     with pytest.raises(InvalidParameter, match="7 cells"):
-        check_generates(Listed(basis), VENN[:, :6])
+        check_generates(ListedMoves(basis), VENN[:, :6])
 
 
 @pytest.mark.parametrize(
@@ -143,10 +143,10 @@ def test_a_move_outside_the_lattice_is_refused() -> None:
         lambda: Swaps((3, 1)),
         lambda: Swaps((3,), np.array([1, 2, 1])),
         lambda: Swaps((3,), np.array([1, 1])),
-        lambda: Listed(np.zeros((0, 3), dtype=np.int64)),
-        lambda: Listed(np.zeros((1, 3), dtype=np.int64)),
-        lambda: Listed(np.array([[1.0, -1.0]])),
-        lambda: Listed(np.array([[1 << 40, -1]])),
+        lambda: ListedMoves(np.zeros((0, 3), dtype=np.int64)),
+        lambda: ListedMoves(np.zeros((1, 3), dtype=np.int64)),
+        lambda: ListedMoves(np.array([[1.0, -1.0]])),
+        lambda: ListedMoves(np.array([[1 << 40, -1]])),
     ],
 )
 def test_refusals(make: Callable[[], object]) -> None:
@@ -160,14 +160,14 @@ def test_long_moves_are_shown_in_short() -> None:
 
 
 def test_moves_survive_a_pickle() -> None:
-    for moves in (Swaps((3, 4)), Swaps((3,), np.array([1, -1, 1])), Listed(VENN)):
+    for moves in (Swaps((3, 4)), Swaps((3,), np.array([1, -1, 1])), ListedMoves(VENN)):
         back = pickle.loads(pickle.dumps(moves))
         assert (back.matrix() == moves.matrix()).all()
 
 
 def test_moves_keep_copies_of_what_they_were_given() -> None:
     signs, vectors = np.array([1, -1, 1]), np.array([[1, -1, 0], [0, 1, -1]])
-    swaps, listed = Swaps((3,), signs), Listed(vectors)
+    swaps, listed = Swaps((3,), signs), ListedMoves(vectors)
     signs *= -1
     vectors += 5
     assert swaps.signs is not None

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.chains.line import Line
-from holdfast.chains.pairing import Joint, Residual, draw_maximal, draw_quantile, maximal_joint, normalised, quantile_joint
+from holdfast.chains.pairing import Joint, Residual, draw_maximal, draw_quantile, maximal_joint, normalise, quantile_joint
 from holdfast.chains.target import Decay
 from holdfast.exact.thresholds import certified_thresholds
 from holdfast.exact.weights import FixedWeights, ListedSource
@@ -31,7 +31,7 @@ def margins(joint: Joint) -> tuple[dict[int, Fraction], dict[int, Fraction]]:
 
 @given(laws, laws)
 def test_both_pairings_have_the_right_margins_and_are_the_best_of_their_kind(p: dict[int, Fraction], q: dict[int, Fraction]) -> None:
-    alone = normalised(p), normalised(q)
+    alone = normalise(p), normalise(q)
     maximal, quantile = maximal_joint(p, q), quantile_joint(p, q)
     assert margins(maximal) == alone
     assert margins(quantile) == alone
@@ -82,7 +82,7 @@ def test_the_residual_of_two_near_laws_is_still_known_to_all_bits() -> None:
     base = Fraction(1) - Fraction(1, 1 << 60)
     p = Line(Decay("absolute", Fraction(1), base), (0,), (1,), (1,), 0, 0, 3)
     q = Line(Decay("absolute", Fraction(1), base), (0,), (-1,), (2,), 0, 0, 3)
-    alone = normalised(p.exact_weights()), normalised(q.exact_weights())
+    alone = normalise(p.exact_weights()), normalise(q.exact_weights())
     left = [max(Fraction(0), alone[1][k] - alone[0][k]) for k in range(4)]
     found = certified_thresholds(Residual(q, p), 32)
     total, running = sum(left), Fraction(0)

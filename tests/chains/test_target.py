@@ -13,7 +13,7 @@ from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.chains.target import Decay, Target
+from holdfast.chains.target import ChainTarget, Decay
 from holdfast.errors import HoldfastError, InvalidParameter
 from holdfast.exact.balls import precision
 
@@ -26,21 +26,21 @@ tables = st.lists(st.integers(-50, 50), min_size=3, max_size=3).map(lambda z: np
 @given(tables)
 def test_forms_with_rational_weights_give_exactly_the_exponent_asked_for(z: np.ndarray) -> None:
     values = [int(v) for v in FORMS @ z]
-    absolute = Target.of_forms("absolute", FORMS, WEIGHTS)
+    absolute = ChainTarget.of_forms("absolute", FORMS, WEIGHTS)
     assert absolute.decay.rate * absolute.energy(z) == sum(w * abs(v) for w, v in zip(WEIGHTS, values, strict=True))
-    squares = Target.of_forms("squares", FORMS, WEIGHTS)
+    squares = ChainTarget.of_forms("squares", FORMS, WEIGHTS)
     assert squares.decay.rate * squares.energy(z) == sum(w * v * v for w, v in zip(WEIGHTS, values, strict=True))
-    norm = Target.of_forms("norm", FORMS, WEIGHTS)
+    norm = ChainTarget.of_forms("norm", FORMS, WEIGHTS)
     assert norm.decay.rate**2 * norm.energy(z) == sum(w * v * v for w, v in zip(WEIGHTS, values, strict=True))
 
 
 @given(tables)
 def test_the_usual_targets(z: np.ndarray) -> None:
-    assert Target.laplace(3, "1/4").energy(z) == abs(z).sum()
-    assert Target.laplace(3, "1/4", "l2").energy(z) == (z * z).sum() == Target.gaussian(3, 8).energy(z)
-    assert Target.gaussian(3, 8).decay.rate == Fraction(1, 16)
-    eye = Target(Decay("absolute", Fraction(1)), 3, np.eye(3, dtype=np.int64))
-    assert eye.energy(z) == Target.laplace(3, 1).energy(z)
+    assert ChainTarget.laplace(3, "1/4").energy(z) == abs(z).sum()
+    assert ChainTarget.laplace(3, "1/4", "l2").energy(z) == (z * z).sum() == ChainTarget.gaussian(3, 8).energy(z)
+    assert ChainTarget.gaussian(3, 8).decay.rate == Fraction(1, 16)
+    eye = ChainTarget(Decay("absolute", Fraction(1)), 3, np.eye(3, dtype=np.int64))
+    assert eye.energy(z) == ChainTarget.laplace(3, 1).energy(z)
     assert (eye.values(z) == z).all()
 
 
@@ -57,7 +57,7 @@ def test_ratios_of_weights_are_what_they_say() -> None:
 
 
 def test_bounds() -> None:
-    target = Target.laplace(2, 1).within(lower=[-1, 0], upper=[4, 0])
+    target = ChainTarget.laplace(2, 1).within(lower=[-1, 0], upper=[4, 0])
     assert target.allows(np.array([4, 0]))
     assert not target.allows(np.array([-2, 0]))
     assert not target.allows(np.array([0, 1]))
@@ -65,7 +65,7 @@ def test_bounds() -> None:
 
 
 def test_a_target_survives_a_pickle() -> None:
-    target = Target.of_forms("absolute", FORMS, WEIGHTS).within(lower=[-1, -1, -1])
+    target = ChainTarget.of_forms("absolute", FORMS, WEIGHTS).within(lower=[-1, -1, -1])
     back = pickle.loads(pickle.dumps(target))
     assert back.decay == target.decay
     assert (back.forms == FORMS).all()
@@ -76,19 +76,19 @@ def test_a_target_survives_a_pickle() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Target.laplace(3, 0),
-        lambda: Target.laplace(3, 0.25),  # type: ignore[arg-type]
-        lambda: Target(Decay("absolute", Fraction(1)), 3, FORMS[:, :2]),
-        lambda: Target(Decay("absolute", Fraction(1)), 3, FORMS, np.array([1, 2])),
-        lambda: Target(Decay("absolute", Fraction(1)), 3, FORMS, np.array([1, 2, 0])),
-        lambda: Target(Decay("absolute", Fraction(1)), 3, FORMS * 0.5),  # type: ignore[arg-type]
-        lambda: Target(Decay("absolute", Fraction(1)), 3, FORMS << 31),
-        lambda: Target.laplace(2, 1).within(lower=[1, 0]),
-        lambda: Target.laplace(2, 1).within(upper=[0, -1]),
-        lambda: Target.laplace(2, 1).within(upper=[0]),
-        lambda: Target.of_forms("norm", np.eye(2, dtype=np.int64), [Fraction(1, 1 << 40), Fraction(1, 3 << 40)]),
-        lambda: Target.of_forms("absolute", np.eye(2, dtype=np.int64), [1, 1 << 31]),
-        lambda: Target.of_forms("absolute", np.eye(2, dtype=np.int64), [1, 1 << 70]),
+        lambda: ChainTarget.laplace(3, 0),
+        lambda: ChainTarget.laplace(3, 0.25),  # type: ignore[arg-type]
+        lambda: ChainTarget(Decay("absolute", Fraction(1)), 3, FORMS[:, :2]),
+        lambda: ChainTarget(Decay("absolute", Fraction(1)), 3, FORMS, np.array([1, 2])),
+        lambda: ChainTarget(Decay("absolute", Fraction(1)), 3, FORMS, np.array([1, 2, 0])),
+        lambda: ChainTarget(Decay("absolute", Fraction(1)), 3, FORMS * 0.5),  # type: ignore[arg-type]
+        lambda: ChainTarget(Decay("absolute", Fraction(1)), 3, FORMS << 31),
+        lambda: ChainTarget.laplace(2, 1).within(lower=[1, 0]),
+        lambda: ChainTarget.laplace(2, 1).within(upper=[0, -1]),
+        lambda: ChainTarget.laplace(2, 1).within(upper=[0]),
+        lambda: ChainTarget.of_forms("norm", np.eye(2, dtype=np.int64), [Fraction(1, 1 << 40), Fraction(1, 3 << 40)]),
+        lambda: ChainTarget.of_forms("absolute", np.eye(2, dtype=np.int64), [1, 1 << 31]),
+        lambda: ChainTarget.of_forms("absolute", np.eye(2, dtype=np.int64), [1, 1 << 70]),
         lambda: Decay("norm", Fraction(1), Fraction(1, 2)),
         lambda: Decay("absolute", Fraction(1), Fraction(3, 2)),
     ],
@@ -101,11 +101,11 @@ def test_refusals(make: Callable[[], object]) -> None:
 def test_factors_of_a_norm_go_into_multipliers_up_to_the_largest() -> None:
     """Weights 1 / q and 2 / q: multipliers q and 2 q, which are refused once they reach 2^31, not wrapped."""
     q = (1 << 30) - 1
-    target = Target.of_forms("norm", np.eye(2, dtype=np.int64), [Fraction(1, q), Fraction(2, q)])
+    target = ChainTarget.of_forms("norm", np.eye(2, dtype=np.int64), [Fraction(1, q), Fraction(2, q)])
     assert target.multipliers is not None
     assert target.multipliers.tolist() == [q, 2 * q]
     with pytest.raises(InvalidParameter, match="below 2\\^31"):
-        Target.of_forms("norm", np.eye(2, dtype=np.int64), [Fraction(1, q + 1), Fraction(2, q + 1)])
+        ChainTarget.of_forms("norm", np.eye(2, dtype=np.int64), [Fraction(1, q + 1), Fraction(2, q + 1)])
 
 
 def test_the_rate_of_a_rational_base_is_a_double_within_one_rounding() -> None:
@@ -125,7 +125,7 @@ def test_the_rate_of_a_rational_base_is_a_double_within_one_rounding() -> None:
 def test_a_target_keeps_copies_of_what_it_was_given() -> None:
     whole = np.arange(12).reshape(4, 3)
     multipliers, upper = np.array([1, 2, 3, 4]), np.array([1, 2, 3])
-    target = Target(Decay("absolute", Fraction(1)), 3, whole[:], multipliers, None, upper)
+    target = ChainTarget(Decay("absolute", Fraction(1)), 3, whole[:], multipliers, None, upper)
     for array in (whole, multipliers, upper):
         array += 7  # still free to change
     assert target.forms is not None

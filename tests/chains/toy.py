@@ -23,8 +23,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.chains.protocol import CoupledInfo, Info, Pair, State
-from holdfast.chains.target import Decay, Target
+from holdfast.chains.protocol import CoupledInfo, Info, State, StatePair
+from holdfast.chains.target import ChainTarget, Decay
 from holdfast.randomness import Words
 
 
@@ -40,8 +40,8 @@ class Refresh:
     name: str = "refresh"
 
     @property
-    def target(self) -> Target:
-        return Target(Decay("absolute", Fraction(1)), 1)
+    def target(self) -> ChainTarget:
+        return ChainTarget(Decay("absolute", Fraction(1)), 1)
 
     @property
     def stay(self) -> Fraction:
@@ -72,7 +72,7 @@ class Refresh:
         values = np.concatenate((state, numbers * self.values >> 32))[last][every - 1 :: every]
         return values[-1:], np.stack((values, values, np.zeros_like(values)), axis=1)
 
-    def coupled(self) -> CoupledRefresh:
+    def couple(self) -> CoupledRefresh:
         return CoupledRefresh(self)
 
     def meeting_law(self, lag: int, largest: int) -> dict[int, Fraction]:
@@ -91,17 +91,17 @@ class Refresh:
 class CoupledRefresh:
     kernel: Refresh
 
-    def step(self, pair: Pair, words: Words) -> tuple[Pair, CoupledInfo]:
+    def step(self, pair: StatePair, words: Words) -> tuple[StatePair, CoupledInfo]:
         if pair.first is pair.second:
             state, _ = self.kernel.step(pair.first, words)
-            return Pair(state, state), CoupledInfo(1, True)
+            return StatePair(state, state), CoupledInfo(1, True)
         coin, number = (int(word) for word in words.take(2))
         if coin >> 28 >= self.kernel.sixteenths:
             return pair, CoupledInfo(1, False)
         state = np.array([self.kernel._number(number)])
-        return Pair(state, state), CoupledInfo(1, True)
+        return StatePair(state, state), CoupledInfo(1, True)
 
-    def run(self, pair: Pair, most: int, words: Words) -> tuple[Pair, CoupledInfo]:
+    def run(self, pair: StatePair, most: int, words: Words) -> tuple[StatePair, CoupledInfo]:
         for made in range(1, most + 1):
             pair, info = self.step(pair, words)
             if info.identical:

@@ -89,7 +89,7 @@ class TestNamesOnlyWhatWorksHere:
 
     def test_what_does_not_work_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A general block on which every sampler by rejection is too slow: only rounded projection, which throws nothing away, is left."""
-        monkeypatch.setattr("holdfast.samplers.table.MAX_CELL_TRIES", 8)
+        monkeypatch.setattr("holdfast.samplers.choice.MAX_CELL_TRIES", 8)
         choose.cache_clear()
         try:
             others = named(refusal(hf.GeneralizedLaplace("1/4"), OVERLAPPING))
@@ -100,7 +100,7 @@ class TestNamesOnlyWhatWorksHere:
 
     def test_a_gaussian_is_told_how_much_more_noise_would_do(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Klein's sampler takes 1,411 units of work here at sigma_squared 1/2, and 804 at 2."""
-        monkeypatch.setattr("holdfast.samplers.table.MAX_CELL_TRIES", 900)
+        monkeypatch.setattr("holdfast.samplers.choice.MAX_CELL_TRIES", 900)
         choose.cache_clear()
         try:
             others = named(refusal(hf.GeneralizedGaussian(sigma_squared="1/2"), OVERLAPPING))

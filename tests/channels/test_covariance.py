@@ -15,8 +15,7 @@ from holdfast.channels import covariance
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes.grid import zero_sum_basis
 from holdfast.laws.moments import fraction_variance
-from holdfast.samplers.rounded_grid import RoundedGrid, projected
-from holdfast.samplers.rounded_projection import RoundedSampler
+from holdfast.samplers.rounded_projection import RoundedGrid, RoundedSampler, project
 from holdfast.wording.errors import basis_phrase
 
 OVERLAPPING = np.array([[1, 1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1, 0], [1, 0, 0, 1, 0, 1, 1]])
@@ -56,7 +55,7 @@ def covariance_by_all_branches(sampler: RoundedGrid) -> Any:
     assert len(law) == order
     out = np.zeros((sampler.cells, sampler.cells))
     for mass, noise in law.values():
-        u = projected(np.array([noise], dtype=np.int64), sampler.shape).ravel() / sampler.cells
+        u = project(np.array([noise], dtype=np.int64), sampler.shape).ravel() / sampler.cells
         for z, share in outcomes(sampler, list(noise)):
             out += mass * float(share) * np.outer(z - u, z - u)
     return out

@@ -24,8 +24,9 @@ from holdfast.lattices.shapes import Grid, OneSum, Shape
 from holdfast.laws import L1Laplace, Reads, Target
 from holdfast.mechanisms.promise import promise
 from holdfast.randomness import Words
+from holdfast.samplers.choice import Choice, Reason
 from holdfast.samplers.protocol import InputSampler, Ints
-from holdfast.samplers.table import SAMPLERS, Choice, Reason, choose
+from holdfast.samplers.table import SAMPLERS, choose
 from tests.samplers.test_known_answers import DRAWN
 
 from .cases import CASES, COUNTS, GRID, KEEPS, MECHANISMS, table

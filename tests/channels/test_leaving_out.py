@@ -191,7 +191,7 @@ class TestWhatDependsOnIt:
             restricted([hf.margin("a")], SHARES, np.zeros(9, dtype=np.int64))
 
     def test_a_chain_and_suppression_leave_nothing_out(self) -> None:
-        for mechanism in (hf.Suppression(), hf.GeneralizedLaplace("1/2", sampler="block_gibbs", eta="3/100")):
+        for mechanism in (hf.Suppression(), hf.GeneralizedLaplace("1/2", sampler="line_gibbs", eta="3/100")):
             plan = restricted(BOTH, mechanism)
             assert plan.facts.zeros is None
             assert plan.to_fields()["kept"]["zeros"]["status"] == "none"

@@ -20,7 +20,7 @@ from holdfast.channels import channel as channel_module
 from holdfast.engines.local import BoundRelease, bind
 from holdfast.errors import ContradictingTotals, InvalidParameter, StreamReused
 from holdfast.randomness.keys import STREAM_VERSION
-from holdfast.samplers.table import Choice, Reason
+from holdfast.samplers.choice import Choice, Reason
 from tests.examples import examples
 
 GRID = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q", "r"]})

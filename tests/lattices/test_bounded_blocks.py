@@ -36,7 +36,7 @@ def test_equal_bounds_share_a_shape() -> None:
     assert found.shapes == (Bounded(OneSum(2), 0, 9),)
     assert found.counts == (3,)
     mixed = Inequalities(np.zeros(6, dtype=np.int64), np.array([9, 9, 9, 9, 4, UNBOUNDED]))
-    assert {shape: count for _, shape, count in blocks_of([hf.margin("a")], mixed).used()} == {
+    assert {shape: count for _, shape, count in blocks_of([hf.margin("a")], mixed).used_shapes()} == {
         Bounded(OneSum(2), 0, 9): 2,
         Bounded(OneSum(2), 0, (4, None)): 1,
     }

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast.lattices import algebra
 from holdfast.lattices import enclosed_gram_schmidt as module
-from holdfast.lattices.enclosed_gram_schmidt import EnclosedGramSchmidt, TooIllConditioned, orthogonalised
+from holdfast.lattices.enclosed_gram_schmidt import EnclosedGramSchmidt, TooIllConditioned, orthogonalise
 from holdfast.lattices.gram_schmidt import GramSchmidt, gram_schmidt
 from holdfast.lattices.kernels import small_kernel_basis
 from tests.examples import examples
@@ -83,8 +83,8 @@ def test_dependent_columns_and_those_too_near_for_doubles_are_left_to_the_exact_
     with pytest.raises(TooIllConditioned):  # long ones too
         EnclosedGramSchmidt([[3, 1, 0], [1, 4, 1], [0, 1, 5], [2, 0, 1]], [1, 10**330, 10**10, 7])
     monkeypatch.setattr(module, "EXACT_DIMENSION", 1)
-    assert isinstance(orthogonalised(near), GramSchmidt)
-    assert isinstance(orthogonalised([[1, 0], [0, 1]]), EnclosedGramSchmidt)
+    assert isinstance(orthogonalise(near), GramSchmidt)
+    assert isinstance(orthogonalise([[1, 0], [0, 1]]), EnclosedGramSchmidt)
 
 
 @pytest.mark.parametrize("weights", [[10**400] * 4, [10**400, 10**400 + 7, 10**403, 10**402]])

@@ -15,7 +15,7 @@ from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.invariants import margin
 from holdfast.lattices import Lattice, algebra, lattice
 from holdfast.lattices.gram_schmidt import gram_schmidt
-from holdfast.lattices.grid_rounding import Movement, displacement, movement, to_grid
+from holdfast.lattices.grid_rounding import RoundingMovement, displacement, movement, to_grid
 from holdfast.lattices.shapes import General, Grid, Levels, OneSum
 from holdfast.lattices.trees import Tree
 from holdfast.tables import Hierarchy, Universe
@@ -158,7 +158,7 @@ def test_movement_is_that_of_the_gram_schmidt_vectors(name: str) -> None:
         frame = gram_schmidt(basis[:, :moves])
         l2_squared += sum(frame.squared_lengths)
         l1 += sum(Fraction(int(sum(abs(row))), D) for row, D in zip(frame.integral_vectors, frame.determinants, strict=False))
-    assert movement(LATTICES[name]) == Movement(l1, l2_squared)
+    assert movement(LATTICES[name]) == RoundingMovement(l1, l2_squared)
 
 
 def test_movement_of_many_cells_is_rounded_up_and_short() -> None:

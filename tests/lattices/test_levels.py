@@ -254,7 +254,7 @@ def test_equal_components_are_recognised_once_and_share_a_shape() -> None:
     )
     made = lattice(universe, [hf.margin("state", "county"), hf.margin("state", "sex"), hf.margin("state", "age")])
     assert made.blocks.kinds() == {"product of hierarchies": 30}
-    assert len([shape for _, shape, _ in made.blocks.used()]) == 1
+    assert len([shape for _, shape, _ in made.blocks.used_shapes()]) == 1
 
 
 def test_pieces_below_units_that_all_sums_keep_apart() -> None:

@@ -175,7 +175,7 @@ def test_what_is_no_shape_is_refused(make: Callable[[], Shape]) -> None:
 def test_cells_of_all_blocks_of_a_shape() -> None:
     blocks = Lattice(np.kron(np.eye(4, dtype=np.int64), [[1, 1, 1]])[:, [*range(9), 9, 10]]).blocks
     assert (blocks.shapes, blocks.counts) == ((OneSum(2), OneSum(3)), (1, 3))
-    for number, shape, count in blocks.used():
+    for number, shape, count in blocks.used_shapes():
         mine = [block.cells.ravel().tolist() for block in blocks if block.shape == shape]
         assert blocks.cells_of(number).tolist() == mine
         assert blocks.cells_of(number).shape == (count, shape.size)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from holdfast.laws import Gaussian, L1Laplace, L2Laplace, Rounded
-from holdfast.laws.convolved import ERROR, cell_of, convolved
+from holdfast.laws.convolved import ERROR, cell_of, convolve
 
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -55,7 +55,7 @@ def test_every_probability(target: Any, free: Any, totals: Any) -> None:
     exact = law_of(weight, free, totals, 36 if laplace else 9)  # what is left out is below 1e-13
     cell = cell_of(target)
     assert cell is not None
-    found = convolved(cell, np.array(free, dtype=np.int64), [np.array(row) for row in totals])
+    found = convolve(cell, np.array(free, dtype=np.int64), [np.array(row) for row in totals])
     assert found is not None
     assert found.step == math.gcd(*exact)
     for t in range(12):
@@ -75,7 +75,7 @@ def test_large_blocks_against_the_law_of_a_cell() -> None:
 
     cell = cell_of(L1Laplace(Fraction(1, 4)))
     assert cell is not None
-    found = convolved(cell, NONE, [np.array([1] + [0] * 999)])
+    found = convolve(cell, NONE, [np.array([1] + [0] * 999)])
     assert found is not None
     law = np.diff(found.within, prepend=0.0)
     variance = float((law * np.arange(len(law)) ** 2).sum())
@@ -86,8 +86,8 @@ def test_three_kinds_of_cells_agree_with_two() -> None:
     """(1, 0, 0, -1 many times) by the mean over y, and the same law with cells counted as two classes by the other way."""
     cell = cell_of(L1Laplace(Fraction(1, 2)))
     assert cell is not None
-    difference = convolved(cell, NONE, [np.array([1] * 3 + [-1] * 3 + [0] * 4)])
-    twice = convolved(cell, NONE, [np.array([2] * 3 + [0] * 7)])
+    difference = convolve(cell, NONE, [np.array([1] * 3 + [-1] * 3 + [0] * 4)])
+    twice = convolve(cell, NONE, [np.array([2] * 3 + [0] * 7)])
     assert difference is not None
     assert twice is not None
     law = {k * difference.step: p for k, p in enumerate(np.diff(difference.within, prepend=0.0))}
@@ -103,10 +103,10 @@ def test_where_there_is_no_such_law() -> None:
     assert cell_of(Rounded(Fraction(1))) is not None  # of free cells
     cell = cell_of(L1Laplace(Fraction(1, 10**9)))
     assert cell is not None
-    assert convolved(cell, np.array([1]), []) is None  # too many points
+    assert convolve(cell, np.array([1]), []) is None  # too many points
     narrow = cell_of(L1Laplace(Fraction(1)))
     assert narrow is not None
-    found = convolved(narrow, np.array([1]), [])
+    found = convolve(narrow, np.array([1]), [])
     assert found is not None
     assert found.reach(1e-12) is None  # not to be told from the error
-    assert convolved(narrow, NONE, [np.array([2, 2])]).within[0] == 1.0  # type: ignore[union-attr]
+    assert convolve(narrow, NONE, [np.array([2, 2])]).within[0] == 1.0  # type: ignore[union-attr]

@@ -17,7 +17,7 @@ import holdfast as hf
 from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Units
 from holdfast.lattices.trees import Tree
 from holdfast.laws import Gaussian, LevelGaussian
-from holdfast.laws.convolved import ERROR, cell_of, convolved
+from holdfast.laws.convolved import ERROR, cell_of, convolve
 from holdfast.laws.lattice_sums import LatticeSum, discrete_reach, flatness, log_theta, tail_bound
 from holdfast.laws.short_moves import form_variance, short_moves
 
@@ -237,7 +237,7 @@ def test_sums_too_large_to_list_agree_with_their_convolution(variance: Fraction,
     bounds = LatticeSum(step, sum(form_variance(target, *parts[k]) for k in used), flat)
     cell = cell_of(target)
     assert cell is not None
-    exact = convolved(cell, np.array(free if any(free) else [], dtype=np.int64), [np.array(row) for row in totals])
+    exact = convolve(cell, np.array(free if any(free) else [], dtype=np.int64), [np.array(row) for row in totals])
     assert exact is not None
     assert exact.step == step
     for level in (0.5, 0.9, 0.99, 0.9999):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from holdfast.lattices.shapes import Units
 from holdfast.lattices.trees import Tree
-from holdfast.laws.level_design import Margin, UnitClasses, Variances
+from holdfast.laws.level_design import Margin, MarginVariances, UnitClasses
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ def test_variances_and_slopes_are_those_of_the_best_linear_estimate(shape: Units
     basis = shape.basis().astype(np.float64)
     form = sum(weight * part.T @ part for weight, part in zip(weights, rows, strict=True))
     covariance = basis @ np.linalg.solve(basis.T @ form @ basis, basis.T)
-    variances = Variances(shape, measured, wanted)
+    variances = MarginVariances(shape, measured, wanted)
     found = variances.with_slopes(weights)
     for place, (margin, (values, slopes)) in enumerate(zip(wanted, found, strict=True)):
         queries = matrix(shape, margin) @ covariance

@@ -18,7 +18,7 @@ from holdfast.lattices.shapes import Free, General, Grid, OneSum
 from holdfast.laws import Gaussian, L1Laplace, Rounded, Target
 from holdfast.laws.marginals import cell_probabilities
 from holdfast.publication.noise_charts import noise_charts
-from holdfast.report.figures.facts import NoiseLaw
+from holdfast.report.figures.facts import NoiseLawFacts
 from holdfast.report.figures.noise import noise_figure
 from holdfast.wording.catalogue import Sentences
 
@@ -93,12 +93,12 @@ def test_where_there_is_no_figure_there_is_none() -> None:
     assert cell_probabilities(L1Laplace(Fraction(1, 10**7)), Free(1)) is None
 
 
-def chart(keep: list[Any], mechanism: Any) -> NoiseLaw:
+def chart(keep: list[Any], mechanism: Any) -> NoiseLawFacts:
     (found,) = noise_charts(hf.plan(UNIVERSE, keep, mechanism).drawing)
     return found
 
 
-def said(found: NoiseLaw) -> str:
+def said(found: NoiseLawFacts) -> str:
     """The caption, with common spaces."""
     return noise_figure(Sentences(), 1, found).caption.replace("\u00a0", " ")
 

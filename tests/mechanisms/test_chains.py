@@ -17,7 +17,7 @@ from holdfast.privacy.estimated import added_delta
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.table import choose
 
-KERNELS = ("metropolis", "line_gibbs", "block_gibbs")
+KERNELS = ("metropolis", "line_gibbs")
 ETA = Fraction(3, 100)
 """The least number of pairs: assessments stay quick."""
 
@@ -65,7 +65,7 @@ class TestPromise:
         assert "for all 2 shapes of blocks together" in hf.describe(law.guarantee)
 
     def test_a_gaussian_adds_to_its_delta(self) -> None:
-        mechanism = hf.GeneralizedGaussian(epsilon=1, delta="1e-6", sampler="block_gibbs", eta=ETA)
+        mechanism = hf.GeneralizedGaussian(epsilon=1, delta="1e-6", sampler="line_gibbs", eta=ETA)
         found = mechanism.law(grids(1)).guarantee
         assert found.delta == Fraction(1, 10**6) + added_delta(Fraction(1), ETA)
         assert (found.kind, found.rho, found.status) == ("approximate", None, "estimated")
@@ -119,7 +119,7 @@ class TestAuto:
     @pytest.fixture(autouse=True)
     def _little_patience(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Rejection is refused on a 4 x 4 table already; at 12 x 12, where it really is, an assessment takes half a minute."""
-        monkeypatch.setattr("holdfast.samplers.table.MAX_CELL_TRIES", 300)
+        monkeypatch.setattr("holdfast.samplers.choice.MAX_CELL_TRIES", 300)
         choose.cache_clear()
 
     def test_never_takes_a_chain_unless_allowed(self) -> None:
@@ -133,7 +133,7 @@ class TestAuto:
         both[8, 16:] = 1
         law = hf.GeneralizedLaplace("1/4", allow_estimated=True, eta=ETA).law(Lattice(both))
         kernels = {group.kind: group.assessment and group.assessment.kernel for group in law.sampler.groups}
-        assert kernels == {"grid": "block_gibbs", "one sum": None}
+        assert kernels == {"grid": "line_gibbs", "one sum": None}
         assert law.guarantee.eta == ETA
 
     @pytest.mark.long
@@ -165,11 +165,9 @@ class TestRefused:
         with pytest.raises(NoMeeting, match=r"No pair met\. Drawn exactly here, as was tried: .*GeneralizedGaussian.*RoundedProjection"):
             hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta=ETA).law(grids(1)).sample(1)
 
-    def test_block_gibbs_off_two_way_tables(self) -> None:
-        with pytest.raises(InvalidParameter, match=r"block_gibbs.*a block of 5 cells \(one sum\)"):
-            hf.GeneralizedLaplace("1/4", sampler="block_gibbs").law(Lattice(np.ones((1, 5), dtype=np.int64))).sample(1)
-        with pytest.raises(InvalidParameter, match=r"products over the cells; a block of 9 cells \(the whole table\) is not"):
-            hf.GeneralizedLaplace("1/4", "l2", sampler="block_gibbs").law(grids(1)).sample(1)
+    def test_a_kernel_that_is_not_there_names_those_that_are(self) -> None:
+        with pytest.raises(InvalidParameter, match=r"sampler must be one of 'auto', 'metropolis', 'line_gibbs', .* Got 'block_gibbs'"):
+            hf.GeneralizedLaplace("1/4", sampler="block_gibbs")
 
     @pytest.mark.parametrize(
         ("arguments", "error"),

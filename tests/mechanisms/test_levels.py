@@ -66,7 +66,7 @@ def test_refused_before_drawn_now(case: Case, cells: int, rank: int, shared_data
             _check_spread(case.__name__, float((z.astype(np.float64) ** 2).sum()), lattice.dimension)
         diagonal = law.covariance().diagonal()
         assert diagonal.mean() == pytest.approx(spread * lattice.dimension / lattice.cells, rel=0.12)
-    for _, shape, _ in lattice.blocks.used():
+    for _, shape, _ in lattice.blocks.used_shapes():
         assert isinstance(shape, Levels)
         _check_rounding(case.__name__, shape)
 

@@ -106,7 +106,7 @@ class TestWords:
     def test_unknown_words_are_refused_with_the_known_ones(self) -> None:
         with pytest.raises(InvalidParameter, match=r"norm must be one of 'l1', 'l2'. Got 'l3'"):
             hf.GeneralizedLaplace(epsilon=1, norm="l3")  # type: ignore[arg-type]
-        with pytest.raises(InvalidParameter, match=r"sampler must be one of 'auto', .*'block_gibbs', 'coupling_from_past'. Got 'fast'"):
+        with pytest.raises(InvalidParameter, match=r"sampler must be one of 'auto', .*'line_gibbs', 'coupling_from_past'. Got 'fast'"):
             hf.GeneralizedLaplace(epsilon=1, sampler="fast")
         with pytest.raises(InvalidParameter, match=r"sampler must be one of 'auto'"):
             hf.GeneralizedGaussian(rho=1, sampler="klein")

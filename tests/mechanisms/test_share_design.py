@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from holdfast.lattices.shapes import Units
 from holdfast.lattices.trees import Tree
-from holdfast.laws.level_design import Margin, Variances
+from holdfast.laws.level_design import Margin, MarginVariances
 from holdfast.mechanisms.share_design import FLOOR, LOSS, Objective, best_shares, closed_form
 
 Floats = NDArray[np.float64]
 
 
 def sum_of(shape: Units, measured: list[Margin], wanted: list[Margin], importance: list[float]) -> Objective:
-    variances = Variances(shape, measured, wanted)
+    variances = MarginVariances(shape, measured, wanted)
     factors = [np.asarray(factor * variances.numbers(place), dtype=np.float64) for place, factor in enumerate(importance)]
     return Objective(variances, factors, largest=False)
 
@@ -114,7 +114,7 @@ CASES = [
 @pytest.mark.parametrize(("shape", "margins"), CASES, ids=range(len(CASES)))
 def test_no_shares_of_a_grid_are_better(shape: Units, margins: list[Margin], largest: bool) -> None:
     """All shares in steps of 1/60: none is below the proved bound, and none better than the answer by more than rounding may lose."""
-    variances = Variances(shape, margins, margins)
+    variances = MarginVariances(shape, margins, margins)
     factors = [np.full(len(variances.numbers(place)), 1.0 + place) for place in range(3)]
     objective = Objective(variances, factors, largest)
     found = best_shares(objective, 2, True)
@@ -129,7 +129,7 @@ def test_no_shares_of_a_grid_are_better(shape: Units, margins: list[Margin], lar
 def test_a_bound_of_other_shares_is_no_larger_than_their_value() -> None:
     """The bound holds at any shares, good or bad, with any power."""
     shape, margins = CASES[1]
-    variances = Variances(shape, margins, margins)
+    variances = MarginVariances(shape, margins, margins)
     objective = Objective(variances, [np.ones(len(variances.numbers(place))) for place in range(3)], True)
     best = best_shares(objective, 2, True).value
     for shares, power in itertools.product(np.random.default_rng(1).dirichlet(np.ones(3), 50), (1, 3, 50)):

@@ -18,7 +18,7 @@ from holdfast.errors import HoldfastError, InvalidParameter, RequestTooLarge
 from holdfast.publication import error_laws as module
 from holdfast.publication.interval import Interval
 from holdfast.publication.interval_sets import Intervals
-from holdfast.samplers.cost import cell_draws
+from holdfast.samplers.choice import cell_draws
 
 UNIVERSE = hf.Universe.product({"town": ["a", "b"], "sex": ["F", "M"]})
 TABLE = hf.Table(UNIVERSE, np.array([5, 3, 2, 9]))

@@ -69,7 +69,7 @@ def test_rows_of_several_statements_are_refused_where_there_are_too_many(monkeyp
     [
         hf.Suppression(),
         hf.Conditional(epsilon=1),
-        hf.GeneralizedLaplace("1/2", sampler="block_gibbs", eta="3/100"),
+        hf.GeneralizedLaplace("1/2", sampler="line_gibbs", eta="3/100"),
         hf.GeneralizedLaplace(1),
     ],
     ids=["suppressed", "conditional", "chain", "noise"],

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import holdfast as hf
-from holdfast.samplers.table import Reason
+from holdfast.samplers.choice import Reason
 
 KEEP = [hf.margin("row"), hf.margin("column")]
 

@@ -16,7 +16,7 @@ import pytest
 import holdfast as hf
 from holdfast.channels import covariance
 from holdfast.publication import noise_charts
-from holdfast.samplers.cost import cell_draws
+from holdfast.samplers.choice import cell_draws
 from holdfast.samplers.coupling.sampler import CouplingLaplace
 from holdfast.samplers.table import choose
 from tests.running import Run
@@ -56,7 +56,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.fixture
 def rejection(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Coupling from the past costs too much everywhere: what draws long is rejection."""
-    monkeypatch.setattr("holdfast.samplers.coupling.cost.TWO_WAY_ATOM_COST", 1e12)
+    monkeypatch.setattr("holdfast.samplers.coupling.sampler.TWO_WAY_ATOM_COST", 1e12)
     choose.cache_clear()
     yield
     choose.cache_clear()
@@ -99,8 +99,8 @@ def test_tries_are_weighed_where_most_of_them_would_be_thrown_away(monkeypatch: 
     assert 0 < error.error < 0.03
     assert error.median is not None
     assert abs(error.median / exact - 1) < 5 * error.error
-    real = CouplingLaplace.weighed
-    monkeypatch.setattr(CouplingLaplace, "weighed", lambda *given: (real(*given)[0], np.zeros(given[1])))
+    real = CouplingLaplace.draw_weighed
+    monkeypatch.setattr(CouplingLaplace, "draw_weighed", lambda *given: (real(*given)[0], np.zeros(given[1])))
     equal = hf.plan(grid(3), keep, mechanism).expected_error
     assert equal.median is not None
     assert abs(equal.median / exact - 1) > 5 * equal.error
@@ -111,8 +111,8 @@ def test_tries_are_weighed_where_most_of_them_would_be_thrown_away(monkeypatch: 
 def test_weights_that_leave_few_tries_give_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(covariance, "PILOT_CELLS", 1)
     monkeypatch.setattr(covariance, "FEW_TRIES", 1)
-    real = CouplingLaplace.weighed
-    monkeypatch.setattr(CouplingLaplace, "weighed", lambda *given: (real(*given)[0], -10.0 * np.arange(given[1])))
+    real = CouplingLaplace.draw_weighed
+    monkeypatch.setattr(CouplingLaplace, "draw_weighed", lambda *given: (real(*given)[0], -10.0 * np.arange(given[1])))
     mechanism = hf.GeneralizedLaplace(epsilon=1, sampler="coupling_from_past")
     assert hf.plan(grid(3), [hf.margin("a"), hf.margin("b")], mechanism).expected_error.basis == "not estimated"
 

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 import holdfast as hf
-from holdfast.analysis import priors
+from holdfast import research
 from holdfast.errors import InvalidParameter, VerificationFailed
 from holdfast.publication.runfile import load_run
 from holdfast.publication.verify import published_rows, read_verified, verify_folder
@@ -72,9 +72,8 @@ READERS: dict[str, Callable[[Path, Path], Any]] = {
     "load": lambda folder, signer: hf.load(folder, signer=signer),
     "read_verified": lambda folder, signer: read_verified(folder, signer=signer),
     "published_rows": lambda folder, signer: published_rows(folder, signer=signer),
-    "interval": lambda folder, signer: hf.interval(folder, 0, signer=signer),
-    "simulate": lambda folder, signer: hf.simulate(folder, 3, signer=signer),
-    "posterior": lambda folder, signer: hf.posterior(folder, priors.Poisson(1000.0), 0, signer=signer),
+    "simulate": lambda folder, signer: research.simulate(folder, 3, signer=signer),
+    "posterior": lambda folder, signer: research.posterior(folder, research.priors.Poisson(1000.0), 0, signer=signer),
 }
 COMMANDS: dict[str, tuple[str, ...]] = {
     "verify": ("verify", "FOLDER"),
@@ -138,4 +137,4 @@ def test_cards_that_a_ledger_is_compared_with(place: Path, run: Run, tmp_path: P
 def test_what_was_read_before_has_no_signature_to_check(place: Path) -> None:
     for source in (hf.load(place / "good"), hf.load(place / "good", signer=place / "office.pub")):
         with pytest.raises(InvalidParameter, match="checked when a folder is read"):
-            hf.interval(source, 0, signer=place / "office.pub")
+            research.simulate(source, 3, signer=place / "office.pub")

@@ -55,7 +55,7 @@ RELEASES: dict[str, tuple[hf.Table, list[Any], Any]] = {
     "zcdp": (TWELVE, [hf.total(), hf.identity(hf.subset("area = 'c' and sex = 'F'"))], hf.GeneralizedGaussian(rho="1/10")),
     "rounded": (TWELVE, THREE_WAY, hf.RoundedProjection("1/2")),
     "suppression": (NINE, SMALL, hf.Suppression()),
-    "chain": (NINE, [hf.margin("area"), hf.margin("sex")], hf.GeneralizedLaplace("1/2", sampler="block_gibbs", eta="3/100")),
+    "chain": (NINE, [hf.margin("area"), hf.margin("sex")], hf.GeneralizedLaplace("1/2", sampler="line_gibbs", eta="3/100")),
     "levels": (IN_REGIONS, [hf.margin("region")], hf.GeneralizedGaussian(rho="1/10", levels={"region": {"sex": "1/4"}, "area": "3/4"})),
     "conditional": (
         BEDS,

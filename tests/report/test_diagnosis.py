@@ -94,7 +94,7 @@ FIELDS: dict[str, Any] = {
     "status": "estimated",
     "words": "Estimated, not proved.",
     "together": {"blocks": 3, "eta": "9/200", "added_delta": "0.103", "words": "eta = 0.045 for 3 blocks together."},
-    "rows": [a_row("metropolis", 9000), a_row("line_gibbs", 40), censored("block_gibbs")],
+    "rows": [a_row("metropolis", 9000), a_row("line_gibbs", 40), censored("other")],
 }
 
 
@@ -157,7 +157,7 @@ class TestFigures:
         assert len(page.all("figcaption")) == len(page.all("desc")) == 2
 
     def test_nothing_is_told_by_colour_alone(self) -> None:
-        page = Page(drawn([a_row("metropolis", 90), a_row("line_gibbs", 60), censored("block_gibbs")]))
+        page = Page(drawn([a_row("metropolis", 90), a_row("line_gibbs", 60), censored("line_gibbs")]))
 
         def style(line: dict[str, str | None]) -> tuple[str | None, ...]:
             return line["stroke-width"], line.get("stroke-dasharray")
@@ -167,7 +167,7 @@ class TestFigures:
         assert lines[3:6] == lines[:3]
         assert lines[6] == ("2.2", "9 5")
         shapes = {(path["stroke"], re.sub(r"^M\S+ [\d.]+m", "", path["d"] or "")) for path in page.all("path")}
-        assert len(shapes) == len({shape for _, shape in shapes}) == 3
+        assert len(shapes) == len({shape for _, shape in shapes}) == 2
         assert page.text.count("not a bound") == 3  # at its line, in the legend, and in words
 
     @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.report.figures.facts import Bar, NoiseLaw, Ranked, ReportFacts
+from holdfast.report.figures.facts import Bar, NoiseLawFacts, Ranked, ReportFacts
 from holdfast.report.figures.noise import MAX_BARS
 from holdfast.report.figures.ranked import ranked_figure
 from holdfast.report.report import report_html
@@ -29,12 +29,12 @@ def laplace(epsilon: float, reach: int) -> list[tuple[int, float]]:
     return [(k, (1 - a) / (1 + a) * a ** abs(k)) for k in range(-reach, reach + 1)]
 
 
-NOISE: list[NoiseLaw] = [NoiseLaw("Cells of a state with many counties", laplace(0.192, 40))]
+NOISE: list[NoiseLawFacts] = [NoiseLawFacts("Cells of a state with many counties", laplace(0.192, 40))]
 
 FACTS = ReportFacts(noise=tuple(NOISE))
 
 
-def read(noise: list[NoiseLaw] = NOISE, **changes: Any) -> Page:
+def read(noise: list[NoiseLawFacts] = NOISE, **changes: Any) -> Page:
     return Page(report_html(a_card(**changes), KEPT, ReportFacts(noise=tuple(noise))))
 
 
@@ -202,7 +202,7 @@ class TestCharts:
 
     def test_one_bar_per_value_as_high_as_its_probability(self) -> None:
         law = [(-1, 0.25), (0, 0.5), (1, 0.25)]
-        page = read(noise=[NoiseLaw("three", law)])
+        page = read(noise=[NoiseLawFacts("three", law)])
         bars = self.bars(page)
         assert [round(height / bars[1][3], 3) for _, _, _, height in bars] == [0.5, 1.0, 0.5]
         assert len({round(y + height, 2) for _, y, _, height in bars}) == 1
@@ -215,14 +215,14 @@ class TestCharts:
     def test_the_figure_in_words_is_that_of_the_law(self) -> None:
         law = laplace(0.192, 60)
         reach = next(r for r in range(60) if math.fsum(p for k, p in law if abs(k) <= r) >= 0.95)
-        assert f"from -{reach} to {reach}." in read(noise=[NoiseLaw("x", law)]).text
+        assert f"from -{reach} to {reach}." in read(noise=[NoiseLawFacts("x", law)]).text
 
     def test_no_figure_is_claimed_for_a_law_that_is_cut_short(self) -> None:
-        assert "At least 95" not in read(noise=[NoiseLaw("x", laplace(0.01, 20))]).text
+        assert "At least 95" not in read(noise=[NoiseLawFacts("x", laplace(0.01, 20))]).text
 
     def test_many_values_share_bars(self) -> None:
         law = laplace(0.005, 1500)
-        page = read(noise=[NoiseLaw("wide", law)])
+        page = read(noise=[NoiseLawFacts("wide", law)])
         bars = self.bars(page)
         assert len(bars) <= MAX_BARS + 1
         assert "Each bar covers 39 neighbouring values." in page.text
@@ -234,13 +234,13 @@ class TestCharts:
 
     @pytest.mark.parametrize("law", [[], [(0, 1.0)], [(5, 0.0)], [(10**12, 0.5), (-(10**12), 0.5)], [(1, 0.5), (0, 0.5)]], ids=str)
     def test_odd_laws_are_drawn_inside_the_picture(self, law: list[tuple[int, float]]) -> None:
-        for x, y, width, height in self.bars(read(noise=[NoiseLaw("odd", law)])):
+        for x, y, width, height in self.bars(read(noise=[NoiseLawFacts("odd", law)])):
             assert min(x, y, width, height) >= 0
             assert x + width <= 560
             assert y + height <= 150
 
     def test_charts_have_names_of_their_own(self) -> None:
-        page = read(noise=[NoiseLaw("a", laplace(1, 3)), NoiseLaw("b", laplace(2, 3))])
+        page = read(noise=[NoiseLawFacts("a", laplace(1, 3)), NoiseLawFacts("b", laplace(2, 3))])
         identifiers = [title["id"] for title in page.all("title") if "id" in title]
         assert identifiers == ["noise-1-title", "noise-2-title"]
         assert [svg["aria-labelledby"] for svg in page.all("svg")] == identifiers
@@ -264,7 +264,7 @@ class TestForm:
     @pytest.mark.parametrize("hostile", HOSTILE, ids=lambda value: ascii(value)[:30])
     def test_hostile_text_changes_no_element(self, hostile: str) -> None:
         def page(text: str) -> Page:
-            html = report_html(with_every_text(text), [(text, text, 5)], ReportFacts(noise=(NoiseLaw(text, laplace(1, 3)),)))
+            html = report_html(with_every_text(text), [(text, text, 5)], ReportFacts(noise=(NoiseLawFacts(text, laplace(1, 3)),)))
             assert html.encode("utf-8")
             return Page(html)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.report.figures.facts import NoiseLaw
+from holdfast.report.figures.facts import NoiseLawFacts
 from holdfast.report.figures.noise import noise_figure
 from holdfast.report.figures.svg import axis_below, linear, on_page, picture, power_words, steps_down
 from holdfast.report.html import capital, text
@@ -46,7 +46,7 @@ def test_an_axis_ends_where_it_is_told_to() -> None:
 @given(st.lists(st.tuples(st.integers(-40, 40), st.floats(0.001, 1)), min_size=1, max_size=20, unique_by=lambda pair: pair[0]))
 def test_bars_of_noise_stand_inside_above_their_values(law: list[tuple[int, float]]) -> None:
     total = sum(share for _, share in law)
-    figure = noise_figure(Sentences(), 1, NoiseLaw("x", tuple(sorted((value, share / total) for value, share in law))))
+    figure = noise_figure(Sentences(), 1, NoiseLawFacts("x", tuple(sorted((value, share / total) for value, share in law))))
     page = Page(figure.svg)
     bars = [(float(bar["x"] or ""), float(bar["width"] or "")) for bar in page.all("rect")]
     assert all(x >= 44 and x + width <= 344 for x, width in bars)

@@ -22,9 +22,7 @@ from holdfast.exact.weights import FixedWeights, WeightSource
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers import bounded_classes
 from holdfast.samplers.bounded_block import FAR, BoundedBlock
-from holdfast.samplers.bounded_classes import BoundedClasses
-from holdfast.samplers.bounded_classes_points import ClassPoints
-from holdfast.samplers.bounded_exact import CellSource, ExactBlock, TotalsSource, reach_for, zigzag
+from holdfast.samplers.bounded_classes import BoundedClasses, CellSource, ClassPoints, ExactBlock, TotalsSource, reach_for, zigzag
 from holdfast.samplers.protocol import Ints
 from holdfast.testing import ALPHA, ListedWords, check_fit_categories, chi_square_p_value
 from tests.examples import examples

@@ -14,7 +14,7 @@ from holdfast.errors import NoExactSampler
 from holdfast.lattices.shapes import Bounded, Free, OneSum
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace
 from holdfast.randomness import NoiseKey
-from holdfast.samplers.bounded_gaussian import BoundedGaussian, laplace_rate
+from holdfast.samplers.bounded_small import BoundedGaussian, laplace_rate
 from holdfast.samplers.protocol import InputSampler
 from holdfast.samplers.table import choose
 from holdfast.testing import check_fit_categories

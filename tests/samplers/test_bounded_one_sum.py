@@ -23,12 +23,14 @@ from holdfast.lattices.shapes.shape import UNBOUNDED
 from holdfast.laws import ConditionalLaplace
 from holdfast.randomness import NoiseKey
 from holdfast.samplers import bounded_one_sum
-from holdfast.samplers.arms import draw_arms, left_chance, left_chances
 from holdfast.samplers.bounded_one_sum import (
     BoundedOneSum,
     TiltSearch,
+    draw_arms,
     last_exponent,
     last_exponents,
+    left_chance,
+    left_chances,
     one_batch,
     parts_of_rate,
     widest_tilts,

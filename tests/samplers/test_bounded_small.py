@@ -17,9 +17,9 @@ from holdfast.laws import ConditionalLaplace
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.bounded_block import BoundedBlock, Room
 from holdfast.samplers.bounded_classes import BoundedClasses
-from holdfast.samplers.bounded_mirrored import BoundedMirrored
-from holdfast.samplers.bounded_small import BoundedSmall, tightened
-from holdfast.samplers.table import Reason, choose
+from holdfast.samplers.bounded_small import BoundedMirrored, BoundedSmall, tighten_bounds
+from holdfast.samplers.choice import Reason
+from holdfast.samplers.table import choose
 from holdfast.testing import ALPHA, check_fit_categories, chi_square_p_value
 from tests.samplers.bounded_cases import CASES, Point, fibre, grid_sums, law
 
@@ -63,7 +63,7 @@ def test_the_stated_tries_bound_those_of_every_table_of_the_fibre(name: str) -> 
     sampler, a = BoundedSmall(block, HALF), float(np.exp(-0.5))
     tables = fibre(block, table)
     for x in tables[:: max(1, len(tables) // 20)]:
-        left, right = tightened(block, room_of(block, x))
+        left, right = tighten_bounds(block, room_of(block, x))
         free = list(sampler.pivots.free)
         proposed = np.prod([sum(a ** abs(k) for k in range(-min(int(left[i]), 99), min(int(right[i]), 99) + 1)) for i in free])
         whole = sum(a ** sum(abs(s - t) for s, t in zip(y, x, strict=True)) for y in tables)
@@ -79,7 +79,7 @@ def test_tighter_bounds_lose_no_table(name: str) -> None:
     block, table = SMALL[name]
     tables = np.array(fibre(block, table))
     for x in tables[:: max(1, len(tables) // 10)]:
-        left, right = tightened(block, room_of(block, tuple(x)))
+        left, right = tighten_bounds(block, room_of(block, tuple(x)))
         assert ((tables - x >= -left) & (tables - x <= right)).all()
 
 

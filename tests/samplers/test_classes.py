@@ -13,9 +13,10 @@ from holdfast.lattices import algebra
 from holdfast.lattices.shapes import General
 from holdfast.laws import Gaussian, Rounded
 from holdfast.randomness import NoiseKey
+from holdfast.samplers.choice import Reason
 from holdfast.samplers.classes import ClassGaussian, RoundedClasses
 from holdfast.samplers.rounded_projection import WordCoins
-from holdfast.samplers.table import Reason, choose
+from holdfast.samplers.table import choose
 from holdfast.tables import Universe
 from holdfast.testing import check_fit, fit_p_value, fits
 from tests.samplers.test_klein import Enumerated
@@ -102,7 +103,7 @@ def districts() -> tuple[Universe, list[hf.invariants.statements.Statement]]:
 def test_tracts_under_counties_and_districts_across_need_the_pairs_only(caplog: pytest.LogCaptureFixture) -> None:
     """2,969 free dimensions, refused before; 240 classes leave 209, which is said before it is prepared."""
     made = hf.lattice(*districts())
-    ((_, shape, _),) = made.blocks.used()
+    ((_, shape, _),) = made.blocks.used_shapes()
     assert isinstance(shape, General)
     assert (made.dimension, shape.class_dimension, len(shape.class_sizes)) == (3000 - 31, 240 - 31, 240)
     with caplog.at_level(logging.INFO, logger="holdfast"):

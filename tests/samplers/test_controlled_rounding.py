@@ -11,16 +11,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from holdfast.randomness import NoiseKey
-from holdfast.samplers.controlled_rounding import RoundedGrid2, find_cycle, round_parts
-from holdfast.samplers.rounded_grid import projected
-from holdfast.samplers.rounded_projection import Coin
+from holdfast.samplers.rounded_projection import Coin, RoundedGrid2, find_cycle, project, round_parts
 
 from .test_rounded import enumerate_coins
 
 
 def parts_of(table: NDArray[np.int64]) -> tuple[list[list[int]], int]:
     whole = table.size
-    return (projected(table.ravel(), table.shape)[0] % whole).tolist(), whole
+    return (project(table.ravel(), table.shape)[0] % whole).tolist(), whole
 
 
 tables = st.tuples(st.integers(2, 5), st.integers(2, 5)).flatmap(
@@ -74,7 +72,7 @@ def test_large_tables_keep_their_sums_and_stay_within_one(shape: tuple[int, int]
     rounded = sampler.round(noise, words).reshape(2, *shape)
     assert not rounded.sum(axis=1).any()
     assert not rounded.sum(axis=2).any()
-    assert np.abs(rounded * sampler.cells - projected(noise, shape)).max() < sampler.cells
+    assert np.abs(rounded * sampler.cells - project(noise, shape)).max() < sampler.cells
 
 
 def test_a_whole_table_takes_no_coin() -> None:

@@ -20,12 +20,11 @@ from holdfast.lattices.gram_schmidt import gram_schmidt, weighted_gram
 from holdfast.lattices.shapes import General
 from holdfast.laws import Gaussian, Rounded
 from holdfast.randomness import NoiseKey, Words
+from holdfast.samplers.choice import Reason
 from holdfast.samplers.classes import ClassGaussian, RoundedClasses, class_weights
-from holdfast.samplers.coordinates import EnclosedCoordinate, ExactCoordinate
-from holdfast.samplers.enclosed_nearest_plane import EnclosedNearestPlane
-from holdfast.samplers.klein import KleinGaussian, klein_oracle
-from holdfast.samplers.nearest_plane import NearestPlane
-from holdfast.samplers.table import Reason, choose
+from holdfast.samplers.klein import EnclosedCoordinate, ExactCoordinate, KleinGaussian, klein_oracle
+from holdfast.samplers.nearest_plane import EnclosedNearestPlane, NearestPlane
+from holdfast.samplers.table import choose
 from holdfast.testing import ListedWords, check_fit, fit_p_value
 
 from .test_klein import LATTICES, SKEW, Enumerated

@@ -22,8 +22,16 @@ from holdfast.lattices.enclosed_gram_schmidt import EnclosedGramSchmidt
 from holdfast.lattices.gram_schmidt import gram_schmidt
 from holdfast.randomness import NoiseKey
 from holdfast.samplers import klein
-from holdfast.samplers.coordinates import NOMINAL_BITS, EnclosedCoordinate, ExactCoordinate, nominal, proposal_parameter
-from holdfast.samplers.klein import KleinGaussian, klein_oracle, tries_at_once
+from holdfast.samplers.klein import (
+    NOMINAL_BITS,
+    EnclosedCoordinate,
+    ExactCoordinate,
+    KleinGaussian,
+    klein_oracle,
+    nominal,
+    proposal_parameter,
+    tries_at_once,
+)
 from holdfast.samplers.protocol import BlockSampler
 from holdfast.samplers.theta import theta_ratio_ball, tries_bound
 from holdfast.testing import check_fit, fits

@@ -90,8 +90,6 @@ STEPPED: dict[str, tuple[str, Shape, Target]] = {
     "line_gibbs, laplace": ("line_gibbs", Grid((3, 3)), L1Laplace(QUARTER)),
     "line_gibbs, l2 laplace": ("line_gibbs", Whole((OneSum(3), Free(2))), L2Laplace(QUARTER)),
     "line_gibbs, gaussian": ("line_gibbs", SETS, Gaussian(Fraction(7, 2))),
-    "block_gibbs, laplace": ("block_gibbs", Grid((3, 3)), L1Laplace(QUARTER)),
-    "block_gibbs, gaussian": ("block_gibbs", Grid((3, 4)), Gaussian(Fraction(12))),
 }
 
 # fmt: off
@@ -140,8 +138,6 @@ KNOWN: dict[str, tuple[list[int], str]] = {
     "line_gibbs, laplace": ([2, -1, -1, -3, 2, 1, 1, -1], "b8f4a8e9145d50d8"),
     "line_gibbs, l2 laplace": ([0, -12, 12, -13, 10], "7edb4674583595c9"),
     "line_gibbs, gaussian": ([1, 0, 0, 0, 0, 1, -3, 2], "0ebed7faba4e48eb"),
-    "block_gibbs, laplace": ([-1, 1, 0, 0, 0, 0, 1, -1], "805fba47d71c647b"),
-    "block_gibbs, gaussian": ([1, 2, -3, 0, -3, 0, 0, 3], "db857846120f633f"),
 }
 # fmt: on
 """The first numbers, and the beginning of SHA-256 of all as little-endian 64-bit integers."""

@@ -17,9 +17,8 @@ from holdfast.exact.balls import enclosure, precision
 from holdfast.exact.predicates import BAND, is_below
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers import l2_laplace
-from holdfast.samplers.grid_laplace import GridLaplace
-from holdfast.samplers.l2_laplace import L2Laplace, proposal_epsilon_for
-from holdfast.samplers.pivot_laplace import PivotLaplace
+from holdfast.samplers.l2_laplace import L2Rejection, proposal_epsilon_for
+from holdfast.samplers.laplace_rejection import GridLaplace, PivotLaplace
 from holdfast.testing import ALPHA, ListedWords, check_fit_categories
 
 from .lattice_points import ODD, counted, enumerated, fit_of_sums, margin_rows
@@ -35,9 +34,9 @@ def words(label: str) -> Words:
     return NoiseKey.for_tests(label).stream("l2")
 
 
-def on_rows(rows: NDArray[np.int64], epsilon: Fraction, band: float = BAND) -> L2Laplace:
+def on_rows(rows: NDArray[np.int64], epsilon: Fraction, band: float = BAND) -> L2Rejection:
     slope = proposal_epsilon_for(epsilon, rows.shape[1])
-    return L2Laplace(rows.shape[1], PivotLaplace(rows, slope).draw, slope, epsilon, band=band)
+    return L2Rejection(rows.shape[1], PivotLaplace(rows, slope).draw, slope, epsilon, band=band)
 
 
 @given(st.fractions(Fraction(1, 1000), 1000), st.integers(1, 10**6))
@@ -51,9 +50,9 @@ def test_proposals_are_never_lighter_than_the_target(epsilon: Fraction, cells: i
 
 def test_a_proposal_that_is_too_light_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="proposal_epsilon_for"):
-        L2Laplace(3, PivotLaplace(TOTAL, 1).draw, Fraction(6, 10), 1)
+        L2Rejection(3, PivotLaplace(TOTAL, 1).draw, Fraction(6, 10), 1)
     with pytest.raises(InvalidParameter, match="cells"):
-        L2Laplace(0, PivotLaplace(TOTAL, 1).draw, 1, 1)
+        L2Rejection(0, PivotLaplace(TOTAL, 1).draw, 1, 1)
     with pytest.raises(InvalidParameter, match="cells"):
         proposal_epsilon_for(1, 0)
 
@@ -70,7 +69,7 @@ VECTORS += [(10**9 + 24495, 24495 - 10**9, 10**9, 10**9)]
 def test_accept_words_around_the_threshold(z: tuple[int, ...], epsilon: Fraction, band: float) -> None:
     """A word below floor(2^32 exp(-t)) accepts, one above rejects, the word itself is settled by its own extra bits."""
     slope = proposal_epsilon_for(epsilon, 4)
-    sampler = L2Laplace(4, lambda n, words: np.empty((n, 4), dtype=np.int64), slope, epsilon, band=band)
+    sampler = L2Rejection(4, lambda n, words: np.empty((n, 4), dtype=np.int64), slope, epsilon, band=band)
     with precision(400):
         size = arb(sum(x * x for x in z)).sqrt() * arb(epsilon.numerator) / epsilon.denominator
         chance = (arb(slope.numerator) / slope.denominator * sum(map(abs, z)) - size).exp()
@@ -97,7 +96,7 @@ def test_accept_words_around_the_threshold(z: tuple[int, ...], epsilon: Fraction
 
 def test_extra_bits_belong_to_the_word_of_their_own_try() -> None:
     """Three tries alike, all at their threshold, behind two words of something else: each is settled by its own extra bits."""
-    sampler = L2Laplace(4, lambda n, words: np.empty((n, 4), dtype=np.int64), Fraction(1, 2), 1)
+    sampler = L2Rejection(4, lambda n, words: np.empty((n, 4), dtype=np.int64), Fraction(1, 2), 1)
     with precision(400):
         threshold = math.floor(enclosure((arb(2) - arb(6).sqrt()).exp() * arb(2) ** 32).lower)
     listed = ListedWords([1, 1, threshold, threshold, threshold], {(2, 0): [0] * 4, (3, 0): [ONES] * 4, (4, 0): [0] * 4})
@@ -107,7 +106,7 @@ def test_extra_bits_belong_to_the_word_of_their_own_try() -> None:
 
 def test_the_zero_vector_and_equal_cells_are_always_accepted() -> None:
     """There the exponent is 0: with four cells the two epsilons are in the exact ratio 2, and balls cannot tell the probability from 1."""
-    sampler = L2Laplace(4, lambda n, words: np.empty((n, 4), dtype=np.int64), Fraction(1, 2), 1)
+    sampler = L2Rejection(4, lambda n, words: np.empty((n, 4), dtype=np.int64), Fraction(1, 2), 1)
     values = np.array([[0, 0, 0, 0], [3, -3, 3, -3], [1, 1, 1, 1], [10**9, 10**9, -(10**9), 10**9]])
     listed = ListedWords([ONES] * 4, {(i, 0): [ONES, ONES, ONES, ONES - 1] for i in range(4)})
     assert sampler.decide(values, listed.take(4), 0, listed).all()
@@ -137,7 +136,7 @@ def test_draws_follow_the_enumerated_law(name: str, rows: NDArray[np.int64], eps
 def test_a_grid_taken_whole(epsilon: Fraction) -> None:
     slope = proposal_epsilon_for(epsilon, 4)
     assert slope == epsilon / 2
-    sampler = L2Laplace(4, GridLaplace((2, 2), slope).draw, slope, epsilon)
+    sampler = L2Rejection(4, GridLaplace((2, 2), slope).draw, slope, epsilon)
     z = sampler.draw(40_000, words(f"2 x 2 {epsilon}"))
     # In this lattice |z|_1 = 2 |z|_2 everywhere: nothing is rejected.
     assert sampler.expected_tries == 1
@@ -179,8 +178,8 @@ def test_every_try_decided_by_balls_gives_the_same_draws() -> None:
 def test_expected_tries_count_those_of_the_proposals() -> None:
     slope = proposal_epsilon_for(QUARTER, 3)
     proposal = PivotLaplace(TOTAL, slope)
-    alone = L2Laplace(3, proposal.draw, slope, QUARTER)
-    both = L2Laplace(3, proposal.draw, slope, QUARTER, proposal_tries=proposal.expected_tries)
+    alone = L2Rejection(3, proposal.draw, slope, QUARTER)
+    both = L2Rejection(3, proposal.draw, slope, QUARTER, proposal_tries=proposal.expected_tries)
     assert both.expected_tries == pytest.approx(alone.expected_tries * proposal.expected_tries, rel=0.2)
     assert 1 < alone.expected_tries < 2
     assert alone.draw(0, words("none")).shape == (0, 3)

@@ -21,12 +21,12 @@ from holdfast.lattices.algebra import kernel_basis, reduced_basis, to_numpy
 from holdfast.lattices.shapes import General, Grid, OneSum, Whole
 from holdfast.laws import L2Laplace
 from holdfast.randomness import NoiseKey, Words
-from holdfast.samplers.cost import cell_draws
+from holdfast.samplers.choice import Reason, cell_draws
 from holdfast.samplers.coupling.sampler import CouplingLaplace
-from holdfast.samplers.grid_laplace import GridLaplace
-from holdfast.samplers.l2_laplace import L2Laplace as Rejection
-from holdfast.samplers.l2_mixture import NEAR, STEP, Closeness, MixedL2Laplace, Variances
-from holdfast.samplers.table import Reason, choose
+from holdfast.samplers.l2_laplace import NEAR, STEP, Closeness, MixedL2Laplace, VarianceWeights
+from holdfast.samplers.l2_laplace import L2Rejection as Rejection
+from holdfast.samplers.laplace_rejection import GridLaplace
+from holdfast.samplers.table import choose
 from holdfast.testing import ALPHA, ListedWords, check_fit_categories
 
 from .lattice_points import ODD, counted, enumerated, fit_of_sums, margin_rows
@@ -149,7 +149,7 @@ class TestVariances:
     def test_weights_are_those_of_the_sums(self) -> None:
         """Two Gram-Schmidt vectors, every rho as a plain sum over the integers; up to one factor for all."""
         close, epsilon, lengths = Closeness(Fraction(1, 2)), Fraction(3, 2), [Fraction(2), Fraction(3, 2)]
-        found = Variances(close, epsilon, lambda: [ball(length) for length in lengths]).fixed_weights(64, 40)
+        found = VarianceWeights(close, epsilon, lambda: [ball(length) for length in lengths]).fixed_weights(64, 40)
         with precision(200):
             for j in (1, 2, 3, 10, 60):
                 tau = close.step * j / epsilon**2
@@ -158,7 +158,7 @@ class TestVariances:
                 assert ball(found.lows[j]) / ball(found.highs[0]) <= ratio <= ball(found.highs[j]) / ball(found.lows[0])
 
     def test_the_tail_bound_holds_and_is_small(self) -> None:
-        source = Variances(Closeness(), QUARTER, lambda: [arb(2)] * 30)
+        source = VarianceWeights(Closeness(), QUARTER, lambda: [arb(2)] * 30)
         short, long = source.fixed_weights(32, 20), source.fixed_weights(64, 40)
         assert len(long.lows) > len(short.lows)
         beyond = Fraction(sum(long.highs[len(short.lows) :]) + long.right_tail[1], sum(long.lows))

@@ -15,14 +15,14 @@ from holdfast.errors import NoExactSampler
 from holdfast.lattices.shapes import Free, General, Grid, OneSum
 from holdfast.laws import L1Laplace
 from holdfast.randomness import NoiseKey
-from holdfast.samplers import cost, laplace_choice
-from holdfast.samplers.coupling import cost as coupling_cost
+from holdfast.samplers import choice as choice_module
+from holdfast.samplers.choice import CELL_SECONDS, Compared, Reason, cell_draws, duration
+from holdfast.samplers.coupling import sampler as coupling_cost
 from holdfast.samplers.coupling.klein_step import DenseKlein
 from holdfast.samplers.coupling.sampler import CouplingLaplace
-from holdfast.samplers.grid_laplace import GridLaplace
+from holdfast.samplers.laplace_rejection import GridLaplace, PivotLaplace
 from holdfast.samplers.one_sum_laplace import OneSumLaplace
-from holdfast.samplers.pivot_laplace import PivotLaplace
-from holdfast.samplers.table import COUPLING, Compared, Reason, choose
+from holdfast.samplers.table import COUPLING, choose
 from holdfast.wording.samplers import reason_phrase
 
 QUARTER = L1Laplace(Fraction(1, 4))
@@ -55,7 +55,7 @@ class TestAuto:
         assert choice.reason is Reason.COUPLED
         compared = choice.compared
         assert compared is not None
-        assert compared.taken == cost.cell_draws(choice.noise) == choice.noise.expected_tries * choice.sampler.try_cost
+        assert compared.taken == cell_draws(choice.noise) == choice.noise.expected_tries * choice.sampler.try_cost
         assert compared.other == 100 * GridLaplace((10, 10), QUARTER.epsilon).expected_tries
         assert compared.taken < compared.other / 100
 
@@ -90,7 +90,7 @@ class TestAuto:
         choice = choose(Grid((8, 8)), QUARTER)
         assert isinstance(choice.sampler, GridLaplace)
         assert choice.compared is not None
-        assert laplace_choice.CHEAP < choice.compared.taken < choice.compared.other
+        assert choice_module.CHEAP < choice.compared.taken < choice.compared.other
 
     def test_an_epsilon_outside_the_range_of_the_mixture_leaves_rejection(self) -> None:
         """At epsilon 8 all noise is 0 but for one draw in thousands."""
@@ -109,7 +109,7 @@ class TestAuto:
     def test_blocks_of_any_totals(self, fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
         shape = General(margins(4, 4), (1,) * 16)
         assert isinstance(choose(shape, QUARTER).sampler, PivotLaplace)
-        monkeypatch.setattr(laplace_choice, "CHEAP", 1000)
+        monkeypatch.setattr(choice_module, "CHEAP", 1000)
         choose.cache_clear()
         choice = choose(shape, QUARTER)
         assert isinstance(choice.sampler, CouplingLaplace)
@@ -118,7 +118,7 @@ class TestAuto:
 
 class TestRefused:
     def test_with_both_figures(self, fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("holdfast.samplers.table.MAX_CELL_TRIES", 5_000)
+        monkeypatch.setattr("holdfast.samplers.choice.MAX_CELL_TRIES", 5_000)
         with pytest.raises(
             NoExactSampler, match=r"^A block of 8 x 8 would need about \S+ tries .* Coupling from the past would take about"
         ):
@@ -155,9 +155,9 @@ class TestAskedFor:
         assert choose(Free(1), QUARTER, COUPLING).noise.expected_tries == 1
 
     def test_it_may_take_longer_and_has_a_limit_too(self, fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("holdfast.samplers.table.MAX_CELL_TRIES", 1000)
+        monkeypatch.setattr("holdfast.samplers.choice.MAX_CELL_TRIES", 1000)
         assert isinstance(choose(Grid((3, 3)), QUARTER, COUPLING).sampler, CouplingLaplace)
-        monkeypatch.setattr("holdfast.samplers.table.MAX_CELL_TRIES", 10)
+        monkeypatch.setattr("holdfast.samplers.choice.MAX_CELL_TRIES", 10)
         choose.cache_clear()
         with pytest.raises(
             NoExactSampler, match=r'^Coupling from the past would take .* for one draw, which is refused\. With sampler = "auto"'
@@ -186,14 +186,14 @@ class TestCost:
     def test_in_words(self) -> None:
         seconds = {1e-9: "about 1 millisecond", 0.4: "about 400 milliseconds", 1.2: "about 1 second", 59.0: "about 59 seconds"}
         seconds |= {600.0: "about 10 minutes", 7200.0: "about 2 hours", 1e6: "about 12 days", 1e9: "years"}
-        assert {time_: cost.duration(time_ / cost.CELL_SECONDS) for time_ in seconds} == seconds
+        assert {time_: duration(time_ / CELL_SECONDS) for time_ in seconds} == seconds
 
     def test_of_samplers_that_say_it_and_of_others(self) -> None:
         rejection = GridLaplace((4, 4), Fraction(1, 4))
-        assert cost.cell_draws(rejection) == 16 * rejection.expected_tries
+        assert cell_draws(rejection) == 16 * rejection.expected_tries
         assert Compared(1.0, 2.0) == Compared(1.0, 2.0)
         coupled = CouplingLaplace.of_grid((4, 4), Fraction(1, 4))
-        assert cost.cell_draws(coupled) == coupling_cost.try_cost((4, 4), 7) * coupled.expected_tries
+        assert cell_draws(coupled) == coupling_cost.try_cost((4, 4), 7) * coupled.expected_tries
 
     def test_tries_that_are_not_left_to_doubles_cost_more(self) -> None:
         """A plan said milliseconds, and its pilot ran for minutes, where every try was in integers: 240 cells, 220 free dimensions."""

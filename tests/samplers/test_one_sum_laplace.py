@@ -21,9 +21,8 @@ from holdfast.exact import Geometric
 from holdfast.exact.balls import enclosure, precision
 from holdfast.randomness import NoiseKey
 from holdfast.samplers import _one_sum_compiled as compiled
-from holdfast.samplers import one_sum_laplace, one_sum_oracle
-from holdfast.samplers.one_sum_laplace import MANY_DRAWS, OneSumLaplace
-from holdfast.samplers.one_sum_oracle import one_sum_laplace_oracle
+from holdfast.samplers import one_sum_laplace
+from holdfast.samplers.one_sum_laplace import MANY_DRAWS, OneSumLaplace, one_sum_laplace_oracle
 from holdfast.samplers.protocol import BlockSampler
 from holdfast.testing import ALPHA, ListedWords, check_brackets, check_fit, check_fit_categories, chi_square_p_value, fits
 from holdfast.testing.explore import Path, Undecided, choose_coin, explore_choices
@@ -66,10 +65,10 @@ def test_moved_stars_keep_every_composition_equally_likely(cells, monkeypatch) -
                 weights.extend(value + gain for value in stars)
                 raise Fork
 
-            monkeypatch.setattr(one_sum_oracle, "weighted_cell", choose)
+            monkeypatch.setattr(one_sum_laplace, "weighted_cell", choose)
             stars = list(start)
             try:
-                one_sum_oracle.move_total(stars, target, ListedWords([]), 1 << 30)
+                one_sum_laplace.move_total(stars, target, ListedWords([]), 1 << 30)
                 law[tuple(stars)] = law.get(tuple(stars), Fraction(0)) + mass
             except Fork:
                 open_paths += [((*path, i), mass * Fraction(w, sum(weights))) for i, w in enumerate(weights) if w]
@@ -88,11 +87,11 @@ def test_moved_stars_keep_every_composition_equally_likely(cells, monkeypatch) -
 @pytest.mark.parametrize("one_word_bound", [1 << 30, 1])
 def test_every_word_gives_each_cell_and_number_equally_often(one_word_bound, monkeypatch) -> None:
     """Words of five bits, all pairs of them: pairs (cell, number) that are kept come equally often, for every shape."""
-    monkeypatch.setattr(one_sum_oracle, "_WHOLE", 32)
+    monkeypatch.setattr(one_sum_laplace, "_WHOLE", 32)
     for cells, bound in product(range(1, 6), repeat=2):
         counts: dict[tuple[int, int], int] = {}
         for pair in product(range(32), repeat=2):
-            place = one_sum_oracle.uniform_place(cells, bound, ListedWords(list(pair)), one_word_bound)
+            place = one_sum_laplace.uniform_place(cells, bound, ListedWords(list(pair)), one_word_bound)
             if place is not None:
                 counts[place] = counts.get(place, 0) + 1
         assert counts.keys() == set(product(range(cells), range(bound)))
@@ -117,9 +116,9 @@ def test_a_cell_is_chosen_in_proportion_to_its_weight(cells, gain, monkeypatch) 
                         raise Again
                     return places.pop()
 
-                monkeypatch.setattr(one_sum_oracle, "uniform_place", next_place)
+                monkeypatch.setattr(one_sum_laplace, "uniform_place", next_place)
                 try:
-                    chosen[one_sum_oracle.weighted_cell(list(stars), gain, bound, ListedWords([]), 1)] += 1
+                    chosen[one_sum_laplace.weighted_cell(list(stars), gain, bound, ListedWords([]), 1)] += 1
                 except Again:
                     continue
             assert chosen == [value + gain for value in stars]
@@ -146,9 +145,9 @@ def test_all_likely_paths_bracket_the_law(cells, epsilon, monkeypatch) -> None:
         weights = [value + gain for value in stars]
         return int(path.choose([arb(w) / sum(weights) for w in weights]))
 
-    monkeypatch.setattr(one_sum_oracle, "draw_geometrics", draw_geometrics)
-    monkeypatch.setattr(one_sum_oracle, "accepts", lambda probability, path: choose_coin(probability(), path))
-    monkeypatch.setattr(one_sum_oracle, "weighted_cell", weighted_cell)
+    monkeypatch.setattr(one_sum_laplace, "draw_geometrics", draw_geometrics)
+    monkeypatch.setattr(one_sum_laplace, "accepts", lambda probability, path: choose_coin(probability(), path))
+    monkeypatch.setattr(one_sum_laplace, "weighted_cell", weighted_cell)
 
     def draw(path) -> tuple[int, ...]:
         assert isinstance(path, Path)
@@ -526,7 +525,7 @@ def test_what_cannot_be_drawn_is_refused(cells, epsilon) -> None:
 def test_values_beyond_thirty_bits_are_refused_not_wrapped() -> None:
     sampler = OneSumLaplace(3, ONE)
     with pytest.raises(PrecisionExhausted):
-        sampler._widened(np.zeros((2, 3), dtype=np.int32), 7)
+        sampler._widen(np.zeros((2, 3), dtype=np.int32), 7)
 
 
 def test_exactly_the_words_of_the_incomplete_round_are_thrown_away() -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.algebra import as_matrix, independent_rows, rank, take_rows
 from holdfast.randomness import NoiseKey, Words
-from holdfast.samplers.pivot_laplace import PivotLaplace, pivot_choices, solve_pivots, unit_pivots
+from holdfast.samplers.laplace_rejection import PivotLaplace, pivot_choices, solve_pivots, unit_pivots
 from holdfast.testing import ALPHA, ListedWords, check_fit_categories
 from tests.examples import examples
 
@@ -61,7 +61,7 @@ def test_the_accept_step_gives_the_law_exactly_in_rationals(rows: NDArray[np.int
     found: dict[tuple[int, ...], Fraction] = {}
     for coin, chance in enumerate(coin_weights(largest)):
         sampler.__dict__["_coin"] = Listed(np.full(len(free), coin))
-        for z in sampler._accepted(len(free), ListedWords([])):
+        for z in sampler._accept(len(free), ListedWords([])):
             proposed = Fraction(1, 2 ** int(np.abs(z[list(sampler.pivots.free)]).sum()))
             found[tuple(z.tolist())] = found.get(tuple(z.tolist()), Fraction(0)) + proposed * chance
     assert normalised(found) == normalised(_lattice_points(rows, sampler.pivots.free, reach))

@@ -19,13 +19,10 @@ from numpy.typing import NDArray
 from holdfast.errors import InexactParameter, InvalidParameter
 from holdfast.lattices import algebra
 from holdfast.randomness import NoiseKey
-from holdfast.samplers import controlled_rounding, rounded_projection
-from holdfast.samplers.controlled_rounding import RoundedGrid2
+from holdfast.samplers import rounded_projection
 from holdfast.samplers.nearest_plane import NearestPlane
 from holdfast.samplers.protocol import BlockSampler
-from holdfast.samplers.rounded_grid import RoundedGrid
-from holdfast.samplers.rounded_one_sum import RoundedOneSum
-from holdfast.samplers.rounded_projection import Coin, RoundedSampler, WordCoins
+from holdfast.samplers.rounded_projection import Coin, RoundedGrid, RoundedGrid2, RoundedOneSum, RoundedSampler, WordCoins
 from holdfast.testing import ListedWords, check_fit_categories, fits
 
 Vector = tuple[int, ...]
@@ -241,8 +238,8 @@ def test_a_long_rounding_stops_for_signals_and_goes_on(monkeypatch: pytest.Monke
     at_once, in_steps = (NoiseKey.for_tests("steps").stream(0) for _ in range(2))
     noise = np.random.default_rng(0).integers(-9, 10, size=(3, 77))
     whole = sampler.round_fast(noise, at_once)
-    monkeypatch.setattr(controlled_rounding, "MOST_MOVED", np.int64(10))
-    monkeypatch.setattr(controlled_rounding, "run_with_coins", counted)
+    monkeypatch.setattr(rounded_projection, "MOST_MOVED", np.int64(10))
+    monkeypatch.setattr(rounded_projection, "run_with_coins", counted)
     assert np.array_equal(sampler.round_fast(noise, in_steps), whole)
     assert in_steps.position == at_once.position
     assert len(calls) > 3 * 77 // 10

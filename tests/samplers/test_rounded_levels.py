@@ -11,8 +11,7 @@ from holdfast.errors import InvalidParameter
 from holdfast.lattices.shapes import Levels
 from holdfast.laws import Rounded
 from holdfast.randomness import NoiseKey
-from holdfast.samplers.rounded_levels import RoundedLevels
-from holdfast.samplers.rounded_projection import WordCoins
+from holdfast.samplers.rounded_projection import RoundedLevels, WordCoins
 from holdfast.samplers.table import choose
 from holdfast.testing import ListedWords
 from tests.samplers.levels_shapes import PLAIN, SMALL, all_rows, tree

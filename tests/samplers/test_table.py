@@ -12,8 +12,9 @@ from holdfast.errors import NoExactSampler
 from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Shape, Units, Whole
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
 from holdfast.randomness import NoiseKey
+from holdfast.samplers.choice import Reason, affordable
 from holdfast.samplers.dyadic_gaussian import LEAST_SIGMA_SQUARED, MOST_SIGMA_SQUARED, DyadicGaussian
-from holdfast.samplers.table import HALVING_SIGMA_SQUARED, KLEIN_PRICE, SAMPLERS, Reason, affordable, choose
+from holdfast.samplers.table import HALVING_SIGMA_SQUARED, KLEIN_PRICE, SAMPLERS, choose
 
 
 def drawn(sampler: Any, n: int, name: str) -> Any:

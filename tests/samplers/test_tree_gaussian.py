@@ -20,7 +20,7 @@ from holdfast.exact.balls import ball, precision
 from holdfast.lattices.algebra import kernel_basis, reduced_basis, to_numpy
 from holdfast.lattices.trees import Tree
 from holdfast.randomness import NoiseKey
-from holdfast.samplers import ladder
+from holdfast.samplers import tree_gaussian
 from holdfast.samplers.theta import theta_ratio_ball
 from holdfast.samplers.tree_gaussian import TreeGaussian
 from holdfast.testing import check_fit_categories
@@ -153,14 +153,14 @@ def test_small_chunks_of_pairs_pause_tables_and_leave_them_right() -> None:
 def test_the_loops_decide_at_the_obvious_centres(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the loops hand to exact arithmetic, N_k and all, are the centres by inclusion and exclusion, cell by cell in order."""
     seen: list[tuple[Fraction, Fraction]] = []
-    original = ladder.Queues.decide
+    original = tree_gaussian.Queues.decide
 
     def decide(self: Any, kind: int, pair: int, d: Fraction, variance: Fraction) -> None:
         original(self, kind, pair, d, variance)
         if self.verdicts[kind, pair] > 0:
             seen.append((d, variance))
 
-    monkeypatch.setattr(ladder.Queues, "decide", decide)
+    monkeypatch.setattr(tree_gaussian.Queues, "decide", decide)
     sampler = sampler_for(name, scale=40, band=2.0)
     z = draws(sampler, 1)[0]
     expected = [(c, variance) for _, c, variance in sampler.centres(z)]

@@ -17,8 +17,8 @@ from holdfast.mechanisms import Mechanism, register
 from holdfast.mechanisms.mechanism import Per
 from holdfast.mechanisms.promise import promise
 from holdfast.randomness import Words
+from holdfast.samplers.choice import Choice, Reason
 from holdfast.samplers.protocol import Ints
-from holdfast.samplers.table import Choice, Reason
 
 EPSILON = Fraction(11, 10)
 """ln 3 = 1.0986 for one answer, if keys are uniform and independent."""

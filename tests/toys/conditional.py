@@ -23,8 +23,8 @@ from holdfast.mechanisms.mechanism import Per
 from holdfast.mechanisms.promise import promise
 from holdfast.privacy.parameters import budget, format_exact
 from holdfast.randomness import Words
+from holdfast.samplers.choice import Choice, Reason
 from holdfast.samplers.protocol import Ints
-from holdfast.samplers.table import Choice, Reason
 
 
 @dataclass(frozen=True)

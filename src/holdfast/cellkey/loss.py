@@ -18,7 +18,7 @@ from functools import cached_property
 from flint import arb
 
 from holdfast.errors import PrecisionExhausted
-from holdfast.exact.balls import Enclosure, Real, ball, narrowed
+from holdfast.exact.balls import Enclosure, Real, ball, enclose_until
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.parameters import not_negative, probability
 
@@ -288,7 +288,7 @@ def _larger(balls: Iterable[arb]) -> arb:
 
 def _narrow(value: Callable[[], arb]) -> Enclosure:
     """A number of zero or more, enclosed to 60 bits, or shown to be below 2^-120."""
-    found, _ = narrowed(value, _PRECISIONS, lambda bounds: bounds.upper - bounds.lower <= max(_NARROW * bounds.lower, _TINY))
+    found, _ = enclose_until(value, _PRECISIONS, lambda bounds: bounds.upper - bounds.lower <= max(_NARROW * bounds.lower, _TINY))
     if found is None:
         raise PrecisionExhausted("A probability could not be enclosed at the precision tried. Use parameters of a more ordinary size.")
     return Enclosure(max(found.lower, Fraction(0)), max(found.upper, Fraction(0)))

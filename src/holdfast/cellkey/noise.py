@@ -12,7 +12,7 @@ from flint import arb, ctx
 from holdfast.cellkey.loss import Losses, Pair
 from holdfast.cellkey.table import PerturbationTable, check_key_size
 from holdfast.errors import PrecisionExhausted
-from holdfast.exact.balls import Enclosure, Real, ball, enclosure, narrowed, precision
+from holdfast.exact.balls import Enclosure, Real, ball, enclose_until, enclosure, precision
 
 _PRECISIONS = (128, 256, 1024, 4096)
 _NARROW = Fraction(1, 1 << 60)
@@ -128,7 +128,7 @@ def narrow(value: Callable[[], arb]) -> Enclosure:
         size = max(min(abs(bounds.lower), abs(bounds.upper)), _NARROW)
         return bounds.upper - bounds.lower <= _NARROW * size
 
-    found, _ = narrowed(value, _PRECISIONS, is_narrow)
+    found, _ = enclose_until(value, _PRECISIONS, is_narrow)
     if found is None:
         raise PrecisionExhausted("A probability could not be enclosed at the precision tried. Use parameters of a more ordinary size.")
     return found

@@ -1,32 +1,30 @@
 """Markov chains on the lattice, and couplings that say how far they are from their law."""
 
 from holdfast.chains.assessment import Assessment, assess, pilot_lag, stability
-from holdfast.chains.block_gibbs import BlockGibbs
 from holdfast.chains.curve import TotalVariationCurve
 from holdfast.chains.kernels import KERNELS, kernel_for
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.meeting import Meetings, meeting_times
 from holdfast.chains.metropolis import Metropolis
-from holdfast.chains.moves import Listed, Swaps
-from holdfast.chains.protocol import CoupledInfo, CoupledKernel, Info, Kernel, Pair
-from holdfast.chains.target import Decay, Target
+from holdfast.chains.moves import ListedMoves, Swaps
+from holdfast.chains.protocol import CoupledInfo, CoupledKernel, Info, Kernel, StatePair
+from holdfast.chains.target import ChainTarget, Decay
 
 __all__ = [
     "KERNELS",
     "Assessment",
-    "BlockGibbs",
+    "ChainTarget",
     "CoupledInfo",
     "CoupledKernel",
     "Decay",
     "Info",
     "Kernel",
     "LineGibbs",
-    "Listed",
+    "ListedMoves",
     "Meetings",
     "Metropolis",
-    "Pair",
+    "StatePair",
     "Swaps",
-    "Target",
     "TotalVariationCurve",
     "assess",
     "kernel_for",

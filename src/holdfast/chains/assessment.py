@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.chains.block_gibbs import BlockGibbs
 from holdfast.chains.curve import TotalVariationCurve, check_all_met
 from holdfast.chains.meeting import Meetings, Progress, meeting_times
 from holdfast.chains.protocol import Kernel
@@ -211,11 +210,6 @@ def assess_all(
     wanted = positive_fraction(eta, "eta")
     if wanted >= 1:
         raise InvalidParameter(f"eta is a total variation distance and must be below 1. Got {wanted}. Use for example '1/1000'.")
-    if any(isinstance(kernel, BlockGibbs) and not kernel.connects_all for kernel, _ in kernels):
-        raise InvalidParameter(
-            "block_gibbs may not reach every table where cells have lower and upper bounds: two lines at a time are too few. "
-            "Use line_gibbs with the moves of holdfast.chains.bounded_moves."
-        )
     factor = confidence_factor(len(kernels))
     pairs = _pairs_for(wanted, len(kernels))
     limit = exact_integer(max_minutes, "max_minutes") * 60 * 10**9
@@ -223,10 +217,10 @@ def assess_all(
     plans = []
     for kernel, seed in kernels:
         cap = DEFAULT_SWEEPS * kernel.steps_per_sweep if most is None else exact_integer(most, "most")
-        plans.append(_planned(kernel, pairs, cap, limit, seed, workers, progress))
+        plans.append(_plan_pairs(kernel, pairs, cap, limit, seed, workers, progress))
         _check_time(sum(plan.nanoseconds for plan in plans), limit, pairs, kernels)
     return [
-        _coupled(kernel, plan, factor / pairs, len(kernels), seed, workers, progress)
+        _assess_pairs(kernel, plan, factor / pairs, len(kernels), seed, workers, progress)
         for (kernel, seed), plan in zip(kernels, plans, strict=True)
     ]
 
@@ -247,7 +241,7 @@ def largest_eta(shapes: int) -> Fraction:
     return confidence_factor(shapes) / LEAST_PAIRS
 
 
-def _planned(kernel: Kernel, pairs: int, cap: int, limit: int, seed: str, workers: int | None, progress: Progress | None) -> Planned:
+def _plan_pairs(kernel: Kernel, pairs: int, cap: int, limit: int, seed: str, workers: int | None, progress: Progress | None) -> Planned:
     """The pilot's lag and cost. A round of the pilot stays within the limit too: its pairs get a smaller cap if need be."""
     # Chains that meet take several sweeps at the least: what cannot be paid even then is not tried.
     _check_time(pairs * 2 * FEW_SWEEPS * kernel.steps_per_sweep * kernel.step_nanoseconds, limit, pairs, [(kernel, seed)])
@@ -261,7 +255,7 @@ def _planned(kernel: Kernel, pairs: int, cap: int, limit: int, seed: str, worker
     return Planned(pairs, tried.lag, cap, tried.steps_for(pairs) * kernel.step_nanoseconds + pairs * PAIR_NANOSECONDS)
 
 
-def _coupled(
+def _assess_pairs(
     kernel: Kernel, plan: Planned, eta: Fraction, shapes: int, seed: str, workers: int | None, progress: Progress | None
 ) -> Assessment:
     pairs = plan.pairs

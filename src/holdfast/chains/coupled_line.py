@@ -21,18 +21,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.chains.line import Line
-from holdfast.chains.line_gibbs import KINDS, TOO_LARGE, LineGibbs, energy_of, too_far
+from holdfast.chains.line import KINDS, TOO_LARGE, Line, energy_of, limit_message
 from holdfast.chains.moves import Move
 from holdfast.chains.pairing import draw_maximal, draw_quantile, maximal_joint, quantile_joint
-from holdfast.chains.protocol import CoupledInfo, Pair, State
+from holdfast.chains.protocol import CoupledInfo, State, StatePair
 from holdfast.chains.words_in_steps import run_steps
 from holdfast.errors import RequestTooLarge
 from holdfast.randomness import Words
+
+if TYPE_CHECKING:
+    from holdfast.chains.line_gibbs import LineGibbs
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,23 +47,23 @@ class CoupledLine:
 
     kernel: LineGibbs
 
-    def step(self, pair: Pair, words: Words) -> tuple[Pair, CoupledInfo]:
-        x, y = self._checked(pair)
+    def step(self, pair: StatePair, words: Words) -> tuple[StatePair, CoupledInfo]:
+        x, y = self._check_pair(pair)
         kernel = self.kernel
         if np.array_equal(x, y):
             x, _ = kernel.step(x, words)
-            return Pair(x, x), CoupledInfo(1, True)
+            return StatePair(x, x), CoupledInfo(1, True)
         move = kernel.moves.pick(words)
         low, high = best_shifts(x, y, move)
         p, q = kernel.line(x, move), kernel.line(y, move)
         if low < high:
             t, s = draw_quantile(p, q, words)
         else:
-            t, s = draw_maximal(p, shifted(q, low), words)
+            t, s = draw_maximal(p, shift_line(q, low), words)
             s += low
-        return _met(Pair(kernel.moved(x, move, t), kernel.moved(y, move, s)))
+        return _met(StatePair(kernel.move_state(x, move, t), kernel.move_state(y, move, s)))
 
-    def transitions(self, pair: Pair) -> dict[tuple[tuple[int, ...], tuple[int, ...]], Fraction]:
+    def transitions(self, pair: StatePair) -> dict[tuple[tuple[int, ...], tuple[int, ...]], Fraction]:
         """The law of one coupled step as fractions: for a rational base and bounds on both sides."""
         x, y = pair
         kernel = self.kernel
@@ -72,15 +75,15 @@ class CoupledLine:
             low, high = best_shifts(x, y, move)
             p, q = kernel.line(x, move), kernel.line(y, move)
             offset = 0 if low < high else low
-            joint = (quantile_joint if low < high else maximal_joint)(p.exact_weights(), shifted(q, offset).exact_weights())
+            joint = (quantile_joint if low < high else maximal_joint)(p.exact_weights(), shift_line(q, offset).exact_weights())
             for (t, s), mass in joint.items():
-                key = tuple(kernel.moved(x, move, t).tolist()), tuple(kernel.moved(y, move, s + offset).tolist())
+                key = tuple(kernel.move_state(x, move, t).tolist()), tuple(kernel.move_state(y, move, s + offset).tolist())
                 law[key] = law.get(key, Fraction(0)) + mass / len(moves)
         return law
 
-    def run(self, pair: Pair, most: int, words: Words) -> tuple[Pair, CoupledInfo]:
-        if most <= 0 or np.array_equal(*self._checked(pair)):
-            pair, info = self.step(pair, words) if most > 0 else _met(self._checked(pair))
+    def run(self, pair: StatePair, most: int, words: Words) -> tuple[StatePair, CoupledInfo]:
+        if most <= 0 or np.array_equal(*self._check_pair(pair)):
+            pair, info = self.step(pair, words) if most > 0 else _met(self._check_pair(pair))
             return pair, info if most > 0 else CoupledInfo(0, info.identical)
         x, y = (np.array(state) for state in pair)
         target = self.kernel.target
@@ -97,16 +100,16 @@ class CoupledLine:
             differ[0] = np.count_nonzero(x != y)
 
         def exact_step() -> bool:
-            (x[:], y[:]), info = self.step(Pair(x.copy(), y.copy()), words)
+            (x[:], y[:]), info = self.step(StatePair(x.copy(), y.copy()), words)
             refresh()
             return info.identical
 
         refresh()
         made = run_steps(compiled, exact_step, most, words)
-        met, info = _met(Pair(x, y))
+        met, info = _met(StatePair(x, y))
         return met, CoupledInfo(made, info.identical)
 
-    def _checked(self, pair: Pair) -> Pair:
+    def _check_pair(self, pair: StatePair) -> StatePair:
         for state in pair:
             self.kernel.check_state(state)
         return pair
@@ -143,7 +146,7 @@ class CoupledLine:
                 kernel.limit,
             )
             if code == TOO_LARGE:
-                raise RequestTooLarge(too_far(kernel.limit))
+                raise RequestTooLarge(limit_message(kernel.limit))
             return made, used, code
 
         return loop
@@ -171,7 +174,7 @@ def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
     return low
 
 
-def shifted(line: Line, shift: int) -> Line:
+def shift_line(line: Line, shift: int) -> Line:
     """The law of t - shift."""
     return replace(
         line,
@@ -181,7 +184,7 @@ def shifted(line: Line, shift: int) -> Line:
     )
 
 
-def _met(pair: Pair) -> tuple[Pair, CoupledInfo]:
+def _met(pair: StatePair) -> tuple[StatePair, CoupledInfo]:
     if np.array_equal(*pair):
-        return Pair(pair.first, pair.first), CoupledInfo(1, True)
+        return StatePair(pair.first, pair.first), CoupledInfo(1, True)
     return pair, CoupledInfo(1, False)

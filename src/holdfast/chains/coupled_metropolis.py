@@ -14,18 +14,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from holdfast.chains.metropolis import Metropolis
-from holdfast.chains.protocol import CoupledInfo, Pair
+from holdfast.chains.protocol import CoupledInfo, StatePair
 from holdfast.chains.words_in_steps import run_steps
 from holdfast.exact.balls import floors
 from holdfast.exact.parameters import sample_size
 from holdfast.exact.predicates import is_below
 from holdfast.randomness import Words
+
+if TYPE_CHECKING:
+    from holdfast.chains.metropolis import Metropolis
 
 
 def overlap(base: Fraction, shift: int) -> Fraction:
@@ -50,22 +53,22 @@ class CoupledMetropolis:
     def __post_init__(self) -> None:
         _ = self.coins  # made once, here: threads that share the kernel would each make it again
 
-    def step(self, pair: Pair, words: Words) -> tuple[Pair, CoupledInfo]:
+    def step(self, pair: StatePair, words: Words) -> tuple[StatePair, CoupledInfo]:
         """One coupled transition, every decision in integers and balls."""
         kernel = self.kernel
         v, w = kernel.entering(pair.first), kernel.entering(pair.second)
         if np.array_equal(v, w):
             state, _ = kernel.step(v, words)
-            return Pair(state, state), CoupledInfo(1, True)
+            return StatePair(state, state), CoupledInfo(1, True)
         proposed = [self._propose(int(x), int(y), words) for x, y in zip(v, w, strict=True)]
-        first = kernel.checked(np.array([x for x, _ in proposed], dtype=np.int64))
-        second = kernel.checked(np.array([y for _, y in proposed], dtype=np.int64))
+        first = kernel.check_state(np.array([x for x, _ in proposed], dtype=np.int64))
+        second = kernel.check_state(np.array([y for _, y in proposed], dtype=np.int64))
         index = words.position
         cell = int(words.take(1)[0])
         v = first if kernel.accepts(v, first, cell, words, index) else v
         w = second if kernel.accepts(w, second, cell, words, index) else w
         identical = np.array_equal(v, w)
-        return Pair(v, v if identical else w), CoupledInfo(1, identical)
+        return StatePair(v, v if identical else w), CoupledInfo(1, identical)
 
     def _propose(self, v: int, w: int, words: Words) -> tuple[int, int]:
         """Proposals of one coordinate for both chains."""
@@ -86,7 +89,7 @@ class CoupledMetropolis:
         index = words.position
         return is_below(int(words.take(1)[0]), 32, lambda: self.kernel.power(exponent), words, index)
 
-    def run(self, pair: Pair, most: int, words: Words) -> tuple[Pair, CoupledInfo]:
+    def run(self, pair: StatePair, most: int, words: Words) -> tuple[StatePair, CoupledInfo]:
         """At most so many steps, compiled; stops after the first step at which the chains are identical."""
         from holdfast.chains import _metropolis_compiled as compiled
 
@@ -95,18 +98,18 @@ class CoupledMetropolis:
 
         def loop(chunk: NDArray[np.uint32], wanted: int) -> tuple[int, int, int]:
             made, used, code = compiled.advance_pair(
-                chunk, wanted, v, w, kernel.matrix @ v, kernel.matrix @ w, kernel.watched, kernel.table, self.coins, kernel.rule
+                chunk, wanted, v, w, kernel.matrix @ v, kernel.matrix @ w, kernel.watched_forms, kernel.table, self.coins, kernel.rule
             )
             return int(made), int(used), int(code)
 
         def exact_step() -> bool:
-            (v[:], w[:]), info = self.step(Pair(v, w), words)
+            (v[:], w[:]), info = self.step(StatePair(v, w), words)
             return info.identical
 
         most = sample_size(most)
         made = run_steps(loop, exact_step, most, words) if most else 0
         identical = np.array_equal(v, w)
-        return Pair(v, v if identical else w), CoupledInfo(made, identical)
+        return StatePair(v, v if identical else w), CoupledInfo(made, identical)
 
     @cached_property
     def coins(self) -> NDArray[np.int64]:
@@ -120,7 +123,7 @@ class CoupledMetropolis:
     def _scaled_power(self, exponent: int) -> arb:
         return self.kernel.power(exponent) * (1 << 32)
 
-    def transitions(self, pair: Pair) -> dict[tuple[tuple[int, ...], tuple[int, ...]], Fraction]:
+    def transitions(self, pair: StatePair) -> dict[tuple[tuple[int, ...], tuple[int, ...]], Fraction]:
         """The exact law of one coupled step, for rational bases and bounded tables."""
         kernel = self.kernel
         v, w = (tuple(int(x) for x in kernel.entering(state)) for state in pair)

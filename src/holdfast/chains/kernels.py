@@ -5,61 +5,33 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
 from holdfast.chains.protocol import Kernel
-from holdfast.chains.target import Decay, Target
+from holdfast.chains.target import ChainTarget, Decay
 from holdfast.errors import InvalidParameter
-from holdfast.lattices.shapes import Shape, Whole
+from holdfast.lattices.shapes import Shape
 from holdfast.laws import Gaussian, L1Laplace, L2Laplace
 from holdfast.laws import Target as LawTarget
 
 
-@dataclass(frozen=True)
-class KernelRow:
-    """One kernel: for which shapes it is made, and how."""
-
-    name: str
-    draws: Callable[[Shape], bool]
-    make: Callable[[Target, Shape], Kernel]
-    refusal: str = ""
-    """What to tell where it does not draw a shape; {shape} stands for the block."""
-
-
-def _metropolis(target: Target, shape: Shape) -> Kernel:
+def _metropolis(target: ChainTarget, shape: Shape) -> Kernel:
     from holdfast.chains.metropolis import Metropolis
 
     return Metropolis.of_shape(target, shape, jump_rate(shape.dimension))
 
 
-def _line_gibbs(target: Target, shape: Shape) -> Kernel:
+def _line_gibbs(target: ChainTarget, shape: Shape) -> Kernel:
     from holdfast.chains.line_gibbs import LineGibbs
     from holdfast.chains.moves import moves_for
 
     return LineGibbs(target, moves_for(shape))
 
 
-def _block_gibbs(target: Target, shape: Shape) -> Kernel:
-    from holdfast.chains.block_gibbs import BlockGibbs
-
-    return BlockGibbs(target, (shape.axes[0], shape.axes[1]))
-
-
-KERNELS: dict[str, KernelRow] = {
-    row.name: row
-    for row in (
-        KernelRow("metropolis", lambda shape: True, _metropolis),
-        KernelRow("line_gibbs", lambda shape: True, _line_gibbs),
-        KernelRow(
-            "block_gibbs",
-            lambda shape: shape.is_two_way,
-            _block_gibbs,
-            "The sampler block_gibbs draws tables whose rows and columns are kept, under weights that are products over the cells; {shape} "
-            "is not of that kind. The sampler line_gibbs takes every kind.",
-        ),
-    )
-}
+KERNELS: dict[str, Callable[[ChainTarget, Shape], Kernel]] = {"metropolis": _metropolis, "line_gibbs": _line_gibbs}
+"""What makes each kernel for a shape; both take every shape."""
+USUAL_KERNEL = "line_gibbs"
+"""What `auto` takes where no exact sampler works and an estimate is allowed."""
 
 DECAYS: dict[type[LawTarget], Callable[..., Decay]] = {
     L1Laplace: lambda target: Decay("absolute", target.epsilon),
@@ -74,11 +46,7 @@ def kernel_for(name: str, shape: Shape, target: LawTarget) -> Kernel:
 
     Guarantees:  it reaches every table of the block; what cannot is refused.
     """
-    row = KERNELS[name]
-    if not row.draws(shape):
-        block = f"a block of {shape.size} cells ({'the whole table' if isinstance(shape, Whole) else shape.name})"
-        raise InvalidParameter(row.refusal.format(shape=block))
-    return row.make(Target(decay_of(target), shape.size), shape)
+    return KERNELS[name](ChainTarget(decay_of(target), shape.size), shape)
 
 
 def decay_of(target: LawTarget) -> Decay:
@@ -93,11 +61,6 @@ def decay_of(target: LawTarget) -> Decay:
 def chain_seed(name: str, shape: Shape, target: LawTarget) -> str:
     """Names the coupled pairs of a kernel on a shape: the same for a release and for its diagnosis."""
     return json.dumps([name, shape.fields, target.fields])
-
-
-def usual_kernel(shape: Shape) -> str:
-    """What `auto` takes where no exact sampler works and an estimate is allowed: coupled chains of it meet on the largest blocks."""
-    return "block_gibbs" if shape.is_two_way else "line_gibbs"
 
 
 def jump_rate(dimension: int) -> Fraction:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from holdfast.chains.target import Decay, Ints, Target
+from holdfast.chains.target import ChainTarget, Decay, Ints
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import fixed_point, precision
 from holdfast.exact.table import TableSampler
@@ -22,6 +22,9 @@ from holdfast.randomness import Words
 
 LONGEST_LINE = 1 << 20
 """Points of a line that carry mass; wider ones are refused: their windows would be slow to sum."""
+KINDS = {"absolute": 0, "squares": 1, "norm": 2}
+TOO_LARGE = 3
+"""What a compiled loop says of a state that leaves the limit; beside the codes of words_in_steps.py."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ class Line:
         return out, 0
 
 
-def line_through(target: Target, z: Ints, move: Ints) -> Line:
+def line_through(target: ChainTarget, z: Ints, move: Ints) -> Line:
     """The law of t in z + t move, under the target."""
     steps, values = target.values(move).tolist(), target.values(z).tolist()
     moving = [k for k, step in enumerate(steps) if step]
@@ -125,7 +128,7 @@ def line_through(target: Target, z: Ints, move: Ints) -> Line:
     )
 
 
-def _ends(target: Target, z: Ints, move: Ints) -> tuple[int | None, int | None]:
+def _ends(target: ChainTarget, z: Ints, move: Ints) -> tuple[int | None, int | None]:
     """Least and greatest t that keep z + t move within the bounds."""
     lows: list[int] = []
     highs: list[int] = []
@@ -146,3 +149,14 @@ def _ends(target: Target, z: Ints, move: Ints) -> tuple[int | None, int | None]:
 def draw_point(law: WeightSource, words: Words) -> int:
     """One draw of an integer law by inverse distribution function: one word, and extra bits of that word where it leaves it open."""
     return int(TableSampler(law).draw(1, words)[0])
+
+
+def energy_of(target: ChainTarget, values: Ints) -> int:
+    """E from the forms' values, which are small enough for 64 bits."""
+    parts = abs(values) if target.decay.kind == "absolute" else values * values
+    return int((parts if target.multipliers is None else parts * target.multipliers).sum())
+
+
+def limit_message(limit: int) -> str:
+    """Why a state that reached the limit is refused."""
+    return f"A cell of the chain reached {limit} in absolute value, beyond which energies may not fit 64 bits. Use less noise."

@@ -27,25 +27,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.chains import line as line_module
-from holdfast.chains.line import Line, draw_point
-from holdfast.chains.moves import ONE_WORD_CHOICES, Listed, Move, Moves, Swaps, check_generates
-from holdfast.chains.pairing import normalised
+from holdfast.chains.coupled_line import CoupledLine
+from holdfast.chains.line import KINDS, TOO_LARGE, Line, draw_point, energy_of, limit_message
+from holdfast.chains.moves import ONE_WORD_CHOICES, ListedMoves, Move, Moves, Swaps, check_generates
+from holdfast.chains.pairing import normalise
 from holdfast.chains.protocol import Info, State
-from holdfast.chains.target import LARGEST_ENTRY, Ints, Target
+from holdfast.chains.target import LARGEST_ENTRY, ChainTarget, Ints
 from holdfast.chains.words_in_steps import run_steps
 from holdfast.errors import InvalidParameter, NothingLeft, RequestTooLarge
 from holdfast.exact.predicates import BAND
 from holdfast.lattices import Lattice, algebra
 from holdfast.randomness import Words
-
-if TYPE_CHECKING:
-    from holdfast.chains.coupled_line import CoupledLine
 
 LEAST_RATE, LARGEST_RATE = 2.0**-40, 2.0**500
 """Between them 1 / rate, a rate times an energy and the size of every table are doubles of ordinary size."""
@@ -57,9 +55,6 @@ WINDOW = 1 << 18
 TABLE = 1 << 16
 SHORT = 1024
 """Points of a line that are all summed."""
-KINDS = {"absolute": 0, "squares": 1, "norm": 2}
-TOO_LARGE = 3
-"""What a compiled loop says of a state that leaves the limit; beside the codes of words_in_steps.py."""
 
 _NONE: Ints = np.zeros(0, dtype=np.int64)
 
@@ -75,7 +70,7 @@ class LineGibbs:
     Reference:   [theory T22].
     """
 
-    target: Target
+    target: ChainTarget
     moves: Moves
     band: float = BAND
     """Wider ones change the running time and nothing else; narrower ones would not cover the errors of doubles and are refused."""
@@ -91,16 +86,16 @@ class LineGibbs:
             raise InvalidParameter("Some move changes no form of the target, so that its law has no end there. Add forms.")
         if self.limit < LEAST_LIMIT:
             raise RequestTooLarge("The target's forms and multipliers are too large for energies in 64-bit integers. Use smaller ones.")
-        if isinstance(self.moves, Listed) and int(abs(self.moves.vectors).max()) > self.limit >> 8:
+        if isinstance(self.moves, ListedMoves) and int(abs(self.moves.vectors).max()) > self.limit >> 8:
             raise RequestTooLarge("The entries of the moves are too large for energies in 64-bit integers. Use a reduced basis.")
 
     @classmethod
-    def of_lattice(cls, target: Target, lattice: Lattice, moves: Moves | None = None) -> LineGibbs:
+    def of_lattice(cls, target: ChainTarget, lattice: Lattice, moves: Moves | None = None) -> LineGibbs:
         """On this lattice: along the given moves, refused where they do not generate it, or along a basis."""
         if moves is None:
             if lattice.dimension == 0:
                 raise NothingLeft("The kept totals fix every cell, so no move is left.")
-            return cls(target, Listed(lattice.basis.T))
+            return cls(target, ListedMoves(lattice.basis.T))
         check_generates(moves, lattice)
         return cls(target, moves)
 
@@ -142,7 +137,7 @@ class LineGibbs:
         self.check_state(state)
         move = self.moves.pick(words)
         t = draw_point(self.line(state, move), words)
-        return self.moved(state, move, t), Info(1, 1)
+        return self.move_state(state, move, t), Info(1, 1)
 
     def line(self, state: State, move: Move) -> Line:
         """The law of t in state + t move."""
@@ -178,16 +173,16 @@ class LineGibbs:
             highs += [] if up is None else [up]
         return max(lows, default=None), min(highs, default=None)
 
-    def moved(self, state: State, move: Move, t: int) -> State:
+    def move_state(self, state: State, move: Move, t: int) -> State:
         """state + t move, refused where it leaves the limit."""
         if not t:
             return state
         if abs(t) >= 2 * self.limit:  # from one end of the limit beyond the other, and t move need not fit 64 bits
-            raise RequestTooLarge(too_far(self.limit))
+            raise RequestTooLarge(limit_message(self.limit))
         after = state.copy()
         after[move.cells] += t * move.coefficients
         if (abs(after[move.cells]) >= self.limit).any():
-            raise RequestTooLarge(too_far(self.limit))
+            raise RequestTooLarge(limit_message(self.limit))
         return after
 
     def transitions(self, state: State) -> dict[tuple[int, ...], Fraction]:
@@ -195,8 +190,8 @@ class LineGibbs:
         moves = list(self.moves.all())
         law: dict[tuple[int, ...], Fraction] = {}
         for move in moves:
-            for t, mass in normalised(self.line(state, move).exact_weights()).items():
-                after = tuple(self.moved(state, move, t).tolist())
+            for t, mass in normalise(self.line(state, move).exact_weights()).items():
+                after = tuple(self.move_state(state, move, t).tolist())
                 law[after] = law.get(after, Fraction(0)) + mass / len(moves)
         return law
 
@@ -221,9 +216,7 @@ class LineGibbs:
         self._run(z, records * every, words, record, every)
         return z, record
 
-    def coupled(self) -> CoupledLine:
-        from holdfast.chains.coupled_line import CoupledLine
-
+    def couple(self) -> CoupledLine:
         return CoupledLine(self)
 
     def _run(self, z: State, steps: int, words: Words, record: NDArray[np.int64], every: int) -> None:
@@ -237,7 +230,7 @@ class LineGibbs:
             nonlocal done
             made, used, code = compiled(chunk, wanted, done)
             if code == TOO_LARGE:
-                raise RequestTooLarge(too_far(self.limit))
+                raise RequestTooLarge(limit_message(self.limit))
             done += made
             return made, used, code
 
@@ -263,7 +256,7 @@ class LineGibbs:
         if z.shape != (self.target.cells,):
             raise InvalidParameter(f"A state has one integer for each of the {self.target.cells} cells. Got shape {z.shape}.")
         if z.size and max(-int(z.min()), int(z.max())) >= self.limit:
-            raise RequestTooLarge(too_far(self.limit))
+            raise RequestTooLarge(limit_message(self.limit))
         if not self.target.allows(z):
             raise InvalidParameter("The state lies outside the target's bounds. Start from a state within them.")
 
@@ -328,7 +321,7 @@ class LineGibbs:
         """Whether every point of a line is summed: absolute values of cells, listed moves of +1 and -1, narrow bounds below or above."""
         target, moves = self.target, self.moves
         plain = target.decay.kind == "absolute" and target.forms is None and target.multipliers is None
-        if not plain or not isinstance(moves, Listed) or abs(moves.vectors).max() > 1 or 64 / target.decay.rate_double > TABLE:
+        if not plain or not isinstance(moves, ListedMoves) or abs(moves.vectors).max() > 1 or 64 / target.decay.rate_double > TABLE:
             return False
         return any(bound is not None and int(abs(bound).max()) <= SHORT // 8 for bound in (target.lower, target.upper))
 
@@ -354,7 +347,7 @@ class LineGibbs:
             counts = [1 if n * (n - 1) <= ONE_WORD_CHOICES else 2 for n in self.moves.shape]
             signs = _NONE if self.moves.signs is None else self.moves.signs
             return np.array(self.moves.shape, dtype=np.int64), np.array(counts, dtype=np.int64), signs, _NONE, _NONE, _NONE
-        assert isinstance(self.moves, Listed)
+        assert isinstance(self.moves, ListedMoves)
         rows, cells = np.nonzero(self.moves.vectors)
         starts = np.searchsorted(rows, np.arange(len(self.moves.vectors) + 1)).astype(np.int64)
         return _NONE, _NONE, _NONE, starts, cells.astype(np.int64), self.moves.vectors[rows, cells]
@@ -390,13 +383,3 @@ class LineGibbs:
             every = np.arange(self.target.cells).reshape(self.moves.shape)
             return every[tuple(slice(n // 2) for n in self.moves.shape)].ravel().astype(np.int64)
         return np.arange(self.target.cells // 2, dtype=np.int64)
-
-
-def energy_of(target: Target, values: Ints) -> int:
-    """E from the forms' values, which are small enough for 64 bits."""
-    parts = abs(values) if target.decay.kind == "absolute" else values * values
-    return int((parts if target.multipliers is None else parts * target.multipliers).sum())
-
-
-def too_far(limit: int) -> str:
-    return f"A cell of the chain reached {limit} in absolute value, beyond which energies may not fit 64 bits. Use less noise."

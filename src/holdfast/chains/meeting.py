@@ -25,7 +25,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.chains.protocol import CoupledKernel, Kernel, Pair
+from holdfast.chains.protocol import CoupledKernel, Kernel, StatePair
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import exact_integer
 from holdfast.randomness import NoiseKey, Words
@@ -95,7 +95,7 @@ def meeting_times(
     times, met = np.empty(pairs, dtype=np.int64), np.empty(pairs, dtype=np.bool_)
     size = max(1, pairs // (UPDATES * count))
     pieces = [range(first, min(first + size, pairs)) for first in range(0, pairs, size)]
-    coupled, done, stop = kernel.coupled(), 0, Event()
+    coupled, done, stop = kernel.couple(), 0, Event()
     if progress is not None:
         progress(0, pairs)
     with ThreadPoolExecutor(count) as pool:
@@ -125,14 +125,14 @@ def meet_once(
     size = max(1, SLICE_NANOSECONDS // kernel.step_nanoseconds)
     x = kernel.start(first)
     for made in range(0, lag, size):
-        _heed(stop)
+        _check_stopped(stop)
         x, _ = kernel.run(x, min(size, lag - made), first)
     y = kernel.start(second)
     # X_L = Y_0 does not count, since l > L; the chains then move as one, and l = L + 1 does.
-    pair = Pair(x, x) if np.array_equal(x, y) else Pair(x, y)
+    pair = StatePair(x, x) if np.array_equal(x, y) else StatePair(x, y)
     steps = 0
     while steps < most:
-        _heed(stop)
+        _check_stopped(stop)
         pair, info = coupled.run(pair, min(size, most - steps), together)
         steps += info.steps
         if info.identical:
@@ -140,7 +140,7 @@ def meet_once(
     return lag + most, False
 
 
-def _heed(stop: Event | None) -> None:
+def _check_stopped(stop: Event | None) -> None:
     if stop is not None and stop.is_set():
         raise InterruptedError("stopped")
 

@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from holdfast.chains.coupled_metropolis import CoupledMetropolis
 from holdfast.chains.protocol import Info, State
-from holdfast.chains.target import LARGEST_ENTRY, Ints, Target
+from holdfast.chains.target import LARGEST_ENTRY, ChainTarget, Ints
 from holdfast.chains.words_in_steps import run_steps
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact import DiscreteLaplace
@@ -33,9 +34,6 @@ from holdfast.exact.table import TableSampler
 from holdfast.exact.weights import FixedWeights
 from holdfast.lattices import Lattice, Shape, algebra
 from holdfast.randomness import Words
-
-if TYPE_CHECKING:
-    from holdfast.chains.coupled_metropolis import CoupledMetropolis
 
 LARGEST_ENERGY = 1 << 62
 LEAST_ROOM = 1 << 12
@@ -116,7 +114,7 @@ class Metropolis:
                  x exp(-x) 2^-50 + 2^-51 < 2^-50, a thousandth of the band.
     """
 
-    target: Target
+    target: ChainTarget
     basis: Ints
     jump_rate: Fraction = Fraction(1)
     jump_base: Fraction | None = None
@@ -156,7 +154,7 @@ class Metropolis:
         return len(target.forms) >= self.dimension and algebra.rank(target.values(self.basis)) == self.dimension
 
     @classmethod
-    def of_lattice(cls, target: Target, lattice: Lattice, jump_rate: Exact = 1) -> Metropolis:
+    def of_lattice(cls, target: ChainTarget, lattice: Lattice, jump_rate: Exact = 1) -> Metropolis:
         """Along the basis that the Smith form gives: the last columns of V, as in the paper."""
         if lattice.dimension == 0:
             return cls(target, np.zeros((lattice.cells, 0), dtype=np.int64))  # refused there
@@ -164,7 +162,7 @@ class Metropolis:
         return cls(target, columns, positive_fraction(jump_rate, "jump_rate"))
 
     @classmethod
-    def of_shape(cls, target: Target, shape: Shape, jump_rate: Exact = 1) -> Metropolis:
+    def of_shape(cls, target: ChainTarget, shape: Shape, jump_rate: Exact = 1) -> Metropolis:
         """Along the basis of one block: differences of neighbours on grids and under one sum, a reduced basis for general blocks."""
         return cls(target, shape.basis(), positive_fraction(jump_rate, "jump_rate"))
 
@@ -196,12 +194,12 @@ class Metropolis:
         return 100 + 50 * int(self.basis.shape[1])
 
     def cells_of(self, state: State) -> Ints:
-        return self.basis @ self.checked(state)
+        return self.basis @ self.check_state(state)
 
     def step(self, state: State, words: Words) -> tuple[State, Info]:
         """One transition: jumps by certified table, the accept step in balls."""
         state = self.entering(state)
-        proposed = self.checked(state + self.sampler.draw(self.dimension, words))
+        proposed = self.check_state(state + self.sampler.draw(self.dimension, words))
         index = words.position
         cell = int(words.take(1)[0])
         if self.accepts(state, proposed, cell, words, index):
@@ -237,7 +235,7 @@ class Metropolis:
         def loop(chunk: NDArray[np.uint32], wanted: int) -> tuple[int, int, int]:
             nonlocal made, accepted
             done, used, code, taken = compiled.advance(
-                chunk, wanted, v, self.matrix @ v, made, every, record, self.shown, self.watched, self.table, self.rule
+                chunk, wanted, v, self.matrix @ v, made, every, record, self.trace_rows, self.watched_forms, self.table, self.rule
             )
             made, accepted = made + int(done), accepted + int(taken)
             return int(done), int(used), int(code)
@@ -247,16 +245,14 @@ class Metropolis:
             v[:], info = self.step(v, words)
             made, accepted = made + 1, accepted + info.accepted
             if every and made % every == 0:
-                record[made // every - 1] = (self.target.energy(self.basis @ v), *(self.shown @ v))
+                record[made // every - 1] = (self.target.energy(self.basis @ v), *(self.trace_rows @ v))
             return False
 
         if steps:
             run_steps(loop, exact_step, steps, words)
         return v, Info(made, accepted)
 
-    def coupled(self) -> CoupledMetropolis:
-        from holdfast.chains.coupled_metropolis import CoupledMetropolis
-
+    def couple(self) -> CoupledMetropolis:
         return CoupledMetropolis(self)
 
     def transitions(self, state: State) -> dict[tuple[int, ...], Fraction]:
@@ -290,7 +286,7 @@ class Metropolis:
             return ball(self.jump_base) ** exponent
         return (-ball(self.jump_rate * exponent)).exp()
 
-    def checked(self, state: State) -> State:
+    def check_state(self, state: State) -> State:
         """The state, if it has the right shape and leaves room in 64-bit integers."""
         v = np.asarray(state)
         if v.shape != (self.dimension,) or v.dtype != np.int64:
@@ -305,7 +301,7 @@ class Metropolis:
 
     def entering(self, state: State) -> State:
         """A state that a step may begin with: `checked`, and within the target's bounds."""
-        v = self.checked(state)
+        v = self.check_state(state)
         if self.bounded and not self.target.allows(self.basis @ v):
             raise InvalidParameter("A state must stand for a table within the target's bounds. Begin with start(), which gives one.")
         return v
@@ -329,7 +325,7 @@ class Metropolis:
         return Jumps(np.append(direct, np.int32(len(sampler.high) - 1)), sampler.high, sampler.low, shift, sampler.first)
 
     @cached_property
-    def _watched(self) -> tuple[Ints, Watched]:
+    def _watched_parts(self) -> tuple[Ints, Watched]:
         target, far = self.target, LARGEST_ENERGY
         _check_products(target, self.basis)
         matrix = target.values(self.basis)
@@ -352,16 +348,16 @@ class Metropolis:
         return matrix, Watched(columns, places, np.ascontiguousarray(matrix[places, columns]), multipliers, *bounds)
 
     @property
-    def watched(self) -> Watched:
-        return self._watched[1]
+    def watched_forms(self) -> Watched:
+        return self._watched_parts[1]
 
     @property
     def matrix(self) -> Ints:
         """Values of the watched forms = matrix times coordinates."""
-        return self._watched[0]
+        return self._watched_parts[0]
 
     @cached_property
-    def shown(self) -> Ints:
+    def trace_rows(self) -> Ints:
         """The two rows that `trace` records, over the coordinates: the first cell, and the sum of every
         other cell of the first half (of a table in rows, the whole half may be a kept sum).
         """
@@ -371,9 +367,9 @@ class Metropolis:
     def rule(self) -> Rule:
         decay = self.target.decay
         reach = [sum(map(abs, row)) for row in self.matrix.tolist()]
-        linear = max(reach + [sum(map(abs, row)) for row in (*self.basis.tolist(), *self.shown.tolist())])
+        linear = max(reach + [sum(map(abs, row)) for row in (*self.basis.tolist(), *self.trace_rows.tolist())])
         room = min(LARGEST_ENTRY - 1, LARGEST_ENERGY // max(1, linear))
-        multipliers = self.watched.multipliers.tolist()
+        multipliers = self.watched_forms.multipliers.tolist()
         if decay.kind == "absolute":
             room = min(room, LARGEST_ENERGY // max(1, sum(reach[: len(multipliers)])))
         else:
@@ -427,7 +423,7 @@ def _checked_basis(basis: Any, cells: int) -> Ints:
     return out
 
 
-def _check_products(target: Target, basis: Ints) -> None:
+def _check_products(target: ChainTarget, basis: Ints) -> None:
     """Refuse what `_watched` would compute beyond 64 bits."""
     largest = int(np.abs(basis).max())
     widest = 1 if target.forms is None else max((sum(map(abs, row)) for row in target.forms.tolist()), default=0)

@@ -130,7 +130,7 @@ class Swaps:
 
 
 @dataclass(frozen=True, eq=False)
-class Listed:
+class ListedMoves:
     """The rows of an integer matrix, each a direction over the cells."""
 
     vectors: Ints
@@ -177,15 +177,15 @@ def moves_for(shape: Shape) -> Moves:
     if isinstance(shape, Free):
         if shape.size > FREE_CELLS:
             raise RequestTooLarge(f"{shape.size} cells under no kept total are not for a chain. Draw them independently.")
-        return Listed(shape.basis())
+        return ListedMoves(shape.basis())
     if isinstance(shape, Whole):
-        return Listed(shape.basis().T)
+        return ListedMoves(shape.basis().T)
     if isinstance(shape, Levels):
         shape = shape.as_general()
     if not isinstance(shape, General):
         raise NothingLeft("The kept totals fix every cell of this block, so no move is left. Leave it out.")
     try:
-        return Listed(shape.reduced_basis().T)
+        return ListedMoves(shape.reduced_basis().T)
     except NoExactSampler as error:
         raise RequestTooLarge(
             f"The kept totals link {shape.size} cells ({shape.dimension} free dimensions): too many for a basis of moves. "

@@ -53,7 +53,7 @@ def draw_quantile(p: WeightSource, q: WeightSource, words: Words) -> tuple[int, 
 
 def maximal_joint(p: Listed, q: Listed) -> Joint:
     """The law of `draw_maximal`; the weights need not be normalised."""
-    p, q = normalised(p), normalised(q)
+    p, q = normalise(p), normalise(q)
     points = sorted({*p, *q})
     common = {k: min(p.get(k, Fraction(0)), q.get(k, Fraction(0))) for k in points}
     left = {k: p.get(k, Fraction(0)) - common[k] for k in points}
@@ -69,7 +69,7 @@ def maximal_joint(p: Listed, q: Listed) -> Joint:
 
 def quantile_joint(p: Listed, q: Listed) -> Joint:
     """The law of `draw_quantile`; the weights need not be normalised."""
-    left, right = ([(k, mass) for k, mass in sorted(normalised(law).items()) if mass] for law in (p, q))
+    left, right = ([(k, mass) for k, mass in sorted(normalise(law).items()) if mass] for law in (p, q))
     joint: Joint = {}
     i = j = 0
     a, b = left[0][1], right[0][1]
@@ -88,7 +88,7 @@ def quantile_joint(p: Listed, q: Listed) -> Joint:
             b = right[j][1]
 
 
-def normalised(law: Listed) -> dict[int, Fraction]:
+def normalise(law: Listed) -> dict[int, Fraction]:
     """The law with total one."""
     total = sum(law.values())
     return {k: mass / total for k, mass in law.items()}

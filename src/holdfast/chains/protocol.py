@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.chains.target import Target
+from holdfast.chains.target import ChainTarget
 from holdfast.randomness import Words
 
 State: TypeAlias = NDArray[np.int64]
@@ -26,7 +26,7 @@ class Info(NamedTuple):
     accepted: int
 
 
-class Pair(NamedTuple):
+class StatePair(NamedTuple):
     """The states of two chains. Once identical they are one array and stay so."""
 
     first: State
@@ -48,7 +48,7 @@ class Kernel(Protocol):
         """The word a user asks for it with."""
 
     @property
-    def target(self) -> Target: ...
+    def target(self) -> ChainTarget: ...
 
     @property
     def steps_per_sweep(self) -> int:
@@ -70,7 +70,7 @@ class Kernel(Protocol):
     def run(self, state: State, steps: int, words: Words) -> tuple[State, Info]:
         """`step` so many times, compiled: the same states from the same words."""
 
-    def coupled(self) -> CoupledKernel:
+    def couple(self) -> CoupledKernel:
         """Two chains of this kernel at once, made to meet."""
 
 
@@ -80,8 +80,8 @@ class CoupledKernel(Protocol):
     @property
     def kernel(self) -> Kernel: ...
 
-    def step(self, pair: Pair, words: Words) -> tuple[Pair, CoupledInfo]:
+    def step(self, pair: StatePair, words: Words) -> tuple[StatePair, CoupledInfo]:
         """One coupled transition, every decision in integers and balls."""
 
-    def run(self, pair: Pair, most: int, words: Words) -> tuple[Pair, CoupledInfo]:
+    def run(self, pair: StatePair, most: int, words: Words) -> tuple[StatePair, CoupledInfo]:
         """At most so many steps, compiled; stops after the first step at which the chains are identical."""

@@ -76,7 +76,7 @@ class Decay:
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class ChainTarget:
     """Law:   P[z] proportional to the weight of E(z), for z in a lattice (which the moves of a kernel span) with lower <= z <= upper.
 
     Given:  forms as rows over the cells, None for the cells themselves (large tables never have a matrix); multipliers positive, None for
@@ -103,17 +103,17 @@ class Target:
                 raise InvalidParameter(f"{name} needs one bound for each of the {self.cells} cells, and zero must lie within the bounds.")
 
     @classmethod
-    def laplace(cls, cells: int, epsilon: Exact, norm: Literal["l1", "l2"] = "l1") -> Target:
+    def laplace(cls, cells: int, epsilon: Exact, norm: Literal["l1", "l2"] = "l1") -> ChainTarget:
         """exp(-epsilon |z|), the generalized Laplace law."""
         return cls(Decay("absolute" if norm == "l1" else "norm", positive_fraction(epsilon, "epsilon")), cells)
 
     @classmethod
-    def gaussian(cls, cells: int, sigma_squared: Exact) -> Target:
+    def gaussian(cls, cells: int, sigma_squared: Exact) -> ChainTarget:
         """exp(-|z|_2^2 / (2 sigma_squared)), the generalized Gaussian law."""
         return cls(Decay("squares", 1 / (2 * positive_fraction(sigma_squared, "sigma_squared"))), cells)
 
     @classmethod
-    def of_forms(cls, kind: EnergyKind, forms: ArrayLike, weights: Sequence[Exact]) -> Target:
+    def of_forms(cls, kind: EnergyKind, forms: ArrayLike, weights: Sequence[Exact]) -> ChainTarget:
         """exp(-sum_k w_k |f_k z|), exp(-sum_k w_k (f_k z)^2), or exp(-sqrt(sum_k w_k (f_k z)^2)), rational weights w_k > 0."""
         rows = _integers(forms, 2, "forms")
         exact = [positive_fraction(w, "weights") for w in weights]
@@ -126,7 +126,7 @@ class Target:
             raise InvalidParameter("The weights are no multiples below 2^31 of one fraction. Use weights with fewer digits.")
         return cls(Decay(kind, rate), rows.shape[1], rows, np.array(multipliers, dtype=np.int64))
 
-    def within(self, lower: ArrayLike | None = None, upper: ArrayLike | None = None) -> Target:
+    def within(self, lower: ArrayLike | None = None, upper: ArrayLike | None = None) -> ChainTarget:
         """The same law given lower <= z <= upper."""
         return replace(self, lower=None if lower is None else np.asarray(lower), upper=None if upper is None else np.asarray(upper))
 

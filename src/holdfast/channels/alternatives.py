@@ -13,7 +13,7 @@ from math import ceil, isqrt
 
 import numpy as np
 
-from holdfast.chains.kernels import DECAYS, kernel_for, usual_kernel
+from holdfast.chains.kernels import DECAYS, USUAL_KERNEL, kernel_for
 from holdfast.chains.sampler import EXACT_ONLY
 from holdfast.channels.channel import Channel
 from holdfast.channels.covariance import of_shape
@@ -33,8 +33,8 @@ LARGER = tuple(4**k for k in range(1, 7))
 """By how much more a Gaussian's sigma_squared is tried."""
 
 CHAIN = (
-    "A Markov chain can be made for it (allow_estimated = true); its promise would be an estimate, and `holdfast diagnose` tells whether "
-    "it gets one."
+    "A Markov chain, line_gibbs, takes any kind of table, if its pairs meet (allow_estimated = true). Its promise is an estimate; "
+    "`holdfast diagnose` shows whether the pairs meet."
 )
 
 ANSWERS = 'Use more places: then the noise has more steps. mechanism = "projected-laplace" (ProjectedLaplace) is drawn for any invariants.'
@@ -106,29 +106,29 @@ def _budget_note(channel: Channel, other: Target) -> str:
 
 
 def _for_laplace(target: L1Laplace) -> list[list[Proposal]]:
-    return [[_gaussian(2 / target.epsilon**2)], [_rounded(target.epsilon)]]
+    return [[_propose_gaussian(2 / target.epsilon**2)], [_propose_rounded(target.epsilon)]]
 
 
 def _for_l2_laplace(target: L2Laplace) -> list[list[Proposal]]:
     words = f'norm = "l1" with epsilon = {format_exact(target.epsilon)} per unit of l1 distance'
-    return [[(words, L1Laplace(target.epsilon))], [_gaussian(2 / target.epsilon**2)], [_rounded(target.epsilon)]]
+    return [[(words, L1Laplace(target.epsilon))], [_propose_gaussian(2 / target.epsilon**2)], [_propose_rounded(target.epsilon)]]
 
 
 def _for_gaussian(target: Gaussian) -> list[list[Proposal]]:
-    more = [_gaussian(target.sigma_squared * factor) for factor in LARGER]
-    return [more, [_rounded(Fraction(1, isqrt(ceil(target.sigma_squared / 2)) + 1))]]
+    more = [_propose_gaussian(target.sigma_squared * factor) for factor in LARGER]
+    return [more, [_propose_rounded(Fraction(1, isqrt(ceil(target.sigma_squared / 2)) + 1))]]
 
 
 def _for_rounded(target: Rounded) -> list[list[Proposal]]:
-    return [[_gaussian(2 / target.epsilon**2)]]
+    return [[_propose_gaussian(2 / target.epsilon**2)]]
 
 
-def _gaussian(sigma_squared: Fraction) -> Proposal:
+def _propose_gaussian(sigma_squared: Fraction) -> Proposal:
     words = f'mechanism = "generalized-gaussian" (GeneralizedGaussian) with sigma_squared = {format_exact(sigma_squared)}'
     return words, Gaussian(sigma_squared)
 
 
-def _rounded(epsilon: Fraction) -> Proposal:
+def _propose_rounded(epsilon: Fraction) -> Proposal:
     words = f'mechanism = "rounded-projection" (RoundedProjection) with epsilon = {format_exact(epsilon)} per unit of l1 distance'
     return words, Rounded(epsilon)
 
@@ -150,7 +150,7 @@ def _has_chain(channel: Channel) -> bool:
         for shape in channel.shapes():
             if _takes_long(shape) or (isinstance(shape, Whole) and any(map(_takes_long, shape.parts))):
                 return False
-            kernel_for(usual_kernel(shape), shape, channel.target)
+            kernel_for(USUAL_KERNEL, shape, channel.target)
     except HoldfastError:
         return False
     return True

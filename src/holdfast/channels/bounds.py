@@ -38,7 +38,7 @@ class BoundsLayout:
 
     def shapes(self) -> tuple[Shape, ...]:
         """Of all blocks that move."""
-        return tuple(shape for _, shape, _ in self.blocks.used() if not isinstance(shape, Pinned))
+        return tuple(shape for _, shape, _ in self.blocks.used_shapes() if not isinstance(shape, Pinned))
 
     def holds(self, counts: NDArray[np.int64]) -> bool:
         return self.inequalities.hold(counts)

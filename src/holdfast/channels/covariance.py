@@ -29,7 +29,7 @@ from holdfast.laws import Rounded
 from holdfast.laws.moments import fraction_variance, free_laplace_variance
 from holdfast.laws.target import Basis, Form, Target, Variance
 from holdfast.randomness import NoiseKey, Words
-from holdfast.samplers.cost import cell_draws
+from holdfast.samplers.choice import cell_draws
 from holdfast.samplers.protocol import BlockSampler, Weighed
 from holdfast.samplers.rounded_projection import RoundedSampler
 
@@ -82,7 +82,7 @@ class ShapeCovariance:
             added += self.variance.rounding * float((self.shape.gram_schmidt_products(values) ** 2).sum())
         if self.variance.matrix is not None:
             return float(np.einsum("bi,ij,bj->", values, self.variance.matrix, values)) + added
-        return self.variance.scale * float((self._projected(values * self._signs) ** 2).sum()) + added
+        return self.variance.scale * float((self._project(values * self._signs) ** 2).sum()) + added
 
     def _is_kept(self, values: Floats) -> NDArray[np.bool_]:
         """Of which blocks every move leaves the sum as it is. Decided for whole coefficients, in integers; others are taken as they are."""
@@ -124,7 +124,7 @@ class ShapeCovariance:
     def dense(self) -> Floats:
         """Covariance of one block."""
         if self.variance.form is not None:
-            return _polarised(self.variance.form, self.shape.size)
+            return _polarise(self.variance.form, self.shape.size)
         added = 0.0 if self.rounding is None else self.rounding.dense()
         if self.variance.matrix is not None:
             return np.asarray(self.variance.matrix + added)
@@ -132,7 +132,7 @@ class ShapeCovariance:
             products = self.shape.gram_schmidt_products(np.eye(self.shape.size))
             added = added + self.variance.rounding * products @ products.T
         signs = np.multiply.outer(self._signs, self._signs)
-        return np.asarray(self.variance.scale * self._projected(np.eye(self.shape.size)) * signs + added)
+        return np.asarray(self.variance.scale * self._project(np.eye(self.shape.size)) * signs + added)
 
     def bases(self, of_cells: bool) -> Iterable[Basis]:
         """What the parts of the figures are."""
@@ -150,7 +150,7 @@ class ShapeCovariance:
         signs = self.shape.signs if isinstance(self.shape, OneSum) else None
         return 1 if signs is None else np.array(signs)
 
-    def _projected(self, values: Floats) -> Floats:
+    def _project(self, values: Floats) -> Floats:
         if isinstance(self.shape, Free):
             return values
         if isinstance(self.shape, Levels | General):
@@ -196,15 +196,15 @@ class Covariance:
     @property
     def relative_error(self) -> float:
         """Of every variance given, at most (for estimates: one standard error)."""
-        return max((found.relative_error(of_cells=False) for found in self._known), default=0.0)
+        return max((found.relative_error(of_cells=False) for found in self._known_shapes), default=0.0)
 
     @property
     def cell_error(self) -> float:
         """Of the variance of every single cell, likewise."""
-        return max((found.relative_error(of_cells=True) for found in self._known), default=0.0)
+        return max((found.relative_error(of_cells=True) for found in self._known_shapes), default=0.0)
 
     @property
-    def _known(self) -> list[ShapeCovariance]:
+    def _known_shapes(self) -> list[ShapeCovariance]:
         return [found for found in self.shapes if found.variance.basis != "not estimated"]
 
     def diagonal(self) -> Floats:
@@ -274,7 +274,7 @@ def covariance_of(drawing: Drawing) -> Covariance:
     for shape, cells in gathered.items():
         sampler = drawing.choice(shape).noise
         count = _count(channel.target, sampler, shape, left)
-        parts.append(of_shape(channel.target, sampler, shape, _joined(cells), count, unlike))
+        parts.append(of_shape(channel.target, sampler, shape, _join(cells), count, unlike))
         left -= 0.0 if count is None else count * _unit_cost(sampler)
     return Covariance(channel.facts.lattice.cells, parts, of_target=not drawing.is_exact)
 
@@ -294,7 +294,7 @@ def of_shape(
             base = Variance(0.0, spread * frame @ frame.T, relative_error=1e-12)
         first = fraction_variance(shape.axes, target.epsilon) if isinstance(shape, Grid) else None
         return ShapeCovariance(cells, shape, base, rounding_error(sampler, ("rounding error", *_names(target, shape)), first, count))
-    return ShapeCovariance(cells, shape, _estimated(target, sampler, shape, count, unlike) if known is None else known)
+    return ShapeCovariance(cells, shape, _estimate(target, sampler, shape, count, unlike) if known is None else known)
 
 
 def _unknown(shape: Shape) -> Variance:
@@ -321,13 +321,13 @@ def _unit_cost(sampler: BlockSampler) -> float:
     return sampler.try_cost if _by_tries(sampler) else cell_draws(sampler)
 
 
-def _needed(shape: Shape) -> float:
+def _draws_needed(shape: Shape) -> float:
     """Independent draws, or what is worth as many, that say enough."""
     return min(LEAST_DRAWS, max(FEWEST_DRAWS, LEAST_VALUES / _alike(shape)))
 
 
 def _alike(shape: Shape) -> int:
-    """Free dimensions, at least, whose cells share one variance in `_estimated`."""
+    """Free dimensions, at least, whose cells share one variance in `_estimate`."""
     if isinstance(shape, Grid):
         return shape.dimension
     if isinstance(shape, Whole) and all(isinstance(part, Free | OneSum | Grid) for part in shape.parts):
@@ -335,23 +335,23 @@ def _alike(shape: Shape) -> int:
     return 1
 
 
-def _polarised(form: Form, size: int) -> Floats:
+def _polarise(form: Form, size: int) -> Floats:
     """The matrix of a form: C_ij = (C(e_i + e_j) - C(e_i) - C(e_j)) / 2."""
     unit, own = np.eye(size), form.diagonal()
     rows = [form.of(unit + unit[i]) for i in range(size)]
     return (np.array(rows) - own[:, None] - own[None, :]) / 2
 
 
-def _joined(cells: list[Ints]) -> Ints:
+def _join(cells: list[Ints]) -> Ints:
     return cells[0] if len(cells) == 1 else np.concatenate(cells)
 
 
-def _estimated(target: Target, sampler: BlockSampler, shape: Shape, count: int | None, unlike: int) -> Variance:
+def _estimate(target: Target, sampler: BlockSampler, shape: Shape, count: int | None, unlike: int) -> Variance:
     """From draws of the public law, which is that of a norm: it does not see which of two cells is which, where the kept rows do not
     (lattices/symmetries.py). Where all draws were zero nothing is known about the mean: its error is infinity.
     """
     label = ("expected error", *_names(target, shape))
-    if count is not None and count < _needed(shape):
+    if count is not None and count < _draws_needed(shape):
         return _unknown(shape)
     if count is not None and _by_tries(sampler):
         return _from_tries(sampler, shape, label, count)
@@ -370,9 +370,9 @@ def _estimated(target: Target, sampler: BlockSampler, shape: Shape, count: int |
 def _from_tries(sampler: Weighed, shape: Shape, label: tuple[str, ...], count: int) -> Variance:
     """From so many tries, kept or not, weighted by their chances: a ratio of means, with the error of its linear part."""
     with NoiseKey.for_tests("public draws") as key, key.stream(*label, "tries") as words:
-        tries, logs = sampler.weighed(count, words)
+        tries, logs = sampler.draw_weighed(count, words)
     weights = np.exp(logs - logs.max())
-    if weights.sum() ** 2 < _needed(shape) * (weights**2).sum():  # what they are worth, in draws
+    if weights.sum() ** 2 < _draws_needed(shape) * (weights**2).sum():  # what they are worth, in draws
         return _unknown(shape)
     draws = tries.astype(np.float64)
     values = _values(shape, draws)

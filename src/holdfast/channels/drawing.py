@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Literal
 
 from holdfast.chains.assessment import LEAST_PAIRS, Assessed, Said, largest_eta
-from holdfast.chains.kernels import usual_kernel
+from holdfast.chains.kernels import USUAL_KERNEL
 from holdfast.chains.meeting import Progress
 from holdfast.chains.sampler import ChainSampler, chain_samplers, chains_as_said
 from holdfast.channels.alternatives import advice
@@ -22,16 +22,16 @@ from holdfast.laws import Reads
 from holdfast.privacy.estimated import check_can_weaken, weakened
 from holdfast.privacy.guarantee import ChainFacts, Guarantee
 from holdfast.randomness import Words
-from holdfast.samplers.cost import Costly, cell_draws
+from holdfast.samplers.choice import Choice, Compared, Costly, Reason, cell_draws
 from holdfast.samplers.protocol import InputSampler
-from holdfast.samplers.table import Choice, Compared, Reason, choose
+from holdfast.samplers.table import choose
 
 FEW_TRIES = 2
 """Tries up to which nobody waits for them."""
 
 
 @dataclass(frozen=True)
-class SamplerGroup:
+class BlockGroup:
     """All blocks of one kind that one sampler draws."""
 
     kind: str
@@ -50,7 +50,7 @@ class SamplerGroup:
     note: str = ""
     """Why another exact sampler was not looked at, where it would have been."""
 
-    def joined(self, other: SamplerGroup) -> SamplerGroup:
+    def join(self, other: BlockGroup) -> BlockGroup:
         """Both together, for groups that one exact sampler draws; the expected tries are the larger ones."""
         known = self.expected_tries is not None and other.expected_tries is not None
         tries = max(self.expected_tries or 0.0, other.expected_tries or 0.0) if known else None
@@ -67,7 +67,7 @@ class SamplerGroup:
 class SamplerPlan:
     """Which sampler draws what, decided before anything is drawn."""
 
-    groups: tuple[SamplerGroup, ...]
+    groups: tuple[BlockGroup, ...]
 
     @property
     def status(self) -> Literal["exact", "estimated"]:
@@ -110,33 +110,33 @@ class Drawing:
 
     @property
     def cell_draws(self) -> float:
-        """What one release costs where that is more than its cells, by the expectation of the plan (samplers/cost.py)."""
+        """What one release costs where that is more than its cells, by the expectation of the plan (samplers/choice.py)."""
         return sum(group.cell_draws for group in self.sampler_plan.groups)
 
     @property
     def sampler_plan(self) -> SamplerPlan:
         """Which sampler draws which blocks and why; shapes of one kind are shown together where one sampler draws them for one reason."""
-        merged: dict[object, SamplerGroup] = {}
+        merged: dict[object, BlockGroup] = {}
         for number, (shape, blocks) in enumerate(self._shown_shapes()):
             group = self._group(shape, blocks)
             own = number if group.assessment is not None else None  # every chain was assessed for itself, and is shown for itself
             key = (group.kind, group.sampler, group.reason, own)
-            merged[key] = group if key not in merged else merged[key].joined(group)
+            merged[key] = group if key not in merged else merged[key].join(group)
         return SamplerPlan(tuple(merged.values()))
 
-    def _group(self, shape: Shape, blocks: int) -> SamplerGroup:
+    def _group(self, shape: Shape, blocks: int) -> BlockGroup:
         """The blocks of one shape."""
         cells = blocks * shape.size
         if isinstance(shape, Pinned):
-            return SamplerGroup(shape.name, blocks, cells, "none", 1.0, Reason.FIXED)
+            return BlockGroup(shape.name, blocks, cells, "none", 1.0, Reason.FIXED)
         choice = self.choice(shape)
         sampler = choice.sampler
         if isinstance(sampler, ChainSampler):
-            return SamplerGroup(shape.name, blocks, cells, sampler.name, None, choice.reason, sampler.assessment)
+            return BlockGroup(shape.name, blocks, cells, sampler.name, None, choice.reason, sampler.assessment)
         tries = sampler.expected_tries
         tries = None if tries is None else max(1.0, tries)
         work = blocks * cell_draws(sampler) if isinstance(sampler, Costly) or (tries or 1.0) > FEW_TRIES else 0.0
-        return SamplerGroup(shape.name, blocks, cells, sampler.name, tries, choice.reason, None, work, choice.compared, choice.note)
+        return BlockGroup(shape.name, blocks, cells, sampler.name, tries, choice.reason, None, work, choice.compared, choice.note)
 
     def _shown_shapes(self) -> Iterator[tuple[Shape, int]]:
         target, blocks = self.channel.target, self.channel.blocks
@@ -195,14 +195,14 @@ def _chains(
     channel: Channel, shapes: list[Shape], blocks: int, progress: Progress | None, said: Sequence[Said] | None
 ) -> tuple[ChainSampler, ...]:
     request = channel.request
-    names = [request.sampler if request.names_a_chain else usual_kernel(shape) for shape in shapes]
     most = blocks * largest_eta(len(shapes))
     if request.eta > most:
         raise InvalidParameter(
             f"eta = {request.eta} is more than the {most} that can be asked for here: at least {LEAST_PAIRS} pairs of chains are coupled "
             f"for each shape of blocks, and they leave less open. Write eta = '{most}' or less."
         )
-    asked = tuple(zip(names, shapes, strict=True))
+    name = request.sampler if request.names_a_chain else USUAL_KERNEL
+    asked = tuple((name, shape) for shape in shapes)
     if said is not None:
         return chains_as_said(asked, channel.target, request.eta / blocks, said)
     try:

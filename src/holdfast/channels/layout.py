@@ -82,7 +82,7 @@ class LevelLayout:
         """(level, margin, the standard deviation of one of its numbers in each unit)."""
         forms = [LevelVariances(shape, target.weights(shape)) for shape in self.blocks.shapes if isinstance(shape, Units)]
         for level, name in enumerate(self.names):
-            for mask, margin in self._listed():
+            for mask, margin in self._list_levels():
                 yield name, margin, np.sqrt(np.maximum(self._variances(forms, level, mask), 0.0))
 
     def _variances(self, forms: list[LevelVariances], level: int, mask: int) -> Floats:
@@ -97,7 +97,7 @@ class LevelLayout:
         sums: Floats = np.bincount(leaves, weights=own, minlength=self.whole.tree.units(level)).astype(np.float64)
         return sums
 
-    def _listed(self) -> list[tuple[int, str]]:
+    def _list_levels(self) -> list[tuple[int, str]]:
         if len(self.margins) <= MOST_MARGINS:
             return list(self.margins.items())
         return [(mask, name) for mask, name in self.margins.items() if " x " not in name or mask == max(self.whole.masks)]

@@ -63,7 +63,7 @@ def _leaves_out(channel: Channel) -> bool:
         return True
     left = np.zeros(len(channel.facts.universe), dtype=np.bool_)
     left[zeros.cells] = True
-    return not any(bool(left[blocks.cells_of(number)].any()) for number, shape, _ in blocks.used() if not isinstance(shape, Pinned))
+    return not any(bool(left[blocks.cells_of(number)].any()) for number, shape, _ in blocks.used_shapes() if not isinstance(shape, Pinned))
 
 
 def _candidates(channel: Channel, totals: Sequence[NDArray[np.int64]]) -> Iterator[Zeros]:

@@ -21,10 +21,8 @@ from numpy.typing import NDArray
 
 from holdfast.laws.target import Basis
 from holdfast.randomness import NoiseKey
-from holdfast.samplers.controlled_rounding import RoundedGrid2
 from holdfast.samplers.nearest_plane import NearestPlane
-from holdfast.samplers.rounded_grid import RoundedGrid
-from holdfast.samplers.rounded_projection import RoundedSampler
+from holdfast.samplers.rounded_projection import RoundedGrid, RoundedGrid2, RoundedSampler
 
 Floats = NDArray[np.float64]
 
@@ -81,21 +79,21 @@ class TwoWayError:
     query_basis: Basis = "estimated"
 
     @cached_property
-    def _drawn(self) -> Floats:
+    def _draws(self) -> Floats:
         count = max(2, min(DRAWS, CELL_DRAWS // self.sampler.cells))
-        table = _moved(self.sampler, self.label, count).reshape(count, *self.sampler.shape)
+        table = _draw_moves(self.sampler, self.label, count).reshape(count, *self.sampler.shape)
         for axis in (1, 2):  # z - e, projected, is z - P e
             table = table - table.mean(axis=axis, keepdims=True)
         return np.asarray(table.reshape(count, -1))
 
     def of(self, values: Floats) -> float:
-        return float(((self._drawn @ values.T) ** 2).mean(axis=0).sum())
+        return float(((self._draws @ values.T) ** 2).mean(axis=0).sum())
 
     def diagonal(self) -> Floats:
         return np.full(self.sampler.cells, self.cell)
 
     def dense(self) -> Floats:
-        found = self._drawn.T @ self._drawn / len(self._drawn)
+        found = self._draws.T @ self._draws / len(self._draws)
         np.fill_diagonal(found, self.cell)
         return np.asarray(found)
 
@@ -123,7 +121,7 @@ def rounding_error(sampler: RoundedSampler, label: tuple[str, ...], cell: float 
         return AlongDirections(factors, np.full(sizes, cell), np.zeros(sizes), "exact")
     if count < FEWEST:
         return AlongDirections(factors, np.full(sizes, 0.25), np.zeros(sizes), "upper bound")
-    moved = _moved(sampler, label, count).reshape(count, *(len(factor) for factor in factors))
+    moved = _draw_moves(sampler, label, count).reshape(count, *(len(factor) for factor in factors))
     t = np.abs(_apply([factor.T / (factor**2).sum(axis=0)[:, None] for factor in factors], moved))
     variances = np.clip(t * (1 - t), 0.0, 0.25)
     return AlongDirections(factors, variances.mean(axis=0), variances.std(axis=0, ddof=1) / math.sqrt(count), "estimated")
@@ -146,7 +144,7 @@ def _directions(sampler: RoundedSampler) -> tuple[Floats, ...]:
     return tuple(factors)
 
 
-def _moved(sampler: RoundedSampler, label: tuple[str, ...], count: int) -> Floats:
+def _draw_moves(sampler: RoundedSampler, label: tuple[str, ...], count: int) -> Floats:
     """z - e of draws with a public key."""
     with NoiseKey.for_tests("public draws") as key, key.stream(*label) as words:
         noise = sampler.law.draw(count * sampler.cells, words).reshape(count, sampler.cells)

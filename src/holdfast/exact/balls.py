@@ -154,7 +154,9 @@ def _shift(mantissa: int, exponent: int) -> int:
     return mantissa >> -exponent
 
 
-def narrowed(value: Callable[[], arb], precisions: Sequence[int], is_narrow: Callable[[Enclosure], bool]) -> tuple[Enclosure | None, bool]:
+def enclose_until(
+    value: Callable[[], arb], precisions: Sequence[int], is_narrow: Callable[[Enclosure], bool]
+) -> tuple[Enclosure | None, bool]:
     """(the number enclosed at the first precision at which it is narrow, True); else (the last enclosure found, if any, False)."""
     found = None
     for bits in precisions:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from holdfast.display import shorten
 from holdfast.errors import PrecisionExhausted, RequestTooLarge
-from holdfast.exact.balls import Enclosure, narrowed
+from holdfast.exact.balls import Enclosure, enclose_until
 from holdfast.exact.parameters import exact_integer, sample_size
 from holdfast.exact.segments import Arms, Segment
 from holdfast.exact.sums import Moments, moment_sums
@@ -57,10 +57,10 @@ class IntegerLaw(ABC):
     @property
     def stream_name(self) -> str:
         """The law with all its parameters in full: labels its stream, so that different laws never share words."""
-        return self._written(_shown)
+        return self._written(_show)
 
     def __repr__(self) -> str:
-        return self._written(lambda value: shorten(_shown(value), 42))
+        return self._written(lambda value: shorten(_show(value), 42))
 
     def _written(self, show: Callable[[object], str]) -> str:
         parameters = ", ".join(f"{name}={show(value)}" for name, value in self._parameters.items() if value is not None)
@@ -111,7 +111,7 @@ class IntegerLaw(ABC):
 
     def sampler(self) -> Sampler:
         """The prepared sampler, built once for equal laws."""
-        return _prepared(self)
+        return _sampler_of(self)
 
     def sample(self, n: int, key: NoiseKey | None = None, *, label: str = "") -> NDArray[np.int64]:
         """n independent draws as an int64 array.
@@ -155,19 +155,19 @@ class ArmsLaw(IntegerLaw):
         if place is None:
             return Enclosure(Fraction(0), Fraction(0))
         segment, j = place
-        return _clipped(self._narrow(lambda: segment.weight(j) / self._total()[0]))
+        return _clip(self._narrow(lambda: segment.weight(j) / self._total()[0]))
 
     def tail_bounds(self, k: int) -> Enclosure:
         k = exact_integer(k, "k")
         if k >= self.arms.anchor:
-            return _clipped(self._narrow(lambda: self._beyond(self.arms.right, k) / self._total()[0]))
-        return _clipped(self._narrow(lambda: 1 - self._beyond(self.arms.left, k - 1) / self._total()[0]))
+            return _clip(self._narrow(lambda: self._beyond(self.arms.right, k) / self._total()[0]))
+        return _clip(self._narrow(lambda: 1 - self._beyond(self.arms.left, k - 1) / self._total()[0]))
 
     def cdf_bounds(self, k: int) -> Enclosure:
         k = exact_integer(k, "k")
         if k >= self.arms.anchor:
             return super().cdf_bounds(k)
-        return _clipped(self._narrow(lambda: self._beyond(self.arms.left, k) / self._total()[0]))
+        return _clip(self._narrow(lambda: self._beyond(self.arms.left, k) / self._total()[0]))
 
     def mean_bounds(self) -> Enclosure:
         spread = self.variance_bounds().upper
@@ -189,7 +189,7 @@ class ArmsLaw(IntegerLaw):
 
     def _narrow(self, value: Callable[[], arb], is_narrow: Callable[[Enclosure], bool] | None = None) -> Enclosure:
         """Enclose a number, raising the precision until it is narrow (relative to itself by default) or certainly tiny."""
-        bounds, is_enough = narrowed(value, PRECISIONS, is_narrow or _is_narrow_or_tiny)
+        bounds, is_enough = enclose_until(value, PRECISIONS, is_narrow or _is_narrow_or_tiny)
         if is_enough and bounds is not None:
             return bounds
         if bounds is None or is_narrow is None:
@@ -288,7 +288,7 @@ def law_words(law: NamedLaw, key: NoiseKey | None, label: str) -> Iterator[Words
 
 
 @lru_cache(maxsize=32)
-def _prepared(law: IntegerLaw) -> Sampler:
+def _sampler_of(law: IntegerLaw) -> Sampler:
     return law._prepare()
 
 
@@ -305,12 +305,12 @@ def check_memory(n: int) -> None:
         )
 
 
-def _clipped(bounds: Enclosure) -> Enclosure:
+def _clip(bounds: Enclosure) -> Enclosure:
     """A probability lies between 0 and 1 whatever the enclosure says."""
     return Enclosure(max(bounds.lower, Fraction(0)), min(max(bounds.upper, Fraction(0)), Fraction(1)))
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     return f"'{value}'" if isinstance(value, Fraction) else repr(value)
 
 

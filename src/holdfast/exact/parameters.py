@@ -60,7 +60,7 @@ def positive_fraction(value: Exact, name: str) -> Fraction:
     """`exact_fraction`, refusing zero and negative numbers."""
     fraction = exact_fraction(value, name)
     if outside(fraction):
-        raise InvalidParameter(f"{name} must be greater than zero. Got {_shown(fraction)}.")
+        raise InvalidParameter(f"{name} must be greater than zero. Got {_show(fraction)}.")
     return fraction
 
 
@@ -116,6 +116,6 @@ def _float_advice(value: float, name: str) -> str:
     )
 
 
-def _shown(fraction: Fraction) -> str:
+def _show(fraction: Fraction) -> str:
     text = str(fraction)
     return text if len(text) <= 40 else f"{text[:37]}..."

@@ -75,12 +75,12 @@ def _places_of_values(codes: tuple[str, ...]) -> dict[int | str, list[int]]:
     return places
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     """What stands between single quotes."""
     return text[1:-1].replace("''", "'")
 
 
-def _requoted(text: str) -> str:
+def _requote(text: str) -> str:
     """A bare or double-quoted word as it would stand inside single quotes."""
     return text.strip('"').replace("'", "''")
 
@@ -172,7 +172,7 @@ class _Parser:
         codes = self._universe.codes
         if self._quoted_codes and symbol in _EQUALITIES and all(group == "text" for group, _ in values):
             written = codes.places(column)
-            asked = [_unquoted(text) for _, text in values]
+            asked = [_unquote(text) for _, text in values]
             if label := next(filter(None, (self._universe.labels.taken_for_code(column, text, written) for text in asked)), None):
                 raise self._error(label, "Write the code.")
             chosen = np.zeros(len(written), dtype=np.bool_)
@@ -196,14 +196,14 @@ class _Parser:
             if group == "number":
                 return int(text)
             if group == "name" and self._quoted_codes and symbol in _EQUALITIES:
-                raise self._error(f"a code stands in single quotes: write {symbol} '{_requoted(text)}'")
+                raise self._error(f"a code stands in single quotes: write {symbol} '{_requote(text)}'")
             raise self._error(f"column {column!r} holds integers: compare it with a number, not with {text}")
         if group == "text":
-            return _unquoted(text)
+            return _unquote(text)
         example = next(code for code in self._universe.codes[column] if not _INTEGER.fullmatch(code))
         raise self._error(
             f"column {column!r} has codes that are not integers (such as {example!r}), so its codes compare as text: "
-            f"write {symbol} '{_requoted(text)}' if that is meant, or list the codes"
+            f"write {symbol} '{_requote(text)}' if that is meant, or list the codes"
         )
 
     def _next(self, what: str) -> tuple[str, str]:

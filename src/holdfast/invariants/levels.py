@@ -23,10 +23,14 @@ def groupings(universe: Universe, names: Sequence[str], what: str, given: Sequen
     Guarantees:  every code of the column is in exactly one unit. InvalidStatement names what is no column and no level.
     """
     known = {grouping.level: grouping for grouping in given}
-    return tuple(_checked(universe, known.get(name) or _found(universe, name, what), what) for name in names if name not in universe.codes)
+    return tuple(
+        _check_grouping(universe, known.get(name) or _find_level(universe, name, what), what)
+        for name in names
+        if name not in universe.codes
+    )
 
 
-def _found(universe: Universe, name: str, what: str) -> Grouping:
+def _find_level(universe: Universe, name: str, what: str) -> Grouping:
     homes = [column for column, tree in universe.hierarchies.items() if name in named_levels(tree)]
     if len(homes) > 1:
         raise InvalidStatement(f"{what}: {name!r} is a level of the hierarchies of {' and '.join(homes)}. Give the levels different names.")
@@ -49,7 +53,7 @@ def named_levels(tree: Hierarchy) -> tuple[str, ...]:
     return () if tree.levels == tuple(map(str, range(len(tree.levels)))) else tree.levels
 
 
-def _checked(universe: Universe, grouping: Grouping, what: str) -> Grouping:
+def _check_grouping(universe: Universe, grouping: Grouping, what: str) -> Grouping:
     if grouping.column not in universe.codes:
         raise InvalidStatement(f"{what}: there is no column {grouping.column!r}. The table has {', '.join(universe.columns)}.")
     codes = [code for _, under in grouping.units for code in under]
@@ -72,7 +76,7 @@ def unit_of(universe: Universe, grouping: Grouping) -> Ints:
     return of_code[universe.code_indices(grouping.column)]
 
 
-def combined(universe: Universe, found: Sequence[Grouping]) -> tuple[Ints, tuple[str, ...]]:
+def combine(universe: Universe, found: Sequence[Grouping]) -> tuple[Ints, tuple[str, ...]]:
     """(a number for each cell, equal where the cells are in the same units; the name of each number), all numbers in use."""
     number = np.zeros(len(universe), dtype=np.int64)
     names: list[list[tuple[str, str]]] = [[]]

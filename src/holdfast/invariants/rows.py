@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from holdfast.display import count_of
 from holdfast.errors import InvalidStatement, RequestTooLarge
 from holdfast.invariants.conditions import cells_meeting
-from holdfast.invariants.levels import combined, groupings
+from holdfast.invariants.levels import combine, groupings
 from holdfast.invariants.statements import Areas, Grouping, Kind, Linear, Margin, Statement, Subset
 from holdfast.machine import check_memory
 from holdfast.tables.labels import NO_LABELS, Labels
@@ -172,7 +172,7 @@ def compile_rows(universe: Universe, statements: Iterable[Statement]) -> Kept:
         if statement not in made:
             if len(made) & (len(made) - 1) == 0:  # at 0, 1, 2, 4, 8, ... statements, for the next ones
                 _check_memory(universe, max(1, 2 * len(made)))
-            made[statement] = _with_values(_compiled(universe, statement), statement)
+            made[statement] = _with_values(_compile_rows(universe, statement), statement)
         rows += made[statement]
         statement_of += [number] * (len(rows) - len(statement_of))
     return Kept(universe, tuple(rows), tuple(statement_of))
@@ -197,7 +197,7 @@ def _with_values(made: list[Rows], statement: Statement) -> list[Rows]:
     return [replace(rows, values=part) for rows, part in zip(made, own, strict=True)]
 
 
-def _compiled(universe: Universe, statement: Statement) -> list[Rows]:
+def _compile_rows(universe: Universe, statement: Statement) -> list[Rows]:
     if isinstance(statement, Margin):
         return [_margin(universe, statement)]
     if isinstance(statement, Subset):
@@ -224,7 +224,7 @@ def _by(universe: Universe, name: str, kind: Kind, mask: NDArray[np.bool_], by: 
     parts: tuple[str, ...] = ()
     part_of = None
     if levels:
-        unit, parts = combined(universe, levels)
+        unit, parts = combine(universe, levels)
         present, group = np.unique(unit * len(codes) + group, return_inverse=True)
         codes, part_of, group = codes[present % len(codes)], (present // len(codes)).astype(np.int32), group.astype(np.int64)
     if not mask.all():
@@ -264,10 +264,10 @@ def _areas(universe: Universe, statement: Areas) -> Iterator[RowFamily]:
         else:
             packs.append((set(codes), [(name, codes)]))
     for _, areas in packs:
-        yield _packed(universe, statement, areas)
+        yield _pack_areas(universe, statement, areas)
 
 
-def _packed(universe: Universe, statement: Areas, areas: list[tuple[str, tuple[str, ...]]]) -> RowFamily:
+def _pack_areas(universe: Universe, statement: Areas, areas: list[tuple[str, tuple[str, ...]]]) -> RowFamily:
     area_of = {code: place for place, (_, codes) in enumerate(areas) for code in codes}
     of_code = np.array([area_of.get(code, -1) for code in universe.codes[statement.column]], dtype=np.int64)
     area = of_code[universe.code_indices(statement.column)]

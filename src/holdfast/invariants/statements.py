@@ -73,7 +73,7 @@ class Subset:
             what = f"{self.column} under {self.node}"
         else:
             assert self.codes is not None
-            what = f"{self.column} in [{_shown(self.codes)}]"
+            what = f"{self.column} in [{_show_codes(self.codes)}]"
         return f"subset({what})" + (f" by {', '.join(self.by)}" if self.by else "")
 
     def __repr__(self) -> str:
@@ -242,7 +242,7 @@ def _whole_numbers(values: Sequence[int], what: str = "linear()") -> tuple[int, 
     return tuple(int(value) for value in listed if value is not None)
 
 
-def _shown(codes: tuple[str, ...]) -> str:
+def _show_codes(codes: tuple[str, ...]) -> str:
     """The codes, or where they are many the first three and a mark that differs between different lists."""
     if len(codes) <= 8:
         return ", ".join(codes)

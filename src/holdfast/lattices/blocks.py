@@ -62,7 +62,7 @@ class Blocks(Sequence[Block]):
         """How many blocks of each shape there are."""
         return tuple(np.bincount(self.shape_of, minlength=len(self.shapes)).tolist())
 
-    def used(self) -> Iterator[tuple[int, Shape, int]]:
+    def used_shapes(self) -> Iterator[tuple[int, Shape, int]]:
         """(number, shape, how many blocks) of every shape that has blocks."""
         return ((number, shape, count) for number, (shape, count) in enumerate(zip(self.shapes, self.counts, strict=True)) if count)
 
@@ -77,11 +77,11 @@ class Blocks(Sequence[Block]):
     def kinds(self) -> dict[str, int]:
         """How many blocks there are of shapes of each name."""
         out: dict[str, int] = {}
-        for _, shape, count in self.used():
+        for _, shape, count in self.used_shapes():
             out[shape.name] = out.get(shape.name, 0) + count
         return out
 
     @property
     def rank(self) -> int:
         """Number of independent kept rows."""
-        return sum(shape.rank * count for _, shape, count in self.used())
+        return sum(shape.rank * count for _, shape, count in self.used_shapes())

@@ -54,8 +54,8 @@ def bounded_blocks(blocks: Blocks, given: Inequalities) -> Blocks:
     loose = np.concatenate([np.zeros(0, dtype=np.int64), *free])  # every free cell is a piece of its own
     piece_of = block_of.copy()
     piece_of[loose] = len(blocks) + np.arange(len(loose))
-    joined = _joined(piece_of, given)
-    for number, shape, _ in blocks.used():
+    joined = _join_groups(piece_of, given)
+    for number, shape, _ in blocks.used_shapes():
         cells = blocks.cells_of(number)
         if isinstance(shape, Free):
             cells, shape = cells.reshape(-1, 1), Free(1)
@@ -92,7 +92,7 @@ def _is_free(blocks: Blocks, block: int) -> bool:
     return isinstance(blocks.shapes[blocks.shape_of[block]], Free)
 
 
-def _joined(piece_of: Ints, given: Inequalities) -> dict[int, tuple[int, list[int]]]:
+def _join_groups(piece_of: Ints, given: Inequalities) -> dict[int, tuple[int, list[int]]]:
     """Of every piece that a row touches: the name of its group, and the rows of that group."""
     parent: dict[int, int] = {}
 

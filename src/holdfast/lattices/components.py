@@ -64,15 +64,15 @@ class Named:
         local = [self.families[number][cells] for number in numbers]
         columns = [column[cells].astype(np.int64) for column in self.columns]
         if len(cells) > LARGEST_REMEMBERED or len(cells) * len(local) > MOST_REMEMBERED:
-            return _told(level_pieces(local, columns), numbers)
+            return _name_families(level_pieces(local, columns), numbers)
         local, columns = [list(map(_numbered_from, groups)) for groups in (local, columns)]
         key = b"|".join(array.tobytes() for array in [*local, *columns])
         if key not in self.seen:
             self.seen[key] = level_pieces(local, columns)
-        return _told(self.seen[key], numbers)
+        return _name_families(self.seen[key], numbers)
 
 
-def _told(found: list[Piece] | Misfit, numbers: Sequence[int]) -> list[Piece] | Misfit:
+def _name_families(found: list[Piece] | Misfit, numbers: Sequence[int]) -> list[Piece] | Misfit:
     """Families by their numbers in the table, not in the component."""
     return replace(found, families=tuple(numbers[i] for i in found.families)) if isinstance(found, Misfit) else found
 
@@ -150,7 +150,7 @@ def find_blocks(
     rest = np.flatnonzero((component >= 0) & ~is_simple)
     if len(rest):
         left, stated = _Present(groups, component, rest), None if named is None else _Present(named.families, component, rest)
-        for cells in _gathered(component[rest]):
+        for cells in _places_of(component[rest]):
             own = rest[cells]
             number = int(component[own[0]])
             local = [groups[family][own] for family in left.families(number)]
@@ -220,7 +220,7 @@ def _by_number(numbers: Ints) -> tuple[Ints, Ints]:
     return counted.indices, counted.indptr.astype(np.int64)
 
 
-def _gathered(numbers: Ints) -> Iterator[Ints]:
+def _places_of(numbers: Ints) -> Iterator[Ints]:
     """The places of each number that occurs."""
     order, starts = _by_number(numbers)
     for begin, end in pairwise(starts.tolist()):

@@ -54,7 +54,7 @@ class TooIllConditioned(ArithmeticError):
 
 
 @dataclass(frozen=True, eq=False)
-class Enclosure:
+class GramEnclosure:
     """N, Y and S over powers of two; see the module's text."""
 
     bits: int
@@ -121,33 +121,33 @@ class EnclosedGramSchmidt:
         self.basis = algebra.to_numpy(matrix).astype(object)
         self.weights = None if weights is None else tuple(weights)
         self.cells, self.dimension = self.basis.shape
-        self._known = _improved(weighted_gram(matrix, self.weights), None, FIRST_BITS)
+        self._known = _improve(weighted_gram(matrix, self.weights), None, FIRST_BITS)
 
-    def at(self, bits: int) -> Enclosure:
+    def at(self, bits: int) -> GramEnclosure:
         """An enclosure with z <= 2^-bits."""
         if self._known.z > Fraction(1, 1 << bits):
             gram = weighted_gram(algebra.as_matrix(self.basis), self.weights)
-            self._known = _improved(gram, self._known, bits)
+            self._known = _improve(gram, self._known, bits)
         return self._known
 
     @cached_property
-    def weighed(self) -> Objects:
+    def weighted_basis(self) -> Objects:
         """B^T W, whose product with a vector has its inner products with the basis."""
         columns = self.basis.T
         return columns if self.weights is None else columns * np.array(self.weights, dtype=object)
 
 
-def orthogonalised(basis: algebra.Matrix, weights: Sequence[int] | None = None) -> GramSchmidt | EnclosedGramSchmidt:
+def orthogonalise(basis: algebra.Matrix, weights: Sequence[int] | None = None) -> GramSchmidt | EnclosedGramSchmidt:
     """Small bases exactly, large ones enclosed; those that doubles cannot start, exactly too."""
     matrix = algebra.as_matrix(basis, "the basis")
     if matrix.ncols() <= (EXACT_DIMENSION if weights is None else EXACT_WEIGHTED):
         return gram_schmidt(matrix, weights)
     entries = matrix.nrows(), matrix.ncols(), tuple(map(int, matrix.entries()))
-    return _remembered(entries, None if weights is None else tuple(weights))
+    return _remember(entries, None if weights is None else tuple(weights))
 
 
 @lru_cache(maxsize=4)
-def _remembered(entries: tuple[int, int, tuple[int, ...]], weights: tuple[int, ...] | None) -> GramSchmidt | EnclosedGramSchmidt:
+def _remember(entries: tuple[int, int, tuple[int, ...]], weights: tuple[int, ...] | None) -> GramSchmidt | EnclosedGramSchmidt:
     matrix = fmpz_mat(entries[0], entries[1], list(entries[2]))
     try:
         return EnclosedGramSchmidt(matrix, weights)
@@ -155,7 +155,7 @@ def _remembered(entries: tuple[int, int, tuple[int, ...]], weights: tuple[int, .
         return gram_schmidt(matrix, weights)
 
 
-def _improved(gram: fmpz_mat, known: Enclosure | None, goal: int) -> Enclosure:
+def _improve(gram: fmpz_mat, known: GramEnclosure | None, goal: int) -> GramEnclosure:
     """Newton's steps until z <= 2^-goal."""
     m = gram.nrows()
     (bits, inverse), before = _from_doubles(gram) if known is None else (known.bits, known.inverse), -1
@@ -223,8 +223,8 @@ def _newton(inverse: Objects, bits: int, square: Objects, diagonal: Sequence[int
     return (inverse << (wanted - bits)) - np.tril(change, -1)
 
 
-def _enclosure(bits: int, inverse: Objects, products: Objects, diagonal: list[int], z: Fraction, slack: int) -> Enclosure:
-    return Enclosure(bits, inverse, np.tril(products, -1), tuple(diagonal), np.abs(products).sum(axis=1), z, slack)
+def _enclosure(bits: int, inverse: Objects, products: Objects, diagonal: list[int], z: Fraction, slack: int) -> GramEnclosure:
+    return GramEnclosure(bits, inverse, np.tril(products, -1), tuple(diagonal), np.abs(products).sum(axis=1), z, slack)
 
 
 def as_flint(matrix: Objects) -> fmpz_mat:

@@ -70,7 +70,7 @@ class Geography:
         """Where it stands. Levels with the same units are one: the finest of them stands for all."""
         return bisect_right(range(self.depth + 1), self.units(self.names.index(name)), key=self.units) - 1
 
-    def named(self) -> dict[int, str]:
+    def margin_names(self) -> dict[int, str]:
         """The margins that can be named, by mask, small ones first: each column, one of its levels, or not at all."""
         out = {}
         for chosen in product(*(((None, 0), *column) for column in self.columns)):
@@ -80,7 +80,7 @@ class Geography:
 
     def without(self, zero: NDArray[np.bool_]) -> tuple[Geography, Ints, tuple[int, ...]]:
         """(the same without units of the finest level, and without codes of columns, all of whose cells are zero; the cells taken out;
-        the axes that are left, by their places here: `narrowed` gives the masks).
+        the axes that are left, by their places here: `narrow_mask` gives the masks).
 
         The axes of a column with levels, which must divide evenly, stay whole. A column of one code is no axis any more. One unit or more
         is left: NothingLeft where all are zero.
@@ -94,10 +94,10 @@ class Geography:
             others = tuple(k for k in range(table.ndim) if k != axis + 1)
             codes = np.flatnonzero(~table.all(axis=others))
             table, cells = np.take(table, codes, axis=axis + 1), np.take(cells, codes, axis=axis + 1)
-        tree = None if self.tree is None else self.tree.pruned(units)
+        tree = None if self.tree is None else self.tree.prune(units)
         axes = tuple(place for place, length in enumerate(cells.shape[1:]) if length > 1)
         lengths = tuple(cells.shape[place + 1] for place in axes)
-        narrow = [tuple((name, narrowed(mask, axes)) for name, mask in column) for column in self.columns]
+        narrow = [tuple((name, narrow_mask(mask, axes)) for name, mask in column) for column in self.columns]
         columns = tuple(column for column in narrow if column[-1][1])
         made = replace(self, tree=tree, columns=columns, lengths=lengths, cells=cells.reshape(len(cells), -1))
         return made, np.setdiff1d(self.cells, cells), axes
@@ -107,7 +107,7 @@ class Geography:
         return math.prod(length for place, length in enumerate(self.lengths) if mask >> place & 1)
 
 
-def narrowed(mask: int, axes: Sequence[int]) -> int:
+def narrow_mask(mask: int, axes: Sequence[int]) -> int:
     """The mask of a margin once only these axes are left: a margin by a column of one code is the margin without it."""
     return sum(1 << place for place, axis in enumerate(axes) if mask >> axis & 1)
 
@@ -140,7 +140,7 @@ def geography(universe: Universe, names: Sequence[LevelName]) -> Geography:
         lengths += [length for _, length in parts]
         columns.append(tuple((name, ((1 << (place + 1)) - 1) << begin) for place, (name, _) in enumerate(parts)))
     tree, order = (None, np.zeros(1, dtype=np.int64)) if not levels else Tree.of_partitions([p[first] for _, p, _ in levels])
-    cells = _arranged(universe, places, leaf, order, levels[-1][2] if levels else TOTAL)
+    cells = _arrange(universe, places, leaf, order, levels[-1][2] if levels else TOTAL)
     return Geography((TOTAL, *(name for _, _, name in levels)), tree, tuple(columns), tuple(lengths), cells)
 
 
@@ -259,7 +259,7 @@ def _repeats(universe: Universe, finest: LevelName) -> str:
     return ""
 
 
-def _arranged(universe: Universe, places: dict[str, Ints], leaf: Ints, order: Ints, finest: LevelName) -> Ints:
+def _arrange(universe: Universe, places: dict[str, Ints], leaf: Ints, order: Ints, finest: LevelName) -> Ints:
     """Cell numbers, units in the order of the tree."""
     size = math.prod(map(len, places.values()))
     if size * len(order) != len(universe):
@@ -285,7 +285,7 @@ def kept_margins(kept: Kept, found: Geography) -> tuple[frozenset[int], ...]:
     """
     families: list[set[int]] = [set() for _ in found.names]
     for rows in kept.rows:
-        match = _matched(rows, found) if isinstance(rows, RowFamily) else None
+        match = _match_margin(rows, found) if isinstance(rows, RowFamily) else None
         if match is None:
             raise InvalidStatement(
                 f"{rows.statement} is no margin at one of the levels {', '.join(map(repr, found.names))}, and weights by level "
@@ -298,7 +298,7 @@ def kept_margins(kept: Kept, found: Geography) -> tuple[frozenset[int], ...]:
     return tuple(map(frozenset, families))
 
 
-def _matched(rows: RowFamily, found: Geography) -> tuple[int, int] | None:
+def _match_margin(rows: RowFamily, found: Geography) -> tuple[int, int] | None:
     """(level, mask) of rows that are all the numbers of one margin of all units of one level."""
     if (rows.group < 0).any() or len(np.unique(rows.group)) < rows.count:
         return None

@@ -66,22 +66,22 @@ def gram_schmidt(basis: algebra.Matrix, weights: Sequence[int] | None = None) ->
     matrix = algebra.as_matrix(basis, "the basis")
     given = None if weights is None else tuple(weights)
     if matrix.ncols() < REMEMBERED:
-        return _orthogonalised(matrix, given)
-    return _remembered((matrix.nrows(), matrix.ncols(), tuple(map(int, matrix.entries()))), given)
+        return _orthogonalise(matrix, given)
+    return _remember((matrix.nrows(), matrix.ncols(), tuple(map(int, matrix.entries()))), given)
 
 
 @lru_cache(maxsize=4)
-def _remembered(entries: tuple[int, int, tuple[int, ...]], weights: tuple[int, ...] | None) -> GramSchmidt:
+def _remember(entries: tuple[int, int, tuple[int, ...]], weights: tuple[int, ...] | None) -> GramSchmidt:
     """Large ones take seconds to minutes, and the search for a shortest move and the samplers ask for the same one."""
-    return _orthogonalised(fmpz_mat(entries[0], entries[1], list(entries[2])), weights)
+    return _orthogonalise(fmpz_mat(entries[0], entries[1], list(entries[2])), weights)
 
 
 @long_call("orthogonal basis")
-def _orthogonalised(matrix: fmpz_mat, weights: tuple[int, ...] | None) -> GramSchmidt:
+def _orthogonalise(matrix: fmpz_mat, weights: tuple[int, ...] | None) -> GramSchmidt:
     cells, m = matrix.nrows(), matrix.ncols()
     if matrix.rank() < m:
         raise InvalidParameter("The columns of a basis are independent. These are not. Reduce them first with algebra.reduced_basis.")
-    columns = weighed(matrix, weights).transpose().tolist()
+    columns = weigh_rows(matrix, weights).transpose().tolist()
     # Rows of the Gram matrix, each followed by its basis vector: eliminating turns that vector into D_i b*_i.
     gram = weighted_gram(matrix, weights).tolist()
     bordered = fmpz_mat(m, m + cells, [entry for row, column in zip(gram, columns, strict=True) for entry in (*row, *column)])
@@ -93,7 +93,7 @@ def _orthogonalised(matrix: fmpz_mat, weights: tuple[int, ...] | None) -> GramSc
     return GramSchmidt(basis_rows, determinants, np.triu(eliminated[:, :m], 1).T, eliminated[:, m:])
 
 
-def weighed(matrix: fmpz_mat, weights: tuple[int, ...] | None) -> fmpz_mat:
+def weigh_rows(matrix: fmpz_mat, weights: tuple[int, ...] | None) -> fmpz_mat:
     """W B: every row times its weight."""
     if weights is None:
         return matrix
@@ -102,4 +102,4 @@ def weighed(matrix: fmpz_mat, weights: tuple[int, ...] | None) -> fmpz_mat:
 
 def weighted_gram(matrix: fmpz_mat, weights: tuple[int, ...] | None) -> fmpz_mat:
     """B^T W B."""
-    return matrix.transpose() * weighed(matrix, weights)
+    return matrix.transpose() * weigh_rows(matrix, weights)

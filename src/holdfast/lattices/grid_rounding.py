@@ -67,10 +67,10 @@ def to_grid(lattice: Lattice, values: Sequence[Fraction | int], exponent: int) -
     scaled = [Fraction(value) * Fraction(2) ** exponent for value in values]
     out = np.array([t.numerator // t.denominator for t in scaled], dtype=object)
     rest = np.array([t.denominator != 1 for t in scaled], dtype=np.bool_)
-    for number, shape, _ in lattice.blocks.used() if rest.any() else ():
+    for number, shape, _ in lattice.blocks.used_shapes() if rest.any() else ():
         for cells in lattice.blocks.cells_of(number):
             if rest[cells].any():  # integers stay as they are
-                out[cells] = _rounded(shape, [scaled[cell] for cell in cells])
+                out[cells] = _round_values(shape, [scaled[cell] for cell in cells])
     if max(map(abs, out), default=0) >= LIMIT:
         raise RequestTooLarge("An answer is 2^62 steps of the grid or more. Use fewer places, or give the answers in a larger unit.")
     moved = _moved_rows(lattice, out, scaled) if rest.any() else ()
@@ -78,22 +78,22 @@ def to_grid(lattice: Lattice, values: Sequence[Fraction | int], exponent: int) -
 
 
 @dataclass(frozen=True)
-class Movement:
+class RoundingMovement:
     """How far rounding can take two answers apart that have equal kept totals, in units of g: a public fact of the kept rows."""
 
     l1: Fraction
     """sum |b*_i|_1 over the directions of L that are rounded."""
     l2_squared: Fraction
-    """sum |b*_i|_2^2: their errors are orthogonal. Of many cells under one sum slightly more (`_added`)."""
+    """sum |b*_i|_2^2: their errors are orthogonal. Of many cells under one sum slightly more (`_add`)."""
 
 
-def movement(lattice: Lattice) -> Movement:
+def movement(lattice: Lattice) -> RoundingMovement:
     """What rounding to the grid may add to the distance of two answers with equal kept totals, block by block."""
     l1, l2_squared = Fraction(0), Fraction(0)
-    for _, shape, count in lattice.blocks.used():
+    for _, shape, count in lattice.blocks.used_shapes():
         one = _movement(shape)
         l1, l2_squared = l1 + count * one.l1, l2_squared + count * one.l2_squared
-    return Movement(l1, l2_squared)
+    return RoundingMovement(l1, l2_squared)
 
 
 def displacement(lattice: Lattice, weights: NDArray[np.int64], *, totals_kept: bool) -> Fraction:
@@ -104,7 +104,7 @@ def displacement(lattice: Lattice, weights: NDArray[np.int64], *, totals_kept: b
     Reference:   [theory T120] (f).
     """
     whole = 0
-    for number, shape, _ in lattice.blocks.used():
+    for number, shape, _ in lattice.blocks.used_shapes():
         cells = lattice.blocks.cells_of(number)
         for w in weights[cells[weights[cells].any(axis=1)]]:
             for numerators, denominators in _along(shape, w.astype(object), not totals_kept):
@@ -120,7 +120,7 @@ def nearest(numerator: Any, denominator: int) -> Any:
 # ---- rounding, one shape after the other
 
 
-def _rounded(shape: Shape, values: Sequence[Fraction]) -> Whole:
+def _round_values(shape: Shape, values: Sequence[Fraction]) -> Whole:
     Q = lcm(*(value.denominator for value in values))
     if Q.bit_length() > MOST_BITS:
         raise RequestTooLarge("The answers have no common denominator of reasonable size. Give decimals or floating-point numbers.")
@@ -222,9 +222,9 @@ def _as_levels(shape: Grid | Levels) -> Levels:
 
 
 @lru_cache(maxsize=256)
-def _movement(shape: Shape) -> Movement:
+def _movement(shape: Shape) -> RoundingMovement:
     if isinstance(shape, Free | Pinned):
-        return Movement(Fraction(shape.dimension), Fraction(shape.dimension))
+        return RoundingMovement(Fraction(shape.dimension), Fraction(shape.dimension))
     if isinstance(shape, OneSum):
         return _within(shape.size)
     if isinstance(shape, Grid | Levels):
@@ -238,15 +238,15 @@ def _movement(shape: Shape) -> Movement:
         # Row i is D_i times W b*_i, W the weights common / n_c; b*_i is spread evenly over the cells of a class.
         l1 += Fraction(int((abs(frame.integral_vectors[i]) * sizes).sum()), common * frame.determinants[i])
         l2_squared += frame.squared_lengths[i] / common
-    return Movement(l1, l2_squared)
+    return RoundingMovement(l1, l2_squared)
 
 
-def _within(size: int) -> Movement:
+def _within(size: int) -> RoundingMovement:
     """Cells with one total: b* is a cell less its share of k later ones, k = size - 1, ..., 1."""
-    return Movement(Fraction(2 * (size - 1)), size - 1 + _added([Fraction(1, k) for k in range(1, size)]))
+    return RoundingMovement(Fraction(2 * (size - 1)), size - 1 + _add([Fraction(1, k) for k in range(1, size)]))
 
 
-def _levels_movement(shape: Levels) -> Movement:
+def _levels_movement(shape: Levels) -> RoundingMovement:
     """The b* of a free level vector are products over its axes of 1_c / w_c - 1_later / w_later, c a child but the last of its siblings,
     and of 1 / n on an axis at level 0.
     """
@@ -257,7 +257,7 @@ def _levels_movement(shape: Levels) -> Movement:
         l1 += 2 ** len(axes) * prod(count for count, _ in children)
         outside = prod(places for k, places in enumerate(shape.axes) if k not in axes)
         l2_squared += prod((square for _, square in children), start=Fraction(1, outside))
-    return Movement(l1, l2_squared)
+    return RoundingMovement(l1, l2_squared)
 
 
 def _contrasts(tree: Tree, level: int) -> tuple[int, Fraction]:
@@ -269,7 +269,7 @@ def _contrasts(tree: Tree, level: int) -> tuple[int, Fraction]:
         for w in sizes[begin : end - 1]:
             later -= w
             terms.append(Fraction(1, w) + Fraction(1, later))
-    return len(terms), _added(terms)
+    return len(terms), _add(terms)
 
 
 def _along(shape: Shape, w: Whole, outside: bool) -> Iterator[tuple[Whole, Whole]]:
@@ -320,7 +320,7 @@ def _less_later(sums: Whole, tree: Tree, level: int, axis: int) -> tuple[Whole, 
     return np.moveaxis(made, 0, axis), np.array(denominators, dtype=object)
 
 
-def _added(terms: Sequence[Fraction]) -> Fraction:
+def _add(terms: Sequence[Fraction]) -> Fraction:
     """Their sum; of more than MANY each is rounded up to a multiple of 2^-64, since the exact sum would have as many digits as terms."""
     if len(terms) <= MANY:
         return sum(terms, Fraction(0))

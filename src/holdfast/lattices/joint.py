@@ -140,16 +140,16 @@ def joint_exposure(releases: Sequence[PublishedTotals], *, same_coding: bool = F
     identities = _row_set([(side, side.place) for side in sides], len(refinement), sizes, only="identity")
     fixed = tuple(_fixed_cells(side, every, identities) for side in sides)
     values = [_values(side.release, side.kept) for side in sides]
-    pinned = _pinned(sides, values, refinement, fixed)
+    pinned = _find_pinned(sides, values, refinement, fixed)
     facts = JointFacts(
         releases=tuple(release.name for release in releases),
         fixed=_new_cells(sides, fixed),
         complete=not any(len(cells.undecided) for cells in fixed),
-        learned=tuple(found for side in sides for found in _learned(side, sides, every)),
+        learned=tuple(found for side in sides for found in _learned_totals(side, sides, every)),
         pinned=None if pinned is None else _new_cells(sides, pinned),
         values_missing=_missing(sides, values),
         values_contradict=pinned is None and _any_known(values),
-        crossed=_crossed(sides),
+        crossed=_own_columns(sides),
     )
     return JointExposure(facts, refinement, _joint_kept(sides, refinement), fixed, pinned)
 
@@ -169,12 +169,12 @@ def _joint_kept(sides: Sequence[_Side], refinement: Universe) -> Kept:
     numbers: list[int] = []
     for side in sides:
         first = max(numbers, default=0)
-        rows += [_lifted(side, given) for given in side.kept.rows]
+        rows += [_lift(side, given) for given in side.kept.rows]
         numbers += [first + number for number in side.kept.statement_of]
     return Kept(refinement, tuple(rows), tuple(numbers))
 
 
-def _lifted(side: _Side, rows: Rows) -> Rows:
+def _lift(side: _Side, rows: Rows) -> Rows:
     statement = f"{side.release.name}: {rows.statement}"
     if isinstance(rows, LinearRows):
         names = tuple(f"{side.release.name}: {name}" for name in rows.names)
@@ -242,7 +242,7 @@ def _fixed_cells(side: _Side, every: RowSet, identities: RowSet) -> ExposedCells
     return ExposedCells(side.release.name, side.release.universe, *map(np.flatnonzero, (old, new, undecided)))
 
 
-def _learned(side: _Side, sides: Sequence[_Side], every: RowSet) -> list[LearnedTotals]:
+def _learned_totals(side: _Side, sides: Sequence[_Side], every: RowSet) -> list[LearnedTotals]:
     """Margins of other releases, as far as this table has their columns, that its own rows do not fix; the largest of them only."""
     found: dict[frozenset[str], LearnedTotals] = {}
     for other in (given for given in sides if given is not side):
@@ -292,7 +292,7 @@ def _any_known(values: Sequence[Sequence[Ints | None]]) -> bool:
     return any(total is not None for given in values for total in given)
 
 
-def _pinned(
+def _find_pinned(
     sides: Sequence[_Side], values: Sequence[Sequence[Ints | None]], refinement: Universe, fixed: Sequence[ExposedCells]
 ) -> tuple[ExposedCells, ...] | None:
     """Per release the cells pinned; None where no value is known, and where the values contradict one another."""
@@ -374,14 +374,14 @@ def _cell_bounds(
                 rows.append(own)
                 totals.append(total)
             elif total is not None and isinstance(own, RowFamily):
-                carried = _carried(side, own, _spread(own.group, other.place), total)
+                carried = _carry_totals(side, own, _spread(own.group, other.place), total)
                 rows += [part for part, _ in carried]
                 totals += [part for _, part in carried]
     at_least, at_most = _valued_bounds(side.release.universe, rows, totals)
     return np.maximum(lower, at_least), np.minimum(upper, at_most)
 
 
-def _carried(side: _Side, rows: RowFamily, group: Ints, total: Ints) -> list[tuple[RowFamily, Ints]]:
+def _carry_totals(side: _Side, rows: RowFamily, group: Ints, total: Ints) -> list[tuple[RowFamily, Ints]]:
     """The sums of another release's rows that are sums of whole cells of this table.
 
     Rows and table cells that share a refined cell are linked. In a component without refined cells outside the rows, the rows together and
@@ -450,7 +450,7 @@ def _cell_name(sides: Sequence[_Side], cell: int) -> str:
     return side.release.universe.cell_name(int(side.place[cell]))
 
 
-def _crossed(sides: Sequence[_Side]) -> tuple[tuple[str, ...], ...]:
+def _own_columns(sides: Sequence[_Side]) -> tuple[tuple[str, ...], ...]:
     """Columns of one table only, where several tables have such columns."""
     apart = [sorted(set(side.table.columns) - set().union(*(o.table.columns for o in sides if o is not side))) for side in sides]
     found = tuple(tuple(columns) for columns in apart if columns)

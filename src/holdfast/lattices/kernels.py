@@ -28,7 +28,7 @@ def small_kernel_basis(A: Ints) -> fmpz_mat:
                  unknown is: an integer combination of the others, for any integers. So the solutions are one to one those of the rows
                  without pivot in the unknowns without pivot, of which algebra.kernel_basis has a basis.
     """
-    matrix, pivots = _eliminated(np.array(A, dtype=np.int64))
+    matrix, pivots = _eliminate(np.array(A, dtype=np.int64))
     rows, columns = (list(pivots), list(pivots.values()))
     others = np.setdiff1d(np.arange(matrix.shape[1]), columns)
     rest = np.delete(matrix, rows, axis=0)[:, others]
@@ -40,7 +40,7 @@ def small_kernel_basis(A: Ints) -> fmpz_mat:
     return algebra.take_rows(fmpz_mat(matrix.shape[1], own.ncols(), [*solved.entries(), *own.entries()]), place.tolist())
 
 
-def _eliminated(matrix: Ints) -> tuple[Ints, dict[int, int]]:
+def _eliminate(matrix: Ints) -> tuple[Ints, dict[int, int]]:
     """(the rows after elimination, the pivot column of each row that has one): pivots are +-1 and alone in their columns."""
     pivots: dict[int, int] = {}
     while (place := _pivot(matrix, pivots)) is not None:

@@ -63,7 +63,7 @@ class Lattice:
             kept = Kept(kept.universe, (*kept.rows, _single_cells(kept.universe, zeros)), (*kept.statement_of, 0))
         linear = [rows.matrix for rows in kept.linear]
         families, counts = [rows.group for rows in kept.families], [rows.count for rows in kept.families]
-        self._set_up(len(kept.universe), families, counts, _stacked(linear), kept=kept, zeros=zeros)
+        self._set_up(len(kept.universe), families, counts, _stack(linear), kept=kept, zeros=zeros)
         return self
 
     def _set_up(
@@ -109,7 +109,7 @@ class Lattice:
 
     def log_gram_determinant(self) -> float:
         """ln det(B^T B) for any basis B: twice the logarithm of the volume of a fundamental cell."""
-        return sum(count * shape.log_gram_determinant() for _, shape, count in self.blocks.used())
+        return sum(count * shape.log_gram_determinant() for _, shape, count in self.blocks.used_shapes())
 
     @cached_property
     def rank(self) -> int:
@@ -132,7 +132,7 @@ class Lattice:
     @cached_property
     def exposed_cells(self) -> Ints:
         """Cells that no move changes: published exactly, whatever the budget. All of them where `blocks.finest`; else there may be more."""
-        fixed = [self.blocks.cells_of(number)[:, shape.fixed_cells()].ravel() for number, shape, _ in self.blocks.used()]
+        fixed = [self.blocks.cells_of(number)[:, shape.fixed_cells()].ravel() for number, shape, _ in self.blocks.used_shapes()]
         return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *fixed]))
 
     def contains(self, z: Any) -> bool:
@@ -186,13 +186,13 @@ class Lattice:
             value = smallest_secret(*self._margins)
             assert value is not None
             return Shortest(norm.name, value, None, "exact")
-        found = [shape.shortest(norm) for _, shape, _ in self.blocks.used()]
+        found = [shape.shortest(norm) for _, shape, _ in self.blocks.used_shapes()]
         return min((s for s in found if s is not None), key=lambda s: (s.value, s.status != "exact"))
 
     @property
     def free_cells(self) -> int:
         """Number of cells under no kept sum."""
-        return sum(shape.size * count for _, shape, count in self.blocks.used() if isinstance(shape, Free))
+        return sum(shape.size * count for _, shape, count in self.blocks.used_shapes() if isinstance(shape, Free))
 
     def one_can_move(self) -> bool:
         """Whether e_i - e_j is a move for some two cells, that is, whether their columns of kept sums are equal.
@@ -201,7 +201,7 @@ class Lattice:
         """
         if self.free_cells > 1:
             return True
-        for number, shape, _ in self.blocks.used():
+        for number, shape, _ in self.blocks.used_shapes():
             found = shape.one_can_move()
             if found is None:
                 found = any(has_equal_columns(self.matrix, cells) for cells in self.blocks.cells_of(number))
@@ -234,7 +234,7 @@ class Lattice:
         """Why kept totals that are not drawn level by level are none, in a sentence for each; empty where there is nothing to say."""
         if self._kept is None:
             return ""
-        return " ".join(_told(found, self._kept) for found in self.blocks.misfits[:MISFITS_TOLD])
+        return " ".join(_misfit_text(found, self._kept) for found in self.blocks.misfits[:MISFITS_TOLD])
 
     def redundant_rows(self) -> list[str]:
         """Names of kept rows that others imply: nothing more is kept by stating them. `redundant_count` says how many there are in all;
@@ -268,7 +268,7 @@ def lattice(universe: Universe | Table, keep: Iterable[Statement]) -> Lattice:
     return made
 
 
-def _told(found: Misfit, kept: Kept) -> str:
+def _misfit_text(found: Misfit, kept: Kept) -> str:
     stated = [kept.families[number].statement for number in found.families if number >= 0]
     if not found.families:
         return "The cells are not all combinations of the columns' codes, so that no method for products draws them."
@@ -319,7 +319,7 @@ def _families_of(matrix: csr_array) -> tuple[list[Ints], list[int], csr_array | 
     return families, counts, matrix[others] if others else None
 
 
-def _stacked(parts: Sequence[csr_array]) -> csr_array | None:
+def _stack(parts: Sequence[csr_array]) -> csr_array | None:
     if not parts:
         return None
     from scipy.sparse import csr_array, vstack

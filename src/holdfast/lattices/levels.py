@@ -78,7 +78,7 @@ def level_pieces(families: Sequence[Ints], coordinates: Sequence[Ints]) -> list[
             if family is None:
                 return Misfit((number,), ())
             found.append(family)
-    found = _completed(found)
+    found = _complete(found)
     for family in found:
         if not family.complete:
             return Misfit((family.number,), ())
@@ -104,7 +104,7 @@ def product_axes(coordinates: Sequence[Ints], cells: int) -> list[tuple[tuple[in
 
     Two columns depend on one another where not all pairs of their codes occur; columns linked by dependence are one axis.
     """
-    compact = [(number, _numbered(own)) for number, own in enumerate(coordinates)]
+    compact = [(number, _number_codes(own)) for number, own in enumerate(coordinates)]
     varied = [(number, own, int(own.max()) + 1) for number, own in compact if own.max() > 0]
     if prod(n for _, _, n in varied) == cells:
         return [((number,), own) for number, own, _ in varied]
@@ -116,12 +116,12 @@ def product_axes(coordinates: Sequence[Ints], cells: int) -> list[tuple[tuple[in
     for group in sorted(map(sorted, groups)):
         joined = np.zeros(cells, dtype=np.int64)
         for place in group:
-            joined = _numbered(joined * varied[place][2] + varied[place][1])
+            joined = _number_codes(joined * varied[place][2] + varied[place][1])
         axes.append((tuple(varied[place][0] for place in group), joined))
     return axes if prod(int(own.max()) + 1 for _, own in axes) == cells else None
 
 
-def _numbered(codes: Ints) -> Ints:
+def _number_codes(codes: Ints) -> Ints:
     """Numbers from 0 without gaps, in the order of the codes."""
     low, high = int(codes.min()), int(codes.max())
     if high - low <= 4 * len(codes) + 1024:
@@ -165,7 +165,7 @@ def _by_first(labels: Ints) -> Ints:
     return np.argsort(np.argsort(first))[inverse].astype(np.int64)
 
 
-def _completed(families: list[_Family]) -> list[_Family]:
+def _complete(families: list[_Family]) -> list[_Family]:
     """Families that lack sums, or whose partition fits in no chain, with what other kept sums add to them.
 
     Sums at (t, P) and at (t, Q), P and Q partitions of one axis, tell those at (t, P and Q together) where the graph of the classes of P
@@ -185,7 +185,7 @@ def _completed(families: list[_Family]) -> list[_Family]:
                 tries += 1
                 if tries > MOST_JOINS:
                     return found
-                finer = None if family.complete and not _crosses(family, other) else _joined(family, other)
+                finer = None if family.complete and not _crosses(family, other) else _refine_family(family, other)
                 if finer is not None:
                     found[place], numbers[place], changed = finer, len(families) + tries, True
                     break
@@ -207,7 +207,7 @@ def _crosses(family: _Family, other: _Family) -> bool:
     return any(not _refines(p, q) and not _refines(q, p) for p, q in pairs)
 
 
-def _joined(family: _Family, other: _Family) -> _Family | None:
+def _refine_family(family: _Family, other: _Family) -> _Family | None:
     """The family with its partition of one axis made finer by another family's, where that tells all its sums; None where it does not."""
     if not other.complete or other is family:
         return None
@@ -286,7 +286,7 @@ def _pieces(trees: list[Tree | None], kept: tuple[LevelVector, ...], at: Ints) -
         return _split(own, kept, common, cells)
     if kept == (common,):
         return [(OneSum(cells.size), np.sort(cells.ravel()))]
-    return [_block(*_merged([_reduced(tree, {t[k] for t in kept}) for k, tree in enumerate(own)], kept, cells))]
+    return [_block(*_merge_axes([_reduce_tree(tree, {t[k] for t in kept}) for k, tree in enumerate(own)], kept, cells))]
 
 
 def _split(trees: list[Tree], kept: tuple[LevelVector, ...], common: LevelVector, cells: Ints) -> list[Piece]:
@@ -308,7 +308,7 @@ def _split(trees: list[Tree], kept: tuple[LevelVector, ...], common: LevelVector
     return pieces
 
 
-def _reduced(tree: Tree, levels: set[int]) -> tuple[Tree, dict[int, int]]:
+def _reduce_tree(tree: Tree, levels: set[int]) -> tuple[Tree, dict[int, int]]:
     """The tree with the levels that are used, and the new number of each: levels that divide nothing further, or that no sum uses, go."""
     chosen = [level for level in range(1, tree.depth + 1) if level in levels or level == tree.depth]
     distinct = [level for i, level in enumerate(chosen) if tree.units(level) > tree.units(chosen[i - 1] if i else 0)]
@@ -316,7 +316,7 @@ def _reduced(tree: Tree, levels: set[int]) -> tuple[Tree, dict[int, int]]:
     return new, {level: sum(tree.units(d) <= tree.units(level) for d in distinct) if level else 0 for level in {0, *levels}}
 
 
-def _merged(
+def _merge_axes(
     reduced: list[tuple[Tree, dict[int, int]]], kept: tuple[LevelVector, ...], cells: Ints
 ) -> tuple[list[Tree], tuple[LevelVector, ...], Ints]:
     """Plain axes that every kept vector treats alike become one; axes with the longest families last, where lines are drawn."""

@@ -145,7 +145,7 @@ def in_child(module: str, name: str, *arguments: Any) -> Any:
             cwd="/",  # where nobody else can put settings for a library to find
         )
     except (OSError, ValueError, TypeError):
-        return _found(module, name).__wrapped__(*arguments)
+        return _find(module, name).__wrapped__(*arguments)
     try:
         answer, _ = child.communicate(given)
     finally:
@@ -179,14 +179,14 @@ def serve() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     module, name, arguments = pickle.load(sys.stdin.buffer)
     try:
-        answer = (True, _found(module, name)(*arguments))
+        answer = (True, _find(module, name)(*arguments))
     except Exception as error:
         answer = (False, error)
     sys.stdout.buffer.write(pickle.dumps(answer))
     sys.stdout.buffer.flush()
 
 
-def _found(module: str, name: str) -> Any:
+def _find(module: str, name: str) -> Any:
     return getattr(import_module(module), name)
 
 

@@ -32,7 +32,7 @@ def with_pinned(found: Exposure, lattice: Lattice, table: Ints) -> Exposure:
     least = least_count(found.universe)
     lower, upper, complete = found.lower.copy(), found.upper.copy(), found.complete
     blocks = lattice.blocks
-    for number, shape, _ in blocks.used():
+    for number, shape, _ in blocks.used_shapes():
         if isinstance(shape, Free | Pinned):  # nothing is said of the first, and the others are listed as fixed
             continue
         cells = blocks.cells_of(number)
@@ -48,5 +48,5 @@ def rows_say_all(lattice: Lattice, kept: Kept) -> bool:
     """Whether the kept rows one by one pin all that they pin together, where no table is at hand: one statement, or rows and columns."""
     if lattice.universe is not None and lattice.universe.support == "observed":
         return False
-    simple = all(shape.is_two_way or isinstance(shape, Free | Pinned) for _, shape, _ in lattice.blocks.used())
+    simple = all(shape.is_two_way or isinstance(shape, Free | Pinned) for _, shape, _ in lattice.blocks.used_shapes())
     return len(kept.rows) <= 1 or (len(kept.rows) == 2 and simple)

@@ -217,7 +217,7 @@ class _Sets:
         left[mine] = True
         gone = []
         has_earlier = False
-        candidates = self._probed(self._smaller(row), left)
+        candidates = self._probe(self._smaller(row), left)
         while len(candidates):
             inner, candidates = int(candidates[0]), candidates[1:]
             cells = self._parts[inner]
@@ -226,7 +226,7 @@ class _Sets:
             gone.append(cells)
             has_earlier = has_earlier or bool(self.first_family[inner] < self.first_family[row])
             left[cells] = False
-            candidates = self._probed(candidates, left)
+            candidates = self._probe(candidates, left)
         left[mine] = False
         return np.concatenate([_NO_CELLS, *gone]), has_earlier
 
@@ -239,7 +239,7 @@ class _Sets:
         found = found[self._sizes[found] < len(mine)]
         return found[np.argsort(self._place[found], kind="stable")]
 
-    def _probed(self, candidates: Ints, left: NDArray[np.bool_]) -> Ints:
+    def _probe(self, candidates: Ints, left: NDArray[np.bool_]) -> Ints:
         """Those of which all probes are left; of a set of few cells these are all of its cells."""
         for probe in range(_PROBES):
             if not len(candidates):

@@ -161,7 +161,7 @@ def _union(tables: Sequence[NamedTable]) -> tuple[dict[str, Ints], list[Ints]]:
     names = list(tables[0].columns)
     stacked = {name: np.concatenate([table.columns[name] for table in tables]) for name in names}
     n = len(stacked[names[0]])
-    ranks, distinct = _ranked(list(stacked.values()), n)
+    ranks, distinct = _rank(list(stacked.values()), n)
     first = np.full(distinct, n, dtype=np.int64)
     np.minimum.at(first, ranks, np.arange(n))
     number = np.empty(distinct, dtype=np.int64)
@@ -187,7 +187,7 @@ def _join(tables: Sequence[NamedTable]) -> tuple[dict[str, Ints], list[Ints]]:
         other = tables[chosen]
         shared = [name for name in columns if name in other.columns]
         here, there = len(places[0]), len(other.universe)
-        keys, count = _ranked([np.concatenate([columns[name], other.columns[name]]) for name in shared], here + there)
+        keys, count = _rank([np.concatenate([columns[name], other.columns[name]]) for name in shared], here + there)
         mine, theirs = keys[:here], keys[here:]
         per_key = np.bincount(theirs, minlength=count)
         size = sum(per_key[mine].tolist())
@@ -216,7 +216,7 @@ def _as_universe(tables: Sequence[NamedTable], columns: dict[str, Ints]) -> Univ
     return Universe.from_indices(tuple(columns), arrays, indices, "declared", "the common refinement")
 
 
-def _ranked(columns: Sequence[Ints], n: int) -> tuple[Ints, int]:
+def _rank(columns: Sequence[Ints], n: int) -> tuple[Ints, int]:
     """As `rank_rows`; no columns: all rows are alike."""
     return rank_rows([given.astype(np.int32) for given in columns], [int(given.max()) + 1 for given in columns], n)
 
@@ -224,7 +224,7 @@ def _ranked(columns: Sequence[Ints], n: int) -> tuple[Ints, int]:
 def _same_cells(a: NamedTable, b: NamedTable, names: Sequence[str]) -> bool:
     """Whether both tables hold the same combinations of these columns."""
     cut = len(a.universe)
-    ranks, count = _ranked([np.concatenate([a.columns[name], b.columns[name]]) for name in names], cut + len(b.universe))
+    ranks, count = _rank([np.concatenate([a.columns[name], b.columns[name]]) for name in names], cut + len(b.universe))
     return bool((np.bincount(ranks[:cut], minlength=count) > 0).all() and (np.bincount(ranks[cut:], minlength=count) > 0).all())
 
 
@@ -245,7 +245,7 @@ def _may_overlap(a: NamedTable, b: NamedTable) -> bool:
         merged.append(np.concatenate([_hidden(a, name, first), _hidden(b, name, second)]))
         if first and second:
             open_cells |= merged[-1] == 0
-    ranks, _ = _ranked(merged, len(open_cells))
+    ranks, _ = _rank(merged, len(open_cells))
     cut = len(a.universe)
     return bool(np.isin(ranks[:cut][open_cells[:cut]], ranks[cut:][open_cells[cut:]]).any())
 

@@ -80,11 +80,11 @@ def alike(shape: Shape) -> Alike | None:
     places = np.arange(count**2).reshape(count, count)
     kinds = np.minimum(places, places.T)
     if found:
-        kinds = _joined(kinds, [kinds[np.ix_(moved, moved)] for moved in found])
+        kinds = _join_kinds(kinds, [kinds[np.ix_(moved, moved)] for moved in found])
     return Alike(class_of, np.unique(np.diag(kinds), return_inverse=True)[1], kinds)
 
 
-def _joined(kinds: Ints, others: list[Ints]) -> Ints:
+def _join_kinds(kinds: Ints, others: list[Ints]) -> Ints:
     """Numbers of kinds, the same where a place has two kinds in two of the tables."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

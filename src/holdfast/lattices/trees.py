@@ -107,7 +107,7 @@ class Tree:
             out[(self.siblings(above) > 1)[self.units_above(level, above)]] = above
         return out
 
-    def pruned(self, kept: NDArray[np.bool_]) -> Tree:
+    def prune(self, kept: NDArray[np.bool_]) -> Tree:
         """Without the places that are not kept, and without units that then have none. One place or more is kept."""
         children: list[tuple[int, ...]] = []
         for level in reversed(range(self.depth)):

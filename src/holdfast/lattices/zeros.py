@@ -105,7 +105,7 @@ def _block_of(blocks: Blocks) -> Ints:
 def _is_general(blocks: Blocks) -> Bools:
     """Which cells are in a block without a known shape."""
     out = np.zeros(len(blocks.order), dtype=np.bool_)
-    for number, shape, _ in blocks.used():
+    for number, shape, _ in blocks.used_shapes():
         if isinstance(shape, General):
             out[blocks.cells_of(number)] = True
     return out
@@ -114,7 +114,7 @@ def _is_general(blocks: Blocks) -> Bools:
 def _whole_slices(blocks: Blocks, zero: Bools) -> Bools:
     """The cells whose slice of their block, along some axis of its shape, is zero throughout."""
     out = np.zeros(len(zero), dtype=np.bool_)
-    for number, shape, count in blocks.used():
+    for number, shape, count in blocks.used_shapes():
         cells = blocks.cells_of(number)
         if not zero[cells].any():
             continue

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from holdfast.lattices import Lattice
-from holdfast.laws.tails import raised
+from holdfast.laws.tails import sum_upwards
 from holdfast.laws.target import Field, Reads, Target, number_field
 
 WITHIN = "over all integer tables y that have the kept totals of the true table x and lie within the bounds"
@@ -38,7 +38,7 @@ class ConditionalLaplace(Target):
         """For |y - x|_1. The weights of all tables sum to at least 1, that of x itself; a move is told by m of its cells; and
         exp(-r |z|) <= exp(-r t / 2) exp(-r |z| / 2) beyond t: so at most exp(-r t / 2) coth(r / 4)^m."""
         half = float(self.rate) / 2
-        return min(0.0, raised(-half * t, -lattice.dimension * math.log(math.tanh(half / 2))))
+        return min(0.0, sum_upwards(-half * t, -lattice.dimension * math.log(math.tanh(half / 2))))
 
 
 @dataclass(frozen=True)
@@ -63,4 +63,4 @@ class ConditionalGaussian(Target):
     def log_tail(self, lattice: Lattice, t: float) -> float:
         """For |y - x|_2, as above: exp(-t^2 / (4 s^2)) (1 + s sqrt(4 pi))^m."""
         variance = float(self.sigma_squared)
-        return min(0.0, raised(-t * t / (4 * variance), lattice.dimension * math.log1p(math.sqrt(4 * math.pi * variance))))
+        return min(0.0, sum_upwards(-t * t / (4 * variance), lattice.dimension * math.log1p(math.sqrt(4 * math.pi * variance))))

@@ -41,7 +41,7 @@ WIDEST_GAUSSIAN = 25
 """Variance up to which Gaussian cells are taken: beyond, the lattice sum is as good."""
 
 
-class Cell(Protocol):
+class IndependentCell(Protocol):
     """The law of an independent cell."""
 
     @property
@@ -108,7 +108,7 @@ class Convolved:
         return min(1.0, 1 - float(self.within[min(reach // self.step, len(self.within) - 1)]) + ERROR)
 
 
-def cell_of(target: object) -> Cell | None:
+def cell_of(target: object) -> IndependentCell | None:
     """The cells whose sums are convolved; None for other laws. Of rounded projection it is that of free cells alone."""
     if isinstance(target, L1Laplace | Rounded):
         return LaplaceCell(float(target.epsilon), free_laplace_variance(target.epsilon))
@@ -117,7 +117,7 @@ def cell_of(target: object) -> Cell | None:
     return None
 
 
-def convolved(cell: Cell, free: Ints, totals: Sequence[Ints], most: int = UNBOUNDED) -> Convolved | None:
+def convolve(cell: IndependentCell, free: Ints, totals: Sequence[Ints], most: int = UNBOUNDED) -> Convolved | None:
     """Of the sum over free cells with these coefficients, and over blocks under one total: one array of coefficients each.
 
     Guarantees:  None where there would be too many points, of one transform, or `most` of all together.
@@ -162,14 +162,14 @@ def _cells(classes: Classes) -> int:
     return sum(n for _, n in classes)
 
 
-def _span(cell: Cell, cells: int) -> int:
+def _span(cell: IndependentCell, cells: int) -> int:
     """Points, a power of two, beyond half of which a sum of so many cells goes with probability below exp(-2 WRAPPED)."""
     u = cell.rate * np.arange(1, 128) / 128
     beyond = float(np.min((cells * cell.log_moment(u) + 2 * WRAPPED) / u))
     return 1 << (2 * math.ceil(beyond) + 2).bit_length()
 
 
-def _log_chance(cell: Cell, classes: Classes) -> float | None:
+def _log_chance(cell: IndependentCell, classes: Classes) -> float | None:
     """log P[the sum of all cells is 0]; None where the mean would have too many points."""
     cells = _cells(classes)
     points = _span(cell, cells)
@@ -178,7 +178,7 @@ def _log_chance(cell: Cell, classes: Classes) -> float | None:
     return math.log(float((cell.transform(2 * math.pi * np.arange(points) / points) ** cells).mean()))
 
 
-def _points(cell: Cell, alone: Counter[int], given: list[tuple[Classes, int, float]]) -> int:
+def _points(cell: IndependentCell, alone: Counter[int], given: list[tuple[Classes, int, float]]) -> int:
     """Points, a power of two, beyond half of which e goes with probability below exp(-WRAPPED), by Chernoff's bound; a kept total lets
     coefficients be taken from their mean, and divides by the chance of that total."""
     terms: list[tuple[float, int]] = [(float(w), n) for w, n in alone.items()]
@@ -193,7 +193,7 @@ def _points(cell: Cell, alone: Counter[int], given: list[tuple[Classes, int, flo
     return 1 << (2 * math.ceil(float(np.min((logs + lost) / u))) + 2).bit_length()
 
 
-def _given_total(cell: Cell, classes: Classes, points: int, log_chance: float) -> Floats | None:
+def _given_total(cell: IndependentCell, classes: Classes, points: int, log_chance: float) -> Floats | None:
     """Phi at the points, for cells under a total that is kept."""
     if len(classes) == 2:
         return _two_classes(cell, classes, points)
@@ -212,7 +212,7 @@ def _given_total(cell: Cell, classes: Classes, points: int, log_chance: float) -
     return out / math.exp(log_chance)
 
 
-def _two_classes(cell: Cell, classes: Classes, points: int) -> Floats:
+def _two_classes(cell: IndependentCell, classes: Classes, points: int) -> Floats:
     """The sum S over one class has P[S = k] proportional to q_a(k) q_b(-k), q the laws of sums of independent cells."""
     (one, a), (other, b) = classes
     span = _span(cell, a + b)

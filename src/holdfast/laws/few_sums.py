@@ -47,13 +47,13 @@ def cell_of_table(rows: int, columns: int, variance: float) -> Floats | None:
     s = 2 * math.pi * np.arange(across) / across
     f = cell.transform(2 * math.pi * np.arange(down)[:, None] / down + s)
     half = (few - 1) // 2
-    left, right = _combined(f, half), _combined(f, few - 1 - half)
+    left, right = _combine(f, half), _combine(f, few - 1 - half)
     column = np.maximum((left * cell.transform(s)) @ right.T, 0.0)
     whole = (left * ((column / column.max()) ** (many - 1) @ right)).sum(axis=0)
-    return _marked(variance, whole)
+    return _mark(variance, whole)
 
 
-def _combined(f: Floats, times: int) -> Floats:
+def _combine(f: Floats, times: int) -> Floats:
     """Products of f over so many angles, one row for each choice of them."""
     out = np.ones((1, f.shape[1]))
     for _ in range(times):
@@ -76,7 +76,7 @@ def cells_of_rows(rows: Sequence[Sequence[int]], sizes: Sequence[int], variance:
     angles = [column @ places % roots for column in matrix.T]
     logs = sum(count * (log_f[angle] - log_f[0]) for count, angle in zip(counts.tolist(), angles, strict=True))
     rests = [np.asarray(np.bincount(angle, np.exp(logs - log_f[angle]), roots), dtype=np.float64) for angle in angles]
-    return [_marked(variance, rest) for rest in rests]
+    return [_mark(variance, rest) for rest in rests]
 
 
 def _roots(scale: float, sums: int) -> int:
@@ -84,7 +84,7 @@ def _roots(scale: float, sums: int) -> int:
     return math.ceil(math.sqrt(scale * math.log(4 * max(sums, 1) / WRAPPED)))
 
 
-def _marked(variance: float, weights: Floats) -> Floats:
+def _mark(variance: float, weights: Floats) -> Floats:
     """exp(-k^2 / (2 variance)) times the transform of weights at roots of unity, as probabilities."""
     reach = math.ceil(12 * math.sqrt(variance)) + 2
     k = np.arange(-reach, reach + 1)

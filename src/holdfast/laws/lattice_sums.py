@@ -43,7 +43,7 @@ class LatticeSum:
 
     def reach(self, alpha: float) -> tuple[int, str]:
         """(r, by which bound) with P[|e| > r] <= alpha, r a multiple of the step."""
-        narrow, wide = self._enclosed(alpha), self._sub_gaussian(alpha)
+        narrow, wide = self._enclosed_reach(alpha), self._sub_gaussian(alpha)
         return (narrow, "lattice sum") if narrow is not None and narrow <= wide else (wide, "sub-Gaussian")
 
     def tail(self, reach: int) -> float:
@@ -55,7 +55,7 @@ class LatticeSum:
         plain = tail_bound(self.variance / self.step**2, reach // self.step)
         return min(best, plain / (plain + self.flatness * (1 - plain)) if plain < 1 else 1.0)
 
-    def _enclosed(self, alpha: float) -> int | None:
+    def _enclosed_reach(self, alpha: float) -> int | None:
         if not self.flatness:
             return None
         allowed = alpha * self.flatness / (1 - alpha + alpha * self.flatness) * (1 - ROUNDING)
@@ -95,7 +95,7 @@ def flatness(blocks: Sequence[ShortMoves]) -> tuple[Ints, float]:
     """(the distinct rows of what moves add to the queries, up to sign; (1 - d) / (1 + d), or 0) for one query, or for two together: then L
     is cut by both.
     """
-    rows, log_loss = _reduced(blocks)
+    rows, log_loss = _reduce(blocks)
     if rows is None:
         return np.zeros((0, 0), dtype=np.int64), 0.0
     return rows, flatness_of(log_loss)
@@ -114,13 +114,13 @@ def log_theta(s_squared: Floats) -> float:
         return float(np.log1p(2 * q + 2 * q**4 / np.maximum(1 - q, 0.0)).sum()) * (1 + 1e-9)
 
 
-def _reduced(blocks: Sequence[ShortMoves]) -> tuple[Ints | None, float]:
+def _reduce(blocks: Sequence[ShortMoves]) -> tuple[Ints | None, float]:
     """Moves that change no query, from all: inside a block and up to sign equal ones are subtracted from the shortest, then those of
     different blocks, which are orthogonal, from each other, then different ones in multiples."""
     log_loss = sum(log_theta(block.still) for block in blocks)
     pivots: dict[tuple[int, ...], list[Floats]] = {}
     for block in blocks:
-        values = _signed(block.values)
+        values = _sign(block.values)
         kinds, kind = np.unique(values, axis=0, return_inverse=True)
         for number, row in enumerate(kinds.tolist()):
             own = np.sort(block.s_squared[kind.ravel() == number])[::-1]
@@ -139,7 +139,7 @@ def _reduced(blocks: Sequence[ShortMoves]) -> tuple[Ints | None, float]:
     return (None, 0.0) if more is None else (np.array(list(last), dtype=np.int64), log_loss + log_theta(more))
 
 
-def _signed(values: Ints) -> Ints:
+def _sign(values: Ints) -> Ints:
     """Each row with its first entry that is not 0 positive: a move and its negative are one."""
     first = values[np.arange(len(values)), (values != 0).argmax(axis=1)] if len(values) else np.zeros(0, dtype=np.int64)
     return np.asarray(values * np.sign(first)[:, None])

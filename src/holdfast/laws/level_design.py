@@ -82,7 +82,7 @@ class UnitClasses:
         return np.asarray(np.add.reduceat(values * self.count[level + 1], self.first[level], axis=-1))
 
 
-class Variances:
+class MarginVariances:
     """The variances of some margins as functions of the weights of others.
 
     Given:       the shape of the whole table; `measured`, which may have weights, with the finest table among them; `wanted`, whose

@@ -35,7 +35,7 @@ MAX_POINTS = 1 << 21
 def cell_probabilities(target: Target, shape: Shape) -> Floats | None:
     """P[z = -r], ..., P[z = r] of a cell of a block of this shape, for an r beyond which it hardly goes; None where there is no figure."""
     if isinstance(target, Rounded) and (isinstance(shape, OneSum) or (isinstance(shape, Grid) and len(shape.axes) == 2)):
-        return _rounded(tuple(shape.axes), float(target.epsilon))
+        return _rounded_law(tuple(shape.axes), float(target.epsilon))
     if not isinstance(target, L1Laplace | Gaussian | Rounded) or not isinstance(shape, Free | OneSum):
         return None
     reach = _reach(target, 1)
@@ -69,7 +69,7 @@ def _weights(target: L1Laplace | Gaussian | Rounded, k: NDArray[np.int64]) -> Fl
 
 
 @lru_cache(maxsize=8)
-def _rounded(axes: tuple[int, ...], epsilon: float) -> Floats | None:
+def _rounded_law(axes: tuple[int, ...], epsilon: float) -> Floats | None:
     """Of a cell that goes to the floor or the ceiling of its projection. N u_1 is an integer, N the number of cells."""
     cells = math.prod(axes)
     spread = 2 * math.exp(-epsilon) / math.expm1(-epsilon) ** 2

@@ -57,7 +57,7 @@ def short_moves(target: GaussianTarget, shape: Shape, queries: Ints) -> ShortMov
     """
     if isinstance(target, LevelGaussian):
         assert isinstance(shape, Units)
-        return _sorted_out(*_joined(_of_units(target, shape, queries), len(queries)))
+        return _sorted_out(*_join(_of_units(target, shape, queries), len(queries)))
     sigma_squared = float(target.sigma_squared)
     if isinstance(shape, Free):
         used = queries.T[queries.any(axis=0)]
@@ -68,9 +68,9 @@ def short_moves(target: GaussianTarget, shape: Shape, queries: Ints) -> ShortMov
     if isinstance(shape, Grid):
         return _sorted_out(*_of_grid(shape, queries, sigma_squared))
     if isinstance(shape, Levels):
-        return _sorted_out(*_joined(_of_levels(shape, queries, sigma_squared), len(queries)))
+        return _sorted_out(*_join(_of_levels(shape, queries, sigma_squared), len(queries)))
     assert isinstance(shape, General)
-    return _sorted_out(*_joined(_of_classes(shape, queries, sigma_squared), len(queries)))
+    return _sorted_out(*_join(_of_classes(shape, queries, sigma_squared), len(queries)))
 
 
 def form_variance(target: GaussianTarget, shape: Shape, query: Ints) -> float:
@@ -103,7 +103,7 @@ def _sorted_out(values: Ints, s_squared: Floats) -> ShortMoves:
     return ShortMoves(s_squared[~moving], values[moving], s_squared[moving])
 
 
-def _joined(parts: Iterator[Found], queries: int) -> Found:
+def _join(parts: Iterator[Found], queries: int) -> Found:
     found = [(np.zeros((0, queries), dtype=np.int64), np.zeros(0)), *parts]
     return np.concatenate([values for values, _ in found]), np.concatenate([s for _, s in found])
 
@@ -243,7 +243,7 @@ def _of_units(target: LevelGaussian, shape: Units, queries: Ints) -> Iterator[Fo
 
 def last_s_squared(target: Gaussian, shape: Levels) -> Floats:
     """s^2 of moves of a product of hierarchies that are a basis, of a cell that is last along every axis all but the last change none."""
-    return _joined(_of_levels(shape, np.zeros((1, shape.size), dtype=np.int64), float(target.sigma_squared)), 1)[1]
+    return _join(_of_levels(shape, np.zeros((1, shape.size), dtype=np.int64), float(target.sigma_squared)), 1)[1]
 
 
 def plain_s_squared(target: GaussianTarget, shape: Shape) -> Floats:

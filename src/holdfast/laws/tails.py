@@ -28,7 +28,7 @@ def laplace_log_tail(dimension: int, epsilon: Fraction, t: float) -> float:
     reach = float(epsilon) * t
     if reach <= dimension:
         return 0.0
-    return min(0.0, raised(dimension * math.log(reach / dimension), dimension - reach))
+    return min(0.0, sum_upwards(dimension * math.log(reach / dimension), dimension - reach))
 
 
 def gaussian_log_tail(dimension: int, sigma_squared: Fraction, t: float) -> float:
@@ -38,7 +38,7 @@ def gaussian_log_tail(dimension: int, sigma_squared: Fraction, t: float) -> floa
     ratio = t * t / float(sigma_squared)
     if ratio <= dimension:
         return 0.0
-    return min(0.0, raised(dimension / 2 * math.log(ratio / dimension), (dimension - ratio) / 2))
+    return min(0.0, sum_upwards(dimension / 2 * math.log(ratio / dimension), (dimension - ratio) / 2))
 
 
 def ball_points_log_bound(dimension: int, log_gram_determinant: float, gram_schmidt_squares: list[float], radius: float) -> float:
@@ -49,7 +49,7 @@ def ball_points_log_bound(dimension: int, log_gram_determinant: float, gram_schm
     """
     mu = math.sqrt(math.fsum(gram_schmidt_squares)) / 2
     log_volume = dimension / 2 * math.log(math.pi) - math.lgamma(dimension / 2 + 1)
-    return raised(log_volume, dimension * math.log(radius + mu) if radius + mu > 0 else 0.0, -log_gram_determinant / 2)
+    return sum_upwards(log_volume, dimension * math.log(radius + mu) if radius + mu > 0 else 0.0, -log_gram_determinant / 2)
 
 
 def reach(log_tail: Callable[[float], float], target_bits: int) -> int:
@@ -62,6 +62,6 @@ def reach(log_tail: Callable[[float], float], target_bits: int) -> int:
     return t
 
 
-def raised(*terms: float) -> float:
+def sum_upwards(*terms: float) -> float:
     """The sum, raised by more than what rounding can have taken away."""
     return math.fsum(terms) + MARGIN * (1 + sum(map(abs, terms)) * 2.0**-10)

@@ -204,7 +204,7 @@ class Conditional(Mechanism):
 
 def _neighbourhoods(layout: BoundsLayout) -> dict[str, int]:
     """How many blocks there are, and in how many kept totals and bounds leave no two tables that one person tells apart."""
-    counts = {shape: count for _, shape, count in layout.blocks.used() if not isinstance(shape, Pinned)}
+    counts = {shape: count for _, shape, count in layout.blocks.used_shapes() if not isinstance(shape, Pinned)}
     kinds = {shape: neighbourhood(shape).kind for shape in counts}
     left = {kind: sum(count for shape, count in counts.items() if kinds[shape] == kind) for kind in ("disrupted", "destroyed")}
     return {"blocks": sum(counts.values()), **left}

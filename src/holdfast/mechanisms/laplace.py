@@ -46,7 +46,7 @@ class GeneralizedLaplace(ChainMechanism):
     Guarantees:  pure: outputs for two tables with the same kept totals differ by a factor of at most exp(epsilon |x - x'|); unbiased;
                  every kept total exact. `sampler="auto"` picks an exact sampler for each block; what none can draw in reasonable time is
                  refused, or drawn by a Markov chain where `allow_estimated=True`. "coupling_from_past" (l1 only) takes that exact sampler
-                 wherever a block has more than one total, and may take longer. A chain ("metropolis", "line_gibbs", "block_gibbs") has
+                 wherever a block has more than one total, and may take longer. A chain ("metropolis", "line_gibbs") has
                  no pure promise: its error eta, estimated before anything is drawn, adds a delta.
     Reference:   [DGGY22] Definition 9, Theorem 10.
     """

@@ -16,7 +16,7 @@ from holdfast.display import listed, nearest, shorten
 from holdfast.errors import InvalidParameter, InvalidStatement
 from holdfast.exact.parameters import exact_fraction
 from holdfast.lattices.blocks import Blocks
-from holdfast.lattices.geography import DETAILED, TOTAL, Geography, LevelName, geography, kept_margins, narrowed
+from holdfast.lattices.geography import DETAILED, TOTAL, Geography, LevelName, geography, kept_margins, narrow_mask
 from holdfast.lattices.norms import LEVELS
 from holdfast.lattices.shapes import Pinned, Shape, Units
 from holdfast.lattices.trees import Tree
@@ -193,12 +193,12 @@ def level_channel(facts: Facts, rho: Fraction, shares: Shares, asked: Asked | No
     found, kept = arranged(facts, [share.level for share in shares])
     measured = _measured(facts, shares, found, kept)
     facts, found, axes = _without_zeros(facts, found)
-    kept = tuple(frozenset(narrowed(mask, axes) for mask in family) for family in kept)
+    kept = tuple(frozenset(narrow_mask(mask, axes) for mask in family) for family in kept)
     plain = promise(facts, "zcdp", "l2", asked=asked, rho=rho)
     depth, measured = found.depth, _narrowed_shares(measured, kept, axes)
     whole = Units(found.tree, found.lengths, tuple(tuple(sorted(family)) for family in kept))
     heights = tuple((depth - level, mask, share) for level, mask, share in measured)
-    margins = found.named()
+    margins = found.margin_names()
     names = tuple(f"{_level_name(found, level)} by {margins[mask]}" if mask else _level_name(found, level) for level, mask, _ in measured)
     target = LevelGaussian(rho, heights, names)
     layout = _layout(whole, found, measured, facts.zeros)
@@ -246,7 +246,7 @@ def _narrowed_shares(measured: list[Measured], kept: tuple[frozenset[int], ...],
     """Shares on the axes that are left. Margins that became one add up; one that became a kept total is the same in all tables."""
     parts: dict[tuple[int, int], Fraction] = {}
     for level, mask, share in measured:
-        narrow = narrowed(mask, axes)
+        narrow = narrow_mask(mask, axes)
         if narrow not in kept[level]:
             parts[level, narrow] = parts.get((level, narrow), Fraction(0)) + share
     return sorted((level, mask, share) for (level, mask), share in parts.items())
@@ -324,7 +324,7 @@ def _layout(whole: Units, found: Geography, measured: list[Measured], zeros: Zer
         shapes[Pinned(len(zeros.cells))] = len(shapes)
         order = np.concatenate([order, zeros.cells])
     blocks = Blocks(order, np.concatenate([[0], np.cumsum(lengths)]), numbers, tuple(shapes), finest=False)
-    return LevelLayout(blocks, whole, top, tuple(_level_name(found, level) for level in range(whole.levels + 1)), found.named())
+    return LevelLayout(blocks, whole, top, tuple(_level_name(found, level) for level in range(whole.levels + 1)), found.margin_names())
 
 
 def _subtree(tree: Tree, level: int, unit: int) -> Tree | None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.laws.level_design import Floats, Variances
+from holdfast.laws.level_design import Floats, MarginVariances
 
 POWERS = (1, 4, 16, 64, 256, 1024, 4096)
 """Norms that lead from the mean to the largest: each search begins where the last ended."""
@@ -39,7 +39,7 @@ class Design:
 class Objective:
     """The sum or the largest of factor times variance over all wanted margins and classes of units, at rho = 1."""
 
-    def __init__(self, variances: Variances, factors: Sequence[Floats], largest: bool) -> None:
+    def __init__(self, variances: MarginVariances, factors: Sequence[Floats], largest: bool) -> None:
         self.variances, self.largest = variances, largest
         self._factors = np.concatenate([np.asarray(part, dtype=np.float64) for part in factors])
 
@@ -123,7 +123,7 @@ def _rounded(objective: Objective, shares: Floats, finest: int) -> tuple[Fractio
     return made
 
 
-def closed_form(variances: Variances, importance: Sequence[float], finest: int, finest_wanted: bool) -> Floats | None:
+def closed_form(variances: MarginVariances, importance: Sequence[float], finest: int, finest_wanted: bool) -> Floats | None:
     """The shares of least sum of importance times variance over all numbers, where a formula gives them; None where it does not.
 
     Given:       units of a level that are all divided alike, and as many measured margins as there are different components.
@@ -150,7 +150,7 @@ def closed_form(variances: Variances, importance: Sequence[float], finest: int, 
     return np.asarray(out / out.sum())
 
 
-def _components(variances: Variances, importance: Sequence[float], finest: int) -> tuple[list[tuple[Any, ...]], list[float]]:
+def _components(variances: MarginVariances, importance: Sequence[float], finest: int) -> tuple[list[tuple[Any, ...]], list[float]]:
     """(rows of M, A): one for each set of components of the noise that the measured margins see alike, up to a factor."""
     shape = variances.shape
     units = [int(variances.classes.units(level)[0]) for level in range(shape.levels + 1)]

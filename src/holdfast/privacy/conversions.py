@@ -29,7 +29,7 @@ from flint import arb
 
 from holdfast.errors import PrecisionExhausted
 from holdfast.exact import DiscreteGaussian
-from holdfast.exact.balls import Enclosure, ball, enclosure, narrowed, precision
+from holdfast.exact.balls import Enclosure, ball, enclose_until, enclosure, precision
 from holdfast.exact.parameters import Exact, positive_fraction
 from holdfast.privacy.parameters import at_least_one, budget, not_negative, probability
 
@@ -217,7 +217,7 @@ def _up_to_one(log_delta: Callable[[], arb]) -> float:
 
 def _narrow(value: Callable[[], arb]) -> Enclosure:
     """Enclose a number, raising the precision until the ball is narrow against 1 or against itself; the last one tried if it never is."""
-    found, _ = narrowed(value, PRECISIONS, lambda it: it.upper - it.lower <= NARROW * max(Fraction(1), abs(it.upper)))
+    found, _ = enclose_until(value, PRECISIONS, lambda it: it.upper - it.lower <= NARROW * max(Fraction(1), abs(it.upper)))
     if found is None:
         raise PrecisionExhausted("A conversion between privacy parameters could not be enclosed. Use parameters of a more ordinary size.")
     return found

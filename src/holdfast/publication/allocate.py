@@ -20,7 +20,7 @@ from holdfast.invariants.statements import Statement
 from holdfast.lattices.geography import DETAILED, TOTAL, Geography, LevelName, finer_columns
 from holdfast.lattices.norms import L2
 from holdfast.lattices.shapes import Units
-from holdfast.laws.level_design import Floats, Margin, Variances
+from holdfast.laws.level_design import Floats, Margin, MarginVariances
 from holdfast.mechanisms.gaussian import GeneralizedGaussian
 from holdfast.mechanisms.levels import Shares, arranged, margin_of, read_workload
 from holdfast.mechanisms.mechanism import PER, Mechanism, Per
@@ -152,7 +152,7 @@ def allocate(
     names = _names(found)
     measured = _measured(found, kept, places, names)
     shape = Units(found.tree, found.lengths, tuple(tuple(sorted(family)) for family in kept))
-    variances = Variances(shape, measured, places)
+    variances = MarginVariances(shape, measured, places)
     numbers = [float(share.share) for share in wanted]
     objective = Objective(variances, list(_factors(variances, numbers, goal)), goal != "sum")
     finest = measured.index((found.depth, found.full))
@@ -217,7 +217,7 @@ def _measured(
     return sorted(chosen)
 
 
-def _factors(variances: Variances, numbers: Sequence[float], goal: Goal) -> Iterable[Floats]:
+def _factors(variances: MarginVariances, numbers: Sequence[float], goal: Goal) -> Iterable[Floats]:
     """What each variance counts, for each class of units."""
     for place, number in enumerate(numbers):
         many = variances.numbers(place).astype(np.float64)

@@ -248,7 +248,7 @@ class MechanismInfo(Part):
 class ChainInfo(Part):
     """What was estimated about a Markov chain before anything was drawn, from coupled chains that saw no data."""
 
-    kernel: Text = Field(description="The kind of step: metropolis, line_gibbs or block_gibbs.")
+    kernel: Text = Field(description="The kind of step: metropolis or line_gibbs.")
     steps: Count = Field(description="Steps that a draw makes.")
     sweeps: Count = Field(description="The same in sweeps; a sweep touches every free dimension about once.")
     pairs: Count = Field(description="Pairs of coupled chains that were run, N. All of them met, or nothing would have been drawn.")

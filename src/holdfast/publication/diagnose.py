@@ -383,7 +383,7 @@ def diagnose(
         )
     asked = _asked(mechanism, kernels)
     parts = tuple(_parts(channel))
-    runs = [(part, name) for part in parts for name in asked or [row.name for row in KERNELS.values() if row.draws(part.shape)]]
+    runs = [(part, name) for part in parts for name in asked or KERNELS]
     rows = tuple(_row(part, name, pairs, most_sweeps, len(runs), progress) for part, name in runs)
     confidential = channel.target.reads is not Reads.NOTHING
     return Diagnosis(channel.facts, mechanism, pairs, most_sweeps, confidential, parts, rows)

@@ -33,14 +33,14 @@ from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.shapes import Free, Grid, Levels, OneSum, Shape, Units
 from holdfast.laws import Gaussian, LevelGaussian, Reads, Rounded
-from holdfast.laws.convolved import UNBOUNDED, Convolved, cell_of, convolved
+from holdfast.laws.convolved import UNBOUNDED, Convolved, cell_of, convolve
 from holdfast.laws.lattice_sums import LatticeSum, flatness, flatness_of, log_theta
 from holdfast.laws.level_moments import LevelVariances
 from holdfast.laws.marginals import cell_probabilities
 from holdfast.laws.short_moves import covers, form_variance, plain_s_squared, short_moves
 from holdfast.publication.kept_sums import KeptSums
 from holdfast.publication.queries import LARGEST_COEFFICIENT
-from holdfast.samplers.cost import cell_draws, duration
+from holdfast.samplers.choice import cell_draws, duration
 from holdfast.wording.intervals import BY_CHAIN, NO_LAW, ONLY_KEPT
 from holdfast.wording.samplers import long_interval_sentence
 
@@ -323,7 +323,7 @@ class ErrorLaws:
             assert cell is not None
             free = [values[0] for shape, _, values in parts if isinstance(shape, Free)]
             rows = [_signed(shape, values[0]) for shape, _, values in parts if isinstance(shape, OneSum)]
-            found = convolved(cell, np.concatenate([np.zeros(0, dtype=np.int64), *free]), rows, most)
+            found = convolve(cell, np.concatenate([np.zeros(0, dtype=np.int64), *free]), rows, most)
             if found is not None:
                 return ConvolvedSum(found)
         return law or self._rounded_cell(parts)

@@ -14,7 +14,7 @@ from holdfast.publication.interval import Interval, around
 from holdfast.publication.plan import Plan
 from holdfast.publication.released import ReleasedTable
 from holdfast.publication.sums import Level, Sums, deviations_of, level_title, sums_of
-from holdfast.report.figures.facts import LIMITS, Bar, Bubble, Example, Grid, Ranked, Shares, SizeClass, Sizes, Spread
+from holdfast.report.figures.facts import LIMITS, Bar, Bubble, Example, GridFacts, Ranked, SharesFacts, SizeClass, Sizes, SpreadFacts
 from holdfast.tables import Universe
 
 Ints = NDArray[np.int64]
@@ -29,29 +29,29 @@ PER_DECADE, DEVIATIONS_PER_DECADE = 6, 8
 """Bubbles of the figure of sizes."""
 
 
-def spreads(plan: Plan, levels: Iterable[Level]) -> tuple[Spread, ...]:
+def spreads(plan: Plan, levels: Iterable[Level]) -> tuple[SpreadFacts, ...]:
     """The standard deviations of every level, in short."""
     return tuple(_spread(level_title(plan.facts.universe, level), deviations_of(plan, level)) for level in levels)
 
 
-def spread(sums: Sums) -> Spread:
+def spread(sums: Sums) -> SpreadFacts:
     """The same of sums."""
     return _spread(sums.title, sums.deviations)
 
 
-def _spread(title: str, found: Floats) -> Spread:
+def _spread(title: str, found: Floats) -> SpreadFacts:
     known = np.sort(found[~np.isnan(found)])
     low, middle, high = (float(known[place]) if len(known) else None for place in (0, len(known) // 2, -1))
-    return Spread(title, len(found), low, middle, high, looked_at=len(known))
+    return SpreadFacts(title, len(found), low, middle, high, looked_at=len(known))
 
 
-def level_spread(found: LevelError) -> Spread:
+def level_spread(found: LevelError) -> SpreadFacts:
     """A margin of a level of the budget, as the card has it."""
     low, middle, high = (float(f"{value:.6g}") for value in (found.smallest, found.median, found.largest))
-    return Spread(found.level, found.units, low, middle, high, looked_at=found.units, margin=found.margin)
+    return SpreadFacts(found.level, found.units, low, middle, high, looked_at=found.units, margin=found.margin)
 
 
-def shares(sums: Sums) -> Shares | None:
+def shares(sums: Sums) -> SharesFacts | None:
     """How many sums of a level are how uncertain; None where not all standard deviations are known."""
     if np.isnan(sums.deviations).any():
         return None
@@ -60,7 +60,7 @@ def shares(sums: Sums) -> Shares | None:
     above = [int(np.count_nonzero(sums.deviations[noisy] > limit * size)) for limit in LIMITS]
     edges = [int(noisy.sum()), *above]
     classes = (*(edges[place] - edges[place + 1] for place in range(len(LIMITS))), above[-1])
-    return Shares(sums.title, int(np.count_nonzero(~noisy)), classes)
+    return SharesFacts(sums.title, int(np.count_nonzero(~noisy)), classes)
 
 
 def sizes(sums: Sums, whole: bool) -> Sizes | None:
@@ -134,7 +134,7 @@ def computed_intervals(plan: Plan, table: ReleasedTable, sums: Sequence[Ints]) -
     return out
 
 
-def grid_of(plan: Plan, table: ReleasedTable, columns: Sequence[str] | None) -> Grid:
+def grid_of(plan: Plan, table: ReleasedTable, columns: Sequence[str] | None) -> GridFacts:
     """The two-way table by two columns: by default those of a table that has two. Refused where it would have too many rows or columns."""
     universe = plan.facts.universe
     if len(universe.columns) == 1:
@@ -156,7 +156,7 @@ def grid_of(plan: Plan, table: ReleasedTable, columns: Sequence[str] | None) -> 
         deviations[row][column] = None if np.isnan(deviation) else deviation
     rows, across = (tuple(_label(universe, column, code) for code in universe.codes[column]) for column in wanted)
     titles = tuple(map(universe.labels.column, wanted))
-    return Grid(rows, across, titles[0], titles[1], values, deviations)
+    return GridFacts(rows, across, titles[0], titles[1], values, deviations)
 
 
 def _label(universe: Universe, column: str, code: str) -> str:

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from holdfast.channels import Facts
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.grid_rounding import displacement
-from holdfast.publication.error_laws import Ask, ErrorLaws, Method, Reach
-from holdfast.publication.plan import Plan
-from holdfast.publication.queries import Query, coefficients
+from holdfast.publication.error_laws import ErrorLaws, Method, Reach
 from holdfast.tables.grid import Grid
 from holdfast.wording.intervals import ends_text
 
@@ -67,44 +65,6 @@ def _double(value: End, side: int) -> float:
     if side * nearest < side * value:
         return math.nextafter(nearest, side * math.inf)
     return nearest
-
-
-def interval_of(
-    plan: Plan,
-    counts: Ints,
-    query: Query,
-    level: float,
-    *,
-    minus: Query | None = None,
-    over: Query | None = None,
-    percent_of: Query | None = None,
-    nonnegative: bool = False,
-    method: Ask = "auto",
-) -> Interval:
-    """The interval for a number made of true numbers, from their published ones and the plan.
-
-    Given:       queries as `publication/queries.py` takes them; noise that sees no data, drawn exactly, or sums that the kept totals give,
-                 which are known under every mechanism. 0 < level < 1. One at most of minus (the difference), over (the ratio) and
-                 percent_of (100 times the ratio).
-    Reference:   [theory T140], [theory T112]; [theory T143] for ratios.
-    """
-    check_level(level)
-    if sum(other is not None for other in (minus, over, percent_of)) > 1:
-        raise InvalidParameter("Ask for one thing: a difference (minus), a ratio (over) or a percentage (percent_of).")
-    laws = ErrorLaws(plan.drawing, method)
-    universe = plan.facts.universe
-    wanted = coefficients(query, universe)
-    if minus is not None:
-        wanted = wanted - coefficients(minus, universe)
-    below = over if over is not None else percent_of
-    if below is not None:
-        from holdfast.publication.interval_ratio import ratio_interval
-
-        scale = 1 if percent_of is None else 100
-        return ratio_interval(plan, laws, counts, wanted, coefficients(below, universe), float(level), scale, nonnegative)
-    if nonnegative:
-        check_nonnegative(plan.facts, wanted)
-    return sum_interval(plan.facts, laws, counts, wanted, float(level), nonnegative)
 
 
 def sum_interval(facts: Facts, laws: ErrorLaws, counts: Ints, wanted: Ints, level: float, nonnegative: bool) -> Interval:

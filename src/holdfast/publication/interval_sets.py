@@ -1,4 +1,4 @@
-"""Intervals for many sums: for a list of queries, or for every unit of a margin; each for itself, or all of them at once.
+"""Intervals for one number or for many sums: for a list of queries, or for every unit of a margin; each alone, or all at once.
 
 All at once, they hold together with probability `level` or more:
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +18,17 @@ from numpy.typing import NDArray
 from holdfast.channels import Facts
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.publication.error_laws import DOUBT, DRAWS, Ask, ErrorLaw, ErrorLaws, Reach, SimulatedSum, rank
-from holdfast.publication.interval import Interval, around, check_level, check_nonnegative
+from holdfast.publication.interval import Interval, around, check_level, check_nonnegative, sum_interval
+from holdfast.publication.interval_ratio import ratio_interval
 from holdfast.publication.listings import free_name
 from holdfast.publication.plan import Plan
 from holdfast.publication.queries import Query, coefficients, margin_cells
 from holdfast.publication.query_names import margin_labels, query_label, query_name
-from holdfast.publication.reading import Readable
 from holdfast.tables import Universe
 from holdfast.wording.intervals import asked_name, name_of, unnamed_query
+
+if TYPE_CHECKING:
+    from holdfast.publication.reading import Readable
 
 Ints = NDArray[np.int64]
 Joint = Literal["union bound", "simulated"]
@@ -36,6 +39,42 @@ MANY = 50
 """Single cells from which on their laws are found all at once."""
 SCALE_DRAWS = 2_000
 """Draws for the standard deviations, of their own."""
+
+
+def interval_of(
+    plan: Plan,
+    counts: Ints,
+    query: Query,
+    level: float,
+    *,
+    minus: Query | None = None,
+    over: Query | None = None,
+    percent_of: Query | None = None,
+    nonnegative: bool = False,
+    method: Ask = "auto",
+) -> Interval:
+    """The interval for a number made of true numbers, from their published ones and the plan.
+
+    Given:       queries as `publication/queries.py` takes them; noise that sees no data, drawn exactly, or sums that the kept totals give,
+                 which are known under every mechanism. 0 < level < 1. One at most of minus (the difference), over (the ratio) and
+                 percent_of (100 times the ratio).
+    Reference:   [theory T140], [theory T112]; [theory T143] for ratios.
+    """
+    check_level(level)
+    if sum(other is not None for other in (minus, over, percent_of)) > 1:
+        raise InvalidParameter("Ask for one thing: a difference (minus), a ratio (over) or a percentage (percent_of).")
+    laws = ErrorLaws(plan.drawing, method)
+    universe = plan.facts.universe
+    wanted = coefficients(query, universe)
+    if minus is not None:
+        wanted = wanted - coefficients(minus, universe)
+    below = over if over is not None else percent_of
+    if below is not None:
+        scale = 1 if percent_of is None else 100
+        return ratio_interval(plan, laws, counts, wanted, coefficients(below, universe), float(level), scale, nonnegative)
+    if nonnegative:
+        check_nonnegative(plan.facts, wanted)
+    return sum_interval(plan.facts, laws, counts, wanted, float(level), nonnegative)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -18,7 +18,7 @@ from holdfast.publication.map_files import MapFile, read_map, read_public_map, w
 from holdfast.publication.plan import Plan
 from holdfast.publication.released import ReleasedTable
 from holdfast.publication.sums import Level, find_level, levels_of, names_of, nested_columns, sums_of
-from holdfast.report.figures.facts import Area, Areas
+from holdfast.report.figures.facts import Area, AreasFacts
 from holdfast.tables import Universe
 
 logger = logging.getLogger(__name__)
@@ -62,13 +62,13 @@ def check_folder_map(plan: Plan, request: MapRequest | None) -> None:
     _matching(plan, _codes(read_map(request.file), request.code)[0], request.level)
 
 
-def folder_areas(content: bytes, plan: Plan, table: ReleasedTable, level: str | None = None) -> Areas:
+def folder_areas(content: bytes, plan: Plan, table: ReleasedTable, level: str | None = None) -> AreasFacts:
     """The map of a published folder, from its file; of another level than the folder's where one is given."""
     given, code, own_level = read_public_map(content)
     return map_facts(plan, table, given, code, level or own_level)
 
 
-def map_facts(plan: Plan, table: ReleasedTable, given: MapFile, code: str, level: str | None) -> Areas:
+def map_facts(plan: Plan, table: ReleasedTable, given: MapFile, code: str, level: str | None) -> AreasFacts:
     """The areas of a map with the numbers of a level: by default the level that has the most codes in common with the map.
 
     Guarantees:  every area of the file is there, in its order; codes are compared as texts. A code that could mean two units, or a unit
@@ -85,7 +85,7 @@ def map_facts(plan: Plan, table: ReleasedTable, given: MapFile, code: str, level
         name = found or "" if unit is None or not sums.universe.labels.columns else sums.name(unit)
         areas.append(Area(name, feature.rings, value, deviation))
     without = len(set(place.values()) - {unit for name, unit in place.items() if name in wanted})
-    return Areas(sums.title, tuple(areas), without, given.degrees)
+    return AreasFacts(sums.title, tuple(areas), without, given.degrees)
 
 
 def _codes(given: MapFile, code: str) -> tuple[list[str | None], set[str]]:

@@ -14,8 +14,8 @@ from holdfast.channels.covariance import BATCHES, COSTLY_CELLS, public_draws, st
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import Reads
 from holdfast.laws.cell_laws import cell_law
-from holdfast.report.figures.facts import NoiseLaw
-from holdfast.samplers.cost import cell_draws
+from holdfast.report.figures.facts import NoiseLawFacts
+from holdfast.samplers.choice import cell_draws
 from holdfast.samplers.protocol import BlockSampler, InputSampler
 
 CELLS = 4_000
@@ -29,14 +29,14 @@ SHOWN = 0.9975
 """Share of the draws that the picture shows, at least."""
 
 
-def noise_charts(drawing: Drawing, most: int = MOST) -> list[NoiseLaw]:
+def noise_charts(drawing: Drawing, most: int = MOST) -> list[NoiseLawFacts]:
     """Up to three kinds of blocks, those that most cells are in first; a function of public facts, the same on every machine. None where
     the noise depends on the data, nor of blocks whose draws would take too long, nor of answers on a grid.
     """
     channel, left = drawing.channel, float(COSTLY_CELLS)
     if channel.target.reads is not Reads.NOTHING or channel.facts.grid is not None:  # steps of a grid are too fine for bars
         return []
-    charts: dict[tuple[str, int], NoiseLaw] = {}
+    charts: dict[tuple[str, int], NoiseLawFacts] = {}
     cells: dict[Shape, int] = {}
     for task in channel.tasks():
         cells[task.shape] = cells.get(task.shape, 0) + task.cells.size
@@ -56,7 +56,7 @@ def noise_charts(drawing: Drawing, most: int = MOST) -> list[NoiseLaw]:
     return list(charts.values())
 
 
-def _alike(one: NoiseLaw, other: NoiseLaw) -> bool:
+def _alike(one: NoiseLawFacts, other: NoiseLawFacts) -> bool:
     """Whether two computed laws make the same picture: no bar differs by more than a hundredth of the highest."""
     if one.draws is not None or other.draws is not None:
         return False
@@ -68,7 +68,7 @@ def _count(sampler: BlockSampler) -> int:
     return max(2, CELLS // sampler.cells)
 
 
-def _exact(drawing: Drawing, shape: Shape, sampler: BlockSampler) -> NoiseLaw | None:
+def _exact(drawing: Drawing, shape: Shape, sampler: BlockSampler) -> NoiseLawFacts | None:
     """From the law; of a chain, whose law is not the one it aims at, from its draws."""
     found = None if isinstance(sampler, ChainSampler) else cell_law(drawing.channel.target, shape)
     if found is None:
@@ -77,10 +77,10 @@ def _exact(drawing: Drawing, shape: Shape, sampler: BlockSampler) -> NoiseLaw | 
     inside = law[half] + np.concatenate(([0.0], np.cumsum(law[half + 1 :] + law[:half][::-1])))
     reach = int(np.searchsorted(inside, SHOWN))
     shown = [(k, float(f"{law[half + k]:.9g}")) for k in range(-reach, reach + 1)]
-    return NoiseLaw(sampler.cells, shown, most_off=found.error if found.share > NOT_SEEN else 0.0)
+    return NoiseLawFacts(sampler.cells, shown, most_off=found.error if found.share > NOT_SEEN else 0.0)
 
 
-def _simulated(drawing: Drawing, shape: Shape, sampler: BlockSampler) -> NoiseLaw:
+def _simulated(drawing: Drawing, shape: Shape, sampler: BlockSampler) -> NoiseLawFacts:
     names = ("noise chart", json.dumps(drawing.channel.target.fields), json.dumps(shape.fields))
     count = _count(sampler)
     draws = public_draws(sampler, names, -(-count // BATCHES) * BATCHES if isinstance(sampler, ChainSampler) else count)
@@ -88,4 +88,4 @@ def _simulated(drawing: Drawing, shape: Shape, sampler: BlockSampler) -> NoiseLa
     reach = int(np.sort(np.abs(draws), axis=None)[int(np.ceil(SHOWN * draws.size)) - 1])
     law = [(k, n / draws.size) for k, n in zip(values.tolist(), times.tolist(), strict=True) if abs(k) <= reach]
     errors = [float(f"{float(standard_error((draws == k).mean(axis=1), sampler)):.3g}") for k, _ in law]
-    return NoiseLaw(sampler.cells, law, draws.size, errors)
+    return NoiseLawFacts(sampler.cells, law, draws.size, errors)

@@ -18,7 +18,7 @@ from holdfast.chains.meeting import Progress
 from holdfast.channels import Channel, Drawing, Facts, Law, choose_samplers
 from holdfast.channels.bounds import BoundsLayout
 from holdfast.channels.covariance import Covariance, covariance_of
-from holdfast.channels.drawing import SamplerGroup
+from holdfast.channels.drawing import BlockGroup
 from holdfast.channels.layout import LevelError, LevelLayout
 from holdfast.channels.leaving_out import drawing_without_zeros, leaves_zeros_out
 from holdfast.display import count_of, html_table, shorten
@@ -319,7 +319,7 @@ def exposed_fields(exposure: Exposure, columns: Sequence[str] = ()) -> dict[str,
     return {**counts, "names": names, "columns": list(columns), "complete": exposure.complete, "words": words}
 
 
-def _group_fields(group: SamplerGroup) -> dict[str, Any]:
+def _group_fields(group: BlockGroup) -> dict[str, Any]:
     found = group.assessment
     return {
         "kind": group.kind,
@@ -459,5 +459,5 @@ def _has_more(channel: Channel) -> bool:
     """Whether bounds may pin cells that are not found, since totals and inequalities are looked at one by one."""
     if not isinstance(channel.layout, BoundsLayout):
         return False
-    bounded = [shape for _, shape, _ in channel.layout.blocks.used() if isinstance(shape, Bounded)]
+    bounded = [shape for _, shape, _ in channel.layout.blocks.used_shapes() if isinstance(shape, Bounded)]
     return any(shape.rows or (shape.upper is not None and not isinstance(shape.shape, Free | OneSum)) for shape in bounded)

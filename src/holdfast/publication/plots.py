@@ -27,7 +27,7 @@ from holdfast.wording.catalogue import ENGLISH, Sentences
 if TYPE_CHECKING:
     from holdfast.publication.plan import Plan
     from holdfast.publication.released import ReleasedTable
-    from holdfast.report.figures.facts import Spread
+    from holdfast.report.figures.facts import SpreadFacts
 
 MOST_BARS = 100
 
@@ -110,7 +110,7 @@ class Plot:
     def _noun(self) -> str:
         return "count" if self._table.grid is None else "value"
 
-    def _errors(self, kind: str, spreads: Sequence[Spread]) -> Figure:
+    def _errors(self, kind: str, spreads: Sequence[SpreadFacts]) -> Figure:
         if self._plan.covariance is None:
             raise _unknown()
         basis = self._plan.to_fields()["expected_error"]["basis"]

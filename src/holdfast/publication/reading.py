@@ -70,7 +70,7 @@ class Readable:
                 `nonnegative` uses that counts are not below 0. method="simulated" takes draws of the law where more is known.
                 Noise that sees no data, drawn exactly; sums that the kept totals give are exact under every mechanism.
         """
-        from holdfast.publication.interval import interval_of
+        from holdfast.publication.interval_sets import interval_of
 
         return interval_of(
             self.plan,

@@ -36,7 +36,7 @@ from holdfast.publication.plan import Plan, decided, exposure_after, prepare
 from holdfast.publication.released import ReleasedTable
 from holdfast.publication.report_facts import report_facts
 from holdfast.publication.rewritten import is_csv_of
-from holdfast.report.figures.facts import Areas
+from holdfast.report.figures.facts import AreasFacts
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables import Hierarchy, Universe
@@ -189,14 +189,14 @@ class Recomputed:
         if not is_csv_of(made, self.card.files["table.csv"].sha256, marked=self.card.marks_formulas):
             yield "table.csv is not written as Holdfast writes it"
 
-    def areas(self, area_map: bytes) -> Areas | None:
+    def areas(self, area_map: bytes) -> AreasFacts | None:
         """The areas of the folder's map; None where the file is no map of this release, or holds more than outlines and codes."""
         try:
             return folder_areas(area_map, self.plan, self.table)
         except HoldfastError:
             return None
 
-    def page_problems(self, pages: dict[str, bytes], areas: Areas | None = None, view: dict[str, Any] | None = None) -> Iterator[str]:
+    def page_problems(self, pages: dict[str, bytes], areas: AreasFacts | None = None, view: dict[str, Any] | None = None) -> Iterator[str]:
         """Pages that are not what this version makes of the card, with the map of the folder and what view.json says, if there are any."""
         fields = {**self.card.to_dict(), "files": {}, "signature": None}
         kept_rows = shown_rows(self.kept_rows, self.plan.facts.kept, self.table.grid)

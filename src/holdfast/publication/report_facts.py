@@ -13,7 +13,7 @@ from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.plan import Plan
 from holdfast.publication.released import ReleasedTable
 from holdfast.publication.sums import Sums, levels_of, margins_of, sums_of
-from holdfast.report.figures.facts import Areas, Grid, ReportFacts, Shares, Spread
+from holdfast.report.figures.facts import AreasFacts, GridFacts, ReportFacts, SharesFacts, SpreadFacts
 
 SHOWN_BARS, FEWER_BARS = 10, 6
 """Fewer beside a heat map, which has all numbers."""
@@ -22,7 +22,7 @@ SHOWN_LAWS = 1
 """Rows of the figure of margins, and charts of noise: `release.plot` draws all."""
 
 
-def report_facts(plan: Plan, table: ReleasedTable, areas: Areas | None = None, view: Mapping[str, Any] | None = None) -> ReportFacts:
+def report_facts(plan: Plan, table: ReleasedTable, areas: AreasFacts | None = None, view: Mapping[str, Any] | None = None) -> ReportFacts:
     """Figures that this release can have: none of them where counts are left out. `view`: what view.json says, if there is one."""
     noise = tuple(noise_charts(plan.drawing, SHOWN_LAWS))
     if not table.published.all():
@@ -44,12 +44,12 @@ def report_facts(plan: Plan, table: ReleasedTable, areas: Areas | None = None, v
     )
 
 
-def _some(spreads: tuple[Spread, ...]) -> tuple[Spread, ...]:
+def _some(spreads: tuple[SpreadFacts, ...]) -> tuple[SpreadFacts, ...]:
     """The first margins, and the cells."""
     return spreads if len(spreads) <= SHOWN_MARGINS else (*spreads[: SHOWN_MARGINS - 1], spreads[-1])
 
 
-def margin_spreads(plan: Plan) -> tuple[Spread, ...]:
+def margin_spreads(plan: Plan) -> tuple[SpreadFacts, ...]:
     """Of the margins of the whole table; where the budget has shares for levels, of the margins of every level."""
     if plan.covariance is None:
         return ()
@@ -60,13 +60,13 @@ def margin_spreads(plan: Plan) -> tuple[Spread, ...]:
     return facts.spreads(plan, levels) if len(levels) > 2 or len(levels_of(plan)) <= 2 else ()
 
 
-def relative_shares(sums: Sequence[Sums]) -> list[Shares]:
+def relative_shares(sums: Sequence[Sums]) -> list[SharesFacts]:
     """Of every level below the whole table; those left out whose standard deviations are not all known."""
     found = map(facts.shares, sums[1:] or sums)
     return [shares for shares in found if shares is not None]
 
 
-def _two_way(plan: Plan, table: ReleasedTable) -> Grid | None:
+def _two_way(plan: Plan, table: ReleasedTable) -> GridFacts | None:
     universe = plan.facts.universe
     if len(universe.columns) != 2:
         return None

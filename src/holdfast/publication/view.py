@@ -81,10 +81,10 @@ class ViewMaker:
         self._crossing: list[tuple[Ints, Any]] = []
         self._searched = 0
         """Cells of the largest block for which corners of a linear program need not be whole."""
-        self._has_free = any(isinstance(shape, Free) for _, shape, _ in moves.blocks.used())
+        self._has_free = any(isinstance(shape, Free) for _, shape, _ in moves.blocks.used_shapes())
         # All free cells together are the first root: no total of theirs is kept.
         count = int(self._has_free)
-        for number, shape, blocks in moves.blocks.used():
+        for number, shape, blocks in moves.blocks.used_shapes():
             cells = moves.blocks.cells_of(number)
             if isinstance(shape, Free):
                 root[cells] = 0
@@ -104,7 +104,7 @@ class ViewMaker:
         """Whether totals that are multiples of a base have a table of such multiples, whatever they are: each cell is a difference of
         totals, or lies under a sum that is one.
         """
-        shapes = [shape for _, shape, _ in self._moves.blocks.used()]
+        shapes = [shape for _, shape, _ in self._moves.blocks.used_shapes()]
         return not self._crossing and not self.kept.linear and all(shape.size == 1 for shape in shapes if isinstance(shape, Pinned))
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from holdfast.report.delta_chart import DeltaCurve, delta_figure
-from holdfast.report.figures.facts import NoiseLaw
+from holdfast.report.figures.facts import NoiseLawFacts
 from holdfast.report.figures.noise import noise_figure
 from holdfast.report.figures.svg import RAISED
 from holdfast.report.frame import Say, render
@@ -79,7 +79,7 @@ def check_facts(fields: Fields, say: Say) -> CheckFacts:
         rows=_rows(rows, say),
         more=say("cellkey.more_rows", count=fields["more_rows"]) if fields["more_rows"] else None,
         laws=tuple(
-            noise_figure(say.plain, at, NoiseLaw(say.plain("cellkey.one_count", count=row["count"]), row["law"])).part()
+            noise_figure(say.plain, at, NoiseLawFacts(say.plain("cellkey.one_count", count=row["count"]), row["law"])).part()
             for at, row in enumerate(chosen)
         ),
     )

@@ -46,11 +46,10 @@ LOGARITHMIC = 20
 MARKS = 8
 FLOOR = {"stroke": "#8c1616", "stroke_width": "1.2", "stroke_dasharray": "1 3 6 3"}
 
-INKS = {"metropolis": "#1b4f8a", "line_gibbs": "#a8530b", "block_gibbs": "#2e5e1e"}
+INKS = {"metropolis": "#1b4f8a", "line_gibbs": "#a8530b"}
 SHAPES = {
     "metropolis": "m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0z",
     "line_gibbs": "m-3 -3h6v6h-6z",
-    "block_gibbs": "m0 -4.5l4 7h-8z",
 }
 
 

@@ -8,7 +8,7 @@ from holdfast.exact._loop_compiled import loop
 
 
 @loop
-def windowed(f, width, decay, powers, prefix, suffix, out):  # type: ignore[no-untyped-def]
+def sum_windows(f, width, decay, powers, prefix, suffix, out):  # type: ignore[no-untyped-def]
     """out[i] = sum over k < width of decay^k f[i - k]: sums of blocks of `width` places from either end, so that nothing is subtracted."""
     size = f.size
     if width >= size:
@@ -37,19 +37,19 @@ def windowed(f, width, decay, powers, prefix, suffix, out):  # type: ignore[no-u
 def convolve(f, least, most, decay, powers, scratch, out):  # type: ignore[no-untyped-def]
     """out = f convolved with decay^|k| over least <= k <= most, inside the window."""
     size = f.size
-    windowed(f, min(most, size) + 1, decay, powers, scratch[0], scratch[1], out)
+    sum_windows(f, min(most, size) + 1, decay, powers, scratch[0], scratch[1], out)
     if least == 0:
         return
     backward, found = scratch[2], scratch[3]
     for i in range(size):
         backward[i] = f[size - 1 - i]
-    windowed(backward, min(-least, size), decay, powers, scratch[0], scratch[1], found)
+    sum_windows(backward, min(-least, size), decay, powers, scratch[0], scratch[1], found)
     for i in range(size - 1):
         out[i] += decay * found[size - 2 - i]
 
 
 @loop
-def allowed(point, cuts, slack):  # type: ignore[no-untyped-def]
+def is_allowed(point, cuts, slack):  # type: ignore[no-untyped-def]
     """Whether these class totals keep every inequality."""
     for row in range(cuts.shape[0]):
         value = np.int64(0)
@@ -72,7 +72,7 @@ def reachable(least, most, slack, starts, points, cuts, reach, first, last):  # 
             first[p], last[p] = max(low[group], -reach), min(high[group], reach)
     smallest, largest = np.zeros(groups, dtype=np.int64), np.zeros(groups, dtype=np.int64)
     for i in range(points.shape[0]):
-        inside = allowed(points[i], cuts, slack)
+        inside = is_allowed(points[i], cuts, slack)
         for group in range(groups):
             inside = inside and low[group] <= points[i, group] <= high[group]
         if inside:
@@ -106,7 +106,7 @@ def weigh(points, cuts, slack, starts, sums, cumulated):  # type: ignore[no-unty
     reach = sums.shape[1] // 2
     total = 0.0
     for i in range(points.shape[0]):
-        weight = 1.0 if allowed(points[i], cuts, slack) else 0.0
+        weight = 1.0 if is_allowed(points[i], cuts, slack) else 0.0
         for group in range(points.shape[1]):
             if weight == 0.0:
                 break

@@ -1,5 +1,5 @@
-"""Compiled loops of level_sequence.py, levels_gaussian.py and rounded_levels.py, where the recurrence, the error of every double and the
-order of words are explained.
+"""Compiled loops of level_sequence.py, levels_gaussian.py and rounded_projection.py, where the recurrence, the error of every double and
+the order of words are explained.
 
 All helpers stay in this module, because Numba's cache does not notice a change in a function imported from elsewhere.
 """

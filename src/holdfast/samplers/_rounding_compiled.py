@@ -31,7 +31,7 @@ def coin(word, numerator, denominator):  # type: ignore[no-untyped-def]
 
 
 @loop
-def known(settled, place):  # type: ignore[no-untyped-def]
+def verdict_of(settled, place):  # type: ignore[no-untyped-def]
     """The verdict of a coin settled before, or OPEN."""
     for i in range(settled.shape[0]):
         if settled[i, 0] == place:
@@ -53,7 +53,7 @@ def one_sum(noise, out, words, settled):  # type: ignore[no-untyped-def]
         for i in range(cells):
             verdict, remainder = coin(words[place], left, np.int64(cells - i))
             if verdict == OPEN:
-                verdict = known(settled, place)
+                verdict = verdict_of(settled, place)
                 if verdict == OPEN:
                     return 0, place, remainder, np.int64(cells - i)
             place += 1
@@ -64,7 +64,7 @@ def one_sum(noise, out, words, settled):  # type: ignore[no-untyped-def]
 
 @loop
 def grid(targets, sizes, out, words, settled):  # type: ignore[no-untyped-def]
-    """Cells in order, each rounded at its centre given the errors before it; see rounded_grid.py for the letters."""
+    """Cells in order, each rounded at its centre given the errors before it; see rounded_projection.py for the letters."""
     n, cells = targets.shape
     axes = sizes.size
     starts, strides = np.empty(axes + 1, np.int64), np.empty(axes, np.int64)
@@ -91,7 +91,7 @@ def grid(targets, sizes, out, words, settled):  # type: ignore[no-untyped-def]
             down = numerator // scale
             verdict, remainder = coin(words[place], numerator - down * scale, scale)
             if verdict == OPEN:
-                verdict = known(settled, place)
+                verdict = verdict_of(settled, place)
                 if verdict == OPEN:
                     return 0, place, remainder, scale
             place += 1
@@ -157,7 +157,7 @@ def find_cycle(start, row_marks, column_marks, row_place, column_place, rows, co
 
 
 @loop
-def controlled(parts, whole, row_marks, column_marks, begin, most, words, place, settled):  # type: ignore[no-untyped-def]
+def round_table(parts, whole, row_marks, column_marks, begin, most, words, place, settled):  # type: ignore[no-untyped-def]
     """Round one table of parts in [0, whole], line sums multiples of whole, in place, from row `begin` on. It stops where cycles of `most`
     cells were moved, and goes on from there when called again. Returns (row it came to, next word, open, remainder, denominator).
     """
@@ -178,7 +178,7 @@ def controlled(parts, whole, row_marks, column_marks, begin, most, words, place,
                 up, down = min(up, rise), min(down, fall)
             verdict, remainder = coin(words[place], down, up + down)
             if verdict == OPEN:
-                verdict = known(settled, place)
+                verdict = verdict_of(settled, place)
                 if verdict == OPEN:
                     return start, place, place, remainder, up + down
             place += 1
@@ -210,7 +210,7 @@ def begin_table(target, whole, out, parts, row_marks, column_marks):  # type: ig
 
 @loop
 def controlled_tables(targets, whole, out, parts, row_marks, column_marks, state, most, words, settled):  # type: ignore[no-untyped-def]
-    """`controlled` on the fractional parts of each table of targets (in units of 1 / whole).
+    """`round_table` on the fractional parts of each table of targets (in units of 1 / whole).
 
     `state` is (table, row, -1 before its first; next word): the loop begins there and leaves there where it came to. It is done when all
     tables are, and called again until then; so it is with an open coin, before which nothing was moved.
@@ -221,7 +221,7 @@ def controlled_tables(targets, whole, out, parts, row_marks, column_marks, state
         if state[1] < 0:
             begin_table(targets[k], whole, out[k], parts, row_marks, column_marks)
             state[1] = 0
-        row, place, is_open, remainder, denominator = controlled(
+        row, place, is_open, remainder, denominator = round_table(
             parts, whole, row_marks, column_marks, state[1], most, words, state[2], settled
         )
         state[1], state[2] = row, place

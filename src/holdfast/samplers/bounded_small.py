@@ -1,34 +1,59 @@
 """The double geometric law of a small block given kept sums and bounds of any kind: free cells drawn within bounds, the rest solved.
 
-Legend: as in pivot_laplace.py, z = y - x. Free cells are drawn as two-sided geometric values within their bounds; pivot cells follow from
-the kept sums. A try whose pivots are no integers, or break a bound or an inequality, fails; else it is accepted with exp(-epsilon |z_P|_1).
+Legend: as in laplace_rejection.py, z = y - x. Free cells are drawn as two-sided geometric values within their bounds; pivot cells follow
+from the kept sums. A try whose pivots are no integers, or break a bound or an inequality, fails; else it is accepted with exp(-epsilon
+|z_P|_1).
 
 Tries, for every table: the free cells have weight product of M_i, M_i <= M = (1 + a) / (1 - a) the sum of a^|k| within the bounds of cell
 i; what is accepted has the weight of the whole fibre, which is at least 1, that of z = 0. So a try is accepted with probability at least
 M^-m for m free cells: a public number. Bounds that follow from kept sums and other bounds (a cell is at most its margin) are used too: they
 change no law, and spare tries where counts are small.
+
+Grids with bounds and axes of length two: what stands at one end of such an axis is minus what stands at the other.
+
+With k such axes |z|_1 = 2^k |v|_1 for the changes v of one end, which keep the sums along the other axes; a cell of v is bounded by all 2^k
+cells that follow from it. So a 2 x C table with rows and columns kept is C cells under one sum, at twice the rate.
+
+Gaussian noise between bounds, by rejection from the Laplace law between the same bounds.
+
+Legend: s^2 is sigma_squared, r a rate near 1/s. For every z
+
+    exp(-z^2 / (2 s^2)) = exp(r^2 s^2 / 2) exp(-r |z|) exp(-(|z| - r s^2)^2 / (2 s^2)).
+
+So a table drawn from the Laplace law of rate r around x, within the bounds, and accepted with the product of the last factor over its cells
+has the Gaussian law: the step of [CKS20] Algorithm 3, on the tables of a block. A cell lowers the chance of a try to about 3/4, at most to
+exp(-1/2) where its bounds leave it one value: small blocks only.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from math import inf
+from functools import cached_property, partial
+from math import inf, isqrt
+from typing import TypeAlias
 
 import numpy as np
+from flint import arb
+from numpy.typing import NDArray
 
 from holdfast.errors import NoExactSampler
 from holdfast.exact import Geometric
+from holdfast.exact.balls import ball
 from holdfast.exact.law import Sampler
+from holdfast.exact.predicates import BAND, is_below, settle_exp
 from holdfast.lattices.algebra import as_matrix, independent_rows, take_rows
+from holdfast.lattices.shapes import Bounded, Free, Grid, OneSum
 from holdfast.lattices.shapes.shape import UNBOUNDED
 from holdfast.randomness import Words
-from holdfast.samplers.arms import draw_arms
 from holdfast.samplers.bounded_block import BoundedBlock, Room
-from holdfast.samplers.pilot import safe_exp
-from holdfast.samplers.pivot_laplace import Pivots, pivot_choices
-from holdfast.samplers.protocol import Ints
-from holdfast.samplers.rejection import INT64_SUMS, check_l1_reach
+from holdfast.samplers.bounded_classes import BoundedClasses
+from holdfast.samplers.bounded_one_sum import draw_arms
+from holdfast.samplers.laplace_rejection import Pivots, pivot_choices
+from holdfast.samplers.protocol import InputSampler, Ints
+from holdfast.samplers.rejection import INT64_SUMS, check_l1_reach, safe_exp
 
 FIRST_TRIES, MOST_TRIES = 64, 1 << 14
 """A batch of tries; every batch that accepts none doubles the next."""
@@ -94,19 +119,19 @@ class BoundedSmall:
         return np.array([self._one(Room(*(part[i] for part in rooms)), words) for i in range(len(counts))], dtype=np.int64)
 
     def _one(self, room: Room, words: Words) -> Ints:
-        left, right = tightened(self.block, room)
+        left, right = tighten_bounds(self.block, room)
         free = self._arrays[0]
         if not (left[free] | right[free]).any():
             return np.zeros(self.cells, dtype=np.int64)
         tries = FIRST_TRIES
         while True:
-            found = self._accepted(tries, left, right, room.slack, words)
+            found = self._accept(tries, left, right, room.slack, words)
             if len(found):
                 first: Ints = found[0]
                 return first
             tries = min(2 * tries, MOST_TRIES)
 
-    def _accepted(self, tries: int, left: Ints, right: Ints, slack: Ints, words: Words) -> Ints:
+    def _accept(self, tries: int, left: Ints, right: Ints, slack: Ints, words: Words) -> Ints:
         """The accepted ones of so many tries, in order."""
         free, columns, numerators, denominators = self._arrays
         z = np.zeros((tries, self.cells), dtype=np.int64)
@@ -120,7 +145,7 @@ class BoundedSmall:
         return accepted
 
 
-def tightened(block: BoundedBlock, room: Room) -> tuple[Ints, Ints]:
+def tighten_bounds(block: BoundedBlock, room: Room) -> tuple[Ints, Ints]:
     """How far each cell may fall and rise, from its bounds and from every row of the block, again and again while something changes."""
     left = [-int(v) if v > -UNBOUNDED else None for v in room.least]
     right = [int(v) if v < UNBOUNDED else None for v in room.most]
@@ -151,3 +176,137 @@ def _tighten(row: tuple[int, ...], floor: int, left: list[int | None], right: li
         if before is None or most < before:
             side[i], changed = most, True
     return changed
+
+
+Beneath: TypeAlias = BoundedClasses | BoundedSmall
+
+
+@dataclass(frozen=True)
+class FoldedBlock(BoundedBlock):
+    """The changes of one end of every axis of length two; its room is that of the whole table."""
+
+    whole: BoundedBlock | None = None
+    axes: tuple[int, ...] = ()
+
+    @classmethod
+    def of_grid(cls, shape: Bounded) -> FoldedBlock:
+        """Given:  a grid with an axis of length two, and no inequalities among cells."""
+        axes = shape.axes
+        others = tuple(length for length in axes if length != 2)
+        beneath = Free(1) if not others else OneSum(others[0]) if len(others) == 1 else Grid(others)
+        folded = BoundedBlock.of(Bounded(beneath, None, None))
+        return cls(folded.equalities, folded.lower, folded.upper, (), (), BoundedBlock.of(shape), axes)
+
+    def room(self, counts: Ints) -> Room:
+        """CONFIDENTIAL."""
+        assert self.whole is not None
+        least, most, slack = self.whole.room(counts)
+        least, most = (part.reshape(-1, *self.axes) for part in (least, most))
+        for axis, length in enumerate(self.axes, 1):
+            if length == 2:
+                (low, low_mirrored), (high, high_mirrored) = (np.split(part, 2, axis=axis) for part in (least, most))
+                least, most = np.maximum(low, -high_mirrored), np.minimum(high, -low_mirrored)
+        return Room(least.reshape(len(counts), -1), most.reshape(len(counts), -1), slack)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedMirrored:
+    """The double geometric law of a grid with axes of length two, given its kept sums and bounds.
+
+    Law:         P[y] proportional to exp(-rate |y - x|_1) over integer tables y with the sums of x along every axis and within the bounds.
+    Given:       `beneath` draws the folded block at 2^k times the rate.
+    Guarantees:  exact, as `beneath` is.
+    Reference:   [theory T65].
+    """
+
+    beneath: Beneath
+    axes: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.beneath.name}, mirrored"
+
+    @property
+    def cells(self) -> int:
+        return math.prod(self.axes)
+
+    @property
+    def expected_tries(self) -> float:
+        return self.beneath.expected_tries
+
+    def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
+        """One draw for each row of counts. CONFIDENTIAL input."""
+        z = self.beneath.changes(counts, words).reshape(len(counts), *(1 if length == 2 else length for length in self.axes))
+        for axis, length in enumerate(self.axes, 1):
+            if length == 2:
+                z = np.concatenate([z, -z], axis=axis)
+        published: Ints = counts + z.reshape(counts.shape)
+        return published
+
+
+def fold_block(shape: Bounded, beneath: Callable[[BoundedBlock, int], Beneath]) -> BoundedMirrored:
+    """`beneath(block, times)` makes the sampler of the folded block at `times` the rate."""
+    return BoundedMirrored(beneath(FoldedBlock.of_grid(shape), 2 ** sum(length == 2 for length in shape.axes)), shape.axes)
+
+
+MOST_GAUSSIAN_TRIES = 1 << 12
+"""Tries of one block that are made at once, at most."""
+
+
+def laplace_rate(sigma_squared: Fraction) -> Fraction:
+    """A short rational near 1/sigma: the rate of the proposals."""
+    scale = 1
+    while scale * scale * sigma_squared.denominator < 10**4 * sigma_squared.numerator:
+        scale *= 2
+    return Fraction(isqrt(scale * scale * sigma_squared.denominator // sigma_squared.numerator), scale)
+
+
+@dataclass(frozen=True)
+class BoundedGaussian:
+    """Law:         P[y] proportional to exp(-|y - x|_2^2 / (2 sigma_squared)) over the tables that `proposal` draws.
+    Given:       a sampler of the Laplace law of rate `laplace_rate(sigma_squared)` on the same block.
+    Guarantees:  exact. There is no cap on tries; how many it takes depends on the counts.
+    Reference:   [CKS20] Algorithm 3.
+    """
+
+    proposal: InputSampler
+    sigma_squared: Fraction
+
+    expected_tries = None
+
+    @property
+    def name(self) -> str:
+        return f"rejection from Laplace draws: {self.proposal.name}"
+
+    @property
+    def cells(self) -> int:
+        return self.proposal.cells
+
+    @cached_property
+    def _middle(self) -> Fraction:
+        return laplace_rate(self.sigma_squared) * self.sigma_squared
+
+    def publish(self, counts: Ints, cell_keys: Ints | None, words: Words, band: float = BAND) -> Ints:
+        out = counts.copy()
+        pending = np.arange(len(counts))
+        while len(pending):
+            tries = max(1, min(MOST_GAUSSIAN_TRIES, 1 << self.cells // 2) // len(pending))
+            tried = self.proposal.publish(np.repeat(counts[pending], tries, axis=0), None, words)
+            taken = self._accept(tried - np.repeat(counts[pending], tries, axis=0), words, band).reshape(len(pending), tries)
+            first = taken.argmax(axis=1)
+            found = taken.any(axis=1)
+            out[pending[found]] = tried.reshape(len(pending), tries, -1)[found, first[found]]
+            pending = pending[~found]
+        return out
+
+    def _accept(self, changes: Ints, words: Words, band: float) -> NDArray[np.bool_]:
+        """The accept step of each try. In doubles an exponent below 40 is off by less than 2^-44: its square roots have one sign."""
+        taken, start = words.take(len(changes)), words.position - len(changes)
+        off = np.abs(changes) - float(self._middle)
+        verdict = settle_exp(taken.astype(np.float64), 32, (off * off).sum(axis=1) / (2 * float(self.sigma_squared)), band)
+        for i in np.flatnonzero(verdict == 0).tolist():
+            verdict[i] = 1 if is_below(int(taken[i]), 32, partial(self._chance, changes[i].tolist()), words, start + i) else -1
+        return verdict > 0
+
+    def _chance(self, changes: list[int]) -> arb:
+        return ball(-sum(((abs(z) - self._middle) ** 2 for z in changes), Fraction(0)) / (2 * self.sigma_squared)).exp()

@@ -25,12 +25,11 @@ from holdfast.exact.parameters import Exact, sample_size
 from holdfast.lattices.shapes import General, Levels
 from holdfast.lattices.trees import Tree
 from holdfast.randomness.words import Words
-from holdfast.samplers.enclosed_nearest_plane import nearest_plane
 from holdfast.samplers.klein import KleinGaussian
 from holdfast.samplers.levels_gaussian import LevelsGaussian
+from holdfast.samplers.nearest_plane import nearest_plane
 from holdfast.samplers.protocol import Ints
-from holdfast.samplers.rounded_one_sum import RoundedOneSum
-from holdfast.samplers.rounded_projection import Coin, RoundedSampler
+from holdfast.samplers.rounded_projection import Coin, RoundedOneSum, RoundedSampler
 
 
 def class_weights(sizes: Sequence[int]) -> tuple[int, list[int]]:

@@ -39,7 +39,7 @@ from holdfast.exact.predicates import BAND, is_below
 from holdfast.exact.table import TableSampler
 from holdfast.exact.weights import ArmsSource
 from holdfast.randomness.words import Words
-from holdfast.samplers.sequential_gaussian import CHUNK_PAIRS, Pairs, check_reach, stretch_for
+from holdfast.samplers.sequential_gaussian import CHUNK_PAIRS, ProposalPairs, check_reach, stretch_for
 from holdfast.samplers.theta import SAFE_FOUR_PI_SQUARED, log_theta3, theta_ratio_ball
 
 PIECE = 256
@@ -173,7 +173,7 @@ class DyadicGaussian:
         proposal, share, constants = self._proposals[size]
         variance = self.sigma_squared * size
         stretch, _ = stretch_for(variance)
-        pairs = Pairs(proposal, share, self._chunk_pairs, words)
+        pairs = ProposalPairs(proposal, share, self._chunk_pairs, words)
         out = np.empty(count, dtype=np.int64)
         if loops is None:
             for i in range(count):

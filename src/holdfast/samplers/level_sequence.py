@@ -40,7 +40,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Table: TypeAlias = NDArray[Any]
 
 
-class Cell(NamedTuple):
+class OpenCell(NamedTuple):
     """A cell that is not forced, as the walk comes to it."""
 
     vector: LevelVector
@@ -53,7 +53,7 @@ class Cell(NamedTuple):
     """Its class: the sum of the steps of its axes."""
 
 
-Choose: TypeAlias = Callable[[Cell], int]
+Choose: TypeAlias = Callable[[OpenCell], int]
 """What is put at a cell."""
 
 STEPS = 4
@@ -165,7 +165,7 @@ class LevelSequence:
                 place[k] = parent
                 sums.append(tables[down][tuple(place)])
             grid = tuple(len(own) for own in weights)
-            start = Cell(s, (), Fraction(0), Fraction(stage.outside), int(steps_above(np.float64(stage.outside))))
+            start = OpenCell(s, (), Fraction(0), Fraction(stage.outside), int(steps_above(np.float64(stage.outside))))
             drawn = _grid(np.full(grid, Fraction(0)), sums, weights, firsts, start, choose)
             out[tuple(children)] = drawn.reshape(out[tuple(children)].shape)
         return out
@@ -241,7 +241,7 @@ class LevelSequence:
             outside = np.float64(stage.outside)
             found = {int(steps_above(outside) if steps == STEPS else np.floor(steps * np.log2(outside) * (1 - 1e-12))): 1}
             for k in stage.axes:
-                found = _convolved(found, self._axis_counts(k, stage.vector[k], steps))
+                found = _convolve(found, self._axis_counts(k, stage.vector[k], steps))
             for key, count in found.items():
                 total[key] = total.get(key, 0) + count
         return total
@@ -262,7 +262,7 @@ def predecessors(stage: Stage) -> list[tuple[int, LevelVector]]:
     return [(k, (*s[:k], s[k] - 1, *s[k + 1 :])) for k in stage.axes]
 
 
-def _grid(mean: Table, sums: list[Any], weights: list[list[int]], firsts: list[int], cell: Cell, choose: Choose) -> Table:
+def _grid(mean: Table, sums: list[Any], weights: list[list[int]], firsts: list[int], cell: OpenCell, choose: Choose) -> Table:
     """A grid with these sums along each axis, slice after slice of the first axis: the rest of a sum, beyond what `mean` expects there, is
     shared out by weight; inside a slice the same is done on one axis less.
     """
@@ -273,7 +273,7 @@ def _grid(mean: Table, sums: list[Any], weights: list[list[int]], firsts: list[i
         W = sum(own[i:])
         centre = mean[i] + left * Fraction(w, W)
         step = int(steps_above(np.float64(w * (W - w) / W))) if w < W else 0
-        inner = Cell(cell.vector, (*cell.place, firsts[0] + i), Fraction(0), cell.share * Fraction(w * (W - w), W), cell.step + step)
+        inner = OpenCell(cell.vector, (*cell.place, firsts[0] + i), Fraction(0), cell.share * Fraction(w * (W - w), W), cell.step + step)
         if len(weights) > 1:
             out[i] = _grid(np.asarray(centre, dtype=object), [along[i] for along in sums[1:]], weights[1:], firsts[1:], inner, choose)
         elif inner.share == 0:
@@ -311,7 +311,7 @@ def sequence_of(shape: Levels) -> LevelSequence:
     return LevelSequence(shape)
 
 
-def _convolved(first: dict[int, int], second: dict[int, int]) -> dict[int, int]:
+def _convolve(first: dict[int, int], second: dict[int, int]) -> dict[int, int]:
     out: dict[int, int] = {}
     for a, m in first.items():
         for b, n in second.items():

@@ -46,7 +46,7 @@ from holdfast.exact.parameters import positive_fraction, sample_size
 from holdfast.exact.predicates import is_below
 from holdfast.lattices.shapes.levels import Levels, LevelVector
 from holdfast.randomness.words import Words
-from holdfast.samplers.level_sequence import FINE_STEPS, Cell, LevelSequence, sequence_of, step_bound
+from holdfast.samplers.level_sequence import FINE_STEPS, LevelSequence, OpenCell, sequence_of, step_bound
 from holdfast.samplers.sequential_gaussian import LEAST_CELL_VARIANCE, stretch_for
 from holdfast.samplers.theta import log_theta3, log_theta_error, theta_ratio_ball
 
@@ -208,13 +208,13 @@ class LevelsGaussian:
 
     def _one_try(self, kept: dict[LevelVector, Any], pairs: ClassPairs, left: int) -> tuple[list[int], bool]:
         """A table with these sums, and whether the accept step keeps it; `left`: tables still to draw, which sizes chunks."""
-        seen: list[Cell] = []
+        seen: list[OpenCell] = []
         z = self.sequence.walk(kept, lambda cell: self._choose(cell, self.classes[0], left, pairs, seen))
         pairs.drawn[:] = 0
         keep = pairs.next_keep(left)
         return z, pairs.keeps_exactly(keep, [(cell.centre, self.sigma_squared * cell.share) for cell in seen])
 
-    def _choose(self, cell: Cell, lowest: int, left: int, pairs: ClassPairs, seen: list[Cell]) -> int:
+    def _choose(self, cell: OpenCell, lowest: int, left: int, pairs: ClassPairs, seen: list[OpenCell]) -> int:
         seen.append(cell)
         c = cell.step - lowest
         while True:
@@ -235,7 +235,7 @@ class LevelsGaussian:
         kept = {s: self.shape.sums(whole, s) for s in self.sequence.kept_vectors()}
         found: list[tuple[Fraction, Fraction]] = []
 
-        def choose(cell: Cell) -> int:
+        def choose(cell: OpenCell) -> int:
             found.append((cell.centre, self.sigma_squared * cell.share))
             axes, table = sums[cell.vector]
             place = [0] * self.axes
@@ -248,7 +248,7 @@ class LevelsGaussian:
         return found
 
 
-class Spread(NamedTuple):
+class StageVariances(NamedTuple):
     """Variances for the compiled loop: of each stage, of each node (its share, a lower bound of it, its class), 1 / V and 1 / (2 V) of each
     class; how near doubles decide about a cell and about a table.
     """
@@ -263,7 +263,7 @@ class Spread(NamedTuple):
     keep_band: float
 
 
-class Pairs(NamedTuple):
+class ClassPairArrays(NamedTuple):
     """The arrays of ClassPairs."""
 
     proposals: Ints
@@ -289,7 +289,7 @@ class CompiledRun:
         inverse = np.array([0.0 if found is None else float(1 / found.V) for found in classes])
         self._pairs = ClassPairs(classes, n, sampler.chunk_pairs, words)
         self._state, self._losses = np.zeros(loops.STATE_SIZE, dtype=np.int64), np.zeros(1)
-        self._spread = Spread(
+        self._spread = StageVariances(
             variances, arrays.share, arrays.floor, arrays.step, inverse, inverse / 2, sampler.band, sampler.band + sampler.keep_error
         )
 
@@ -344,9 +344,9 @@ class ClassPairs:
         self.filled, self.used, self.drawn = self._begin.copy(), self._begin.copy(), np.zeros(len(classes), dtype=np.int64)
         self.keeps, self.keep = np.zeros(0, dtype=np.uint32), 0
 
-    def arrays(self) -> Pairs:
+    def arrays(self) -> ClassPairArrays:
         """As the compiled loop takes them."""
-        return Pairs(self.proposals, self.accepts, self.filled, self.used, self.drawn, self.keeps)
+        return ClassPairArrays(self.proposals, self.accepts, self.filled, self.used, self.drawn, self.keeps)
 
     def _count(self, found: VarianceClass, left: int) -> int:
         return min(self._most, left + left // found.share + 32)

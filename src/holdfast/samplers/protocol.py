@@ -45,9 +45,9 @@ class Weighed(Protocol):
 
     @property
     def try_cost(self) -> float:
-        """In cell draws (samplers/cost.py)."""
+        """In cell draws (samplers/choice.py)."""
 
-    def weighed(self, tries: int, words: Words) -> tuple[Ints, NDArray[np.float64]]:
+    def draw_weighed(self, tries: int, words: Words) -> tuple[Ints, NDArray[np.float64]]:
         """(so many independent tries, shape (tries, cells); logarithms of their chances, in doubles)."""
 
 

@@ -1,16 +1,55 @@
-"""What the rounded projection samplers share: noise on all cells, exact coins, and the loop over draws.
+"""Rounded projection: noise on all cells, projected on the lattice and rounded by exact coins. Other lattices: nearest_plane.py.
 
 Law:         e has independent discrete Laplace cells; u is its projection on the real span of the lattice L; z in L has mean u given e.
 Guarantees:  every rounding commutes with shifts by L: it looks at fractional parts only, so that x + z is a random function of x + e and of
              the kept totals. Hence pure epsilon per unit of l1 distance. Integers and rationals throughout.
-Reference:   [theory R1]0.
+Reference:   [theory R10].
+
+One kept sum: a random subset of cells is rounded up, linear time.
+
+A grid of any number of axes: nearest plane in the order of the cells, linear time.
+
+Legend: cell i = (i_1, ..., i_K), counted from 0, has R_k = n_k - i_k slices left on axis k, its own among them. u is the target, z the
+rounded table, w = z - u the errors so far. Given the errors of the cells before it, the point of the span of L nearest to u has at cell i
+
+    u_i - N_K / (R_1 ... R_K),   N_0 = 0,   N_k = R_k N_{k-1} + E_k[i_{k+1}, ..., i_K],
+
+where E_k holds, for the slice of the axes before k now being filled, the sums along axis k of (R_1 ... R_{k-1}) w + N_{k-1}, and starts
+from zero with each such slice. For K = 1 this is the mean taken off what is left: u_i - (sum of earlier errors) / R_1. With one more axis
+the table given its earlier slices is the same problem, on targets moved by -E_1 / R_1 in every slice; that is the recursion. On the last
+slice of an axis the centre is an integer: the cell is forced.
+
+Everything is held in units of 1 / (n_1 ... n_K). Sizes: an error is a sum of rounding errors below 1, that of cell j entering cell i with
+the weight of its Gram-Schmidt vector, the product over the axes of 1 (where j_k = i_k) or 1 / (R_k(j) - 1). So |w|, and every partial sum
+N_k / (R_1 ... R_k), is below H = prod_k (1 + 1 + 1/2 + ... + 1 / (n_k - 1)).
+
+A two-way table, by controlled rounding: error below 1 in every cell.
+
+The fractional parts of a table with integer row and column sums are rounded to 0 or 1 keeping those sums. A row or column with one
+fractional cell has two, so walking along fractional cells, alternately in a row and in a column, comes back to where it has been: a
+cycle. Moving its cells up and down in turn keeps all sums. The largest such move one way (by `up`) and the other way (by `down`) each
+make a cell whole; taking the first with probability down / (up + down) leaves every mean as it was. At most one such step for each cell,
+and then all are whole.
+
+A product of hierarchies: nearest plane through the sequence of level_sequence.py, linear time.
+
+Nearest plane needs of a target e only its inner products with the Gram-Schmidt vectors, which are those of its projection: e need not be
+projected. With w = z - e the sums of w at kept level vectors are minus those of e, integers; given these and what was rounded before, a
+cell of m_s(w) has the centre that the sequence finds, and is rounded up with its fractional part ([theory R20]). So w is a random function
+of the kept sums of e alone, and z = e + w: nothing but integers over the product of weights D is held.
+
+Sizes. w = (Pi e - e) + rounding errors, the first shorter than e, the second at most (sum |b*_i|^2)^(1/2) <= (2^axes dimension)^(1/2) long.
+N / D and S / D are values of linear forms a w with |a|^2 at most twice the cells under a sum along an axis.
 """
 
 from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cached_property
+from math import isqrt, prod
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -22,7 +61,9 @@ from holdfast.exact import DiscreteLaplace
 from holdfast.exact.compiled import loops_for
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction, sample_size
 from holdfast.exact.predicates import extra_integer
+from holdfast.lattices.shapes.levels import Levels
 from holdfast.randomness.words import EXTRA_WORDS, Words
+from holdfast.samplers.level_sequence import LevelSequence, OpenCell, sequence_of
 
 Ints: TypeAlias = NDArray[np.int64]
 Coin: TypeAlias = Callable[[int, int], bool]
@@ -138,3 +179,252 @@ def run_with_coins(name: str, arguments: tuple[Any, ...], taken: NDArray[np.uint
             return int(used)
         verdict = settle_coin(int(remainder), int(denominator), words, base + int(place))
         settled = np.concatenate((settled, np.array([[place, verdict]], dtype=np.int64)))
+
+
+class RoundedOneSum(RoundedSampler):
+    """Discrete Laplace noise on every cell, its mean taken off, rounded without bias.
+
+    Law:         e has independent discrete Laplace cells of scale 1/epsilon, total T = q cells + r with 0 <= r < cells; z = e - q, and one
+                 less on a uniform set of r cells.
+    Given:       cells >= 1, epsilon > 0.
+    Guarantees:  z adds up to zero; E[z | e] = e - T / cells; error below 1 in each cell. The set depends on r alone, which shifts of sum
+                 zero do not change: pure epsilon per unit of l1 distance. Exact over uniform words, one for each cell.
+    Reference:   [theory R1]0. The set is drawn by selection: a cell is taken with probability (still to take) / (cells left).
+    """
+
+    def __init__(self, cells: int, epsilon: Exact) -> None:
+        super().__init__(cells, epsilon)
+
+    def round_one(self, noise: list[int], coin: Coin) -> list[int]:
+        quotient, left = divmod(sum(noise), self.cells)
+        out = []
+        for i, value in enumerate(noise):
+            lowered = coin(left, self.cells - i)
+            left -= lowered
+            out.append(value - quotient - lowered)
+        return out
+
+    def fits(self, largest: int) -> bool:
+        return self.cells * largest < 2**62 and self.cells < LARGEST_DENOMINATOR
+
+    def round_fast(self, noise: Ints, words: Words) -> Ints:
+        out = np.empty_like(noise)
+        taken = words.take(noise.size)
+        run_with_coins("one_sum", (noise, out), taken, words)
+        return out
+
+
+def grid_shape(shape: Sequence[int], least_axes: int = 1) -> tuple[int, ...]:
+    """The sizes of a grid's axes, checked."""
+    sizes = tuple(exact_integer(size, "an axis's size") for size in shape)
+    if len(sizes) < least_axes or min(sizes) < 1:
+        raise InvalidParameter(f"A grid has at least {least_axes} axes of at least one cell each. Got {sizes}.")
+    return sizes
+
+
+def project(noise: Ints, shape: tuple[int, ...]) -> Ints:
+    """The projection of each row on tables whose sums along every axis are zero, in units of 1 / (cells)."""
+    out = noise.reshape(-1, *shape)
+    for axis, size in enumerate(shape, start=1):
+        out = size * out - out.sum(axis=axis, keepdims=True)
+    return np.ascontiguousarray(out)
+
+
+class RoundedGrid(RoundedSampler):
+    """Discrete Laplace noise on every cell of a grid, projected and rounded without bias.
+
+    Law:         e has independent discrete Laplace cells of scale 1/epsilon; u is its projection on tables whose sums along each axis are
+                 zero; cells are rounded in C order, each up with the fractional part of its centre given the errors before it.
+    Given:       any number of axes, epsilon > 0.
+    Guarantees:  sums along every axis are zero; E[z | e] = u; the rounding sees fractional parts only: pure epsilon per unit of l1
+                 distance. Exact over uniform words, one for each cell.
+    Reference:   [theory R1]0; the order of Gram-Schmidt vectors is that of [theory R7] on grids.
+    """
+
+    def __init__(self, shape: Sequence[int], epsilon: Exact) -> None:
+        self.shape = grid_shape(shape)
+        super().__init__(prod(self.shape), epsilon)
+
+    def round_one(self, noise: list[int], coin: Coin) -> list[int]:
+        targets = project(np.array(noise, dtype=object), self.shape).ravel().tolist()
+        sums: list[dict[tuple[int, ...], Fraction]] = [{} for _ in self.shape]
+        out = []
+        for place, cell in enumerate(np.ndindex(*self.shape)):
+            left = [size - i for size, i in zip(self.shape, cell, strict=True)]
+            for k in range(1, len(cell)):
+                if not any(cell[k:]):
+                    sums[k].clear()
+            N = [Fraction(0)]
+            for k, R in enumerate(left):
+                N.append(R * N[k] + sums[k].get(cell[k + 1 :], Fraction(0)))
+            target = Fraction(targets[place], self.cells)
+            centre = target - N[-1] / prod(left)
+            down = centre.numerator // centre.denominator
+            scale = self.cells * prod(left)
+            out.append(down + coin(int((centre - down) * scale), scale))
+            error = out[-1] - target
+            for k in range(len(cell)):
+                rest = cell[k + 1 :]
+                sums[k][rest] = sums[k].get(rest, Fraction(0)) + prod(left[:k]) * error + N[k]
+        return out
+
+    def fits(self, largest: int) -> bool:
+        harmonic = prod(1 + size.bit_length() for size in self.shape)  # 1 + 1/2 + ... + 1 / (n - 1) is at most n's number of bits
+        # target R_1 ... R_K, and N_k, E_k = N_k - R_k N_{k-1} and the sum that becomes the next E_k.
+        reach = self.cells**2 * (2 ** len(self.shape) * largest + 4 * (harmonic + 1))
+        return reach < 2**62 and self.cells**2 < LARGEST_DENOMINATOR
+
+    def round_fast(self, noise: Ints, words: Words) -> Ints:
+        out = np.empty_like(noise)
+        targets = project(noise, self.shape).reshape(noise.shape)
+        taken = words.take(noise.size)
+        run_with_coins("grid", (targets, np.array(self.shape, dtype=np.int64), out), taken, words)
+        return out
+
+
+Parts = list[list[int]]
+
+MOST_MOVED = np.int64(1 << 20)
+"""Cells moved at a time by the compiled loop: some tenths of a second."""
+
+
+class RoundedGrid2(RoundedSampler):
+    """Discrete Laplace noise on every cell of a two-way table, projected and rounded without bias.
+
+    Law:         e has independent discrete Laplace cells of scale 1/epsilon; u is its projection on tables with zero row and column sums;
+                 the fractional parts of u are rounded by cycles.
+    Given:       two axes, epsilon > 0.
+    Guarantees:  row and column sums are zero; E[z | e] = u; |z - u| < 1 in every cell. Cycles are chosen by the fractional parts alone:
+                 pure epsilon per unit of l1 distance. Exact over uniform words, one for each cycle.
+    Reference:   [theory R1]0; L. H. Cox, A constructive procedure for unbiased controlled rounding, JASA 82 (1987).
+    """
+
+    def __init__(self, shape: Sequence[int], epsilon: Exact) -> None:
+        self.shape = grid_shape(shape)
+        if len(self.shape) != 2:
+            raise InvalidParameter(f"Controlled rounding takes a two-way table. Got {len(self.shape)} axes. Use RoundedGrid.")
+        super().__init__(prod(self.shape), epsilon)
+
+    def round_one(self, noise: list[int], coin: Coin) -> list[int]:
+        targets = project(np.array(noise, dtype=object), self.shape)[0].tolist()
+        parts = [[value % self.cells for value in row] for row in targets]
+        round_parts(parts, self.cells, coin)
+        return [
+            (value - value % self.cells + part) // self.cells
+            for row, kept in zip(targets, parts, strict=True)
+            for value, part in zip(row, kept, strict=True)
+        ]
+
+    def fits(self, largest: int) -> bool:
+        return 4 * self.cells * (largest + 1) < 2**62 and 2 * self.cells < LARGEST_DENOMINATOR
+
+    def round_fast(self, noise: Ints, words: Words) -> Ints:
+        targets = project(noise, self.shape)
+        out = np.empty_like(targets)
+        taken = words.take(noise.size)
+        rows, columns = self.shape
+        kept = [np.empty(shape, dtype=np.int64) for shape in (self.shape, (2, rows), (2, columns))]
+        state = np.array([0, -1, 0], dtype=np.int64)
+        while state[0] < len(targets):  # a signal is answered in between
+            run_with_coins("controlled_tables", (targets, np.int64(self.cells), out, *kept, state, MOST_MOVED), taken, words)
+        words.give_back(len(taken) - int(state[2]))
+        return out.reshape(noise.shape)
+
+
+def round_parts(parts: Parts, whole: int, coin: Coin) -> None:
+    """Round a table of integers in [0, whole], line sums multiples of whole, to 0 and whole in place, without bias, keeping line sums."""
+    for start in range(len(parts)):
+        while any(0 < part < whole for part in parts[start]):
+            cycle = find_cycle(parts, whole, start)
+            signed = [(i, j, 1 - 2 * (t % 2)) for t, (i, j) in enumerate(cycle)]
+            up = min(whole - parts[i][j] if sign > 0 else parts[i][j] for i, j, sign in signed)
+            down = min(parts[i][j] if sign > 0 else whole - parts[i][j] for i, j, sign in signed)
+            move = up if coin(down, up + down) else -down
+            for i, j, sign in signed:
+                parts[i][j] += sign * move
+
+
+def find_cycle(parts: Parts, whole: int, start: int) -> list[tuple[int, int]]:
+    """Cells of a cycle met when walking from a row: to its first fractional cell but the one just used, down or up that column likewise."""
+    path: list[tuple[int, int]] = []  # cells in order; odd steps leave a row, even ones a column
+    seen = [("row", start)]
+    i, j, arrived = start, -1, -1
+    while True:
+        j = next(k for k, part in enumerate(parts[i]) if k != arrived and 0 < part < whole)
+        path.append((i, j))
+        if ("column", j) in seen:
+            return path[seen.index(("column", j)) :]
+        seen.append(("column", j))
+        i = next(k for k, row in enumerate(parts) if k != i and 0 < row[j] < whole)
+        path.append((i, j))
+        if ("row", i) in seen:
+            return path[seen.index(("row", i)) :]
+        seen.append(("row", i))
+        arrived = j
+
+
+_COMPILED = "holdfast.samplers._levels_compiled"
+
+
+class RoundedLevels(RoundedSampler):
+    """Discrete Laplace noise on every cell of a product of hierarchies, projected and rounded without bias.
+
+    Law:         e has independent discrete Laplace cells of scale 1/epsilon; u is its projection on tables whose sums at kept level
+                 vectors are zero; rounded by nearest plane from coarse level vectors to fine ones.
+    Given:       the shape has a move, epsilon > 0.
+    Guarantees:  kept sums are zero; E[z | e] = u; z - e depends on the kept sums of e alone: pure epsilon per unit of l1 distance. Exact
+                 over uniform words, one for each free dimension.
+    Reference:   [theory R10], [theory R20].
+    """
+
+    def __init__(self, shape: Levels, epsilon: Exact) -> None:
+        if shape.dimension == 0:
+            raise InvalidParameter("The kept totals fix every cell of this block: nothing is left to draw.")
+        self.shape = shape
+        super().__init__(shape.size, epsilon)
+
+    @property
+    def _sequence(self) -> LevelSequence:
+        return sequence_of(self.shape)
+
+    def round_one(self, noise: list[int], coin: Coin) -> list[int]:
+        table = np.array(noise, dtype=object)
+        kept = {s: -self.shape.sums(table, s) for s in self._sequence.kept_vectors()}
+
+        def choose(cell: OpenCell) -> int:
+            down = cell.centre.numerator // cell.centre.denominator
+            part = cell.centre - down
+            return down + coin(part.numerator, part.denominator)
+
+        return [e + w for e, w in zip(noise, self._sequence.walk(kept, choose), strict=True)]
+
+    def worth_compiling(self, cells: int) -> bool:
+        return loops_for(_COMPILED, cells, COLD_CELLS) is not None
+
+    def fits(self, largest: int) -> bool:
+        length = isqrt(2 * self._sequence.line_cells) + 1
+        reach = length * (isqrt(2 ** len(self.shape.trees) * self.shape.dimension) + 1 + largest * (isqrt(self.cells) + 1))
+        return 8 * self._sequence.largest_scale * reach < 2**62 and self._sequence.largest_scale < LARGEST_DENOMINATOR
+
+    @cached_property
+    def _kept_at(self) -> list[tuple[tuple[int, ...], int, int]]:
+        """Where the sums of kept level vectors stand among the tables."""
+        return [(s, *self._sequence.arrays.table_at[s]) for s in self._sequence.kept_vectors()]
+
+    def round_fast(self, noise: Ints, words: Words) -> Ints:
+        loops = importlib.import_module(_COMPILED)
+        walk = self._sequence.arrays.walk()
+        out = np.empty_like(noise)
+        for row, own in zip(out, noise, strict=True):
+            for s, begin, length in self._kept_at:
+                walk.tables[begin : begin + length] = -self.shape.sums(own, s).ravel()
+            first = words.position
+            taken = words.take(self.shape.dimension)
+            state = np.zeros(loops.STATE_SIZE, dtype=np.int64)
+            state[loops.CELL] = -1
+            while loops.round_table(row, walk, taken, state) != loops.DONE:
+                word = int(state[loops.WORD])
+                verdict = settle_coin(int(state[loops.NUMERATOR]), int(state[loops.FULL]), words, first + word)
+                state[loops.KNOWN], state[loops.KNOWN_PLACE], state[loops.KNOWN_VERDICT] = loops.KNOWN_COIN, word, int(verdict)
+            row += own
+        return out

@@ -128,7 +128,7 @@ class SequentialGaussian:
         return f"SequentialGaussian(shape={self.shape}, sigma_squared='{self.sigma_squared}')"
 
     @cached_property
-    def _prepared(self) -> Sampler:
+    def _proposal_sampler(self) -> Sampler:
         """The proposal's sampler, found once: looking up a law by its exact parameters costs more than a small draw."""
         return self._proposal.sampler()
 
@@ -166,7 +166,7 @@ class SequentialGaussian:
         remaining = np.ones(self.axes, dtype=np.int64)
         state, losses = np.zeros(loops.STATE_SIZE, dtype=np.int64), np.zeros(1)
         state[loops.CELL] = state[loops.KNOWN_PAIR] = -1
-        pairs = Pairs(self._prepared, self._share, self._chunk_pairs, words)
+        pairs = ProposalPairs(self._proposal_sampler, self._share, self._chunk_pairs, words)
         while True:
             status = loops.draw_blocks(out, *workspace, remaining, self._constants, pairs.proposals, pairs.accepts, state, losses)
             if status == loops.DONE:
@@ -208,7 +208,7 @@ class SequentialGaussian:
 
     def draw_slowly(self, n: int, words: Words) -> NDArray[np.int64]:
         """The same draws from the same words without floating point: the oracle of `draw`."""
-        pairs = Pairs(self._prepared, self._share, self._chunk_pairs, words)
+        pairs = ProposalPairs(self._proposal_sampler, self._share, self._chunk_pairs, words)
         out = np.empty((n, self.cells), dtype=np.int64)
         for row in range(n):
             while True:
@@ -255,20 +255,20 @@ class SequentialGaussian:
             seen.append(value)
         return listed
 
-    def _is_accepted(self, r: list[int], numerator: int, pairs: Pairs, pair: int) -> bool:
+    def _is_accepted(self, r: list[int], numerator: int, pairs: ProposalPairs, pair: int) -> bool:
         """Whether a cell takes its proposal, in exact arithmetic; N_K = numerator."""
         center = Fraction(-numerator, math.prod(r))
         d = center - math.floor(center + Fraction(1, 2))
         f = math.prod((Fraction(k - 1, k) for k in r), start=Fraction(1))
         return pairs.accepts_exactly(pair, self.sigma_squared, self._stretch, f, d)
 
-    def _is_kept(self, z: list[int], pairs: Pairs, pair: int) -> bool:
+    def _is_kept(self, z: list[int], pairs: ProposalPairs, pair: int) -> bool:
         """Whether a block is kept, in exact arithmetic."""
         centers = self.centers(z)
         return pairs.is_below(pair, lambda: math.prod((theta_ratio_ball(s_squared, c) for c, s_squared in centers), start=arb(1)))
 
 
-class Pairs:
+class ProposalPairs:
     """Proposals with their accept words, in chunks."""
 
     def __init__(self, proposal: DiscreteGaussian | Sampler, share: int, most: int, words: Words) -> None:

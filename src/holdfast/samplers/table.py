@@ -11,14 +11,13 @@
                (many cells with equal columns:  class totals so, then cells                class totals so, then random subsets)
     units      (weighted levels: level by level, one cell after the other)
     whole      Laplace, l2: rejection from l1 draws of all blocks; else one random variance, then Klein's sampler
-    bounded    (noise conditioned on inequalities, bounded_choice.py: tilted cells under one sum, class totals by convolution, or rejection)
+    bounded    (noise conditioned on inequalities, choice.py: tilted cells under one sum, class totals by convolution, or rejection)
 
 What would take longer than MAX_CELL_TRIES cell draws on average is refused.
 """
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,79 +33,21 @@ from holdfast.exact import DiscreteGaussian, DiscreteLaplace
 from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Shape, Units, Whole
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
 from holdfast.randomness import Words
-from holdfast.samplers.cost import cell_draws
-from holdfast.samplers.independent import Independent, Signed
-from holdfast.samplers.protocol import BlockSampler, InputSampler, Ints
+from holdfast.samplers.choice import HOPELESS_TRIES, RULE_EPSILON, Choice, Compared, Reason, affordable, cell_draws, too_many_tries
+from holdfast.samplers.composed import Added, IndependentCells, Signed
+from holdfast.samplers.protocol import BlockSampler, Ints
 
-MAX_CELL_TRIES = 10**9
-"""Cells times expected tries beyond which a block is refused: some ten seconds to a minute on one core."""
 KLEIN_PRICE = 100
 """A cell of Klein's sampler costs about as much as so many of the others: some ten microseconds."""
 CELL_BY_CELL = 150
 """Free dimensions up to which general blocks are drawn without looking at classes of equal columns."""
-HOPELESS_TRIES = 1e12
-"""By rule of thumb, at small epsilon: refused without a pilot."""
-RULE_EPSILON = Fraction(1, 2)
-"""Up to here rules of thumb hold: the pilots of two-way tables, sums and free cells found .7 to 4.4 times their tries."""
 NO_DOUBT = 10
 """A sampler that costs so many times more by a rule of thumb is not tried out."""
 MOST_WHOLE_DIMENSIONS = 600
 """Free dimensions of a lattice taken whole up to which Klein's sampler is prepared: ten seconds, or twenty."""
-UNSAYABLE_TRIES = 1e20
-"""Beyond, the number says nothing more."""
 HALVING_CELLS = 4096
 HALVING_SIGMA_SQUARED = Fraction(5, 2), Fraction(10**6)
 """Where halving beats drawing one cell after the other, and loses nothing to its accept step; above, its tables would be too large."""
-
-
-class Reason(enum.Enum):
-    """Why a sampler was chosen; wording/samplers.py has the sentences."""
-
-    NO_TOTAL = "no total"
-    FIXED = "fixed"
-    ONE_TOTAL = "one total"
-    ONE_TOTAL_MANY_CELLS = "one total, many cells"
-    PRODUCT = "product of axes"
-    TWO_WAY = "two-way table"
-    SMALL_GRID = "small grid"
-    COUPLED = "faster than rejection"
-    LEVELS = "levels"
-    FEW_TOTALS = "few totals"
-    CLASSES = "classes"
-    FEW_FREE = "few free cells"
-    GENERAL = "general"
-    WEIGHTED_LEVELS = "weighted levels"
-    WHOLE = "whole lattice"
-    WHOLE_MIXED = "whole lattice, random variance"
-    ASKED = "asked for"
-    NO_EXACT = "no exact sampler"
-    OTHER = "other"
-
-
-@dataclass(frozen=True)
-class Compared:
-    """Expected cell draws of one draw (samplers/cost.py), by the sampler that was taken and by the other one that was looked at."""
-
-    taken: float
-    other: float
-
-
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """The sampler of a shape, and why it was chosen."""
-
-    sampler: BlockSampler | InputSampler
-    reason: Reason
-    compared: Compared | None = None
-    """Where another sampler was looked at."""
-    note: str = ""
-    """Where another one was to be looked at: why it could not be. A sentence."""
-
-    @property
-    def noise(self) -> BlockSampler:
-        """The sampler, where its target's noise sees no data."""
-        assert not isinstance(self.sampler, InputSampler), "this sampler publishes from counts"
-        return self.sampler
 
 
 Prepare: TypeAlias = Callable[[Any, Any], Choice]
@@ -131,42 +72,42 @@ def choose(shape: Shape, target: Target, asked: str = AUTO) -> Choice:
 
 
 def _free_laplace(shape: Free, target: L1Laplace | Rounded) -> Choice:
-    return Choice(Independent(DiscreteLaplace.of_rate(target.epsilon), shape.size), Reason.NO_TOTAL)
+    return Choice(IndependentCells(DiscreteLaplace.of_rate(target.epsilon), shape.size), Reason.NO_TOTAL)
 
 
 def _free_gaussian(shape: Free, target: Gaussian) -> Choice:
-    return Choice(Independent(DiscreteGaussian(target.sigma_squared), shape.size), Reason.NO_TOTAL)
+    return Choice(IndependentCells(DiscreteGaussian(target.sigma_squared), shape.size), Reason.NO_TOTAL)
 
 
 def _one_sum_laplace(shape: OneSum, target: L1Laplace) -> Choice:
     from holdfast.samplers.one_sum_laplace import OneSumLaplace
 
-    return Choice(_signed(OneSumLaplace(shape.size, target.epsilon), shape), Reason.ONE_TOTAL)
+    return Choice(_sign(OneSumLaplace(shape.size, target.epsilon), shape), Reason.ONE_TOTAL)
 
 
 def _one_sum_gaussian(shape: OneSum, target: Gaussian) -> Choice:
     if shape.size >= HALVING_CELLS and HALVING_SIGMA_SQUARED[0] <= target.sigma_squared <= HALVING_SIGMA_SQUARED[1]:
         from holdfast.samplers.dyadic_gaussian import DyadicGaussian
 
-        return Choice(_signed(DyadicGaussian(shape.size, target.sigma_squared), shape), Reason.ONE_TOTAL_MANY_CELLS)
+        return Choice(_sign(DyadicGaussian(shape.size, target.sigma_squared), shape), Reason.ONE_TOTAL_MANY_CELLS)
     choice = _product_gaussian(shape, target, Reason.ONE_TOTAL)
-    return Choice(_signed(choice.noise, shape), choice.reason)
+    return Choice(_sign(choice.noise, shape), choice.reason)
 
 
 def _one_sum_rounded(shape: OneSum, target: Rounded) -> Choice:
-    from holdfast.samplers.rounded_one_sum import RoundedOneSum
+    from holdfast.samplers.rounded_projection import RoundedOneSum
 
-    return Choice(_signed(RoundedOneSum(shape.size, target.epsilon), shape), Reason.ONE_TOTAL)
+    return Choice(_sign(RoundedOneSum(shape.size, target.epsilon), shape), Reason.ONE_TOTAL)
 
 
 def _grid_laplace(shape: Grid, target: L1Laplace) -> Choice:
-    from holdfast.samplers.laplace_choice import grid_laplace
+    from holdfast.samplers.choice import grid_laplace
 
     return grid_laplace(shape, target)
 
 
 def _check_hope_for_grid(shape: Grid, target: L1Laplace) -> None:
-    from holdfast.samplers.grid_laplace import rule_of_thumb_tries
+    from holdfast.samplers.laplace_rejection import rule_of_thumb_tries
 
     tries = rule_of_thumb_tries(shape.axes)
     if target.epsilon <= RULE_EPSILON and tries > HOPELESS_TRIES:  # no pilot would say otherwise
@@ -179,10 +120,10 @@ def _grid_gaussian(shape: Grid, target: Gaussian) -> Choice:
 
 def _grid_rounded(shape: Grid, target: Rounded) -> Choice:
     if len(shape.axes) == 2:
-        from holdfast.samplers.controlled_rounding import RoundedGrid2
+        from holdfast.samplers.rounded_projection import RoundedGrid2
 
         return Choice(RoundedGrid2(shape.axes, target.epsilon), Reason.TWO_WAY)
-    from holdfast.samplers.rounded_grid import RoundedGrid
+    from holdfast.samplers.rounded_projection import RoundedGrid
 
     return Choice(RoundedGrid(shape.axes, target.epsilon), Reason.PRODUCT)
 
@@ -198,7 +139,7 @@ def _levels_gaussian(shape: Levels, target: Gaussian) -> Choice:
 
 
 def _levels_rounded(shape: Levels, target: Rounded) -> Choice:
-    from holdfast.samplers.rounded_levels import RoundedLevels
+    from holdfast.samplers.rounded_projection import RoundedLevels
 
     return Choice(RoundedLevels(shape, target.epsilon), Reason.LEVELS)
 
@@ -211,15 +152,15 @@ def _units_gaussian(shape: Units, target: LevelGaussian) -> Choice:
 
 
 def _general_laplace(shape: General, target: L1Laplace) -> Choice:
-    from holdfast.samplers.laplace_choice import general_laplace
+    from holdfast.samplers.choice import general_laplace
 
     return general_laplace(shape, target)
 
 
-def _coupled(shape: Grid | Levels | General, target: L1Laplace) -> Choice:
-    from holdfast.samplers.laplace_choice import coupled
+def _choose_coupling(shape: Grid | Levels | General, target: L1Laplace) -> Choice:
+    from holdfast.samplers.choice import choose_coupling
 
-    return coupled(shape.as_general() if isinstance(shape, Levels) else shape, target)
+    return choose_coupling(shape.as_general() if isinstance(shape, Levels) else shape, target)
 
 
 def _general_gaussian(shape: General, target: Gaussian) -> Choice:
@@ -234,7 +175,7 @@ def _general_gaussian(shape: General, target: Gaussian) -> Choice:
 
 
 def _general_rounded(shape: General, target: Rounded) -> Choice:
-    from holdfast.samplers.enclosed_nearest_plane import nearest_plane
+    from holdfast.samplers.nearest_plane import nearest_plane
 
     if _by_classes(shape):
         from holdfast.samplers.classes import RoundedClasses
@@ -249,11 +190,10 @@ def _by_classes(shape: General) -> bool:
 
 
 def _whole_l2_laplace(shape: Whole, target: L2Laplace) -> Choice:
-    """Rejection, or Klein's sampler at a random variance: whichever takes fewer cell draws (samplers/cost.py). Where a rule of thumb leaves
+    """Rejection, or Klein's sampler at a random variance: whichever takes fewer cell draws. Where a rule of thumb leaves
     no doubt, rejection is not tried out: that would take longer than all the rest.
     """
-    from holdfast.samplers.l2_laplace import proposal_epsilon_for, rule_of_thumb_tries
-    from holdfast.samplers.l2_mixture import TRY_COST
+    from holdfast.samplers.l2_laplace import TRY_COST, proposal_epsilon_for, rule_of_thumb_tries
 
     weaker = L1Laplace(proposal_epsilon_for(target.epsilon, shape.size))
     by_thumb = shape.size * rule_of_thumb_tries(shape.dimension) if weaker.epsilon <= RULE_EPSILON else 0.0
@@ -285,7 +225,7 @@ def _whole_l2_laplace(shape: Whole, target: L2Laplace) -> Choice:
 
 def _whole_l2_mixed(shape: Whole, target: L2Laplace) -> Choice:
     from holdfast.lattices.shapes.general import announce
-    from holdfast.samplers.l2_mixture import MixedL2Laplace
+    from holdfast.samplers.l2_laplace import MixedL2Laplace
 
     announce(shape.dimension)
     return affordable(lambda: MixedL2Laplace(shape.reduced_basis(), target.epsilon), Reason.WHOLE_MIXED, shape, target, KLEIN_PRICE)
@@ -293,7 +233,7 @@ def _whole_l2_mixed(shape: Whole, target: L2Laplace) -> Choice:
 
 def _whole_l2_by_rejection(shape: Whole, target: L2Laplace, weaker: L1Laplace) -> Choice:
     """From l1 draws of the law `weaker`."""
-    from holdfast.samplers.l2_laplace import L2Laplace as Rejection
+    from holdfast.samplers.l2_laplace import L2Rejection as Rejection
     from holdfast.samplers.l2_laplace import rule_of_thumb_tries
 
     tries = rule_of_thumb_tries(shape.dimension)
@@ -314,15 +254,25 @@ def _whole_l2_by_rejection(shape: Whole, target: L2Laplace, weaker: L1Laplace) -
 
 
 def _bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
-    from holdfast.samplers.bounded_choice import bounded_laplace
+    if not shape.has_bounds:
+        return _add_to_counts(shape, L1Laplace(target.rate))
+    from holdfast.samplers.choice import bounded_laplace
 
     return bounded_laplace(shape, target)
 
 
 def _bounded_gaussian(shape: Bounded, target: ConditionalGaussian) -> Choice:
-    from holdfast.samplers.bounded_choice import bounded_gaussian
+    if not shape.has_bounds:
+        return _add_to_counts(shape, Gaussian(target.sigma_squared))
+    from holdfast.samplers.choice import bounded_gaussian
 
     return bounded_gaussian(shape, target)
+
+
+def _add_to_counts(shape: Bounded, target: Target) -> Choice:
+    """Without bounds the law of the noise does not depend on the counts."""
+    plain = choose(shape.shape, target)
+    return Choice(Added(plain.noise), plain.reason)
 
 
 SAMPLERS: dict[tuple[type[Shape], type[Target]], Prepare] = {
@@ -348,7 +298,7 @@ SAMPLERS: dict[tuple[type[Shape], type[Target]], Prepare] = {
 }
 
 
-COUPLED: dict[tuple[type[Shape], type[Target]], Prepare] = {(shape, L1Laplace): _coupled for shape in (Grid, Levels, General)}
+COUPLED: dict[tuple[type[Shape], type[Target]], Prepare] = {(shape, L1Laplace): _choose_coupling for shape in (Grid, Levels, General)}
 """Where coupling from the past takes the place of these, if it was asked for."""
 
 
@@ -373,41 +323,20 @@ def _product_gaussian(shape: OneSum | Grid, target: Gaussian, reason: Reason) ->
     from holdfast.samplers.sequential_gaussian import SequentialGaussian
 
     if 2 in shape.axes:
-        return Choice(_mirrored(shape.axes, target.sigma_squared), reason)
+        return Choice(_mirror(shape.axes, target.sigma_squared), reason)
     return affordable(lambda: SequentialGaussian(shape.axes, target.sigma_squared), reason, shape, target)
 
 
-def _mirrored(axes: tuple[int, ...], sigma_squared: Fraction) -> BlockSampler:
+def _mirror(axes: tuple[int, ...], sigma_squared: Fraction) -> BlockSampler:
     """Axes of length two halve the variance of what is left."""
-    from holdfast.samplers.mirrored import Mirrored
+    from holdfast.samplers.composed import Mirrored
 
     others = tuple(length for length in axes if length != 2)
     beneath = Gaussian(sigma_squared / 2 ** (len(axes) - len(others)))
     if not others:
-        return Mirrored(Independent(DiscreteGaussian(beneath.sigma_squared), 1), axes)
+        return Mirrored(IndependentCells(DiscreteGaussian(beneath.sigma_squared), 1), axes)
     return Mirrored(choose(OneSum(others[0]) if len(others) == 1 else Grid(others), beneath).noise, axes)
 
 
-def _signed(sampler: BlockSampler, shape: OneSum) -> BlockSampler:
+def _sign(sampler: BlockSampler, shape: OneSum) -> BlockSampler:
     return sampler if shape.signs is None else Signed(sampler, np.array(shape.signs, dtype=np.int64))
-
-
-def affordable(make: Callable[[], BlockSampler | InputSampler], reason: Reason, shape: Shape, target: Target, price: int = 1) -> Choice:
-    """The sampler, if its expected work is bounded; the number of tries comes from a bound or from a pilot that sees no data."""
-    sampler = make()
-    tries = sampler.expected_tries
-    if tries is not None and not tries * sampler.cells * price <= MAX_CELL_TRIES:
-        raise NoExactSampler(too_many_tries(shape, tries, target))
-    return Choice(sampler, reason)
-
-
-_DRAWS: dict[type[Target], str] = {L1Laplace: "Laplace draw", L2Laplace: "Laplace draw in l2", Gaussian: "Gaussian draw"}
-"""For other targets just a draw."""
-
-
-def too_many_tries(shape: Shape, tries: float, target: Target) -> str:
-    """Why it is refused; what could be drawn instead is found out where the whole table is known (channels/alternatives.py)."""
-    named = " x ".join(map(str, shape.axes)) + (" cells" if len(shape.axes) == 1 else "")
-    block = f"The table of {named}, taken whole," if isinstance(shape, Whole) else f"A block of {named}"
-    number = f"about {tries:.1e}" if tries < UNSAYABLE_TRIES else f"more than {UNSAYABLE_TRIES:.0e}"
-    return f"{block} would need {number} tries for one exact {_DRAWS.get(type(target), 'draw')}, which is refused."

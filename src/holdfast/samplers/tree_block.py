@@ -18,7 +18,7 @@ STATE_SIZE = 11
 """Places in the state of _tree_compiled."""
 
 
-class Units(NamedTuple):
+class TreeUnits(NamedTuple):
     """The tree, level after level: how many children each unit has and where they begin; what is kept; s of every unit."""
 
     levels: int
@@ -73,7 +73,7 @@ class Progress(NamedTuple):
     most: float
 
 
-class Block:
+class TreeBlock:
     """All of it for one block. `s`: by level and mask, of every unit; of the leaves one number is enough."""
 
     def __init__(
@@ -108,17 +108,17 @@ def by_size(axes: int) -> list[int]:
     return sorted(range(1 << axes), key=lambda mask: (mask.bit_count(), mask))
 
 
-def _units(tree: Tree | None, masks: int, kept: Sequence[frozenset[int]], s: Sequence[Mapping[int, Floats]]) -> Units:
+def _units(tree: Tree | None, masks: int, kept: Sequence[frozenset[int]], s: Sequence[Mapping[int, Floats]]) -> TreeUnits:
     levels = 0 if tree is None else tree.depth
     children = [] if tree is None else [np.array(counts, dtype=np.int64) for counts in tree.children]
     starts = [] if tree is None else [tree.starts(level)[:-1] for level in range(levels)]
     inner = [s[level][mask] for level in range(1, levels) for mask in range(masks)]
     ends = np.cumsum([0, 0, *(masks * len(s[level][0]) for level in range(1, levels)), 0])
-    return Units(
+    return TreeUnits(
         levels,
-        _joined(children),
+        _join(children),
         np.cumsum([0, *map(len, children)]),
-        _joined(starts),
+        _join(starts),
         np.array([[mask in family for mask in range(masks)] for family in kept]),
         np.array([s[0][mask][0] for mask in range(masks)]),
         np.concatenate([*inner, np.zeros(1)]),
@@ -155,5 +155,5 @@ def _work(tree: Tree | None, unit_cells: int, axes: int, table: int, masks: int)
     return Work(N, E, NR, ER, place, left, tables, rest, rest_at, width, child, number, first_child)
 
 
-def _joined(parts: list[Ints]) -> Ints:
+def _join(parts: list[Ints]) -> Ints:
     return np.concatenate([*parts, np.zeros(1, dtype=np.int64)])

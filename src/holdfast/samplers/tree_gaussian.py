@@ -35,6 +35,11 @@ t (520 e) + sqrt(2 t) ((260 e + 2^-50) sqrt(2 t) + (130 e + 4 e size + 2^-50) sq
 <= .61 the chance is off by at most 390 e + 2^-50 + 5 (130 e + 4 e size + 2^-50) / sqrt(v'). `band` is twice that at size = MOST_SIZE;
 larger ones are settled exactly. Log theta ratios move by at most 2 (4 e size + 4 e) (1 + 1 / v') on top of theta.log_theta_error, and the
 sum carries that along. What the doubles leave open is settled with exact rationals and balls.
+
+Proposals for discrete Gaussians of many variances: a ladder of centred laws, each with a queue of draws and accept words.
+
+A cell of variance v proposes from the rung V of the ladder next above v (1 + max(.3 / sqrt v, 1/64)): about one in seven is refused.
+Rungs are 9/16, 10/16, ..., 16/16 times powers of two, so that they are exact and few.
 """
 
 from __future__ import annotations
@@ -44,23 +49,127 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product as cartesian
 from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 from flint import arb, fmpq
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.exact.law import check_memory
+from holdfast.exact import DiscreteGaussian
+from holdfast.exact.balls import ball
+from holdfast.exact.law import Sampler, check_memory
 from holdfast.exact.parameters import sample_size
 from holdfast.exact.predicates import is_below
 from holdfast.lattices.trees import Tree
 from holdfast.randomness.words import Words
-from holdfast.samplers.ladder import Queues, rung
 from holdfast.samplers.theta import log_theta3, theta_ratio_ball
-from holdfast.samplers.tree_block import Block, bits, by_size
+from holdfast.samplers.tree_block import TreeBlock, bits, by_size
+
+FIRST_RUNG = 800
+"""The number of the rung whose variance is 9/16; see _tree_compiled.rung."""
+RUNGS = 1600
+
+
+def rung(variance: float) -> int:
+    """The number of the proposal for this variance: the twin of _tree_compiled.rung."""
+    mantissa, exponent = math.frexp(variance * (1.0 + max(0.3 / math.sqrt(variance), 0.015625)))
+    return exponent * 8 + int(mantissa * 16.0) - 8 + FIRST_RUNG
+
+
+@lru_cache(maxsize=512)
+def rung_variance(number: int) -> Fraction:
+    """The variance of a rung's proposal: 9/16, 10/16, ..., 16/16 times a power of two."""
+    exponent, step = divmod(number - FIRST_RUNG, 8)
+    return Fraction(step + 9, 16) * Fraction(2) ** exponent
+
+
+@lru_cache(maxsize=512)
+def _proposal(number: int) -> Sampler:
+    return DiscreteGaussian(rung_variance(number)).sampler()
+
+
+class ProposalQueues(NamedTuple):
+    """All queues, a row each: proposals, accept words, what exact arithmetic said of them; how many there are, how many are used."""
+
+    classes: Any
+    variances: Any
+    band: float
+    proposals: Any
+    accepts: Any
+    verdicts: Any
+    places: Any
+    filled: Any
+    used: Any
+    used_before: Any
+
+
+class Queues:
+    """Proposals with their accept words, one queue for each rung."""
+
+    def __init__(self, needs: Mapping[int, int], most: int, words: Words) -> None:
+        self._needs, self._most, self._words = needs, most, words
+        self._samplers: list[Sampler] = []
+        self._exact: list[Fraction] = []
+        self._sizes: list[int] = []
+        self.classes = np.full(RUNGS, -1, dtype=np.int64)
+        self._make({})
+        self.add(*needs)
+
+    def add(self, *numbers: int) -> None:
+        """Queues for these rungs, empty."""
+        for number in numbers:
+            self.classes[number] = len(self._samplers)
+            self._exact.append(rung_variance(number))
+            self._samplers.append(_proposal(number))
+            need = self._needs.get(number, 0)
+            self._sizes.append(min(self._most, need + need // 4 + 16))
+        self._make(self._arrays)
+
+    def _make(self, old: dict[str, NDArray[Any]], width: int = 0) -> None:
+        """Arrays with a row for each queue, holding what the old ones held."""
+        rows = len(self._samplers)
+        width = max(width, *self._sizes, *(before.shape[1] for before in old.values() if before.ndim == 2), 0)
+        kinds = {"proposals": np.int64, "accepts": np.uint32, "verdicts": np.int8, "places": np.int64}
+        shapes = dict.fromkeys(kinds, (rows, width)) | dict.fromkeys(("filled", "used", "used_before"), (rows,))
+        self._arrays: dict[str, NDArray[Any]] = {name: np.zeros(shape, dtype=kinds.get(name, np.int64)) for name, shape in shapes.items()}
+        for name, before in old.items():
+            self._arrays[name][tuple(map(slice, before.shape))] = before
+        self.proposals, self.accepts, self.verdicts, self.places, self.filled, self.used, self.used_before = self._arrays.values()
+        self._variances = np.array([float(v) for v in self._exact])
+
+    def refill(self, kind: int) -> None:
+        """More pairs behind those of this queue that the table which is begun anew will want again."""
+        begin, end = int(self.used_before[kind]), int(self.filled[kind])
+        kept, size = end - begin, self._sizes[kind]
+        if kept + size > self.proposals.shape[1]:
+            self._make(self._arrays, 2 * (kept + size))
+        if kept and begin:
+            for array in (self.proposals, self.accepts, self.verdicts, self.places):
+                array[kind, :kept] = array[kind, begin:end].copy()
+        self.proposals[kind, kept : kept + size] = self._samplers[kind].draw(size, self._words)
+        first = self._words.position
+        self.accepts[kind, kept : kept + size] = self._words.take(size)
+        self.places[kind, kept : kept + size] = np.arange(first, first + size)
+        self.verdicts[kind, kept : kept + size] = 0
+        self.filled[kind] = kept + size
+        self.used[kind] = self.used_before[kind] = 0
+
+    def decide(self, kind: int, pair: int, d: Fraction, variance: Fraction) -> None:
+        """Settle one pair by exact arithmetic: whether a cell with centre d from the loop's c0 takes it."""
+        proposed, given = int(self.proposals[kind, pair]), self._exact[kind]
+        h = variance / given
+        t = ((1 - h) * proposed - d) ** 2 / (2 * given * h * (1 - h))
+        word, index = int(self.accepts[kind, pair]), int(self.places[kind, pair])
+        self.verdicts[kind, pair] = 1 if is_below(word, 32, lambda: (-ball(t)).exp(), self._words, index) else -1
+
+    def pairs(self, band: float) -> ProposalQueues:
+        """What the loops read and write."""
+        return ProposalQueues(self.classes, self._variances, band, *self._arrays.values())
+
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -187,7 +296,7 @@ class TreeGaussian:
                     here[mask] = [1 / weight]
                 else:
                     below = found[-1][mask]
-                    sums = [sum((below[c] * n for c, n in _counted(children)), fmpq(0)) for children in self._classes[level][1]]
+                    sums = [sum((below[c] * n for c, n in _count_classes(children)), fmpq(0)) for children in self._classes[level][1]]
                     here[mask] = [1 / (weight + 1 / total) for total in sums]
             found.append(here)
         return found[::-1]
@@ -281,14 +390,14 @@ class TreeGaussian:
         importlib.import_module("holdfast.exact._compiled")  # so that proposals, too, are drawn by compiled loops
         loops = importlib.import_module(_COMPILED)
         queues = Queues(self._needs, max(self._chunk_pairs, 2 * self.unit_cells), words)
-        block = Block(self.tree, self.axes, self.kept, self._s_of_units(), 4 * self.error, MOST_SIZE)
+        block = TreeBlock(self.tree, self.axes, self.kept, self._s_of_units(), 4 * self.error, MOST_SIZE)
         out = np.empty((n, self.cells), dtype=np.int64)
         for row in out:
             while not self._try(row, block, queues, words, loops):
                 pass
         return out
 
-    def _try(self, row: Ints, block: Block, queues: Queues, words: Words, loops: ModuleType) -> bool:
+    def _try(self, row: Ints, block: TreeBlock, queues: Queues, words: Words, loops: ModuleType) -> bool:
         """Draw the whole block once; whether it is kept."""
         block.begin()
         queues.used_before[:] = queues.used
@@ -307,7 +416,7 @@ class TreeGaussian:
                 queues.decide(kind, pair, centre - int(block.progress.state[loops.NEAREST]), variance)
         return self._is_kept(row, block, words)
 
-    def _is_kept(self, row: Ints, block: Block, words: Words) -> bool:
+    def _is_kept(self, row: Ints, block: TreeBlock, words: Words) -> bool:
         """The step that keeps a block or throws it away."""
         index = words.position
         word = int(words.take(1)[0])
@@ -333,7 +442,7 @@ class TreeGaussian:
         assert self.tree is not None
         starts = self.tree.starts(level - 1)
         end = int(starts[int(np.searchsorted(starts, unit, side="right"))])
-        rest = sum((self._exact[level][mask][c] * n for c, n in _counted(self._classes[level][0][unit:end])), fmpq(0))
+        rest = sum((self._exact[level][mask][c] * n for c, n in _count_classes(self._classes[level][0][unit:end])), fmpq(0))
         return _fraction(own / rest), _fraction(own * (rest - own) / rest)
 
     def centres(self, z: Ints) -> Iterator[tuple[int, Fraction, Fraction]]:
@@ -430,7 +539,7 @@ def _fraction(value: fmpq) -> Fraction:
     return Fraction(int(value.p), int(value.q))
 
 
-def _counted(children: tuple[int, ...] | Ints) -> list[tuple[int, int]]:
+def _count_classes(children: tuple[int, ...] | Ints) -> list[tuple[int, int]]:
     """(class, how often)."""
     values, counts = np.unique(np.array(children, dtype=np.int64), return_counts=True)
     return list(zip(values.tolist(), counts.tolist(), strict=True))

@@ -7,8 +7,7 @@ from holdfast.display import count_of
 from holdfast.privacy.estimated import added_delta
 from holdfast.privacy.guarantee import ChainFacts, Guarantee
 from holdfast.privacy.parameters import format_exact
-from holdfast.samplers.cost import duration
-from holdfast.samplers.table import Compared, Reason
+from holdfast.samplers.choice import Compared, Reason, duration
 from holdfast.wording.numbers import number
 
 _REASONS = {

@@ -206,7 +206,7 @@ class TestOtherShapes:
     def test_draws_of_a_chain_have_no_known_error(self) -> None:
         """4 x 4 with rows and columns kept, drawn by a chain."""
         universe = hf.Universe.product({"a": list("0123"), "b": list("0123")})
-        mechanism = hf.GeneralizedLaplace(4, sampler="block_gibbs")
+        mechanism = hf.GeneralizedLaplace(4, sampler="line_gibbs")
         source = read(universe, [hf.margin("a"), hf.margin("b")], mechanism, np.full(16, 100))
         with pytest.raises(InvalidParameter, match="Markov chain"):
             posterior_of(source, Flat(), 0)

@@ -11,8 +11,8 @@ import pytest
 
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.metropolis import Metropolis
-from holdfast.chains.moves import Listed
-from holdfast.chains.target import Decay, Ints, Target
+from holdfast.chains.moves import ListedMoves
+from holdfast.chains.target import ChainTarget, Decay, Ints
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.shapes import Bounded, General, Grid, OneSum
 from holdfast.randomness import NoiseKey, Words
@@ -130,7 +130,9 @@ class TestReach:
         assert isinstance(chain.kernel, Metropolis)
         assert not connected(points, chain.kernel.basis.T)
         fractions = Metropolis(
-            Target(Decay("absolute", Fraction(1), Fraction(1, 2)), 27).within(-np.array(point), np.max(points, axis=0) - np.array(point)),
+            ChainTarget(Decay("absolute", Fraction(1), Fraction(1, 2)), 27).within(
+                -np.array(point), np.max(points, axis=0) - np.array(point)
+            ),
             chain.kernel.basis,
             jump_base=Fraction(1, 2),
         )
@@ -173,8 +175,8 @@ class TestError:
         span = np.abs(np.array(points) - x).max(axis=0)
         moves = grid_cycles(3, 3)
         exact = LineGibbs(
-            Target(Decay("absolute", Fraction(1), Fraction(3, 5)), 9).within(np.maximum(-x, -span), np.minimum(span, upper_of(x))),
-            Listed(moves),
+            ChainTarget(Decay("absolute", Fraction(1), Fraction(3, 5)), 9).within(np.maximum(-x, -span), np.minimum(span, upper_of(x))),
+            ListedMoves(moves),
         )
         start = first_table(points)
         after = exact.transitions(np.array(start) - x)
@@ -224,7 +226,7 @@ def upper_of(x: Ints) -> Ints:
 
 
 class TestNarrowBounds:
-    kernel = LineGibbs(Target.laplace(9, "1/2").within(lower=[-3, 0, -2, -1, -5, 0, -1, -4, -2]), Listed(grid_cycles(3, 3)))
+    kernel = LineGibbs(ChainTarget.laplace(9, "1/2").within(lower=[-3, 0, -2, -1, -5, 0, -1, -4, -2]), ListedMoves(grid_cycles(3, 3)))
 
     def test_the_loop_makes_the_steps_and_a_wider_band_changes_nothing(self) -> None:
         assert self.kernel.is_short

@@ -17,14 +17,11 @@ from holdfast.lattices.trees import Tree
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.coupling._coupling_compiled import exponents_at, move_sums
 from holdfast.samplers.coupling._grid_compiled import grid_exponents, grid_sums, move_grid_sums
-from holdfast.samplers.coupling.convex_correction import HEIGHT_BITS, KNOT_BITS, ConvexCorrection, heights_and_rises
-from holdfast.samplers.coupling.general_form import GeneralForm
-from holdfast.samplers.coupling.grid_form import GridForm
-from holdfast.samplers.coupling.majorant import log_theta, majorant
-from holdfast.samplers.coupling.mixture_fit import mixture_for
-from holdfast.samplers.coupling.reference import coalesced
+from holdfast.samplers.coupling.conditional import SweepUniform, coalesce
+from holdfast.samplers.coupling.convex_correction import HEIGHT_BITS, KNOT_BITS, ConvexCorrection, heights_and_rises, log_theta, majorant
+from holdfast.samplers.coupling.forms import GeneralForm, GridForm
+from holdfast.samplers.coupling.mixture import mixture_for
 from holdfast.samplers.coupling.sampler import CouplingLaplace
-from holdfast.samplers.coupling.uniforms import SweepUniform
 from holdfast.testing import ALPHA, check_fit_categories
 from holdfast.testing.fit import _score_categories
 
@@ -163,7 +160,7 @@ def test_loops_on_a_grid_are_exact_in_sums_and_as_near_as_they_say_in_exponents(
     rows: int, columns: int, window: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.samplers.coupling.convex_correction.WINDOW", window)
-    monkeypatch.setattr("holdfast.samplers.coupling.grid_form.WINDOW", window)
+    monkeypatch.setattr("holdfast.samplers.coupling.forms.WINDOW", window)
     form = GridForm(rows, columns, mixture_for(Fraction(1), rows * columns))
     convex, found, last = form.convex, np.empty(form.convex.near), form.convex.near - 1
     squares, sums = form.squares, np.empty((columns - 1, rows - 1), dtype=np.int64)
@@ -183,7 +180,7 @@ def test_loops_on_a_grid_are_exact_in_sums_and_as_near_as_they_say_in_exponents(
 def test_the_sandwich_finds_the_state_of_the_ideal_chains() -> None:
     sampler, words = CouplingLaplace.of_rows(rows_of(UNEVEN), Fraction(1, 2)), stream("ideal")
     for base, _, first in sampler._words(3, words):
-        ideal = coalesced(sampler.form, lambda cell, time, base=base: SweepUniform(words, base + cell, time))  # type: ignore[misc]
+        ideal = coalesce(sampler.form, lambda cell, time, base=base: SweepUniform(words, base + cell, time))  # type: ignore[misc]
         assert sampler._variances(base, first, words) == ideal
 
 

@@ -13,10 +13,9 @@ from holdfast.errors import InternalError, InvalidParameter, NoExactSampler
 from holdfast.exact.balls import enclosure, precision
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.coupling._coupling_compiled import nearest_whole
+from holdfast.samplers.coupling.conditional import SweepUniform, coalesce
 from holdfast.samplers.coupling.klein_step import DenseKlein
-from holdfast.samplers.coupling.reference import coalesced
 from holdfast.samplers.coupling.sampler import CouplingLaplace
-from holdfast.samplers.coupling.uniforms import SweepUniform
 from holdfast.testing import ALPHA, check_fit_categories
 from holdfast.testing.fit import _score_categories
 
@@ -35,7 +34,7 @@ def stream(label: str) -> Words:
 def test_the_sandwich_finds_the_state_of_the_ideal_chains(rows: NDArray[np.int64], epsilon: Fraction) -> None:
     sampler, words = CouplingLaplace.of_rows(rows, epsilon), stream("ideal")
     for base, _, first in sampler._words(2, words):
-        ideal = coalesced(sampler.form, lambda cell, time, base=base: SweepUniform(words, base + cell, time))  # type: ignore[misc]
+        ideal = coalesce(sampler.form, lambda cell, time, base=base: SweepUniform(words, base + cell, time))  # type: ignore[misc]
         assert sampler._variances(base, first, words) == ideal
 
 

@@ -12,16 +12,13 @@ from flint import arb
 from holdfast.errors import InvalidParameter, NoExactSampler
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.randomness import NoiseKey, Words
-from holdfast.samplers.coupling.conditional import gaussian_sum
-from holdfast.samplers.coupling.general_form import GeneralForm
-from holdfast.samplers.coupling.grid_form import GridForm
-from holdfast.samplers.coupling.grid_klein import GridKlein, ideal_parameters
-from holdfast.samplers.coupling.majorant import log_theta
-from holdfast.samplers.coupling.mixture_fit import mixture_for
-from holdfast.samplers.coupling.reference import coalesced
+from holdfast.samplers.coupling.conditional import SweepUniform, coalesce, gaussian_sum
+from holdfast.samplers.coupling.convex_correction import log_theta
+from holdfast.samplers.coupling.forms import GeneralForm, GridForm
+from holdfast.samplers.coupling.klein_step import GridKlein, ideal_parameters
+from holdfast.samplers.coupling.mixture import mixture_for
 from holdfast.samplers.coupling.sampler import CouplingLaplace
-from holdfast.samplers.coupling.uniforms import SweepUniform
-from holdfast.samplers.grid_laplace import GridLaplace
+from holdfast.samplers.laplace_rejection import GridLaplace
 from holdfast.testing import ALPHA, check_fit_categories, two_sample_p_value
 
 from ..lattice_points import counted, enumerated, margin_rows
@@ -44,7 +41,7 @@ def some_states(form: GridForm, count: int, label: str) -> list[list[int]]:
 def test_the_sandwich_finds_the_state_of_the_ideal_chains(axes: tuple[int, int], epsilon: Fraction) -> None:
     sampler, words = CouplingLaplace.of_grid(axes, epsilon), stream("ideal")
     for base, _, first in sampler._words(2, words):
-        ideal = coalesced(sampler.form, lambda cell, time, base=base: SweepUniform(words, base + cell, time))  # type: ignore[misc]
+        ideal = coalesce(sampler.form, lambda cell, time, base=base: SweepUniform(words, base + cell, time))  # type: ignore[misc]
         assert sampler._variances(base, first, words) == ideal
 
 
@@ -59,7 +56,7 @@ def test_atoms_after_the_table_of_the_loops_are_found_by_the_reference(monkeypat
     plain = CouplingLaplace.of_grid((2, 2), HALF)
     words = stream("beyond")
     tries = [(base, first, plain._variances(base, first, words)) for base, _, first in plain._words(18, words)]
-    monkeypatch.setattr("holdfast.samplers.coupling.grid_form.LEFT_OUT", 2.0**-6)
+    monkeypatch.setattr("holdfast.samplers.coupling.forms.LEFT_OUT", 2.0**-6)
     for slack in (0.0, 2.0**-5):
         short = CouplingLaplace.of_grid((2, 2), HALF, slack=slack)
         assert isinstance(short.form, GridForm)
@@ -206,7 +203,7 @@ def test_restarting_slow_tries_would_bias_the_law() -> None:
             ended, state, _ = sampler.form.back(first[-2:], np.full((2, 4), -1), 0.0)
             if ended != 0:
                 continue
-            made = sampler._weighed([int(j) for j in state], sampler._klein.propose(state, taken[4:-2], base + 4, words))
+            made = sampler._weigh([int(j) for j in state], sampler._klein.propose(state, taken[4:-2], base + 4, words))
             if sampler._accepts(made, taken, base, words):
                 kept, zeros = kept + 1, zeros + int(not made.proposal.z.any())
     standard_error = (0.7616 * 0.2384 / 6000) ** 0.5

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from holdfast.chains.line_gibbs import LineGibbs
-from holdfast.chains.moves import Listed, Swaps
-from holdfast.chains.target import Target
+from holdfast.chains.moves import ListedMoves, Swaps
+from holdfast.chains.target import ChainTarget
 from holdfast.lattices.algebra import kernel_basis, reduced_basis, to_numpy
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.coupling.sampler import CouplingLaplace
@@ -76,7 +76,7 @@ def test_matrices_that_are_not_unimodular(rows: NDArray[np.int64], epsilon: Frac
 @pytest.mark.parametrize(("axes", "epsilon", "draws", "records"), [((10, 10), "1/4", 6000, 400_000), ((20, 20), "1/2", 1600, 200_000)])
 def test_grids_agree_with_long_chains(axes: tuple[int, int], epsilon: str, draws: int, records: int) -> None:
     cells, every = axes[0] * axes[1], (axes[0] - 1) * (axes[1] - 1)
-    kernel = LineGibbs(Target.laplace(cells, epsilon), Swaps(axes))
+    kernel = LineGibbs(ChainTarget.laplace(cells, epsilon), Swaps(axes))
     means = {
         "coupling from the past": exact(CouplingLaplace.of_grid(axes, epsilon), draws, 1, f"coupling {axes}"),
         "line_gibbs, swaps": chain(kernel, records, every, f"swaps {axes}"),
@@ -89,7 +89,7 @@ def test_grids_agree_with_long_chains(axes: tuple[int, int], epsilon: str, draws
 def test_all_two_way_margins_of_a_cube_agree_with_a_long_chain() -> None:
     """3 x 3 x 3, 27 cells, rank 19."""
     basis = to_numpy(reduced_basis(kernel_basis(margin_rows((3, 3, 3)))))
-    kernel = LineGibbs(Target.laplace(27, Fraction(1, 2)), Listed(basis.T))
+    kernel = LineGibbs(ChainTarget.laplace(27, Fraction(1, 2)), ListedMoves(basis.T))
     means = {
         "coupling from the past": exact(CouplingLaplace.of_grid((3, 3, 3), Fraction(1, 2)), 8000, 1, "coupling cube"),
         "line_gibbs, basis": chain(kernel, 1_000_000, 8, "cube"),

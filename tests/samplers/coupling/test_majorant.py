@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InternalError
 from holdfast.exact.balls import ball, enclosure, precision
-from holdfast.samplers.coupling import majorant as room
-from holdfast.samplers.coupling.majorant import KNEE, SLOPE, certify, log_theta, majorant, majorant_doubles
+from holdfast.samplers.coupling import convex_correction as room
+from holdfast.samplers.coupling.convex_correction import KNEE, SLOPE, certify, log_theta, majorant, majorant_doubles
 from holdfast.samplers.theta import log_theta3
 
 

@@ -13,10 +13,21 @@ from flint import arb, arb_mat
 
 from holdfast.errors import NoExactSampler
 from holdfast.exact.balls import ball, enclosure, precision
-from holdfast.samplers.coupling import mixture_fit
-from holdfast.samplers.coupling.mixture import EXCESS_ERROR, LEFT_OUT_BITS, Mixture
-from holdfast.samplers.coupling.mixture_fit import UNIT, Fit, fit_for, fitted, mixture_for
-from holdfast.samplers.coupling.vertex import Programme, Vertex, solution, suggested_vertices
+from holdfast.samplers.coupling import mixture as mixture_module
+from holdfast.samplers.coupling.mixture import (
+    EXCESS_ERROR,
+    LEFT_OUT_BITS,
+    UNIT,
+    Fit,
+    Mixture,
+    Programme,
+    Vertex,
+    fit_for,
+    fit_mixture,
+    mixture_for,
+    solution,
+    suggested_vertices,
+)
 
 EPSILONS = [Fraction(1, 20), Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(4)]
 
@@ -111,7 +122,7 @@ def test_the_vertex_is_proved_and_no_other_one_is() -> None:
     epsilon, fit = Fraction(1), fit_for(9)
     mixture = mixture_for(epsilon, 9)
     with precision(128):
-        wanted, _ = mixture_fit.programme(epsilon, mixture_fit.candidates(epsilon, mixture.step), mixture.step, fit)
+        wanted, _ = mixture_module.programme(epsilon, mixture_module.candidates(epsilon, mixture.step), mixture.step, fit)
         columns, rows = next(suggested_vertices(wanted))
         vertex = Vertex.at(wanted, columns, rows)
         assert vertex is not None
@@ -129,7 +140,7 @@ def test_pivots_go_from_a_neighbour_of_the_solution_to_it(monkeypatch: pytest.Mo
     """Maximise 3 x + 2 y over x + y <= 4, x + 3 y <= 9, x <= 3: the solution is (3, 1), and doubles are made to suggest other vertices."""
     wanted = Programme(arb_mat([[1, 1], [1, 3], [1, 0]]), [arb(4), arb(9), arb(3)], [arb(-3), arb(-2)])
     for corner in (([1], [1]), ([0], [2]), ([0, 1], [0, 1]), ([0, 1], [0, 2])):  # (0, 3), (3, 0), (1.5, 2.5), (3, 1)
-        monkeypatch.setattr("holdfast.samplers.coupling.vertex.suggested_vertices", lambda _, corner=corner: iter([corner]))
+        monkeypatch.setattr("holdfast.samplers.coupling.mixture.suggested_vertices", lambda _, corner=corner: iter([corner]))
         found = solution(wanted)
         assert found is not None
         assert {column: float(value.mid()) for column, value in found.items()} == {0: 3.0, 1: 1.0}
@@ -137,15 +148,15 @@ def test_pivots_go_from_a_neighbour_of_the_solution_to_it(monkeypatch: pytest.Mo
 
 def test_a_programme_of_two_solutions_or_none_is_not_solved(monkeypatch: pytest.MonkeyPatch) -> None:
     """x + y <= 1 with equal costs has an edge of solutions; without a bound there is none."""
-    monkeypatch.setattr("holdfast.samplers.coupling.vertex.suggested_vertices", lambda _: iter([([0], [0])]))
+    monkeypatch.setattr("holdfast.samplers.coupling.mixture.suggested_vertices", lambda _: iter([([0], [0])]))
     assert solution(Programme(arb_mat([[1, 1]]), [arb(1)], [arb(-1), arb(-1)])) is None
     assert solution(Programme(arb_mat([[1, -1]]), [arb(1)], [arb(-1), arb(-1)])) is None
 
 
 def test_masses_do_not_depend_on_the_digits_of_the_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     before = mixture_for(Fraction(1, 2), 9)
-    monkeypatch.setattr(mixture_fit, "VERTEX_BITS", 200)
-    fitted.cache_clear()
+    monkeypatch.setattr(mixture_module, "VERTEX_BITS", 200)
+    fit_mixture.cache_clear()
     assert mixture_for(Fraction(1, 2), 9) == before
 
 
@@ -163,7 +174,7 @@ def test_the_head_is_the_same_on_every_machine() -> None:
 
 def test_what_cannot_be_fitted_is_refused() -> None:
     with pytest.raises(NoExactSampler, match="none was found"):
-        fitted(Fraction(1), Fit(Fraction(1, 10**9), Fraction(3, 4)))
+        fit_mixture(Fraction(1), Fit(Fraction(1, 10**9), Fraction(3, 4)))
 
 
 def test_a_mixture_is_made_once() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from holdfast.report.figures.facts import Area, Areas
+from holdfast.report.figures.facts import Area, AreasFacts
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.heat_map import KEY, UNSURE, is_unsure, shade_edges, shade_keys, shade_of
 from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, box, dot, label, picture, short
@@ -20,7 +20,7 @@ MARGIN, TALLEST = 4, 420
 Point = tuple[float, float]
 
 
-def map_figure(say: Sentences, areas: Areas, noun: str = "count") -> Figure:
+def map_figure(say: Sentences, areas: AreasFacts, noun: str = "count") -> Figure:
     """Given: one area or more with two points or more."""
     title = say("figures.map_title", level=areas.level, **say.nouns(noun))
     known = [area.value for area in areas.areas if area.value is not None]
@@ -52,7 +52,7 @@ def _unsure(area: Area) -> bool:
     return area.value is not None and is_unsure(area.value, area.deviation)
 
 
-def _projection(areas: Areas) -> tuple[tuple[float, float, float, float], float]:
+def _projection(areas: AreasFacts) -> tuple[tuple[float, float, float, float], float]:
     """(x of the left edge, y of the upper edge, units across and down for one unit of the file), and the height of the map."""
     xs = [x for area in areas.areas for ring in area.rings for x, _ in ring]
     ys = [y for area in areas.areas for ring in area.rings for _, y in ring]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.report.figures.facts import Spread
+from holdfast.report.figures.facts import SpreadFacts
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import HALO, INK, MAIN, WIDTH, Place, axis_below, cut, dot, label, line, picture, spread_scale, width_of
 from holdfast.report.html import Html, join, number, tag, three_digits
@@ -15,7 +15,7 @@ LEFT, TOP, ROW = 8, 6, 30
 END = WIDTH - 16
 
 
-def error_figure(say: Sentences, kind: str, spreads: Sequence[Spread], basis: str, noun: str = "count") -> Figure:
+def error_figure(say: Sentences, kind: str, spreads: Sequence[SpreadFacts], basis: str, noun: str = "count") -> Figure:
     """`kind` is "level" or "margin"; `basis` says how the standard deviations were found. One spread or more."""
     title = say(f"figures.error_{kind}")
     words = error_words(say, spreads)
@@ -30,7 +30,7 @@ def error_figure(say: Sentences, kind: str, spreads: Sequence[Spread], basis: st
     return Figure(name, title, svg, caption, words, header, tuple(_data(say, spread) for spread in spreads), say.language)
 
 
-def _row(say: Sentences, spread: Spread, y: float, across: Place) -> list[Html]:
+def _row(say: Sentences, spread: SpreadFacts, y: float, across: Place) -> list[Html]:
     middle = y + 21
     value = spread_words(say, spread)
     of = say("figures.units", name=level_by_margin(say, spread.name, spread.margin), count=spread.units)
@@ -45,7 +45,7 @@ def _row(say: Sentences, spread: Spread, y: float, across: Place) -> list[Html]:
     return [*out, dot(across(spread.median), middle, 4.5, stroke="#fff", fill=MAIN if spread.largest else INK)]
 
 
-def _data(say: Sentences, spread: Spread) -> tuple[str, ...]:
+def _data(say: Sentences, spread: SpreadFacts) -> tuple[str, ...]:
     figures = (spread.smallest, spread.median, spread.largest)
     return (
         level_by_margin(say, spread.name, spread.margin),

@@ -12,7 +12,7 @@ LIMITS = (0.05, 0.10, 0.25, 0.50)
 
 
 @dataclass(frozen=True)
-class Spread:
+class SpreadFacts:
     """Standard deviations of the sums over the units of one level or margin; None where they are not known.
 
     units:     how many sums there are; `looked_at`: of how many the standard deviation was computed.
@@ -29,7 +29,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Shares:
+class SharesFacts:
     """How many published numbers of a level have a relative standard deviation in each class.
 
     exact:    numbers without noise; `classes`: up to 5 %, up to 10 %, up to 25 %, up to 50 %, more (zero and negative numbers too).
@@ -122,7 +122,7 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class Grid:
+class GridFacts:
     """A two-way table: values and standard deviations (None where not known), row by row."""
 
     rows: tuple[str, ...]
@@ -163,7 +163,7 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Areas:
+class AreasFacts:
     level: str
     areas: tuple[Area, ...]
     without_area: int
@@ -173,7 +173,7 @@ class Areas:
 
 
 @dataclass(frozen=True)
-class NoiseLaw:
+class NoiseLawFacts:
     """The law of a cell's noise: values with their probabilities, at least 99 in 100 together, or their shares in simulated draws.
 
     place:   of the cell: how many its block has, or in words.
@@ -198,14 +198,14 @@ class NoiseLaw:
 class ReportFacts:
     """Everything that the figures of a report are drawn from; what a release does not have is left out."""
 
-    levels: tuple[Spread, ...] = ()
-    margins: tuple[Spread, ...] = ()
-    relative: tuple[Shares, ...] = ()
+    levels: tuple[SpreadFacts, ...] = ()
+    margins: tuple[SpreadFacts, ...] = ()
+    relative: tuple[SharesFacts, ...] = ()
     sizes: Sizes | None = None
     ranked: Ranked | None = None
-    grid: Grid | None = None
-    areas: Areas | None = None
+    grid: GridFacts | None = None
+    areas: AreasFacts | None = None
     example: Example | None = None
-    noise: tuple[NoiseLaw, ...] = ()
+    noise: tuple[NoiseLawFacts, ...] = ()
     view: Mapping[str, Any] | None = None
     """What view.json says, where the folder has a publication view."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from holdfast.report.figures.facts import Grid
+from holdfast.report.figures.facts import GridFacts
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, box, cut, label, picture, short, tick_words, width_of
 from holdfast.report.html import Html
@@ -18,7 +18,7 @@ UNSURE = 0.25
 """Above this relative standard deviation a number is marked."""
 
 
-def heat_figure(say: Sentences, grid: Grid, noun: str = "count") -> Figure:
+def heat_figure(say: Sentences, grid: GridFacts, noun: str = "count") -> Figure:
     """Given: one row and one column or more."""
     title = say("figures.heat_title", row=grid.row_title, column=grid.column_title, **say.nouns(noun))
     room = max(NAMES, WIDTH - 4 - WELL * len(grid.columns))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.report.figures.facts import NoiseLaw
+from holdfast.report.figures.facts import NoiseLawFacts
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import GREY, MAIN, RAMP, WIDTH, Place, axis_left, box, label, line, linear, nice_ticks, picture, tick_words
 from holdfast.report.html import Html, number
@@ -31,7 +31,7 @@ class NoiseBar:
     error: float
 
 
-def noise_figure(say: Sentences, index: int, given: NoiseLaw) -> Figure:
+def noise_figure(say: Sentences, index: int, given: NoiseLawFacts) -> Figure:
     """Given: `index` tells the charts of a page apart; one value or more."""
     width, bars = _bars(given)
     place = given.place if isinstance(given.place, str) else noise_place(say, given.place)
@@ -63,7 +63,7 @@ def reach(law: Sequence[tuple[int, float]], share: float) -> int | None:
     return None
 
 
-def _bars(given: NoiseLaw) -> tuple[int, list[NoiseBar]]:
+def _bars(given: NoiseLawFacts) -> tuple[int, list[NoiseBar]]:
     """Values joined to at most about MAX_BARS bars of equal, odd width, so that one bar is centred at 0. Bars at the ends that the listed
     values fill in part are left out. Errors of joined bars are added: that is on the safe side.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.report.figures.facts import LIMITS, Shares
+from holdfast.report.figures.facts import LIMITS, SharesFacts
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import HALO, INK, RAMP, WIDTH, Place, axis_below, box, cut, label, linear, picture
 from holdfast.report.html import Html, number
@@ -17,7 +17,7 @@ SHADES = ("#ffffff", *RAMP)
 """Numbers without noise are white."""
 
 
-def relative_figure(say: Sentences, shares: Sequence[Shares], noun: str = "count") -> Figure:
+def relative_figure(say: Sentences, shares: Sequence[SharesFacts], noun: str = "count") -> Figure:
     """One level or more."""
     told = say.nouns(noun)
     title = say("figures.relative_title", **told)
@@ -41,7 +41,7 @@ def relative_figure(say: Sentences, shares: Sequence[Shares], noun: str = "count
     )
 
 
-def _row(say: Sentences, found: Shares, y: float, across: Place) -> list[Html]:
+def _row(say: Sentences, found: SharesFacts, y: float, across: Place) -> list[Html]:
     out = [label(cut(say("figures.units", name=level_words(say, found.name), count=found.numbers), WIDTH - LEFT - 8), LEFT, y + 13, **HALO)]
     begin = 0
     for count, shade in zip((found.exact, *found.classes), SHADES, strict=True):

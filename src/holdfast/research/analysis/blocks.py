@@ -77,12 +77,8 @@ class Read:
 
 
 def block_posterior(read: Read) -> BlockPosterior:
-    """By the best method there is; InvalidParameter or RequestTooLarge where there is none."""
+    """By the best method there is for noise that sees no data; InvalidParameter or RequestTooLarge where there is none."""
     target = read.drawing.channel.target
-    if isinstance(target, ConditionalLaplace | ConditionalGaussian):
-        from holdfast.research.analysis.conditioned import conditioned_posterior
-
-        return checked(conditioned_posterior(read, target))
     if isinstance(target, Rounded) and isinstance(read.shape, Free):  # nothing is projected or rounded
         target = L1Laplace(target.epsilon)
     noise = cell_weight(target)
@@ -91,7 +87,7 @@ def block_posterior(read: Read) -> BlockPosterior:
         found = _rounded_pair(read, target) if isinstance(target, Rounded) else _listed(read, target)
     if found is None and noise is not None:
         found = by_classes(read, noise)
-    return checked(_from_draws(read) if found is None else found)
+    return check_posterior(_from_draws(read) if found is None else found)
 
 
 def cell_weight(target: Target) -> Callable[[Ints], Floats] | None:
@@ -249,7 +245,7 @@ def _from_draws(read: Read) -> Tables:
     return Tables.weighted(tables, read.log_prior(tables))
 
 
-def checked(found: BlockPosterior) -> BlockPosterior:
+def check_posterior(found: BlockPosterior) -> BlockPosterior:
     """Refused where no table is left, or too few draws."""
     if isinstance(found, Tables):
         if found.effective is not None and found.effective < LEAST_EFFECTIVE:

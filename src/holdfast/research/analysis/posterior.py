@@ -11,9 +11,11 @@ import numpy as np
 
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.parameters import sample_size
+from holdfast.laws import ConditionalGaussian, ConditionalLaplace
 from holdfast.publication.queries import Query, coefficients
 from holdfast.randomness import NoiseKey
-from holdfast.research.analysis.blocks import Read, block_posterior
+from holdfast.research.analysis.blocks import Read, block_posterior, check_posterior
+from holdfast.research.analysis.conditioned import conditioned_posterior
 from holdfast.research.analysis.priors import Prior, check_prior
 from holdfast.research.analysis.published import Published, Source, published
 from holdfast.research.analysis.tables import BlockPosterior, Floats, Ints, Method, Numbers
@@ -134,7 +136,15 @@ def blocks_read(
         rows = task.cells if wanted is None else task.cells[wanted[task.cells].any(axis=1)]
         for cells in rows:
             label = (*map(str, task.label), str(int(cells[0])))
-            yield cells, block_posterior(Read(source.drawing, task.shape, cells, source.counts[cells], prior, count, random, label))
+            yield cells, _posterior_of_block(Read(source.drawing, task.shape, cells, source.counts[cells], prior, count, random, label))
+
+
+def _posterior_of_block(read: Read) -> BlockPosterior:
+    """By the law of the noise: whether it reads the counts."""
+    target = read.drawing.channel.target
+    if isinstance(target, ConditionalLaplace | ConditionalGaussian):
+        return check_posterior(conditioned_posterior(read, target))
+    return block_posterior(read)
 
 
 def generator(key: NoiseKey | None) -> np.random.Generator:

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.metropolis import Metropolis
-from holdfast.chains.moves import Listed, Swaps
-from holdfast.chains.target import LARGEST_ENTRY, Ints, Target
+from holdfast.chains.moves import ListedMoves, Swaps
+from holdfast.chains.target import LARGEST_ENTRY, ChainTarget, Ints
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.shapes import Bounded, Grid, OneSum
 from holdfast.lattices.shapes.shape import UNBOUNDED
@@ -55,14 +55,14 @@ def bounded_chain(shape: Bounded, table: Ints, rate: Fraction) -> BoundedChain:
     room = block.room(np.asarray(table, dtype=np.int64)[None])
     lower = np.maximum(room.least[0], 1 - LARGEST_ENTRY) if (room.least > -UNBOUNDED).any() else None
     upper = np.minimum(room.most[0], LARGEST_ENTRY - 1) if (room.most < UNBOUNDED).any() else None
-    target = Target.laplace(shape.size, rate).within(lower, upper)
+    target = ChainTarget.laplace(shape.size, rate).within(lower, upper)
     base = shape.shape
     one_sided = shape.lower is None or shape.upper is None
     if isinstance(base, OneSum) or (isinstance(base, Grid) and base.is_two_way and (one_sided or 2 in base.axes)):
         signs = np.array(base.signs) if isinstance(base, OneSum) and base.signs is not None else None
         return BoundedChain(LineGibbs(target, Swaps(base.axes, signs)), "swaps")
     try:
-        return BoundedChain(LineGibbs(target, Listed(elementary_moves(block.kept))), "elementary moves")
+        return BoundedChain(LineGibbs(target, ListedMoves(elementary_moves(block.kept))), "elementary moves")
     except RequestTooLarge:
         return BoundedChain(Metropolis(target, block.basis()), "all moves")
 

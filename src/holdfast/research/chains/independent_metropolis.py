@@ -34,7 +34,7 @@ from holdfast.exact.table import TableSampler
 from holdfast.lattices.algebra import as_matrix, independent_rows, take_rows
 from holdfast.randomness import Words
 from holdfast.samplers.bounded_block import BoundedBlock
-from holdfast.samplers.pivot_laplace import Pivots, solve_pivots
+from holdfast.samplers.laplace_rejection import Pivots, solve_pivots
 
 INDEX_BITS = 12
 """Cells of the table of proposals: few, so that it stays in the first-level cache."""

@@ -15,7 +15,7 @@ from fractions import Fraction
 from flint import arb
 
 from holdfast.errors import InvalidParameter, PrecisionExhausted
-from holdfast.exact.balls import Enclosure, ball, enclosure, narrowed, precision
+from holdfast.exact.balls import Enclosure, ball, enclose_until, enclosure, precision
 from holdfast.exact.parameters import Exact, positive_fraction
 from holdfast.privacy.parameters import budget, format_exact, format_up, not_negative, probability, round_up
 
@@ -106,12 +106,12 @@ def _first_enough(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 def _is_enough(ratio: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
     """Whether balls prove delta(epsilon) <= delta; False also where they cannot tell."""
-    found, _ = narrowed(lambda: _delta_ball(ratio, epsilon), PRECISIONS, lambda e: e.upper <= delta or e.lower > delta)
+    found, _ = enclose_until(lambda: _delta_ball(ratio, epsilon), PRECISIONS, lambda e: e.upper <= delta or e.lower > delta)
     return found is not None and found.upper <= delta
 
 
 def _delta(ratio: Fraction, epsilon: Fraction) -> Enclosure:
-    found, _ = narrowed(lambda: _delta_ball(ratio, epsilon), PRECISIONS, lambda e: e.upper - e.lower <= e.upper * NARROW)
+    found, _ = enclose_until(lambda: _delta_ball(ratio, epsilon), PRECISIONS, lambda e: e.upper - e.lower <= e.upper * NARROW)
     if found is None:
         raise PrecisionExhausted("The delta of this noise could not be enclosed. Use parameters of a more ordinary size.")
     return Enclosure(max(found.lower, Fraction(0)), min(found.upper, Fraction(1)))

@@ -1,4 +1,4 @@
-"""Compiled loops of coupling from the past: sweeps over the variances, Klein's step (general_form.py, klein_step.py).
+"""Compiled loops of coupling from the past: sweeps over the variances, Klein's step (forms.py, klein_step.py).
 
 No product is fused
 with a sum, and every sum has a fixed order: the parameters of Klein's step are the same doubles on every machine.
@@ -257,7 +257,7 @@ def exponents_of_ends(ends, lists, curve, first, off):  # type: ignore[no-untype
 def sweep(mode, u, index, known, public, work):  # type: ignore[no-untyped-def]
     """One sweep of a chain over all cells; returns the cell at which it had to stop, or the number of cells.
 
-    known[e] >= 0 is the index of cell e where it was found exactly before (EXACT). public and work: general_form.py.
+    known[e] >= 0 is the index of cell e where it was found exactly before (EXACT). public and work: forms.py.
     """
     columns, taus, weights, scalars, lists, curve = public
     matrix, inverse, scratch, lines, sums, exponents, cumulative = work

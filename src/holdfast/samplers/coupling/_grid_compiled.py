@@ -1,4 +1,4 @@
-"""Compiled loops of coupling from the past on grids of two axes (grid_form.py, grid_klein.py). After a change in _coupling_compiled.py
+"""Compiled loops of coupling from the past on grids of two axes (forms.py, klein_step.py). After a change in _coupling_compiled.py
 touch this file too: Numba's cache does not notice a change in a function imported from elsewhere.
 
 Rows i, columns j. K is the matrix of the columns without row i, from which the other rows were eliminated; H = K + diag(tau_i) is what is
@@ -254,7 +254,7 @@ def begin_row(tau, suffix, prefix, kernel, inverse):  # type: ignore[no-untyped-
 def grid_sweep(mode, u, index, known, public, work):  # type: ignore[no-untyped-def]
     """One sweep of a chain over a grid, row by row; returns the cell at which it had to stop, or the number of cells.
 
-    public and work: grid_form.py.
+    public and work: forms.py.
     """
     taus, weights, scalars, squares, curve = public
     tau, suffix, prefix, kernel, inverse, lines, scratch, sums, exponents, cumulative = work

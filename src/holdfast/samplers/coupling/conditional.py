@@ -7,6 +7,16 @@ has weight
 
 C >= 0 the conductance of the others (None: infinite), exponents what the cell adds to the correction: falling in j, and the last one given
 stands for all later atoms. [theory T173], [theory T191]
+
+The uniforms of a try: one for every cell and every step back in time, without end, each with as many bits as anyone asks for.
+
+A try takes one word of the stream for every cell. The uniform of a cell at time -t is made of extra bits that belong to that word
+(randomness/words.py): so how far back a try goes, and how many bits a comparison needs, shifts nothing that comes after.
+
+Coupling from the past with every step decided in balls: slow and plain. The oracle of the compiled loops, and their last resort.
+
+Both chains are the ideal ones: no error is enclosed, every index is the true quantile of a conditional law. Any start below all states and
+any start above all states give the same result, if the chains meet.
 """
 
 from __future__ import annotations
@@ -15,13 +25,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import count
+from typing import Protocol
 
+import numpy as np
 from flint import arb, ctx
+from numpy.typing import NDArray
 
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.predicates import extra_integer
 from holdfast.randomness import Words
-from holdfast.samplers.coupling.majorant import log_theta
+from holdfast.samplers.coupling.convex_correction import log_theta
 from holdfast.samplers.coupling.mixture import Mixture
 from holdfast.samplers.theta import theta_ratio_ball
 
@@ -117,3 +130,74 @@ def integer_at(distance: Fraction, variance: Fraction, cell: int, bits: int, wor
 def gaussian_sum(distance: Fraction, variance: Fraction) -> arb:
     """The sum over all integers k of exp(-(k - distance)^2 / (2 variance)), as a ball; |distance| <= 1/2."""
     return (2 * arb.pi() * ball(variance)).sqrt() * log_theta(1 / ball(variance)).exp() * theta_ratio_ball(variance, distance)
+
+
+Doubles = NDArray[np.float64]
+LEVEL_BITS = 128
+DOUBLE_BITS = 53
+
+
+def depth_of(time: int, level: int) -> int:
+    """Where the bits number `level` (128 each) of the uniform of time -time are: a different depth for every pair."""
+    a = time - 1 + level
+    return a * (a + 1) // 2 + level
+
+
+@dataclass(frozen=True)
+class SweepUniform:
+    """The uniform of one cell at time -time; `index` is the cell's word."""
+
+    words: Words
+    index: int
+    time: int
+
+    def cell(self, levels: int) -> int:
+        """The first 128 `levels` bits, as an integer."""
+        value = 0
+        for level in range(levels):
+            value = (value << LEVEL_BITS) | extra_integer(self.words, self.index, depth_of(self.time, level))
+        return value
+
+
+def sweep_doubles(words: Words, first: int, count: int, time: int) -> Doubles:
+    """The first 53 bits of the uniforms of time -time for words first, first + 1, ...: numbers below 1, rounded down."""
+    parts = words.extra(np.arange(first, first + count, dtype=np.uint64), depth_of(time, 0))
+    return as_doubles(parts[:, 0], parts[:, 1])
+
+
+def as_doubles(high: NDArray[np.uint32], low: NDArray[np.uint32]) -> Doubles:
+    """The first 53 of 64 bits, times 2^-53."""
+    whole = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
+    return np.asarray((whole >> np.uint64(64 - DOUBLE_BITS)).astype(np.float64) * 2.0**-DOUBLE_BITS)
+
+
+class ExactForm(Protocol):
+    """What the reference needs of a form."""
+
+    @property
+    def cells(self) -> int: ...
+
+    def law(self, indices: list[int], cell: int) -> ConditionalLaw:
+        """The conditional law of one cell given the others."""
+
+    def top_law(self, cell: int) -> ConditionalLaw:
+        """A law above every conditional of the cell."""
+
+
+def coalesce(form: ExactForm, uniform: Callable[[int, int], SweepUniform], steps: int = 2) -> list[int]:
+    """The atoms at time 0; uniform(cell, time) is that of a cell at time -time. Never gives up."""
+    while True:
+        lower = [0] * form.cells
+        upper = [form.top_law(e).index(uniform(e, steps).cell) for e in range(form.cells)]
+        _sweep(form, lower, uniform, steps)
+        for time in range(steps - 1, 0, -1):
+            _sweep(form, lower, uniform, time)
+            _sweep(form, upper, uniform, time)
+        if lower == upper:
+            return lower
+        steps += 1
+
+
+def _sweep(form: ExactForm, state: list[int], uniform: Callable[[int, int], SweepUniform], time: int) -> None:
+    for cell in range(form.cells):
+        state[cell] = form.law(state, cell).index(uniform(cell, time).cell)

@@ -12,6 +12,12 @@ Why the law is exact, what is proved and what is certified by computation: [theo
 
 No step is capped, restarted or given up because it takes long: how far back a try must go depends on its result, and throwing such tries
 away would change the law.
+
+What coupling from the past costs, in cell draws (samplers/choice.py): a try by the shape of the block alone, how many of them by a pilot
+that sees no data. For plans and for the choice of a sampler; no draw depends on it.
+
+A try makes about three sweeps of two chains and one of Klein's sampler. An update of a cell draws one atom of the mixture and works on a
+square of numbers: of the rank, or of the shorter axis where the block is a two-way table, whose correction takes a time of its own.
 """
 
 from __future__ import annotations
@@ -20,6 +26,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -32,18 +39,47 @@ from holdfast.exact.parameters import Exact, positive_fraction, sample_size
 from holdfast.exact.predicates import is_below
 from holdfast.lattices import algebra
 from holdfast.randomness import NoiseKey, Words
-from holdfast.samplers.coupling import cost
-from holdfast.samplers.coupling.conditional import gaussian_sum
-from holdfast.samplers.coupling.general_form import GeneralForm
-from holdfast.samplers.coupling.grid_form import GridForm
-from holdfast.samplers.coupling.grid_klein import GridKlein
-from holdfast.samplers.coupling.klein_step import DenseKlein, Proposal
-from holdfast.samplers.coupling.mixture import EXCESS_ERROR
-from holdfast.samplers.coupling.mixture_fit import mixture_for
-from holdfast.samplers.coupling.reference import coalesced
-from holdfast.samplers.coupling.uniforms import SweepUniform, sweep_doubles
-from holdfast.samplers.pilot import HOPELESS, Acceptance
-from holdfast.samplers.rejection import check_l1_reach
+from holdfast.samplers.coupling.conditional import SweepUniform, coalesce, gaussian_sum, sweep_doubles
+from holdfast.samplers.coupling.convex_correction import WINDOW
+from holdfast.samplers.coupling.forms import GeneralForm, GridForm
+from holdfast.samplers.coupling.klein_step import DenseKlein, GridKlein, Proposal
+from holdfast.samplers.coupling.mixture import EXCESS_ERROR, mixture_for
+from holdfast.samplers.rejection import HOPELESS, Acceptance, Piloted, check_l1_reach, estimate_acceptance
+
+UPDATES = 7
+"""Of each cell, in a try."""
+ATOM_COST, ENTRY_COST = 40.0, 0.055
+TWO_WAY_ATOM_COST, TWO_WAY_ENTRY_COST, TWO_WAY_COORDINATE_COST = 24.0, 0.01, 0.02
+"""Cell draws that an atom and an entry of the square take, for any matrix and for two-way tables; there, what a coordinate takes too."""
+SLOW_COST = 2.5
+"""Cell draws, times the cube of the free dimensions, of a Klein step in integers: half a second for 160."""
+PILOT_CELLS, LEAST_TRIES, MOST_TRIES = 2e7, 8, 1 << 10
+"""A pilot costs so many cell draws, a second, or so many tries where these are more."""
+FIRST_TRIES, ENOUGH = 4, 0.1
+"""Accept probabilities of tries differ little, so that a few of them say enough."""
+HOPELESS_CELLS = 1e13
+"""Expected cell draws from which a pilot looks no further: days."""
+
+
+def try_cost(axes: tuple[int, ...], rank: int) -> float:
+    """Cell draws that take about as long as one try on a block of so many cells under so many independent totals."""
+    if len(axes) == 2:
+        coordinates = prod(min(length, WINDOW) for length in axes)
+        return UPDATES * prod(axes) * (TWO_WAY_ATOM_COST + TWO_WAY_ENTRY_COST * min(axes) ** 2 + TWO_WAY_COORDINATE_COST * coordinates)
+    return UPDATES * prod(axes) * (ATOM_COST + ENTRY_COST * rank**2)
+
+
+def acceptance(sampler: Piloted) -> Acceptance:
+    """How often a try is accepted, from a few tries with public words."""
+    return estimate_acceptance(
+        sampler,
+        cell_budget=max(PILOT_CELLS, LEAST_TRIES * sampler.cells_per_try),
+        most_tries=MOST_TRIES,
+        first_tries=FIRST_TRIES,
+        enough=ENOUGH,
+        least=sampler.cells_per_try / HOPELESS_CELLS,
+    )
+
 
 Ints = NDArray[np.int64]
 Doubles = NDArray[np.float64]
@@ -72,7 +108,7 @@ class CouplingLaplace:
     """Laplace noise in l1 on the lattice that kept rows leave, for any integer matrix.
 
     Law:         P[Z = z] proportional to exp(-epsilon |z|_1), z an integer vector with A z = 0.
-    Given:       epsilon in the range of mixture_fit.py; no cell that the rows leave out or pin. `slack` exists for tests: it widens the
+    Given:       epsilon in the range of mixture.py; no cell that the rows leave out or pin. `slack` exists for tests: it widens the
                  error of every double, which may change how far back a try goes, and nothing else.
     Guarantees:  exact; pure epsilon per unit of l1; no chain error. How far back tries went, and the time they took, depend on what is
                  drawn: neither is to be published.
@@ -131,7 +167,7 @@ class CouplingLaplace:
     @cached_property
     def acceptance(self) -> Acceptance:
         """How often a try is accepted, by pilot."""
-        return cost.acceptance(self)
+        return acceptance(self)
 
     @property
     def expected_tries(self) -> float:
@@ -140,9 +176,9 @@ class CouplingLaplace:
 
     @property
     def try_cost(self) -> float:
-        """In cell draws (samplers/cost.py)."""
+        """In cell draws (samplers/choice.py)."""
         axes = (self.form.rows, self.form.columns) if isinstance(self.form, GridForm) else (self.cells,)
-        return cost.try_cost(axes, self.cells - self.form.dimension) + self._slow_share * cost.SLOW_COST * self.form.dimension**3
+        return try_cost(axes, self.cells - self.form.dimension) + self._slow_share * SLOW_COST * self.form.dimension**3
 
     @cached_property
     def _slow_share(self) -> float:
@@ -150,7 +186,7 @@ class CouplingLaplace:
         if isinstance(self._klein, GridKlein):
             return 0.0
         with NoiseKey.for_tests("slow tries: " + self.pilot_label).stream("plan") as words:
-            states = [self._variances(base, first, words) for base, _, first in self._words(cost.FIRST_TRIES, words)]
+            states = [self._variances(base, first, words) for base, _, first in self._words(FIRST_TRIES, words)]
         return sum(self._klein.is_slow(np.array(state)) for state in states) / len(states)
 
     def draw(self, n: int, words: Words) -> Ints:
@@ -163,9 +199,9 @@ class CouplingLaplace:
                 if self._accepts(made, taken, base, words):
                     out[done] = made.proposal.z
                     done += 1
-        return self._ordered(out)
+        return self._in_block_order(out)
 
-    def _ordered(self, values: Ints) -> Ints:
+    def _in_block_order(self, values: Ints) -> Ints:
         """Vectors of the form, with their cells as the block has them."""
         if not (self._is_turned and isinstance(self.form, GridForm)):
             return values
@@ -188,7 +224,7 @@ class CouplingLaplace:
     def _try(self, base: int, taken: NDArray[np.uint32], first: Doubles, words: Words) -> _Try:
         indices = self._variances(base, first, words)
         proposal = self._klein.propose(np.array(indices), taken[self.cells : -2], base + self.cells, words)
-        return self._weighed(indices, proposal)
+        return self._weigh(indices, proposal)
 
     def _variances(self, base: int, u: Doubles, words: Words) -> list[int]:
         """Steps 1: the atoms of all cells, exactly."""
@@ -211,14 +247,14 @@ class CouplingLaplace:
                 u = np.concatenate((sweep_doubles(words, base, self.cells, steps + 1)[None, :], u))
                 continue
             if ended == BEYOND:
-                return coalesced(self.form, uniform, steps)
+                return coalesce(self.form, uniform, steps)
             time = steps - row
             j = self.form.law([int(i) for i in state], cell).index(uniform(cell, time).cell)
             if j >= self.form.atoms:
-                return coalesced(self.form, uniform, steps)
+                return coalesce(self.form, uniform, steps)
             found[time, cell] = j
 
-    def _weighed(self, indices: list[int], proposal: Proposal) -> _Try:
+    def _weigh(self, indices: list[int], proposal: Proposal) -> _Try:
         """The chance of the accept step, as a logarithm in doubles."""
         mixture, d, m = self.form.mixture, self.cells, self.form.dimension
         sizes = np.abs(proposal.z)
@@ -278,9 +314,9 @@ class CouplingLaplace:
 
     def pilot_exponents(self, tries: int, words: Words) -> Ints:
         """Minus the logarithm of the chance of so many tries, in units, rounded down."""
-        return np.floor(-self.weighed(tries, words)[1] / float(PILOT_UNIT)).astype(np.int64)
+        return np.floor(-self.draw_weighed(tries, words)[1] / float(PILOT_UNIT)).astype(np.int64)
 
-    def weighed(self, tries: int, words: Words) -> tuple[Ints, Doubles]:
+    def draw_weighed(self, tries: int, words: Words) -> tuple[Ints, Doubles]:
         """So many tries, none thrown away, and the logarithm of each one's chance to be kept; see protocol.Weighed."""
         values, logs = np.empty((tries, self.cells), dtype=np.int64), np.empty(tries)
         done = 0
@@ -289,7 +325,7 @@ class CouplingLaplace:
                 made = self._try(base, taken, first, words)
                 values[done], logs[done] = made.proposal.z, min(0.0, self._log_chance(made))
                 done += 1
-        return self._ordered(values), logs
+        return self._in_block_order(values), logs
 
     def _log_chance(self, made: _Try) -> float:
         """By doubles where they say something, else by balls."""
