@@ -132,7 +132,7 @@ def counties_of(path: Path, runs: int) -> Iterator[tuple[str, NDArray[np.int64],
         made = [
             hf.answer(
                 true,
-                mechanism=hf.ProjectedLaplace(CENSUS),
+                mechanism=hf.ProjectedLaplace(epsilon=CENSUS),
                 universe=universe,
                 invariants=[hf.total()],
                 sensitivity=2,
@@ -168,12 +168,12 @@ def error_rows(trials: int) -> list[Row]:
     histogram = random.integers(0, 50, 20)
     kept = [[1] * 12, [1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]]
     values, query = hf.subspace.read_query(matrix, histogram, invariants=kept)
-    laplace, gaussian = ("1/2",), ("1/2", "1/1000000")
+    laplace, gaussian = {"epsilon": "1/2"}, {"epsilon": "1/2", "delta": "1/1000000"}
     mechanisms: list[SubspaceMechanism] = [
-        hf.ProjectedLaplace(*laplace),
-        hf.ExtendedLaplace(*laplace),
-        hf.ProjectedGaussian(*gaussian),
-        hf.ExtendedGaussian(*gaussian),
+        hf.ProjectedLaplace(**laplace),
+        hf.ExtendedLaplace(**laplace),
+        hf.ProjectedGaussian(**gaussian),
+        hf.ExtendedGaussian(**gaussian),
     ]
     first: dict[str, float] = {}
     rows = []

@@ -48,7 +48,7 @@ class Attack:
 def floating(secrets: NDArray[np.int64], seed: int) -> Floats:
     """What projected Laplace noise publishes in floating point, one row a trial."""
     query = hf.subspace.Query(hf.subspace.Invariants([[1, 1, 1]]), hf.subspace.Sensitivities(l1=Fraction(2)))
-    law = hf.ProjectedLaplace(EPSILON).floating(query)
+    law = hf.ProjectedLaplace(epsilon=EPSILON).floating(query)
     return ANSWERS[secrets] + law.answers(np.zeros(3), len(secrets), np.random.default_rng(seed))
 
 
@@ -57,7 +57,7 @@ def on_the_grid(secrets: NDArray[np.int64], seed: int) -> Floats:
     universe = hf.Universe.product({"answer": ["1", "2", "3"]})
     facts = replace(Facts.of(universe, [hf.total()]), grid=Grid(PLACES, l1=Fraction(2), on_grid=True))
     with NoiseKey.for_tests(seed) as key:
-        noise = Law(hf.ProjectedLaplace(EPSILON).channel(facts)).sample(len(secrets), key)
+        noise = Law(hf.ProjectedLaplace(epsilon=EPSILON).channel(facts)).sample(len(secrets), key)
     return np.asarray(np.ldexp(ANSWERS[secrets] * 2**PLACES + noise, -PLACES))
 
 

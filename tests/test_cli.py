@@ -128,7 +128,7 @@ class TestFromNothingToAVerifiedFolder:
         [
             'mechanism = "generalized-gaussian"\nrho = "1/10"\nper = "person"',
             'mechanism = "generalized-gaussian"\nepsilon = "1"\ndelta = "1e-6"\nper = "person"',
-            'mechanism = "rounded-projection"\nepsilon = "1"\nper = "unit"',
+            'mechanism = "rounded-projection"\nepsilon = "1"\nper = "distance"',
             'mechanism = "generalized-laplace"\nnorm = "l2"\nepsilon = "1"\nper = "person"',
             'mechanism = "suppression"\nformats = ["csv"]\ndate = "2030-04-01"',
         ],

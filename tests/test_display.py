@@ -66,10 +66,10 @@ LONG_NUMBER = Fraction(10**60 + 1, 3 * 10**61)
 SQUARE = hf.Universe.product({"a": MANY[:100], "b": MANY[100:200]})
 KEEP = {"nothing": [], "rows": [hf.margin("a")], "rows and columns": [hf.margin("a"), hf.margin("b")]}
 MECHANISMS: dict[str, Any] = {
-    "laplace": hf.GeneralizedLaplace(epsilon=LONG_NUMBER),
-    "gaussian": hf.GeneralizedGaussian(epsilon=LONG_NUMBER, delta=LONG_NUMBER / 10**9),
+    "laplace": hf.GeneralizedLaplace(epsilon=LONG_NUMBER, per="distance"),
+    "gaussian": hf.GeneralizedGaussian(epsilon=LONG_NUMBER, delta=LONG_NUMBER / 10**9, per="distance"),
     "gaussian with options": hf.GeneralizedGaussian(
-        epsilon=LONG_NUMBER, delta=LONG_NUMBER, calibration="simple", allow_estimated=True, eta=LONG_NUMBER
+        epsilon=LONG_NUMBER, delta=LONG_NUMBER, calibration="simple", allow_estimated=True, eta=LONG_NUMBER, per="distance"
     ),
     "rounded": hf.RoundedProjection(epsilon=LONG_NUMBER, per="person"),
     "suppression": hf.Suppression(),
@@ -138,20 +138,23 @@ def test_releases_and_what_they_are_made_of(mechanism: Any, keep: list[Any]) -> 
 
 
 def test_channels_and_drawings_say_what_is_drawn() -> None:
-    plan = hf.plan(SQUARE, [hf.margin("a")], hf.GeneralizedGaussian(rho="1/8"))
+    plan = hf.plan(SQUARE, [hf.margin("a")], hf.GeneralizedGaussian(rho="1/8", per="distance"))
     assert repr(plan.drawing.channel) == "Channel(gaussian 4; 10000 cells, 100 blocks of 1 shapes)"
     assert repr(plan.drawing) == "Drawing(gaussian 4; 10000 cells, 100 blocks of 1 shapes; sequential Gaussian)"
 
 
 def test_a_release_in_a_notebook_says_first_that_it_is_not_private() -> None:
     table = hf.Table(hf.Universe.product({"a": ["1", "2"], "b": ["1", "2", "3"]}), np.full(6, SECRET))
-    made = {key: hf.release(table, [hf.margin("a")], hf.GeneralizedLaplace("1/2"), key=key) for key in (hf.NoiseKey.for_tests(1), None)}
+    made = {
+        key: hf.release(table, [hf.margin("a")], hf.GeneralizedLaplace(epsilon="1/2", per="distance"), key=key)
+        for key in (hf.NoiseKey.for_tests(1), None)
+    }
     for key, release in made.items():
         texts = check_html(release._repr_html_()).texts
         shown = dict(zip(texts[1::2], texts[2::2], strict=True))
         assert (texts[1:3] == ["Warning", "NOT PRIVATE: drawn with a test key"]) == (key is not None)
         assert ("NOT PRIVATE" in release._repr_html_()) == (key is not None)
-        assert shown["asked"] == "epsilon = 0.5 per unit"
+        assert shown["asked"] == "epsilon = 0.5 per distance"
         assert shown["Kept"] == "2 totals, exactly"
         assert shown["Promise"] == hf.describe(release.guarantee)
     assert hf.describe(release.plan) == hf.describe(release) == hf.describe(release.law) == hf.describe(release.guarantee)
@@ -163,7 +166,7 @@ def test_markup_of_others_is_escaped() -> None:
     universe = hf.Universe.product({bad: [bad, "2"], "b": [bad, "q", "r"]})
     table = hf.Table(universe, np.full(6, SECRET), count=bad + "n", unit=bad, name=bad)
     keep = [hf.margin(bad), hf.identity(hf.subset(bad, [bad], by=["b"]))]
-    made = hf.release(table, keep[:1], hf.GeneralizedLaplace(epsilon=1), key=hf.NoiseKey.for_tests("markup"))
+    made = hf.release(table, keep[:1], hf.GeneralizedLaplace(epsilon=1, per="distance"), key=hf.NoiseKey.for_tests("markup"))
     for thing in (table, universe, made.plan, made.guarantee, made, hf.plan(table, keep, hf.Suppression())):
         cells = check_html(thing._repr_html_())
         assert "img" not in cells.tags

@@ -220,7 +220,7 @@ class TestWithoutALedger:
     def test_in_python(self, work: Path) -> None:
         """`ledger=None` records nothing; card and repr say so."""
         table = hf.Table.from_counts(work / "counties.csv", cells=["state", "county"], count="people")
-        made = hf.release(table, [hf.margin("state")], hf.GeneralizedLaplace(epsilon="1/4"), release_id="r1")
+        made = hf.release(table, [hf.margin("state")], hf.GeneralizedLaplace(epsilon="1/4", per="distance"), release_id="r1")
         assert "not recorded in a ledger" in repr(made)
         assert made.card["release"]["ledger_words"].startswith("This release was recorded in no ledger")
         assert not (work / DEFAULT).exists()
@@ -341,7 +341,11 @@ class TestRefusedBeforeSlowWork:
         ledger = Ledger.open(work / "l.sqlite", create=True)
         ledger.grant("counties", kind="pure", epsilon=1, approver="a", reason="b")
         table = hf.Table.from_counts(work / "counties.csv", cells=["state", "county"], count="people", name="counties")
-        keep, cheap, dear = [hf.margin("state")], hf.GeneralizedLaplace(epsilon="1/4"), hf.GeneralizedLaplace(epsilon=1)
+        keep, cheap, dear = (
+            [hf.margin("state")],
+            hf.GeneralizedLaplace(epsilon="1/4", per="distance"),
+            hf.GeneralizedLaplace(epsilon=1, per="distance"),
+        )
         hf.release(table, keep, cheap, ledger=ledger, release_id="r1").save(work / "out")
         request.getfixturevalue("no_samplers")
         with pytest.raises(hf.errors.IdenticalRelease):
@@ -351,7 +355,9 @@ class TestRefusedBeforeSlowWork:
         with pytest.raises(hf.errors.NoGrant):
             hf.release(table, keep, cheap, ledger=ledger, release_id="r3", dataset="others")
         with pytest.raises(hf.errors.LedgerProblem, match="Markov chain"):
-            hf.release(table, keep, hf.GeneralizedLaplace("1/4", sampler="block_gibbs"), ledger=ledger, release_id="r4")
+            hf.release(
+                table, keep, hf.GeneralizedLaplace(epsilon="1/4", sampler="block_gibbs", per="distance"), ledger=ledger, release_id="r4"
+            )
         assert [event.kind for event in ledger.events()].count("reserved") == 1
 
 

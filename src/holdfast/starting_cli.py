@@ -32,7 +32,7 @@ class Per(StrEnum):
     """Whom a budget is for."""
 
     person = "person"
-    unit = "unit"
+    distance = "distance"
 
 
 def init(

@@ -261,8 +261,8 @@ def test_a_screen_shows_fields() -> None:
     for made in (pure(), pure(distance="l2"), zcdp(), approximate(eta="1e-6", status="estimated", chains=CHAINS)):
         assert len(repr(made)) <= 2 * 140
         assert repr(made).startswith("Guarantee(one person: ")
-        asked = replace(made, asked=Asked(per="unit", epsilon=Fraction(1, 4)))
-        assert repr(asked).startswith("Guarantee(asked: epsilon = 0.25 per unit; one person: ")
+        asked = replace(made, asked=Asked(per="distance", epsilon=Fraction(1, 4)))
+        assert repr(asked).startswith("Guarantee(asked: epsilon = 0.25 per distance; one person: ")
     assert "one person: epsilon = 0.5; one unit of l1: epsilon = 0.25; kind: pure; " in repr(pure())
     page = pure(unit="<b>household</b>")._repr_html_()
     assert "<b>" not in page

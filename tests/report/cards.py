@@ -138,7 +138,7 @@ CARD: dict[str, Any] = {
     },
     "guarantee": {
         "asked": {
-            "per": "unit",
+            "per": "distance",
             "parameters": {"epsilon": "24/125"},
             "words": "epsilon = 0.192 for each unit of l1 distance between two tables",
         },

@@ -49,8 +49,8 @@ class TestAnswer:
         assert "Floating point, research only" in hf.describe(answer)
 
     def test_a_declared_sensitivity_makes_a_declared_promise(self) -> None:
-        declared = hf.answer([5, 3], invariants=[[1, 1]], sensitivity=2, mechanism=hf.ProjectedLaplace("1"), form="float")
-        computed = hf.answer([[1, 0], [0, 1]], [5, 3], invariants=[[1, 1]], mechanism=hf.ProjectedLaplace("1"), form="float")
+        declared = hf.answer([5, 3], invariants=[[1, 1]], sensitivity=2, mechanism=hf.ProjectedLaplace(epsilon="1"), form="float")
+        computed = hf.answer([[1, 0], [0, 1]], [5, 3], invariants=[[1, 1]], mechanism=hf.ProjectedLaplace(epsilon="1"), form="float")
         assert (declared.guarantee.basis, computed.guarantee.basis) == ("declared", "proved")
         assert "as it was declared. That was not checked" in hf.describe(declared)
         assert "declared" not in hf.describe(computed)
@@ -78,10 +78,10 @@ class TestAnswer:
 
 UNIVERSE = hf.Universe.product({"town": ["a", "b"], "sex": ["F", "M"]})
 EVERY = [
-    hf.ProjectedLaplace("1/2"),
-    hf.ExtendedLaplace("1/2"),
-    hf.ProjectedGaussian("1", "1e-6"),
-    hf.ExtendedGaussian("1", "1e-6", calibration="paper"),
+    hf.ProjectedLaplace(epsilon="1/2"),
+    hf.ExtendedLaplace(epsilon="1/2"),
+    hf.ProjectedGaussian(epsilon="1", delta="1e-6"),
+    hf.ExtendedGaussian(epsilon="1", delta="1e-6", calibration="paper"),
     hf.CorrelatedGaussian("1", "1e-6"),
     hf.KNorm("1"),
     ProjectedDoubleGeometric("1"),
@@ -112,11 +112,11 @@ class TestAnswerOfThePackage:
     @pytest.mark.parametrize("argument", [{"places": 3}, {"on_grid": True}, {"release_id": "a"}, {"office": "b"}, {"names": ["x", "y"]}])
     def test_what_belongs_to_a_publication_is_refused(self, argument: dict[str, Any]) -> None:
         with pytest.raises(InvalidParameter, match=f"publishes nothing, and takes no {next(iter(argument))}"):
-            hf.answer([1.5, 2], sensitivity=1, mechanism=hf.ProjectedLaplace(1), form="float", **argument)
+            hf.answer([1.5, 2], sensitivity=1, mechanism=hf.ProjectedLaplace(epsilon=1), form="float", **argument)
 
     def test_a_ledger_is_refused(self) -> None:
         with pytest.raises(InvalidParameter, match="neither saved, published nor booked"):
-            hf.answer([1.5, 2], sensitivity=1, mechanism=hf.ProjectedLaplace(1), form="float", ledger="ledger.db")  # type: ignore[arg-type]
+            hf.answer([1.5, 2], sensitivity=1, mechanism=hf.ProjectedLaplace(epsilon=1), form="float", ledger="ledger.db")  # type: ignore[arg-type]
 
 
 class TestRead:

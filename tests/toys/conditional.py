@@ -87,14 +87,14 @@ class ToyConditional(Mechanism):
     name = "toy-conditional"
     run_file_keys = (keys.Key("epsilon", keys.budget, '"0.25"', required=True),)
 
-    def __init__(self, epsilon: Exact) -> None:
+    def __init__(self, *, epsilon: Exact) -> None:
         self._set(epsilon=budget(epsilon, "epsilon"))
 
     @classmethod
     def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
         if per == "person":
-            raise InvalidKey("per", 'this mechanism takes epsilon for one unit of distance. Write per = "unit".')
-        return cls(values["epsilon"])
+            raise InvalidKey("per", 'this mechanism takes epsilon for one unit of distance. Write per = "distance".')
+        return cls(epsilon=values["epsilon"])
 
     @property
     def parameters(self) -> dict[str, str]:

@@ -101,7 +101,7 @@ def _budget_note(channel: Channel, other: Target) -> str:
     target, asked, records = channel.target, channel.guarantee.asked, channel.facts.records
     if not isinstance(other, Rounded) or not isinstance(target, L1Laplace) or asked is None or asked.epsilon is None or asked.per is None:
         return ""
-    moved = 1 if asked.per == "unit" else L1.person_moving(records)
+    moved = 1 if asked.per == "distance" else L1.person_moving(records)
     return " (epsilon and per can stay as they are)" if asked.epsilon == other.epsilon * moved else ""
 
 

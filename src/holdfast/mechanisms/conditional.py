@@ -96,15 +96,15 @@ class Conditional(Mechanism):
 
     def __init__(
         self,
+        *,
         epsilon: Exact | None = None,
         lower: Any = 0,
         upper: Any = None,
         rows: Sequence[Inequality] = (),
-        *,
         gamma: Gamma | None = None,
         noise: Noise = "laplace",
         rho: Exact | None = None,
-        per: Per = "unit",
+        per: Per = "distance",
     ) -> None:
         if gamma is not None and not _is_gamma(gamma):
             raise InvalidParameter(f"gamma must be 0, 1 or 'best', or None for what the bounds need. Got {gamma!r}.", field="gamma")
@@ -157,9 +157,9 @@ class Conditional(Mechanism):
 
     def _converted(self, records: int) -> Self:
         if self.rho is not None:
-            return self._with(rho=self.rho / L2.person_moving(records), per="unit")
+            return self._with(rho=self.rho / L2.person_moving(records), per="distance")
         assert self.epsilon is not None
-        return self._with(epsilon=self.epsilon / L1.person_moving(records), per="unit")
+        return self._with(epsilon=self.epsilon / L1.person_moving(records), per="distance")
 
     def channel(self, facts: Facts) -> Channel:
         unit = self.per_unit(facts.records)

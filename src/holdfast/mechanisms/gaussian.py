@@ -87,16 +87,16 @@ class GeneralizedGaussian(ChainMechanism):
 
     def __init__(
         self,
+        *,
         rho: Exact | None = None,
         sigma_squared: Exact | None = None,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         calibration: Calibration = "tight",
         sampler: str = "auto",
-        *,
         allow_estimated: bool = False,
         eta: Exact = DEFAULT_ETA,
-        per: Per = "unit",
+        per: Per = "distance",
         levels: Mapping[Any, Any] | None = None,
     ) -> None:
         given = [name for name, value in zip(_WAYS, (rho, sigma_squared, epsilon), strict=True) if value is not None]
@@ -113,15 +113,15 @@ class GeneralizedGaussian(ChainMechanism):
             delta=None if delta is None else ordinary(probability(delta, "delta"), "delta"),
             calibration=check_choice(calibration, _CALIBRATIONS, "calibration"),
             request=sampler_request(sampler, allow_estimated, eta),
-            per="unit" if sigma_squared is not None else per,
+            per="distance" if sigma_squared is not None else per,
             levels=None if levels is None else read_shares(levels),
         )
         if self.levels is not None and (self.rho is None or self.request.names_a_chain or self.request.allow_estimated):
             raise InvalidParameter("levels goes with rho, which its shares divide, and with exact samplers. Give rho alone.")
         if self.per == "person" and self.request.names_a_chain:
-            raise InvalidParameter(f"sampler={sampler!r}: {_CHAIN_NEEDS}. Give both with per='unit', or sampler='auto'.")
+            raise InvalidParameter(f"sampler={sampler!r}: {_CHAIN_NEEDS}. Give both with per='distance', or sampler='auto'.")
         if self.per == "person" and calibration != "tight":
-            raise InvalidParameter(f"calibration={calibration!r} goes with per='unit': {_ONE_DISTANCE}. Leave it out.")
+            raise InvalidParameter(f"calibration={calibration!r} goes with per='distance': {_ONE_DISTANCE}. Leave it out.")
 
     @classmethod
     def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
@@ -138,17 +138,17 @@ class GeneralizedGaussian(ChainMechanism):
         request = request_from_keys(values)
         if "levels" in values and (ways != ["rho"] or request.names_a_chain or request.allow_estimated):
             raise InvalidKey("levels", "this key divides rho, and goes with exact samplers only. Give rho, and leave the sampler out.")
-        if request.names_a_chain and (ways != ["epsilon"] or per != "unit"):
-            raise InvalidKey("sampler", f'{_CHAIN_NEEDS}. Give both with per = "unit", or sampler = "auto".')
+        if request.names_a_chain and (ways != ["epsilon"] or per != "distance"):
+            raise InvalidKey("sampler", f'{_CHAIN_NEEDS}. Give both with per = "distance", or sampler = "auto".')
         if "calibration" in values and ways != ["epsilon"]:
             raise InvalidKey("calibration", "this key goes with epsilon and delta. Leave it out.")
         if "calibration" in values and per == "person":
-            raise InvalidKey("calibration", f'this key goes with per = "unit": {_ONE_DISTANCE}. Leave it out.')
+            raise InvalidKey("calibration", f'this key goes with per = "distance": {_ONE_DISTANCE}. Leave it out.')
         return cls._from_checked(
             **{key: values.get(key) for key in (*_WAYS, "delta")},
             calibration=values.get("calibration", "tight"),
             request=request,
-            per="unit" if ways == ["sigma_squared"] else per,
+            per="distance" if ways == ["sigma_squared"] else per,
             levels=values.get("levels"),
         )
 
@@ -160,7 +160,7 @@ class GeneralizedGaussian(ChainMechanism):
     def parameters(self) -> dict[str, str]:
         named = {"rho": self.rho, "sigma_squared": self.sigma_squared, "epsilon": self.epsilon, "delta": self.delta}
         out = {name: format_exact(value) for name, value in named.items() if value is not None}
-        calibrated = self.epsilon is not None and self.per == "unit"
+        calibrated = self.epsilon is not None and self.per == "distance"
         if self.levels is not None:
             out["levels"] = self.levels.text
         return {**out, **self._per_field, **({"calibration": self.calibration} if calibrated else {}), **self._said_of_chains}
@@ -178,11 +178,11 @@ class GeneralizedGaussian(ChainMechanism):
     def _converted(self, records: int) -> Self:
         squared = L2.person_moving(records)
         if self.rho is not None:
-            return self._with(rho=self.rho / squared, per="unit")
+            return self._with(rho=self.rho / squared, per="distance")
         assert self.epsilon is not None
         assert self.delta is not None
         least = pair_sigma_squared(self.epsilon, self.delta, distance_squared=squared)
-        return self._with(sigma_squared=least, epsilon=None, delta=None, per="unit")
+        return self._with(sigma_squared=least, epsilon=None, delta=None, per="distance")
 
     def channel(self, facts: Facts) -> Channel:
         unit = self.per_unit(facts.records)

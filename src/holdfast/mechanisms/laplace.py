@@ -65,13 +65,13 @@ class GeneralizedLaplace(ChainMechanism):
 
     def __init__(
         self,
+        *,
         epsilon: Exact,
         norm: Literal["l1", "l2"] = "l1",
         sampler: str = "auto",
-        *,
         allow_estimated: bool = False,
         eta: Exact = DEFAULT_ETA,
-        per: Per = "unit",
+        per: Per = "distance",
     ) -> None:
         self._set(
             epsilon=ordinary(budget(epsilon, "epsilon"), "epsilon"),
@@ -97,7 +97,7 @@ class GeneralizedLaplace(ChainMechanism):
         norm = norm_of(self.norm)
         measure = Fraction(norm.person_moving(records))
         length = norm.length(measure)
-        return self._with(epsilon=self.epsilon / length if length is not None else below_root(self.epsilon**2 / measure), per="unit")
+        return self._with(epsilon=self.epsilon / length if length is not None else below_root(self.epsilon**2 / measure), per="distance")
 
     def channel(self, facts: Facts) -> Channel:
         epsilon = self.per_unit(facts.records).epsilon

@@ -43,7 +43,7 @@ class Mechanism(ABC):
     """False where cells that the kept totals do not fix are left out; the target of the channel must say the same."""
     takes_answers: ClassVar[bool] = False
     """Whether it is for real-valued answers (`hf.answer`), and not for tables of counts."""
-    per: Per = "unit"
+    per: Per = "distance"
     """What the budget is for. A mechanism that takes "person" too has a field of this name, and `_converted`."""
 
     @classmethod
@@ -53,7 +53,7 @@ class Mechanism(ABC):
 
         Given:  per, as the run file says. A mechanism with a budget takes it over into its field `per`, or refuses what it does not
                 support with InvalidKey("per", ...): a budget for one unit of distance is not the one that was asked for. The reader of
-                run files refuses a mechanism that does neither. Where the file says nothing, per is "unit" here, and the reader then
+                run files refuses a mechanism that does neither. Where the file says nothing, per is "distance" here, and the reader then
                 refuses a mechanism with a budget.
         """
 
@@ -69,7 +69,7 @@ class Mechanism(ABC):
         Guarantees:  `from_parameters(p).parameters == p`: a card is read by it, and two ways to write one number would be two cards.
         """
         given = dict(parameters)
-        per = given.pop("per", "unit")
+        per = given.pop("per", "distance")
         readers = {key.name: key for key in cls.run_file_keys}
         try:
             made = cls.from_run_file({name: readers[name].read(value) for name, value in cls._keys_of(given).items()}, per)
@@ -109,15 +109,15 @@ class Mechanism(ABC):
 
     def per_unit(self, records: int) -> Self:
         """The same mechanism with its parameters for one unit of distance, where one person has at most so many records."""
-        return self if self.per == "unit" else self._converted(records)
+        return self if self.per == "distance" else self._converted(records)
 
     def _converted(self, m: int) -> Self:
         """From one person of m records to one unit of distance; for mechanisms that take per="person"."""
-        raise InvalidParameter(f"{type(self).__name__} takes a budget for one unit of distance only. Use per='unit'.")
+        raise InvalidParameter(f"{type(self).__name__} takes a budget for one unit of distance only. Use per='distance'.")
 
     @property
     def _per_field(self) -> dict[str, str]:
-        return {} if self.per == "unit" else {"per": self.per}
+        return {} if self.per == "distance" else {"per": self.per}
 
     def _set(self, **fields: object) -> None:
         for name, value in fields.items():

@@ -33,7 +33,7 @@ class RoundedProjection(Mechanism):
     name = "rounded-projection"
     run_file_keys = (keys.Key("epsilon", keys.budget, '"0.25"', required=True),)
 
-    def __init__(self, epsilon: Exact, *, per: Per = "unit") -> None:
+    def __init__(self, *, epsilon: Exact, per: Per = "distance") -> None:
         self._set(epsilon=ordinary(budget(epsilon, "epsilon"), "epsilon"), per=check_choice(per, PER, "per"))
 
     @classmethod
@@ -45,7 +45,7 @@ class RoundedProjection(Mechanism):
         return {"epsilon": format_exact(self.epsilon), **self._per_field}
 
     def _converted(self, records: int) -> Self:
-        return self._with(epsilon=self.epsilon / L1.person_moving(records), per="unit")
+        return self._with(epsilon=self.epsilon / L1.person_moving(records), per="distance")
 
     def channel(self, facts: Facts) -> Channel:
         epsilon = self.per_unit(facts.records).epsilon

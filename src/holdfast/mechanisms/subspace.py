@@ -147,7 +147,7 @@ class _Laplace(SubspaceMechanism):
     norm = "l1"
     run_file_keys = (keys.Key("epsilon", keys.budget, '"0.25"', required=True),)
 
-    def __init__(self, epsilon: Exact) -> None:
+    def __init__(self, *, epsilon: Exact) -> None:
         self._set(epsilon=ordinary(budget(epsilon, "epsilon"), "epsilon"))
 
     @classmethod
@@ -224,7 +224,7 @@ class _Gaussian(SubspaceMechanism):
     )
 
     def __init__(
-        self, epsilon: Exact | None = None, delta: Exact | None = None, *, rho: Exact | None = None, calibration: Calibration = "analytic"
+        self, *, epsilon: Exact | None = None, delta: Exact | None = None, rho: Exact | None = None, calibration: Calibration = "analytic"
     ) -> None:
         if (epsilon is None) is not (delta is None) or (epsilon is None) is (rho is None):
             raise InvalidParameter("A Gaussian takes epsilon with delta, or rho. Give one of the two.")

@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeAlias
 
 from holdfast.privacy.parameters import format_exact
 
-Per: TypeAlias = Literal["person", "unit"]
+Per: TypeAlias = Literal["person", "distance"]
 """What a budget is for: one person who changes cell with all records, or one unit of distance between two tables."""
-PER: tuple[Per, ...] = ("person", "unit")
+PER: tuple[Per, ...] = ("person", "distance")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -124,7 +124,7 @@ def allocate(
     *,
     goal: Goal = "targets",
     rho: Exact | None = None,
-    per: Per = "unit",
+    per: Per = "distance",
 ) -> Allocation:
     """Shares of the budget for levels and margins, the best for a goal; for targets also the least budget that reaches them.
 

@@ -55,7 +55,7 @@ class ChainBlocks(Part):
 class AskedInfo(Part):
     """What was asked for, before it was converted to one unit of distance or to noise."""
 
-    per: Literal["person", "unit"] | None = Field(
+    per: Literal["person", "distance"] | None = Field(
         description="What the budget is for: one unit of distance between two tables, or one person (or other unit) who changes cell with "
         "all records; null if the noise itself was asked for."
     )

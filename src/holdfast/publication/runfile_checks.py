@@ -147,7 +147,7 @@ def mechanism_of(release: ReleaseSection, table: TableSection) -> Mechanism:
             raise Problem(("release", key.name), told)
     try:
         values = {name: keys[name].read(raw) for name, raw in release.own.items()}
-        made = chosen.from_run_file(values, release.per or "unit")
+        made = chosen.from_run_file(values, release.per or "distance")
         if release.per is None and made.has_budget:
             raise InvalidKey("per", f"this key is missing: it says what the budget is for. {_lines_to_choose(chosen, values, table)}")
         _check_per(made, release.per)

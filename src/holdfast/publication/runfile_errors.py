@@ -61,7 +61,7 @@ EXAMPLES = {
     "release.office": 'office = "Statistical Office"',
     "release.approver": 'approver = "A. Chief, Director"',
     "release.mechanism": 'mechanism = "generalized-laplace"',
-    "release.per": 'per = "person" or per = "unit"',
+    "release.per": 'per = "person" or per = "distance"',
     "release.formats": 'formats = ["parquet", "csv"]',
     "release.formulas": 'formulas = "mark"',
     "release.view_base": "view_base = 1",

@@ -148,7 +148,7 @@ def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
         pair = as_asked and "rho" not in asked["parameters"]  # what was requested stands large, not the rho that it was turned into
         tiles.append(Tile(say(label, unit=unit), *(_large_pair if pair else _large)(alone, say)))
     if asked is not None and not as_asked:
-        notes = {"person": say("statement.asked_person", unit=unit), "unit": say("statement.asked_unit", distance=distance_words(card))}
+        notes = {"person": say("statement.asked_person", unit=unit), "distance": say("statement.asked_unit", distance=distance_words(card))}
         tiles.append(Tile(say("statement.asked"), _numbers(asked["parameters"]), notes.get(asked["per"], say("statement.asked_noise"))))
     if release["ledger"] is None:
         tiles.append(Tile(say("statement.ledger"), say("statement.not_recorded")))

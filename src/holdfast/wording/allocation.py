@@ -9,7 +9,7 @@ from typing import Any
 
 PASTE = "In the run file, in place of the budget and the shares that [release] has now:"
 
-_PER = {"unit": "one unit of distance", "person": "one person"}
+_PER = {"distance": "one unit of distance", "person": "one person"}
 
 
 def run_file_lines(rho: str, shares: Sequence[tuple[Any, Any, str]]) -> Iterator[str]:
