@@ -28,13 +28,6 @@ class Shell(StrEnum):
     fish = "fish"
 
 
-class Per(StrEnum):
-    """Whom a budget is for."""
-
-    person = "person"
-    distance = "distance"
-
-
 def init(
     table: Annotated[Path, typer.Argument(help="A file of counts or records (.csv, .tsv, .parquet, .xlsx).")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Run file to write; an existing file is not touched.")] = Path("run.toml"),
@@ -48,7 +41,7 @@ def init(
     unit: Annotated[str | None, typer.Option(help="Whose privacy is promised: person, household, ...")] = None,
     epsilon: Annotated[str | None, typer.Option(help="Budget for Laplace noise.")] = None,
     rho: Annotated[str | None, typer.Option(help="Budget for Gaussian noise instead.")] = None,
-    per: Annotated[Per, typer.Option(help="Whether the budget is for one person or one unit of distance.")] = Per.person,
+    per: Annotated[str | None, typer.Option(help="What the budget is for: what --unit names, or distance.")] = None,
     release_id: Annotated[str | None, typer.Option("--id", help="Identifier of the release.")] = None,
     schema: Annotated[bool, typer.Option(help="Write the schema for editors beside the run file, unless it is there.")] = True,
     as_json: AsJson = False,
@@ -77,7 +70,7 @@ def init(
         public=public,
         epsilon=epsilon or (None if rho is not None else ask.text(words.HOW_MUCH, "1")),
         rho=rho,
-        per=per.value,
+        per=per,
         release_id=release_id or ask.text(words.WHICH_ID, likely_id(table)),
     )
     beside = BESIDE if start(table, chosen, output, schema=schema) else None

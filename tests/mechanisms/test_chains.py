@@ -89,9 +89,9 @@ class TestPromise:
 
     def test_parameters_name_the_chain(self) -> None:
         assert hf.GeneralizedLaplace(epsilon="1/4", sampler="line_gibbs", per="distance").parameters == {
-            "epsilon": "0.25", "norm": "l1", "sampler": "line_gibbs", "eta_allowed": "0.001"
+            "epsilon": "0.25", "per": "distance", "norm": "l1", "sampler": "line_gibbs", "eta_allowed": "0.001"
         }  # fmt: skip
-        assert hf.GeneralizedLaplace(epsilon="1/4", per="distance").parameters == {"epsilon": "0.25", "norm": "l1"}
+        assert hf.GeneralizedLaplace(epsilon="1/4", per="distance").parameters == {"epsilon": "0.25", "per": "distance", "norm": "l1"}
         assert hf.GeneralizedLaplace(epsilon="1/4", allow_estimated=True, per="distance").sampler == "auto"
         assert "eta_allowed" in hf.GeneralizedGaussian(rho=1, allow_estimated=True, per="distance").parameters
 

@@ -56,7 +56,7 @@ def test_another_sampler_is_another_channel() -> None:
 
 
 def test_parameters_say_it_and_are_read_back() -> None:
-    assert ASKED.parameters == {"epsilon": "0.25", "norm": "l1", "sampler": "coupling_from_past"}
+    assert ASKED.parameters == {"epsilon": "0.25", "per": "distance", "norm": "l1", "sampler": "coupling_from_past"}
     assert mechanism_class("generalized-laplace").from_parameters(ASKED.parameters) == ASKED
     assert "coupling_from_past" in repr(ASKED)
 

@@ -12,15 +12,17 @@ import pyarrow as pa
 import pytest
 
 import holdfast as hf
+from holdfast.channels import Facts
 from holdfast.errors import InexactParameter, InvalidParameter, NoExactSampler, RequestTooLarge
 from holdfast.lattices import Lattice
-from holdfast.laws import Gaussian
+from holdfast.laws import Gaussian, L1Laplace, Rounded
 from holdfast.mechanisms import MECHANISMS as MECHANISM_TABLE
 from holdfast.mechanisms import mechanism_class, register
 from holdfast.privacy import Relation
 from tests.laws.lattices import sigma_squared_of
 from tests.snapshot_files import Snapshot
 
+ANSWERS = [hf.ProjectedLaplace, hf.ExtendedLaplace, hf.ProjectedGaussian, hf.ExtendedGaussian]
 WITH_EPSILON = [hf.GeneralizedLaplace, hf.RoundedProjection]
 MECHANISMS: list[Any] = [
     hf.GeneralizedLaplace(epsilon="1/4", per="distance"),
@@ -123,11 +125,11 @@ class TestWords:
 
     def test_parameters_say_all_that_decides_the_law(self) -> None:
         assert [m.parameters for m in MECHANISMS] == [
-            {"epsilon": "0.25", "norm": "l1"},
-            {"epsilon": "0.25", "norm": "l2"},
-            {"rho": "0.1"},
-            {"epsilon": "0.25", "delta": "1e-5", "calibration": "simple"},
-            {"epsilon": "0.25"},
+            {"epsilon": "0.25", "per": "distance", "norm": "l1"},
+            {"epsilon": "0.25", "per": "distance", "norm": "l2"},
+            {"rho": "0.1", "per": "distance"},
+            {"epsilon": "0.25", "delta": "1e-5", "per": "distance", "calibration": "simple"},
+            {"epsilon": "0.25", "per": "distance"},
             {},
         ]
 
@@ -149,8 +151,8 @@ class TestPerPerson:
     )
     def test_the_law_is_that_of_the_converted_mechanism(self, mechanism: Any, m: int | None) -> None:
         lattice = hf.Lattice(np.ones((1, 3), dtype=np.int64))
-        unit = mechanism.per_unit(m or 1)
-        assert (mechanism.per, unit.per, unit.per_unit(7)) == ("person", "distance", unit)
+        unit = mechanism.for_distance(m or 1)
+        assert (mechanism.per, unit.per, unit.for_distance(7)) == ("person", "distance", unit)
         law, expected = mechanism.law(lattice, max_records=m), unit.law(lattice, max_records=m)
         assert (repr(law), dataclasses.replace(law.guarantee, asked=unit.asked)) == (repr(expected), expected.guarantee)
 
@@ -168,12 +170,50 @@ class TestPerPerson:
         mechanism, lattice = hf.GeneralizedGaussian(rho="1/7", per="distance"), hf.Lattice(np.ones((1, 3), dtype=np.int64))
         assert (mechanism.law(lattice).guarantee.rho, sigma_squared_of(mechanism, lattice)) == (Fraction(1, 7), Fraction(7, 2))
 
-    def test_sigma_squared_is_for_nobody(self) -> None:
-        assert hf.GeneralizedGaussian(sigma_squared=4) == hf.GeneralizedGaussian(sigma_squared=4)
+    @pytest.mark.parametrize("per", ["person", "distance"])
+    def test_sigma_squared_is_for_nobody(self, per: str) -> None:
+        with pytest.raises(InvalidParameter, match=r"sigma_squared is the noise itself and no budget. Leave per out"):
+            hf.GeneralizedGaussian(sigma_squared=4, per=per)
+        asked = hf.GeneralizedGaussian(sigma_squared=4).law(hf.Lattice([[1, 1]]), unit="household", max_records=3).guarantee.asked
+        assert asked is not None
+        assert asked.to_fields() == {"per": None, "parameters": {"sigma_squared": "4"}}
 
-    def test_what_needs_a_unit_is_refused(self) -> None:
-        with pytest.raises(InvalidParameter, match=r"per must be one of 'person', 'distance'. Got 'people'"):
-            hf.RoundedProjection(epsilon=1, per="people")  # type: ignore[arg-type]
+    @pytest.mark.parametrize(
+        ("mechanism", "target"),
+        [
+            (hf.GeneralizedLaplace(epsilon=1), L1Laplace(Fraction(1, 6))),
+            (hf.GeneralizedGaussian(rho=1), Gaussian(Fraction(9))),
+            (hf.RoundedProjection(epsilon=1), Rounded(Fraction(1, 6))),
+            (hf.Conditional(epsilon=1, lower=None), L1Laplace(Fraction(1, 6))),
+        ],
+        ids=repr,
+    )
+    @pytest.mark.parametrize("per", [None, "household"])
+    def test_the_budget_is_for_what_the_table_protects(self, mechanism: Any, target: Any, per: str | None) -> None:
+        facts = Facts(hf.Lattice([[1, 1]]), unit="household", max_records=3)
+        channel = mechanism._with(per=per).channel(facts)
+        assert channel.target == target
+        assert channel.guarantee.asked is not None
+        assert channel.guarantee.asked.per == "household"
+        assert mechanism.for_facts(facts).parameters["per"] == "household"
+
+    @pytest.mark.parametrize("made", [hf.GeneralizedLaplace, hf.RoundedProjection, hf.Conditional])
+    def test_a_budget_for_another_unit_is_refused(self, made: Any) -> None:
+        facts = Facts(hf.Lattice([[1, 1]]), unit="household", max_records=3)
+        with pytest.raises(
+            InvalidParameter, match=r"The table protects 'household', and the budget is for 'person'\. Write per='household'"
+        ):
+            made(epsilon=1, per="person").channel(facts)
+        for wrong in ("", " ", 1, ["person"]):
+            with pytest.raises(InvalidParameter, match="per says what the budget is for"):
+                made(epsilon=1, per=wrong)
+
+    def test_parameters_are_named(self) -> None:
+        for made in (hf.GeneralizedLaplace, hf.RoundedProjection, hf.Conditional, hf.GeneralizedGaussian, *ANSWERS):
+            with pytest.raises(TypeError, match="positional argument"):
+                made(1)
+
+    def test_what_needs_a_distance_is_refused(self) -> None:
         with pytest.raises(InvalidParameter, match=r"sampler='line_gibbs': a Markov chain needs.*per='distance'"):
             hf.GeneralizedGaussian(epsilon=1, delta="1e-6", sampler="line_gibbs", per="person")
         with pytest.raises(InvalidParameter, match=r"calibration='paper' goes with per='distance'"):
@@ -195,7 +235,7 @@ class TestPerPerson:
             (
                 hf.GeneralizedLaplace(epsilon="0.192", norm="l2", sampler="metropolis", eta="1/50", per="distance"),
                 "GeneralizedLaplace(epsilon='0.192', norm='l2', sampler='metropolis', eta='1/50', per='distance')",
-                {"epsilon": "0.192", "norm": "l2", "sampler": "metropolis", "eta_allowed": "0.02"},
+                {"epsilon": "0.192", "per": "distance", "norm": "l2", "sampler": "metropolis", "eta_allowed": "0.02"},
             ),
             (hf.Suppression(), "Suppression()", {}),
         ],

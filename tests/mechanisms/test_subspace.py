@@ -97,8 +97,16 @@ class TestParameters:
     def test_they_are_read_back(self, mechanism: Any) -> None:
         assert mechanism_class(mechanism.name) is type(mechanism)
         assert type(mechanism).from_parameters(mechanism.parameters) == mechanism
-        assert mechanism.per == "person"
+        assert (mechanism.per, mechanism.per_distance) == (None, False)
         assert mechanism.takes_answers
+
+    @pytest.mark.parametrize("made", CLASSES)
+    def test_a_budget_is_for_a_person_and_never_for_a_distance(self, made: Any) -> None:
+        budget = {"epsilon": 1} if made.norm == "l1" else {"rho": 1}
+        with pytest.raises(InvalidParameter, match=r"per='distance': answers have a sensitivity"):
+            made(**budget, per="distance")
+        with pytest.raises(InvalidParameter, match=r"The table protects 'person'"):
+            made(**budget, per="firm").law(hf.Lattice([[1, 1]]))
 
     @pytest.mark.parametrize("given_", [{}, {"epsilon": 1}, {"delta": "1e-6"}, {"rho": 1, "epsilon": 1, "delta": "1e-6"}], ids=str)
     def test_a_gaussian_takes_one_budget(self, given_: dict[str, Any]) -> None:

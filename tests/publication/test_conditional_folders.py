@@ -40,6 +40,7 @@ def test_a_column_may_have_any_name(name: str, tmp_path: Path) -> None:
 def test_ordinary_names_stand_on_the_card_as_they_are() -> None:
     assert hf.Conditional(epsilon=1, lower="beds", upper="3 beds", per="distance").parameters == {
         "epsilon": "1",
+        "per": "distance",
         "lower": "beds",
         "upper": "3 beds",
     }

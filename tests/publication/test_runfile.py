@@ -291,7 +291,7 @@ class TestPerPerson:
     def per_unit(load: Callable[[str], Run], m: int, *lines: str) -> Any:
         """The mechanism of a run file for a table of at most m records a person, per unit of distance."""
         run = load(released(*lines).replace('count  = "population"', f'count = "population"\nmax_records = {m}'))
-        return run.mechanism.per_unit(run.max_records)
+        return run.mechanism.for_distance(run.max_records)
 
     @pytest.mark.parametrize("m", [1, 2, 7])
     def test_pure_budgets_divide_by_the_l1_distance(self, m: int, load: Callable[[str], Run]) -> None:

@@ -239,13 +239,13 @@ WRONG: list[tuple[str, str, str]] = [
     ("per", DESIGN.replace('"distance"', '"persons"'),
      'line 12, release.per: must be one of "person", "distance". Got "persons". Did you mean person?'),
     ("per list", DESIGN.replace('"distance"', "[]"),
-     'line 12, release.per: must be one of "person", "distance". Got an empty list.'),
+     'line 12, release.per: must be a text in double quotes. Got an empty list.'),
     ("no per", released(*LAPLACE, "epsilon = 1"),
      'line 8, release.per: this key is missing: it says what the budget is for. Write per = "person" (epsilon = 1 for one person '
      'who changes cell) or per = "distance" (epsilon = 1 for each unit of l1 distance between two tables, so epsilon = 2 for one person '
      "who changes cell)."),
     ("no per with rho", released(*GAUSSIAN, "rho = 1").replace('"population" ', '"population"\nmax_records = 3\nunit = "household" #'),
-     'line 10, release.per: this key is missing: it says what the budget is for. Write per = "person" (rho = 1 for one '
+     'line 10, release.per: this key is missing: it says what the budget is for. Write per = "household" (rho = 1 for one '
      'household that changes cell with 3 records) or per = "distance" (rho = 1 for each unit of squared l2 distance between two tables, so '
      "rho = 18 for one household that changes cell with 3 records)."),
     ("no per with a chain", released(*GAUSSIAN, "epsilon = 1", 'delta = "1e-6"', 'sampler = "line_gibbs"'),
@@ -482,7 +482,7 @@ class TestGarbage:
         if run is not None:
             assert run.description
             if "delta" not in run.options:  # a pair is calibrated, which takes its time
-                unit = run.mechanism.per_unit(run.max_records)
+                unit = run.mechanism.for_distance(run.max_records)
                 assert all(getattr(unit, name, None) is None or getattr(unit, name) > 0 for name in ("epsilon", "rho", "sigma_squared"))
 
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

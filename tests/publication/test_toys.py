@@ -164,7 +164,7 @@ def test_what_is_missing_is_refused() -> None:
     with pytest.raises(InvalidKey, match='per = "distance"'):
         ToyConditional.from_run_file({"epsilon": Fraction(1, 2)}, "person")
     with pytest.raises(InvalidParameter, match="one unit of distance only"):
-        ToyConditional(epsilon="1/2")._with(per="person").per_unit(1)
+        ToyConditional(epsilon="1/2")._with(per="person").for_distance(1)
     with pytest.raises(InvalidParameter, match="depends on the counts"):
         ToyConditional(epsilon="1/2").law(hf.lattice(table([3, 2, 0, 1]).universe, [hf.margin("region")]))
 

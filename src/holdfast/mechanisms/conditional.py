@@ -33,9 +33,10 @@ from holdfast.mechanisms.bounds import (
     used_columns,
 )
 from holdfast.mechanisms.keys import GOT, InvalidKey
-from holdfast.mechanisms.mechanism import PER, Mechanism, Per
+from holdfast.mechanisms.mechanism import Mechanism, read_per
 from holdfast.mechanisms.promise import promise
 from holdfast.mechanisms.requests import check_choice
+from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.conditioning import best_rate, gaussian_factor, neighbourhood
 from holdfast.privacy.guarantee import Conditioning
 from holdfast.privacy.parameters import budget, format_exact, ordinary
@@ -62,10 +63,10 @@ def _gamma_key(key: keys.Key, raw: object) -> Gamma:
 class Conditional(Mechanism):
     """A table y with the kept totals of the true one, x, and within the bounds: P[y] proportional to exp(-rate |y - x|_1).
 
-    Given:       epsilon per unit of l1 distance, or for one person with `per="person"`: it is the whole budget. With `noise="gaussian"` rho
-                 instead, per unit of squared l2 distance; the weight is exp(-|y - x|_2^2 / (2 sigma_squared)). `lower`, `upper`: bounds of
-                 cells: one number for all, one for each, a public column ("beds", "3 beds"), or None. `rows`: inequalities of sums
-                 (`hf.at_least`, `hf.at_most`).
+    Given:       epsilon for one person (or what the table protects), or with `per="distance"` per unit of l1 distance: it is the whole
+                 budget. With `noise="gaussian"` rho instead, of squared l2 distance; the weight is exp(-|y - x|_2^2 / (2 sigma_squared)).
+                 `lower`, `upper`: bounds of cells: one number for all, one for each, a public column ("beds", "3 beds"), or None.
+                 `rows`: inequalities of sums (`hf.at_least`, `hf.at_most`).
     Guarantees:  pure: two tables with the same kept totals, both within the bounds, give outputs within a factor exp(epsilon |x - x'|_1).
                  The normaliser depends on x, which costs up to as much again: rate = epsilon / (1 + gamma). gamma is 0 without
                  inequalities and 1 with them; "best" takes the smallest one that is proved for these bounds and kept totals, whatever
@@ -81,7 +82,7 @@ class Conditional(Mechanism):
     upper: Bounds
     rows: tuple[Inequality, ...]
     gamma: Gamma | None
-    per: Per
+    per: str | None
 
     name = "conditional"
     run_file_keys = (
@@ -104,7 +105,7 @@ class Conditional(Mechanism):
         gamma: Gamma | None = None,
         noise: Noise = "laplace",
         rho: Exact | None = None,
-        per: Per = "distance",
+        per: str | None = None,
     ) -> None:
         if gamma is not None and not _is_gamma(gamma):
             raise InvalidParameter(f"gamma must be 0, 1 or 'best', or None for what the bounds need. Got {gamma!r}.", field="gamma")
@@ -120,11 +121,11 @@ class Conditional(Mechanism):
             upper=read_bounds(upper, "upper"),
             rows=read_rows(rows),
             gamma=gamma,
-            per=check_choice(per, PER, "per"),
+            per=read_per(per),
         )
 
     @classmethod
-    def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
+    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
         named = {"epsilon": None, "rho": None, "noise": "laplace", "lower": 0, "upper": None, "rows": (), "gamma": None}
         given = {name: values.get(name, usual) for name, usual in named.items()}
         wrong = _mismatch(given["noise"], given)
@@ -155,14 +156,14 @@ class Conditional(Mechanism):
             raise InvalidKey("rows", "these are no bounds.") from None
         return given
 
-    def _converted(self, records: int) -> Self:
+    def _convert(self, records: int) -> Self:
         if self.rho is not None:
-            return self._with(rho=self.rho / L2.person_moving(records), per="distance")
+            return self._with(rho=self.rho / L2.person_moving(records), per=DISTANCE)
         assert self.epsilon is not None
-        return self._with(epsilon=self.epsilon / L1.person_moving(records), per="distance")
+        return self._with(epsilon=self.epsilon / L1.person_moving(records), per=DISTANCE)
 
-    def channel(self, facts: Facts) -> Channel:
-        unit = self.per_unit(facts.records)
+    def make_channel(self, facts: Facts) -> Channel:
+        unit = self.for_distance(facts.records)
         given = compiled(facts, self.lower, self.upper, self.rows)
         check_possible(given, facts.lattice.universe, facts.lattice.kept, facts.published_totals)
         if unit.rho is not None:

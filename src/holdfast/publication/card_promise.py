@@ -55,9 +55,9 @@ class ChainBlocks(Part):
 class AskedInfo(Part):
     """What was asked for, before it was converted to one unit of distance or to noise."""
 
-    per: Literal["person", "distance"] | None = Field(
-        description="What the budget is for: one unit of distance between two tables, or one person (or other unit) who changes cell with "
-        "all records; null if the noise itself was asked for."
+    per: str | None = Field(
+        description="What the budget is for: the name of what the table protects, changing cell with all records; or distance, for one "
+        "unit of distance between two tables; null if the noise itself was asked for."
     )
     parameters: dict[Text, Text] = Field(description="The numbers asked for, exact.")
     words: Text = Field(description="The same in words.")

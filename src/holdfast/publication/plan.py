@@ -365,6 +365,7 @@ def prepare(
         raise InvalidParameter(
             for_answers_only(type(mechanism).__name__) if facts.grid is None else for_counts_only(type(mechanism).__name__)
         )
+    mechanism = mechanism.for_facts(facts)
     channel = mechanism.channel(facts)
     totals = facts.published_totals
     told = (mechanism.name, len(facts.universe), ", ".join(map(str, facts.statements)) or "nothing kept")

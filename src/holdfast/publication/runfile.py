@@ -116,7 +116,7 @@ class Run:
             return name
         if not self.mechanism.has_budget:
             return f"{name}: {said}"
-        if self.mechanism.per == "distance":
+        if self.mechanism.per_distance:
             return f"{name}: {said}, per unit of distance"
         if self._answer is not None:
             return f"{name}: {said}, for one {self._table.unit}"

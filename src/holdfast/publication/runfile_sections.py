@@ -17,7 +17,6 @@ from holdfast.invariants import areas, linear, subset
 from holdfast.invariants.statements import Areas, Linear, Subset
 from holdfast.mechanisms.keys import GOT, InvalidKey, Key, exact_number
 from holdfast.mechanisms.registry import MECHANISMS
-from holdfast.privacy.asked import Per
 from holdfast.privacy.ledger.values import MAX_NAME, name_of
 from holdfast.publication.order import IDENTIFIER_PATTERN, IDENTIFIER_RULE, is_day, is_identifier
 from holdfast.publication.runfile_errors import Place, found, not_one_of, quoted, refuse
@@ -400,7 +399,7 @@ class ReleaseSection(Section):
     office: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] | None = None
     approver: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] | None = None
     mechanism: _one_of(MECHANISMS)  # type: ignore[valid-type]
-    per: Per | None = None
+    per: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None = None
     formats: Annotated[list[_one_of(FORMATS)], Field(min_length=1), AfterValidator(_each_once)] = list(FORMATS)  # type: ignore[valid-type]
     formulas: _one_of(FORMULAS) = "warn"  # type: ignore[valid-type]
     view_base: Annotated[int, PlainValidator(_view_base), _Listed(BASES)] | None = None

@@ -48,7 +48,8 @@ class Choices:
     public: bool = False
     epsilon: str | None = "1"
     rho: str | None = None
-    per: str = "person"
+    per: str | None = None
+    """What the budget is for; None for what is protected."""
     release_id: str | None = None
 
 
@@ -122,7 +123,7 @@ def _text(source: str | os.PathLike[str], chosen: Choices, path: Path) -> str:
         release_id=chosen.release_id or likely_id(source),
         mechanism="generalized-gaussian" if gaussian else "generalized-laplace",
         budget=budget,
-        per=chosen.per,
+        per=chosen.per or chosen.unit,
     )
 
 

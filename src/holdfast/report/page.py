@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
+from holdfast.privacy.asked import DISTANCE
 from holdfast.report.frame import Say
 from holdfast.report.html import Html, capital, join, name, number, rounded_up, settings, short, show, tag, text, three_digits
 
@@ -260,7 +261,7 @@ def cost_rows(card: Card) -> list[tuple[str, str]]:
     if alone is None:
         rows.append((one, say(f"page.cost_nobody_{noun(card)}", unit=unit)))
     else:
-        asked_so = asked is not None and asked["per"] == "person" and same_numbers(asked["parameters"], alone)
+        asked_so = asked is not None and is_for_protected(asked) and same_numbers(asked["parameters"], alone)
         if not asked_so or alone["kind"] == "zcdp":  # else it would be said twice
             rows.append((one, promised(say, alone)))
     return [*rows, *distance_rows(card)]
@@ -292,6 +293,11 @@ def promised(say: Say, costs: Card) -> str:
     if costs["kind"] != "zcdp" or costs.get("epsilon") is None:
         return given
     return say("page.converted", rho=given, epsilon=short(costs["epsilon"]), delta=short(costs["delta"]))
+
+
+def is_for_protected(asked: Card) -> bool:
+    """Whether the budget was asked for one protected unit: neither per distance, nor the noise itself."""
+    return asked["per"] not in (None, DISTANCE)
 
 
 def same_numbers(asked: Card, costs: Card) -> bool:

@@ -26,6 +26,7 @@ from holdfast.report.page import (
     exposed_words,
     formula,
     is_bounded,
+    is_for_protected,
     is_suppressed,
     list_tells,
     mechanism_words,
@@ -133,12 +134,20 @@ def _exact(value: str | float | None) -> Fraction:
         return Fraction(10**6)
 
 
+def _asked_note(card: Card, say: Say) -> str | Html:
+    """What the budget was asked for."""
+    asked = card["guarantee"]["asked"]
+    if is_for_protected(asked):
+        return say("statement.asked_person", unit=card["guarantee"]["unit"])
+    return say("statement.asked_noise") if asked["per"] is None else say("statement.asked_distance", distance=distance_words(card))
+
+
 def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
     """The budget for one person, as asked for, and where it is recorded and granted."""
     guarantee, release = card["guarantee"], card["release"]
     unit, asked, alone = guarantee["unit"], guarantee["asked"], guarantee["per_person"]
     tiles = []
-    as_asked = alone is not None and asked is not None and asked["per"] == "person" and same_numbers(asked["parameters"], alone)
+    as_asked = alone is not None and asked is not None and is_for_protected(asked) and same_numbers(asked["parameters"], alone)
     if alone is None:
         value, note = _large(guarantee["smallest_secret"], say)
         nobody = say("statement.nobody_alone", unit=unit)
@@ -148,8 +157,7 @@ def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
         pair = as_asked and "rho" not in asked["parameters"]  # what was requested stands large, not the rho that it was turned into
         tiles.append(Tile(say(label, unit=unit), *(_large_pair if pair else _large)(alone, say)))
     if asked is not None and not as_asked:
-        notes = {"person": say("statement.asked_person", unit=unit), "distance": say("statement.asked_unit", distance=distance_words(card))}
-        tiles.append(Tile(say("statement.asked"), _numbers(asked["parameters"]), notes.get(asked["per"], say("statement.asked_noise"))))
+        tiles.append(Tile(say("statement.asked"), _numbers(asked["parameters"]), _asked_note(card, say)))
     if release["ledger"] is None:
         tiles.append(Tile(say("statement.ledger"), say("statement.not_recorded")))
     else:

@@ -22,7 +22,7 @@ def asked_phrase(asked: Asked, guarantee: Guarantee) -> str:
     numbers = ", ".join(f"{name} = {format_given(value)}" for name, value in asked.numbers.items())
     if asked.per is None:
         return f"noise of {numbers}"
-    if asked.per == "person":
+    if asked.is_for_protected:
         return f"{numbers} for {_one(guarantee)}"
     squared = "squared " if asked.rho is not None else ""
     return f"{numbers} for each unit of {squared}{guarantee.distance.distance} between two tables"

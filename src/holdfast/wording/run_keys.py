@@ -110,7 +110,7 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         "office": "Who publishes it.",
         "approver": "Who approved it; a name here is no signature.",
         "mechanism": "How the noise is made; docs/run-files.md has all.",
-        "per": "Whom the budget is for: one person, or one unit of distance.",
+        "per": 'What the budget is for: what the table protects, such as "person", or one unit of "distance".',
         "formats": "The formats in which the table is written.",
         "formulas": 'Codes that a spreadsheet would run, such as "=1": told of, or marked with an apostrophe in CSV files.',
         "view_base": "Write counts for print too: not negative, and multiples of this.",
