@@ -259,7 +259,7 @@ class TestALimitLater:
         small = run(*grant, "--epsilon", "1/4")
         assert (small.code, small.out) == (LEDGER_PROBLEM, "")
         assert "cost epsilon = 0.5 already" in small.err
-        assert "recorded per 'person'" in run(*grant, "--epsilon", "1", "--unit", "household").err
+        assert "recorded per 'person'" in run(*grant, "--epsilon", "1", "--protect", "household").err
         assert "Left      epsilon = 0.5 (50 %)" in run(*grant, "--epsilon", "1").out
         for number, code in ((2, 0), (3, LEDGER_PROBLEM)):
             Path("run.toml").write_text(RUN.replace('"r1"', f'"r{number}"'))
@@ -281,7 +281,7 @@ class TestALimitLater:
 
     def test_another_unit_is_another_account(self, run: Run) -> None:
         run("release", "run.toml", "-o", "out1")
-        text = RUN.replace('"r1"', '"r2"').replace('count = "people"', 'count = "people"\nunit = "household"')
+        text = RUN.replace('"r1"', '"r2"').replace('count = "people"', 'count = "people"\nprotect = "household"')
         Path("run.toml").write_text(text)
         refused = run("release", "run.toml", "-o", "out2")
         assert (refused.code, refused.out) == (LEDGER_PROBLEM, "")
@@ -299,7 +299,7 @@ class TestShow:
             assert run("release", "run.toml", "-o", f"out{number}").code == 0
         said = json.loads(run("ledger", "show", "counties", "--json").out)
         assert (said["granted"], said["spent"], said["left"]) == ("1", "1", "0")
-        assert (said["per_unit"], said["smallest_secret"], said["secret_is_more"]) == ("1/2", "2", True)
+        assert (said["per_distance"], said["smallest_secret"], said["secret_is_more"]) == ("1/2", "2", True)
         assert [one["costs"]["smallest_secret"]["epsilon"] for one in said["releases"]] == ["1", "1"]
 
     def test_balances_with_and_without_a_limit(self, run: Run) -> None:
@@ -310,7 +310,7 @@ class TestShow:
             "others    rho = 0 of 0.125 spent, rho = 0.125 (100 %) left; 0 releases",
         ]
         one, other = json.loads(run("ledger", "show", "--json").out)["datasets"]
-        assert (one["granted"], one["left"], one["per_unit"], one["smallest_secret"], one["secret_is_more"]) == (
+        assert (one["granted"], one["left"], one["per_distance"], one["smallest_secret"], one["secret_is_more"]) == (
             None,
             None,
             "1/4",

@@ -180,7 +180,7 @@ def test_what_is_only_said_is_no_part_of_it() -> None:
         hf.GeneralizedLaplace(epsilon="1/2", eta="1/7", per="distance"),
     ):
         assert identity(mechanism, [hf.margin("a")]) == first
-    facts = Facts(hf.lattice(GRID, [hf.margin("a")]), (hf.margin("a"),), unit="household", count_name="n", name="another")
+    facts = Facts(hf.lattice(GRID, [hf.margin("a")]), (hf.margin("a"),), protect="household", count_name="n", name="another")
     assert hf.GeneralizedLaplace(epsilon="1/2", per="distance").channel(facts).identity == first
 
 

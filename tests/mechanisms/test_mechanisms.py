@@ -174,7 +174,7 @@ class TestPerPerson:
     def test_sigma_squared_is_for_nobody(self, per: str) -> None:
         with pytest.raises(InvalidParameter, match=r"sigma_squared is the noise itself and no budget. Leave per out"):
             hf.GeneralizedGaussian(sigma_squared=4, per=per)
-        asked = hf.GeneralizedGaussian(sigma_squared=4).law(hf.Lattice([[1, 1]]), unit="household", max_records=3).guarantee.asked
+        asked = hf.GeneralizedGaussian(sigma_squared=4).law(hf.Lattice([[1, 1]]), protect="household", max_records=3).guarantee.asked
         assert asked is not None
         assert asked.to_fields() == {"per": None, "parameters": {"sigma_squared": "4"}}
 
@@ -190,7 +190,7 @@ class TestPerPerson:
     )
     @pytest.mark.parametrize("per", [None, "household"])
     def test_the_budget_is_for_what_the_table_protects(self, mechanism: Any, target: Any, per: str | None) -> None:
-        facts = Facts(hf.Lattice([[1, 1]]), unit="household", max_records=3)
+        facts = Facts(hf.Lattice([[1, 1]]), protect="household", max_records=3)
         channel = mechanism._with(per=per).channel(facts)
         assert channel.target == target
         assert channel.guarantee.asked is not None
@@ -199,7 +199,7 @@ class TestPerPerson:
 
     @pytest.mark.parametrize("made", [hf.GeneralizedLaplace, hf.RoundedProjection, hf.Conditional])
     def test_a_budget_for_another_unit_is_refused(self, made: Any) -> None:
-        facts = Facts(hf.Lattice([[1, 1]]), unit="household", max_records=3)
+        facts = Facts(hf.Lattice([[1, 1]]), protect="household", max_records=3)
         with pytest.raises(
             InvalidParameter, match=r"The table protects 'household', and the budget is for 'person'\. Write per='household'"
         ):
@@ -384,7 +384,7 @@ class TestWordsOfTheRelation:
         people = pa.table({"a": ["x", "y"], "n": [3, 4]})
         table = hf.Table.from_counts(people, cells=["a"], count="n", public=True, max_records=None)
         made = hf.plan(table, [hf.total()], hf.GeneralizedLaplace(epsilon="1/2", per="distance")).guarantee
-        assert made.unit == "record"
+        assert made.protect == "record"
         snapshot(hf.describe(made))
 
 

@@ -81,7 +81,7 @@ def test_a_person_with_several_records_reaches_further() -> None:
     assert secrets_of(grid).person(L1) is None
     two = secrets_of(grid, "household", max_records=2)
     assert two.person_can_move_alone
-    assert (two.person(L1), two.person(L2), two.unit) == (4, 8, "household")
+    assert (two.person(L1), two.person(L2), two.protect) == (4, 8, "household")
     total = secrets_of(Lattice(np.array([[1, 1, 1]])), max_records=3)
     assert (total.person(L1), total.person(L2)) == (6, 18)
 

@@ -120,11 +120,11 @@ class TestLedger:
         kept = [hf.margin("group"), hf.margin("hour")]
         hf.release(table, kept, hf.RoundedProjection(epsilon="1", per="person"), ledger=ledger, release_id="counts").save(tmp_path / "a")
         before = ledger.balance("data")
-        assert (before.per_unit, before.smallest_secret, before.secret_is_more) == (Fraction(1, 2), Fraction(2), True)
+        assert (before.per_distance, before.smallest_secret, before.secret_is_more) == (Fraction(1, 2), Fraction(2), True)
         answers: dict[str, Any] = {"sensitivity": 1, "places": 20, "mechanism": hf.ProjectedLaplace(epsilon="1"), "dataset": "data"}
         hf.answer([1.5, 2.5], **answers, ledger=ledger, release_id="answers").save(tmp_path / "b")
         after = ledger.balance("data")
-        assert (after.spent, after.per_unit, after.smallest_secret, after.secret_is_more) == (Fraction(2), None, None, True)
+        assert (after.spent, after.per_distance, after.smallest_secret, after.secret_is_more) == (Fraction(2), None, None, True)
         assert "where no person can change alone: more than that is spent" in ledger_screen(ledger.account("data"), ledger.last_event())
 
     def test_the_charge_is_what_was_asked_for_and_answers_are_disjoint_from_nothing(self, tmp_path: Path) -> None:

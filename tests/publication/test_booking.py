@@ -205,7 +205,7 @@ class TestWhatIsCharged:
 
     def test_another_unit_is_refused(self, ledger: Ledger) -> None:
         with pytest.raises(LedgerProblem, match="per 'person'"):
-            a_release(ledger, table=a_table(unit="household"))
+            a_release(ledger, table=a_table(protect="household"))
         with pytest.raises(LedgerProblem, match="per 'person'"):
             a_release(ledger, table=a_table(max_records=None))
         assert spent(ledger) == 0

@@ -101,7 +101,7 @@ class TestAskedFor:
         assert (person.epsilon, person.delta) == (Fraction(1), Fraction(1, 10**9))
         assert person.rho is not None
         assert zcdp_delta(person.rho, 1) <= Fraction(1, 10**9), "it is proved by the rho of the same pair"
-        assert guarantee.per_unit().delta == Fraction(1, 10**9)
+        assert guarantee.per_distance().delta == Fraction(1, 10**9)
         other = guarantee.per_person(delta="1e-10")
         assert other is not None
         assert 1 < other.epsilon < 2, "another delta than the one asked for has its own epsilon"

@@ -24,7 +24,7 @@ class Sealed(hf.Table):  # type: ignore[misc]
     __slots__ = ()
 
     def __init__(self, universe: hf.Universe) -> None:
-        self._universe, self._count_name, self._unit, self._max_records, self._name = universe, "n", "household", 3, "sealed"
+        self._universe, self._count_name, self._protect, self._max_records, self._name = universe, "n", "household", 3, "sealed"
         self._public_columns: Any = {}
         self._grid = None
 
@@ -56,7 +56,7 @@ def test_a_plan_reads_no_count(mechanism: Any, keep: list[Any]) -> None:
     assert json.loads(json.dumps(plan.to_fields()))["cells"] == 6
     assert "household" in hf.describe(plan.guarantee) or isinstance(mechanism, hf.Suppression)
     facts = plan.facts
-    assert (facts.unit, facts.max_records, facts.count_name, facts.name) == ("household", 3, "n", "sealed")
+    assert (facts.protect, facts.max_records, facts.count_name, facts.name) == ("household", 3, "n", "sealed")
 
 
 def test_a_universe_alone_can_be_planned_for() -> None:

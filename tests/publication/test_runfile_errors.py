@@ -244,7 +244,7 @@ WRONG: list[tuple[str, str, str]] = [
      'line 8, release.per: this key is missing: it says what the budget is for. Write per = "person" (epsilon = 1 for one person '
      'who changes cell) or per = "distance" (epsilon = 1 for each unit of l1 distance between two tables, so epsilon = 2 for one person '
      "who changes cell)."),
-    ("no per with rho", released(*GAUSSIAN, "rho = 1").replace('"population" ', '"population"\nmax_records = 3\nunit = "household" #'),
+    ("no per with rho", released(*GAUSSIAN, "rho = 1").replace('"population" ', '"population"\nmax_records = 3\nprotect = "household" #'),
      'line 10, release.per: this key is missing: it says what the budget is for. Write per = "household" (rho = 1 for one '
      'household that changes cell with 3 records) or per = "distance" (rho = 1 for each unit of squared l2 distance between two tables, so '
      "rho = 18 for one household that changes cell with 3 records)."),
@@ -337,8 +337,8 @@ WRONG: list[tuple[str, str, str]] = [
     # the whole file
     ("a key of very many parts", DESIGN + "a" + ".a" * 20_000 + " = 1\n",
      "this is not TOML: nested too deep. "),
-    ("a unit that a terminal would obey", DESIGN.replace("[keep]", 'unit = "per\\u001bson"\n[keep]', 1),
-     "line 5, table.unit: must be a text on one line"),
+    ("a unit that a terminal would obey", DESIGN.replace("[keep]", 'protect = "per\\u001bson"\n[keep]', 1),
+     "line 5, table.protect: must be a text on one line"),
     ("unknown section", DESIGN.replace("[keep]", "[kep]"),
      "line 5, kep: there is no such section. Did you mean [keep]? Sections: [table], [keep], [release]."),
     ("a section more", DESIGN + "[budget]\n",

@@ -42,7 +42,7 @@ KEEP: list[Any] = [hf.margin("area", "sex"), hf.margin("area", "age")]
 THREE_WAY: list[Any] = [hf.margin("area", "sex"), hf.margin("area", "age"), hf.margin("sex", "age")]
 SMALL: list[Any] = [hf.margin("area"), hf.subset("area", ["a"], by=["sex"])]
 NINE = hf.Table(ONE_AREA, np.arange(10, 100, 10), name="nine", max_records=3)
-TWELVE = hf.Table(UNIVERSE, COUNTS, unit="household")
+TWELVE = hf.Table(UNIVERSE, COUNTS, protect="household")
 TREE = hf.Hierarchy.from_parents({"a": "north", "b": "north", "c": "south"}, levels=["region", "own"])
 IN_REGIONS = hf.Table(hf.Universe.product({"area": TREE, "sex": ["F", "M", "X"]}), np.arange(10, 100, 10))
 BEDS = hf.Table(ONE_AREA, np.arange(9), public_columns={"beds": np.repeat([1, 2, 3], 3)})

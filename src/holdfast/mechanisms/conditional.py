@@ -163,16 +163,16 @@ class Conditional(Mechanism):
         return self._with(epsilon=self.epsilon / L1.person_moving(records), per=DISTANCE)
 
     def make_channel(self, facts: Facts) -> Channel:
-        unit = self.for_distance(facts.records)
+        converted = self.for_distance(facts.records)
         given = compiled(facts, self.lower, self.upper, self.rows)
         check_possible(given, facts.lattice.universe, facts.lattice.kept, facts.published_totals)
-        if unit.rho is not None:
-            made, whole = promise(facts, "zcdp", "l2", asked=self.asked, rho=unit.rho), unit.rho
+        if converted.rho is not None:
+            made, whole = promise(facts, "zcdp", "l2", asked=self.asked, rho=converted.rho), converted.rho
         else:
-            assert unit.epsilon is not None
-            made, whole = promise(facts, "pure", "l1", asked=self.asked, epsilon=unit.epsilon), unit.epsilon
+            assert converted.epsilon is not None
+            made, whole = promise(facts, "pure", "l1", asked=self.asked, epsilon=converted.epsilon), converted.epsilon
         if not given.any:  # conditioning on equalities alone is the generalized law
-            target = L1Laplace(whole) if unit.rho is None else Gaussian(1 / (2 * whole))
+            target = L1Laplace(whole) if converted.rho is None else Gaussian(1 / (2 * whole))
             return Channel(facts, target, replace(made, conditioning=Conditioning(whole, Fraction(0), "equalities")))
         if self.gamma == 0:
             raise InvalidParameter(
@@ -190,7 +190,7 @@ class Conditional(Mechanism):
             exposed=replace(made.exposed, columns=columns),
             smallest_secret_status="lower bound",
         )
-        law = ConditionalLaplace(rate) if unit.rho is None else ConditionalGaussian(1 / (2 * rate))
+        law = ConditionalLaplace(rate) if converted.rho is None else ConditionalGaussian(1 / (2 * rate))
         return Channel(facts, law, guarantee, layout=layout)
 
     def _rate(self, layout: BoundsLayout, whole: Fraction) -> tuple[Fraction, str]:

@@ -188,16 +188,16 @@ class GeneralizedGaussian(ChainMechanism):
         return self._with(sigma_squared=least, epsilon=None, delta=None, per=None)
 
     def make_channel(self, facts: Facts) -> Channel:
-        unit = self.for_distance(facts.records)
-        if unit.levels is not None:
-            assert unit.rho is not None
-            return level_channel(facts, unit.rho, unit.levels, self.asked)
-        sigma_squared = unit._variance(facts.lattice)
-        rho = unit.rho if unit.rho is not None else 1 / (2 * sigma_squared)
-        if unit.epsilon is None or unit.delta is None:
+        converted = self.for_distance(facts.records)
+        if converted.levels is not None:
+            assert converted.rho is not None
+            return level_channel(facts, converted.rho, converted.levels, self.asked)
+        sigma_squared = converted._variance(facts.lattice)
+        rho = converted.rho if converted.rho is not None else 1 / (2 * sigma_squared)
+        if converted.epsilon is None or converted.delta is None:
             guarantee = promise(facts, "zcdp", "l2", asked=self.asked, rho=rho)
         else:
-            guarantee = promise(facts, "approximate", "l2", asked=self.asked, epsilon=unit.epsilon, delta=unit.delta, rho=rho)
+            guarantee = promise(facts, "approximate", "l2", asked=self.asked, epsilon=converted.epsilon, delta=converted.delta, rho=rho)
         return Channel(facts, Gaussian(sigma_squared), guarantee, self.request)
 
     def _variance(self, lattice: Lattice) -> Fraction:

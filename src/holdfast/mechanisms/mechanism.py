@@ -21,6 +21,7 @@ from holdfast.lattices import Lattice
 from holdfast.mechanisms.keys import InvalidKey, Key
 from holdfast.privacy.asked import DISTANCE, Asked
 from holdfast.privacy.parameters import format_exact
+from holdfast.tables.table import checked_protect
 
 MAX_NUMBER = 40
 """Characters that a number may take in a repr; `parameters` has all of them."""
@@ -98,21 +99,21 @@ class Mechanism(ABC):
         """
         if not self.has_budget or self.per_distance:
             return self
-        if self.per not in (None, facts.unit, facts.protected_unit):
+        if self.per not in (None, facts.protect, facts.protected):
             raise InvalidParameter(
-                f"The table protects {facts.protected_unit!r}, and the budget is for {shorten(str(self.per))!r}. Write "
-                f"per={facts.protected_unit!r}, or leave per out.",
+                f"The table protects {facts.protected!r}, and the budget is for {shorten(str(self.per))!r}. Write "
+                f"per={facts.protected!r}, or leave per out.",
                 field="per",
             )
-        return self._with(per=facts.protected_unit)
+        return self._with(per=facts.protected)
 
-    def law(self, lattice: Lattice, *, unit: str = "person", max_records: int | None = 1) -> Law:
+    def law(self, lattice: Lattice, *, protect: str = "person", max_records: int | None = 1) -> Law:
         """The law of the noise on this lattice."""
         if not isinstance(lattice, Lattice):
             raise InvalidParameter(
                 f"A law needs a lattice: hf.lattice(table or universe, [kept totals]), or hf.Lattice(matrix). Got {type(lattice).__name__}."
             )
-        return Law(self.channel(Facts(lattice, unit=unit, max_records=max_records)))
+        return Law(self.channel(Facts(lattice, protect=checked_protect(protect), max_records=max_records)))
 
     @property
     def asked(self) -> Asked | None:

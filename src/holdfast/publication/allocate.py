@@ -166,14 +166,14 @@ def allocate(
             levels.setdefault(level, {})[name] = part
     asked = _least(design.value, per, facts.records) if rho is None else ordinary(budget(rho, "rho"), "rho")
     mechanism = GeneralizedGaussian(rho=asked, levels=levels, per=per).for_facts(facts)
-    unit = mechanism.for_distance(facts.records).rho
-    assert unit is not None
+    rho_per_distance = mechanism.for_distance(facts.records).rho
+    assert rho_per_distance is not None
     rows = []
-    for share, values in zip(wanted, variances.at(2 * float(unit) * np.array(design.shares, dtype=np.float64)), strict=True):
+    for share, values in zip(wanted, variances.at(2 * float(rho_per_distance) * np.array(design.shares, dtype=np.float64)), strict=True):
         target = share.share if goal == "targets" else None
         rows.append(Reached(_text(share.level), _text(share.margin), target, math.sqrt(float(values.max()))))
     equal = objective.value(np.full(len(measured), 1 / len(measured)))
-    value = float(unit) if goal == "targets" else design.value
+    value = float(rho_per_distance) if goal == "targets" else design.value
     return Allocation(goal, mechanism, tuple(rows), value / design.bound, equal / value)
 
 

@@ -104,7 +104,7 @@ class Account:
             return  # its budget was reserved when it was begun
         facts = channel.facts
         others = [release for release in self.ledger.account(self.dataset).releases.values() if release.release_id != release_id]
-        said = {"unit": facts.protected_unit, "max_records": facts.max_records, "disjoint_from": disjoint_from(others, facts)}
+        said = {"protect": facts.protected, "max_records": facts.max_records, "disjoint_from": disjoint_from(others, facts)}
         self.ledger.check(self.dataset, release_id, Charge.of(channel.guarantee), said)
 
 
@@ -355,7 +355,7 @@ def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, a
 def check_same(found: Reservation, plan: Plan, order: Order) -> None:
     """Refuse to go on with a release under another mechanism, table, kept totals, price or revision than it was begun with."""
     asked = public_facts(plan, {}, (), order.revised_id)
-    same = ("mechanism", "parameters", "unit", "max_records", "universe", "statements", "revision_of", "answers")
+    same = ("mechanism", "parameters", "protect", "max_records", "universe", "statements", "revision_of", "answers")
     if any(asked.get(name) != found.facts.get(name) for name in same) or Charge.of(plan.guarantee) != found.charge:
         raise OtherInput(f"The release {found.release_id!r} was begun with another mechanism, table or kept totals. Resume with the same.")
 

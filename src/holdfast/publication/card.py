@@ -37,8 +37,9 @@ from holdfast.tables.labels import ColumnLabels, Labels
 
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
-SCHEMA_VERSION = "3.5"
-"""3.5: the promise as a list of sentences.
+SCHEMA_VERSION = "4.0"
+"""4.0: what is protected is called `protect`, one unit of distance `per_distance`; parameters always say what the budget is for.
+3.5: the promise as a list of sentences.
 3.4: words for columns and codes.
 3.3: the language of the pages, and what the ledger had granted.
 3.2: real-valued answers on a grid; identifiers are as in run files; how formulas stand in CSV files.
@@ -145,9 +146,9 @@ class TableInfo(Part):
     universe_digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")] = Field(
         description="SHA-256 of the public list of columns and cells, so that two releases can be seen to share it. Counts do not enter."
     )
-    unit: Text = Field(description="Whose privacy is promised, such as person or household.")
+    protect: Text = Field(description="Whose privacy is promised, such as person or household.")
     max_records: Annotated[int, Field(ge=1)] | None = Field(
-        description="The most records one unit may have in the table; null if the promise is for one record."
+        description="The most records one person (or what is protected) may have in the table; null if the promise is for one record."
     )
     public_columns: Annotated[tuple[PublicColumn, ...], Strict(False)] = Field(
         description="Public columns of the table that bounds come from, in full. Else empty."
@@ -542,7 +543,7 @@ def _kind_of(value: Any) -> str:
 
 
 def _path(loc: Sequence[int | str]) -> str:
-    """guarantee.per_unit, sampler.groups[0].kind, files["table.csv"].sha256; names are escaped, since a damaged file may hold anything."""
+    """guarantee.per_distance, sampler.groups[0].kind, files["table.csv"].sha256; names are escaped: a damaged file may hold anything."""
     text = ""
     for part in loc:
         if isinstance(part, int):

@@ -41,7 +41,7 @@ def public_facts(
         "mechanism": plan.mechanism.name,
         "parameters": plan.mechanism.parameters,
         "asked": None if plan.guarantee.asked is None else plan.guarantee.asked.to_fields(),
-        "unit": own.protected_unit,
+        "protect": own.protected,
         "max_records": own.max_records,
         "universe": universe_facts(own.universe),
         "statements": own.definitions,

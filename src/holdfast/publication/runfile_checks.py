@@ -148,11 +148,11 @@ def mechanism_of(release: ReleaseSection, table: TableSection) -> Mechanism:
             raise Problem(("release", key.name), told)
     try:
         values = {name: keys[name].read(raw) for name, raw in release.own.items()}
-        _check_known(release.per, table.unit)
+        _check_known(release.per, table.protect)
         made = chosen.from_run_file(values, release.per or DISTANCE)
         if release.per is None and made.has_budget:
             raise InvalidKey("per", f"this key is missing: it says what the budget is for. {_lines_to_choose(chosen, values, table)}")
-        _check_per(made, release.per, table.unit)
+        _check_per(made, release.per, table.protect)
         return made
     except InvalidKey as error:
         problem = of_key(error, release.per if error.key == "per" else release.own.get(error.key))
@@ -177,9 +177,11 @@ def _check_per(made: Mechanism, per: str | None, protected: str) -> None:
 
 def _lines_to_choose(chosen: type[Mechanism], values: Mapping[str, Any], table: TableSection) -> str:
     """The lines that this mechanism takes with these keys, and what each would mean: what one unit costs, and what one person costs."""
-    one = f"one {table.unit} {who(table.unit)} changes cell" + ("" if table.max_records == 1 else f" with {table.max_records} records")
+    one = f"one {table.protect} {who(table.protect)} changes cell" + (
+        "" if table.max_records == 1 else f" with {table.max_records} records"
+    )
     lines = []
-    for per in (table.unit, DISTANCE):
+    for per in (table.protect, DISTANCE):
         with suppress(InvalidKey):
             made = chosen.from_run_file(values, per)
             if made.per == per:
@@ -193,7 +195,7 @@ def _meaning(made: Mechanism, one: str, table: TableSection) -> str:
     if not made.per_distance:
         return f"{asked} for {one}"
     # What a unit of distance costs a person follows from the promise, whatever the cells: the smallest lattice will do.
-    guarantee = made.channel(Facts(Lattice([[1, 1]]), unit=table.unit, max_records=table.max_records)).guarantee
+    guarantee = made.channel(Facts(Lattice([[1, 1]]), protect=table.protect, max_records=table.max_records)).guarantee
     cost = guarantee.cost(guarantee.distance.person_moving(table.max_records))
     person = _numbers({name: getattr(cost, name) for name in numbers})
     squared = "squared " if "rho" in numbers else ""

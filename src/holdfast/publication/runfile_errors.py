@@ -36,7 +36,7 @@ EXAMPLES = {
     "table.universe": 'universe = "observed", or a file that lists the cells: universe = "cells.csv"',
     "table.public": "public = true",
     "table.allow_similar_codes": "allow_similar_codes = true",
-    "table.unit": 'unit = "person"',
+    "table.protect": 'protect = "person"',
     "table.max_records": "max_records = 1",
     "table.id": 'id = "person_number"',
     "table.record_key": 'record_key = "rkey"',
@@ -73,6 +73,7 @@ EXAMPLES = {
 """What to write, by field; a field within one of these shares its example."""
 
 OTHER_WORDS = {
+    "table.unit": "protect",
     "table.person": "id",
     "table.columns": "cells",
     "table.codes": "cells",

@@ -17,6 +17,7 @@ from holdfast.invariants import areas, linear, subset
 from holdfast.invariants.statements import Areas, Linear, Subset
 from holdfast.mechanisms.keys import GOT, InvalidKey, Key, exact_number
 from holdfast.mechanisms.registry import MECHANISMS
+from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.ledger.values import MAX_NAME, name_of
 from holdfast.publication.order import IDENTIFIER_PATTERN, IDENTIFIER_RULE, is_day, is_identifier
 from holdfast.publication.runfile_errors import Place, found, not_one_of, quoted, refuse
@@ -50,6 +51,13 @@ def _line(value: object) -> str:
         return name_of(value, "this")
     except InvalidParameter:
         refuse(f"must be a text on one line, not empty and of at most {MAX_NAME} characters. Got {found(value)}.")
+
+
+def _protect(value: object) -> str:
+    name = _line(value)
+    if name == DISTANCE:
+        refuse(f'"{DISTANCE}" names nobody: per = "{DISTANCE}" is a budget for one unit of distance. Write protect = "person".')
+    return name
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,7 +265,7 @@ class TableSection(Section):
     universe: PathText | None = None
     public: bool = False
     allow_similar_codes: bool = False
-    unit: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] = "person"
+    protect: Annotated[str, PlainValidator(_protect, json_schema_input_type=OneLine)] = "person"
     max_records: Annotated[int, Field(ge=1, le=MAX_RECORDS)] = 1
     id: str | None = None
     record_key: str | None = None
@@ -282,7 +290,7 @@ class AnswerSection(Section):
     universe: PathText | None = None
     public: bool = False
     allow_similar_codes: bool = False
-    unit: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] = "person"
+    protect: Annotated[str, PlainValidator(_protect, json_schema_input_type=OneLine)] = "person"
     name: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] | None = None
     hierarchies: dict[str, TreeSection] = {}
     labels: dict[str, LabelsSection] = {}

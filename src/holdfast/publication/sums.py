@@ -61,7 +61,7 @@ class Sums:
     @cached_property
     def _some_cell(self) -> Ints:
         cells = np.empty(len(self.values), dtype=np.int64)
-        cells[self.unit_of[::-1]] = np.arange(len(self.unit_of))[::-1]
+        cells[self.unit_of[::-1]] = np.arange(len(self.step_of))[::-1]
         return cells
 
     @property
@@ -203,7 +203,7 @@ def deviations_of(plan: Plan, level: Level) -> Floats:
         if found is not None:
             return _rounded(found, 6)
     variances = sum_variances(plan.covariance, unit_numbers(universe, level), count)
-    return _rounded(np.sqrt(np.maximum(variances, 0.0)) * plan.unit, plan.sum_digits)
+    return _rounded(np.sqrt(np.maximum(variances, 0.0)) * plan.step, plan.sum_digits)
 
 
 def _rounded(values: Floats, digits: int) -> Floats:

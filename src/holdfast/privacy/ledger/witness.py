@@ -53,7 +53,7 @@ class Seen:
     dataset: str
     release_id: str
     charge: Mapping[str, Any]
-    unit: str
+    protect: str
     state: str
 
     @property
@@ -93,9 +93,9 @@ class Mark:
             if event.kind in ("reserved", "lost") and event.release_id is not None:
                 payload = event.payload
                 origin = payload["head"] if event.kind == "lost" else f"{self.ledger}:{event.seq}:{event.hash}"
-                unit = payload["facts"].get("unit", "person")
+                protect = payload["facts"].get("protect", "person")
                 releases[event.seq] = Seen(
-                    event.seq, event.hash, origin, event.dataset, event.release_id, payload["charge"], unit, event.kind
+                    event.seq, event.hash, origin, event.dataset, event.release_id, payload["charge"], protect, event.kind
                 )
             elif event.kind in BEFORE:
                 seq = event.payload["reservation"]
