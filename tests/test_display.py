@@ -222,7 +222,7 @@ def test_a_table_in_a_notebook_shows_declarations_only() -> None:
     assert texts[0] == "Table: Trial"
     shown = dict(zip(texts[1::2], texts[2::2], strict=True))
     assert shown == {
-        "protect": "house & home, with at most 1 record",
+        "protects": "house & home, with at most 1 record",
         "column of counts": "count",
         "hidden": "counts",
         "cells": "2, all combinations",

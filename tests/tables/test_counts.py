@@ -419,7 +419,7 @@ class TestConfidential:
     def test_counts_are_not_shown(self, table) -> None:
         for text in (repr(table), str(table), f"{table}", repr(table.universe), repr(vars(type(table)))):
             assert SECRET not in text
-        assert repr(table) == "Table(2 cells by a; as listed; unit household; counts hidden)"
+        assert repr(table) == "Table(2 cells by a; as listed; protects household; counts hidden)"
         assert (table.protect, table.max_records, table.name) == ("household", 1, "trial")
 
     def test_a_table_cannot_be_pickled(self, table) -> None:

@@ -78,8 +78,8 @@ def answer(
 
     Given:       answers, one number each, and their `sensitivity` in the norm of the mechanism (l1 for Laplace, l2 for Gaussian): how far
                  one person (or what `protect` names) can move them. Or a query matrix of rational numbers and a `histogram` of counts:
-                 the answers are their product and the sensitivity is computed, for `neighbours` that replace one record by another or add and remove one,
-                 and have the same invariants; refused where there are none.
+                 the answers are their product and the sensitivity is computed, for `neighbours` that replace one record by another or add
+                 and remove one, and have the same invariants; refused where there are none.
                  `invariants`: a matrix C of rational numbers, one column for each answer, or statements such as hf.margin over a
                  `universe`. Values are published as multiples of 2^-places. `on_grid=True` says that the answers of every data set are such
                  multiples; otherwise they are brought to the grid through the lattice, and the promise counts how far that moves them.

@@ -61,7 +61,7 @@ class Sums:
     @cached_property
     def _some_cell(self) -> Ints:
         cells = np.empty(len(self.values), dtype=np.int64)
-        cells[self.unit_of[::-1]] = np.arange(len(self.step_of))[::-1]
+        cells[self.unit_of[::-1]] = np.arange(len(self.unit_of))[::-1]
         return cells
 
     @property

@@ -134,9 +134,9 @@ class Table:
                      `public=True` says that the list of rows is public: the same whatever the counts, zeros included. `universe` declares
                      the cells instead; those that have no row are zeros. With neither, the promise is for tables with the same cells.
                      `max_records` says how much of the count one person (or what `protect` names) can hold; on counts it cannot be checked.
-                     `cell_key` names the column of cell keys, whole numbers from 0 to 2^32 - 1 and 0 in empty cells. `public_columns` names columns of
-                     whole numbers that are public, such as the number of facilities: bounds may come from them, and are then published;
-                     0 in declared cells that have no row. Codes of a column that differ only in
+                     `cell_key` names the column of cell keys, whole numbers from 0 to 2^32 - 1 and 0 in empty cells. `public_columns` names
+                     columns of whole numbers that are public, such as the number of facilities: bounds may come from them, and are
+                     then published; 0 in declared cells that have no row. Codes of a column that differ only in
                      blanks, case or Unicode form are refused, unless `allow_similar_codes`.
                      `separator`, `encoding` and `sheet` say how a file is read where it does not tell; `query_seconds` how
                      long a query may take, by default an hour.
@@ -187,8 +187,9 @@ class Table:
         Given:       the universe, declared: `cells` as codes per column (all combinations; a hierarchy stands for its leaves), or
                      `universe` as a Universe. universe="observed" with a list of columns takes the cells that occur: the promise then
                      holds only among data with the same cells, and says so. `max_records` is the most records one person (or what `protect`
-                     names) may have, checked where `id` names the column of its identifier; with None the promise is for one record. `record_key` names the
-                     column of record keys, whole numbers from 0 to 2^32 - 1: a cell's key is the sum of its records' keys modulo 2^32.
+                     names) may have, checked where `id` names the column of its identifier; with None the promise is for one record.
+                     `record_key` names the column of record keys, whole numbers from 0 to 2^32 - 1: a cell's key is the sum of its records'
+                     keys modulo 2^32.
                      `count` is what the column of counts is called in the table.
                      Codes that differ only in blanks, case or Unicode form are refused, unless `allow_similar_codes`.
                      `separator`, `encoding` and `sheet` say how a file is read where it does not tell; `query_seconds` how

@@ -75,7 +75,8 @@ def nobody_sentences(guarantee: Guarantee) -> str:
     nearest, reach = (steps_phrase(steps, is_squared) for steps in (guarantee.smallest_secret, answers.reach))
     return (
         f"No {protected} can change alone. Any two {answers_relation(guarantee)} are {nearest} apart or more, and one {protected} "
-        f"moves the answers by {reach} at most: every such move shows in an invariant. What was requested for one {protected} is a promise for nobody."
+        f"moves the answers by {reach} at most: every such move shows in an invariant. What was requested for one "
+        f"{protected} is a promise for nobody."
     )
 
 
