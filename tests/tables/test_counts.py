@@ -462,6 +462,15 @@ class TestConfidential:
         refused(InvalidParameter, lambda: Table(table.universe, table.counts, max_records=max_records))
         refused(InvalidParameter, lambda: Table(table.universe, table.counts, protect=" "))
 
+    def test_a_distance_is_nobody(self, table) -> None:
+        given = pa.table({"a": ["x", "y"], "n": [1, 5]})
+        for make in (
+            lambda: Table(table.universe, table.counts, protect="distance"),
+            lambda: Table.from_counts(given, ["a"], "n", protect="distance"),
+            lambda: Table.from_records(given, {"a": ["x", "y"]}, protect="distance"),
+        ):
+            assert "names nobody" in str(refused(InvalidParameter, make))
+
 
 class TestSaving:
     @pytest.fixture
