@@ -50,7 +50,7 @@ LISTED = hf.Table.from_counts(pa.table({"area": ["a", "a", "b"], "sex": ["F", "M
 RATES = hf.Table(ONE_AREA, np.arange(-4, 5), count="rate", grid=Grid(3, l1=Fraction(2)))
 
 RELEASES: dict[str, tuple[hf.Table, list[Any], Any]] = {
-    "laplace": (TWELVE, KEEP, hf.GeneralizedLaplace(epsilon="1/2", per="person")),
+    "laplace": (TWELVE, KEEP, hf.GeneralizedLaplace(epsilon="1/2", per="household")),
     "gaussian": (NINE, [hf.margin("area")], hf.GeneralizedGaussian(epsilon="1/2", delta="1e-6", per="distance")),
     "zcdp": (TWELVE, [hf.total(), hf.identity(hf.subset("area = 'c' and sex = 'F'"))], hf.GeneralizedGaussian(rho="1/10", per="distance")),
     "rounded": (TWELVE, THREE_WAY, hf.RoundedProjection(epsilon="1/2", per="distance")),

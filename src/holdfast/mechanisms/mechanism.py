@@ -53,7 +53,7 @@ class Mechanism(ABC):
 
         Given:  per, as the run file says: the name of what its table protects, or "distance". A mechanism with a budget takes it over
                 into its field `per`, or refuses what it does not support with InvalidKey("per", ...). The reader of run files refuses a
-                mechanism that does neither. Where the file says nothing, per is "distance" here, and the reader then refuses a mechanism
+                mechanism that does neither. Where the file says nothing, per is one that it takes, and the reader then refuses a mechanism
                 with a budget. None, where a card says nothing: what the table protects.
         """
 

@@ -149,7 +149,7 @@ def mechanism_of(release: ReleaseSection, table: TableSection) -> Mechanism:
     try:
         values = {name: keys[name].read(raw) for name, raw in release.own.items()}
         _check_known(release.per, table.protect)
-        made = chosen.from_run_file(values, release.per or DISTANCE)
+        made = chosen.from_run_file(values, release.per or (table.protect if chosen.takes_answers else DISTANCE))
         if release.per is None and made.has_budget:
             raise InvalidKey("per", f"this key is missing: it says what the budget is for. {_lines_to_choose(chosen, values, table)}")
         _check_per(made, release.per, table.protect)

@@ -70,6 +70,16 @@ class _Listed:
         return {"enum": list(self.choices)}
 
 
+@dataclass(frozen=True, eq=False)
+class _Suggested:
+    """In the schema of run files: one of these, which editors complete, or another text."""
+
+    choices: Collection[str]
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"enum": list(self.choices)}, handler(core)]}
+
+
 def _one_of(choices: Collection[str]) -> Any:
     """One of the names in a registry, which may grow after this file was imported."""
 
@@ -407,7 +417,7 @@ class ReleaseSection(Section):
     office: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] | None = None
     approver: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] | None = None
     mechanism: _one_of(MECHANISMS)  # type: ignore[valid-type]
-    per: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None = None
+    per: Annotated[str, Field(min_length=1, max_length=MAX_NAME), _Suggested(("person", DISTANCE))] | None = None
     formats: Annotated[list[_one_of(FORMATS)], Field(min_length=1), AfterValidator(_each_once)] = list(FORMATS)  # type: ignore[valid-type]
     formulas: _one_of(FORMULAS) = "warn"  # type: ignore[valid-type]
     view_base: Annotated[int, PlainValidator(_view_base), _Listed(BASES)] | None = None

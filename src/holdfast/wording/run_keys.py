@@ -52,8 +52,7 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         **_WHERE_IT_IS,
         "cells": "The columns whose codes name an answer.",
         "value": "The column of answers: decimals, fractions or whole numbers, read exactly.",
-        "sensitivity": "How far one person (or what is protected) can move the answers, exact: in l1 distance for Laplace noise, "
-        "in l2 distance for Gaussian noise.",
+        "sensitivity": "How far one person can move the answers, exact: l1 distance for Laplace noise, l2 distance for Gaussian noise.",
         "places": "Values are published as multiples of 2^-places; left out, as few places as rounding needs.",
         "on_grid": "The answers of every data set are such multiples: nothing is rounded.",
         **_WHAT_CELLS_ARE,
