@@ -341,7 +341,7 @@ WRONG: list[tuple[str, str, str]] = [
      "line 5, table.protect: must be a text on one line"),
     ("a distance is nobody", DESIGN.replace("[keep]", 'protect = "distance"\n[keep]', 1),
      'line 5, table.protect: "distance" names nobody: per = "distance" is a budget for one unit of distance. Write protect = "person".'),
-    ("a budget for another unit", DESIGN.replace("[keep]", 'protect = "household"\n[keep]', 1).replace('per = "distance"', 'per = "person"'),
+    ("per another unit", DESIGN.replace("[keep]", 'protect = "household"\n[keep]', 1).replace('per = "distance"', 'per = "person"'),
      'line 13, release.per: must be one of "household", "distance". Got "person".'),
     ("the word for it before", DESIGN.replace("[keep]", 'unit = "person"\n[keep]', 1),
      "line 5, table.unit: there is no such key. Did you mean protect?"),
